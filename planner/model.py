@@ -1,0 +1,310 @@
+"""The facts and the wish, as frozen values: what the YAML and the state files say, without files or units.
+
+Two forms of the same thing: dataclasses in the words of Kafka (`Cluster`, `Changes`, `Spec`) for everything that
+people read, and `Problem`, flat numpy arrays, for everything that is computed thousands of times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int32]
+LongArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+Rebalance = Literal["all", "leaders", "none"]
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A broker and the rack in its `broker.rack`, or None."""
+
+    id: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One partition as the cluster reports it. `replicas[0]` is the preferred leader.
+
+    `leader` is today's leader, None where the partition has none; `isr` is None where the source doesn't say.
+    `size_bytes` is the size of one replica (the largest, where log dirs differ), 0 where unknown.
+    """
+
+    id: int
+    replicas: tuple[int, ...]
+    leader: int | None = None
+    isr: tuple[int, ...] | None = None
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic with its explicit configuration as (key, value) pairs, sorted, and its partitions by id."""
+
+    name: str
+    partitions: tuple[Partition, ...]
+    config: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def min_insync_replicas(self) -> int:
+        """`min.insync.replicas` of the topic, 1 (Kafka's default) where it isn't set."""
+        return int(dict(self.config).get("min.insync.replicas", "1"))
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Today's cluster. `sizes_known` is False where no source gave sizes: then replicas are counted instead."""
+
+    name: str
+    brokers: tuple[Broker, ...]
+    topics: tuple[Topic, ...]
+    bootstrap_servers: tuple[str, ...] = ()
+    sizes_known: bool = True
+
+
+@dataclass(frozen=True)
+class ReplicationFactorChange:
+    """`topics` is a shell-style pattern; every matching topic gets `replication_factor` replicas."""
+
+    topics: str
+    replication_factor: int
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The wish. `rebalance` says whether replicas may move that no other change forces to."""
+
+    add_brokers: tuple[Broker, ...] = ()
+    remove_brokers: tuple[int, ...] = ()
+    replace_brokers: tuple[tuple[int, int], ...] = ()
+    set_racks: tuple[tuple[int, str], ...] = ()
+    set_replication_factor: tuple[ReplicationFactorChange, ...] = ()
+    rebalance: Rebalance = "all"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How even a count must be over the brokers.
+
+    `spread`: largest minus smallest at most `value`; `percent`: each broker within ±`value` % of its fair share;
+    `none`: not asked for. Written `1`, `5%`, `none`, in the YAML and in a candidate's row alike.
+    """
+
+    kind: Literal["spread", "percent", "none"]
+    value: float = 0
+
+    @staticmethod
+    def parse(text: str | int) -> Tolerance:
+        """`1`, `"1"`, `"2.5%"` or `"none"`; ValueError for anything else."""
+        word = str(text).strip()
+        if word == "none":
+            return Tolerance("none")
+        if word.endswith("%"):
+            return Tolerance("percent", float(word[:-1]))
+        return Tolerance("spread", int(word))
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "none":
+                return "none"
+            case "percent":
+                return f"{self.value:g}%"
+            case _:
+                return f"{int(self.value)}"
+
+
+NO_TOLERANCE = Tolerance("none")
+SPREAD_1 = Tolerance("spread", 1)
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The windows asked for, one a count."""
+
+    replicas: Tolerance = SPREAD_1
+    leaders: Tolerance = SPREAD_1
+    topic_replicas: Tolerance = SPREAD_1
+    topic_leaders: Tolerance = NO_TOLERANCE
+
+
+@dataclass(frozen=True)
+class BalanceGrid:
+    """The knobs that the sweep tries besides the balance asked for; an empty tuple means: a grid of our own."""
+
+    replicas: tuple[Tolerance, ...] = ()
+    leaders: tuple[Tolerance, ...] = ()
+    topic_replicas: tuple[Tolerance, ...] = ()
+    topic_leaders: tuple[Tolerance, ...] = ()
+
+
+@dataclass(frozen=True)
+class TopicFilter:
+    """Shell-style patterns of the topics whose replicas may move; all topics are counted."""
+
+    include: tuple[str, ...] = ("*",)
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Gates: a plan beyond one of them is refused. None means no gate."""
+
+    bytes_moved: int | None = None
+    replicas_moved: int | None = None
+    leaders_changed: int | None = None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """How wide to look. `candidates` None means: by the size of the cluster (see `sweep.candidate_budget`)."""
+
+    candidates: int | None = None
+    seed: int = 0
+    grid: BalanceGrid = field(default_factory=BalanceGrid)
+
+
+@dataclass(frozen=True)
+class BatchRules:
+    """What one batch may hold; None means no limit. Bytes are those that the batch moves."""
+
+    bytes: int | None = None
+    moves_per_broker: int | None = None
+    replicas_per_partition: int | None = None
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How the plan will be carried out; only written into files, never acted on here."""
+
+    throttle_bytes_per_sec: int | None = None
+    batches: BatchRules = field(default_factory=BatchRules)
+    kafka_bin_dir: str = "/opt/kafka/bin"
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file the plan was made from: its path as written (relative to the YAML) and its SHA-256."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One YAML file, read, checked and without units."""
+
+    cluster: Cluster
+    changes: Changes = field(default_factory=Changes)
+    topics: TopicFilter = field(default_factory=TopicFilter)
+    rack_aware: bool = True
+    balance: Balance = field(default_factory=Balance)
+    limits: Limits = field(default_factory=Limits)
+    sweep: Sweep = field(default_factory=Sweep)
+    execution: Execution = field(default_factory=Execution)
+    inputs: tuple[InputFile, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A spec as flat arrays: B brokers (today's and the target's, ascending by id), T topics, P partitions.
+
+    Brokers, racks and topics are indices everywhere; -1 means none. Partitions are sorted by (topic, id).
+
+    broker_ids      (B,)    Kafka's ids
+    broker_racks    (B,)    rack index after the change, -1 without a rack
+    targets         (B,)    True where the broker may hold replicas after the change
+    topic_of        (P,)    topic index
+    partition_ids   (P,)    Kafka's partition ids
+    replicas        (P, R)  today's replicas, preferred leader first, padded with -1
+    leaders         (P,)    today's actual leader, -1 where there is none
+    replacements    (B,)    the broker that takes over this one's replicas one to one, -1 without one
+    size_bytes      (P,)    bytes of one replica
+    replication_factors (P,) replicas wanted
+    min_insync      (P,)    the topic's min.insync.replicas
+    movable         (P,)    False where the topic filter keeps the partition as it is
+    forced          (P,)    True where a change makes it impossible to leave the partition as it is
+    """
+
+    broker_ids: IntArray
+    broker_racks: IntArray
+    rack_names: tuple[str, ...]
+    targets: BoolArray
+    topic_names: tuple[str, ...]
+    topic_of: IntArray
+    partition_ids: IntArray
+    replicas: IntArray
+    leaders: IntArray
+    replacements: IntArray
+    size_bytes: LongArray
+    replication_factors: IntArray
+    min_insync: IntArray
+    movable: BoolArray
+    forced: BoolArray
+    rack_aware: bool
+    rebalance: Rebalance
+    balance: Balance
+    sizes_known: bool = True
+
+    @property
+    def rows(self) -> int:
+        """Number of partitions."""
+        return len(self.topic_of)
+
+    @property
+    def width(self) -> int:
+        """Columns of an assignment: the most replicas that any partition has or will have."""
+        return max(self.replicas.shape[1], int(self.replication_factors.max(initial=1)))
+
+    @property
+    def racks_matter(self) -> bool:
+        """True where the rack rule applies: it is enforced and every target broker has a rack."""
+        return self.rack_aware and bool((self.broker_racks[self.targets] >= 0).all())
+
+
+class Reason(StrEnum):
+    """Why a partition's replica list changes; the first that applies, in this order."""
+
+    BROKER_LEAVES = "broker_leaves"
+    RACK_RULE = "rack_rule"
+    REPLICATION_FACTOR = "replication_factor"
+    BALANCE_REPLICAS = "balance_replicas"
+    BALANCE_LEADERS = "balance_leaders"
+
+
+@dataclass(frozen=True)
+class PartitionChange:
+    """One partition whose replica list, or leader, the plan changes; broker ids, preferred leader first."""
+
+    topic: str
+    partition: int
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    leader_before: int | None
+    size_bytes: int
+    reason: Reason
+
+    @property
+    def adding(self) -> tuple[int, ...]:
+        """Brokers that copy the partition, in the order of the new replica list."""
+        return tuple(broker for broker in self.after if broker not in self.before)
+
+    @property
+    def removing(self) -> tuple[int, ...]:
+        """Brokers that drop the partition, in the order of the old replica list."""
+        return tuple(broker for broker in self.before if broker not in self.after)
+
+    @property
+    def reassigned(self) -> bool:
+        """True where Kafka has to be told: the replica list differs, be it only in its order."""
+        return self.before != self.after
+
+    @property
+    def elects(self) -> bool:
+        """True where the preferred leader isn't the one that leads today."""
+        return self.leader_before != self.after[0]

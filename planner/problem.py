@@ -1,0 +1,131 @@
+"""From a spec to the flat arrays that everything thousandfold works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from planner.model import BoolArray, Broker, IntArray, Partition, Problem, Spec, Topic, TopicFilter
+
+
+def build(spec: Spec) -> Problem:
+    """The spec as a `Problem`; the spec has been checked, so every id in it is known."""
+    brokers = brokers_after(spec)
+    ids = np.array([broker.id for broker in brokers], dtype=np.int32)
+    index = {broker.id: at for at, broker in enumerate(brokers)}
+    topics = sorted(spec.cluster.topics, key=lambda topic: topic.name)
+    rows = [partition for topic in topics for partition in topic.partitions]
+    topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), [len(topic.partitions) for topic in topics])
+    replicas = _replica_matrix(rows, ids)
+    rack_names, racks = _rack_indices(brokers)
+    targets = _targets(spec, brokers)
+    factors = _replication_factors(spec, topics, replicas)
+    replacements = _replacements(spec, index)
+    return Problem(
+        broker_ids=ids,
+        broker_racks=racks,
+        rack_names=rack_names,
+        targets=targets,
+        topic_names=tuple(topic.name for topic in topics),
+        topic_of=topic_of,
+        partition_ids=_ints(partition.id for partition in rows),
+        replicas=replicas,
+        leaders=_indices(ids, _ints(-1 if row.leader is None else row.leader for row in rows)),
+        replacements=replacements,
+        size_bytes=np.fromiter((row.size_bytes for row in rows), dtype=np.int64, count=len(rows)),
+        replication_factors=factors,
+        min_insync=_ints(topic.min_insync_replicas for topic in topics)[topic_of],
+        movable=np.array([may_move(spec.topics, topic.name) for topic in topics], dtype=bool)[topic_of],
+        forced=_forced(spec, replicas, targets, factors, _racks_today(spec, brokers), racks),
+        rack_aware=spec.rack_aware,
+        rebalance=spec.changes.rebalance,
+        balance=spec.balance,
+        sizes_known=spec.cluster.sizes_known,
+    )
+
+
+def may_move(topics: TopicFilter, name: str) -> bool:
+    """True where the topic filter lets this topic's replicas move."""
+    included = any(fnmatchcase(name, pattern) for pattern in topics.include)
+    return included and not any(fnmatchcase(name, pattern) for pattern in topics.exclude)
+
+
+def brokers_after(spec: Spec) -> list[Broker]:
+    """Today's brokers and the added ones, by id, with the racks that they will have."""
+    racks = dict(spec.changes.set_racks)
+    brokers = spec.cluster.brokers + spec.changes.add_brokers
+    return sorted((Broker(broker.id, racks.get(broker.id, broker.rack)) for broker in brokers), key=lambda b: b.id)
+
+
+def _racks_today(spec: Spec, brokers: Sequence[Broker]) -> IntArray:
+    racks = {broker.id: broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
+    return _rack_indices([Broker(broker.id, racks[broker.id]) for broker in brokers])[1]
+
+
+def _rack_indices(brokers: Sequence[Broker]) -> tuple[tuple[str, ...], IntArray]:
+    names = tuple(sorted({broker.rack for broker in brokers if broker.rack is not None}))
+    at = {name: index for index, name in enumerate(names)}
+    return names, _ints(-1 if broker.rack is None else at[broker.rack] for broker in brokers)
+
+
+def _targets(spec: Spec, brokers: Sequence[Broker]) -> BoolArray:
+    leaving = set(spec.changes.remove_brokers) | {old for old, _ in spec.changes.replace_brokers}
+    return np.array([broker.id not in leaving for broker in brokers], dtype=bool)
+
+
+def _replacements(spec: Spec, index: dict[int, int]) -> IntArray:
+    replacements = np.full(len(index), -1, dtype=np.int32)
+    for old, new in spec.changes.replace_brokers:
+        replacements[index[old]] = index[new]
+    return replacements
+
+
+def _replication_factors(spec: Spec, topics: Sequence[Topic], replicas: IntArray) -> IntArray:
+    today = (replicas >= 0).sum(axis=1).astype(np.int32)
+    counts = [len(topic.partitions) for topic in topics]
+    wanted = np.zeros(len(topics), dtype=np.int32)
+    for change in spec.changes.set_replication_factor:
+        matches = [fnmatchcase(topic.name, change.topics) for topic in topics]
+        wanted[np.array(matches, dtype=bool)] = change.replication_factor
+    per_row = np.repeat(wanted, counts)
+    return np.where(per_row > 0, per_row, today).astype(np.int32)
+
+
+def _forced(
+    spec: Spec, replicas: IntArray, targets: BoolArray, factors: IntArray, racks_before: IntArray, racks: IntArray
+) -> BoolArray:
+    """Rows that can't stay as they are: a broker leaves, the factor changes, or `set_racks` broke their spread."""
+    held = replicas >= 0
+    leaving = (held & ~targets[replicas]).any(axis=1)
+    resized = held.sum(axis=1) != factors
+    if not (spec.rack_aware and spec.changes.set_racks):
+        return leaving | resized
+    return leaving | resized | (_distinct_racks(replicas, racks) < _distinct_racks(replicas, racks_before))
+
+
+def _distinct_racks(replicas: IntArray, racks: IntArray) -> IntArray:
+    """Number of different racks in each row (P,)."""
+    names = np.sort(np.where(replicas >= 0, racks[replicas], -1), axis=1)
+    first = np.diff(names, axis=1, prepend=-1) != 0
+    return (first & (names >= 0)).sum(axis=1).astype(np.int32)
+
+
+def _replica_matrix(rows: Sequence[Partition], ids: IntArray) -> IntArray:
+    lengths = _ints(len(row.replicas) for row in rows)
+    width = int(lengths.max(initial=1))
+    flat = _ints(broker for row in rows for broker in row.replicas)
+    matrix = np.full((len(rows), width), -1, dtype=np.int32)
+    matrix[np.arange(width) < lengths[:, None]] = _indices(ids, flat)
+    return matrix
+
+
+def _indices(ids: IntArray, brokers: IntArray) -> IntArray:
+    """Position of each broker in the sorted ids, -1 for none."""
+    at = np.searchsorted(ids, brokers).clip(max=len(ids) - 1)
+    return np.where(ids[at] == brokers, at, -1).astype(np.int32)
+
+
+def _ints(values: Iterable[int]) -> IntArray:
+    return np.fromiter(values, dtype=np.int32)
