@@ -1,0 +1,45 @@
+"""Every way of making an assignment; reading `STRATEGIES` is reading the list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from planner.model import IntArray, Problem
+from planner.strategies import kafka_classic, kafka_striped, optimum, round_robin
+from planner.strategies.candidate import Candidate
+
+UNKNOWN = -1
+
+
+class Proposal(NamedTuple):
+    """An assignment (P, W) with the least that any plan within the same windows moves, UNKNOWN without a proof."""
+
+    assignment: IntArray
+    least_bytes: int = UNKNOWN
+    least_replicas: int = UNKNOWN
+
+
+Strategy = Callable[[Problem, Candidate], Proposal]
+
+
+def _unchanged(problem: Problem, candidate: Candidate) -> Proposal:
+    """Do nothing: the baseline that every plan is held against."""
+    return Proposal(kafka_classic.today(problem))
+
+
+def _optimum(problem: Problem, candidate: Candidate) -> Proposal:
+    solution = optimum.solve(problem, candidate.balance, candidate.seed)
+    return Proposal(solution.assignment, solution.least_bytes, solution.least_replicas)
+
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {
+        "unchanged": _unchanged,
+        "optimum": _optimum,
+        "round_robin": lambda problem, candidate: Proposal(round_robin.assign(problem, candidate)),
+        "kafka_classic": lambda problem, candidate: Proposal(kafka_classic.assign(problem, candidate)),
+        "kafka_striped": lambda problem, candidate: Proposal(kafka_striped.assign(problem, candidate)),
+    }
+)

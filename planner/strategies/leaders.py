@@ -1,0 +1,111 @@
+"""Who leads: a flow over replicas that are already chosen, so that leaders are even at the fewest changes, for no bytes.
+
+Partition → (topic, broker), where leaders are to be even within topics → broker → sink. Today's preferred leader costs
+nothing; another replica costs two, and one more where it isn't the one that leads at this moment: an election that
+restores the preferred leader is cheaper than a new replica order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner import flow
+from planner.model import BoolArray, IntArray, LongArray, Problem
+from planner.windows import BROKER_PRICE, TOPIC_PRICE, Windows
+
+# Where nothing may change that need not: one change outweighs the excess that a whole plan can have.
+_CHANGES_FIRST = 1_000_000
+
+
+def order(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
+    """The same replicas (P, W) with the preferred leader first, then today's replicas in their order, then new ones."""
+    free = problem.movable & (problem.forced | (problem.rebalance != "none"))
+    leaders = np.where(free, placed[:, 0], problem.replicas[:, 0])
+    if free.any():
+        leaders[free] = _choose(problem, _Choices.of(problem, placed, free), wanted)
+    return _in_order(problem, placed, leaders)
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """Every replica that could lead one of the free rows (M): parallel arrays (K,) of row, topic and target broker.
+
+    `brokers` are numbered within the target brokers, `fixed` (T, Bt) counts the leaders that are settled.
+    """
+
+    at: IntArray
+    topics: IntArray
+    brokers: IntArray
+    targets: IntArray
+    costs: LongArray
+    rows: int
+    fixed: LongArray
+
+    @staticmethod
+    def of(problem: Problem, placed: IntArray, free: BoolArray) -> _Choices:
+        """The choices for the rows of the mask."""
+        rows = np.flatnonzero(free)
+        at, slots = np.nonzero(placed[rows] >= 0)
+        brokers, of = placed[rows[at], slots], rows[at]
+        targets = np.flatnonzero(problem.targets).astype(np.int32)
+        here = np.full(len(problem.broker_ids), -1, dtype=np.int32)
+        here[targets] = np.arange(len(targets))
+        costs = 2 * (problem.replicas[of, 0] != brokers) + (problem.leaders[of] != brokers)
+        settled = ~free & (here[problem.replicas[:, 0]] >= 0)
+        fixed = np.zeros((len(problem.topic_names), len(targets)), dtype=np.int64)
+        np.add.at(fixed, (problem.topic_of[settled], here[problem.replicas[settled, 0]]), 1)
+        return _Choices(
+            at.astype(np.int32), problem.topic_of[of], here[brokers], targets, costs.astype(np.int64), len(rows), fixed
+        )
+
+
+def _choose(problem: Problem, choices: _Choices, wanted: Windows) -> IntArray:
+    """The leader of each free row, as a broker of the problem."""
+    solved = _solve(problem, choices, wanted)
+    leads = solved.units > 0
+    chosen = np.empty(choices.rows, dtype=np.int32)
+    chosen[choices.at[leads]] = choices.targets[choices.brokers[leads]]
+    return chosen
+
+
+def _solve(problem: Problem, choices: _Choices, wanted: Windows) -> flow.Flow:
+    plain, windowed, nodes = _network(choices, wanted)
+    supplies = np.zeros(nodes, dtype=np.int64)
+    supplies[: choices.rows] = 1
+    supplies[-1] = -choices.rows
+    if problem.rebalance == "none":
+        solved = flow.solve(replace(plain, costs=plain.costs * _CHANGES_FIRST), windowed, supplies, excess_factor=1)
+    else:
+        solved = flow.solve_elastic(plain, windowed, supplies)
+    if solved is None:
+        raise AssertionError("every partition has a replica that can lead it")
+    return solved
+
+
+def _network(choices: _Choices, wanted: Windows) -> tuple[flow.Arcs, tuple[flow.Windowed, ...], int]:
+    """Arcs, windows, and the number of nodes; the sink is the last."""
+    topics, count = choices.fixed.shape
+    cells = topics * count if wanted.topic_leaders is not None else 0
+    brokers = np.arange(count, dtype=np.int32) + choices.rows + cells
+    sink = choices.rows + cells + count
+    fixed = choices.fixed.sum(axis=0)
+    windowed = [flow.window(brokers, np.full_like(brokers, sink), wanted.leaders - fixed, choices.rows, BROKER_PRICE)]
+    heads = brokers[choices.brokers]
+    if wanted.topic_leaders is not None:
+        heads = choices.rows + choices.topics * count + choices.brokers
+        nodes = np.arange(cells, dtype=np.int32) + choices.rows
+        bounds = (wanted.topic_leaders - choices.fixed).reshape(2, -1)
+        windowed.append(flow.window(nodes, np.tile(brokers, topics), bounds, choices.rows, TOPIC_PRICE))
+    return flow.arcs(choices.at, heads.astype(np.int32), 1, choices.costs), tuple(windowed), sink + 1
+
+
+def _in_order(problem: Problem, placed: IntArray, leaders: IntArray) -> IntArray:
+    """Rows sorted by: the leader, today's position, then the broker; what is absent goes last."""
+    today = problem.replicas
+    match = (placed[:, :, None] == today[:, None, :]) & (placed[:, :, None] >= 0)
+    position = np.where(match.any(axis=2), match.argmax(axis=2), today.shape[1] + placed)
+    key = np.where(placed == leaders[:, None], -1, position)
+    key = np.where(placed < 0, np.iinfo(np.int32).max, key)
+    return np.take_along_axis(placed, np.argsort(key, axis=1, kind="stable"), axis=1)
