@@ -1,0 +1,190 @@
+"""What an assignment costs and how even it is, as raw terms with units; integers, so that sums never depend on order.
+
+Everything but the last step is additive over topics: a `Tally` of one topic's partitions holds counts for each broker and
+sums, and the tally of a plan is the sum of its topics'. That is what lets a sweep score a million candidates by adding up
+rows of a table (see `sweep_tables`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner import checks
+from planner.draws import mix
+from planner.model import BoolArray, IntArray, LongArray, Problem
+from planner.windows import BROKER_PRICE, TOPIC_PRICE, Windows, excess, windows
+
+# Columns of a tally before the per-broker counts. The topic spread is a maximum, the others are sums.
+SUMS = (
+    "digest",
+    "violations",
+    "rack_violations",
+    "bytes_moved",
+    "replicas_moved",
+    "leaders_changed",
+    "cross_rack_bytes",
+    "topic_excess",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Yardstick:
+    """A problem with what its scores are measured against: the windows of the balance asked for."""
+
+    problem: Problem
+    windows: Windows
+
+    @staticmethod
+    def of(problem: Problem) -> Yardstick:
+        """The yardstick of a problem."""
+        return Yardstick(problem, windows(problem, problem.balance))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Additive terms of G topics or candidates: `sums` (G, len(SUMS)), `per_broker` (G, 3, Bt): replicas, leaders and
+    bytes on each target broker; and `topic_spread` (G,), which combines by its maximum.
+    """
+
+    sums: LongArray
+    per_broker: LongArray
+    topic_spread: LongArray
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Terms of C candidates, each (C,) int64; `imbalance_ppm` is how far the fullest broker is above its equal share of
+    replicas, leaders or bytes, whichever is the farthest, in parts per million.
+    """
+
+    digest: LongArray
+    violations: LongArray
+    excess: LongArray
+    bytes_moved: LongArray
+    replicas_moved: LongArray
+    leaders_changed: LongArray
+    cross_rack_bytes: LongArray
+    rack_violations: LongArray
+    replica_spread: LongArray
+    leader_spread: LongArray
+    topic_replica_spread: LongArray
+    replicas_max: LongArray
+    leaders_max: LongArray
+    size_bytes_max: LongArray
+    imbalance_ppm: LongArray
+
+
+def score(yardstick: Yardstick, assignment: IntArray) -> Scores:
+    """The scores (1,) of one assignment (P, W)."""
+    tally = by_topic(yardstick, assignment)
+    total = Tally(
+        tally.sums.sum(axis=0)[None],
+        tally.per_broker.sum(axis=0)[None],
+        tally.topic_spread.max(axis=0, initial=0)[None],
+    )
+    return finish(yardstick, total)
+
+
+def by_topic(yardstick: Yardstick, assignment: IntArray) -> Tally:
+    """The tallies of the T topics under an assignment (P, W)."""
+    problem = yardstick.problem
+    per_broker = _per_broker(problem, assignment)
+    here = per_broker[:, 0]
+    columns = [_topic_sums(problem, column) for column in _row_terms(problem, assignment)]
+    beyond = excess(yardstick.windows.topic_replicas, here, TOPIC_PRICE)
+    if yardstick.windows.topic_leaders is not None:
+        beyond = beyond + excess(yardstick.windows.topic_leaders, per_broker[:, 1], TOPIC_PRICE)
+    return Tally(np.stack([*columns, beyond], axis=1), per_broker, here.max(axis=1) - here.min(axis=1))
+
+
+def finish(yardstick: Yardstick, total: Tally) -> Scores:
+    """Scores (C,) from the summed tallies of C candidates."""
+    columns = dict(zip(SUMS, total.sums.T, strict=True))
+    replicas, leaders, size_bytes = total.per_broker.transpose(1, 0, 2)
+    beyond = columns.pop("topic_excess") + excess(yardstick.windows.replicas, replicas, BROKER_PRICE)
+    beyond = beyond + excess(yardstick.windows.leaders, leaders, BROKER_PRICE)
+    return Scores(
+        **columns,
+        excess=beyond,
+        replica_spread=replicas.max(axis=1) - replicas.min(axis=1),
+        leader_spread=leaders.max(axis=1) - leaders.min(axis=1),
+        topic_replica_spread=total.topic_spread,
+        replicas_max=replicas.max(axis=1),
+        leaders_max=leaders.max(axis=1),
+        size_bytes_max=size_bytes.max(axis=1),
+        imbalance_ppm=np.max([_above_mean(counts) for counts in (replicas, leaders, size_bytes)], axis=0),
+    )
+
+
+def digest(assignment: IntArray) -> int:
+    """The digest of an assignment (P, W): equal for equal assignments, as a signed 64-bit number."""
+    return int(_digest(assignment).sum())
+
+
+def _above_mean(counts: LongArray) -> LongArray:
+    """How far the fullest broker is above the mean, in parts per million (C,); 0 where there is nothing."""
+    total = counts.sum(axis=1)
+    share = counts.max(axis=1) * (counts.shape[1] / np.maximum(total, 1))
+    return np.where(total > 0, np.rint((share - 1) * 1_000_000), 0).astype(np.int64)
+
+
+def _row_terms(problem: Problem, replicas: IntArray) -> tuple[LongArray, ...]:
+    """The additive terms of each partition (P,), in the order of SUMS without the last."""
+    broken = checks.broken_rules(problem, replicas)
+    adding = _adding(problem, replicas)
+    return (
+        _digest(replicas),
+        np.sum(list(broken.values()), axis=0, dtype=np.int64),
+        broken["rack spread"].astype(np.int64),
+        adding.sum(axis=1) * problem.size_bytes,
+        adding.sum(axis=1),
+        (problem.leaders != replicas[:, 0]).astype(np.int64),
+        (adding & _crosses_racks(problem, replicas)).sum(axis=1) * problem.size_bytes,
+    )
+
+
+def _adding(problem: Problem, replicas: IntArray) -> BoolArray:
+    """(P, W): True where the broker has to copy the partition."""
+    here = np.zeros(replicas.shape, dtype=bool)
+    for column in problem.replicas.T:
+        here |= replicas == column[:, None]
+    return (replicas >= 0) & ~here
+
+
+def _crosses_racks(problem: Problem, replicas: IntArray) -> BoolArray:
+    """(P, W): True where the broker's rack isn't that of the leader it would copy from."""
+    source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])
+    return problem.broker_racks[replicas] != problem.broker_racks[source][:, None]
+
+
+def _topic_sums(problem: Problem, values: LongArray) -> LongArray:
+    sums = np.zeros(len(problem.topic_names), dtype=np.int64)
+    np.add.at(sums, problem.topic_of, values)
+    return sums
+
+
+def _per_broker(problem: Problem, replicas: IntArray) -> LongArray:
+    """(T, 3, Bt): replicas, leaders and bytes of each topic on each target broker; other brokers aren't counted."""
+    topics, targets = len(problem.topic_names), int(problem.targets.sum())
+    here = np.where(problem.targets, np.cumsum(problem.targets) - 1, -1)
+    at = np.where(replicas >= 0, here[replicas], -1)
+    held = at >= 0
+    cells = problem.topic_of[:, None] * targets + at
+    size_bytes = np.zeros(topics * targets, dtype=np.int64)
+    np.add.at(size_bytes, cells[held], np.broadcast_to(problem.size_bytes[:, None], replicas.shape)[held])
+    counts = (
+        np.bincount(cells[held], minlength=topics * targets),
+        np.bincount(cells[held[:, 0], 0], minlength=topics * targets),
+        size_bytes,
+    )
+    return np.stack([part.reshape(topics, targets) for part in counts], axis=1).astype(np.int64)
+
+
+def _digest(replicas: IntArray) -> LongArray:
+    """A 64-bit mix of (row, position, broker) summed over positions (P,); sums wrap, whatever their order."""
+    position = np.arange(replicas.shape[1], dtype=np.uint64)
+    places = np.arange(len(replicas), dtype=np.uint64)[:, None] * np.uint64(1 << 32) + position * np.uint64(1 << 24)
+    mixed = np.where(replicas >= 0, mix(places + replicas.astype(np.int64).astype(np.uint64) + np.uint64(1)), np.uint64(0))
+    return mixed.sum(axis=1, dtype=np.uint64).view(np.int64)

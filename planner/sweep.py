@@ -1,0 +1,158 @@
+"""Evaluating candidates: rows in, rows with scores out. Pure, so that it runs the same in process and in Spark's workers.
+
+A candidate is made, judged and scored where it is evaluated; only its row travels. What is kept is the ranking, the
+Pareto front (bytes moved against imbalance) and every row, for a notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from planner import score, sweep_tables
+from planner.candidates import CANDIDATE_SCHEMA, row
+from planner.draws import draws
+from planner.errors import InfeasibleError
+from planner.model import BoolArray, IntArray, LongArray, Problem
+from planner.score import Scores, Yardstick
+from planner.strategies import STRATEGIES, UNKNOWN, Proposal
+from planner.sweep_tables import Tables
+
+SCORE_COLUMNS = (*(field.name for field in fields(Scores)), "least_bytes")
+SCORE_SCHEMA = pa.schema([*CANDIDATE_SCHEMA, *((name, pa.int64()) for name in SCORE_COLUMNS)])
+
+# What makes one plan better than another, most important first; the number of the row settles what is left.
+RANKING = (
+    "violations",
+    "excess",
+    "bytes_moved",
+    "replicas_moved",
+    "leaders_changed",
+    "cross_rack_bytes",
+    "imbalance_ppm",
+    "candidate",
+)
+TOP = 10
+# Rows evaluated between two reports of progress.
+_BATCH_ROWS = 20_000
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """All scores by candidate; the Pareto front by bytes moved; and the best rows by RANKING. All of SCORE_SCHEMA."""
+
+    scores: pa.Table
+    front: pa.Table
+    top: pa.Table
+
+
+def run(problem: Problem, candidates: pa.Table, progress: Progress | None = None) -> SweepResult:
+    """The sweep in this process."""
+    done, parts = 0, []
+    for batch in candidates.to_batches(max_chunksize=_BATCH_ROWS):
+        parts.append(evaluate(problem, batch))
+        done += len(batch)
+        if progress:
+            progress(done, len(candidates))
+    scores = pa.Table.from_batches(parts, schema=SCORE_SCHEMA)
+    return SweepResult(scores, front(scores), best(scores, TOP))
+
+
+def evaluate(problem: Problem, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of a batch with their scores, in the same order."""
+    yardstick = _yardstick(problem)
+    columns = np.full((len(SCORE_COLUMNS), len(batch)), UNKNOWN, dtype=np.int64)
+    rest = np.ones(len(batch), dtype=bool)
+    classic = pc.equal(batch["strategy"], "kafka_classic").to_numpy(zero_copy_only=False)
+    if classic.any() and sweep_tables.worthwhile(yardstick):
+        columns[:-1, classic] = _columns(_classic(yardstick, batch, classic))
+        rest &= ~classic
+    table = pa.Table.from_batches([batch])
+    for at in np.flatnonzero(rest):
+        columns[:, at] = _one(yardstick, table, int(at))
+    arrays = [*batch.columns, *(pa.array(column) for column in columns)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCORE_SCHEMA)
+
+
+def propose(problem: Problem, table: pa.Table, number: int) -> Proposal:
+    """The assignment of a row of a table of candidates or scores, made again."""
+    candidate = row(table, number)
+    return STRATEGIES[candidate.strategy](problem, candidate)
+
+
+def best(scores: pa.Table, count: int) -> pa.Table:
+    """The first `count` rows by RANKING."""
+    order = pc.select_k_unstable(scores, count, [(name, "ascending") for name in RANKING])
+    return scores.take(order)
+
+
+def front(scores: pa.Table) -> pa.Table:
+    """Rows that no other beats in both bytes moved and imbalance; of equal ones, the first by RANKING."""
+    valid = scores.filter(pc.equal(scores["violations"], 0))
+    order = pc.sort_indices(valid, [(name, "ascending") for name in FRONT_ORDER])
+    imbalance = valid["imbalance_ppm"].to_numpy()[order.to_numpy()]
+    so_far = np.minimum.accumulate(imbalance)
+    first = np.ones(len(imbalance), dtype=bool)
+    first[1:] = imbalance[1:] < so_far[:-1]
+    return valid.take(order.filter(pa.array(first)))
+
+
+# Bytes first, the most even of equal bytes next, then the ranking.
+FRONT_ORDER = (
+    "bytes_moved",
+    "imbalance_ppm",
+    *(name for name in RANKING if name not in ("bytes_moved", "imbalance_ppm")),
+)
+
+
+@lru_cache(maxsize=1)
+def _yardstick(problem: Problem) -> Yardstick:
+    return Yardstick.of(problem)
+
+
+@lru_cache(maxsize=1)
+def _tables(yardstick: Yardstick) -> Tables:
+    return sweep_tables.make(yardstick)
+
+
+def _classic(yardstick: Yardstick, batch: pa.RecordBatch, rows: BoolArray) -> Scores:
+    seeds = _numbers(batch, "seed")[rows]
+    topics, brokers = len(yardstick.problem.topic_names), int(yardstick.problem.targets.sum())
+    starts, shifts = draws(seeds, topics, brokers)
+    return sweep_tables.scores(
+        yardstick,
+        _tables(yardstick),
+        _given(_numbers(batch, "start_index")[rows], starts),
+        _given(_numbers(batch, "next_replica_shift")[rows], shifts),
+    )
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> LongArray:
+    return np.asarray(batch[name].to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _given(column: LongArray, drawn: IntArray) -> IntArray:
+    """The column's value for every topic where it is one, else what was drawn: (C, T)."""
+    return np.where(column[:, None] >= 0, column[:, None], drawn).astype(np.int32)
+
+
+def _columns(scores: Scores) -> LongArray:
+    return np.stack([getattr(scores, field.name) for field in fields(Scores)])
+
+
+def _one(yardstick: Yardstick, table: pa.Table, number: int) -> LongArray:
+    """The score columns of one row; a strategy that has no answer for this problem gets a violation a partition."""
+    try:
+        proposal = propose(yardstick.problem, table, number)
+    except InfeasibleError:
+        failed = np.zeros(len(SCORE_COLUMNS), dtype=np.int64)
+        failed[SCORE_COLUMNS.index("violations")] = yardstick.problem.rows
+        return failed
+    return np.append(_columns(score.score(yardstick, proposal.assignment))[:, 0], proposal.least_bytes)

@@ -1,0 +1,81 @@
+"""Scoring Kafka's classic placements by the million: add up rows of a table instead of placing every partition.
+
+A topic's placement depends on its start index and shift alone, and a score is made of sums over topics. So the tally
+of every topic under each of the n × (n - 1) different pairs is made once, and a candidate, which draws one pair a topic,
+is a sum of as many table rows as there are topics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner import score
+from planner.model import IntArray, LongArray
+from planner.score import Scores, Tally, Yardstick
+from planner.strategies import kafka_classic
+from planner.strategies.candidate import Candidate
+
+# Larger tables than this are not worth their memory, nor their making.
+_MOST_BYTES, _MOST_PLACEMENTS = 128 << 20, 20_000_000
+# Candidates added up at once: the block stays within the processor's cache.
+_BLOCK = 2048
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tallies of every topic (T) under every pair (K = n × max(n - 1, 1)) of start index and shift.
+
+    terms (T, K, D): the sums, then the per-broker counts, flat; topic_spread (T, K)
+    """
+
+    terms: LongArray
+    topic_spread: LongArray
+    brokers: int
+
+
+def worthwhile(yardstick: Yardstick) -> bool:
+    """True where the tables are small enough to make and keep."""
+    problem = yardstick.problem
+    brokers = int(problem.targets.sum())
+    pairs, columns = brokers * max(brokers - 1, 1), len(score.SUMS) + 3 * brokers
+    placements = pairs * int(problem.replication_factors.sum())
+    return placements <= _MOST_PLACEMENTS and pairs * len(problem.topic_names) * columns * 8 <= _MOST_BYTES
+
+
+def make(yardstick: Yardstick) -> Tables:
+    """The tables of a problem."""
+    problem = yardstick.problem
+    brokers = int(problem.targets.sum())
+    pairs = [(start, shift) for start in range(brokers) for shift in range(max(brokers - 1, 1))]
+    tallies = [_tally(yardstick, start, shift) for start, shift in pairs]
+    flat = [np.concatenate([t.sums, t.per_broker.reshape(len(t.sums), -1)], axis=1) for t in tallies]
+    spreads = np.stack([tally.topic_spread for tally in tallies], axis=1)
+    return Tables(np.ascontiguousarray(np.stack(flat, axis=1)), spreads, brokers)
+
+
+def scores(yardstick: Yardstick, tables: Tables, starts: IntArray, shifts: IntArray) -> Scores:
+    """Scores (C,) of candidates with a start index and a shift for each topic, both (C, T)."""
+    pairs = starts * max(tables.brokers - 1, 1) + shifts % max(tables.brokers - 1, 1)
+    blocks = [_add_up(tables, pairs[at : at + _BLOCK]) for at in range(0, len(pairs), _BLOCK)]
+    sums = np.concatenate([block.sums for block in blocks])
+    per_broker = np.concatenate([block.per_broker for block in blocks])
+    spreads = np.concatenate([block.topic_spread for block in blocks])
+    return score.finish(yardstick, Tally(sums, per_broker, spreads))
+
+
+def _tally(yardstick: Yardstick, start: int, shift: int) -> Tally:
+    assignment = kafka_classic.assign(yardstick.problem, Candidate("kafka_classic", 0, start, shift))
+    return score.by_topic(yardstick, assignment)
+
+
+def _add_up(tables: Tables, pairs: IntArray) -> Tally:
+    """Sums over topics of the table rows that the pairs (C, T) name."""
+    total = np.zeros((len(pairs), tables.terms.shape[2]), dtype=np.int64)
+    spread = np.zeros(len(pairs), dtype=np.int64)
+    for topic, column in enumerate(pairs.T):
+        total += tables.terms[topic].take(column, axis=0)
+        np.maximum(spread, tables.topic_spread[topic].take(column), out=spread)
+    first = len(score.SUMS)
+    return Tally(total[:, :first], total[:, first:].reshape(len(pairs), 3, -1), spread)
