@@ -1,0 +1,134 @@
+"""The commands. The only module that prints, and the only one that knows exit codes.
+
+Exit codes are Terraform's: 0 done; 1 anything wrong with the input or the usage; with `--detailed-exitcode` 2 where
+there is something to do; 3 where a gate in `limits` was crossed. stdout is the result, stderr progress and messages.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+from rich.console import Console
+
+from planner import __version__, workflow
+from planner.errors import PlannerError
+
+Format = Literal["text", "json", "markdown"]
+
+_SPEC = click.Path(path_type=Path, dir_okay=False)
+_format = click.option(
+    "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="What stdout shows."
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="planner")
+def commands() -> None:
+    """Plan changes of an Apache Kafka cluster: the fewest bytes for a stated balance, proven, with every file for it."""
+
+
+@commands.command()
+@click.argument("spec", type=_SPEC)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to write. [default: SPEC.plan beside the spec]")
+@click.option("--candidates", type=click.IntRange(min=2), help="Candidates to evaluate. [default: by the cluster's size]")
+@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), help="Seed of everything that is drawn.")
+@click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
+@click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
+@click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
+@click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the plan doesn't depend on it.")
+@_format
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plan has something to do.")
+def whatif(spec: Path, form: Format, detailed_exitcode: bool, **options: Any) -> int:
+    """Sweep candidates for SPEC, choose a plan, and write every file to carry it out."""
+    errors = Console(stderr=True)
+    plan, files = workflow.whatif(spec, workflow.Options(**options), errors)
+    _show(plan, form, files)
+    return 2 if detailed_exitcode and plan["partitions"] else 0
+
+
+@commands.command()
+@click.argument("spec", type=_SPEC)
+def validate(spec: Path) -> int:
+    """Check SPEC and the files it names; report every fault at once, and write nothing."""
+    workflow.load(spec)
+    click.echo(f"{spec}: nothing wrong")
+    return 0
+
+
+@commands.command()
+@click.argument("plan", type=_SPEC)
+@_format
+def show(plan: Path, form: Format) -> int:
+    """Show PLAN, a plan.json or its folder."""
+    _show(workflow.read_plan(plan), form, ())
+    return 0
+
+
+@commands.command()
+@click.argument("plan", type=_SPEC)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
+def render(plan: Path, out: Path) -> int:
+    """Write PLAN's files again: the same bytes as `whatif` wrote, without the candidates' table."""
+    for name in workflow.render(plan, out):
+        click.echo(name)
+    return 0
+
+
+@commands.group()
+def spark() -> None:
+    """Spark itself."""
+
+
+@spark.command()
+def warm() -> int:
+    """Make the class data archive that halves the start of local Spark sessions; once a machine."""
+    click.echo(workflow.warm_spark(Console(stderr=True)))
+    return 0
+
+
+@commands.command()
+@click.argument("cases", nargs=-1)
+@click.option("--seed", default="public", show_default=True, help="Seed of the cases.")
+@click.option("--sweep/--no-sweep", default=False, help="Also time a million candidates through Spark.")
+def bench(cases: tuple[str, ...], seed: str, sweep: bool) -> int:
+    """Time and score the plans of the benchmark CASES (default: all), beside what Kafka's own seeds reach."""
+    for line in workflow.bench(cases, seed, sweep):
+        click.echo(line)
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command and exit."""
+    sys.exit(_run(lambda: commands.main(arguments, prog_name="planner", standalone_mode=False)))
+
+
+def _run(command: Callable[[], Any]) -> int:
+    """The command's exit code; what is the user's to mend is said in a paragraph, without a traceback."""
+    try:
+        return int(command() or 0)
+    except PlannerError as error:
+        click.echo(f"planner: {error}", err=True)
+        return error.exit_code
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 1
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("planner: interrupted; nothing was written", err=True)
+        return 1
+
+
+def _show(plan: dict[str, Any], form: Format, files: tuple[str, ...]) -> None:
+    match form:
+        case "json":
+            click.echo(json.dumps(plan, sort_keys=True, ensure_ascii=False))
+        case "markdown":
+            click.echo(workflow.markdown(plan), nl=False)
+        case _:
+            workflow.show(plan, files, Console())

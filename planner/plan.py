@@ -1,0 +1,229 @@
+"""The plan document: everything that people and tools see is rendered from it.
+
+`document` makes it from a spec, its problem, and a sweep's result. It is plain data, in the shape of
+`schemas/plan.schema.json`; its id is the SHA-256 of its own canonical JSON, so any change to it shows.
+
+`FORMAT_VERSION` is raised in its second number when keys are added, in its first when one is removed or means
+something else; readers refuse another first number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from planner import batches, checks, plan_sections
+from planner.quoting import canonical_json
+from planner.candidates import CANDIDATE_SCHEMA, KNOBS
+from planner.changes import changes
+from planner.errors import InfeasibleError, StalePlanError, UnsafePlanError
+from planner.model import IntArray, PartitionChange, Problem, Spec
+from planner.problem import brokers_after
+from planner.relaxed import relaxed
+from planner.score import Yardstick, digest
+from planner.strategies import Proposal
+from planner.sweep import SweepResult, best, propose
+
+FORMAT_VERSION = "1.0"
+RULE = (
+    "valid; least outside the balance asked for; then fewest bytes moved, replicas moved, leaders changed, "
+    "cross-rack bytes; then the most even"
+)
+
+
+def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any]:
+    """The plan of the sweep's winner, made again and judged again.
+
+    UnsafePlanError where the winner breaks a rule or crosses a gate of `limits`; InfeasibleError where no candidate is
+    valid. Either way there is no plan.
+    """
+    winner = result.top.slice(0, 1).to_pylist()[0]
+    proposal = propose(problem, result.top, 0)
+    _judge(problem, winner, proposal)
+    yardstick = Yardstick.of(problem)
+    changed = changes(problem, proposal.assignment)
+    gates = _gates(spec, winner)
+    refuse_crossed(gates)
+    body = {
+        "format_version": FORMAT_VERSION,
+        "cluster": _cluster(spec),
+        "inputs": [asdict(file) for file in spec.inputs],
+        "changes": plan_sections.changes(spec.changes),
+        "rack_aware": spec.rack_aware,
+        "brokers": plan_sections.brokers(spec, problem, proposal.assignment),
+        "racks": plan_sections.racks(spec, problem, proposal.assignment),
+        "topics": plan_sections.topics(spec, problem, proposal.assignment),
+        "partitions": [_partition(change) for change in changed],
+        "balance": {
+            "wanted": {knob: str(getattr(problem.balance, knob)) for knob in KNOBS},
+            "relaxed": [asdict(window) for window in relaxed(yardstick, proposal.assignment)],
+        },
+        "terms": plan_sections.terms(spec, problem, result, proposal.assignment),
+        "bound": _bound(problem, winner, proposal),
+        "compared": _compared(result, winner),
+        "pareto": _pareto(result, winner),
+        "candidates": _candidates(result, winner),
+        "limits": gates,
+        "warnings": plan_sections.warnings(spec, problem, changed),
+        "execution": {
+            "throttle_bytes_per_sec": spec.execution.throttle_bytes_per_sec,
+            "kafka_bin_dir": spec.execution.kafka_bin_dir,
+        },
+        "batches": _batches(spec, changed),
+    }
+    return {"plan_id": plan_id(body), **body}
+
+
+def plan_id(plan: Mapping[str, Any]) -> str:
+    """SHA-256 of the plan's canonical JSON without its id."""
+    body = {key: value for key, value in plan.items() if key != "plan_id"}
+    return hashlib.sha256(canonical_json(body).encode()).hexdigest()
+
+
+def check_document(plan: Any, shown: str) -> None:
+    """StalePlanError where a document isn't a plan of a format we read, or its id isn't its content's any more."""
+    version = plan.get("format_version") if isinstance(plan, Mapping) else None
+    if not isinstance(version, str) or version.split(".")[0] != FORMAT_VERSION.split(".")[0]:
+        raise StalePlanError(f"{shown}: format_version is {version!r}, allowed: {FORMAT_VERSION.split('.')[0]}.x")
+    if plan.get("plan_id") != plan_id(plan):
+        raise StalePlanError(f"{shown}: plan_id doesn't fit the content: the plan was changed after it was made")
+
+
+def refuse_crossed(gates: Sequence[Mapping[str, Any]]) -> None:
+    """UnsafePlanError that lists every gate whose value is above its limit, with the key to change."""
+    crossed = [gate for gate in gates if gate["value"] > gate["limit"]]
+    if crossed:
+        lines = [f"{gate['key']}: the plan needs {gate['value']}, allowed: at most {gate['limit']}" for gate in crossed]
+        raise UnsafePlanError("\n".join(["nothing was written, the plan crosses its limits:", *lines]))
+
+
+def _judge(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> None:
+    """The winner as rebuilt is the winner as scored, and the independent check has nothing against it."""
+    if digest(proposal.assignment) != winner["digest"]:
+        raise AssertionError(f"candidate {winner['candidate']} was made differently the second time")
+    violations = checks.check(problem, proposal.assignment)
+    if violations:
+        raise InfeasibleError("\n".join(["no candidate keeps every rule; the best one breaks:", *map(str, violations)]))
+
+
+def _cluster(spec: Spec) -> dict[str, Any]:
+    return {
+        "name": spec.cluster.name,
+        "bootstrap_servers": list(spec.cluster.bootstrap_servers),
+        "sizes_known": spec.cluster.sizes_known,
+    }
+
+
+def _partition(change: PartitionChange) -> dict[str, Any]:
+    return {
+        "topic": change.topic,
+        "partition": change.partition,
+        "replicas_before": list(change.before),
+        "replicas": list(change.after),
+        "leader_before": change.leader_before,
+        "size_bytes": change.size_bytes,
+        "reason": str(change.reason),
+    }
+
+
+def _gates(spec: Spec, winner: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The gates that were set, with what the winner needs."""
+    limits = asdict(spec.limits)
+    return [
+        {"key": f"limits.{name}", "limit": limit, "value": winner[name]}
+        for name, limit in limits.items()
+        if limit is not None
+    ]
+
+
+def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> dict[str, Any]:
+    """The least that any plan could move, by the flow that made the winner; doing nothing needs no proof."""
+    if winner["strategy"] == "unchanged":
+        return _gap(0, 0, 0, 0, "nothing moves")
+    proof = "a min-cost flow's optimum: no plan that keeps these racks, windows and replication factors moves less"
+    return _gap(
+        winner["bytes_moved"], max(proposal.least_bytes, 0), winner["replicas_moved"], proposal.least_replicas, proof
+    )
+
+
+def _gap(moved: int, least: int, replicas: int, least_replicas: int, proof: str) -> dict[str, Any]:
+    """Three decimals: the flow's costs are exact to less than that."""
+    beyond = 100 * (moved - least) / moved if moved else 0.0
+    if least_replicas >= 0 and replicas and not moved:
+        beyond = 100 * (replicas - least_replicas) / replicas
+    return {
+        "bytes_moved": moved,
+        "least_bytes_moved": least,
+        "least_replicas_moved": least_replicas if least_replicas >= 0 else None,
+        "gap_percent": round(beyond, 3) + 0.0,
+        "proof": proof,
+    }
+
+
+def _compared(result: SweepResult, winner: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Do nothing, the plan, and Kafka's own seeds: the best by our ranking and the median by bytes moved."""
+    nothing = result.scores.slice(0, 1).to_pylist()[0]
+    rows = [_comparison("do nothing", nothing), _comparison("this plan", winner)]
+    names = result.scores["strategy"].to_numpy(zero_copy_only=False)
+    seeds = result.scores.filter(pa.array(np.isin(names, ("kafka_classic", "kafka_striped"))))
+    if len(seeds):
+        middle = seeds.sort_by([("bytes_moved", "ascending"), ("candidate", "ascending")]).slice((len(seeds) - 1) // 2, 1)
+        rows.append(_comparison(f"Kafka seed, best of {len(seeds)}", best(seeds, 1).to_pylist()[0]))
+        rows.append(_comparison(f"Kafka seed, median of {len(seeds)}", middle.to_pylist()[0]))
+    return rows
+
+
+_COMPARED = (
+    "candidate",
+    "strategy",
+    "violations",
+    "bytes_moved",
+    "replicas_moved",
+    "leaders_changed",
+    "replica_spread",
+    "leader_spread",
+    "topic_replica_spread",
+)
+
+
+def _comparison(label: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "label": label,
+        **{name: row[name] for name in _COMPARED},
+        "imbalance_percent": round(row["imbalance_ppm"] / 10_000, 2),
+    }
+
+
+def _pareto(result: SweepResult, winner: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The front by bytes moved, with the winner in its place even where another is as cheap and more even."""
+    rows = {row["candidate"]: row for row in [*result.front.to_pylist(), winner]}
+    ordered = sorted(rows.values(), key=lambda row: (row["bytes_moved"], row["imbalance_ppm"], row["candidate"]))
+    return [
+        {
+            **_comparison("this plan" if row["candidate"] == winner["candidate"] else row["strategy"], row),
+            "balance": {knob: row[knob] for knob in KNOBS},
+            "chosen": row["candidate"] == winner["candidate"],
+        }
+        for row in ordered
+    ]
+
+
+def _candidates(result: SweepResult, winner: Mapping[str, Any]) -> dict[str, Any]:
+    counts = result.scores["strategy"].value_counts().to_pylist()
+    return {
+        "evaluated": len(result.scores),
+        "by_strategy": {row["values"]: row["counts"] for row in counts},
+        "winner": {name: winner[name] for name in CANDIDATE_SCHEMA.names},
+        "digest": f"{winner['digest'] % (1 << 64):016x}",
+        "rule": RULE,
+    }
+
+
+def _batches(spec: Spec, changed: tuple[PartitionChange, ...]) -> list[dict[str, Any]]:
+    execution, racks = spec.execution, {b.id: b.rack for b in brokers_after(spec) if b.rack is not None}
+    return batches.to_document(batches.split(changed, execution.batches, execution.throttle_bytes_per_sec, racks))

@@ -1,0 +1,239 @@
+"""The sections of the plan document that describe brokers, racks, topics, terms and warnings; plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from planner import model
+from planner.changes import bytes_in_and_out
+from planner.model import IntArray, LongArray, PartitionChange, Problem, Spec, Tolerance
+from planner.strategies.kafka_classic import today
+from planner.sweep import SweepResult
+
+
+def changes(wish: model.Changes) -> dict[str, Any]:
+    """The wish in the YAML's own shape, every key there."""
+    return {
+        "add_brokers": [asdict(broker) for broker in wish.add_brokers],
+        "remove_brokers": list(wish.remove_brokers),
+        "replace_brokers": {str(old): new for old, new in wish.replace_brokers},
+        "set_racks": {str(broker): rack for broker, rack in wish.set_racks},
+        "set_replication_factor": [asdict(change) for change in wish.set_replication_factor],
+        "rebalance": wish.rebalance,
+    }
+
+
+def brokers(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str, Any]]:
+    """Every broker of today and of the target, with what it holds before and after and what it copies."""
+    before, after = _loads(problem, today(problem), problem.leaders), _loads(problem, assignment, assignment[:, 0])
+    arriving, leaving = bytes_in_and_out(problem, assignment)
+    known = {broker.id for broker in spec.cluster.brokers}
+    return [
+        {
+            "id": broker,
+            "rack": problem.rack_names[problem.broker_racks[at]] if problem.broker_racks[at] >= 0 else None,
+            "role": ("stays" if broker in known else "added") if problem.targets[at] else "removed",
+            "before": _load(before[:, at]),
+            "after": _load(after[:, at]),
+            "bytes_in": int(arriving[at]),
+            "bytes_out": int(leaving[at]),
+        }
+        for at, broker in enumerate(problem.broker_ids.tolist())
+    ]
+
+
+def racks(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str, Any]]:
+    """Every rack of today and of the target; brokers that `set_racks` moves count in their old rack before."""
+    now = {broker.id: broker.rack for broker in spec.cluster.brokers}
+    ids = problem.broker_ids.tolist()
+    names = [problem.rack_names[rack] if rack >= 0 else None for rack in problem.broker_racks]
+    before, after = _loads(problem, today(problem), problem.leaders), _loads(problem, assignment, assignment[:, 0])
+    rows = []
+    for rack in sorted({name for name in [*names, *now.values()] if name is not None}):
+        old = np.array([now.get(broker) == rack for broker in ids], dtype=bool)
+        new = np.array([name == rack for name in names], dtype=bool) & problem.targets
+        rows.append(
+            {
+                "rack": rack,
+                "brokers_before": int(old.sum()),
+                "brokers_after": int(new.sum()),
+                "before": _load(before[:, old].sum(axis=1)),
+                "after": _load(after[:, new].sum(axis=1)),
+            }
+        )
+    return rows
+
+
+def topics(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str, Any]]:
+    """Every topic by name, with its factor before and after and what moves of it."""
+    count = len(problem.topic_names)
+    before = today(problem)
+    added = _added(problem, assignment)
+    changed = (before != assignment).any(axis=1)
+    sums = [
+        np.bincount(problem.topic_of, weights=column, minlength=count).astype(np.int64).tolist()
+        for column in (np.ones(problem.rows), changed, added)
+    ]
+    moved = np.zeros(count, dtype=np.int64)
+    np.add.at(moved, problem.topic_of, added * problem.size_bytes)
+    factors = _factors(problem, (before >= 0).sum(axis=1))
+    wanted = _factors(problem, problem.replication_factors)
+    configs = {topic.name: dict(topic.config) for topic in spec.cluster.topics}
+    return [
+        {
+            "name": name,
+            "partitions": partitions,
+            "replication_factor_before": factors[at],
+            "replication_factor": wanted[at][-1],
+            "config": configs[name],
+            "partitions_changed": partitions_changed,
+            "replicas_moved": replicas_moved,
+            "bytes_moved": int(moved[at]),
+        }
+        for at, (name, partitions, partitions_changed, replicas_moved) in enumerate(
+            zip(problem.topic_names, *sums, strict=True)
+        )
+    ]
+
+
+def terms(spec: Spec, problem: Problem, result: SweepResult, assignment: IntArray) -> list[dict[str, Any]]:
+    """Raw terms by group, today's value beside the plan's; `limit` is what the YAML asks for."""
+    now, plan = (table.slice(0, 1).to_pylist()[0] for table in (result.scores, result.top))
+    wanted, limits = problem.balance, spec.limits
+    before = today(problem)
+    lone = [_on_one_rack(problem, replicas) for replicas in (before, assignment)]
+    single = [int(((replicas >= 0).sum(axis=1) == 1).sum()) for replicas in (before, assignment)]
+    refused = [_under_min_insync(problem, replicas) for replicas in (before, assignment)]
+    leaderless = int((problem.leaders < 0).sum())
+    rows = [
+        _term("fairness", "replica_spread", "replicas", now["replica_spread"], plan["replica_spread"], _most(wanted.replicas)),
+        _term("fairness", "leader_spread", "leaders", now["leader_spread"], plan["leader_spread"], _most(wanted.leaders)),
+        _term(
+            "fairness",
+            "topic_replica_spread",
+            "replicas",
+            now["topic_replica_spread"],
+            plan["topic_replica_spread"],
+            _most(wanted.topic_replicas),
+        ),
+        _term("fairness", "fullest_broker", "% above mean", _percent(now), _percent(plan)),
+        _term("safety", "broken_rules", "partitions", now["violations"], plan["violations"], 0),
+        _term("safety", "without_leader", "partitions", leaderless, 0, 0),
+        _term("safety", "under_min_insync", "partitions", *refused),
+        _term("safety", "single_replica", "partitions", *single),
+        _term("resilience", "rack_spread_broken", "partitions", now["rack_violations"], plan["rack_violations"], 0),
+        _term("resilience", "on_one_rack", "partitions", *lone),
+        _term("movement", "bytes_moved", "bytes", 0, plan["bytes_moved"], limits.bytes_moved),
+        _term("movement", "cross_rack_bytes", "bytes", 0, plan["cross_rack_bytes"]),
+        _term("movement", "replicas_moved", "replicas", 0, plan["replicas_moved"], limits.replicas_moved),
+        _term("movement", "leaders_changed", "leaders", 0, plan["leaders_changed"], limits.leaders_changed),
+    ]
+    return rows
+
+
+def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> list[str]:
+    """What an operator should know before approving; nothing that the plan can help."""
+    partitions = [part for topic in spec.cluster.topics for part in topic.partitions]
+    lagging = sum(1 for part in partitions if part.isr is not None and len(part.isr) < len(part.replicas))
+    leaderless = sum(1 for part in partitions if part.leader is None)
+    mixed = sum(1 for topic in spec.cluster.topics if len({len(part.replicas) for part in topic.partitions}) > 1)
+    kept = len(np.unique(problem.topic_of[~problem.movable]))
+    found = [
+        (not spec.cluster.sizes_known, "sizes are unknown (no cluster.state.sizes): replicas are counted, not bytes"),
+        (lagging, f"{_number(lagging, 'partition')} under-replicated today: a reassignment waits for a full ISR"),
+        (leaderless, f"{_number(leaderless, 'partition')} without a leader today: there is nothing to copy them from"),
+        (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
+        (kept, f"{_number(kept, 'topic')} kept as they are by the topic filter, and counted"),
+        (
+            not problem.racks_matter and problem.rack_aware,
+            "no broker has a rack: replicas are not spread over racks",
+        ),
+    ]
+    return [text for applies, text in found if applies]
+
+
+_MEANINGS = {
+    "replica_spread": "most minus fewest replicas on a broker",
+    "leader_spread": "most minus fewest preferred leaders on a broker",
+    "topic_replica_spread": "the same within one topic, of the worst topic",
+    "fullest_broker": "how far the fullest broker is above its equal share of replicas, leaders or bytes",
+    "broken_rules": "partitions that break a rule of the target",
+    "without_leader": "partitions that nobody can read or write",
+    "under_min_insync": "partitions with fewer replicas than min.insync.replicas",
+    "single_replica": "partitions that are lost with one broker",
+    "rack_spread_broken": "partitions that could be spread over the racks more evenly",
+    "on_one_rack": "partitions that go offline with one rack",
+    "bytes_moved": "bytes that brokers copy",
+    "cross_rack_bytes": "of these, bytes copied from another rack",
+    "replicas_moved": "replicas that brokers copy",
+    "leaders_changed": "partitions that get another leader",
+}
+
+
+def _term(
+    group: str, name: str, unit: str, before: float, after: float, limit: float | None = None
+) -> dict[str, Any]:
+    return {
+        "group": group,
+        "name": name,
+        "unit": unit,
+        "today": before,
+        "plan": after,
+        "limit": limit,
+        "meaning": _MEANINGS[name],
+    }
+
+
+def _most(wanted: Tolerance) -> int | None:
+    return int(wanted.value) if wanted.kind == "spread" else None
+
+
+def _percent(row: dict[str, Any]) -> float:
+    return float(round(row["imbalance_ppm"] / 10_000, 2))
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _loads(problem: Problem, replicas: IntArray, leaders: IntArray) -> LongArray:
+    """(3, B): replicas, leaders and bytes on each broker of the problem."""
+    count = len(problem.broker_ids)
+    rows, slots = np.nonzero(replicas >= 0)
+    size_bytes = np.zeros(count, dtype=np.int64)
+    np.add.at(size_bytes, replicas[rows, slots], problem.size_bytes[rows])
+    held = np.bincount(replicas[rows, slots], minlength=count)
+    return np.stack([held, np.bincount(leaders[leaders >= 0], minlength=count), size_bytes])
+
+
+def _load(column: LongArray) -> dict[str, int]:
+    return dict(zip(("replicas", "leaders", "size_bytes"), column.tolist(), strict=True))
+
+
+def _added(problem: Problem, assignment: IntArray) -> IntArray:
+    """(P,): replicas that some broker has to copy."""
+    here = (assignment[:, :, None] == problem.replicas[:, None, :]).any(axis=2)
+    return ((assignment >= 0) & ~here).sum(axis=1).astype(np.int32)
+
+
+def _factors(problem: Problem, counts: IntArray) -> list[list[int]]:
+    """The different replication factors of each topic (T), ascending."""
+    pairs = np.unique(np.stack([problem.topic_of, counts]), axis=1)
+    bounds = np.searchsorted(pairs[0], np.arange(len(problem.topic_names) + 1))
+    return [pairs[1, start:end].tolist() for start, end in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def _on_one_rack(problem: Problem, replicas: IntArray) -> int:
+    """Partitions all of whose replicas are in one rack; 0 where brokers have no racks."""
+    if not (problem.broker_racks[problem.targets] >= 0).all():
+        return 0
+    racks = np.where(replicas >= 0, problem.broker_racks[replicas], problem.broker_racks[replicas[:, :1]])
+    return int((racks == racks[:, :1]).all(axis=1).sum())
+
+
+def _under_min_insync(problem: Problem, replicas: IntArray) -> int:
+    return int(((replicas >= 0).sum(axis=1) < problem.min_insync).sum())
