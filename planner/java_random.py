@@ -1,0 +1,93 @@
+"""java.util.Random, and the orders of Java's strings and hash maps: a seed gives here what it gives in Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+_MULTIPLIER = 0x5DEECE66D
+_INCREMENT = 0xB
+_MASK = (1 << 48) - 1
+
+
+class JavaRandom:
+    """The 48-bit linear congruential generator that the documentation of java.util.Random prescribes.
+
+    Mutable on purpose, like its model: Kafka's placer hands one generator from topic to topic.
+    """
+
+    def __init__(self, seed: int) -> None:
+        """`seed` is a Java long; of a wider number the low 48 bits count, as in Java."""
+        self._state = (seed ^ _MULTIPLIER) & _MASK
+
+    def _next(self, bits: int) -> int:
+        """The next `bits` high bits of the state, unsigned."""
+        self._state = (self._state * _MULTIPLIER + _INCREMENT) & _MASK
+        return self._state >> (48 - bits)
+
+    def next_int(self, bound: int | None = None) -> int:
+        """`nextInt()`, any Java int, or `nextInt(bound)`, 0 to bound - 1. ValueError unless bound is positive."""
+        if bound is None:
+            return _signed(self._next(32), 32)
+        if bound <= 0:
+            raise ValueError(f"bound must be positive, not {bound}")
+        if bound & (bound - 1) == 0:
+            return (bound * self._next(31)) >> 31
+        return self._next_int_any(bound)
+
+    def _next_int_any(self, bound: int) -> int:
+        """`nextInt(bound)` where the bound is no power of two: draws from the last, cut short, round are refused."""
+        while True:
+            bits = self._next(31)
+            value = bits % bound
+            if bits - value + bound - 1 < 1 << 31:
+                return value
+
+    def next_long(self) -> int:
+        """`nextLong()`: any Java long (of which 2^48 can occur)."""
+        high = _signed(self._next(32), 32) << 32
+        return _signed((high + _signed(self._next(32), 32)) & ((1 << 64) - 1), 64)
+
+    def shuffle(self, items: list[Item]) -> None:
+        """`Collections.shuffle(items, this)`: shuffles in place, from the end to the front."""
+        for size in range(len(items), 1, -1):
+            other = self.next_int(size)
+            items[size - 1], items[other] = items[other], items[size - 1]
+
+
+def _signed(value: int, bits: int) -> int:
+    """The two's complement reading of an unsigned `bits`-bit value."""
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def utf16_key(text: str) -> bytes:
+    """Sort key in the order of Java's `String.compareTo`: by UTF-16 unit, not by code point."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def string_hash(text: str) -> int:
+    """Java's `String.hashCode`, as an unsigned 32-bit number."""
+    value = 0
+    units = utf16_key(text)
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value
+
+
+def hash_map_order(keys: Sequence[str | None]) -> list[str | None]:
+    """Distinct `keys`, put into a `HashMap<Optional<String>, ?>` in this order, in the order the map iterates them.
+
+    None is the empty Optional. Right as long as fewer than eight keys share a bucket (then Java makes it a tree).
+    """
+    capacity = 16
+    while len(keys) > capacity * 3 // 4:
+        capacity *= 2
+    return sorted(keys, key=lambda key: _spread_hash(key) & (capacity - 1))
+
+
+def _spread_hash(key: str | None) -> int:
+    """HashMap's hash of an Optional: the value's own, its high half folded into the low one; 0 for the empty one."""
+    value = 0 if key is None else string_hash(key)
+    return value ^ value >> 16

@@ -1,0 +1,199 @@
+"""The placement that KRaft's controller gives new topics: org.apache.kafka.metadata.placement.StripedReplicaPlacer.
+
+Partition after partition starts one rack further, and within a rack one broker further; fenced brokers come last and
+never lead. After as many partitions as there are unfenced brokers, racks and brokers are shuffled and a new round
+begins. All of it follows from one java.util.Random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from planner.errors import InfeasibleError
+from planner.java_random import JavaRandom, hash_map_order, utf16_key
+from planner.model import IntArray, Problem
+from planner.strategies.candidate import Candidate
+from planner.strategies.kafka_classic import rows_to_place, today
+
+
+def place(
+    brokers: Sequence[tuple[int, str | None, bool]],
+    partitions: int,
+    replication_factor: int,
+    *,
+    java_random_seed: int,
+    start_partition: int = 0,
+) -> list[tuple[int, ...]]:
+    """Replica lists of `partitions` partitions of one topic, preferred leader first.
+
+    `brokers` are (id, rack, fenced); all brokers without a rack count as one rack. `start_partition`, the id of the
+    first partition, doesn't change the placement: Kafka's placer takes it and doesn't look at it. InfeasibleError
+    where Kafka refuses: nothing to place, a replication factor below 1 or above the number of brokers (fenced ones
+    count), no unfenced broker.
+
+    Source: Kafka 4.1, StripedReplicaPlacer.place.
+    """
+    if partitions <= 0:
+        raise InfeasibleError(f"partitions is {partitions}: at least 1 partition is needed to place anything")
+    if start_partition < 0:
+        raise InfeasibleError(f"start partition is {start_partition}: partition ids begin at 0")
+    _check_brokers(len(brokers), sum(not fenced for _, _, fenced in brokers), replication_factor)
+    stripes = _Stripes(JavaRandom(java_random_seed), brokers)
+    return [tuple(stripes.next_partition(replication_factor)) for _ in range(partitions)]
+
+
+def assign(problem: Problem, candidate: Candidate) -> IntArray:
+    """KRaft's placement of every topic that may move, as an assignment (P, W) of broker indices padded with -1.
+
+    One java.util.Random of the candidate's seed serves the topics in the order of their names, as if the controller
+    created them one after the other on the target brokers, none fenced. Rows that may not move keep today's replicas;
+    a topic without any other row takes no draw. InfeasibleError where a replication factor exceeds the brokers.
+    """
+    brokers = _target_brokers(problem)
+    wanted = rows_to_place(problem)
+    random = JavaRandom(candidate.seed)
+    assignment = today(problem)
+    for rows in _rows_of_topics(problem):
+        if not wanted[rows].any():
+            continue
+        factors = problem.replication_factors[rows]
+        for factor in {int(factors.min()), int(factors.max())}:
+            _check_brokers(len(brokers), len(brokers), factor)
+        lists = _topic_lists(_Stripes(random, brokers), factors.tolist(), problem.width)
+        assignment[rows] = np.where(wanted[rows, None], lists, assignment[rows])
+    return assignment
+
+
+class _Ring:
+    """Brokers of one rack, taken in turn; each epoch (one partition) begins one broker further than the last."""
+
+    __slots__ = ("brokers", "epoch", "offset", "taken")
+
+    def __init__(self, brokers: Iterable[int]) -> None:
+        self.brokers = sorted(brokers)
+        self.epoch = self.offset = self.taken = 0
+
+    def start_anywhere(self, random: JavaRandom) -> None:
+        """Draw the broker to begin with; an empty ring takes no draw."""
+        if self.brokers:
+            self.offset = random.next_int(len(self.brokers))
+
+    def next_broker(self, epoch: int) -> int:
+        """The next broker of this epoch, or -1 once each has been taken."""
+        size = len(self.brokers)
+        if self.epoch != epoch:
+            self.epoch, self.taken, self.offset = epoch, 0, self.offset + 1
+        if self.taken >= size:
+            return -1
+        broker = self.brokers[(self.taken + self.offset) % size]
+        self.taken += 1
+        return broker
+
+
+class _Rack:
+    """A rack's unfenced and fenced brokers. Kafka draws for the fenced ones first."""
+
+    __slots__ = ("fenced", "unfenced")
+
+    def __init__(self, brokers: Sequence[tuple[int, bool]], random: JavaRandom) -> None:
+        self.fenced = _Ring(broker for broker, fenced in brokers if fenced)
+        self.unfenced = _Ring(broker for broker, fenced in brokers if not fenced)
+        self.fenced.start_anywhere(random)
+        self.unfenced.start_anywhere(random)
+
+    def next_broker(self, epoch: int) -> int:
+        """The next unfenced broker, else the next fenced one, else -1."""
+        broker = self.unfenced.next_broker(epoch)
+        return broker if broker >= 0 else self.fenced.next_broker(epoch)
+
+
+class _Stripes:
+    """The state that goes from partition to partition of one topic."""
+
+    def __init__(self, random: JavaRandom, brokers: Sequence[tuple[int, str | None, bool]]) -> None:
+        members: dict[str | None, list[tuple[int, bool]]] = {}
+        for broker, rack, fenced in brokers:
+            members.setdefault(rack, []).append((broker, fenced))
+        self._random = random
+        # The order of the draws: the one in which Java's map of racks happens to iterate.
+        self._by_hash = {rack: _Rack(members[rack], random) for rack in hash_map_order(list(members))}
+        self._racks = [self._by_hash[rack] for rack in sorted(members, key=_rack_key)]
+        self._offset = random.next_int(len(self._racks))
+        self._round = sum(not fenced for _, _, fenced in brokers)
+        self._epoch = 0
+
+    def next_partition(self, replication_factor: int) -> list[int]:
+        """The next partition's replicas, preferred leader first."""
+        # A round of a single partition would set the epoch back for good, and its one broker would be spent.
+        if self._epoch == self._round and self._round > 1:
+            self._shuffle()
+            self._epoch = 0
+        self._offset %= len(self._racks)
+        leader, leader_rack = self._leader()
+        replicas = [leader, *self._followers(replication_factor - 1, leader_rack)]
+        self._epoch += 1
+        self._offset += 1
+        return replicas
+
+    def _leader(self) -> tuple[int, int]:
+        """The first rack's next unfenced broker, and that rack: from the offset on, the first to have one."""
+        at = self._offset
+        while (broker := self._racks[at].unfenced.next_broker(self._epoch)) < 0:
+            at = (at + 1) % len(self._racks)
+        return broker, at
+
+    def _followers(self, count: int, leader_rack: int) -> list[int]:
+        """One broker of each rack in turn, from the offset on; the leader's rack is passed over once."""
+        followers: list[int] = []
+        racks, epoch, at, passed_over = self._racks, self._epoch, self._offset, False
+        while len(followers) < count:
+            if at == leader_rack and not passed_over:
+                passed_over = True
+            elif (broker := racks[at].next_broker(epoch)) >= 0:
+                followers.append(broker)
+            at = at + 1 if at + 1 < len(racks) else 0
+        return followers
+
+    def _shuffle(self) -> None:
+        """Another order of the racks, and of the brokers in each."""
+        self._random.shuffle(self._racks)
+        for rack in self._by_hash.values():
+            self._random.shuffle(rack.fenced.brokers)
+            self._random.shuffle(rack.unfenced.brokers)
+
+
+def _rack_key(rack: str | None) -> tuple[bool, bytes]:
+    """Sort key of racks: none first, then by name as Java compares strings (Kafka's OptionalStringComparator)."""
+    return rack is not None, utf16_key(rack or "")
+
+
+def _check_brokers(brokers: int, unfenced: int, replication_factor: int) -> None:
+    if replication_factor <= 0:
+        raise InfeasibleError(f"replication factor is {replication_factor}: it must be at least 1")
+    if unfenced == 0:
+        raise InfeasibleError(f"all {brokers} brokers are fenced: a partition's leader needs an unfenced one")
+    if replication_factor > brokers:
+        raise InfeasibleError(f"replication factor is {replication_factor}: at most {brokers}, the number of brokers")
+
+
+def _target_brokers(problem: Problem) -> list[tuple[int, str | None, bool]]:
+    """The target brokers by index, unfenced, with their racks where racks matter."""
+    indices = np.flatnonzero(problem.targets).tolist()
+    racks = problem.broker_racks.tolist()
+    return [(i, problem.rack_names[racks[i]] if problem.racks_matter else None, False) for i in indices]
+
+
+def _rows_of_topics(problem: Problem) -> list[slice]:
+    """The rows of each topic that has any, by topic name in the order of Java's strings."""
+    names = problem.topic_names
+    firsts = np.searchsorted(problem.topic_of, np.arange(len(names) + 1)).tolist()
+    topics = sorted(range(len(names)), key=lambda topic: utf16_key(names[topic]))
+    return [slice(firsts[topic], firsts[topic + 1]) for topic in topics if firsts[topic] < firsts[topic + 1]]
+
+
+def _topic_lists(stripes: _Stripes, replication_factors: list[int], width: int) -> IntArray:
+    """One topic's replica lists (rows, width), each row with its own replication factor, padded with -1."""
+    lists = [stripes.next_partition(factor) + [-1] * (width - factor) for factor in replication_factors]
+    return np.array(lists, dtype=np.int32)
