@@ -1,0 +1,114 @@
+"""Amounts with units ("4TiB", "50MB/s") to whole bytes or bytes per second.
+
+The unit registry is our own and small: a general one reads `5mb` as millibits and `1 min` as an amount of bytes
+in disguise; this one knows bits, bytes, a few times, and the SI and binary prefixes from kilo on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal
+
+import pint
+
+AmountKind = Literal["bytes", "bytes/s"]
+
+LARGEST = 2**63 - 1
+EXAMPLES: dict[AmountKind, str] = {
+    "bytes": "a size such as 4TiB, 12GiB, 500 GB, 64KiB, or a whole number of bytes",
+    "bytes/s": "a rate such as 50MB/s, 12MiB/s, 1Gbit/s, or a whole number of bytes a second",
+}
+
+_TARGETS: dict[AmountKind, str] = {"bytes": "byte", "bytes/s": "byte / second"}
+_AMOUNT = re.compile(r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,30})?) *(?P<unit>[A-Za-z]+(?:/[A-Za-z]+)?)?", re.ASCII)
+_PREFIXES = ("kilo k Ki kibi", "mega M Mi mebi", "giga G Gi gibi", "tera T Ti tebi", "peta P Pi pebi", "exa E Ei exbi")
+_UNITS = (
+    "bit = [information]",
+    "byte = 8 * bit = B",
+    "second = [time] = s = sec",
+    "minute = 60 * second = min",
+    "hour = 3600 * second = h",
+    "day = 86400 * second = d",
+)
+
+
+class AmountError(ValueError):
+    """A text that isn't an amount of the wanted kind; the message ends with what is allowed."""
+
+
+@lru_cache(maxsize=1)
+def _quantity() -> Callable[[Fraction, str], pint.Quantity[Fraction]]:
+    """The constructor of our registry's quantities; magnitudes are fractions, so that no digit is lost."""
+    registry: pint.UnitRegistry[Fraction] = pint.UnitRegistry(None, non_int_type=Fraction)
+    for power, names in enumerate(_PREFIXES, start=1):
+        si, si_symbol, binary_symbol, binary = names.split()
+        also = " = K-" if si_symbol == "k" else ""  # KB is what most people write for kB
+        registry.define(f"{si}- = {1000**power} = {si_symbol}-{also}")
+        registry.define(f"{binary}- = {1024**power} = {binary_symbol}-")
+    for unit in _UNITS:
+        registry.define(unit)
+    return registry.Quantity
+
+
+@lru_cache(maxsize=256)
+def _factor(unit: str, kind: AmountKind) -> Fraction:
+    """Bytes, or bytes per second, of one unit. pint takes a while, and a spec repeats its units."""
+    return Fraction(_quantity()(Fraction(1), unit).to(_TARGETS[kind]).magnitude)
+
+
+def parse_amount(value: int | str, kind: AmountKind, least: int = 0) -> int:
+    """`value` in whole bytes, or bytes per second; a bare number is one already.
+
+    A fraction of a byte is rounded, half to even, but never down to nothing. Raises AmountError for anything else,
+    below `least` or beyond 2^63 - 1.
+    """
+    if isinstance(value, int):
+        return _in_range(value, value, kind, least)
+    match = _AMOUNT.fullmatch(value.strip())
+    if match is None:
+        raise _refused(value, kind)
+    exact = _magnitude(value, Fraction(match["number"]), match["unit"], kind)
+    rounded = round(exact)
+    if exact and not rounded:
+        raise AmountError(f"{value!r} is less than one byte; allowed: {EXAMPLES[kind]}")
+    return _in_range(value, rounded, kind, least)
+
+
+def parse_bytes(value: int | str, least: int = 0) -> int:
+    """A size in bytes; see `parse_amount`."""
+    return parse_amount(value, "bytes", least)
+
+
+def parse_bytes_per_sec(value: int | str, least: int = 0) -> int:
+    """A rate in bytes per second; see `parse_amount`."""
+    return parse_amount(value, "bytes/s", least)
+
+
+def _magnitude(value: str, number: Fraction, unit: str | None, kind: AmountKind) -> Fraction:
+    """The exact number of bytes, or bytes per second."""
+    if unit is None:
+        if number.denominator != 1:
+            raise _refused(value, kind)
+        return number
+    try:
+        return number * _factor(unit, kind)
+    except pint.UndefinedUnitError:
+        raise AmountError(f"{value!r} has an unknown unit {unit!r}; allowed: {EXAMPLES[kind]}") from None
+    except pint.DimensionalityError:
+        other = "size" if kind == "bytes" else "rate"
+        raise AmountError(f"{value!r} isn't a {other}: its unit is {unit!r}; allowed: {EXAMPLES[kind]}") from None
+
+
+def _in_range(value: int | str, amount: int, kind: AmountKind, least: int) -> int:
+    if amount < least:
+        raise AmountError(f"{value!r} is below {least}; allowed: {EXAMPLES[kind]}")
+    if amount > LARGEST:
+        raise AmountError(f"{value!r} is more than 2^63 - 1 bytes; allowed: {EXAMPLES[kind]}")
+    return amount
+
+
+def _refused(value: str, kind: AmountKind) -> AmountError:
+    return AmountError(f"{value!r} isn't an amount; allowed: {EXAMPLES[kind]}")

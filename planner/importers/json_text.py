@@ -1,0 +1,56 @@
+"""JSON inside what Kafka's tools print: the document, and where it and the items of a list in it begin."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from planner.errors import Finding, ImportStateError, Place
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are all different; json would silently take the last."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError(f"a key is here twice among {', '.join(key for key, _ in pairs)}")
+    return value
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+def place_of(text: str, position: int, file: str) -> Place:
+    """Line and column of a position in a text."""
+    return Place(file, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position))
+
+
+def read_object(text: str, start: int, file: str) -> tuple[dict[str, Any], int]:
+    """The JSON object at `start`, and where it ends. ImportStateError where there is none."""
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        message = f"not JSON: {error.msg}; allowed: the complete JSON as Kafka's tool prints it"
+        raise ImportStateError([Finding(place_of(text, error.pos, file), "", message)]) from None
+    except (RecursionError, ValueError) as error:  # nested too deeply, or a number of thousands of digits
+        message = f"not usable JSON: {error}; allowed: the complete JSON as Kafka's tool prints it"
+        raise ImportStateError([Finding(place_of(text, start, file), "", message)]) from None
+    if not isinstance(value, dict):
+        raise ImportStateError([Finding(place_of(text, start, file), "", "a JSON object is needed here")])
+    return value, end
+
+
+def item_positions(text: str, key: str, start: int) -> Iterator[int]:
+    """Where each item of the list under `key` begins, in valid JSON whose first use of `key` is that list."""
+    head = re.compile(rf'"{re.escape(key)}"\s*:\s*\[').search(text, start)
+    position = _past_separators(text, head.end()) if head else len(text)
+    while position < len(text) and text[position] != "]":
+        yield position
+        position = _past_separators(text, _DECODER.raw_decode(text, position)[1])
+
+
+def _past_separators(text: str, position: int) -> int:
+    found = _BETWEEN.match(text, position)
+    return found.end() if found else position

@@ -1,0 +1,65 @@
+"""Kafka's reassignment JSON, alone or in what `kafka-reassign-partitions --generate` and `--execute` print.
+
+`{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}`; of the tool's two assignments the current
+one is taken. Source: `org.apache.kafka.tools.reassign.ReassignPartitionsCommand`.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import chain, repeat
+from typing import Any
+
+from planner.errors import Finding, ImportStateError, Place
+from planner.importers.entries import Assignment, Entry, assignment
+from planner.importers.json_text import item_positions, place_of, read_object
+from planner.model import Partition, Topic
+
+CURRENT = "Current partition replica assignment"
+
+
+def recognises(text: str) -> bool:
+    """True for the tool's heading, or for a JSON object with a `partitions` list whose items name a topic."""
+    return CURRENT in text[:200] or bool(re.match(r"\s*\{", text) and re.search(r'"topic"\s*:', text))
+
+
+def parse(text: str, file: str) -> tuple[Topic, ...]:
+    """The topics, by name, each partition led by its first replica. ImportStateError names each bad entry."""
+    return read(text, file).topics
+
+
+def read(text: str, file: str) -> Assignment:
+    """As `parse`, with the place of each partition."""
+    heading = text.find(CURRENT)
+    start = max(text.find("{", max(heading, 0)), 0)
+    value, end = read_object(text, start, file)
+    place = place_of(text, start, file)
+    rest = text[end:].lstrip()
+    if heading < 0 and rest:
+        message = "something follows the JSON; allowed: one reassignment, alone"
+        raise ImportStateError([Finding(place_of(text, len(text) - len(rest), file), "", message)])
+    if value.get("version", 1) != 1 or not isinstance(value.get("partitions"), list) or not value["partitions"]:
+        message = 'not a reassignment; allowed: {"version":1,"partitions":[…]} with at least one partition'
+        raise ImportStateError([Finding(place, "", message)])
+    # Positions are for messages only; where they run out, the whole JSON is the place.
+    positions = chain(item_positions(text, "partitions", start), repeat(start))
+    read_items = [
+        _entry(item, f"partitions[{number}]", place_of(text, position, file))
+        for number, (item, position) in enumerate(zip(value["partitions"], positions, strict=False))
+    ]
+    entries = [item for item in read_items if isinstance(item, Entry)]
+    return assignment(entries, {}, [item for item in read_items if isinstance(item, Finding)])
+
+
+def _entry(item: Any, key: str, place: Place) -> Entry | Finding:
+    if not isinstance(item, dict):
+        return Finding(place, key, 'isn\'t a partition; allowed: {"topic":"t","partition":0,"replicas":[1,2]}')
+    topic, number, replicas = item.get("topic"), item.get("partition"), item.get("replicas")
+    if not isinstance(topic, str):
+        return Finding(place, f"{key}.topic", f"{topic!r} isn't a topic; allowed: text")
+    if type(number) is not int or number < 0:
+        return Finding(place, f"{key}.partition", f"{number!r} isn't a partition's id; allowed: 0, 1, 2 …")
+    if not isinstance(replicas, list) or any(type(broker) is not int for broker in replicas):
+        return Finding(place, f"{key}.replicas", f"{replicas!r} aren't replicas; allowed: a list of brokers' ids")
+    leader = replicas[0] if replicas else None
+    return Entry(place, key, topic, Partition(number, tuple(replicas), leader))

@@ -1,0 +1,224 @@
+"""From a document that the schema has accepted to the model's values: units gone, defaults filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from planner.amounts import parse_bytes, parse_bytes_per_sec
+from planner.importers.entries import Assignment, Config, Entry
+from planner.model import (
+    Balance,
+    BalanceGrid,
+    BatchRules,
+    Broker,
+    Changes,
+    Cluster,
+    Execution,
+    InputFile,
+    Limits,
+    Partition,
+    ReplicationFactorChange,
+    Spec,
+    Sweep,
+    Tolerance,
+    Topic,
+    TopicFilter,
+)
+from planner.yaml_source import Document, key_text
+
+# The keys that `target_brokers` reads; a rule that uses it must not run where one of them is broken.
+TARGET_KEYS = (
+    "cluster.brokers",
+    "changes.add_brokers",
+    "changes.remove_brokers",
+    "changes.replace_brokers",
+    "changes.set_racks",
+)
+
+_COUNTS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
+
+
+def build_spec(document: Document, assignment: Assignment, sizes_known: bool, inputs: tuple[InputFile, ...]) -> Spec:
+    """The spec; the document and the assignment have passed every check."""
+    return Spec(
+        cluster=Cluster(
+            name=document.get("cluster", "name"),
+            brokers=brokers_today(document),
+            topics=assignment.topics,
+            bootstrap_servers=tuple(document.get("cluster", "bootstrap_servers") or ()),
+            sizes_known=sizes_known,
+        ),
+        changes=_changes(document),
+        topics=topic_filter(document),
+        rack_aware=rack_aware(document),
+        balance=Balance(**_tolerances(document)),
+        limits=_limits(document.get("limits") or {}),
+        sweep=_sweep(document),
+        execution=_execution(document.get("execution") or {}),
+        inputs=inputs,
+    )
+
+
+def brokers_today(document: Document) -> tuple[Broker, ...]:
+    """`cluster.brokers`, in the file's order."""
+    return tuple(Broker(item["id"], item.get("rack")) for item in document.get("cluster", "brokers") or ())
+
+
+def added_brokers(document: Document) -> tuple[Broker, ...]:
+    """`changes.add_brokers`, in the file's order."""
+    return tuple(Broker(item["id"], item.get("rack")) for item in document.get("changes", "add_brokers") or ())
+
+
+def replacements(document: Document) -> tuple[tuple[int, int], ...]:
+    """`changes.replace_brokers` as (old id, new id), in the file's order."""
+    return tuple((int(old), new) for old, new in (document.get("changes", "replace_brokers") or {}).items())
+
+
+def set_racks(document: Document) -> tuple[tuple[int, str], ...]:
+    """`changes.set_racks` as (id, rack), in the file's order."""
+    return tuple((int(broker), rack) for broker, rack in (document.get("changes", "set_racks") or {}).items())
+
+
+def joining_brokers(document: Document) -> tuple[Broker, ...]:
+    """The brokers added, and the replacements named nowhere else, each in the rack of the broker it replaces."""
+    added = added_brokers(document)
+    racks = {broker.id: broker.rack for broker in brokers_today(document)}
+    known = {*racks, *(broker.id for broker in added)}
+    inherited = {new: Broker(new, racks.get(old)) for old, new in replacements(document) if new not in known}
+    return (*added, *inherited.values())
+
+
+def leaving_brokers(document: Document) -> frozenset[int]:
+    """The brokers that hold nothing afterwards: removed or replaced."""
+    removed = document.get("changes", "remove_brokers") or ()
+    return frozenset((*removed, *(old for old, _ in replacements(document))))
+
+
+def target_brokers(document: Document) -> tuple[Broker, ...]:
+    """The brokers that may hold replicas afterwards, with the racks that they will have."""
+    racks, leaving = dict(set_racks(document)), leaving_brokers(document)
+    brokers = brokers_today(document) + joining_brokers(document)
+    return tuple(Broker(each.id, racks.get(each.id, each.rack)) for each in brokers if each.id not in leaving)
+
+
+def rack_aware(document: Document) -> bool:
+    """False where `rack_aware` is `disabled`."""
+    return bool(document.get("rack_aware") != "disabled")
+
+
+def topic_filter(document: Document) -> TopicFilter:
+    """`topics`, by default all of them."""
+    chosen = document.get("topics") or {}
+    return TopicFilter(tuple(chosen.get("include", ("*",))), tuple(chosen.get("exclude", ())))
+
+
+def inline_assignment(document: Document) -> Assignment:
+    """`cluster.topics` as topics by name, and an entry a partition in the file's order."""
+    entries: list[Entry] = []
+    topics: list[Topic] = []
+    for at, item in enumerate(document.get("cluster", "topics") or ()):
+        rows = [_inline_entry(document, at, item["name"], number) for number in range(len(item["partitions"]))]
+        entries += rows
+        topics.append(Topic(item["name"], tuple(row.partition for row in rows), _config(item.get("config") or {})))
+    return Assignment(tuple(sorted(topics, key=lambda topic: topic.name)), tuple(entries))
+
+
+def inline_sizes_known(document: Document) -> bool:
+    """True where any inline partition has a size."""
+    topics = document.get("cluster", "topics") or ()
+    return any("size" in partition for topic in topics for partition in topic["partitions"])
+
+
+def with_sizes(assignment: Assignment, sizes: Mapping[tuple[str, int], int]) -> Assignment:
+    """The assignment with each partition's size; 0 for those that have none."""
+    topics = tuple(
+        replace(
+            topic,
+            partitions=tuple(
+                replace(partition, size_bytes=sizes.get((topic.name, partition.id), 0))
+                for partition in topic.partitions
+            ),
+        )
+        for topic in assignment.topics
+    )
+    return replace(assignment, topics=topics)
+
+
+def _inline_entry(document: Document, topic_at: int, topic: str, number: int) -> Entry:
+    path = ("cluster", "topics", topic_at, "partitions", number)
+    item = document.get(*path)
+    replicas = tuple(item["replicas"])
+    leader = item.get("leader", replicas[0])
+    partition = Partition(
+        id=number,
+        replicas=replicas,
+        leader=None if leader == "none" else leader,
+        isr=tuple(item["isr"]) if "isr" in item else None,
+        size_bytes=parse_bytes(item.get("size", 0)),
+    )
+    return Entry(document.place(path), key_text(path), topic, partition)
+
+
+def _config(config: Mapping[str, Any]) -> Config:
+    """Kafka's configuration values are text; YAML's booleans are written as Kafka writes them."""
+    return tuple(
+        sorted((key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in config.items())
+    )
+
+
+def _changes(document: Document) -> Changes:
+    changes = document.get("changes") or {}
+    return Changes(
+        add_brokers=joining_brokers(document),
+        remove_brokers=tuple(changes.get("remove_brokers", ())),
+        replace_brokers=replacements(document),
+        set_racks=set_racks(document),
+        set_replication_factor=replication_factor_changes(document),
+        rebalance=changes.get("rebalance", "all"),
+    )
+
+
+def replication_factor_changes(document: Document) -> tuple[ReplicationFactorChange, ...]:
+    """`changes.set_replication_factor`, in the file's order."""
+    items = document.get("changes", "set_replication_factor") or ()
+    return tuple(ReplicationFactorChange(item["topics"], item["replication_factor"]) for item in items)
+
+
+def _tolerances(document: Document) -> dict[str, Tolerance]:
+    asked = document.get("balance") or {}
+    return {count: Tolerance.parse(asked[count]) for count in _COUNTS if count in asked}
+
+
+def _limits(limits: Mapping[str, Any]) -> Limits:
+    bytes_moved = limits.get("bytes_moved")
+    return Limits(
+        bytes_moved=None if bytes_moved is None else parse_bytes(bytes_moved),
+        replicas_moved=limits.get("replicas_moved"),
+        leaders_changed=limits.get("leaders_changed"),
+    )
+
+
+def _sweep(document: Document) -> Sweep:
+    sweep = document.get("sweep") or {}
+    grid = {
+        count: tuple(Tolerance.parse(value) for value in values)
+        for count, values in (sweep.get("balance") or {}).items()
+        if count in _COUNTS
+    }
+    return Sweep(sweep.get("candidates"), sweep.get("seed", 0), BalanceGrid(**grid))
+
+
+def _execution(execution: Mapping[str, Any]) -> Execution:
+    throttle, batches = execution.get("throttle"), execution.get("batches") or {}
+    size = batches.get("bytes")
+    return Execution(
+        throttle_bytes_per_sec=None if throttle is None else parse_bytes_per_sec(throttle),
+        batches=BatchRules(
+            bytes=None if size is None else parse_bytes(size),
+            moves_per_broker=batches.get("moves_per_broker"),
+            replicas_per_partition=batches.get("replicas_per_partition"),
+        ),
+        kafka_bin_dir=execution.get("kafka_bin_dir", Execution.kafka_bin_dir),
+    )

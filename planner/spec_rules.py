@@ -1,0 +1,174 @@
+"""What no schema can say: rules that tie one part of a spec to another.
+
+Each rule reads some keys and is left out where those keys are broken already, so that one slip of the pen gives one
+finding and not a tail of consequences. Rules about topics need them to have been read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from planner.errors import Finding
+from planner.importers.entries import Assignment
+from planner.spec_build import (
+    TARGET_KEYS,
+    added_brokers,
+    brokers_today,
+    joining_brokers,
+    leaving_brokers,
+    rack_aware,
+    replacements,
+    set_racks,
+    target_brokers,
+)
+from planner.spec_topic_rules import TOPIC_RULES, TopicRule
+from planner.yaml_source import Document
+
+BrokerRule = Callable[[Document], Iterator[Finding]]
+
+
+def rule_findings(document: Document, assignment: Assignment | None, broken: Iterable[Finding]) -> list[Finding]:
+    """The findings of every rule whose keys are sound; `assignment` is None where today's topics aren't known."""
+    bad_keys = {finding.key for finding in broken}
+
+    def sound(reads: tuple[str, ...]) -> bool:
+        return not any(_touches(bad, key) for bad in bad_keys for key in reads)
+
+    broker_rules = (rule(document) for reads, rule in BROKER_RULES if sound(reads))
+    found = [finding for findings in broker_rules for finding in findings]
+    if assignment is None:
+        return found
+    # A broker that isn't known makes every count of target brokers wrong.
+    bad_keys |= {finding.key for finding in found}
+    topic_rules: list[TopicRule] = [rule for reads, rule in TOPIC_RULES if sound(reads)]
+    return found + [finding for rule in topic_rules for finding in rule(document, assignment)]
+
+
+def _touches(one: str, other: str) -> bool:
+    """True where a key is the other one, inside it, or around it."""
+    short, long = sorted((one, other), key=len)
+    return long == short or long.startswith((f"{short}.", f"{short}["))
+
+
+def source_findings(document: Document) -> Iterator[Finding]:
+    """Today's topics come from exactly one source."""
+    cluster = document.get("cluster")
+    if not isinstance(cluster, dict):
+        return
+    if "state" in cluster and "topics" in cluster:
+        message = "both state and topics say what the cluster holds; allowed: one of them"
+        yield document.finding(("cluster", "topics"), message)
+    if "state" not in cluster and "topics" not in cluster:
+        message = "neither state nor topics says what the cluster holds; allowed: one of them"
+        yield document.finding(("cluster",), message)
+
+
+def _brokers_once(document: Document) -> Iterator[Finding]:
+    today: set[int] = set()
+    for at, broker in enumerate(brokers_today(document)):
+        if broker.id in today:
+            yield document.finding(
+                ("cluster", "brokers", at, "id"), f"{broker.id} is here twice; allowed: each broker once"
+            )
+        today.add(broker.id)
+
+
+def _added_once(document: Document) -> Iterator[Finding]:
+    today = {broker.id for broker in brokers_today(document)}
+    removed = set(document.get("changes", "remove_brokers") or ())
+    added: set[int] = set()
+    for at, broker in enumerate(added_brokers(document)):
+        path = ("changes", "add_brokers", at, "id")
+        if broker.id in today:
+            message = f"{broker.id} is a broker of the cluster already; allowed: an id that cluster.brokers doesn't use"
+            yield document.finding(path, message)
+        elif broker.id in removed:
+            yield document.finding(path, f"{broker.id} is removed too; allowed: one of the two")
+        elif broker.id in added:
+            yield document.finding(path, f"{broker.id} is added twice; allowed: each broker once")
+        added.add(broker.id)
+
+
+def _removed_known(document: Document) -> Iterator[Finding]:
+    known = _ids(document)
+    added = {broker.id for broker in added_brokers(document)}
+    for at, broker in enumerate(document.get("changes", "remove_brokers") or ()):
+        if broker not in known and broker not in added:
+            message = f"{broker} isn't a broker of the cluster; allowed: {_listed(known)}"
+            yield document.finding(("changes", "remove_brokers", at), message)
+
+
+def _replaced_known(document: Document) -> Iterator[Finding]:
+    known = _ids(document)
+    leaving = leaving_brokers(document)
+    removed = set(document.get("changes", "remove_brokers") or ())
+    takers: set[int] = set()
+    for old, new in replacements(document):
+        path = ("changes", "replace_brokers", str(old))
+        if old not in known:
+            yield document.finding(path, f"{old} isn't a broker of the cluster; allowed: {_listed(known)}")
+        if old in removed:
+            yield document.finding(path, f"{old} is removed too; allowed: one of the two")
+        if new in leaving:
+            yield document.finding(path, f"{new} leaves the cluster itself; allowed: a broker that stays or joins")
+        if new in takers:
+            yield document.finding(path, f"{new} replaces another broker already; allowed: a broker for each")
+        takers.add(new)
+
+
+def _racks_of_known(document: Document) -> Iterator[Finding]:
+    known = _ids(document) | {broker.id for broker in joining_brokers(document)}
+    for broker, _ in set_racks(document):
+        if broker not in known:
+            message = f"{broker} is neither a broker of the cluster nor added; allowed: {_listed(known)}"
+            yield document.finding(("changes", "set_racks", str(broker)), message)
+
+
+def _racks_for_all(document: Document) -> Iterator[Finding]:
+    """Kafka refuses rack-aware placement where only some brokers have racks (KIP-36)."""
+    targets = target_brokers(document)
+    without = [broker.id for broker in targets if broker.rack is None]
+    if not rack_aware(document) or len(without) in (0, len(targets)):
+        return
+    allowed = "a rack for every broker that stays or joins, for none, or rack_aware: disabled"
+    for prefix, brokers in (
+        (("cluster", "brokers"), brokers_today(document)),
+        (("changes", "add_brokers"), added_brokers(document)),
+    ):
+        for at, broker in enumerate(brokers):
+            if broker.id in without:
+                message = f"broker {broker.id} has no rack, but others have; allowed: {allowed}"
+                yield document.finding((*prefix, at, "rack"), message)
+    inherited = {broker.id for broker in joining_brokers(document)} - {each.id for each in added_brokers(document)}
+    for old, new in replacements(document):
+        if new in inherited and new in without and old in _ids(document):
+            message = f"broker {new} gets no rack from broker {old}, but others have one; allowed: {allowed}"
+            yield document.finding(("changes", "replace_brokers", str(old)), message)
+
+
+def _someone_stays(document: Document) -> Iterator[Finding]:
+    if not target_brokers(document):
+        path = "remove_brokers" if document.get("changes", "remove_brokers") else "replace_brokers"
+        yield document.finding(("changes", path), "no broker is left; allowed: at least one that stays or joins")
+
+
+def _ids(document: Document) -> set[int]:
+    return {broker.id for broker in brokers_today(document)}
+
+
+def _listed(ids: Iterable[int]) -> str:
+    return ", ".join(str(broker) for broker in sorted(ids))
+
+
+_ADD, _REMOVE, _REPLACE = "changes.add_brokers", "changes.remove_brokers", "changes.replace_brokers"
+_BROKERS = "cluster.brokers"
+
+BROKER_RULES: tuple[tuple[tuple[str, ...], BrokerRule], ...] = (
+    ((_BROKERS,), _brokers_once),
+    ((_BROKERS, _ADD, _REMOVE), _added_once),
+    ((_BROKERS, _ADD, _REMOVE), _removed_known),
+    ((_BROKERS, _REMOVE, _REPLACE), _replaced_known),
+    ((_BROKERS, _ADD, _REPLACE, "changes.set_racks"), _racks_of_known),
+    ((*TARGET_KEYS, "rack_aware"), _racks_for_all),
+    (TARGET_KEYS, _someone_stays),
+)

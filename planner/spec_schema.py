@@ -1,0 +1,169 @@
+"""The YAML against its JSON Schema, each fault told in a sentence at its own place.
+
+`schemas/spec.schema.json` is the one list of keys: what is allowed, in which unit, and what this release refuses yet.
+Two keywords of our own stand for what JSON Schema can't say: `x-unit` and `x-not-supported-yet`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any
+
+from jsonschema import Draft202012Validator, ValidationError, validators
+from jsonschema.protocols import Validator
+
+from planner.amounts import AmountError, parse_amount
+from planner.errors import Finding
+from planner.resources import resource
+from planner.yaml_source import Document, Path, shown
+
+_TYPE_WORDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+}
+
+
+def schema_findings(document: Document) -> tuple[list[Finding], list[Finding]]:
+    """What the schema refuses: values that can't be used, and sound values that this release doesn't act on."""
+    broken: list[Finding] = []
+    unsupported: list[Finding] = []
+    for error in _validator().iter_errors(document.value):
+        findings = unsupported if error.validator == "x-not-supported-yet" else broken
+        findings.extend(_TELLERS[str(error.validator)](document, _fault(error)))
+    return broken, unsupported
+
+
+@lru_cache(maxsize=1)
+def _validator() -> Validator:
+    schema = json.loads(resource("schemas", "spec.schema.json").read_text(encoding="utf-8"))
+    # JSON Schema lets 1.0 pass as an integer; nobody means a broker 1.0.
+    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    own = {"pattern": _check_pattern, "x-unit": _check_unit, "x-not-supported-yet": _check_supported}
+    extended: Callable[[Any], Validator] = validators.extend(  # type: ignore[no-untyped-call]
+        Draft202012Validator, validators=own, type_checker=types
+    )
+    return extended(schema)
+
+
+def _check_pattern(_: Validator, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+    # Python's $ also matches before a last line break, ECMA's, which JSON Schema means, doesn't.
+    if isinstance(value, str) and (value.endswith("\n") or not re.search(pattern, value)):
+        yield ValidationError(f"{value!r} doesn't match {pattern}")
+
+
+def _check_unit(_: Validator, kind: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+    if type(value) is int or isinstance(value, str):
+        try:
+            parse_amount(value, kind, schema.get("minimum", 0))
+        except AmountError as error:
+            yield ValidationError(str(error))
+
+
+def _check_supported(_: Validator, instead: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+    yield ValidationError(f"not supported yet; {instead}")
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """One error of jsonschema; `schema` is the part of the schema that `value`, or the key `value`, doesn't satisfy."""
+
+    path: Path
+    keyword: str
+    value: Any
+    schema: Any
+    message: str
+    of_key: bool
+
+
+def _fault(error: ValidationError) -> _Fault:
+    of_key = "propertyNames" in error.absolute_schema_path
+    path: Path = tuple(step for step in error.absolute_path if isinstance(step, str | int))
+    return _Fault(path, str(error.validator), error.instance, error.schema, error.message, of_key)
+
+
+def _tell_message(document: Document, fault: _Fault) -> Iterator[Finding]:
+    yield document.finding(fault.path, fault.message)
+
+
+def _tell_value(document: Document, fault: _Fault) -> Iterator[Finding]:
+    """A value, or a key, of the wrong type, out of range, or not of the pattern."""
+    if "x-unit" in fault.schema and fault.keyword != "type":
+        return  # x-unit tells it, in bytes
+    path = (*fault.path, fault.value) if fault.of_key else fault.path
+    numeric = fault.keyword == "type" and type(fault.value) in (int, float)
+    quoted = f'; in quotes ("{fault.value}") it is text' if numeric and fault.schema["type"] == "string" else ""
+    message = f"{shown(fault.value)} isn't possible here; allowed: {_allowed(fault.schema)}{quoted}"
+    yield document.finding(path, message)
+
+
+def _tell_unknown_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
+    known = list(fault.schema["properties"])
+    for key in fault.value:
+        if key not in known:
+            close = get_close_matches(key, known, n=1)
+            guess = f"did you mean {close[0]!r}? " if close else ""
+            yield document.finding((*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known)}")
+
+
+def _tell_missing_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
+    for key in fault.schema["required"]:
+        if key not in fault.value:
+            description = fault.schema["properties"][key]["description"]
+            yield document.finding((*fault.path, key), f"is missing; allowed: {_lower_first(description)}")
+
+
+def _tell_empty_list(document: Document, fault: _Fault) -> Iterator[Finding]:
+    yield document.finding(fault.path, "an empty list isn't possible here; allowed: at least one item")
+
+
+def _tell_duplicates(document: Document, fault: _Fault) -> Iterator[Finding]:
+    for number, item in enumerate(fault.value):
+        if item in fault.value[:number]:
+            yield document.finding((*fault.path, number), f"{shown(item)} is here twice; allowed: each once")
+
+
+_TELLERS: dict[str, Callable[[Document, _Fault], Iterator[Finding]]] = {
+    "x-unit": _tell_message,
+    "x-not-supported-yet": _tell_message,
+    "additionalProperties": _tell_unknown_keys,
+    "required": _tell_missing_keys,
+    "minItems": _tell_empty_list,
+    "uniqueItems": _tell_duplicates,
+    **dict.fromkeys(
+        ("type", "enum", "const", "pattern", "minimum", "maximum", "exclusiveMinimum"),
+        _tell_value,
+    ),
+}
+
+
+def _allowed(schema: Any) -> str:
+    """A schema's allowed values in words."""
+    if "const" in schema:
+        return str(schema["const"])
+    if "enum" in schema:
+        return ", ".join(schema["enum"])
+    types = schema["type"]
+    words = " or ".join(_TYPE_WORDS[name] for name in ([types] if isinstance(types, str) else types)) + _range(schema)
+    examples = ", ".join(str(example) for example in schema.get("examples", ()))
+    return str(schema.get("title", words)) + (f", such as {examples}" if examples else "")
+
+
+def _range(schema: Any) -> str:
+    if "maximum" in schema:
+        return f" from {schema['minimum']} to {schema['maximum']}"
+    if "minimum" in schema:
+        return f" from {schema['minimum']}"
+    return f" above {schema['exclusiveMinimum']}" if "exclusiveMinimum" in schema else ""
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:].rstrip(".")

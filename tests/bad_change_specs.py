@@ -1,0 +1,273 @@
+"""Specs whose wish is wrong, or asks for more than this release does; data for test_spec_bad_input."""
+
+from __future__ import annotations
+
+from bad_cluster_specs import Case, after, line
+
+# As in bad_cluster_specs.
+CHANGE_CASES: list[Case] = [
+    # brokers that come and go
+    (
+        "add_known",
+        after("changes:\n  add_brokers:\n    - id: 3\n      rack: c\n"),
+        "13:7 changes.add_brokers[0].id",
+        "3 is a broker of the cluster already; allowed: an id that cluster.brokers doesn't use",
+    ),
+    (
+        "add_twice",
+        after("changes: {add_brokers: [{id: 7, rack: a}, {id: 7, rack: b}]}\n"),
+        "11:44 changes.add_brokers[1].id",
+        "7 is added twice",
+    ),
+    (
+        "add_and_remove",
+        after("changes: {add_brokers: [{id: 7, rack: a}], remove_brokers: [7]}\n"),
+        "11:26 changes.add_brokers[0].id",
+        "7 is removed too",
+    ),
+    (
+        "add_without_rack",
+        after("changes: {add_brokers: [{id: 7}]}\n"),
+        "11:25 changes.add_brokers[0].rack",
+        "broker 7 has no rack, but others have",
+    ),
+    (
+        "add_with_capacity",
+        after("changes: {add_brokers: [{id: 7, rack: a, capacity: {}}]}\n"),
+        "11:42 changes.add_brokers[0].capacity",
+        "unknown key; allowed: id, rack",
+    ),
+    (
+        "remove_unknown",
+        after("changes: {remove_brokers: [9]}\n"),
+        "11:28 changes.remove_brokers[0]",
+        "allowed: 1, 2, 3",
+    ),
+    (
+        "remove_twice",
+        after("changes: {add_brokers: [{id: 7, rack: a}], remove_brokers: [3, 3]}\n"),
+        "11:64 changes.remove_brokers[1]",
+        "3 is here twice",
+    ),
+    ("remove_scalar", after("changes: {remove_brokers: 3}\n"), "11:11 changes.remove_brokers", "allowed: a list"),
+    (
+        "remove_too_many",
+        after("changes: {remove_brokers: [3]}\n"),
+        "11:11 changes.remove_brokers",
+        "2 brokers that stay or join are too few for 3 replicas of topic orders",
+    ),
+    (
+        "remove_all",
+        after("changes: {remove_brokers: [1, 2, 3]}\n"),
+        "11:11 changes.remove_brokers",
+        "no broker is left",
+    ),
+    (
+        "replace_unknown",
+        after("changes: {replace_brokers: {8: 9}}\n"),
+        "11:29 changes.replace_brokers.8",
+        "8 isn't a broker of the cluster; allowed: 1, 2, 3",
+    ),
+    (
+        "replace_itself",
+        after("changes: {replace_brokers: {3: 3}}\n"),
+        "11:29 changes.replace_brokers.3",
+        "3 leaves the cluster itself",
+    ),
+    (
+        "replace_by_one_that_leaves",
+        after("changes: {add_brokers: [{id: 7, rack: a}], remove_brokers: [2], replace_brokers: {3: 2}}\n"),
+        "11:83 changes.replace_brokers.3",
+        "2 leaves the cluster itself",
+    ),
+    (
+        "replace_and_remove",
+        after("changes: {remove_brokers: [3], replace_brokers: {3: 9}}\n"),
+        "11:50 changes.replace_brokers.3",
+        "3 is removed too",
+    ),
+    (
+        "replace_two_by_one",
+        after("changes: {replace_brokers: {2: 9, 3: 9}}\n"),
+        "11:35 changes.replace_brokers.3",
+        "9 replaces another broker already",
+    ),
+    (
+        "replace_key_text",
+        after("changes: {replace_brokers: {b3: 9}}\n"),
+        "11:29 changes.replace_brokers.b3",
+        "'b3' isn't possible here; allowed: a broker's id, such as 4",
+    ),
+    (
+        "replace_value_text",
+        after("changes: {replace_brokers: {3: nine}}\n"),
+        "11:29 changes.replace_brokers.3",
+        "'nine' isn't possible here",
+    ),
+    (
+        "replacement_without_rack",
+        line(4, "  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3}]") + "changes: {replace_brokers: {3: 9}}\n",
+        "11:29 changes.replace_brokers.3",
+        "broker 9 gets no rack from broker 3",
+    ),
+    ("rack_of_unknown", after("changes: {set_racks: {9: a}}\n"), "11:23 changes.set_racks.9", "allowed: 1, 2, 3"),
+    ("rack_set_to_no", after("changes: {set_racks: {3: no}}\n"), "11:23 changes.set_racks.3", "false (YAML reads"),
+    # replication factors
+    (
+        "factor_too_high",
+        after("changes: {set_replication_factor: [{topics: orders, replication_factor: 4}]}\n"),
+        "11:53 changes.set_replication_factor[0].replication_factor",
+        "4 replicas need 4 brokers; allowed: at most the 3",
+    ),
+    (
+        "factor_below_min_insync",
+        after("changes: {set_replication_factor: [{topics: orders, replication_factor: 1}]}\n"),
+        "11:53 changes.set_replication_factor[0].replication_factor",
+        "1 is below min.insync.replicas of orders; allowed: 2 or more",
+    ),
+    (
+        "factor_zero",
+        after("changes: {set_replication_factor: [{topics: orders, replication_factor: 0}]}\n"),
+        "11:53 changes.set_replication_factor[0].replication_factor",
+        "from 1 to 32767",
+    ),
+    (
+        "factor_matches_nothing",
+        after('changes: {set_replication_factor: [{topics: "order", replication_factor: 2}]}\n'),
+        "11:37 changes.set_replication_factor[0].topics",
+        "'order' matches no topic; allowed: a pattern that matches some of orders",
+    ),
+    (
+        "factor_twice",
+        after(
+            'changes:\n  set_replication_factor:\n    - {topics: "*", replication_factor: 2}\n'
+            "    - {topics: orders, replication_factor: 3}\n"
+        ),
+        "14:24 changes.set_replication_factor[1].replication_factor",
+        "3 for orders, which another entry gives 2",
+    ),
+    (
+        "factor_of_excluded",
+        after(
+            'changes: {set_replication_factor: [{topics: "*", replication_factor: 2}]}\ntopics: {exclude: ["ord*"]}\n'
+        ),
+        "11:37 changes.set_replication_factor[0].topics",
+        "topic orders may not move by the filter in topics",
+    ),
+    (
+        "rebalance_word",
+        after("changes: {rebalance: some}\n"),
+        "11:11 changes.rebalance",
+        "'some' isn't possible here; allowed: all, leaders, none",
+    ),
+    ("rebalance_no", after("changes: {rebalance: no}\n"), "11:11 changes.rebalance", "allowed: all, leaders, none"),
+    # which topics may move
+    (
+        "include_matches_nothing",
+        after("topics: {include: [orders, clicks]}\n"),
+        "11:28 topics.include[1]",
+        "'clicks' matches no topic",
+    ),
+    ("include_empty", after("topics: {include: []}\n"), "11:10 topics.include", "at least one item"),
+    (
+        "excluded_on_leaving_broker",
+        after('changes: {replace_brokers: {3: 9}}\ntopics: {exclude: ["x", "ord*"]}\n'),
+        "12:25 topics.exclude[1]",
+        "topic orders may not move, with replicas on brokers that leave",
+    ),
+    ("rack_aware_word", after("rack_aware: false\n"), "11:1 rack_aware", "allowed: enforced, disabled"),
+    # balance, limits, sweep, execution
+    ("balance_negative", after("balance: {replicas: -1}\n"), "11:11 balance.replicas", "-1 isn't possible here"),
+    (
+        "balance_blank",
+        after("balance: {leaders: 5 %}\n"),
+        "11:11 balance.leaders",
+        "a percentage or none, such as 1, 5%",
+    ),
+    ("balance_float", after("balance: {leaders: 1.5}\n"), "11:11 balance.leaders", "1.5 isn't possible here"),
+    ("balance_typo", after("balance: {leader: 1}\n"), "11:11 balance.leader", "did you mean 'leaders'?"),
+    ("limit_negative", after("limits: {replicas_moved: -1}\n"), "11:10 limits.replicas_moved", "from 0"),
+    ("limit_unit", after("limits: {bytes_moved: 2TiB/s}\n"), "11:10 limits.bytes_moved", "'2TiB/s' isn't a size"),
+    ("limit_count_text", after("limits: {leaders_changed: 5%}\n"), "11:10 limits.leaders_changed", "a whole number"),
+    ("candidates_zero", after("sweep: {candidates: 0}\n"), "11:9 sweep.candidates", "from 1 to"),
+    ("seed_text", after("sweep: {seed: lucky}\n"), "11:9 sweep.seed", "'lucky' isn't possible here"),
+    ("grid_scalar", after("sweep: {balance: {replicas: 1}}\n"), "11:19 sweep.balance.replicas", "allowed: a list"),
+    (
+        "grid_value",
+        after("sweep: {balance: {replicas: [1, 5, many]}}\n"),
+        "11:36 sweep.balance.replicas[2]",
+        "'many' isn't possible here",
+    ),
+    ("throttle_zero", after("execution: {throttle: 0}\n"), "11:13 execution.throttle", "0 is below 1"),
+    ("throttle_size", after("execution: {throttle: 50MB}\n"), "11:13 execution.throttle", "'50MB' isn't a rate"),
+    ("throttle_bits", after("execution: {throttle: 1Gb/s}\n"), "11:13 execution.throttle", "unknown unit 'Gb/s'"),
+    (
+        "batch_bytes_zero",
+        after("execution: {batches: {bytes: 0MB}}\n"),
+        "11:23 execution.batches.bytes",
+        "'0MB' is below 1",
+    ),
+    (
+        "batch_moves_zero",
+        after("execution: {batches: {moves_per_broker: 0}}\n"),
+        "11:23 execution.batches.moves_per_broker",
+        "from 1 to 2147483647",
+    ),
+    ("bin_dir", after("execution: {kafka_bin_dir: bin}\n"), "11:13 execution.kafka_bin_dir", "an absolute path"),
+    # what this release doesn't act on yet
+    (
+        "capacity",
+        line(4, "  brokers: [{id: 1, capacity: {disk: 4TiB, network: 1Gbit/s}}, {id: 2}, {id: 3}]"),
+        "4:21 cluster.brokers[0].capacity",
+        "not supported yet; leave it out",
+    ),
+    (
+        "log_dirs",
+        line(4, "  brokers: [{id: 1, log_dirs: [/d1]}, {id: 2}, {id: 3}]"),
+        "4:21 cluster.brokers[0].log_dirs",
+        "not supported yet",
+    ),
+    (
+        "bytes_in",
+        line(9, "        - {replicas: [1, 2], bytes_in: 3MB/s}"),
+        "9:30 cluster.topics[0].partitions[0].bytes_in",
+        "not supported yet",
+    ),
+    (
+        "bytes_out",
+        line(9, "        - {replicas: [1, 2], bytes_out: 3MB/s}"),
+        "9:30 cluster.topics[0].partitions[0].bytes_out",
+        "not supported yet",
+    ),
+    ("balance_disk", after("balance: {disk: 5%}\n"), "11:11 balance.disk", "not supported yet"),
+    ("balance_network_in", after("balance: {network_in: 5%}\n"), "11:11 balance.network_in", "not supported yet"),
+    ("balance_network_out", after("balance: {network_out: 5%}\n"), "11:11 balance.network_out", "not supported yet"),
+    ("budget", after("budget: {bytes_moved: 1TiB}\n"), "11:1 budget", "not supported yet; use wider percentages"),
+    ("disk_used", after("limits: {disk_used: 80%}\n"), "11:10 limits.disk_used", "not supported yet"),
+    ("variants", after("sweep: {variants: [{name: b, changes: {}}]}\n"), "11:9 sweep.variants", "planner diff"),
+    (
+        "scenarios",
+        after('sweep: {scenarios: {growth: [{topics: "o*", factor: 2.0}]}}\n'),
+        "11:9 sweep.scenarios",
+        "not supported yet",
+    ),
+    ("grid_disk", after("sweep: {balance: {disk: [2%]}}\n"), "11:19 sweep.balance.disk", "not supported yet"),
+    (
+        "grid_network",
+        after("sweep: {balance: {network_in: [2%]}}\n"),
+        "11:19 sweep.balance.network_in",
+        "not supported",
+    ),
+    (
+        "add_partitions",
+        after("changes: {add_partitions: [{topic: orders, partitions: 24}]}\n"),
+        "11:11 changes.add_partitions",
+        "not supported yet; add them with kafka-topics --alter",
+    ),
+    (
+        "create_topics",
+        after("changes: {create_topics: [{name: r, partitions: 1, replication_factor: 1}]}\n"),
+        "11:11 changes.create_topics",
+        "not supported yet; create them with kafka-topics --create",
+    ),
+]

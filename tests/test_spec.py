@@ -1,0 +1,266 @@
+"""A sound spec becomes the model's values; the schema describes every key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from planner.errors import SetupError
+from planner.model import (
+    NO_TOLERANCE,
+    Balance,
+    BalanceGrid,
+    BatchRules,
+    Broker,
+    Changes,
+    Execution,
+    InputFile,
+    Limits,
+    Partition,
+    ReplicationFactorChange,
+    Spec,
+    Sweep,
+    Tolerance,
+    Topic,
+    TopicFilter,
+)
+from planner.resources import resource
+from planner.spec import load
+
+DATA = Path(__file__).parent / "data"
+SMALL = """\
+version: 1
+cluster:
+  name: demo
+  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}]
+  topics:
+    - name: orders
+      partitions: [{replicas: [1, 2]}, {replicas: [2, 3]}]
+"""
+FULL = """\
+version: 1
+cluster:
+  name: orders-eu
+  bootstrap_servers: [kafka-1:9092, "[::1]:9092"]
+  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}, {id: 4, rack: a}, {id: 5, rack: b}]
+  topics:
+    - name: orders
+      config: {min.insync.replicas: 2, unclean.leader.election.enable: no, min.cleanable.dirty.ratio: 0.5}
+      partitions:
+        - {replicas: [1, 2, 3], size: 12GiB, leader: 2, isr: [2, 3]}
+        - {replicas: [4, 5, 1], leader: none, isr: []}
+    - name: __consumer_offsets
+      partitions: [{replicas: [1], size: 7}]
+changes:
+  add_brokers: [{id: 7, rack: c}]
+  remove_brokers: [3]
+  replace_brokers: {4: 9}
+  set_racks: {5: c}
+  set_replication_factor: [{topics: "ord*", replication_factor: 2}]
+  rebalance: leaders
+topics: {include: ["*"], exclude: ["__consumer_offsets"]}
+rack_aware: disabled
+balance: {replicas: 5%, leaders: 2, topic_replicas: none, topic_leaders: 1}
+limits: {bytes_moved: 2TiB, replicas_moved: 500, leaders_changed: 0}
+sweep: {candidates: 5000, seed: 7, balance: {replicas: [1, 5%, none], topic_leaders: [3]}}
+execution:
+  throttle: 50MB/s
+  batches: {bytes: 500GiB, moves_per_broker: 4, replicas_per_partition: 1}
+  kafka_bin_dir: /usr/bin
+"""
+
+
+def spec_of(folder: Path, text: str) -> Spec:
+    """The spec that a text gives."""
+    path = folder / "spec.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load(path)
+
+
+def test_every_key_that_is_acted_on(tmp_path: Path) -> None:
+    """Units are gone, patterns and tolerances are values, names are Kafka's."""
+    spec = spec_of(tmp_path, FULL)
+    digest = hashlib.sha256(FULL.encode()).hexdigest()
+    config = (
+        ("min.cleanable.dirty.ratio", "0.5"),
+        ("min.insync.replicas", "2"),
+        ("unclean.leader.election.enable", "false"),
+    )
+    orders = (Partition(0, (1, 2, 3), 2, (2, 3), 12 * 1024**3), Partition(1, (4, 5, 1), None, ()))
+    offsets = Topic("__consumer_offsets", (Partition(0, (1,), 1, None, 7),))
+    assert (offsets, Topic("orders", orders, config)) == spec.cluster.topics
+    assert ("kafka-1:9092", "[::1]:9092") == spec.cluster.bootstrap_servers
+    expected = Spec(
+        cluster=spec.cluster,
+        changes=Changes(
+            add_brokers=(Broker(7, "c"), Broker(9, "a")),
+            remove_brokers=(3,),
+            replace_brokers=((4, 9),),
+            set_racks=((5, "c"),),
+            set_replication_factor=(ReplicationFactorChange("ord*", 2),),
+            rebalance="leaders",
+        ),
+        topics=TopicFilter(("*",), ("__consumer_offsets",)),
+        rack_aware=False,
+        balance=Balance(Tolerance("percent", 5), Tolerance("spread", 2), NO_TOLERANCE, Tolerance("spread", 1)),
+        limits=Limits(2 * 1024**4, 500, 0),
+        sweep=Sweep(
+            5000,
+            7,
+            BalanceGrid(
+                replicas=(Tolerance("spread", 1), Tolerance("percent", 5), NO_TOLERANCE),
+                topic_leaders=(Tolerance("spread", 3),),
+            ),
+        ),
+        execution=Execution(50_000_000, BatchRules(500 * 1024**3, 4, 1), "/usr/bin"),
+        inputs=(InputFile("spec.yaml", digest),),
+    )
+    assert expected == spec
+
+
+def test_defaults_are_the_models(tmp_path: Path) -> None:
+    """What isn't written is as in the model: a spec without changes is allowed."""
+    spec = spec_of(tmp_path, SMALL)
+    assert Spec(cluster=spec.cluster, inputs=spec.inputs) == spec
+    assert "all" == spec.changes.rebalance
+    assert not spec.cluster.sizes_known
+    assert [1, 2] == [row.leader for row in spec.cluster.topics[0].partitions]
+
+
+def test_state_files_lie_beside_the_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths are relative to the YAML, wherever it is called from, and recorded as written with their digests."""
+    shutil.copytree(DATA / "kraft-4.1", tmp_path / "specs" / "state")
+    text = (
+        "version: 1\ncluster:\n  name: demo\n"
+        "  brokers: [{id: 1}, {id: 2}, {id: 3}, {id: 4}, {id: 5}, {id: 6}]\n"
+        "  state: {assignment: state/kafka-topics-describe.txt, sizes: state/kafka-log-dirs-describe.txt}\n"
+    )
+    (tmp_path / "specs" / "spec.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    spec = load(Path("specs/spec.yaml"))
+    written = ["spec.yaml", "state/kafka-topics-describe.txt", "state/kafka-log-dirs-describe.txt"]
+    digests = [hashlib.sha256((tmp_path / "specs" / name).read_bytes()).hexdigest() for name in written]
+    assert list(zip(written, digests, strict=True)) == [(each.path, each.sha256) for each in spec.inputs]
+    assert spec.cluster.sizes_known
+    assert 90 == sum(row.size_bytes > 0 for topic in spec.cluster.topics for row in topic.partitions)
+
+
+def test_state_without_sizes_has_unknown_sizes(tmp_path: Path) -> None:
+    """No sizes, no invented ones."""
+    shutil.copy(DATA / "zookeeper-3.9" / "kafka-topics-describe.txt", tmp_path / "d.txt")
+    text = (
+        "version: 1\ncluster:\n  name: demo\n  brokers: [{id: 0}, {id: 1}, {id: 2}, {id: 3}]\n"
+        "  state: {assignment: d.txt}\n"
+    )
+    spec = spec_of(tmp_path, text)
+    assert not spec.cluster.sizes_known
+    assert {0} == {row.size_bytes for topic in spec.cluster.topics for row in topic.partitions}
+
+
+@pytest.mark.parametrize(
+    ("changes", "added"),
+    [
+        ("replace_brokers: {3: 9}", (Broker(9, "c"),)),
+        ("replace_brokers: {3: 9}, add_brokers: [{id: 9, rack: z}]", (Broker(9, "z"),)),
+        ("replace_brokers: {3: 2}", ()),
+        ("replace_brokers: {3: 9}, set_racks: {9: z}", (Broker(9, "c"),)),
+    ],
+)
+def test_a_replacement_joins_in_the_old_rack(changes: str, added: tuple[Broker, ...], tmp_path: Path) -> None:
+    """A new id that is named nowhere else inherits the rack; one that is known already doesn't join again."""
+    assert added == spec_of(tmp_path, f"{SMALL}changes: {{{changes}}}\n").changes.add_brokers
+
+
+def test_aliases_are_values_like_others(tmp_path: Path) -> None:
+    """A modest use of anchors is fine, in JSON-like YAML too."""
+    text = SMALL.replace("[{replicas: [1, 2]}, {replicas: [2, 3]}]", "[&p {replicas: [1, 2]}, *p]")
+    assert 2 == len(spec_of(tmp_path, text).cluster.topics[0].partitions)
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    """Editors on Windows write one."""
+    assert "demo" == spec_of(tmp_path, "\ufeff" + SMALL).cluster.name
+
+
+def test_a_leaving_broker_needs_no_rack(tmp_path: Path) -> None:
+    """Only brokers that may hold replicas afterwards must have racks."""
+    text = SMALL.replace("{id: 3, rack: c}", "{id: 3}") + "changes: {remove_brokers: [3]}\n"
+    assert (3,) == spec_of(tmp_path, text).changes.remove_brokers
+
+
+def test_an_excluded_topic_that_has_its_factor_already_is_no_fault(tmp_path: Path) -> None:
+    """A pattern may cover topics that don't move, where nothing has to change."""
+    text = SMALL + (
+        'changes: {set_replication_factor: [{topics: "*", replication_factor: 2}]}\ntopics: {exclude: ["orders"]}\n'
+    )
+    assert 1 == len(spec_of(tmp_path, text).changes.set_replication_factor)
+
+
+def schema() -> dict[str, Any]:
+    """The schema, as shipped."""
+    loaded: dict[str, Any] = json.loads(resource("schemas", "spec.schema.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def keys(part: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each key that the schema knows, with its own part of the schema."""
+    if isinstance(part, dict):
+        for name, inner in part.get("properties", {}).items():
+            yield f"{path}.{name}", inner
+        for name, inner in part.items():
+            yield from keys(inner, f"{path}.{name}")
+
+
+def test_the_schema_describes_each_key() -> None:
+    """A walk over the whole schema: no key without a description that ends as a sentence."""
+    found = dict(keys(schema(), ""))
+    assert 75 < len(found)
+    assert [] == [name for name, part in found.items() if not part.get("description", "").endswith(".")]
+
+
+def test_the_schema_allows_no_unknown_keys() -> None:
+    """Every mapping is closed, but for maps of names, whose values are described."""
+
+    def mappings(part: Any) -> Iterator[dict[str, Any]]:
+        if isinstance(part, dict):
+            if part.get("type") == "object":
+                yield part
+            for inner in part.values():
+                yield from mappings(inner)
+
+    found = list(mappings(schema()))
+    assert 20 < len(found)
+    assert [] == [part for part in found if part["additionalProperties"] is not False and "propertyNames" not in part]
+
+
+def test_the_schema_is_valid() -> None:
+    """It is JSON Schema of draft 2020-12, and its own defaults and examples satisfy it."""
+    Draft202012Validator.check_schema(schema())
+    rules = Draft202012Validator(schema())
+
+    def stated(part: Any) -> Iterator[tuple[Any, Any]]:
+        if isinstance(part, dict):
+            yield from (
+                (part, value) for value in (*part.get("examples", ()), *[part[k] for k in ("default",) if k in part])
+            )
+            for inner in part.values():
+                yield from stated(inner)
+
+    found = list(stated(schema()))
+    assert 20 < len(found)
+    bare = [({key: value for key, value in part.items() if key != "$id"}, value) for part, value in found]
+    assert [] == [(part, value) for part, value in bare if not rules.evolve(schema=part).is_valid(value)]
+
+
+def test_resources_that_are_not_shipped_are_a_setup_error() -> None:
+    """The message names the file and the way out."""
+    assert "schemas" == resource("schemas").name
+    with pytest.raises(SetupError, match=r"schemas/gone\.json isn't part of this installation"):
+        resource("schemas", "gone.json")
