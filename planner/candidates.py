@@ -1,7 +1,7 @@
 """The candidate space: which rows a sweep evaluates, as a table. A row can be evaluated anywhere, by anyone.
 
-The budget is spent by a fixed rule, never by the clock: do nothing; the optimum at the balance asked for; the optimum at
-the other points of the knobs' grid; further optima of equal cost, by their tie-break seeds; then Kafka's own
+The budget is spent by a fixed rule, never by the clock: do nothing; the optimum at the balance asked for; the optimum
+at the other points of the knobs' grid; further optima of equal cost, by their tie-break seeds; then Kafka's own
 placements: every (start index, shift) where the budget holds them all, the KRaft placer's seeds, and classic placements
 with a start index and a shift drawn for every topic.
 """
@@ -9,7 +9,6 @@ with a start index and a shift drawn for every topic.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import product
 
 import numpy as np

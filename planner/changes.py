@@ -10,12 +10,13 @@ from planner.strategies.kafka_classic import today
 
 
 def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ...]:
-    """Every partition whose replica list the assignment (P, W) changes, or whose leader isn't the first of it.
+    """Every partition whose replica list the assignment (P, W) changes, or that needs an election to have its leader.
 
     Sorted by topic and partition.
     """
     before = today(problem)
-    rows = np.flatnonzero((before != assignment).any(axis=1) | (problem.leaders != assignment[:, 0]))
+    elects = problem.may_lead_anew & (problem.leaders != assignment[:, 0])
+    rows = np.flatnonzero((before != assignment).any(axis=1) | elects)
     reasons = _reasons(problem, before, assignment)
     ids = problem.broker_ids.tolist()
     named = zip(rows.tolist(), before[rows].tolist(), assignment[rows].tolist(), strict=True)

@@ -141,7 +141,9 @@ _RULES: Mapping[str, tuple[_Rule, Callable[[Problem, int], str]]] = {
     "rack spread": (_uneven_racks, lambda problem, row: "allowed: spread over racks as evenly as the brokers let it"),
     "excluded topic": (
         _excluded,
-        lambda problem, row: f"allowed: today's {_ids(problem, problem.replicas[row])} (topics.include, topics.exclude)",
+        lambda problem, row: (
+            f"allowed: today's {_ids(problem, problem.replicas[row])} (topics.include, topics.exclude)"
+        ),
     ),
     "unforced move": (
         _unforced,

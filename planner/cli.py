@@ -29,13 +29,19 @@ _format = click.option(
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="planner")
 def commands() -> None:
-    """Plan changes of an Apache Kafka cluster: the fewest bytes for a stated balance, proven, with every file for it."""
+    """Plan changes of an Apache Kafka cluster: the fewest bytes for a stated balance, proven."""
 
 
 @commands.command()
 @click.argument("spec", type=_SPEC)
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to write. [default: SPEC.plan beside the spec]")
-@click.option("--candidates", type=click.IntRange(min=2), help="Candidates to evaluate. [default: by the cluster's size]")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write. [default: SPEC without its ending, with .plan]",
+)
+@click.option(
+    "--candidates", type=click.IntRange(min=2), help="Candidates to evaluate. [default: by the cluster's size]"
+)
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), help="Seed of everything that is drawn.")
 @click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
 @click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")

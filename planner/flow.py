@@ -69,7 +69,9 @@ def window(tails: IntArray, heads: IntArray, bounds: LongArray, most: int, price
     return Windowed(tails, heads, np.minimum(low, high), high, price)
 
 
-def solve(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, excess_factor: int | None = None) -> Flow | None:
+def solve(
+    plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, excess_factor: int | None = None
+) -> Flow | None:
     """The cheapest flow, None where there is none.
 
     supplies (nodes,): positive sends, negative receives. `excess_factor` None keeps the windows hard; else a unit of
@@ -81,7 +83,7 @@ def solve(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, exce
     plain_at = _add(solver, plain)
     for part in inside:
         _add(solver, part)
-    beyond_at = [_add(solver, replace(part, costs=part.costs * excess_factor)) for part in beyond]
+    beyond_at = [_add(solver, replace(part, costs=part.costs * (excess_factor or 0))) for part in beyond]
     net = _corrected(supplies, (plain, *inside))
     solver.set_nodes_supplies(np.arange(len(net), dtype=np.int32), net)
     if solver.solve() != solver.OPTIMAL:

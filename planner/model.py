@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-IntArray = NDArray[np.int32]
-LongArray = NDArray[np.int64]
+# Indices and counts are int32 where there are many; bytes are int64. The difference matters to memory, not to types.
+IntArray = NDArray[np.integer[Any]]
+LongArray = NDArray[np.integer[Any]]
 BoolArray = NDArray[np.bool_]
 
 Rebalance = Literal["all", "leaders", "none"]
@@ -260,6 +261,11 @@ class Problem:
     def width(self) -> int:
         """Columns of an assignment: the most replicas that any partition has or will have."""
         return max(self.replicas.shape[1], int(self.replication_factors.max(initial=1)))
+
+    @property
+    def may_lead_anew(self) -> BoolArray:
+        """(P,): True where the plan may say who leads, by replica order or by an election."""
+        return self.movable & (self.forced | (self.rebalance != "none"))
 
     @property
     def racks_matter(self) -> bool:

@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from planner import batches, checks, plan_sections
-from planner.quoting import canonical_json
 from planner.candidates import CANDIDATE_SCHEMA, KNOBS
 from planner.changes import changes
 from planner.errors import InfeasibleError, StalePlanError, UnsafePlanError
-from planner.model import IntArray, PartitionChange, Problem, Spec
+from planner.model import PartitionChange, Problem, Spec
 from planner.problem import brokers_after
+from planner.quoting import canonical_json
 from planner.relaxed import relaxed
 from planner.score import Yardstick, digest
 from planner.strategies import Proposal
@@ -65,7 +65,7 @@ def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any
         },
         "terms": plan_sections.terms(spec, problem, result, proposal.assignment),
         "bound": _bound(problem, winner, proposal),
-        "compared": _compared(result, winner),
+        "compared": _compared(problem, result, winner),
         "pareto": _pareto(result, winner),
         "candidates": _candidates(result, winner),
         "limits": gates,
@@ -165,14 +165,16 @@ def _gap(moved: int, least: int, replicas: int, least_replicas: int, proof: str)
     }
 
 
-def _compared(result: SweepResult, winner: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _compared(problem: Problem, result: SweepResult, winner: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Do nothing, the plan, and Kafka's own seeds: the best by our ranking and the median by bytes moved."""
-    nothing = result.scores.slice(0, 1).to_pylist()[0]
+    nothing = {**result.scores.slice(0, 1).to_pylist()[0], **plan_sections.as_it_is(problem)}
     rows = [_comparison("do nothing", nothing), _comparison("this plan", winner)]
     names = result.scores["strategy"].to_numpy(zero_copy_only=False)
     seeds = result.scores.filter(pa.array(np.isin(names, ("kafka_classic", "kafka_striped"))))
     if len(seeds):
-        middle = seeds.sort_by([("bytes_moved", "ascending"), ("candidate", "ascending")]).slice((len(seeds) - 1) // 2, 1)
+        middle = seeds.sort_by([("bytes_moved", "ascending"), ("candidate", "ascending")]).slice(
+            (len(seeds) - 1) // 2, 1
+        )
         rows.append(_comparison(f"Kafka seed, best of {len(seeds)}", best(seeds, 1).to_pylist()[0]))
         rows.append(_comparison(f"Kafka seed, median of {len(seeds)}", middle.to_pylist()[0]))
     return rows

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from planner import model
+from planner import model, score
 from planner.changes import bytes_in_and_out
 from planner.model import IntArray, LongArray, PartitionChange, Problem, Spec, Tolerance
+from planner.score import Yardstick
 from planner.strategies.kafka_classic import today
 from planner.sweep import SweepResult
 
@@ -102,16 +104,25 @@ def topics(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str,
 
 def terms(spec: Spec, problem: Problem, result: SweepResult, assignment: IntArray) -> list[dict[str, Any]]:
     """Raw terms by group, today's value beside the plan's; `limit` is what the YAML asks for."""
-    now, plan = (table.slice(0, 1).to_pylist()[0] for table in (result.scores, result.top))
+    now, plan = as_it_is(problem), result.top.slice(0, 1).to_pylist()[0]
     wanted, limits = problem.balance, spec.limits
     before = today(problem)
     lone = [_on_one_rack(problem, replicas) for replicas in (before, assignment)]
     single = [int(((replicas >= 0).sum(axis=1) == 1).sum()) for replicas in (before, assignment)]
     refused = [_under_min_insync(problem, replicas) for replicas in (before, assignment)]
     leaderless = int((problem.leaders < 0).sum())
-    rows = [
-        _term("fairness", "replica_spread", "replicas", now["replica_spread"], plan["replica_spread"], _most(wanted.replicas)),
-        _term("fairness", "leader_spread", "leaders", now["leader_spread"], plan["leader_spread"], _most(wanted.leaders)),
+    return [
+        _term(
+            "fairness",
+            "replica_spread",
+            "replicas",
+            now["replica_spread"],
+            plan["replica_spread"],
+            _most(wanted.replicas),
+        ),
+        _term(
+            "fairness", "leader_spread", "leaders", now["leader_spread"], plan["leader_spread"], _most(wanted.leaders)
+        ),
         _term(
             "fairness",
             "topic_replica_spread",
@@ -132,7 +143,17 @@ def terms(spec: Spec, problem: Problem, result: SweepResult, assignment: IntArra
         _term("movement", "replicas_moved", "replicas", 0, plan["replicas_moved"], limits.replicas_moved),
         _term("movement", "leaders_changed", "leaders", 0, plan["leaders_changed"], limits.leaders_changed),
     ]
-    return rows
+
+
+def as_it_is(problem: Problem) -> dict[str, int]:
+    """The scores of today's cluster with the leaders that it really has, not those that an election would give it."""
+    replicas = today(problem)
+    at = (replicas == problem.leaders[:, None]).argmax(axis=1)[:, None]
+    led = np.take_along_axis(replicas, at, axis=1)
+    moved_up = np.where(np.arange(replicas.shape[1]) <= at, np.roll(replicas, 1, axis=1), replicas)
+    moved_up[:, :1] = led
+    scores = score.score(Yardstick.of(problem), moved_up)
+    return {field.name: int(getattr(scores, field.name)[0]) for field in fields(scores)} | {"leaders_changed": 0}
 
 
 def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> list[str]:
@@ -174,9 +195,7 @@ _MEANINGS = {
 }
 
 
-def _term(
-    group: str, name: str, unit: str, before: float, after: float, limit: float | None = None
-) -> dict[str, Any]:
+def _term(group: str, name: str, unit: str, before: float, after: float, limit: float | None = None) -> dict[str, Any]:
     return {
         "group": group,
         "name": name,
@@ -192,7 +211,7 @@ def _most(wanted: Tolerance) -> int | None:
     return int(wanted.value) if wanted.kind == "spread" else None
 
 
-def _percent(row: dict[str, Any]) -> float:
+def _percent(row: Mapping[str, Any]) -> float:
     return float(round(row["imbalance_ppm"] / 10_000, 2))
 
 
@@ -224,7 +243,7 @@ def _factors(problem: Problem, counts: IntArray) -> list[list[int]]:
     """The different replication factors of each topic (T), ascending."""
     pairs = np.unique(np.stack([problem.topic_of, counts]), axis=1)
     bounds = np.searchsorted(pairs[0], np.arange(len(problem.topic_names) + 1))
-    return [pairs[1, start:end].tolist() for start, end in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [pairs[1, start:end].tolist() for start, end in pairwise(bounds)]
 
 
 def _on_one_rack(problem: Problem, replicas: IntArray) -> int:

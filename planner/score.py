@@ -1,8 +1,8 @@
-"""What an assignment costs and how even it is, as raw terms with units; integers, so that sums never depend on order.
+"""What an assignment costs and how even it is, as raw terms with units; integers, so that no sum depends on its order.
 
-Everything but the last step is additive over topics: a `Tally` of one topic's partitions holds counts for each broker and
-sums, and the tally of a plan is the sum of its topics'. That is what lets a sweep score a million candidates by adding up
-rows of a table (see `sweep_tables`).
+Everything but the last step is additive over topics: a `Tally` of one topic's partitions holds counts for each broker
+and sums, and the tally of a plan is the sum of its topics'. That is what lets a sweep score a million candidates by
+adding up rows of a table (see `sweep_tables`).
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _row_terms(problem: Problem, replicas: IntArray) -> tuple[LongArray, ...]:
         broken["rack spread"].astype(np.int64),
         adding.sum(axis=1) * problem.size_bytes,
         adding.sum(axis=1),
-        (problem.leaders != replicas[:, 0]).astype(np.int64),
+        (problem.may_lead_anew & (problem.leaders != replicas[:, 0])).astype(np.int64),
         (adding & _crosses_racks(problem, replicas)).sum(axis=1) * problem.size_bytes,
     )
 
@@ -186,5 +186,7 @@ def _digest(replicas: IntArray) -> LongArray:
     """A 64-bit mix of (row, position, broker) summed over positions (P,); sums wrap, whatever their order."""
     position = np.arange(replicas.shape[1], dtype=np.uint64)
     places = np.arange(len(replicas), dtype=np.uint64)[:, None] * np.uint64(1 << 32) + position * np.uint64(1 << 24)
-    mixed = np.where(replicas >= 0, mix(places + replicas.astype(np.int64).astype(np.uint64) + np.uint64(1)), np.uint64(0))
+    mixed = np.where(
+        replicas >= 0, mix(places + replicas.astype(np.int64).astype(np.uint64) + np.uint64(1)), np.uint64(0)
+    )
     return mixed.sum(axis=1, dtype=np.uint64).view(np.int64)

@@ -1,4 +1,4 @@
-"""Evaluating candidates: rows in, rows with scores out. Pure, so that it runs the same in process and in Spark's workers.
+"""Evaluating candidates: rows in, rows with scores out. Pure, so that it runs the same here and in Spark's workers.
 
 A candidate is made, judged and scored where it is evaluated; only its row travels. What is kept is the ranking, the
 Pareto front (bytes moved against imbalance) and every row, for a notebook.

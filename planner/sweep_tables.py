@@ -1,8 +1,8 @@
 """Scoring Kafka's classic placements by the million: add up rows of a table instead of placing every partition.
 
 A topic's placement depends on its start index and shift alone, and a score is made of sums over topics. So the tally
-of every topic under each of the n × (n - 1) different pairs is made once, and a candidate, which draws one pair a topic,
-is a sum of as many table rows as there are topics.
+of every topic under each of the n × (n - 1) different pairs is made once, and a candidate, which draws one pair a
+topic, is a sum of as many table rows as there are topics.
 """
 
 from __future__ import annotations

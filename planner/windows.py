@@ -14,10 +14,9 @@ import numpy as np
 
 from planner.model import Balance, IntArray, LongArray, Problem, Tolerance
 
-
-# What a unit beyond a window weighs: the first at the price, the next few at three times it, the rest at ten times it, so
-# that one window isn't broken deeply where several could be broken by one. One unit beyond a broker's window weighs
-# more than the units beyond topics' windows that would mend it.
+# What a unit beyond a window weighs: the first at the price, the next few at three times it, the rest at ten times it:
+# one window isn't broken deeply where several could be broken by one. One unit beyond a broker's window weighs more
+# than the units beyond topics' windows that would mend it.
 EXCESS_STEPS = ((1, 1), (3, 3), (1 << 30, 10))
 TOPIC_PRICE, BROKER_PRICE = 1, 100
 
@@ -26,7 +25,7 @@ TOPIC_PRICE, BROKER_PRICE = 1, 100
 class Windows:
     """Least and most counts a target broker may hold; Bt target brokers, T topics.
 
-    replicas (2, Bt) · leaders (2, Bt) · topic_replicas (2, T, Bt) · topic_leaders (2, T, Bt) or None where not asked for
+    replicas (2, Bt) · leaders (2, Bt) · topic_replicas (2, T, Bt) · topic_leaders the same, None where not asked for
     """
 
     replicas: LongArray

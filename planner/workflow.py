@@ -1,4 +1,4 @@
-"""What the commands do, step by step: read, sweep, choose, render, write. The edges that the rest of the planner has not."""
+"""What the commands do, step by step: read, sweep, choose, render, write. Files and processes are touched here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from planner import output_folder, plan, report, screen, spec, sweep
 from planner import problem as problems
@@ -87,7 +87,7 @@ def show(document: dict[str, Any], files: Sequence[str], console: Console) -> No
 
 def warm_spark(errors: Console) -> str:
     """Make the class data archive of local Spark sessions; what was made."""
-    from spark_jobs import warm  # noqa: PLC0415 - the only door to Spark is opened when it is needed
+    from spark_jobs import warm  # the only door to Spark, opened when it is needed
 
     with errors.status("starting Spark to record which classes it loads"):
         return warm.warm()
@@ -95,7 +95,7 @@ def warm_spark(errors: Console) -> str:
 
 def bench(cases: Sequence[str], seed: str, sweep_too: bool) -> Iterator[str]:
     """The benchmark's lines."""
-    from planner import bench as benchmark  # noqa: PLC0415 - costs nothing to those who don't bench
+    from planner import bench as benchmark
 
     return benchmark.lines(cases, seed, sweep_too)
 
@@ -110,17 +110,17 @@ def _check_engine(options: Options) -> None:
 
 def _with_options(wish: Spec, options: Options) -> Spec:
     """The command line outranks the YAML."""
-    given = {"candidates": options.candidates, "seed": options.seed}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return replace(wish, sweep=replace(wish.sweep, **chosen))
+    count = wish.sweep.candidates if options.candidates is None else options.candidates
+    seed = wish.sweep.seed if options.seed is None else options.seed
+    return replace(wish, sweep=replace(wish.sweep, candidates=count, seed=seed))
 
 
 def _sweep(problem: Problem, rows: pa.Table, options: Options, errors: Console) -> SweepResult:
     with _progress(errors) as report_progress:
         if options.engine == "local":
             return sweep.run(problem, rows, report_progress)
-        from spark_jobs import session  # noqa: PLC0415 - planner never imports pyspark; this is its only door
-        from spark_jobs import sweep as job  # noqa: PLC0415
+        from spark_jobs import session  # planner never imports pyspark; this is its only door
+        from spark_jobs import sweep as job
 
         with session.open_session(master=options.master, remote=options.remote) as spark:
             return job.run(spark, problem, rows, partitions=options.partitions, progress=report_progress)
@@ -129,7 +129,7 @@ def _sweep(problem: Problem, rows: pa.Table, options: Options, errors: Console) 
 @contextmanager
 def _progress(console: Console) -> Iterator[sweep.Progress]:
     """A bar on a terminal, nothing elsewhere."""
-    columns = (TextColumn("sweeping candidates"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("sweeping candidates"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("sweep", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

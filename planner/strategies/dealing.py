@@ -22,7 +22,11 @@ def deal(
     arriving (T, Bt): newcomers of a topic that each broker takes.
     """
     several = entered.max(initial=0) > 1 or layout.racks.max(initial=0) == 0
-    dealt = _deal_by_flow(layout, decided, entered, arriving) if several else _deal_evenly(layout, decided, entered, arriving)
+    dealt = (
+        _deal_by_flow(layout, decided, entered, arriving)
+        if several
+        else _deal_evenly(layout, decided, entered, arriving)
+    )
     pairs = np.concatenate([decided, dealt], axis=1)
     counts = np.bincount(pairs[0], minlength=len(layout.rows))
     return _matrix(layout, pairs, width), counts < layout.factors
@@ -60,7 +64,9 @@ def _deal_by_flow(layout: Layout, decided: IntArray, entered: IntArray, arriving
     solver.add_arcs_with_capacity(np.zeros_like(sources), sources, entered[entering].ravel().astype(np.int64))
     cells = first_cell + layout.topics[entering[at]] * len(layout.targets) + brokers
     tails = 1 + at * racks + layout.racks[brokers]
-    pairs = solver.add_arcs_with_capacity(tails.astype(np.int32), cells.astype(np.int32), np.ones(len(at), dtype=np.int64))
+    pairs = solver.add_arcs_with_capacity(
+        tails.astype(np.int32), cells.astype(np.int32), np.ones(len(at), dtype=np.int64)
+    )
     ends = np.arange(first_cell, sink, dtype=np.int32)
     solver.add_arcs_with_capacity(ends, np.full_like(ends, sink), arriving.ravel().astype(np.int64))
     solver.solve(0, sink)

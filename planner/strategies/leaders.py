@@ -1,4 +1,4 @@
-"""Who leads: a flow over replicas that are already chosen, so that leaders are even at the fewest changes, for no bytes.
+"""Who leads: a flow over replicas that are already chosen, so that leaders are even at the fewest changes.
 
 Partition → (topic, broker), where leaders are to be even within topics → broker → sink. Today's preferred leader costs
 nothing; another replica costs two, and one more where it isn't the one that leads at this moment: an election that
@@ -21,7 +21,7 @@ _CHANGES_FIRST = 1_000_000
 
 def order(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
     """The same replicas (P, W) with the preferred leader first, then today's replicas in their order, then new ones."""
-    free = problem.movable & (problem.forced | (problem.rebalance != "none"))
+    free = problem.may_lead_anew
     leaders = np.where(free, placed[:, 0], problem.replicas[:, 0])
     if free.any():
         leaders[free] = _choose(problem, _Choices.of(problem, placed, free), wanted)

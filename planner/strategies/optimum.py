@@ -51,9 +51,7 @@ def solve(problem: Problem, balance: Balance, seed: int = 0) -> Solution:
     placed = np.full((problem.rows, problem.width), -1, dtype=np.int32)
     placed[:, : problem.replicas.shape[1]] = problem.replicas
     placed[layout.rows], least_cost = _place(problem, layout, wanted)
-    return Solution(
-        leaders.order(problem, placed, wanted), layout.bytes_of(least_cost), layout.replicas_of(least_cost)
-    )
+    return Solution(leaders.order(problem, placed, wanted), layout.bytes_of(least_cost), layout.replicas_of(least_cost))
 
 
 def _place(problem: Problem, layout: Layout, wanted: Windows) -> tuple[IntArray, int]:
@@ -158,10 +156,13 @@ class _Network:
                 0,
             ),
         )
-        arcs = flow.join(*runs, layout.rack_arcs())
-        pairs = ((keep_rows, keep_brokers), (enter_rows, enter_racks), (own_at, own_brokers))
         return _Network(
-            arcs, layout.supplies(), *(np.stack(pair) for pair in pairs), np.stack([arrive_topics, arrive_brokers])
+            arcs=flow.join(*runs, layout.rack_arcs()),
+            supplies=layout.supplies(),
+            keep=np.stack([keep_rows, keep_brokers]),
+            enter=np.stack([enter_rows, enter_racks]),
+            own=np.stack([own_at, own_brokers]),
+            arrive=np.stack([arrive_topics, arrive_brokers]),
         )
 
     def read(self, layout: Layout, units: LongArray) -> tuple[IntArray, IntArray, IntArray]:
