@@ -1,0 +1,113 @@
+"""Writes a plan's files as one folder, all or nothing: readers see the old folder or the new one, never a mixture."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+
+from planner.errors import SetupError
+
+FORMAT_MAJOR = "1"
+
+# What a plan's folder holds at its top; anything else in it is somebody else's.
+OWN_NAMES = frozenset(
+    {
+        "plan.json",
+        "report.md",
+        "report.html",
+        "reassignment.json",
+        "rollback.json",
+        "preferred-replica.json",
+        "topics-to-move.json",
+        "candidates.parquet",
+        "batches",
+        "ansible",
+        "terraform",
+    }
+)
+
+
+def check(folder: Path) -> None:
+    """SetupError where `write` would refuse `folder` for what it is or holds: to ask before hours of work."""
+    _require_replaceable(folder.resolve(), folder, ())
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Make `folder` hold exactly `files` (relative POSIX path → bytes), in the place of an earlier plan's folder.
+
+    Raises SetupError, with everything left as it was, where `folder` is a file, holds anything that isn't an earlier
+    plan's, or can't be written; ValueError for a path that would leave the folder.
+    """
+    _require_inside(files)
+    target = folder.resolve()
+    try:
+        _require_replaceable(target, folder, files)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _replace(target, files)
+    except OSError as error:
+        raise SetupError(f"{folder}: can't be written: {error.strerror or error}; nothing was changed") from error
+
+
+def _require_inside(paths: Iterable[str]) -> None:
+    for path in paths:
+        parts = PurePosixPath(path).parts
+        if not parts or parts[0] == "/" or ".." in parts:
+            raise ValueError(f"not a path inside the output folder: {path!r}")
+
+
+def _require_replaceable(target: Path, shown: Path, files: Iterable[str]) -> None:
+    """`shown` is the folder as the user named it, for the message."""
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise SetupError(f"{shown}: is a file; the output goes into a folder, new, empty, or an earlier plan's")
+    names = {entry.name for entry in target.iterdir()}
+    if names and not _is_a_plan(target / "plan.json"):
+        raise SetupError(f"{shown}: isn't empty and holds no plan of ours; name a new folder, or an earlier plan's")
+    strange = sorted(names - OWN_NAMES - {PurePosixPath(path).parts[0] for path in files})
+    if strange:
+        raise SetupError(f"{shown}: holds {strange[0]!r}, which isn't part of a plan and would be lost; move it away")
+
+
+def _is_a_plan(path: Path) -> bool:
+    """True where `path` is a plan document of a format that we write."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    version = document.get("format_version") if isinstance(document, dict) else None
+    return isinstance(version, str) and version.split(".")[0] == FORMAT_MAJOR and "plan_id" in document
+
+
+def _replace(target: Path, files: Mapping[str, bytes]) -> None:
+    """Build beside the target, on the same file system, so that the last step is a rename."""
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        new, old = staging / "new", staging / "old"
+        _fill(new, files)
+        if target.exists():
+            target.rename(old)
+        _rename_or_restore(new, target, old)
+    finally:
+        if target.exists() or not (staging / "old").exists():
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def _fill(folder: Path, files: Mapping[str, bytes]) -> None:
+    folder.mkdir()
+    for path, content in files.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+
+def _rename_or_restore(new: Path, target: Path, old: Path) -> None:
+    try:
+        new.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise

@@ -1,0 +1,137 @@
+"""Kafka's command line tools as far as the role calls them, with a JSON file in the place of a cluster.
+
+Copied under each tool's name beside `cluster.json`; the texts are those that Kafka 4.3 prints. A reassignment takes
+`polls` questions to complete, and one of `lost` partitions is given up at the first question, as if cancelled.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+
+
+def _main(tool: str, arguments: list[str]) -> int:
+    cluster = json.loads((HERE / "cluster.json").read_text())
+    options = {word: value for word, value in zip(arguments, [*arguments[1:], ""], strict=True) if word[:2] == "--"}
+    cluster["calls"].append([tool, *(word for word in options if word != "--bootstrap-server")])
+    cluster["bootstrap"] = options["--bootstrap-server"]
+    code = _run(tool, options, cluster)
+    (HERE / "cluster.json").write_text(json.dumps(cluster))
+    return code
+
+
+def _run(tool: str, options: dict[str, str], cluster: dict[str, Any]) -> int:
+    if tool == "kafka-broker-api-versions":
+        _say("\n".join(f"host-{b}:9092 (id: {b} rack: a isFenced: false) -> (" for b in cluster["brokers"]))
+        return 0
+    if tool == "kafka-leader-election":
+        return _elect(_wanted(options["--path-to-json-file"]), cluster["partitions"])
+    if "--list" in options:
+        return _list_moving(cluster["partitions"])
+    given = _wanted(options["--reassignment-json-file"])
+    if "--verify" in options:
+        return _verify(given, cluster, preserve="--preserve-throttles" in options)
+    if "--cancel" in options:
+        return _cancel(given, cluster["partitions"])
+    return _execute(given, cluster, options.get("--throttle"))
+
+
+def _wanted(path: str) -> dict[str, list[int]]:
+    rows = json.loads(Path(path).read_text())["partitions"]
+    return {f"{row['topic']}-{row['partition']}": row.get("replicas", []) for row in rows}
+
+
+def _elect(given: dict[str, list[int]], partitions: dict[str, Any]) -> int:
+    off = [name for name in given if partitions[name]["leader"] != partitions[name]["replicas"][0]]
+    for name in off:
+        partitions[name]["leader"] = partitions[name]["replicas"][0]
+    valid = [name for name in given if name not in off]
+    if off:
+        _say("Successfully completed leader election (PREFERRED) for partitions " + ", ".join(off))
+    if valid:
+        _say("Valid replica already elected for partitions " + ", ".join(valid))
+    return 0
+
+
+def _list_moving(partitions: dict[str, Any]) -> int:
+    moving = {name: p for name, p in partitions.items() if p.get("target")}
+    _say("Current partition reassignments:" if moving else "No partition reassignments found.")
+    for name, partition in moving.items():
+        _say(f"{name}: replicas: {_text(_union(partition))}. adding: {_text(partition['target'])}.")
+    return 0
+
+
+def _verify(given: dict[str, list[int]], cluster: dict[str, Any], preserve: bool) -> int:
+    partitions = cluster["partitions"]
+    _say("Status of partition reassignment:")
+    for name in given:
+        _go_on(name, partitions[name], cluster)
+        _say(_status(name, partitions[name], given[name]))
+    if not preserve and not any(p.get("target") for p in partitions.values()):
+        _say("\nClearing broker-level throttles on brokers " + _text(cluster["brokers"]))
+        cluster["throttle"] = None
+    return 0
+
+
+def _go_on(name: str, partition: dict[str, Any], cluster: dict[str, Any]) -> None:
+    if not partition.get("target"):
+        return
+    partition["polls"] -= 1
+    if name in cluster["lost"]:
+        partition["target"] = None
+    elif partition["polls"] <= 0:
+        partition |= {"replicas": partition["target"], "target": None}
+        if partition["leader"] not in partition["replicas"]:
+            partition["leader"] = partition["replicas"][-1]
+
+
+def _status(name: str, partition: dict[str, Any], replicas: list[int]) -> str:
+    if partition.get("target"):
+        return f"Reassignment of partition {name} is still in progress."
+    if partition["replicas"] == replicas:
+        return f"Reassignment of partition {name} is completed."
+    now = _text(partition["replicas"])
+    return (
+        f"There is no active reassignment of partition {name}, but replica set is {now} rather than {_text(replicas)}."
+    )
+
+
+def _cancel(given: dict[str, list[int]], partitions: dict[str, Any]) -> int:
+    moving = [name for name in given if partitions[name].get("target")]
+    for name in moving:
+        before = partitions[name]["replicas"]
+        partitions[name] |= {"replicas": [b for b in _union(partitions[name]) if b in before], "target": None}
+    _say("Successfully cancelled partition reassignments for: " + ",".join(moving))
+    return 0
+
+
+def _execute(given: dict[str, list[int]], cluster: dict[str, Any], throttle: str | None) -> int:
+    if any(p.get("target") for p in cluster["partitions"].values()):
+        _say("Cannot execute because there is an existing partition assignment.")
+        return 1
+    cluster["throttle"] = throttle
+    for name, replicas in given.items():
+        cluster["partitions"][name] |= {"target": replicas, "polls": cluster["polls"]}
+    _say("Current partition replica assignment\n\n{}\n\nSave this to use as the --reassignment-json-file option")
+    _say("Successfully started partition reassignment" + "s" * (len(given) > 1) + " for " + ",".join(given))
+    return 0
+
+
+def _union(partition: dict[str, Any]) -> list[int]:
+    return partition["target"] + [broker for broker in partition["replicas"] if broker not in partition["target"]]
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def _text(brokers: list[int]) -> str:
+    return ",".join(map(str, brokers))
+
+
+if __name__ == "__main__":
+    sys.exit(_main(Path(__file__).name.removesuffix(".sh"), sys.argv[1:]))

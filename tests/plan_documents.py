@@ -1,0 +1,130 @@
+"""Small valid plan.json documents for tests: the partitions that change are given, everything else follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Document = dict[str, Any]
+
+
+def change(
+    topic: str, partition: int, before: Sequence[int], after: Sequence[int], leader: int | None = -1, size: int = 100
+) -> Document:
+    """One entry of `partitions`; `leader` is today's, -1: the preferred one."""
+    return {
+        "topic": topic,
+        "partition": partition,
+        "replicas_before": list(before),
+        "replicas": list(after),
+        "leader_before": before[0] if leader == -1 else leader,
+        "size_bytes": size,
+        "reason": "balance_replicas",
+    }
+
+
+def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] | None = None, **top: Any) -> Document:
+    """A whole plan.json. `batches` lists each batch's steps (entries of `change`); by default one batch has all.
+
+    Partitions are elected in the last batch that holds them. `top` replaces whole top-level values.
+    """
+    changes = sorted(changes, key=_name)
+    batches = batches if batches is not None else [changes] if changes else []
+    return {
+        "format_version": "1.0",
+        "plan_id": "0123456789abcdef" * 4,
+        "cluster": {"name": "orders-eu", "bootstrap_servers": ["kafka-1:9092", "kafka-2:9092"], "sizes_known": True},
+        "inputs": [{"path": "expand.yaml", "sha256": "ab" * 32}],
+        "changes": {"add_brokers": [{"id": 4, "rack": "a"}], "remove_brokers": [9], "rebalance": "all"},
+        "rack_aware": True,
+        "brokers": [*(_broker(b, "stays") for b in (1, 2, 3)), _broker(4, "added"), _broker(9, "removed")],
+        "racks": [{"rack": "a", "brokers_before": 4, "brokers_after": 4, "before": _load(), "after": _load()}],
+        "topics": [_topic(name, changes) for name in sorted({c["topic"] for c in changes})],
+        "partitions": changes,
+        "balance": {
+            "wanted": {"replicas": "1", "leaders": "1", "topic_replicas": "1", "topic_leaders": "none"},
+            "relaxed": [{"window": "topic_replicas", "topic": None, "wanted": "1", "reached": 2, "why": "racks"}],
+        },
+        "terms": [
+            {"group": "fairness", "name": "replica_spread", "unit": "replicas", "today": 3, "plan": 1, "limit": None,
+             "meaning": "Most minus fewest replicas on a broker."},
+        ],
+        "bound": {
+            "least_bytes_moved": 100, "bytes_moved": 100, "least_replicas_moved": None, "gap_percent": 0.0,
+            "proof": "Each move is forced.",
+        },
+        "compared": [_compared("do nothing"), _compared("this plan")],
+        "pareto": [_compared("this plan") | {"balance": {"replicas": "5%"}, "chosen": True}],
+        "candidates": {
+            "evaluated": 2, "by_strategy": {"optimum": 1, "unchanged": 1}, "winner": _winner(),
+            "digest": "0123456789abcdef", "rule": "Least bytes first.",
+        },
+        "limits": [{"key": "limits.bytes_moved", "limit": 1000, "value": 100}],
+        "warnings": [],
+        "execution": {"throttle_bytes_per_sec": 50_000_000, "kafka_bin_dir": "/opt/kafka/bin"},
+        "batches": [_batch(index, batches, changes) for index in range(len(batches))],
+    } | top  # fmt: skip
+
+
+def _name(entry: Document) -> tuple[str, int]:
+    return entry["topic"], entry["partition"]
+
+
+def _load() -> Document:
+    return {"replicas": 3, "leaders": 1, "size_bytes": 300}
+
+
+def _broker(broker: int, role: str) -> Document:
+    return {
+        "id": broker, "rack": "a", "role": role, "before": _load(), "after": _load(), "bytes_in": 0, "bytes_out": 0,
+    }  # fmt: skip
+
+
+def _topic(name: str, changes: Sequence[Document]) -> Document:
+    own = [c for c in changes if c["topic"] == name]
+    return {
+        "name": name,
+        "partitions": len(own),
+        "replication_factor_before": sorted({len(c["replicas_before"]) for c in own}),
+        "replication_factor": len(own[0]["replicas"]),
+        "config": {"retention.ms": "3600000"},
+        "partitions_changed": len(own),
+        "replicas_moved": len(own),
+        "bytes_moved": sum(c["size_bytes"] for c in own),
+    }
+
+
+def _compared(label: str) -> Document:
+    counts = dict.fromkeys(
+        ("candidate", "violations", "bytes_moved", "replicas_moved", "leaders_changed", "replica_spread",
+         "leader_spread", "topic_replica_spread"), 0
+    )  # fmt: skip
+    return {"label": label, "strategy": "optimum", "imbalance_percent": 1.5, **counts}
+
+
+def _winner() -> Document:
+    return {
+        "candidate": 0, "strategy": "optimum", "seed": 0, "start_index": -1, "next_replica_shift": -1,
+        "replicas": "1", "leaders": "1", "topic_replicas": "1", "topic_leaders": "none",
+    }  # fmt: skip
+
+
+def _batch(index: int, batches: Sequence[Sequence[Document]], changes: Sequence[Document]) -> Document:
+    later = {_name(step) for batch in batches[index + 1 :] for step in batch}
+    here = {_name(step) for step in batches[index]} - later
+    return {
+        "number": index + 1,
+        "partitions": [
+            {key: step[key] for key in ("topic", "partition", "replicas_before", "replicas")}
+            for step in sorted(batches[index], key=_name)
+            if step["replicas"] != step["replicas_before"]
+        ],
+        "elect": [
+            {"topic": c["topic"], "partition": c["partition"]}
+            for c in changes
+            if _name(c) in here and c["leader_before"] != c["replicas"][0]
+        ],
+        "bytes_moved": 100,
+        "replicas_moved": 1,
+        "seconds_at_throttle": 1,
+    }

@@ -1,0 +1,261 @@
+"""The generated playbooks, run by real Ansible against stand-ins for Kafka's tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plan_documents import Document, change, document
+
+from planner import output_folder, render
+
+pytestmark = pytest.mark.ansible
+
+VENV_BIN = Path(sys.executable).parent
+TOOLS = ("kafka-reassign-partitions", "kafka-leader-election", "kafka-broker-api-versions")
+
+# a-0 takes two batches and changes its leader; a-1 only its order; a-2 gets a replica; b-0 only an election.
+ORIGIN = {"a-0": [1, 2, 9], "a-1": [2, 3], "a-2": [3, 1], "b-0": [2, 3]}
+TARGET = {"a-0": [4, 2, 3], "a-1": [3, 2], "a-2": [3, 1, 4], "b-0": [2, 3]}
+STEP = {"a-0": [1, 2, 3], "a-1": [2, 3], "a-2": [3, 1, 4], "b-0": [2, 3]}
+
+
+def plan(bin_dir: Path) -> Document:
+    """Three batches: the first steps of a-0 and a-2; the rest of a-0 and a-1; and an election alone."""
+    elect = change("b", 0, [2, 3], [2, 3], leader=3)
+    moves = [change("a", p, ORIGIN[f"a-{p}"], TARGET[f"a-{p}"]) for p in range(3)]
+    first = [change("a", p, ORIGIN[f"a-{p}"], STEP[f"a-{p}"]) for p in (0, 2)]
+    second = [change("a", p, STEP[f"a-{p}"], TARGET[f"a-{p}"]) for p in (0, 1)]
+    execution = {"throttle_bytes_per_sec": 50_000_000, "kafka_bin_dir": str(bin_dir)}
+    cluster = {"name": "{{ x }}", "bootstrap_servers": ["h{{ 1 }}'\":9092", "h2:9092"], "sizes_known": True}
+    return document([*moves, elect], [first, second, [elect]], execution=execution, cluster=cluster)
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a playbook ended."""
+
+    code: int
+    changed: int
+    output: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """An output folder and the stand-in cluster that its inventory reaches."""
+
+    folder: Path
+    bin_dir: Path
+
+    @property
+    def cluster(self) -> Document:
+        """The stand-in's state."""
+        return json.loads((self.bin_dir / "cluster.json").read_text())
+
+    def set_cluster(self, **values: Any) -> None:
+        """Replace parts of the stand-in's state."""
+        (self.bin_dir / "cluster.json").write_text(json.dumps(self.cluster | values))
+
+    def replicas(self) -> dict[str, list[int]]:
+        """Replica lists by partition."""
+        return {name: partition["replicas"] for name, partition in self.cluster["partitions"].items()}
+
+    def leaders(self) -> dict[str, int]:
+        """Leaders by partition."""
+        return {name: partition["leader"] for name, partition in self.cluster["partitions"].items()}
+
+    def calls(self, option: str) -> int:
+        """How often a tool was called with this option."""
+        return sum(option in call for call in self.cluster["calls"])
+
+    def play(self, playbook: str, *options: str) -> Run:
+        """Run a playbook of the folder."""
+        command = ["ansible-playbook", f"{playbook}.yml", "-e", "kafka_reassign_verify_delay=0", *options]
+        ended = self.tool(*command)
+        changed = re.search(r"changed=(\d+)", ended.stdout)
+        return Run(ended.returncode, int(changed[1]) if changed else 0, ended.stdout + ended.stderr)
+
+    def tool(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one of Ansible's commands with everything it keeps inside the test's own folder."""
+        home = self.folder.parent / "home"
+        home.mkdir(exist_ok=True)
+        own = {"HOME": home, "ANSIBLE_HOME": home, "ANSIBLE_LOCAL_TEMP": home / "local", "TMPDIR": home}
+        environment = {
+            "PATH": f"{VENV_BIN}{os.pathsep}{os.environ['PATH']}",
+            "LANG": "C.UTF-8",
+            "ANSIBLE_REMOTE_TEMP": str(home / "remote"),
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_PIPELINING": "1",
+        } | {key: str(value) for key, value in own.items()}
+        command = [str(VENV_BIN / name), *arguments]
+        return subprocess.run(
+            command,
+            cwd=self.folder / "ansible",
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A plan's folder, and the cluster as the plan found it, behind a path that needs quoting."""
+    bin_dir = tmp_path / "bin {{ 1 + 1 }} 'x' \"y\" # z"
+    bin_dir.mkdir()
+    source = Path(__file__).with_name("fake_kafka_tools.py").read_text()
+    for tool in TOOLS:
+        script = bin_dir / f"{tool}.sh"
+        script.write_text(f"#!{sys.executable}\n{source}")
+        script.chmod(0o755)
+    leaders = {"a-0": 1, "a-1": 2, "a-2": 3, "b-0": 3}
+    partitions = {name: {"replicas": ORIGIN[name], "leader": leaders[name]} for name in ORIGIN}
+    cluster = {"brokers": [1, 2, 3, 4, 9], "partitions": partitions, "throttle": None, "polls": 2}
+    (bin_dir / "cluster.json").write_text(json.dumps(cluster | {"calls": [], "lost": []}))
+    output_folder.write(tmp_path / "out", render.files(plan(bin_dir)))
+    return Site(tmp_path / "out", bin_dir)
+
+
+def at(state: dict[str, list[int]], **running: Document) -> dict[str, Document]:
+    """A cluster whose replica lists are `state`, each led by its first replica, with what runs merged in."""
+    return {
+        name: {"replicas": replicas, "leader": replicas[0]} | running.get(name.replace("-", "_"), {})
+        for name, replicas in state.items()
+    }
+
+
+@pytest.mark.parametrize("playbook", ["apply", "verify", "rollback"])
+def test_syntax(site: Site, playbook: str) -> None:
+    """Ansible reads each playbook without a warning."""
+    run = site.play(playbook, "--syntax-check")
+    assert (0, False) == (run.code, "WARNING" in run.output), run.output
+
+
+def test_lint(site: Site) -> None:
+    """ansible-lint's production profile has nothing to say."""
+    ended = site.tool("ansible-lint", "--profile", "production", "--offline")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_check_mode_changes_nothing(site: Site) -> None:
+    """--check tells of the two batches that would move replicas, and neither moves nor leaves anything behind."""
+    before = site.cluster["partitions"]
+    run = site.play("apply", "--check")
+    assert (0, 2) == (run.code, run.changed), run.output
+    assert before == site.cluster["partitions"]
+    assert 0 == site.calls("--execute") + site.calls("--election-type")
+    assert [] == list((site.folder.parent / "home").glob("kafka_reassign.*"))
+
+
+def test_apply_and_apply_again(site: Site) -> None:
+    """The first run reaches lists and leaders and clears the throttle; the second run changes nothing."""
+    first = site.play("apply")
+    assert (0, 4) == (first.code, first.changed), first.output
+    assert TARGET == site.replicas()
+    assert {"a-0": 4, "a-1": 3, "a-2": 3, "b-0": 2} == site.leaders()
+    assert None is site.cluster["throttle"]
+    assert "h{{ 1 }}'\":9092,h2:9092" == site.cluster["bootstrap"]
+    second = site.play("apply")
+    assert (0, 0) == (second.code, second.changed), second.output
+    assert (2, 2) == (site.calls("--execute"), site.calls("--throttle"))
+    assert [] == list((site.folder.parent / "home").glob("kafka_reassign.*"))
+
+
+def test_rollback_and_rollback_again(site: Site) -> None:
+    """Rolling back restores every list with its order and the leaders that moved; again, nothing is left to do."""
+    site.set_cluster(partitions=at(TARGET))
+    first = site.play("rollback")
+    assert (0, 3) == (first.code, first.changed), first.output
+    assert ORIGIN == site.replicas()
+    assert {"a-0": 1, "a-1": 2, "a-2": 3, "b-0": 2} == site.leaders()
+    second = site.play("rollback")
+    assert (0, 0) == (second.code, second.changed), second.output
+
+
+def test_interrupted_run_resumes(site: Site) -> None:
+    """A batch that is still moving is waited for, not started again, and the next one follows."""
+    running = {"target": STEP["a-0"], "polls": 3}
+    site.set_cluster(partitions=at(STEP | {"a-0": ORIGIN["a-0"]}, a_0=running))
+    run = site.play("apply")
+    assert 0 == run.code, run.output
+    assert (TARGET, 1) == (site.replicas(), site.calls("--execute"))
+
+
+def test_partition_past_a_batch_stays(site: Site) -> None:
+    """A partition that a later batch has moved on isn't dragged back through an earlier one."""
+    site.set_cluster(partitions=at(TARGET | {"a-1": ORIGIN["a-1"]}))
+    run = site.play("apply")
+    assert 0 == run.code, run.output
+    assert (TARGET, 1) == (site.replicas(), site.calls("--execute"))
+
+
+def test_rollback_cancels_what_runs(site: Site) -> None:
+    """A move that hangs is cancelled, and the replica order that cancelling loses is restored."""
+    stuck = {"target": TARGET["a-0"], "polls": 10_000}
+    site.set_cluster(partitions=at(STEP, a_0=stuck))
+    run = site.play("rollback")
+    assert 0 == run.code, run.output
+    assert (ORIGIN, 1) == (site.replicas(), site.calls("--cancel"))
+
+
+def test_altered_file_stops_the_run(site: Site) -> None:
+    """A batch file that isn't the reviewed one stops the run before any of Kafka's tools is called."""
+    path = site.folder / "ansible/roles/kafka_reassign/files/batches/02/reassignment.json"
+    path.write_text(path.read_text().replace("[4,2,3]", "[3,2,4]"))
+    run = site.play("apply")
+    assert (2, []) == (run.code, site.cluster["calls"]), run.output
+    assert "isn't the file that was planned and reviewed" in run.output
+
+
+@pytest.mark.parametrize(
+    ("cluster", "message"),
+    [
+        ({"brokers": [1, 2, 3]}, "Not live: broker 4."),
+        ({"partitions": at(ORIGIN | {"c-0": [1]}, c_0={"target": [2], "polls": 99})}, "They are of c-0"),
+        ({"partitions": at(ORIGIN | {"a-2": [1, 2]})}, "as it is now. They are a-2"),
+    ],
+    ids=["dead broker", "foreign reassignment", "moved by others"],
+)
+def test_changed_cluster_stops_the_run(site: Site, cluster: Document, message: str) -> None:
+    """A broker down, a reassignment that isn't the plan's, a partition moved since: stop with nothing started."""
+    site.set_cluster(**cluster)
+    run = site.play("apply")
+    assert (2, 0) == (run.code, site.calls("--execute")), run.output
+    assert message in " ".join(run.output.split())
+
+
+def test_failed_batch_clears_the_throttle(site: Site) -> None:
+    """A batch that ends short of its lists fails the run, the next batch isn't started, the throttle is cleared."""
+    site.set_cluster(lost=["a-2"])
+    run = site.play("apply")
+    assert (2, 1) == (run.code, site.calls("--execute")), run.output
+    assert None is site.cluster["throttle"]
+    assert "ended without reaching its replica lists" in run.output
+
+
+def test_verify_reads_only(site: Site) -> None:
+    """verify.yml fails with the count while the plan isn't reached, passes afterwards, and starts nothing."""
+    early = site.play("verify")
+    assert 2 == early.code, early.output
+    assert "0 of 3 partitions are where reassignment.json wants them" in " ".join(early.output.split())
+    site.set_cluster(partitions=at(TARGET), throttle="1")
+    late = site.play("verify")
+    assert (0, 0, "1") == (late.code, late.changed, site.cluster["throttle"]), late.output
+    assert {"kafka-reassign-partitions"} == {call[0] for call in site.cluster["calls"]}
+
+
+@pytest.mark.parametrize(("tag", "executed", "elected"), [("precheck", 0, 0), ("reassign", 2, 0), ("elect", 0, 2)])
+def test_tags(site: Site, tag: str, executed: int, elected: int) -> None:
+    """Each tag runs its own part, after the checks."""
+    run = site.play("apply", "--tags", tag)
+    assert 0 == run.code, run.output
+    assert (executed, elected) == (site.calls("--execute"), site.calls("--election-type"))
+    assert 1 == site.calls("--list")

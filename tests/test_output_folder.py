@@ -1,0 +1,132 @@
+"""Writing the output folder: all or nothing, and nobody else's files lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner import output_folder
+from planner.errors import SetupError
+
+PLAN = json.dumps({"format_version": "1.0", "plan_id": "ab"}).encode()
+FILES = {"plan.json": PLAN, "batches/01/reassignment.json": b"{}"}
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_new_folder(tmp_path: Path) -> None:
+    """A folder that doesn't exist is made, with its parents and nothing beside it."""
+    output_folder.write(tmp_path / "a" / "out", FILES)
+    assert FILES == _contents(tmp_path / "a" / "out")
+    assert ["out"] == [path.name for path in (tmp_path / "a").iterdir()]
+
+
+def test_same_permissions_as_any_new_folder(tmp_path: Path) -> None:
+    """The folder isn't private as a temporary one would be."""
+    (tmp_path / "usual").mkdir()
+    output_folder.write(tmp_path / "out", FILES)
+    assert (tmp_path / "usual").stat().st_mode == (tmp_path / "out").stat().st_mode
+
+
+def test_empty_folder(tmp_path: Path) -> None:
+    """An empty folder may be filled."""
+    (tmp_path / "out").mkdir()
+    output_folder.write(tmp_path / "out", FILES)
+    assert FILES == _contents(tmp_path / "out")
+
+
+def test_earlier_plan_is_replaced_whole(tmp_path: Path) -> None:
+    """Files of the earlier plan that the new one doesn't have are gone."""
+    output_folder.write(tmp_path / "out", FILES | {"batches/02/reassignment.json": b"old", "report.md": b"old"})
+    output_folder.write(tmp_path / "out", FILES)
+    assert FILES == _contents(tmp_path / "out")
+    assert ["out"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_symbolic_link_stays(tmp_path: Path) -> None:
+    """A link to the folder goes on pointing at it."""
+    output_folder.write(tmp_path / "out", FILES)
+    (tmp_path / "link").symlink_to("out")
+    output_folder.write(tmp_path / "link", FILES | {"report.md": b"new"})
+    assert b"new" == (tmp_path / "out" / "report.md").read_bytes()
+    assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize(
+    "existing",
+    [
+        {"notes.txt": b"mine"},
+        {"plan.json": b'{"format_version": "2.0", "plan_id": "ab"}'},
+        {"plan.json": b'{"format_version": "1.0"}'},
+        {"plan.json": b"[1]"},
+        {"plan.json": b"no JSON \xff"},
+        {"plan.json": PLAN, "notes.txt": b"mine"},
+        {"plan.json": PLAN, ".git/HEAD": b"mine"},
+    ],
+    ids=["others", "later format", "not ours", "list", "no JSON", "notes", "repository"],
+)
+def test_others_folder_is_refused(tmp_path: Path, existing: dict[str, bytes]) -> None:
+    """A folder with anything that no plan of this format wrote is refused by name and left as it was."""
+    for path, content in existing.items():
+        (tmp_path / "out" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "out" / path).write_bytes(content)
+    with pytest.raises(SetupError, match=r"out: (isn't empty and holds no plan of ours|holds '(notes.txt|.git)')"):
+        output_folder.write(tmp_path / "out", FILES)
+    assert existing == _contents(tmp_path / "out")
+
+
+def test_file_is_refused(tmp_path: Path) -> None:
+    """A file in the place of the folder stays."""
+    (tmp_path / "out").write_bytes(b"mine")
+    with pytest.raises(SetupError, match="out: is a file"):
+        output_folder.write(tmp_path / "out", FILES)
+    assert b"mine" == (tmp_path / "out").read_bytes()
+
+
+def test_failure_while_writing_loses_nothing(tmp_path: Path) -> None:
+    """A file that can't be written leaves the earlier plan as it was and nothing beside it."""
+    output_folder.write(tmp_path / "out", FILES)
+    with pytest.raises(SetupError, match=r"out: can't be written: .*nothing was changed"):
+        output_folder.write(tmp_path / "out", {"plan.json": b"new", "x" * 300: b""})
+    assert FILES == _contents(tmp_path / "out")
+    assert ["out"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_failure_while_renaming_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the new folder can't take its place, the earlier plan is put back."""
+    output_folder.write(tmp_path / "out", FILES)
+    rename = Path.rename
+
+    def no_new(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", no_new)
+    with pytest.raises(SetupError, match="No space left on device"):
+        output_folder.write(tmp_path / "out", FILES | {"report.md": b"new"})
+    assert FILES == _contents(tmp_path / "out")
+    assert ["out"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("path", ["../outside", "/outside", "a/../../outside", ""])
+def test_path_outside_is_a_defect(tmp_path: Path, path: str) -> None:
+    """A path that leaves the folder is our own mistake, not the user's."""
+    with pytest.raises(ValueError, match="not a path inside the output folder"):
+        output_folder.write(tmp_path / "out", {path: b""})
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_check_refuses_ahead_what_write_would(tmp_path: Path) -> None:
+    """Asking beforehand gives the same refusal, passes new and own folders, and makes nothing."""
+    output_folder.check(tmp_path / "new")
+    output_folder.write(tmp_path / "own", FILES)
+    output_folder.check(tmp_path / "own")
+    (tmp_path / "own" / "notes.txt").write_bytes(b"mine")
+    with pytest.raises(SetupError, match=r"own: holds 'notes.txt', which isn't part of a plan"):
+        output_folder.check(tmp_path / "own")
+    assert not (tmp_path / "new").exists()
