@@ -137,4 +137,5 @@ def _show(plan: dict[str, Any], form: Format, files: tuple[str, ...]) -> None:
         case "markdown":
             click.echo(workflow.markdown(plan), nl=False)
         case _:
-            workflow.show(plan, files, Console())
+            # Off a terminal rich would take 80 columns, and tables would lose some of theirs.
+            workflow.show(plan, files, Console() if sys.stdout.isatty() else Console(width=100))

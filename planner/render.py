@@ -165,7 +165,7 @@ def _agrees(topic: Plan, resized: Container[tuple[str, int, int]]) -> bool:
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
     """The one Jinja environment. Its delimiters are its own, since the playbooks it writes hold Jinja themselves."""
     environment = jinja2.Environment(
         block_start_string="[%",
@@ -185,7 +185,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _from_template(name: str, **values: Any) -> bytes:
-    return _environment().get_template(name).render(values).encode()
+    return environment().get_template(name).render(values).encode()
 
 
 @cache

@@ -1,0 +1,227 @@
+"""What a plan says, for people: amounts with units, and the sentences that the report and the terminal share.
+
+Sizes are decimal (1 GB = 10⁹ bytes) with three significant digits throughout. Nothing here knows Markdown or a
+terminal; whoever prints a text from the cluster escapes it for the place where it lands.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import humanize
+
+UNKNOWN = "–"
+_MINUTE = 60
+_DAY = 86_400
+# In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
+_WINDOWS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
+
+
+def size(size_bytes: int | None) -> str:
+    """`123 GB`, `1.50 kB`, `12 B`; `–` for None."""
+    if size_bytes is None:
+        return UNKNOWN
+    return f"{size_bytes} B" if abs(size_bytes) < 1000 else humanize.metric(size_bytes, "B")
+
+
+def number(value: float) -> str:
+    """Thousands with commas; a fraction with at most two digits behind the point."""
+    return humanize.intcomma(value) if value == int(value) else humanize.intcomma(float(value), 2)
+
+
+def counted(value: int, noun: str) -> str:
+    """`1 replica`, `1,200 replicas`, `2 batches`; `noun` is singular."""
+    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{number(value)} {noun if value == 1 else plural}"
+
+
+def percent(value: float | None) -> str:
+    """Three significant digits: `0 %`, `2.31 %`, `56.9 %`, `1,250 %`; `–` for None."""
+    if value is None:
+        return UNKNOWN
+    if 0 < abs(value) < 0.005:
+        return "< 0.01 %" if value > 0 else "> −0.01 %"
+    digits = 0 if value == int(value) or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f} %"
+
+
+def duration(seconds: int | None) -> str:
+    """The two largest units, `1 h 2 min`; days are the largest one; `–` for None."""
+    if seconds is None:
+        return UNKNOWN
+    smallest = "hours" if seconds >= _DAY else "minutes" if seconds >= 10 * _MINUTE else "seconds"
+    words = humanize.precisedelta(seconds, minimum_unit=smallest, suppress=("months", "years"), format="%0.0f")
+    parts = words.replace(" and ", " ").replace(",", "").split()
+    short = {"hour": "h", "hours": "h", "minute": "min", "minutes": "min", "second": "s", "seconds": "s"}
+    return " ".join(short.get(part, part) for part in parts)
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A term's value: bytes as `size`, `%` and `% …` as `percent`, else a bare number; `–` for None."""
+    if value is None:
+        return UNKNOWN
+    match unit:
+        case "bytes":
+            return size(round(value))
+        case "bytes/s":
+            return f"{size(round(value))}/s"
+        case _:
+            return percent(value) if unit.startswith("%") else number(value)
+
+
+def unit_of(unit: str) -> str:
+    """The unit to print beside `amount`, empty where the amount carries its own."""
+    return "" if unit in ("bytes", "bytes/s") else unit.removeprefix("%").strip()
+
+
+def arrow(before: str, after: str) -> str:
+    """`63 → 54`, or only `63` where nothing changes."""
+    return before if before == after else f"{before} → {after}"
+
+
+def ranges(ids: Iterable[int]) -> str:
+    """Broker ids with runs joined: `1–4, 7`."""
+    runs: list[list[int]] = []
+    for broker in sorted(set(ids)):
+        if runs and runs[-1][1] == broker - 1:
+            runs[-1][1] = broker
+        else:
+            runs.append([broker, broker])
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
+
+
+def printable(text: str, at_most: int = 250) -> str:
+    """`text` on one line, without control characters (a rack may hold escape codes), cut after `at_most` characters."""
+    shown = "".join(character if character.isprintable() else "�" for character in text[: at_most + 1])
+    return shown if len(shown) <= at_most else shown[: at_most - 1] + "…"
+
+
+def words(identifier: str) -> str:
+    """`replica_spread` as `replica spread`."""
+    return printable(identifier.replace("_", " "))
+
+
+def headline(plan: Mapping[str, Any]) -> str:
+    """The verdict in one sentence: what moves, and how that compares with the least that any plan could move."""
+    if not plan["partitions"]:
+        return "Nothing to do: the cluster already is as asked."
+    moves = [len(set(row["replicas"]) - set(row["replicas_before"])) for row in plan["partitions"]]
+    elections = sum(len(batch["elect"]) for batch in plan["batches"])
+    elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leader"
+    if not any(moves):
+        return f"Copies no data; changes {counted(len(moves), 'partition')} and {elects}."
+    copied = f"{counted(sum(moves), 'replica')} of {counted(sum(map(bool, moves)), 'partition')}"
+    if plan["cluster"]["sizes_known"]:
+        return f"Copies {size(plan['bound']['bytes_moved'])} ({copied}) and {elects}: {_gap(plan['bound'])}."
+    return f"Copies {copied} (sizes unknown) and {elects}."
+
+
+def _gap(bound: Mapping[str, Any]) -> str:
+    if bound["bytes_moved"] <= bound["least_bytes_moved"]:
+        return "exactly the proven least"
+    return f"{percent(bound['gap_percent'])} from the proven least, {size(bound['least_bytes_moved'])}"
+
+
+def state(plan: Mapping[str, Any]) -> str:
+    """What asks for a second look: limits crossed, windows relaxed, warnings."""
+    crossed = sum(row["value"] > row["limit"] for row in plan["limits"])
+    relaxed, warnings = len(plan["balance"]["relaxed"]), len(plan["warnings"])
+    limits = "no limits set" if not plan["limits"] else "within all limits"
+    parts = [
+        f"{counted(crossed, 'limit')} crossed" if crossed else limits,
+        f"{counted(relaxed, 'balance window')} relaxed" if relaxed else "balance as asked",
+        counted(warnings, "warning") if warnings else "no warnings",
+    ]
+    sentence = "; ".join(parts)
+    return sentence[0].upper() + sentence[1:] + "."
+
+
+def wishes(changes: Mapping[str, Any], at_most: int = 12) -> str:
+    """The changes asked for, as one sentence without its full stop; those beyond `at_most` are counted."""
+    asked = [
+        *_added(changes.get("add_brokers", ())),
+        *([f"remove {_brokers(changes['remove_brokers'])}"] if changes.get("remove_brokers") else []),
+        *(f"replace broker {old} by {new}" for old, new in _by_broker(changes.get("replace_brokers", {}))),
+        *(f"set the rack of broker {broker} to {rack}" for broker, rack in _by_broker(changes.get("set_racks", {}))),
+        *(
+            f"replication factor {change['replication_factor']} for {change['topics']}"
+            for change in changes.get("set_replication_factor", ())
+        ),
+        f"rebalance: {changes.get('rebalance', 'all')}",
+    ]
+    shown = [printable(text, 120) for text in asked[:at_most]]
+    return "; ".join([*shown, *([f"and {number(len(asked) - at_most)} more"] if len(asked) > at_most else [])])
+
+
+def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return sorted(mapping.items(), key=lambda item: int(item[0]))
+
+
+def _added(brokers: Iterable[Mapping[str, Any]]) -> list[str]:
+    """One text a rack, so that a hundred new brokers take one line and not a hundred."""
+    racks: dict[str | None, list[int]] = {}
+    for broker in brokers:
+        racks.setdefault(broker.get("rack"), []).append(broker["id"])
+    return [f"add {_brokers(ids)}" + ("" if rack is None else f" in rack {rack}") for rack, ids in racks.items()]
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {ranges(ids)}"
+
+
+def pace(plan: Mapping[str, Any]) -> str:
+    """How many batches, and the least time they take at the throttle."""
+    batches, throttle = plan["batches"], plan["execution"]["throttle_bytes_per_sec"]
+    times = [batch["seconds_at_throttle"] for batch in batches]
+    shown = counted(len(batches), "batch")
+    if throttle is None:
+        return f"{shown}, no throttle"
+    least = None if None in times or not plan["cluster"]["sizes_known"] else sum(times)
+    return f"{shown}{'' if least is None else f', at least {duration(least)}'} at {size(throttle)}/s a broker"
+
+
+def reasons(plan: Mapping[str, Any]) -> str:
+    """How many partitions change for which reason, most first: `balance replicas 12, rack rule 3`."""
+    counts = Counter(row["reason"] for row in plan["partitions"])
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{words(reason)} {number(rows)}" for reason, rows in ordered)
+
+
+def origin(point: Mapping[str, Any]) -> str:
+    """Where a point of the front comes from: the windows it was solved for, `replicas 1, leaders 5%`, or its strategy.
+
+    Only the solver reads windows: a seed of Kafka's own strategies is even by chance.
+    """
+    if point["strategy"] != "optimum":
+        return words(point["strategy"])
+    windows = {name: point["balance"].get(name, "none") for name in _WINDOWS}
+    asked = [f"{words(name)} {value}" for name, value in windows.items() if value != "none"]
+    return printable(", ".join(asked)) or "no balance"
+
+
+def fullest_and_emptiest(brokers: Sequence[Mapping[str, Any]], at_most: int) -> list[Mapping[str, Any]]:
+    """At most `at_most` brokers, by id: those that come or leave, then in turn the fullest and the emptiest after."""
+    if len(brokers) <= at_most:
+        return sorted(brokers, key=lambda broker: int(broker["id"]))
+    by_load = sorted(brokers, key=lambda b: (-b["after"]["size_bytes"], -b["after"]["replicas"], b["id"]))
+    comes_or_leaves = [broker for broker in by_load if broker["role"] != "stays"][: at_most // 2]
+    ends = [broker for pair in zip(by_load, reversed(by_load), strict=True) for broker in pair]
+    chosen = {broker["id"]: broker for broker in comes_or_leaves}
+    for broker in ends:
+        if len(chosen) < at_most:
+            chosen.setdefault(broker["id"], broker)
+    return [chosen[broker] for broker in sorted(chosen)]
+
+
+def spread_out(points: Sequence[Mapping[str, Any]], at_most: int) -> list[Mapping[str, Any]]:
+    """At most `at_most` (≥ 2) points of the front in its order: both ends, the chosen one, the rest evenly between."""
+    if len(points) <= at_most:
+        return list(points)
+    kept = {round(step * (len(points) - 1) / (at_most - 1)) for step in range(at_most)}
+    chosen = [index for index, point in enumerate(points) if point["chosen"]]
+    for index in chosen[:1]:
+        inner = [other for other in kept if 0 < other < len(points) - 1] or sorted(kept)[1:]
+        kept = kept if index in kept else kept - {min(inner, key=lambda other: (abs(other - index), other))} | {index}
+    return [points[index] for index in sorted(kept)]

@@ -1,0 +1,296 @@
+"""plan.json → report.md, the comment under a pull request: what to decide on first, every move folded below.
+
+GitHub refuses comments over 65,536 characters, so each section has its own allowance of bytes: whatever does not fit
+is counted and named, and the two long lists share what the rest has left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from planner import figures
+from planner.figures import amount, arrow, counted, number, percent, printable, size
+from planner.render import environment
+
+Plan = Mapping[str, Any]
+
+# Below GitHub's 65,536, for a bot that adds a line of its own. Counted in bytes: never fewer than characters.
+MOST_BYTES = 65_000
+_BROKERS_SHOWN = 24
+_POINTS_SHOWN = 8
+# Long enough for the longest topic name; a rack or a sentence may be of any length.
+_LONGEST_NAME = 250
+_LONGEST_RACK = 60
+_LONGEST_TEXT = 300
+
+# What Markdown, HTML or a forge could take for markup. `@` would notify whoever bears a rack's name.
+_MARKUP = re.compile(r"[\\`*_{}\[\]#|~$]")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@<!-- -->"}
+
+
+@dataclass(frozen=True)
+class Section:
+    """Lines that fit, and a sentence on those that don't (empty where all do)."""
+
+    lines: tuple[str, ...] = ()
+    left_out: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the lines with their newlines."""
+        return sum(len(line.encode()) + 1 for line in self.lines)
+
+
+def markdown(plan: Plan) -> str:
+    """The report of a plan.json document, under 65,536 bytes however large the plan; GitHub and GitLab read it alike.
+
+    Sizes are decimal, brokers are ids, a replica list names its preferred leader first.
+    """
+    view = _overview(plan)
+    template = environment().get_template("report.md.j2")
+    changed = [topic for topic in plan["topics"] if topic["partitions_changed"]]
+    view |= {
+        "topics_changed": counted(len(changed), "topic"),
+        "partitions_changed": counted(len(plan["partitions"]), "partition"),
+    }
+    # The frames of both lists are measured with a sentence in the place of their lines.
+    frame = Section(left_out="x" * 10 * _LONGEST_NAME)
+    free = MOST_BYTES - len(template.render(view, topics=frame, partitions=frame).encode())
+    topics = _topics(plan, changed, free // 3)
+    partitions = _partitions(plan, free - topics.size_bytes)
+    return template.render(view, topics=topics, partitions=partitions).rstrip() + "\n"
+
+
+def text(value: str, at_most: int = _LONGEST_TEXT) -> str:
+    """A sentence or a name for Markdown's running text or table cell: nothing in it is markup any more."""
+    escaped = "".join(_ENTITIES.get(character, character) for character in printable(value, at_most))
+    return _MARKUP.sub(r"\\\g<0>", escaped.replace("@<!-- -->", "\0")).replace("\0", "@<!-- -->")
+
+
+def code(name: str, at_most: int = _LONGEST_NAME) -> str:
+    """A name as a code span for a table cell; pipes are escaped there even inside code."""
+    shown = printable(name, at_most).replace("|", "\\|")
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
+    return f"{fence}{pad}{shown}{pad}{fence}" if shown else figures.UNKNOWN
+
+
+def _overview(plan: Plan) -> dict[str, Any]:
+    """Everything above the folded lists, as escaped text; bounded by each section's allowance."""
+    return {
+        "cluster": text(plan["cluster"]["name"], 100),
+        "headline": text(figures.headline(plan)),
+        "state": text(figures.state(plan)),
+        "wishes": text(figures.wishes(plan["changes"]), 600),
+        "pace": text(figures.pace(plan)),
+        "proof": text(plan["bound"]["proof"].rstrip(".")),
+        "reasons": text(figures.reasons(plan)),
+        "warnings": _section(plan["warnings"], text, 6_000, _rest("warning")),
+        "relaxed": _section(plan["balance"]["relaxed"], _relaxed, 3_000, _rest("window")),
+        "limits": _section(plan["limits"], _limit, 2_000, _rest("limit")),
+        "terms": _section(_by_group(plan["terms"]), _term, 7_000, _rest("term")),
+        "brokers": _brokers(plan),
+        "racks": _section(plan["racks"], _rack(plan), 3_000, _rest("rack")),
+        "compared": _section(plan["compared"], _compared(plan), 3_000, _rest("row")),
+        "front": _front(plan),
+        "batches": _batches(plan),
+        "evaluated": counted(plan["candidates"]["evaluated"], "candidate"),
+        "plan_id": code(plan["plan_id"]),
+        "inputs": _inputs(plan["inputs"]),
+        "rule": text(plan["candidates"]["rule"].rstrip(".")),
+    }
+
+
+def _section(
+    rows: Sequence[Any], line: Callable[[Any], str], most_bytes: int, left_out: Callable[[Sequence[Any]], str]
+) -> Section:
+    """The first rows whose lines fit into `most_bytes`; no line is made that isn't needed, there may be a million."""
+    lines: list[str] = []
+    for row in rows:
+        made = line(row)
+        most_bytes -= len(made.encode()) + 1
+        if most_bytes < 0:
+            break
+        lines.append(made)
+    rest = rows[len(lines) :]
+    return Section(tuple(lines), left_out(rest) if rest else "")
+
+
+def _rest(noun: str, name: Callable[[Any], str] | None = None) -> Callable[[Sequence[Any]], str]:
+    """The sentence on rows left out; with `name` it says from which to which, as escaped text."""
+
+    def sentence(rows: Sequence[Any]) -> str:
+        named = f", {name(rows[0])} to {name(rows[-1])}," if name and len(rows) > 1 else ""
+        return f"{counted(len(rows), noun)}{named} left out here: see plan.json."
+
+    return sentence
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _bytes(plan: Plan, size_bytes: int) -> str:
+    return size(size_bytes) if plan["cluster"]["sizes_known"] else figures.UNKNOWN
+
+
+def _relaxed(row: Plan) -> str:
+    topic = "all" if row["topic"] is None else code(row["topic"])
+    return _row(
+        text(figures.words(row["window"])), topic, text(row["wanted"]), number(row["reached"]), text(row["why"])
+    )
+
+
+def _limit(row: Plan) -> str:
+    shown = size if "bytes" in row["key"] else number
+    verdict = "**crossed**" if row["value"] > row["limit"] else "kept"
+    return _row(code(row["key"]), shown(row["value"]), shown(row["limit"]), verdict)
+
+
+def _by_group(terms: Iterable[Plan]) -> list[Plan]:
+    """The terms with `group` only on the first of each group, to be read as a heading."""
+    rows: list[Plan] = []
+    last = None
+    for term in terms:
+        rows.append({**term, "group": "" if term["group"] == last else term["group"]})
+        last = term["group"]
+    return rows
+
+
+def _term(term: Plan) -> str:
+    today, plan, limit = (amount(term[key], term["unit"]) for key in ("today", "plan", "limit"))
+    group = f"**{text(term['group'])}**" if term["group"] else ""
+    shown = plan if plan == today else f"**{plan}**"
+    unit = text(figures.unit_of(term["unit"]))
+    return _row(group, text(figures.words(term["name"])), today, shown, limit, unit, text(term["meaning"]))
+
+
+def _load(plan: Plan, row: Plan) -> tuple[str, str, str]:
+    before, after = row["before"], row["after"]
+    counts = [arrow(number(before[key]), number(after[key])) for key in ("replicas", "leaders")]
+    return counts[0], counts[1], arrow(_bytes(plan, before["size_bytes"]), _bytes(plan, after["size_bytes"]))
+
+
+def _brokers(plan: Plan) -> Section:
+    shown = figures.fullest_and_emptiest(plan["brokers"], _BROKERS_SHOWN)
+    section = _section(shown, lambda broker: _broker(plan, broker), 7_000, _rest("broker"))
+    kept = {broker["id"] for broker in shown[: len(section.lines)]}
+    rest = [broker["id"] for broker in plan["brokers"] if broker["id"] not in kept]
+    named = f"{counted(len(rest), 'broker')} neither among the fullest nor the emptiest left out here"
+    return Section(section.lines, f"{named} ({text(figures.ranges(rest))}): see plan.json." if rest else "")
+
+
+def _broker(plan: Plan, broker: Plan) -> str:
+    rack = figures.UNKNOWN if broker["rack"] is None else code(broker["rack"], _LONGEST_RACK)
+    role = "" if broker["role"] == "stays" else f"**{text(broker['role'])}**"
+    copied = (_bytes(plan, broker[key]) for key in ("bytes_in", "bytes_out"))
+    return _row(str(broker["id"]), rack, role, *_load(plan, broker), *copied)
+
+
+def _rack(plan: Plan) -> Callable[[Plan], str]:
+    def line(rack: Plan) -> str:
+        brokers = arrow(number(rack["brokers_before"]), number(rack["brokers_after"]))
+        return _row(code(rack["rack"], _LONGEST_RACK), brokers, *_load(plan, rack))
+
+    return line
+
+
+def _compared(plan: Plan) -> Callable[[Plan], str]:
+    def line(row: Plan) -> str:
+        valid = "yes" if not row["violations"] else f"no, {counted(row['violations'], 'violation')}"
+        counts = [
+            number(row[key])
+            for key in ("replicas_moved", "leaders_changed", "replica_spread", "leader_spread", "topic_replica_spread")
+        ]
+        label = text(row["label"])
+        return _row(
+            f"**{label}**" if row["label"] == "this plan" else label,
+            valid,
+            _bytes(plan, row["bytes_moved"]),
+            *counts,
+            percent(row["imbalance_percent"]),
+        )
+
+    return line
+
+
+def _front(plan: Plan) -> Section:
+    points = figures.spread_out(plan["pareto"], _POINTS_SHOWN)
+    section = _section(points, lambda point: _point(plan, point), 3_000, _rest("point"))
+    hidden = len(plan["pareto"]) - len(section.lines)
+    return Section(section.lines, f"{counted(hidden, 'point')} between left out here: see plan.json." if hidden else "")
+
+
+def _point(plan: Plan, point: Plan) -> str:
+    return _row(
+        text(figures.origin(point)),
+        _bytes(plan, point["bytes_moved"]),
+        number(point["replicas_moved"]),
+        number(point["leaders_changed"]),
+        percent(point["imbalance_percent"]),
+        "**this plan**" if point["chosen"] else "",
+    )
+
+
+def _batches(plan: Plan) -> Section:
+    def left_out(rows: Sequence[Plan]) -> str:
+        copied = _bytes(plan, sum(row["bytes_moved"] for row in rows))
+        return f"{_rest('batch', lambda row: str(row['number']))(rows)} They copy {copied}.".replace(
+            "batchs", "batches"
+        )
+
+    return _section(plan["batches"], lambda batch: _batch(plan, batch), 800, left_out)
+
+
+def _batch(plan: Plan, batch: Plan) -> str:
+    return _row(
+        str(batch["number"]),
+        number(len(batch["partitions"])),
+        number(len(batch["elect"])),
+        number(batch["replicas_moved"]),
+        _bytes(plan, batch["bytes_moved"]),
+        figures.duration(batch["seconds_at_throttle"]) if plan["cluster"]["sizes_known"] else figures.UNKNOWN,
+    )
+
+
+def _inputs(inputs: Sequence[Plan]) -> str:
+    """The files with the start of their digests; the whole digests are in plan.json."""
+    shown = [f"{text(file['path'], 120)} (SHA-256 {code(file['sha256'][:12])}…)" for file in inputs[:4]]
+    more = len(inputs) - len(shown)
+    return ", ".join([*shown, *([f"and {counted(more, 'more file')}"] if more else [])]) or "no file"
+
+
+def _topics(plan: Plan, changed: Sequence[Plan], most_bytes: int) -> Section:
+    """The largest movers first."""
+    rows = sorted(changed, key=lambda topic: (-topic["bytes_moved"], -topic["replicas_moved"], topic["name"]))
+    return _section(rows, lambda topic: _topic(plan, topic), most_bytes, _rest("topic", lambda t: code(t["name"])))
+
+
+def _topic(plan: Plan, topic: Plan) -> str:
+    before = "/".join(map(str, topic["replication_factor_before"]))
+    after = "mixed" if topic["replication_factor"] is None else str(topic["replication_factor"])
+    return _row(
+        code(topic["name"]),
+        f"{number(topic['partitions_changed'])} of {number(topic['partitions'])}",
+        arrow(before, after),
+        number(topic["replicas_moved"]),
+        _bytes(plan, topic["bytes_moved"]),
+    )
+
+
+def _partitions(plan: Plan, most_bytes: int) -> Section:
+    def name(row: Plan) -> str:
+        return code(f"{row['topic']}-{row['partition']}")
+
+    def line(row: Plan) -> str:
+        before, after = (", ".join(map(str, row[key])) for key in ("replicas_before", "replicas"))
+        leader = "none" if row["leader_before"] is None else str(row["leader_before"])
+        leaders = arrow(leader, str(row["replicas"][0]))
+        return _row(
+            name(row), arrow(before, after), leaders, _bytes(plan, row["size_bytes"]), figures.words(row["reason"])
+        )
+
+    return _section(plan["partitions"], line, most_bytes, _rest("partition", name))

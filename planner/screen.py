@@ -1,0 +1,213 @@
+"""plan.json → one terminal screen: the verdict, the terms, the brokers, the alternatives, and what was written.
+
+Plain text where the console isn't a terminal: rich leaves the colours out by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from planner import figures
+from planner.figures import amount, arrow, counted, number, percent, printable, size
+
+Plan = Mapping[str, Any]
+
+_BROKERS_SHOWN = 12
+_POINTS_SHOWN = 5
+_NOTES_SHOWN = 5
+_LONGEST_NAME = 20
+_LONGEST_NOTE = 190
+_LONGEST_LABEL = 36
+_ALTERNATIVE_COLUMNS = (
+    "\ncopied",
+    "\nreplicas",
+    "\nleaders",
+    "spread:\nreplicas",
+    "\nleaders",
+    "\ntopic",
+    "fullest\nbroker",
+)
+
+
+def show(plan: Plan, files: Sequence[str], console: Console) -> None:
+    """Print a plan.json document, and the files it was written to; about 50 lines of 100 columns for 12 brokers.
+
+    Sizes are decimal; `today → plan` wherever a cell holds two amounts.
+    """
+    _verdict(plan, console)
+    console.print(_terms(plan), highlight=False)
+    _zero_terms(plan, console)
+    console.print(_brokers(plan), highlight=False)
+    console.print(_alternatives(plan), highlight=False)
+    _notes(plan, console)
+    _written(files, console)
+
+
+def _verdict(plan: Plan, console: Console) -> None:
+    style = "bold green" if not (plan["warnings"] or plan["balance"]["relaxed"]) else "bold yellow"
+    lines = (
+        f"[bold]{_text(plan['cluster']['name'], 60)}[/]: {_text(figures.wishes(plan['changes'], 6))}",
+        f"[{style}]{_text(figures.headline(plan))}[/]",
+        f"{_text(figures.state(plan))} Why: {_text(figures.reasons(plan))}.",
+        f"Runs in {_text(figures.pace(plan))}. Best of {counted(plan['candidates']['evaluated'], 'candidate')}.",
+        f"[dim]Least: {_text(plan['bound']['proof'].rstrip('.'))}.[/]",
+    )
+    for line in lines if plan["partitions"] else lines[:2]:
+        _print(line, console)
+
+
+def _text(value: str, at_most: int = _LONGEST_NOTE) -> str:
+    """A name or sentence as rich takes it: no markup, no control characters."""
+    return escape(printable(value, at_most))
+
+
+def _print(line: str, console: Console) -> None:
+    console.print(line, highlight=False)
+
+
+def _table(title: str, *columns: str) -> Table:
+    """A table without borders; a column whose heading starts with `<` is left-aligned, the others hold numbers."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+    # Names give way, so that no number is ever cut.
+    table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=_LONGEST_LABEL)
+    for column in columns:
+        left = column.startswith("<")
+        table.add_column(column.removeprefix("<"), justify="left" if left else "right", no_wrap=True)
+    return table
+
+
+def _bytes(plan: Plan, size_bytes: int) -> str:
+    return size(size_bytes) if plan["cluster"]["sizes_known"] else figures.UNKNOWN
+
+
+def _terms(plan: Plan) -> Table:
+    """The terms that say something, by group."""
+    table = _table("\nTerms", "<", "\ntoday", "\nplan", "\nlimit", "<\nunit")
+    told = [term for term in plan["terms"] if term["today"] or term["plan"]]
+    last = None
+    for term in told:
+        group = "" if term["group"] == last else _text(term["group"], _LONGEST_NAME)
+        last = term["group"]
+        table.add_row(group, *_term_cells(term))
+    return table
+
+
+def _term_cells(term: Plan) -> tuple[str, ...]:
+    unit = term["unit"]
+    today, reached, limit = (amount(term[key], unit) for key in ("today", "plan", "limit"))
+    marked = reached if reached == today else f"[bold]{reached}[/]"
+    return _text(figures.words(term["name"]), 30), today, marked, limit, _text(figures.unit_of(unit), 20)
+
+
+def _zero_terms(plan: Plan, console: Console) -> None:
+    """Terms that are 0 today and stay so, on one line: a screen has few."""
+    names = [figures.words(term["name"]) for term in plan["terms"] if not (term["today"] or term["plan"])]
+    if names:
+        _print(f"[dim]0 today and after: {_text(', '.join(names))}[/]", console)
+
+
+def _brokers(plan: Plan) -> Table:
+    table = _table("\nBroker", "<\nrack", "\nreplicas", "\nleaders", "\nsize", "\ncopies in", "\nout")
+    shown = figures.fullest_and_emptiest(plan["brokers"], _BROKERS_SHOWN)
+    for broker in shown:
+        table.add_row(_broker_name(broker), *_broker_cells(plan, broker))
+    hidden = len(plan["brokers"]) - len(shown)
+    if hidden:
+        table.add_row(f"[dim]+ {number(hidden)} between[/]")
+    return table
+
+
+def _broker_name(broker: Plan) -> str:
+    sign = {"added": "[green]+[/] ", "removed": "[red]−[/] "}.get(broker["role"], "")
+    return f"{sign}{broker['id']}"
+
+
+def _broker_cells(plan: Plan, broker: Plan) -> tuple[str, ...]:
+    before, after = broker["before"], broker["after"]
+    return (
+        figures.UNKNOWN if broker["rack"] is None else _text(broker["rack"], _LONGEST_NAME),
+        arrow(number(before["replicas"]), number(after["replicas"])),
+        arrow(number(before["leaders"]), number(after["leaders"])),
+        arrow(_bytes(plan, before["size_bytes"]), _bytes(plan, after["size_bytes"])),
+        _bytes(plan, broker["bytes_in"]),
+        _bytes(plan, broker["bytes_out"]),
+    )
+
+
+def _alternatives(plan: Plan) -> Table:
+    """The plan beside doing nothing and Kafka's own seeds, then the other points of the Pareto front."""
+    table = _table("\nAlternative", *_ALTERNATIVE_COLUMNS)
+    for row in plan["compared"]:
+        style = "bold" if row["label"] == "this plan" else None
+        table.add_row(_label(row), *_alternative(plan, row), style=style)
+    named = {row["candidate"] for row in plan["compared"]}
+    shown = [row for row in figures.spread_out(plan["pareto"], _POINTS_SHOWN) if row["candidate"] not in named]
+    for point in shown:
+        table.add_row(f"[dim]or[/] {_text(_short(point))}", *_alternative(plan, point))
+    hidden = sum(row["candidate"] not in named for row in plan["pareto"]) - len(shown)
+    if hidden:
+        table.add_row(f"[dim]or {counted(hidden, 'more point')} of the front[/]")
+    return table
+
+
+def _label(row: Plan) -> str:
+    label = _text(row["label"])
+    return f"{label} [red](breaks {number(row['violations'])})[/]" if row["violations"] else label
+
+
+def _short(point: Plan) -> str:
+    """Where a point comes from, for a narrow column."""
+    return figures.origin(point).replace("topic replicas", "topic")
+
+
+def _alternative(plan: Plan, row: Plan) -> Iterable[str]:
+    counts = ("replicas_moved", "leaders_changed", "replica_spread", "leader_spread", "topic_replica_spread")
+    return (
+        _bytes(plan, row["bytes_moved"]),
+        *(number(row[key]) for key in counts),
+        f"+{percent(row['imbalance_percent'])}",
+    )
+
+
+def _notes(plan: Plan, console: Console) -> None:
+    """Limits, windows that could not be kept, and warnings; the first few of each, the rest counted."""
+    if plan["limits"]:
+        _print("[bold]limits[/] " + "; ".join(map(_limit, plan["limits"])), console)
+    relaxed = [_relaxed(row) for row in plan["balance"]["relaxed"][:_NOTES_SHOWN]]
+    _listed("relaxed", relaxed, len(plan["balance"]["relaxed"]), console)
+    _listed("warning", list(plan["warnings"][:_NOTES_SHOWN]), len(plan["warnings"]), console)
+
+
+def _limit(limit: Plan) -> str:
+    shown = size if "bytes" in limit["key"] else number
+    crossed = " [red]crossed[/]" if limit["value"] > limit["limit"] else ""
+    name = _text(figures.words(limit["key"].removeprefix("limits.")), _LONGEST_NOTE)
+    return f"{name} {shown(limit['value'])} of {shown(limit['limit'])}{crossed}"
+
+
+def _relaxed(row: Plan) -> str:
+    of = "" if row["topic"] is None else f" of {row['topic']}"
+    return f"{figures.words(row['window'])}{of}: asked {row['wanted']}, reached {row['reached']}: {row['why']}"
+
+
+def _listed(kind: str, notes: Sequence[str], total: int, console: Console) -> None:
+    for note in notes:
+        _print(f"[yellow]{kind}[/] {_text(note)}", console)
+    if total > len(notes):
+        _print(f"[yellow]{kind}[/] and {number(total - len(notes))} more, see plan.json", console)
+
+
+def _written(files: Sequence[str], console: Console) -> None:
+    """The folder, and what lies at its top: batches and roles have hundreds of files."""
+    if not files:
+        return
+    folder = min((PurePath(file).parent for file in files), key=lambda path: len(path.parts))
+    names = {PurePath(file).relative_to(folder).parts for file in files}
+    tops = sorted({parts[0] + ("/" if len(parts) > 1 else "") for parts in names})
+    _print(f"wrote {counted(len(files), 'file')} to [bold]{_text(str(folder))}[/]: {_text(' '.join(tops))}", console)

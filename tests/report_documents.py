@@ -1,0 +1,134 @@
+"""Plans to report on: a small one that a person can check by heart, and one far larger than a comment may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plan_documents import Document, change, document
+
+GB = 10**9
+
+
+def small(**top: Any) -> Document:
+    """Broker 4 comes and takes two replicas of 12 GB each, another partition only gets its preferred leader back."""
+    changes = [
+        change("orders", 0, [1, 2], [4, 2], size=12 * GB),
+        change("orders", 1, [2, 3], [2, 4], size=12 * GB),
+        {**change("__consumer_offsets", 7, [3, 1], [3, 1], leader=1, size=5_000_000), "reason": "balance_leaders"},
+    ]
+    plan = document(changes, [[changes[0]], changes[1:]])
+    for batch, elect in zip(plan["batches"], ([("orders", 0)], [("__consumer_offsets", 7)]), strict=True):
+        batch["elect"] = [{"topic": topic, "partition": partition} for topic, partition in elect]
+        batch |= {"bytes_moved": 12 * GB, "seconds_at_throttle": 240}
+    return plan | _small_sections() | top
+
+
+def _small_sections() -> Document:
+    points = [_alternative("unchanged", 0, 60.0), _alternative("this plan", 24 * GB, 3.25)]
+    return {
+        "brokers": [
+            broker(1, "stays", (40, 20), (39, 19), bytes_out=12 * GB),
+            broker(2, "stays", (40, 20), (40, 20), bytes_out=12 * GB),
+            broker(3, "stays", (40, 20), (39, 20)),
+            broker(4, "added", (0, 0), (2, 1), bytes_in=24 * GB),
+        ],
+        "terms": [
+            term("fairness", "replica_spread", "replicas", 40, 38, 1),
+            term("fairness", "fullest_broker", "% above mean", 33.33, 3.25, None),
+            term("safety", "without_leader", "partitions", 0, 0, 0),
+            term("movement", "bytes_moved", "bytes", 0, 24 * GB, 30 * GB),
+        ],
+        "bound": {
+            "least_bytes_moved": 24 * GB,
+            "bytes_moved": 24 * GB,
+            "gap_percent": 0.0,
+            "proof": "no plan that keeps these windows moves less",
+        },
+        "compared": [
+            _alternative("do nothing", 0, 33.33),
+            _alternative("this plan", 24 * GB, 3.25),
+            {**_alternative("Kafka seed, best of 900", 70 * GB, 2.5), "violations": 1},
+        ],
+        "pareto": [
+            {**points[0], "strategy": "unchanged", "balance": _windows("1"), "chosen": False, "candidate": 0},
+            {**points[1], "balance": _windows("1"), "chosen": True, "candidate": 1},
+            {**_alternative("optimum", 30 * GB, 1.0), "balance": _windows("5%"), "chosen": False, "candidate": 5},
+        ],
+        "limits": [{"key": "limits.bytes_moved", "limit": 30 * GB, "value": 24 * GB}],
+        "warnings": ["2 partitions under-replicated today: a reassignment waits for a full ISR"],
+    }
+
+
+def huge(topics: int = 4_000, partitions: int = 50) -> Document:
+    """200,000 partition changes, 400 brokers, and thousands of everything else; all names as long as they may be."""
+    names = [f"t{number:05}".ljust(249, "_") for number in range(topics)]
+    changes = [
+        change(name, p, [p % 400, 400 + p], [p % 400, 401 + p], size=GB) for name in names for p in range(partitions)
+    ]
+    plan = document([])
+    topic, batch = small()["topics"][0], small()["batches"][0]
+    plan["brokers"] = [
+        {**broker(number, "stays", (number, 9), (number + 1, 8)), "rack": "@r|`<\n" * 99} for number in range(400)
+    ]
+    point = {**_alternative("optimum", GB, 2.0), "balance": _windows("5%")}
+    return plan | {
+        "partitions": changes,
+        "topics": [{**topic, "name": name, "partitions": partitions} for name in names],
+        "racks": [{**plan["racks"][0], "rack": f"{number}@|" * 90} for number in range(400)],
+        "batches": [{**batch, "number": n} for n in range(1, 5_000)],
+        "warnings": ["@everyone <b>" * 99] * 900,
+        "balance": {
+            "wanted": _windows("1"),
+            "relaxed": [
+                {"window": "topic_replicas", "topic": name, "wanted": "1", "reached": 2, "why": "racks"}
+                for name in names
+            ],
+        },
+        "changes": {"set_racks": {str(number): "@|" * 90 for number in range(400)}, "rebalance": "all"},
+        "pareto": [{**point, "candidate": number, "chosen": number == 77} for number in range(300)],
+        "inputs": [{"path": "@" * 400, "sha256": "ab" * 32}] * 90,
+    }
+
+
+def broker(
+    number: int, role: str, before: tuple[int, int], after: tuple[int, int], *, bytes_in: int = 0, bytes_out: int = 0
+) -> Document:
+    """One entry of `brokers`; before and after are replicas and leaders, a replica holds 1 GB."""
+    loads = [
+        {"replicas": replicas, "leaders": leaders, "size_bytes": replicas * GB} for replicas, leaders in (before, after)
+    ]
+    copies = {"bytes_in": bytes_in, "bytes_out": bytes_out}
+    return {"id": number, "rack": "a", "role": role, "before": loads[0], "after": loads[1], **copies}
+
+
+def term(group: str, name: str, unit: str, today: float, plan: float, limit: float | None) -> Document:
+    """One entry of `terms`."""
+    return {
+        "group": group,
+        "name": name,
+        "unit": unit,
+        "today": today,
+        "plan": plan,
+        "limit": limit,
+        "meaning": f"what {name} means",
+    }
+
+
+def _windows(value: str) -> Document:
+    return {"replicas": value, "leaders": value, "topic_replicas": "1", "topic_leaders": "none"}
+
+
+def _alternative(label: str, bytes_moved: int, imbalance_percent: float) -> Document:
+    return {
+        "label": label,
+        "candidate": {"do nothing": 0, "this plan": 1}.get(label, 2),
+        "strategy": "optimum",
+        "violations": 0,
+        "bytes_moved": bytes_moved,
+        "replicas_moved": bytes_moved // (12 * GB),
+        "leaders_changed": 2,
+        "replica_spread": 38,
+        "leader_spread": 19,
+        "topic_replica_spread": 1,
+        "imbalance_percent": imbalance_percent,
+    }

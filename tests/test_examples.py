@@ -1,0 +1,124 @@
+"""Every example, planned, and its output compared byte for byte with `tests/cases/<name>/`.
+
+`pytest tests/test_examples.py --update-goldens` writes what is there now; review the diff before committing it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from planner import workflow
+
+ROOT = Path(__file__).parent.parent
+CASES = Path(__file__).parent / "cases"
+EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.yaml"))
+
+# The role's own files are the same for every plan: one example's copy is enough. Tables are compared by value elsewhere.
+ROLE_SHOWN_BY = "expand"
+
+
+@pytest.fixture(scope="module", params=EXAMPLES)
+def planned(request, tmp_path_factory):
+    """An example's name, plan and folder, made with few candidates in this process."""
+    name = request.param
+    out = tmp_path_factory.mktemp(name) / "plan"
+    options = workflow.Options(out=out, candidates=300, engine="local")
+    plan, _ = workflow.whatif(ROOT / "examples" / f"{name}.yaml", options, Console(file=io.StringIO()))
+    return name, plan, out
+
+
+def test_an_example_writes_exactly_its_golden_folder(planned, request):
+    """All files but the candidates' table, and what the terminal shows."""
+    name, plan, out = planned
+    screen = io.StringIO()
+    workflow.show(plan, ["plan/plan.json"], Console(file=screen, width=100))
+    actual = {"screen.txt": screen.getvalue().encode(), **_shown(name, out)}
+    if request.config.getoption("--update-goldens"):
+        _write(CASES / name, actual)
+
+    expected = {
+        path.relative_to(CASES / name).as_posix(): path.read_bytes()
+        for path in (CASES / name).rglob("*")
+        if path.is_file()
+    }
+    assert sorted(expected) == sorted(actual)
+    for path, content in expected.items():
+        assert content.decode() == actual[path].decode(), path
+
+
+def test_an_example_moves_the_proven_least(planned):
+    """The gap to the bound is nothing in every example."""
+    _, plan, _ = planned
+
+    assert 0 == plan["bound"]["gap_percent"]
+
+
+def test_an_example_breaks_no_rule(planned):
+    """The winner was judged by the independent check."""
+    _, plan, _ = planned
+    broken = [term for term in plan["terms"] if term["name"] in ("broken_rules", "rack_spread_broken")]
+
+    assert [0, 0] == [term["plan"] for term in broken]
+
+
+def test_expand_fills_the_new_brokers():
+    """Two brokers a rack become three: replicas and leaders within one of each other."""
+    plan = json.loads((CASES / "expand" / "plan.json").read_text())
+    after = [broker["after"] for broker in plan["brokers"]]
+
+    assert 9 == len(after)
+    for count in ("replicas", "leaders"):
+        values = [load[count] for load in after]
+        assert max(values) - min(values) <= 1
+
+
+def test_leaders_only_moves_no_byte():
+    """`rebalance: leaders` reorders replica lists at the most."""
+    plan = json.loads((CASES / "leaders-only" / "plan.json").read_text())
+
+    assert 0 == plan["bound"]["bytes_moved"]
+    assert all(sorted(row["replicas"]) == sorted(row["replicas_before"]) for row in plan["partitions"])
+
+
+def test_tp_re_01_gives_the_new_broker_its_share():
+    """Five partitions on two brokers: two of them move, as in the seed's own plan."""
+    plan = json.loads((CASES / "tp_re_01" / "plan.json").read_text())
+
+    assert [[1], [1]] == [row["replicas"] for row in plan["partitions"]]
+
+
+def test_tp_re_02_adds_the_other_broker_and_keeps_all_replicas():
+    """RF 1 → 2: every partition gains one replica, none loses any."""
+    plan = json.loads((CASES / "tp_re_02" / "plan.json").read_text())
+
+    assert [[0, 1]] * 3 == [sorted(row["replicas"]) for row in plan["partitions"]]
+
+
+def test_tp_demo_03_needs_an_election_and_no_reassignment():
+    """The preferred leaders are even already: elect them, as the seed does."""
+    case = CASES / "tp_demo_03"
+
+    assert [] == json.loads((case / "reassignment.json").read_text())["partitions"]
+    assert [0, 2] == [row["partition"] for row in json.loads((case / "preferred-replica.json").read_text())["partitions"]]
+
+
+def _shown(name: str, out: Path) -> dict[str, bytes]:
+    files = {path.relative_to(out).as_posix(): path for path in out.rglob("*") if path.is_file()}
+    return {
+        path: file.read_bytes()
+        for path, file in files.items()
+        if path != "candidates.parquet" and (name == ROLE_SHOWN_BY or not path.startswith("ansible/"))
+    }
+
+
+def _write(folder: Path, files: dict[str, bytes]) -> None:
+    for old in [path for path in folder.rglob("*") if path.is_file()]:
+        old.unlink()
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)

@@ -1,0 +1,213 @@
+"""Amounts and sentences for people."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_documents import GB, broker, huge, small
+
+from planner import figures
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "expected"),
+    [
+        (None, "–"),
+        (0, "0 B"),
+        (999, "999 B"),
+        (1_000, "1.00 kB"),
+        (999_999, "1.00 MB"),
+        (12_345_678, "12.3 MB"),
+        (2**40, "1.10 TB"),
+        (-1_500, "-1.50 kB"),
+    ],
+)
+def test_sizes_are_decimal_with_three_digits(size_bytes: int | None, expected: str) -> None:
+    """kB, MB, GB, TB in powers of ten, never mixed with KiB; whole bytes below 1 kB."""
+    assert expected == figures.size(size_bytes)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, "–"),
+        (0.0, "0 %"),
+        (100, "100 %"),
+        (2.314, "2.31 %"),
+        (56.94, "56.9 %"),
+        (1250.4, "1,250 %"),
+        (0.001, "< 0.01 %"),
+        (-0.001, "> −0.01 %"),
+    ],
+)
+def test_percentages_have_three_digits(value: float | None, expected: str) -> None:
+    """What is not nothing is never shown as 0 %."""
+    assert expected == figures.percent(value)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (None, "–"),
+        (0, "0 s"),
+        (59, "59 s"),
+        (61, "1 min 1 s"),
+        (3_599, "1 h"),
+        (3_725, "1 h 2 min"),
+        (90_061, "1 day 1 h"),
+        (86_400 * 40, "40 days"),
+    ],
+)
+def test_durations_have_two_units(seconds: int | None, expected: str) -> None:
+    """Days are the largest unit: a plan for 40 days should look like one."""
+    assert expected == figures.duration(seconds)
+
+
+def test_amounts_follow_their_unit() -> None:
+    """Bytes and percentages carry their unit; counts have it beside them."""
+    assert "1.50 GB" == figures.amount(1.5 * GB, "bytes")
+    assert "50.0 MB/s" == figures.amount(50_000_000, "bytes/s")
+    assert ("9.13 %", "above mean") == (figures.amount(9.13, "% above mean"), figures.unit_of("% above mean"))
+    assert ("1,379", "replicas") == (figures.amount(1379, "replicas"), figures.unit_of("replicas"))
+    assert "–" == figures.amount(None, "replicas")
+    assert "" == figures.unit_of("bytes")
+
+
+def test_counts_have_a_plural() -> None:
+    """1 replica, 2 replicas, 2 batches."""
+    assert ["1 replica", "1,200 replicas", "2 batches"] == [
+        figures.counted(1, "replica"),
+        figures.counted(1200, "replica"),
+        figures.counted(2, "batch"),
+    ]
+
+
+@given(st.sets(st.integers(0, 40)))
+def test_ranges_name_every_broker_once(brokers: set[int]) -> None:
+    """Runs are joined, and reading them back gives the brokers."""
+    parts = [part.split("–") for part in figures.ranges(brokers).split(", ") if part]
+
+    assert brokers == {broker for part in parts for broker in range(int(part[0]), int(part[-1]) + 1)}
+    assert sum(int(part[-1]) - int(part[0]) + 1 for part in parts) == len(brokers)
+
+
+def test_control_characters_are_not_shown() -> None:
+    """A rack named with an escape code can't paint the terminal, nor break a line."""
+    assert "a�[31m�b" == figures.printable("a\x1b[31m\nb")
+    assert "abc…" == figures.printable("abcde", 4)
+
+
+def test_the_headline_compares_with_the_least() -> None:
+    """The verdict has what is copied, how many leaders, and the distance from the proven least."""
+    plan = small()
+    far = {"least_bytes_moved": 20 * GB, "bytes_moved": 24 * GB, "gap_percent": 16.667, "proof": ""}
+
+    assert (
+        "Copies 24.0 GB (2 replicas of 2 partitions) and elects 2 leaders: exactly the proven least."
+        == figures.headline(plan)
+    )
+    assert "16.7 % from the proven least, 20.0 GB." in figures.headline(plan | {"bound": far})
+
+
+def test_the_headline_without_sizes_or_moves() -> None:
+    """No bytes are claimed where sizes are unknown, and no plan is a plan to do nothing."""
+    plan = small()
+    unknown = {**plan["cluster"], "sizes_known": False}
+    reorder = [{**row, "replicas": row["replicas_before"][::-1]} for row in plan["partitions"][:1]]
+
+    assert "Copies 2 replicas of 2 partitions (sizes unknown) and elects 2 leaders." == figures.headline(
+        plan | {"cluster": unknown}
+    )
+    assert "Copies no data; changes 1 partition and elects 2 leaders." == figures.headline(
+        plan | {"partitions": reorder}
+    )
+    assert "Nothing to do: the cluster already is as asked." == figures.headline(plan | {"partitions": []})
+
+
+def test_the_state_counts_what_asks_for_a_look() -> None:
+    """Limits, relaxed windows and warnings, each in a few words."""
+    plan = small()
+    crossed = [{"key": "limits.bytes_moved", "limit": 1, "value": 2}]
+    calm = {"limits": [], "warnings": [], "balance": {"wanted": {}, "relaxed": []}}
+
+    assert "Within all limits; 1 balance window relaxed; 1 warning." == figures.state(plan)
+    assert "1 limit crossed; 1 balance window relaxed; 1 warning." == figures.state(plan | {"limits": crossed})
+    assert "No limits set; balance as asked; no warnings." == figures.state(plan | calm)
+
+
+def test_the_pace_names_the_throttle() -> None:
+    """The least time over all batches, where a throttle and sizes are known."""
+    plan = small()
+    free = {"throttle_bytes_per_sec": None}
+
+    assert "2 batches, at least 8 min at 50.0 MB/s a broker" == figures.pace(plan)
+    assert "2 batches, no throttle" == figures.pace(plan | {"execution": free})
+    assert "2 batches at 50.0 MB/s a broker" == figures.pace(plan | {"cluster": {"sizes_known": False}})
+
+
+def test_wishes_read_as_one_sentence() -> None:
+    """Every kind of change; new brokers of one rack together; what is too much is counted."""
+    wishes = {
+        "add_brokers": [{"id": 7, "rack": "a"}, {"id": 8, "rack": "a"}, {"id": 9}],
+        "remove_brokers": [3, 4],
+        "replace_brokers": {"10": 11, "9": 12},
+        "set_racks": {"5": "c"},
+        "set_replication_factor": [{"topics": "orders-*", "replication_factor": 3}],
+        "rebalance": "leaders",
+    }
+
+    assert (
+        "add brokers 7–8 in rack a; add broker 9; remove brokers 3–4; replace broker 9 by 12; replace broker 10 by 11; "
+        "set the rack of broker 5 to c; replication factor 3 for orders-*; rebalance: leaders" == figures.wishes(wishes)
+    )
+    assert "add brokers 7–8 in rack a; and 7 more" == figures.wishes(wishes, 1)
+
+
+def test_reasons_are_counted() -> None:
+    """Most first."""
+    assert "balance replicas 2, balance leaders 1" == figures.reasons(small())
+
+
+def test_the_order_of_keys_does_not_show() -> None:
+    """A stored plan has its keys sorted; every sentence reads the same as before."""
+    plan = small()
+    stored = json.loads(json.dumps(plan, sort_keys=True))
+
+    assert [figures.origin(point) for point in plan["pareto"]] == [figures.origin(point) for point in stored["pareto"]]
+    assert "replicas 5%, leaders 5%, topic replicas 1" == figures.origin(stored["pareto"][2])
+    assert "unchanged" == figures.origin(stored["pareto"][0])
+
+
+@given(st.integers(2, 30), st.integers(2, 12))
+def test_brokers_shown_are_both_ends_and_those_that_change(brokers: int, at_most: int) -> None:
+    """Never more than asked for, sorted by id, with the fullest and the new one among them."""
+    rows = [broker(n, "added" if n == 5 else "stays", (n, 1), (n * 7 % brokers, 1)) for n in range(brokers)]
+    shown = figures.fullest_and_emptiest(rows, at_most)
+    ids = [row["id"] for row in shown]
+
+    assert min(brokers, at_most) == len(shown)
+    assert sorted(ids) == ids
+    assert 5 in ids or brokers <= 5
+    assert at_most < 4 or max(rows, key=lambda row: (row["after"]["replicas"], -row["id"])) in shown
+
+
+@given(st.integers(1, 60), st.integers(2, 9), st.data())
+def test_points_shown_hold_both_ends_and_the_chosen_one(points: int, at_most: int, data: st.DataObject) -> None:
+    """In the front's order, never more than asked for."""
+    chosen = data.draw(st.integers(0, points - 1))
+    rows = [{"at": at, "chosen": at == chosen} for at in range(points)]
+    shown = [row["at"] for row in figures.spread_out(rows, at_most)]
+
+    assert min(points, at_most) == len(shown)
+    assert sorted(set(shown)) == shown
+    assert chosen in shown
+    assert shown[0] == 0
+    assert shown[-1] == points - 1 or at_most == 2
+
+
+def test_the_huge_plan_is_huge() -> None:
+    """The plan that the size bound is tested with has what it promises."""
+    assert 200_000 == len(huge()["partitions"])

@@ -1,0 +1,23 @@
+"""The house style that tools can judge: lint, format, types."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",)],
+    ids=lambda command: " ".join(command),
+)
+def test_tools_find_nothing(command):
+    """The contributor commands of the README end with nothing to say."""
+    ran = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)
+
+    assert 0 == ran.returncode, ran.stdout + ran.stderr

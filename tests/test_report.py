@@ -1,0 +1,151 @@
+"""The Markdown report: what a reviewer reads, its size, and that no name can become markup."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from report_documents import huge, small
+
+from planner import report
+
+GOLDEN = Path(__file__).parent / "data" / "report" / "small.md"
+NASTY = "a|b`c``d*e*<img src=x onerror=alert(1)>[f](http://g)\n# h\n\n| i | @everyone $x$ \\"
+
+
+def parse(markdown: str) -> list[Token]:
+    """All tokens of a text as GitHub's Markdown (tables, inline HTML) has them, inline ones included."""
+    blocks = MarkdownIt("commonmark", {"html": True}).enable("table").parse(markdown)
+    return [token for block in blocks for token in (block, *(block.children or ()))]
+
+
+def test_the_small_plan_reads_as_reviewed() -> None:
+    """Byte for byte what was looked at; write the new text into the file after looking at it."""
+    assert GOLDEN.read_text(encoding="utf-8") == report.markdown(small())
+
+
+def test_the_verdict_comes_first() -> None:
+    """The first line after the heading says what moves and how far it is from the least."""
+    lines = report.markdown(small()).splitlines()
+
+    assert lines[0] == "## Kafka plan for orders-eu"
+    assert lines[2].startswith("**Copies 24.0 GB (2 replicas of 2 partitions) and elects 2 leaders: exactly")
+
+
+def test_a_stored_plan_gives_the_same_bytes() -> None:
+    """Keys sorted or not: the report is the same."""
+    plan = small(changes={"replace_brokers": {"10": 11, "9": 12}, "set_racks": {"10": "a", "9": "b"}})
+
+    assert report.markdown(plan) == report.markdown(json.loads(json.dumps(plan, sort_keys=True)))
+
+
+def test_a_huge_plan_stays_under_the_limit_and_says_what_is_missing() -> None:
+    """GitHub refuses comments over 65,536 characters; every section that is cut counts and names its rest."""
+    markdown = report.markdown(huge())
+
+    assert 40_000 < len(markdown.encode()) < 65_536
+    for text in ("more file", "warnings left out here", "windows left out here", "points between left out here"):
+        assert text in markdown
+    for text in ("376 brokers neither among", "batches, ", "racks left out here", "topics, ", "partitions, `"):
+        assert text in markdown
+    assert markdown.count("<details>") == markdown.count("</details>") == 2
+
+
+def test_rows_shown_and_left_out_add_up() -> None:
+    """Partitions in the table and partitions counted as left out are all of them."""
+    plan = huge(topics=300, partitions=10)
+    markdown = report.markdown(plan)
+    table = markdown.split("<summary>Partition changes (3,000 partitions)</summary>")[1]
+    shown = sum(line.startswith("| `t") for line in table.splitlines())
+    left_out = int(table.split(" partitions, `")[0].splitlines()[-1].replace(",", ""))
+
+    assert shown + left_out == 3_000
+    assert shown > 10
+
+
+@given(st.text(max_size=60) | st.just(NASTY))
+def test_names_never_become_markup(name: str) -> None:
+    """A name in running text is text, in a cell it is one code span, and a row keeps its cells."""
+    table = f"| a | b |\n|:--|:--|\n| {report.code(name)} | {report.text(name)} |\n"
+    tokens = parse(f"x {report.text(name)}\n\n{table}")
+    kinds = {token.type for token in tokens} - {"html_inline"}
+    html = {token.content for token in tokens if token.type == "html_inline"}
+
+    assert kinds <= {
+        "paragraph_open", "paragraph_close", "inline", "text", "text_special", "code_inline", "table_open",
+        "table_close", "thead_open", "thead_close", "tbody_open", "tbody_close", "tr_open", "tr_close", "th_open",
+        "th_close", "td_open", "td_close",
+    }  # fmt: skip
+    assert html <= {"<!-- -->"}
+    assert 2 == sum(token.type == "td_open" for token in tokens)
+    assert 1 == sum(token.type == "paragraph_open" for token in tokens)
+
+
+def test_code_shows_the_name_itself() -> None:
+    """Underscores, dots and backticks as they are."""
+    for name in ("__consumer_offsets", "a.b-c_d", "tick`tock", "`", "``x"):
+        spans = [token.content for token in parse(report.code(name)) if token.type == "code_inline"]
+
+        assert [name] == spans
+
+
+def test_nasty_names_stay_names_in_the_whole_report() -> None:
+    """Cluster, racks, topics, warnings, reasons and files: no image, no link, no mention, and the tables hold."""
+    plan = small(warnings=[NASTY], inputs=[{"path": NASTY, "sha256": "ab" * 32}])
+    plan["cluster"]["name"] = NASTY
+    plan["changes"] = {
+        "set_racks": {"5": NASTY},
+        "set_replication_factor": [{"topics": NASTY, "replication_factor": 3}],
+    }
+    for row in [*plan["brokers"], *plan["racks"]]:
+        row["rack"] = NASTY
+    for row in plan["partitions"]:
+        row["topic"] = NASTY
+    for row in plan["topics"]:
+        row["name"] = NASTY
+    plan["balance"]["relaxed"][0] |= {"topic": NASTY, "why": NASTY}
+    tokens = parse(report.markdown(plan))
+    rows = "".join({"tr_open": "\n", "td_open": "x"}.get(token.type, "") for token in tokens).split()
+    expected = parse(report.markdown(small(inputs=[{"path": "p", "sha256": "ab" * 32}])))
+
+    assert not {"link_open", "image", "em_open"} & {token.type for token in tokens}
+    assert {"<!-- -->"} == {token.content for token in tokens if token.type == "html_inline"}
+    assert "".join({"tr_open": "\n", "td_open": "x"}.get(t.type, "") for t in expected).split() == rows
+    assert "@everyone" not in "\n".join(token.content for token in tokens if token.type == "text")
+
+
+@pytest.mark.parametrize("section", ["warnings", "racks", "limits", "pareto"])
+def test_empty_sections_leave_no_heading(section: str) -> None:
+    """A table without rows isn't printed."""
+    headings = {
+        "warnings": "**Warnings**",
+        "racks": "| Rack | Brokers |",
+        "limits": "**Limits**",
+        "pareto": "more, movement",
+    }
+
+    assert headings[section] in report.markdown(small())
+    assert headings[section] not in report.markdown(small(**{section: []}))
+
+
+def test_a_plan_that_changes_nothing_has_nothing_to_unfold() -> None:
+    """No batches, no lists."""
+    markdown = report.markdown(small(partitions=[], batches=[], topics=[]))
+
+    assert "**Nothing to do: the cluster already is as asked.**" in markdown
+    assert "<details>" not in markdown
+
+
+def test_no_bytes_are_shown_where_sizes_are_unknown() -> None:
+    """A dash, not 0 B: nobody measured."""
+    plan = small()
+    plan["cluster"]["sizes_known"] = False
+    brokers = report.markdown(plan).split("**Brokers")[1].split("**Beside")[0]
+
+    assert "GB" not in brokers
+    assert "| 1 | `a` |  | 40 → 39 | 20 → 19 | – | – | – |" in brokers

@@ -1,0 +1,115 @@
+"""The terminal's one screen."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_documents import broker, huge, small
+from rich.console import Console
+
+from planner import screen
+
+GOLDEN = Path(__file__).parent / "data" / "report" / "small.txt"
+FILES = ("out/plan.json", "out/batches/01/reassignment.json", "out/batches/02/reassignment.json", "out/report.md")
+
+
+def shown(plan: dict[str, Any], files: tuple[str, ...] = FILES, *, terminal: bool = False) -> str:
+    """What a console of 100 columns prints."""
+    out = StringIO()
+    colours = "standard" if terminal else None
+    screen.show(plan, files, Console(file=out, width=100, force_terminal=terminal, color_system=colours))  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def test_the_small_plan_reads_as_reviewed() -> None:
+    """Byte for byte what was looked at, line ends aside; write the new text into the file after looking at it."""
+    assert GOLDEN.read_text(encoding="utf-8").splitlines() == [line.rstrip() for line in shown(small()).splitlines()]
+
+
+def test_plain_text_has_no_escape_codes_and_a_terminal_has_colours() -> None:
+    """A pipe gets the same words without codes."""
+    assert "\x1b" not in shown(small())
+    assert "\x1b[" in shown(small(), terminal=True)
+
+
+def test_twelve_brokers_fit_on_a_screen() -> None:
+    """At most 50 lines of 100 columns, with a few warnings and a long front."""
+    plan = small(brokers=[broker(n, "stays", (1234, 456), (1200 + n, 450)) for n in range(12)], warnings=["w"] * 4)
+    plan["pareto"] = [{**plan["pareto"][2], "candidate": n + 5} for n in range(40)]
+    plan["terms"] = [{**plan["terms"][0], "name": f"term_{n}"} for n in range(11)]
+    lines = shown(plan).splitlines()
+
+    assert 30 < len(lines) <= 50
+    assert max(map(len, lines)) <= 100
+    assert "or 35 more points of the front" in "\n".join(lines)
+
+
+def test_many_brokers_are_cut_to_both_ends() -> None:
+    """The fullest, the emptiest and those that come or leave; the rest is counted."""
+    plan = small(brokers=[broker(n, "added" if n == 50 else "stays", (n, 1), (n, 1)) for n in range(100)])
+    text = shown(plan)
+
+    assert "+ 50 " in text
+    assert "+ 88 between" in text
+    assert text.index("\n0  ") < text.index("\n99  ")
+
+
+def test_a_huge_plan_still_fits() -> None:
+    """Whatever the plan holds, the screen stays one."""
+    lines = shown(huge(topics=50, partitions=5)).splitlines()
+
+    assert len(lines) <= 70
+    assert max(map(len, lines)) <= 100
+
+
+def test_a_stored_plan_shows_the_same() -> None:
+    """`planner show` prints what `planner whatif` printed."""
+    plan = small()
+
+    assert shown(plan) == shown(json.loads(json.dumps(plan, sort_keys=True)))
+
+
+@pytest.mark.parametrize("name", ["[bold]x[/bold]", "[/]", "\x1b[31mred", "a\nb", "x\\", "[link=http://y]z[/link]"])
+def test_names_are_shown_and_never_obeyed(name: str) -> None:
+    """Markup, escape codes and line breaks in names from the cluster stay characters."""
+    plan = small(warnings=[name], changes={"set_racks": {"1": name}, "rebalance": name})
+    plan["cluster"]["name"] = name
+    plan["balance"]["relaxed"][0] |= {"topic": name, "why": name}
+    for row in plan["brokers"]:
+        row["rack"] = name
+    text = shown(plan, (f"{name}/plan.json",))
+    expected = name.replace("\x1b", "�").replace("\n", "�")
+
+    assert text.startswith(f"{expected}: ")
+    assert f"warning {expected}" in text
+    assert "\x1b" not in text
+
+
+def test_limits_relaxed_windows_and_warnings_are_named() -> None:
+    """What asks for a second look stands under the tables; a crossed limit is called so."""
+    plan = small(
+        warnings=[f"w{n}" for n in range(9)], limits=[{"key": "limits.replicas_moved", "limit": 1, "value": 2}]
+    )
+    text = shown(plan)
+
+    assert "limits replicas moved 2 of 1 crossed" in text
+    assert "relaxed topic replicas: asked 1, reached 2: racks" in text
+    assert "warning w4\nwarning and 4 more, see plan.json" in text
+
+
+def test_files_are_counted_by_their_folder() -> None:
+    """The folder once, then what lies at its top."""
+    assert "wrote 4 files to out: batches/ plan.json report.md\n" in shown(small())
+    assert "wrote" not in shown(small(), ())
+
+
+def test_an_empty_plan_says_so() -> None:
+    """Nothing to do is the verdict; the terms still stand."""
+    text = shown(small(partitions=[], batches=[]))
+
+    assert "Nothing to do: the cluster already is as asked." in text
+    assert "Runs in" not in text
