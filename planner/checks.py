@@ -59,17 +59,17 @@ def _wrong_factor(problem: Problem, replicas: IntArray) -> BoolArray:
 
 
 def _not_a_target(problem: Problem, replicas: IntArray) -> BoolArray:
-    return ((replicas >= len(problem.targets)) | ((replicas >= 0) & ~_targets(problem, replicas))).any(axis=1)
-
-
-def _targets(problem: Problem, replicas: IntArray) -> BoolArray:
-    return problem.targets[replicas.clip(0, len(problem.targets) - 1)]
+    known = replicas < len(problem.targets)
+    target = problem.targets[replicas.clip(0, len(problem.targets) - 1)]
+    broken: BoolArray = ((replicas >= 0) & ~(known & target)).any(axis=1)
+    return broken
 
 
 def _uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
     """A better spread exists where one rack holds two more than another that still has a broker free of the partition.
 
-    Rows that nothing forces to move are left alone where `rebalance` isn't `all`, however they were spread.
+    Rows that nothing forces to move are left alone where `rebalance` isn't `all`, however they were spread, and so are
+    topics that may not move.
     """
     if not problem.racks_matter:
         return np.zeros(problem.rows, dtype=bool)
@@ -81,7 +81,7 @@ def _uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
     sizes = np.bincount(names[problem.targets], minlength=len(problem.rack_names))
     roomiest = np.where(counts < sizes, counts, np.iinfo(np.int32).max).min(axis=1)
     uneven = counts.max(axis=1) >= roomiest.astype(np.int64) + 2
-    return uneven & (problem.forced | (problem.rebalance == "all"))
+    return uneven & problem.movable & (problem.forced | (problem.rebalance == "all"))
 
 
 def _excluded(problem: Problem, replicas: IntArray) -> BoolArray:

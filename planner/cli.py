@@ -21,6 +21,7 @@ from planner.errors import PlannerError
 Format = Literal["text", "json", "markdown"]
 
 _SPEC = click.Path(path_type=Path, dir_okay=False)
+_PLAN = click.Path(path_type=Path)
 _format = click.option(
     "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="What stdout shows."
 )
@@ -67,7 +68,7 @@ def validate(spec: Path) -> int:
 
 
 @commands.command()
-@click.argument("plan", type=_SPEC)
+@click.argument("plan", type=_PLAN)
 @_format
 def show(plan: Path, form: Format) -> int:
     """Show PLAN, a plan.json or its folder."""
@@ -76,7 +77,7 @@ def show(plan: Path, form: Format) -> int:
 
 
 @commands.command()
-@click.argument("plan", type=_SPEC)
+@click.argument("plan", type=_PLAN)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
 def render(plan: Path, out: Path) -> int:
     """Write PLAN's files again: the same bytes as `whatif` wrote, without the candidates' table."""

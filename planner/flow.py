@@ -1,12 +1,13 @@
 """Min-cost flow with windows on arcs, on OR-tools' solver.
 
 A window [low, high] on an arc is turned into plain capacities by moving `low` units for certain: the arc keeps
-capacity high - low, and the two nodes' supplies are corrected. Where windows can't all hold, `elastic` adds priced arcs
+capacity high - low, and the two nodes' supplies are corrected. Where windows can't all hold, priced arcs are added
 beyond each window, dearer the further out, so that the least and most widely shared excess is found.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -16,6 +17,9 @@ from planner.model import IntArray, LongArray
 from planner.windows import EXCESS_STEPS
 
 _Numbers = IntArray | LongArray
+
+# More units than any arc will carry.
+_ENDLESS = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -31,22 +35,31 @@ class Arcs:
 
 @dataclass(frozen=True)
 class Windowed:
-    """Arcs that must carry between low and high units, at no cost, and the price of a unit of excess."""
+    """Arcs that must carry between low and high units, at no cost, and the price of a unit of excess.
+
+    `over` and `under` (K,) are by how much a window is missed whatever the arc carries, for being below nothing or
+    above all there is: further units are the dearer for it.
+    """
 
     tails: IntArray
     heads: IntArray
     low: LongArray
     high: LongArray
+    over: LongArray
+    under: LongArray
     price: int
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A solved flow: units on each plain arc (K,), the cost of the plain arcs, and the priced excess of all windows."""
+    """A solved flow: units on each plain arc (K,), the cost of the plain arcs, the priced excess of all windows, and
+    for each of the windows the units above and below it, (2, K).
+    """
 
     units: LongArray
     cost: int
     excess: int
+    beyond: tuple[LongArray, ...] = ()
 
 
 def join(*parts: Arcs) -> Arcs:
@@ -66,7 +79,16 @@ def arcs(
 def window(tails: IntArray, heads: IntArray, bounds: LongArray, most: int, price: int) -> Windowed:
     """Windowed arcs with bounds (2, K), cut to what can be: nothing below 0, nothing above `most`."""
     low, high = bounds.clip(0, most)
-    return Windowed(tails, heads, np.minimum(low, high), high, price)
+    return Windowed(tails, heads, np.minimum(low, high), high, (-bounds[1]).clip(0), (bounds[0] - most).clip(0), price)
+
+
+class CostRangeError(ArithmeticError):
+    """Costs, times the number of nodes, are too large for the solver's 64-bit arithmetic."""
+
+
+def largest_cost(nodes: int) -> int:
+    """Costs up to this one are safe: the solver multiplies them by the number of nodes, and adds up paths of them."""
+    return (1 << 60) // (nodes + 1)
 
 
 def solve(
@@ -75,29 +97,31 @@ def solve(
     """The cheapest flow, None where there is none.
 
     supplies (nodes,): positive sends, negative receives. `excess_factor` None keeps the windows hard; else a unit of
-    excess costs its window's price times this factor (0: excess is free of charge for the plain arcs' sake).
+    excess costs its window's price times this factor. CostRangeError where the costs are too large.
     """
-    solver = min_cost_flow.SimpleMinCostFlow()
+    beyond = [] if excess_factor is None else [_excess(w, excess_factor) for w in windowed]
     inside = [arcs(w.tails, w.heads, w.high, 0, w.low) for w in windowed]
-    beyond = [] if excess_factor is None else [_excess(w) for w in windowed]
-    plain_at = _add(solver, plain)
-    for part in inside:
-        _add(solver, part)
-    beyond_at = [_add(solver, replace(part, costs=part.costs * (excess_factor or 0))) for part in beyond]
+    parts = [plain, *inside, *beyond]
+    if max(int(part.costs.max(initial=0)) for part in parts) > largest_cost(len(supplies)):
+        raise CostRangeError
+    solver = min_cost_flow.SimpleMinCostFlow()
+    at = [_add(solver, part) for part in parts]
     net = _corrected(supplies, (plain, *inside))
     solver.set_nodes_supplies(np.arange(len(net), dtype=np.int32), net)
     if solver.solve() != solver.OPTIMAL:
         return None
-    units = solver.flows(plain_at) + plain.lows
-    excess = sum(int((solver.flows(at) * part.costs).sum()) for at, part in zip(beyond_at, beyond, strict=True))
-    return Flow(units, int((units * plain.costs).sum()), excess)
+    units = solver.flows(at[0]) + plain.lows
+    taken = [solver.flows(places).reshape(2, len(EXCESS_STEPS), -1) for places in at[1 + len(inside) :]]
+    excess = sum(_price(w, units_beyond) for w, units_beyond in zip(windowed, taken, strict=False))
+    return Flow(units, int((units * plain.costs).sum()), excess, tuple(steps.sum(axis=1) for steps in taken))
 
 
-def solve_elastic(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray) -> Flow | None:
+def solve_excess_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray) -> Flow | None:
     """The cheapest flow among those with the least excess over the windows.
 
     Hard windows first. Where they can't hold, the least excess E is found with the plain arcs free of charge; then the
-    cost is minimised with excess at a high price. If that flow's excess is E, it is the cheapest of all that have E.
+    cost is minimised with excess at ever higher prices: as soon as that flow's excess is E, it is the cheapest of
+    all that have E. Where the prices outgrow the solver, the windows are widened by the excess that was found.
     """
     hard = solve(plain, windowed, supplies)
     if hard is not None:
@@ -106,12 +130,59 @@ def solve_elastic(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArr
     least = solve(free, windowed, supplies, excess_factor=1)
     if least is None:
         return None
-    factor = 4 * int(plain.costs.max(initial=1))
+    try:
+        return _dearer_until(
+            lambda factor: solve(plain, windowed, supplies, excess_factor=factor),
+            lambda flow: flow.excess <= least.excess,
+            4 * max(1, int(plain.costs.max(initial=1))),
+        )
+    except CostRangeError:
+        return solve(plain, _widened(windowed, least.beyond), supplies)
+
+
+def solve_cost_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray) -> Flow | None:
+    """The flow with the least excess among the cheapest ones: the least cost C is found with the windows open, then
+    excess is minimised with the plain arcs ever dearer, until the flow costs C.
+    """
+    cheapest = solve(plain, tuple(_open(window) for window in windowed), supplies)
+    if cheapest is None:
+        return None
+    try:
+        return _dearer_until(
+            lambda factor: _at_its_own_cost(replace(plain, costs=plain.costs * factor), windowed, supplies, factor),
+            lambda flow: flow.cost <= cheapest.cost,
+            1000,
+        )
+    except CostRangeError:
+        return cheapest
+
+
+def _dearer_until(solve_at: Callable[[int], Flow | None], enough: Callable[[Flow], bool], factor: int) -> Flow | None:
     while True:
-        flow = solve(plain, windowed, supplies, excess_factor=factor)
-        if flow is None or flow.excess <= least.excess:
+        flow = solve_at(factor)
+        if flow is None or enough(flow):
             return flow
         factor *= 16
+
+
+def _at_its_own_cost(dear: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, factor: int) -> Flow | None:
+    flow = solve(dear, windowed, supplies, excess_factor=1)
+    return None if flow is None else replace(flow, cost=flow.cost // factor)
+
+
+def _price(window: Windowed, taken: LongArray) -> int:
+    """The weight of units beyond a window, (2, steps, K), without the factor they were solved at."""
+    weights = np.array([step for _, step in EXCESS_STEPS]) * window.price
+    return int((taken.sum(axis=(0, 2)) * weights).sum())
+
+
+def _widened(windowed: tuple[Windowed, ...], beyond: tuple[LongArray, ...]) -> tuple[Windowed, ...]:
+    pairs = zip(windowed, beyond, strict=True)
+    return tuple(replace(w, high=w.high + up, low=w.low - down) for w, (up, down) in pairs)
+
+
+def _open(window: Windowed) -> Windowed:
+    return replace(window, low=np.zeros_like(window.low), high=np.full_like(window.high, _ENDLESS))
 
 
 def _add(solver: min_cost_flow.SimpleMinCostFlow, part: Arcs) -> IntArray:
@@ -128,12 +199,19 @@ def _corrected(supplies: LongArray, parts: tuple[Arcs, ...]) -> LongArray:
     return net
 
 
-def _excess(window: Windowed) -> Arcs:
+def _excess(window: Windowed, factor: int) -> Arcs:
     """Arcs beyond the window, upwards in steps, and back against what is certain, down to nothing."""
-    up = [arcs(window.tails, window.heads, units, step * window.price) for units, step in EXCESS_STEPS]
-    down, left = [], window.low
-    for units, step in EXCESS_STEPS:
-        taken = np.minimum(left, units)
-        down.append(arcs(window.heads, window.tails, taken, step * window.price))
-        left = left - taken
+    up = _steps(window.tails, window.heads, window.over, np.full_like(window.low, _ENDLESS), window.price * factor)
+    down = _steps(window.heads, window.tails, window.under, window.low, window.price * factor)
     return join(*up, *down)
+
+
+def _steps(tails: IntArray, heads: IntArray, spent: LongArray, left: LongArray, price: int) -> list[Arcs]:
+    """One run of arcs a step, for `left` (K,) units beyond the `spent` ones, which have used up the cheaper steps."""
+    runs = []
+    for units, step in EXCESS_STEPS:
+        used = np.minimum(spent, units)
+        taken = np.minimum(left, units - used)
+        runs.append(arcs(tails, heads, taken, step * price))
+        spent, left = spent - used, left - taken
+    return runs

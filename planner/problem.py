@@ -102,14 +102,13 @@ def _forced(
     resized = held.sum(axis=1) != factors
     if not (spec.rack_aware and spec.changes.set_racks):
         return leaving | resized
-    return leaving | resized | (_distinct_racks(replicas, racks) < _distinct_racks(replicas, racks_before))
+    return leaving | resized | (_crowding(replicas, racks) > _crowding(replicas, racks_before))
 
 
-def _distinct_racks(replicas: IntArray, racks: IntArray) -> IntArray:
-    """Number of different racks in each row (P,)."""
-    names = np.sort(np.where(replicas >= 0, racks[replicas], -1), axis=1)
-    first = np.diff(names, axis=1, prepend=-1) != 0
-    return (first & (names >= 0)).sum(axis=1).astype(np.int32)
+def _crowding(replicas: IntArray, racks: IntArray) -> IntArray:
+    """Pairs of replicas in one rack in each row (P,); brokers without a rack are in one together."""
+    names = np.where(replicas >= 0, racks[replicas], -2 - np.arange(replicas.shape[1]))
+    return (names[:, :, None] == names[:, None, :]).sum(axis=(1, 2)).astype(np.int32)
 
 
 def _replica_matrix(rows: Sequence[Partition], ids: IntArray) -> IntArray:

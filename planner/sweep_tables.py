@@ -36,9 +36,11 @@ class Tables:
 
 
 def worthwhile(yardstick: Yardstick) -> bool:
-    """True where the tables are small enough to make and keep."""
+    """True where there are placements at all, and the tables are small enough to make and keep."""
     problem = yardstick.problem
     brokers = int(problem.targets.sum())
+    if int(problem.replication_factors.max(initial=0)) > brokers:
+        return False
     pairs, columns = brokers * max(brokers - 1, 1), len(score.SUMS) + 3 * brokers
     placements = pairs * int(problem.replication_factors.sum())
     return placements <= _MOST_PLACEMENTS and pairs * len(problem.topic_names) * columns * 8 <= _MOST_BYTES

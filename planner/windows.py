@@ -66,7 +66,9 @@ def _per_rack(sizes: LongArray, factor: int) -> tuple[LongArray, LongArray]:
         level += 1
         if level > factor:
             break
-    return np.minimum(sizes, max(level - 1, 0)), np.minimum(sizes, level)
+    most = np.minimum(sizes, level)
+    # Where the last level is filled up there is no choice; said here, or shares would be as if there were.
+    return most if most.sum() == factor else np.minimum(sizes, max(level - 1, 0)), most
 
 
 def windows(problem: Problem, balance: Balance) -> Windows:
@@ -77,9 +79,10 @@ def windows(problem: Problem, balance: Balance) -> Windows:
     totals = np.bincount(problem.topic_of, weights=factors, minlength=topics).astype(np.int64)[:, None]
     least, most = (_by_topic(problem, bound[factors]) for bound in (rule.least, rule.most))
     partitions = np.bincount(problem.topic_of, minlength=topics).astype(np.int64)[:, None]
+    all_topics = [sums.sum(axis=0, keepdims=True) for sums in (totals, least, most)]
     return Windows(
-        replicas=_around(_shares(*(sums.sum(0)[None] for sums in (totals, least, most)), rule), balance.replicas)[:, 0],
-        leaders=_around(_equal(partitions.sum(0)[None], len(rule.rack_of)), balance.leaders)[:, 0],
+        replicas=_around(_shares(all_topics[0], all_topics[1], all_topics[2], rule), balance.replicas)[:, 0],
+        leaders=_around(_equal(partitions.sum(axis=0, keepdims=True), len(rule.rack_of)), balance.leaders)[:, 0],
         topic_replicas=_around(_shares(totals, least, most, rule), balance.topic_replicas),
         topic_leaders=(
             None
@@ -157,8 +160,9 @@ def _around(shares: _Shares, tolerance: Tolerance) -> LongArray:
         case "none":
             return np.stack([np.zeros_like(floor), np.full_like(floor, np.iinfo(np.int32).max)])
         case "percent":
-            low = np.ceil(count / brokers * (1 - tolerance.value / 100)).astype(np.int64)
-            high = np.floor(count / brokers * (1 + tolerance.value / 100)).astype(np.int64)
+            # 115 % of 100 is 114.99999999999999 in floating point: rounded before it is cut off.
+            low = np.ceil(np.round(count / brokers * (1 - tolerance.value / 100), 6)).astype(np.int64)
+            high = np.floor(np.round(count / brokers * (1 + tolerance.value / 100), 6)).astype(np.int64)
             return np.stack([np.minimum(low, floor).clip(min=0), np.maximum(high, ceil)])
         case _:
             spread = int(tolerance.value)

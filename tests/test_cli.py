@@ -61,7 +61,7 @@ def test_detailed_exitcode_tells_plans_with_moves_from_plans_without(whatif, tmp
     even = tmp_path / "even.yaml"
     even.write_text(
         "version: 1\ncluster:\n  name: even\n  brokers: [{id: 1}, {id: 2}]\n"
-        "  topics:\n    - name: t\n      partitions:\n        - {replicas: [1], size: 1GB}\n        - {replicas: [2], size: 1GB}\n"
+        "  topics:\n    - name: t\n      partitions: [{replicas: [1], size: 1GB}, {replicas: [2], size: 1GB}]\n"
     )
     assert 0 == whatif(even, "--detailed-exitcode", "--out", tmp_path / "even").code
 

@@ -21,7 +21,9 @@ def deal(
     decided (2, K): (row, broker) pairs that are settled; entered (M, R): newcomers a row has in each rack;
     arriving (T, Bt): newcomers of a topic that each broker takes.
     """
-    several = entered.max(initial=0) > 1 or layout.racks.max(initial=0) == 0
+    kept = np.zeros_like(entered)
+    np.add.at(kept, (decided[0], layout.racks[decided[1]]), 1)
+    several = bool(((entered > 0) & (entered + kept > 1)).any())
     dealt = (
         _deal_by_flow(layout, decided, entered, arriving)
         if several
@@ -33,7 +35,7 @@ def deal(
 
 
 def _deal_evenly(layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray) -> IntArray:
-    """One newcomer a (row, rack) at most: any broker of the pool will do, so the emptiest takes it."""
+    """One newcomer a (row, rack) at most, that holds nothing else of the row: the emptiest of the pool takes it."""
     rows, racks = np.nonzero(entered)
     load = np.bincount(decided[1], weights=layout.size_bytes[decided[0]], minlength=len(layout.targets))
     left = arriving.copy()
@@ -51,7 +53,7 @@ def _deal_evenly(layout: Layout, decided: IntArray, entered: IntArray, arriving:
 
 
 def _deal_by_flow(layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray) -> IntArray:
-    """Several newcomers a (row, rack): a bipartite flow finds different brokers for each, none that the row has."""
+    """Several replicas a (row, rack): a bipartite flow finds different brokers for each, none that the row has."""
     entering = np.flatnonzero(entered.sum(axis=1))
     if not len(entering):
         return np.zeros((2, 0), dtype=np.int32)

@@ -11,8 +11,10 @@ from planner import flow
 from planner.model import BoolArray, IntArray, LongArray, Problem
 from planner.windows import rack_rule
 
-# Costs are bytes in units of this part of the mean size: the error is under 0.0001 % of the bytes moved.
-_COST_RESOLUTION = 1_000_000
+# Costs are bytes in units of this part of the smallest partition: no plan's bytes are off by more than 0.001 %.
+_COST_RESOLUTION = 100_000
+# Room above the dearest arc for the prices of excess.
+_ROOM = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +150,8 @@ def lay_out(problem: Problem, seed: int) -> Layout:
     here = np.full(len(problem.broker_ids), -1, dtype=np.int32)
     here[targets[order]] = np.arange(len(targets))
     home, replaced = _home(problem, rows, here)
-    unit, scale, enter = _costs(size_bytes, factors, replaced)
+    nodes = len(rows) * (1 + len(rule.sizes)) + len(problem.topic_names) * (len(rule.sizes) + len(targets))
+    unit, scale, enter = _costs(size_bytes, factors, replaced, flow.largest_cost(nodes + len(targets)))
     keep = np.where(replaced, (enter - enter % scale)[:, None], 0)
     return Layout(
         rows=rows,
@@ -180,16 +183,21 @@ def _home(problem: Problem, rows: IntArray, here: IntArray) -> tuple[IntArray, B
     return home.astype(np.int32), replaced
 
 
-def _costs(size_bytes: LongArray, factors: IntArray, replaced: BoolArray) -> tuple[int, int, LongArray]:
+def _costs(size_bytes: LongArray, factors: IntArray, replaced: BoolArray, largest: int) -> tuple[int, int, LongArray]:
     """Bytes a unit of cost, the scale that leaves room for tie-breaks, and the cost of entering a broker.
 
-    Rows whose bytes round to nothing, and rows with a replacement, pay one tie-break for entering elsewhere.
+    Rows without bytes, and rows with a replacement, pay one tie-break for entering elsewhere. The unit is as fine as
+    the resolution asks for, coarser only where the largest partition's cost would overflow.
     """
-    unit = max(1, int(size_bytes.mean()) // _COST_RESOLUTION) if len(size_bytes) else 1
-    plain = size_bytes // unit
-    tied = (plain == 0) | replaced.any(axis=1)
-    scale = 1 + int(factors[tied].sum())
-    return unit, scale, plain * scale + tied
+    smallest = int(size_bytes[size_bytes > 0].min(initial=size_bytes.max(initial=0)))
+    unit = max(1, smallest // _COST_RESOLUTION)
+    while True:
+        plain = size_bytes // unit
+        tied = (plain == 0) | replaced.any(axis=1)
+        scale = 1 + int(factors[tied].sum())
+        if int(plain.max(initial=0)) * scale <= largest // _ROOM:
+            return unit, scale, plain * scale + tied
+        unit *= 2
 
 
 def _fixed_cells(problem: Problem, rows: IntArray, here: IntArray) -> LongArray:

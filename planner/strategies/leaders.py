@@ -7,16 +7,13 @@ restores the preferred leader is cheaper than a new replica order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from planner import flow
 from planner.model import BoolArray, IntArray, LongArray, Problem
 from planner.windows import BROKER_PRICE, TOPIC_PRICE, Windows
-
-# Where nothing may change that need not: one change outweighs the excess that a whole plan can have.
-_CHANGES_FIRST = 1_000_000
 
 
 def order(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
@@ -75,10 +72,9 @@ def _solve(problem: Problem, choices: _Choices, wanted: Windows) -> flow.Flow:
     supplies = np.zeros(nodes, dtype=np.int64)
     supplies[: choices.rows] = 1
     supplies[-1] = -choices.rows
-    if problem.rebalance == "none":
-        solved = flow.solve(replace(plain, costs=plain.costs * _CHANGES_FIRST), windowed, supplies, excess_factor=1)
-    else:
-        solved = flow.solve_elastic(plain, windowed, supplies)
+    # Where nothing may change that need not, few changes come before even leaders.
+    solve = flow.solve_cost_first if problem.rebalance == "none" else flow.solve_excess_first
+    solved = solve(plain, windowed, supplies)
     if solved is None:
         raise AssertionError("every partition has a replica that can lead it")
     return solved

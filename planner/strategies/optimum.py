@@ -13,20 +13,17 @@ first: the fewest that the other changes force, and the least excess among those
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from planner import flow
 from planner.errors import InfeasibleError
-from planner.model import NO_TOLERANCE, Balance, BoolArray, IntArray, LongArray, Problem
+from planner.model import Balance, BoolArray, IntArray, LongArray, Problem
 from planner.strategies import leaders
 from planner.strategies.dealing import deal
 from planner.strategies.layout import Layout, lay_out
 from planner.windows import BROKER_PRICE, TOPIC_PRICE, Windows, windows
-
-# Where bytes come before windows: one unit of cost outweighs the excess that a whole plan can have.
-_BYTES_FIRST = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ def solve(problem: Problem, balance: Balance, seed: int = 0) -> Solution:
 
 
 def _place(problem: Problem, layout: Layout, wanted: Windows) -> tuple[IntArray, int]:
-    """Replicas of the rows that may move (M, W), and the least cost of any plan."""
+    """Replicas of the rows that may move (M, W), and their cost: the least of any plan."""
     own = np.zeros(len(layout.rows), dtype=bool)
     while True:
         network = _Network.of(layout, own)
@@ -63,35 +60,19 @@ def _place(problem: Problem, layout: Layout, wanted: Windows) -> tuple[IntArray,
         kept, entered, arriving = network.read(layout, solved.units)
         chosen, undealt = deal(layout, kept, entered, arriving, problem.width)
         if not undealt.any():
-            return chosen, _least_cost(problem, layout, network, solved)
+            return chosen, solved.cost
         own |= undealt
 
 
 def _solve(problem: Problem, layout: Layout, network: _Network, windowed: tuple[flow.Windowed, ...]) -> flow.Flow:
-    if problem.rebalance == "all":
-        solved = flow.solve_elastic(network.arcs, windowed, network.supplies)
-    else:
-        dear = replace(network.arcs, costs=network.arcs.costs * _BYTES_FIRST)
-        solved = flow.solve(dear, windowed, network.supplies, excess_factor=1)
+    solve = flow.solve_excess_first if problem.rebalance == "all" else flow.solve_cost_first
+    solved = solve(network.arcs, windowed, network.supplies)
     if solved is None:
         raise InfeasibleError(
             "no assignment keeps every partition's replication factor on the brokers that stay; "
             f"{len(layout.targets)} brokers are left for a replication factor of up to {layout.factors.max(initial=0)}"
         )
     return solved
-
-
-def _least_cost(problem: Problem, layout: Layout, network: _Network, solved: flow.Flow) -> int:
-    """The solver's optimum; where bytes come before windows, that of the flow without any."""
-    if problem.rebalance == "all":
-        return solved.cost
-    unbounded = flow.solve(network.arcs, _open_windows(problem, layout), network.supplies)
-    return unbounded.cost if unbounded else 0
-
-
-def _open_windows(problem: Problem, layout: Layout) -> tuple[flow.Windowed, ...]:
-    nothing = Balance(NO_TOLERANCE, NO_TOLERANCE, NO_TOLERANCE, NO_TOLERANCE)
-    return _windowed(layout, windows(problem, nothing))
 
 
 def _windowed(layout: Layout, wanted: Windows) -> tuple[flow.Windowed, ...]:

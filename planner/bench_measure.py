@@ -1,0 +1,158 @@
+"""One case of the benchmark: the plan, each of its phases timed, and the baselines, all in this process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from planner import bench_cases, checks, score, sweep
+from planner import problem as problems
+from planner.bench_process import peak_bytes
+from planner.candidates import candidates
+from planner.model import IntArray, Problem, Sweep
+from planner.score import Yardstick
+from planner.strategies import optimum
+
+KAFKA_SEEDS = ("kafka_classic", "kafka_striped")
+# Replicas that the sweep of Kafka's seeds places; fewer candidates the larger the cluster, never by the clock.
+_PLACEMENTS, _FEWEST, _MOST = 20_000_000, 20, 10_000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one assignment costs and how even it is. `label` says how it was made.
+
+    `violations` counts broken rules, each partition once a rule; spreads are largest minus smallest count over the
+    brokers that stay; `topic_replicas_over_ceiling` counts the replicas of a topic on a broker beyond the topic's
+    replicas / brokers, rounded up; `size_max_over_mean` is the fullest broker's bytes over the mean.
+    """
+
+    label: str
+    violations: int
+    rack_violations: int
+    bytes_moved: int
+    replicas_moved: int
+    replica_spread: int
+    leader_spread: int
+    topic_spread: int
+    topic_replicas_over_ceiling: int
+    size_max_over_mean: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A case with its plan, the least bytes that any plan with its windows moves, and the baselines.
+
+    Seconds are wall time: `build` from the spec to arrays, `solve` the plan, `check` the independent check and the
+    score. `peak_bytes` is the memory of the process from its start to the end of the check, the case's own data
+    included; the baselines come after it.
+    """
+
+    case: str
+    brokers_before: int
+    brokers_after: int
+    partitions: int
+    replicas: int
+    replication_factors: tuple[int, ...]
+    plan: Outcome
+    least_bytes: int
+    build_seconds: float
+    solve_seconds: float
+    check_seconds: float
+    peak_bytes: int
+    baselines: tuple[Outcome, ...]
+
+
+def measure(case: str, seed: str) -> Measured:
+    """Make the case, plan it, check the plan, and hold the baselines beside it."""
+    spec = bench_cases.to_spec(bench_cases.make(case, seed))
+    times = [perf_counter()]
+    problem = problems.build(spec)
+    times.append(perf_counter())
+    solution = optimum.solve(problem, problem.balance)
+    times.append(perf_counter())
+    plan = outcome("the plan", problem, solution.assignment)
+    times.append(perf_counter())
+    peak = peak_bytes()
+    build, solve, check = np.diff(times).tolist()
+    return Measured(
+        case=case,
+        brokers_before=len(spec.cluster.brokers),
+        brokers_after=int(problem.targets.sum()),
+        partitions=problem.rows,
+        replicas=int(problem.replication_factors.sum()),
+        replication_factors=tuple(np.unique(problem.replication_factors).tolist()),
+        plan=plan,
+        least_bytes=solution.least_bytes,
+        build_seconds=build,
+        solve_seconds=solve,
+        check_seconds=check,
+        peak_bytes=peak,
+        baselines=_baselines(problem),
+    )
+
+
+def outcome(label: str, problem: Problem, assignment: IntArray) -> Outcome:
+    """Check and score an assignment (P, W)."""
+    broken = checks.broken_rules(problem, assignment)
+    yardstick = Yardstick.of(problem)
+    scores = score.score(yardstick, assignment)
+    held = (assignment >= 0).sum(axis=1)
+    mean = int((problem.size_bytes * held).sum()) / int(problem.targets.sum())
+    return Outcome(
+        label=label,
+        violations=sum(int(rows.sum()) for rows in broken.values()),
+        rack_violations=int(scores.rack_violations[0]),
+        bytes_moved=int(scores.bytes_moved[0]),
+        replicas_moved=int(scores.replicas_moved[0]),
+        replica_spread=int(scores.replica_spread[0]),
+        leader_spread=int(scores.leader_spread[0]),
+        topic_spread=int(scores.topic_replica_spread[0]),
+        topic_replicas_over_ceiling=_over_ceiling(yardstick, assignment),
+        size_max_over_mean=int(scores.size_bytes_max[0]) / mean if mean else 1.0,
+    )
+
+
+def seeds_tried(problem: Problem) -> int:
+    """The budget of the sweep that Kafka's seeds are taken from."""
+    return min(max(_PLACEMENTS // max(int(problem.replication_factors.sum()), 1), _FEWEST), _MOST)
+
+
+def _over_ceiling(yardstick: Yardstick, assignment: IntArray) -> int:
+    """Replicas on leaving brokers count towards the ceiling, but aren't above it."""
+    problem = yardstick.problem
+    held = score.by_topic(yardstick, assignment).per_broker[:, 0]
+    rows, _ = np.nonzero(assignment >= 0)
+    totals = np.bincount(problem.topic_of[rows], minlength=len(held))
+    ceiling = -(-totals // held.shape[1])
+    return int(np.maximum(held - ceiling[:, None], 0).sum())
+
+
+def _baselines(problem: Problem) -> tuple[Outcome, ...]:
+    """Do nothing, the best of Kafka's seeds, and round robin: rows of a sweep like any other, without its optima."""
+    rows = candidates(problem, Sweep(candidates=seeds_tried(problem)))
+    scores = sweep.run(problem, rows.filter(pc.not_equal(rows["strategy"], "optimum"))).scores
+    seeds = scores.filter(pc.is_in(scores["strategy"], pa.array(KAFKA_SEEDS)))
+    return (
+        _baseline("do nothing", problem, _of(scores, "unchanged")),
+        _baseline(f"Kafka's seeds, best of {len(seeds):,}", problem, _cheapest(seeds)),
+        _baseline("round robin", problem, _of(scores, "round_robin")),
+    )
+
+
+def _of(scores: pa.Table, strategy: str) -> pa.Table:
+    return scores.filter(pc.equal(scores["strategy"], strategy))
+
+
+def _cheapest(scores: pa.Table) -> pa.Table:
+    """The row that moves the fewest bytes of those that break the fewest rules: the kindest choice for a baseline."""
+    order = [(name, "ascending") for name in ("violations", "bytes_moved", "candidate")]
+    return scores.take(pc.select_k_unstable(scores, 1, order))
+
+
+def _baseline(label: str, problem: Problem, scores: pa.Table) -> Outcome:
+    return outcome(label, problem, sweep.propose(problem, scores, 0).assignment)
