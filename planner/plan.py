@@ -31,8 +31,8 @@ from planner.sweep import SweepResult, best, propose
 
 FORMAT_VERSION = "1.0"
 RULE = (
-    "valid; least outside the balance asked for; then fewest bytes moved, replicas moved, leaders changed, "
-    "cross-rack bytes; then the most even"
+    "valid, with a proof; least outside the balance asked for; then fewest bytes moved, replicas moved, "
+    "leaders changed, cross-rack bytes; then the most even"
 )
 
 

@@ -146,14 +146,9 @@ def terms(spec: Spec, problem: Problem, result: SweepResult, assignment: IntArra
 
 
 def as_it_is(problem: Problem) -> dict[str, int]:
-    """The scores of today's cluster with the leaders that it really has, not those that an election would give it."""
-    replicas = today(problem)
-    at = (replicas == problem.leaders[:, None]).argmax(axis=1)[:, None]
-    led = np.take_along_axis(replicas, at, axis=1)
-    moved_up = np.where(np.arange(replicas.shape[1]) <= at, np.roll(replicas, 1, axis=1), replicas)
-    moved_up[:, :1] = led
-    scores = score.score(Yardstick.of(problem), moved_up)
-    return {field.name: int(getattr(scores, field.name)[0]) for field in fields(scores)} | {"leaders_changed": 0}
+    """The scores of today's cluster, with the leaders that it really has, not those that an election would give it."""
+    scores = score.score(Yardstick.of(problem), today(problem), problem.leaders)
+    return {field.name: int(getattr(scores, field.name)[0]) for field in fields(scores)}
 
 
 def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> list[str]:

@@ -76,9 +76,9 @@ class Scores:
     imbalance_ppm: LongArray
 
 
-def score(yardstick: Yardstick, assignment: IntArray) -> Scores:
-    """The scores (1,) of one assignment (P, W)."""
-    tally = by_topic(yardstick, assignment)
+def score(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Scores:
+    """The scores (1,) of one assignment (P, W), led by its preferred leaders unless others are given (P,), -1: none."""
+    tally = by_topic(yardstick, assignment, leaders)
     total = Tally(
         tally.sums.sum(axis=0)[None],
         tally.per_broker.sum(axis=0)[None],
@@ -87,12 +87,13 @@ def score(yardstick: Yardstick, assignment: IntArray) -> Scores:
     return finish(yardstick, total)
 
 
-def by_topic(yardstick: Yardstick, assignment: IntArray) -> Tally:
-    """The tallies of the T topics under an assignment (P, W)."""
+def by_topic(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Tally:
+    """The tallies of the T topics under an assignment (P, W); leaders as in `score`."""
     problem = yardstick.problem
-    per_broker = _per_broker(problem, assignment)
+    leading = assignment[:, 0] if leaders is None else leaders
+    per_broker = _per_broker(problem, assignment, leading)
     here = per_broker[:, 0]
-    columns = [_topic_sums(problem, column) for column in _row_terms(problem, assignment)]
+    columns = [_topic_sums(problem, column) for column in _row_terms(problem, assignment, leading)]
     beyond = excess(yardstick.windows.topic_replicas, here, TOPIC_PRICE)
     if yardstick.windows.topic_leaders is not None:
         beyond = beyond + excess(yardstick.windows.topic_leaders, per_broker[:, 1], TOPIC_PRICE)
@@ -130,7 +131,7 @@ def _above_mean(counts: LongArray) -> LongArray:
     return np.where(total > 0, np.rint((share - 1) * 1_000_000), 0).astype(np.int64)
 
 
-def _row_terms(problem: Problem, replicas: IntArray) -> tuple[LongArray, ...]:
+def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray) -> tuple[LongArray, ...]:
     """The additive terms of each partition (P,), in the order of SUMS without the last."""
     broken = checks.broken_rules(problem, replicas)
     adding = _adding(problem, replicas)
@@ -140,7 +141,7 @@ def _row_terms(problem: Problem, replicas: IntArray) -> tuple[LongArray, ...]:
         broken["rack spread"].astype(np.int64),
         adding.sum(axis=1) * problem.size_bytes,
         adding.sum(axis=1),
-        (problem.may_lead_anew & (problem.leaders != replicas[:, 0])).astype(np.int64),
+        (problem.may_lead_anew & (problem.leaders != leaders)).astype(np.int64),
         (adding & _crosses_racks(problem, replicas)).sum(axis=1) * problem.size_bytes,
     )
 
@@ -165,18 +166,19 @@ def _topic_sums(problem: Problem, values: LongArray) -> LongArray:
     return sums
 
 
-def _per_broker(problem: Problem, replicas: IntArray) -> LongArray:
+def _per_broker(problem: Problem, replicas: IntArray, leaders: IntArray) -> LongArray:
     """(T, 3, Bt): replicas, leaders and bytes of each topic on each target broker; other brokers aren't counted."""
     topics, targets = len(problem.topic_names), int(problem.targets.sum())
     here = np.where(problem.targets, np.cumsum(problem.targets) - 1, -1)
     at = np.where(replicas >= 0, here[replicas], -1)
     held = at >= 0
+    led_by = np.where(leaders >= 0, here[leaders], -1)
     cells = problem.topic_of[:, None] * targets + at
     size_bytes = np.zeros(topics * targets, dtype=np.int64)
     np.add.at(size_bytes, cells[held], np.broadcast_to(problem.size_bytes[:, None], replicas.shape)[held])
     counts = (
         np.bincount(cells[held], minlength=topics * targets),
-        np.bincount(cells[held[:, 0], 0], minlength=topics * targets),
+        np.bincount((problem.topic_of * targets + led_by)[led_by >= 0], minlength=topics * targets),
         size_bytes,
     )
     return np.stack([part.reshape(topics, targets) for part in counts], axis=1).astype(np.int64)

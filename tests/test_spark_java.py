@@ -15,7 +15,7 @@ def fake(folder: Path, version: str) -> Path:
     """A `bin/java` that states a version and repeats its arguments."""
     script = folder / "bin" / "java"
     script.parent.mkdir(parents=True)
-    script.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\necho \"$@\"\n")
+    script.write_text(f'#!/bin/sh\necho \'openjdk version "{version}"\' >&2\necho "$@"\n')
     script.chmod(0o755)
     return folder
 
@@ -80,7 +80,9 @@ def test_the_shim_drops_the_module_and_nothing_else(tmp_path, given):
 
 def test_the_shim_keeps_other_modules(tmp_path):
     """Only the one module that a small Java lacks is dropped."""
-    home = java.shim_home(java.Java(fake(tmp_path / "real", "17") / "bin" / "java", 17, "17", "PATH"), tmp_path / "cache")
+    home = java.shim_home(
+        java.Java(fake(tmp_path / "real", "17") / "bin" / "java", 17, "17", "PATH"), tmp_path / "cache"
+    )
 
     ran = subprocess.run(
         [home / "bin" / "java", "--add-modules", "java.sql", "X"], capture_output=True, text=True, check=True

@@ -49,6 +49,7 @@ class Layout:
     topic_count: int
     cost_unit_bytes: int
     tie_scale: int
+    replaces: bool
 
     @cached_property
     def held(self) -> BoolArray:
@@ -136,8 +137,10 @@ class Layout:
         return cost // self.tie_scale * self.cost_unit_bytes
 
     def replicas_of(self, cost: int) -> int:
-        """Replicas entering brokers that a cost stands for, -1 where some have bytes: then bytes are what counts."""
-        return -1 if self.size_bytes.any() else cost % self.tie_scale
+        """Replicas entering brokers that a cost stands for; -1 where some have bytes, which is what counts then, or
+        where brokers are replaced, since entering a replacement costs no tie-break.
+        """
+        return -1 if self.size_bytes.any() or self.replaces else cost % self.tie_scale
 
 
 def lay_out(problem: Problem, seed: int) -> Layout:
@@ -170,6 +173,7 @@ def lay_out(problem: Problem, seed: int) -> Layout:
         topic_count=len(problem.topic_names),
         cost_unit_bytes=unit,
         tie_scale=scale,
+        replaces=bool(replaced.any()),
     )
 
 

@@ -1,0 +1,177 @@
+"""Small clusters for tests: a builder that reads like a table, and hypothesis strategies for whole specs.
+
+Every spec drawn keeps the rules that a YAML is checked for (racks for all brokers or none, factors that the brokers
+that stay can hold, excluded topics that need not move), so each has at least one valid plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from planner.model import (
+    Balance,
+    Broker,
+    Changes,
+    Cluster,
+    IntArray,
+    Partition,
+    Problem,
+    ReplicationFactorChange,
+    Spec,
+    Tolerance,
+    Topic,
+    TopicFilter,
+)
+from planner.problem import build
+
+Racks = Mapping[int, str | None]
+Rows = Mapping[str, Sequence[Sequence[int]]]
+
+RACK_NAMES = ("a", "b", "c", "d")
+TOLERANCES = ("0", "1", "2", "20%", "none")
+
+
+def no_racks(*brokers: int) -> dict[int, str | None]:
+    """Brokers without racks."""
+    return dict.fromkeys(brokers)
+
+
+def spec_of(
+    racks: Racks,
+    lists: Rows,
+    /,
+    *,
+    sizes: Mapping[str, Sequence[int]] | int = 1,
+    leaders: Mapping[str, Sequence[int | None]] | None = None,
+    config: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
+    changes: Changes | None = None,
+    **rest: Any,
+) -> Spec:
+    """A spec of brokers (id → rack) and topics (name → replica lists); each partition's preferred leader leads it.
+
+    `sizes` are bytes, one for all or by topic; `leaders` are today's by topic; `rest` are fields of `Spec`.
+    """
+    built = []
+    for name, rows in lists.items():
+        size = [sizes] * len(rows) if isinstance(sizes, int) else sizes[name]
+        lead = [row[0] for row in rows] if leaders is None or name not in leaders else leaders[name]
+        parts = [Partition(at, tuple(row), lead[at], None, size[at]) for at, row in enumerate(rows)]
+        built.append(Topic(name, tuple(parts), (config or {}).get(name, ())))
+    cluster = Cluster("small", tuple(Broker(*item) for item in racks.items()), tuple(built))
+    return Spec(cluster, changes or Changes(), **rest)
+
+
+def problem_of(racks: Racks, lists: Rows, /, **rest: Any) -> Problem:
+    """`spec_of` as flat arrays."""
+    return build(spec_of(racks, lists, **rest))
+
+
+def assignment_of(problem: Problem, rows: Sequence[Sequence[int]]) -> IntArray:
+    """Replica lists of broker ids, in the problem's order of partitions, as an assignment (P, W)."""
+    at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
+    matrix = np.full((problem.rows, problem.width), -1, dtype=np.int32)
+    for row, brokers in enumerate(rows):
+        matrix[row, : len(brokers)] = [at[broker] for broker in brokers]
+    return matrix
+
+
+def ids_of(problem: Problem, assignment: IntArray) -> list[list[int]]:
+    """An assignment (P, W) as lists of broker ids, without the padding."""
+    ids = problem.broker_ids.tolist()
+    return [[ids[broker] for broker in row if broker >= 0] for row in assignment.tolist()]
+
+
+def balance_of(*texts: str | int) -> Balance:
+    """A balance from tolerances as the YAML writes them: replicas, leaders, topic_replicas, topic_leaders."""
+    return Balance(*(Tolerance.parse(text) for text in texts))
+
+
+def balances() -> st.SearchStrategy[Balance]:
+    """Every mix of tolerances."""
+    tolerance = st.sampled_from(TOLERANCES).map(Tolerance.parse)
+    return st.builds(Balance, tolerance, tolerance, tolerance, tolerance)
+
+
+@st.composite
+def specs(
+    draw: st.DrawFn, brokers: int = 7, topics: int = 3, partitions: int = 5, rebalance: Sequence[str] = ("all",)
+) -> Spec:
+    """A whole spec: racks of unequal size, unlike factors, sizes of 0, brokers that join and leave, and so on."""
+    today = draw(st.lists(st.integers(0, 30), min_size=2, max_size=brokers - 1, unique=True))
+    racked = draw(st.booleans())
+    racks = {broker: draw(st.sampled_from(RACK_NAMES)) if racked else None for broker in sorted(today)}
+    leaving = draw(st.lists(st.sampled_from(sorted(today)), max_size=len(today) - 1, unique=True))
+    added = draw(st.lists(st.integers(31, 40), max_size=brokers - len(today), unique=True))
+    replaced = list(zip(leaving, added, strict=False)) if draw(st.booleans()) else []
+    removed = tuple(broker for broker in leaving if broker not in dict(replaced))
+    targets = (set(today) | set(added)) - set(leaving)
+    rows = {
+        f"t{number}": draw(_partitions(sorted(today), partitions)) for number in range(draw(st.integers(1, topics)))
+    }
+    fixed = [name for name in rows if _may_stay(rows[name], set(leaving)) and draw(st.booleans())]
+    factors = _factor_changes(draw, rows, fixed, len(targets))
+    sets = draw(st.dictionaries(st.sampled_from(sorted(targets)), st.sampled_from(RACK_NAMES), max_size=2))
+    return Spec(
+        cluster=Cluster(
+            "small",
+            tuple(Broker(broker, rack) for broker, rack in racks.items()),
+            tuple(Topic(name, parts) for name, parts in rows.items()),
+        ),
+        changes=Changes(
+            add_brokers=tuple(Broker(b, draw(st.sampled_from(RACK_NAMES)) if racked else None) for b in sorted(added)),
+            remove_brokers=removed,
+            replace_brokers=tuple(replaced),
+            set_racks=tuple(sets.items()) if racked else (),
+            set_replication_factor=factors,
+            rebalance=draw(st.sampled_from(rebalance)),
+        ),
+        topics=TopicFilter(exclude=tuple(fixed)),
+        rack_aware=draw(st.sampled_from((True, True, True, False))),
+        balance=draw(balances()),
+    )
+
+
+def problems(**options: Any) -> st.SearchStrategy[Problem]:
+    """`specs` as flat arrays."""
+    return specs(**options).map(build)
+
+
+@st.composite
+def _partitions(draw: st.DrawFn, brokers: Sequence[int], most: int) -> tuple[Partition, ...]:
+    """Partitions of one topic; sizes of 0 and leaders off the preferred one, or missing, are common."""
+    rows = []
+    for number in range(draw(st.integers(1, most))):
+        replicas = tuple(draw(st.lists(st.sampled_from(brokers), min_size=1, max_size=3, unique=True)))
+        leader = draw(st.sampled_from((replicas[0], *replicas, None)))
+        rows.append(Partition(number, replicas, leader, None, draw(st.sampled_from((0, 1, 1, 2, 3, 7)))))
+    return tuple(rows)
+
+
+def _may_stay(rows: Sequence[Partition], leaving: set[int]) -> bool:
+    return not any(leaving & set(row.replicas) for row in rows)
+
+
+def _factor_changes(
+    draw: st.DrawFn, rows: Mapping[str, Sequence[Partition]], fixed: Sequence[str], targets: int
+) -> tuple[ReplicationFactorChange, ...]:
+    """New factors for some topics, and for every topic that the brokers that stay couldn't hold otherwise."""
+    found = []
+    for name, parts in rows.items():
+        too_wide = max(len(part.replicas) for part in parts) > targets
+        if too_wide or (name not in fixed and draw(st.booleans())):
+            found.append(ReplicationFactorChange(name, draw(st.integers(1, min(3, targets)))))
+    return tuple(found)
+
+
+def scrambled(problem: Problem, seed: int) -> IntArray:
+    """Any assignment with the factors asked for, different brokers in each row, and no other rule kept."""
+    rng = np.random.default_rng(seed)
+    count = len(problem.broker_ids)
+    assignment = np.full((problem.rows, problem.width), -1, dtype=np.int32)
+    for row, factor in enumerate(problem.replication_factors.tolist()):
+        assignment[row, :factor] = rng.permutation(count)[:factor]
+    return assignment

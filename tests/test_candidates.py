@@ -1,0 +1,118 @@
+"""The candidate space and its budget."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from clusters import balance_of, no_racks, problem_of, problems
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.candidates import CANDIDATE_SCHEMA, KNOBS, candidate_budget, candidates, row
+from planner.model import BalanceGrid, Changes, Problem, Sweep, Tolerance, TopicFilter
+from planner.strategies import STRATEGIES
+
+ROWS = {"x": [(0, 1)] * 10}
+
+
+def strategies(table: pa.Table) -> dict[str, int]:
+    """How many rows each strategy has."""
+    return dict(Counter(table["strategy"].to_pylist()))
+
+
+@settings(max_examples=80)
+@given(problems(rebalance=("all", "leaders", "none")), st.integers(0, 400), st.integers(0, 2**31 - 1))
+def test_never_more_than_asked(problem: Problem, asked: int, seed: int) -> None:
+    """Rows are numbered from 0, no more than asked (at least two): do nothing first, the balance asked for second."""
+    table = candidates(problem, Sweep(asked, seed))
+    assert len(table) <= max(asked, 2)
+    assert list(range(len(table))) == table["candidate"].to_pylist()
+    assert table.schema.equals(CANDIDATE_SCHEMA)
+    assert set(table["strategy"].to_pylist()) <= set(STRATEGIES)
+    first, second = row(table, 0), row(table, 1)
+    assert ("unchanged", "optimum", 0, problem.balance) == (first.strategy, *second[:2], second.balance)
+    if (problem.movable & (problem.forced | (problem.rebalance == "all"))).any():
+        assert max(asked, 2) == len(table)
+
+
+@settings(max_examples=30)
+@given(problems(brokers=5), st.integers(2, 300), st.integers(0, 2**31 - 1))
+def test_deterministic(problem: Problem, asked: int, seed: int) -> None:
+    """The same problem and sweep give the same rows."""
+    assert candidates(problem, Sweep(asked, seed)).equals(candidates(problem, Sweep(asked, seed)))
+
+
+def test_no_row_twice() -> None:
+    """No two rows are the same candidate."""
+    problem = problem_of(no_racks(0, 1, 2, 3), ROWS)
+    table = candidates(problem, Sweep(3000, 5)).drop_columns("candidate")
+    assert len(table) == len(table.group_by(table.column_names).aggregate([]))
+
+
+def test_seeds_of_two_sweeps_are_disjoint() -> None:
+    """Another sweep seed looks at other draws and other tie-breaks altogether."""
+    problem = problem_of(no_racks(0, 1, 2, 3), ROWS)
+    seeds = [set(candidates(problem, Sweep(2000, seed))["seed"].to_pylist()) - {0} for seed in (0, 1, 2**31 - 1)]
+    assert not seeds[0] & seeds[1]
+    assert not seeds[1] & seeds[2]
+    assert all(0 < seed < 2**63 for each in seeds for seed in each)
+
+
+@pytest.mark.parametrize(("asked", "exhaustive"), [(19, False), (200, True)])
+def test_exhaustive_where_it_fits(asked: int, exhaustive: bool) -> None:
+    """All n² pairs of start index and shift, once each, where the budget holds them; else none of them."""
+    problem = problem_of(no_racks(0, 1, 2, 3), ROWS)
+    table = candidates(problem, Sweep(asked))
+    fixed = [
+        (each["start_index"], each["next_replica_shift"])
+        for each in table.to_pylist()
+        if each["strategy"] == "kafka_classic" and each["start_index"] >= 0
+    ]
+    everything = [(start, shift) for start in range(4) for shift in range(4)]
+    assert (everything if exhaustive else []) == sorted(fixed)
+
+
+def test_budget_by_size() -> None:
+    """What is asked for; else 5,000, fewer the larger the cluster, never fewer than 20."""
+    small = problem_of(no_racks(0, 1), ROWS)
+    large, huge = (replace(small, replication_factors=np.full(rows, 2)) for rows in (50_000, 1_500_000))
+    assert (5000, 500, 20) == tuple(candidate_budget(each, None) for each in (small, large, huge))
+    assert (7, 7) == (candidate_budget(small, 7), candidate_budget(huge, 7))
+
+
+def test_the_grid_of_the_yaml() -> None:
+    """Every combination of the knobs given with the balance asked for, that one first, each once."""
+    problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1))
+    grid = BalanceGrid(replicas=(Tolerance.parse("5%"), Tolerance.parse(1)), topic_replicas=(Tolerance.parse("none"),))
+    table = candidates(problem, Sweep(1000, grid=grid)).to_pylist()
+    found = [tuple(each[knob] for knob in KNOBS) for each in table if each["strategy"] == "optimum"]
+    wanted = ("1", "1", "1", "none")
+    expected = [wanted, ("1", "1", "none", "none"), ("5%", "1", "1", "none"), ("5%", "1", "none", "none")]
+    assert expected == list(dict.fromkeys(found))
+    assert {wanted} == set(found[4:])
+
+
+def test_forced_only_has_no_grid() -> None:
+    """Where only what must move may, windows hardly matter: one balance, and tie-breaks."""
+    changes = Changes(remove_brokers=(1,), rebalance="none")
+    table = candidates(problem_of(no_racks(0, 1, 2), ROWS, changes=changes), Sweep(100))
+    optima = [each for each in table.to_pylist() if each["strategy"] == "optimum"]
+    assert (20, 1) == (len(optima), len({tuple(each[knob] for knob in KNOBS) for each in optima}))
+
+
+def test_nothing_to_place() -> None:
+    """Where no replica may move, Kafka's placements have nothing to say."""
+    problem = problem_of(no_racks(0, 1), ROWS, topics=TopicFilter(exclude=("*",)))
+    assert {"unchanged", "optimum"} == set(strategies(candidates(problem, Sweep(100))))
+
+
+def test_rows_become_candidates_again() -> None:
+    """A row says everything about its candidate, the tolerances in the YAML's words."""
+    problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of("2.5%", 2, "none", 1))
+    table = candidates(problem, Sweep(50, 3))
+    assert problem.balance == row(table, 0).balance
+    assert {"2.5%"} == set(table["replicas"].to_pylist()) - {"5%", "10%", "25%"}

@@ -1,0 +1,137 @@
+"""Scores by hand, and what a digest is good for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+from clusters import assignment_of, balance_of, no_racks, problem_of, problems, scrambled
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.model import Broker, Changes, Problem
+from planner.score import Yardstick, by_topic, digest, score
+from planner.strategies.kafka_classic import today
+
+RACKS = {1: "a", 2: "a", 3: "b"}
+ROWS = {"x": [(1, 3), (2, 3), (1, 3)], "y": [(3,)]}
+SIZES = {"x": [10, 20, 30], "y": [100]}
+ADD_4 = Changes(add_brokers=(Broker(4, "b"),))
+
+
+def scored(problem: Problem, rows: list[tuple[int, ...]]) -> dict[str, int]:
+    """The scores of replica lists, without the digest."""
+    found = score(Yardstick.of(problem), assignment_of(problem, rows))
+    return {name: int(column[0]) for name, column in asdict(found).items() if name != "digest"}
+
+
+def test_by_hand() -> None:
+    """Four brokers on two racks; three replicas move, one of them out of another rack, and two leaders change."""
+    problem = problem_of(RACKS, ROWS, sizes=SIZES, changes=ADD_4)
+    # x-1 goes from 3 to 4 (20 bytes, led by 2: across racks), x-2 from 1 to 2 (30, led by 1: within), y-0 from 3 to 4.
+    # Replicas 1, 2, 2, 2 are within 1 to 2, as topic x with 1, 2, 2, 1 is, and y with 0, 0, 0, 1 within 0 to 1. Leaders
+    # 1, 2, 0, 1 are within 1 to 2 but for broker 3, at the broker's price. Bytes 10, 50, 40, 120 are 55 on average.
+    expected = {
+        "violations": 0,
+        "excess": 100,
+        "bytes_moved": 20 + 30 + 100,
+        "replicas_moved": 3,
+        "leaders_changed": 2,
+        "cross_rack_bytes": 20,
+        "rack_violations": 0,
+        "replica_spread": 1,
+        "leader_spread": 2,
+        "topic_replica_spread": 1,
+        "replicas_max": 2,
+        "leaders_max": 2,
+        "size_bytes_max": 120,
+        "imbalance_ppm": 1_181_818,
+    }
+    assert expected == scored(problem, [(1, 3), (2, 4), (2, 3), (4,)])
+
+
+def test_do_nothing_by_hand() -> None:
+    """Today's replicas move nothing; the new broker is empty, which windows and spreads show."""
+    problem = problem_of(RACKS, ROWS, sizes=SIZES, changes=ADD_4, leaders={"x": [1, 3, None]})
+    found = scored(problem, [(1, 3), (2, 3), (1, 3), (3,)])
+    # Replicas 2, 1, 4, 0 in windows of 1 to 2: broker 3 has two too many (1 + 3), broker 4 one too few.
+    # Leaders 2, 1, 1, 0 in windows of 1 to 2: broker 4 has one too few. Topic x has 2, 1, 3, 0 in windows of 1 to 2.
+    assert 100 * (1 + 3) + 100 + 100 + 1 + 1 == found["excess"]
+    assert (0, 0, 2) == (found["bytes_moved"], found["replicas_moved"], found["leaders_changed"])
+    assert (4, 2, 3) == (found["replica_spread"], found["leader_spread"], found["topic_replica_spread"])
+
+
+def test_violations_count_rules_and_rows() -> None:
+    """A row that breaks two rules counts twice; the racks' share is told apart."""
+    problem = problem_of(RACKS, ROWS, sizes=SIZES)
+    found = scored(problem, [(1, 1), (1, 2), (1, 3), (3,)])
+    assert (3, 2) == (found["violations"], found["rack_violations"])
+
+
+def test_brokers_that_leave_are_not_counted() -> None:
+    """Counts and spreads are those of the brokers that stay."""
+    problem = problem_of(no_racks(1, 2, 3), {"x": [(1,), (2,), (3,)]}, changes=Changes(remove_brokers=(3,)))
+    tally = by_topic(Yardstick.of(problem), today(problem))
+    assert [[[1, 1], [1, 1], [1, 1]]] == tally.per_broker.tolist()
+
+
+def test_topic_leaders_count_where_asked_for() -> None:
+    """Two leaders of a topic on one of two brokers: outside by one on each side, only where topic_leaders is set."""
+    rows = {"x": [(1, 2), (1, 2)], "y": [(2, 1), (2, 1)]}
+    found = [
+        scored(problem_of(no_racks(1, 2), rows, balance=balance), [*rows["x"], *rows["y"]])["excess"]
+        for balance in (balance_of(1, 1, 1), balance_of(1, 1, 1, 1), balance_of(1, 1, 1, 0))
+    ]
+    assert [0, 2, 4] == found
+
+
+def test_leaderless_partitions_copy_from_the_preferred_leader() -> None:
+    """Without a leader today, bytes across racks are counted from the first replica."""
+    problem = problem_of({1: "a", 2: "b", 3: "b"}, {"x": [(1,)]}, sizes=7, leaders={"x": [None]})
+    assert 7 == scored(problem, [(3,)])["cross_rack_bytes"]
+
+
+@settings(max_examples=60)
+@given(problems(), st.integers(0, 2**16), st.data())
+def test_digest_shows_any_change(problem: Problem, seed: int, data: st.DataObject) -> None:
+    """Another broker anywhere, another order, a replica less: another digest; an equal copy: the same."""
+    assignment = scrambled(problem, seed)
+    assert digest(assignment) == digest(assignment.copy())
+    row = data.draw(st.integers(0, problem.rows - 1))
+    slot = data.draw(st.integers(0, problem.width - 1))
+    other = assignment.copy()
+    other[row, slot] = data.draw(st.integers(-1, len(problem.broker_ids) - 1))
+    assert np.array_equal(assignment, other) == (digest(assignment) == digest(other))
+    turned = assignment.copy()
+    turned[row] = np.roll(turned[row], 1)
+    assert np.array_equal(assignment, turned) == (digest(assignment) == digest(turned))
+    swapped = assignment[::-1].copy()
+    assert np.array_equal(assignment, swapped) == (digest(assignment) == digest(swapped))
+
+
+@settings(max_examples=60)
+@given(problems(rebalance=("all", "leaders", "none")), st.integers(0, 2**16))
+def test_terms_against_plain_counting(problem: Problem, seed: int) -> None:
+    """Bytes, replicas, leaders and spreads of any assignment, counted with sets and dictionaries."""
+    assignment = scrambled(problem, seed)
+    found = score(Yardstick.of(problem), assignment)
+    moved = [
+        len({b for b in new if b >= 0} - {b for b in old if b >= 0})
+        for new, old in zip(assignment.tolist(), problem.replicas.tolist(), strict=True)
+    ]
+    held = dict.fromkeys(np.flatnonzero(problem.targets).tolist(), 0)
+    leads = dict(held)
+    for row in assignment.tolist():
+        for broker in set(row) & set(held):
+            held[broker] += 1
+        if row[0] in leads:
+            leads[row[0]] += 1
+    assert sum(moved) == found.replicas_moved[0]
+    sizes = problem.size_bytes.tolist()
+    assert sum(count * size for count, size in zip(moved, sizes, strict=True)) == found.bytes_moved[0]
+    most, fewest = max(held.values()), min(held.values())
+    assert (most - fewest, most) == (found.replica_spread[0], found.replicas_max[0])
+    most, fewest = max(leads.values()), min(leads.values())
+    assert (most - fewest, most) == (found.leader_spread[0], found.leaders_max[0])
+    may_change = problem.movable & (problem.forced | (problem.rebalance != "none"))
+    assert int((may_change & (problem.leaders != assignment[:, 0])).sum()) == found.leaders_changed[0]

@@ -1,0 +1,126 @@
+"""Evaluation in any order and any split, the ranking and the front against their plain definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from clusters import no_racks, problem_of, problems
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner import sweep
+from planner.candidates import CANDIDATE_SCHEMA, candidates
+from planner.checks import check
+from planner.model import Changes, Problem, Sweep
+from planner.score import digest
+from planner.sweep import RANKING, SCORE_SCHEMA, best, evaluate, front, propose, run
+
+Row = dict[str, Any]
+
+
+def scored(problem: Problem, rows: Sequence[Row]) -> list[Row]:
+    """The rows evaluated as one batch."""
+    return evaluate(problem, pa.RecordBatch.from_pylist(rows, schema=CANDIDATE_SCHEMA)).to_pylist()
+
+
+@settings(max_examples=25)
+@given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")), st.randoms(use_true_random=False))
+def test_any_order_and_any_split(problem: Problem, random: Any) -> None:
+    """Each row's scores are its own: batches cut and shuffled at will give the same rows."""
+    rows = candidates(problem, Sweep(60, 3)).to_pylist()
+    together = scored(problem, rows)
+    random.shuffle(rows)
+    cut = random.randint(0, len(rows))
+    apart = [row for part in (rows[:cut], rows[cut:]) for row in scored(problem, part)]
+    assert together == sorted(apart, key=lambda row: row["candidate"])
+
+
+@settings(max_examples=25)
+@given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")))
+def test_rows_are_what_the_candidates_make(problem: Problem) -> None:
+    """A row's assignment made again has the row's digest, is valid where the row says so, and its bound holds."""
+    result = run(problem, candidates(problem, Sweep(60, 3)))
+    for at, row in enumerate(result.scores.to_pylist()):
+        proposal = propose(problem, result.scores, at)
+        assert digest(proposal.assignment) == row["digest"]
+        assert (row["violations"] == 0) == (check(problem, proposal.assignment) == ())
+        assert row["least_bytes"] == proposal.least_bytes <= row["bytes_moved"]
+
+
+@settings(max_examples=25)
+@given(problems(brokers=6, rebalance=("all", "leaders", "none")))
+def test_the_winner_is_valid(problem: Problem) -> None:
+    """Every spec that keeps the rules of the YAML has a valid plan, and the sweep finds one."""
+    assert 0 == run(problem, candidates(problem, Sweep(20))).top["violations"][0].as_py()
+
+
+def score_table(points: Sequence[tuple[int, ...]]) -> pa.Table:
+    """Rows of SCORE_SCHEMA with these terms in the order of RANKING, less the candidate's number."""
+    empty = {field.name: "" if field.type == pa.string() else 0 for field in SCORE_SCHEMA}
+    rows = [empty | dict(zip(RANKING, (*point, number), strict=True)) for number, point in enumerate(points)]
+    return pa.Table.from_pylist(rows, schema=SCORE_SCHEMA)
+
+
+points = st.lists(st.tuples(*[st.integers(0, 3)] * (len(RANKING) - 1)), min_size=1, max_size=25)
+
+
+@settings(max_examples=150)
+@given(points, st.integers(1, 12))
+def test_best_is_the_sorted_head(rows: list[tuple[int, ...]], count: int) -> None:
+    """The first rows by every term of the ranking, the candidate's number last."""
+    expected = sorted((*row, number) for number, row in enumerate(rows))[:count]
+    found = best(score_table(rows), count)
+    assert expected == [tuple(row[name] for name in RANKING) for row in found.to_pylist()]
+
+
+@settings(max_examples=150)
+@given(points)
+def test_front_is_what_nothing_beats(rows: list[tuple[int, ...]]) -> None:
+    """Valid rows that no valid row beats in bytes or imbalance without losing the other, one a point, by bytes."""
+    table = score_table(rows).to_pylist()
+    valid = [row for row in table if row["violations"] == 0]
+
+    def beaten(row: Row) -> bool:
+        mine = (row["bytes_moved"], row["imbalance_ppm"])
+        others = {(other["bytes_moved"], other["imbalance_ppm"]) for other in valid} - {mine}
+        return any(bytes_moved <= mine[0] and imbalance <= mine[1] for bytes_moved, imbalance in others)
+
+    first: dict[tuple[int, int], Row] = {}
+    for row in sorted(valid, key=lambda row: tuple(row[name] for name in RANKING)):
+        if not beaten(row):
+            first.setdefault((row["bytes_moved"], row["imbalance_ppm"]), row)
+    expected = [first[point]["candidate"] for point in sorted(first)]
+    assert expected == front(score_table(rows))["candidate"].to_pylist()
+
+
+def test_result() -> None:
+    """All rows by candidate, the ten best, and progress up to the last row."""
+    problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2)] * 6})
+    seen: list[tuple[int, int]] = []
+    result = run(problem, candidates(problem, Sweep(100)), lambda done, total: seen.append((done, total)))
+    assert list(range(100)) == result.scores["candidate"].to_pylist()
+    assert (100, 100) == seen[-1]
+    assert (10, SCORE_SCHEMA) == (len(result.top), result.top.schema)
+    assert "optimum" == result.top["strategy"][0].as_py()
+
+
+def test_strategies_without_an_answer_lose() -> None:
+    """With fewer brokers than replicas every placement fails: a violation a partition, and nothing crashes."""
+    changes = Changes(remove_brokers=(3,))
+    problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2, 3)] * 4}, changes=changes)
+    rows = candidates(problem, Sweep(30)).to_pylist()
+    assert {4} == {row["violations"] for row in scored(problem, rows) if row["strategy"] != "unchanged"}
+
+
+def test_batches_larger_than_one(monkeypatch: Any) -> None:
+    """Batches of a run are joined in order."""
+    problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2)] * 6})
+    rows = candidates(problem, Sweep(100))
+    whole = run(problem, rows)
+    monkeypatch.setattr(sweep, "_BATCH_ROWS", 7)
+    parts = run(problem, rows)
+    assert whole.scores.equals(parts.scores)
+    assert np.array_equal(whole.front["candidate"], parts.front["candidate"])
