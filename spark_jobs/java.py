@@ -110,8 +110,9 @@ def cache_folder() -> Path:
 
 
 def shim_home(java: Java, cache: Path) -> Path:
-    """A folder under `cache` to be `JAVA_HOME`: its `bin/java` runs `java` without that module; SetupError if it can't be.
+    """A folder under `cache` to be `JAVA_HOME`: its `bin/java` runs `java` without that module.
 
+    SetupError where it can't be written.
     One folder a Java, so that sessions with different ones never overwrite each other's.
     """
     text = SHIM.replace("{java}", shlex.quote(str(java.executable)))

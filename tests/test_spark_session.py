@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SetupError
-from spark_jobs import session, warm
+from spark_jobs import java, session
 from spark_jobs.java import Java
 
 ROOT = Path(__file__).parent.parent
@@ -26,6 +26,11 @@ def without_java(tmp_path: Path) -> dict[str, str]:
             (tools / name).symlink_to(found)
     kept = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PATH")}
     return {**kept, "PATH": str(tools), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+
+def python(code: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a piece of Python in a process of its own."""
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.spark
@@ -44,15 +49,19 @@ def test_a_machine_without_java_plans_with_the_wheels_own(tmp_path):
 
 
 @pytest.mark.spark
-def test_a_session_leaves_the_environment_as_it_was(spark):
-    """What Spark reads from the environment is set for its start alone."""
-    before = dict(os.environ)
+def test_a_session_leaves_the_environment_as_it_was(tmp_path):
+    """What Spark reads from the environment is set while the session is open, and put back afterwards."""
+    code = (
+        "import os; from spark_jobs import session; before = dict(os.environ)\n"
+        "with session.open_session(master='local[1]'): assert 'SPARK_HOME' in os.environ\n"
+        "assert before == dict(os.environ)"
+    )
+    # A choice of the shell's for another Spark must not reach a local session's workers.
+    environment = {**os.environ, "PYSPARK_PYTHON": "no-such-python"}
 
-    with session.open_session(master="local[1]"):
-        during = dict(os.environ)
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
 
-    assert before == during
-    assert before == dict(os.environ)
+    assert (0, "") == (ran.returncode, ran.stderr)
 
 
 @pytest.mark.spark
@@ -74,39 +83,61 @@ def test_an_unreachable_master_is_one_clear_error(tmp_path):
     )
 
     assert 1 == ran.returncode
-    assert "--master nonsense" in ran.stderr
+    assert "nonsense" in ran.stderr
     assert "Traceback" not in ran.stderr
     assert not (tmp_path / "plan").exists()
 
 
 @pytest.mark.spark
-def test_warm_makes_an_archive_that_sessions_then_use(tmp_path):
-    """The archive lies where sessions look for it, and a session with it still plans."""
-    said = warm.warm(tmp_path)
-    (archive,) = (tmp_path / "classes").glob("*.jsa")
+@pytest.mark.parametrize("machine", ["its own Java", "the wheel's Java"])
+def test_warm_makes_an_archive_that_sessions_then_use(tmp_path, machine):
+    """`planner spark warm` with either Java; a session that starts from the archive still works."""
+    bare = without_java(tmp_path)
+    environment = bare if machine == "the wheel's Java" else {**os.environ, "XDG_CACHE_HOME": bare["XDG_CACHE_HOME"]}
+    warmed = python("from planner.cli import main; main(['spark', 'warm'])", environment)
 
-    assert str(archive) in said
+    assert (0, "") == (warmed.returncode, warmed.stderr)
+    archive = Path(warmed.stdout.split(": ")[0])
     assert archive.stat().st_size > 10_000_000
-    code = (
-        "from pathlib import Path; import sys; from spark_jobs import session\n"
-        "with session.open_session(master='local[1]', cache=Path(sys.argv[1])) as spark:\n"
-        "    print(spark.sparkContext.getConf().get('spark.driver.extraJavaOptions'), spark.range(7).count())"
+    used = python(
+        "from spark_jobs import session\n"
+        "with session.open_session(master='local[1]') as spark:\n"
+        "    print(spark.sparkContext.getConf().get('spark.driver.extraJavaOptions'), spark.range(7).count())",
+        environment,
     )
-    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
-    assert f"-XX:SharedArchiveFile={archive}" in ran.stdout
-    assert ran.stdout.endswith("7\n")
+    assert f"-XX:SharedArchiveFile={archive}" in used.stdout
+    assert used.stdout.endswith("7\n")
 
 
 def test_the_archive_is_another_for_another_java(tmp_path):
     """A class data archive fits one Java only, so its name tells them apart."""
-    one = Java(Path("/a/java"), 17, "17.0.9+9", "PATH")
-    other = Java(Path("/a/java"), 17, "17.0.10+1", "PATH")
+    one, other = (Java(Path("/a/java"), 17, build, "PATH") for build in ("17.0.9+9", "17.0.10+1"))
 
-    assert session.archive_path(one, tmp_path) == session.archive_path(one, tmp_path)
-    assert session.archive_path(one, tmp_path) != session.archive_path(other, tmp_path)
+    names = [java.class_archive(each, tmp_path / "spark", tmp_path).spark for each in (one, one, other)]
+
+    assert names[0] == names[1] != names[2]
 
 
 def test_a_connect_server_that_is_not_there_is_one_clear_error():
     """--remote names what could not be reached, or the missing extra."""
-    with pytest.raises(SetupError, match="--remote"), session.open_session(remote="sc://127.0.0.1:1"):
+    with (
+        pytest.raises(SetupError, match=r"--remote sc://127\.0\.0\.1:1"),
+        session.open_session(remote="sc://127.0.0.1:1"),
+    ):
         pass
+
+
+def test_code_is_zipped_the_same_each_time(tmp_path):
+    """What is shipped to a cluster's executors depends on the code alone."""
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+    first, second = (session.code_archive(folder).read_bytes() for folder in folders)
+
+    assert first == second
+
+
+@pytest.mark.parametrize(("master", "local"), [("local", True), ("local[*]", True), ("local-cluster[1,1,512]", False)])
+def test_only_masters_in_this_process_count_as_local(master, local):
+    """A local cluster's executors are processes of their own, which need our code."""
+    assert local == session.is_local(master)
