@@ -136,7 +136,7 @@ def _racks_for_all(document: Document) -> Iterator[Finding]:
         (("changes", "add_brokers"), added_brokers(document)),
     ):
         for at, broker in enumerate(brokers):
-            if broker.id in without:
+            if broker.id in without and broker.rack is None:
                 message = f"broker {broker.id} has no rack, but others have; allowed: {allowed}"
                 yield document.finding((*prefix, at, "rack"), message)
     inherited = {broker.id for broker in joining_brokers(document)} - {each.id for each in added_brokers(document)}

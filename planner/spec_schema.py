@@ -109,7 +109,7 @@ def _tell_unknown_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
     known = list(fault.schema["properties"])
     for key in fault.value:
         if key not in known:
-            close = get_close_matches(key, known, n=1)
+            close = get_close_matches(key.lower(), known, n=1)
             guess = f"did you mean {close[0]!r}? " if close else ""
             yield document.finding((*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known)}")
 

@@ -71,6 +71,7 @@ CLUSTER_CASES: list[Case] = [
     ("version_missing", SOUND.removeprefix("version: 1\n"), "1:1 version", "is missing"),
     ("version_2", line(1, "version: 2"), "1:1 version", "2 isn't possible here; allowed: 1"),
     ("unknown_top_key", after("change: {}\n"), "11:1 change", "did you mean 'changes'?"),
+    ("top_key_in_capitals", after("BALANCE: {}\n"), "11:1 BALANCE", "did you mean 'balance'?"),
     ("key_nobody_means", after("xyzzy: {}\n"), "11:1 xyzzy", "unknown key; allowed: version, cluster"),
     ("cluster_missing", "version: 1\n", "1:1 cluster", "is missing"),
     ("cluster_list", "version: 1\ncluster: []\n", "2:1 cluster", "a list isn't possible here; allowed: a mapping"),

@@ -116,6 +116,20 @@ STATE_CASES = [
         "'orders' isn't topic-partition",
     ),
     (
+        "size_of_endless_partition",
+        DESCRIBE,
+        LOG_DIRS.replace("orders-0", "orders-" + "9" * 5000),
+        "log-dirs.txt:1:1 brokers[0].logDirs[0].partitions[0].partition",
+        "isn't topic-partition",
+    ),
+    (
+        "sizes_twice",
+        DESCRIBE,
+        LOG_DIRS + "\n" + LOG_DIRS,
+        "log-dirs.txt:2:1",
+        "something follows the JSON; allowed: what kafka-log-dirs --describe prints for all brokers at once",
+    ),
+    (
         "sizes_of_another_cluster",
         DESCRIBE,
         LOG_DIRS.replace("orders", "clicks"),

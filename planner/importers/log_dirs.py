@@ -6,6 +6,7 @@ partitions here; the other replicas tell the size.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from planner.errors import Finding, ImportStateError, Place
 from planner.importers.json_text import place_of, read_object
 
 _HINT = "allowed: what kafka-log-dirs --describe prints"
+_NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
 def recognises(text: str) -> bool:
@@ -26,7 +28,11 @@ def parse(text: str, file: str) -> dict[tuple[str, int], int]:
     Replicas that are on their way between log dirs (`isFuture`) aren't complete and don't count.
     """
     start = max(text.find("{"), 0)
-    value, _ = read_object(text, start, file)
+    value, end = read_object(text, start, file)
+    rest = text[end:].lstrip()
+    if rest:
+        message = f"something follows the JSON; {_HINT} for all brokers at once"
+        raise ImportStateError([Finding(place_of(text, len(text) - len(rest), file), "", message)])
     sizes: dict[tuple[str, int], int] = {}
     findings: list[Finding] = []
     for key, item in _replicas(value):
@@ -59,7 +65,7 @@ def _size(item: Any, key: str, place: Place) -> tuple[tuple[str, int], int] | Fi
         return Finding(place, key, f"has no partition; {_HINT}")
     # Topic names may hold hyphens, so only the last one divides.
     topic, _, number = item["partition"].rpartition("-")
-    if not topic or not (number.isascii() and number.isdigit()):
+    if not topic or not _NUMBER.fullmatch(number):
         return Finding(place, f"{key}.partition", f"{item['partition']!r} isn't topic-partition; {_HINT}")
     size_bytes = item.get("size")
     if type(size_bytes) is not int or not 0 <= size_bytes < 2**63:
