@@ -67,8 +67,8 @@ def row(table: pa.Table, number: int) -> Candidate:
 
 def _solved(problem: Problem, sweep: Sweep, budget: int) -> list[Candidate]:
     """Optima: the grid of knobs first, the balance asked for at its head, then tie-break seeds at that balance."""
-    replicas = max(1, int(problem.replication_factors.sum()))
-    most = max(1, min(_MOST_SOLVED, budget // 5, _SOLVED_PLACEMENTS // replicas))
+    size = max(1, int(problem.replication_factors.sum()) + len(problem.topic_names) * int(problem.targets.sum()))
+    most = max(1, min(_MOST_SOLVED, budget // 5, _SOLVED_PLACEMENTS // size))
     grid = list(dict.fromkeys(_grid(problem, sweep.grid)))[:most]
     points = [Candidate("optimum", balance=balance) for balance in grid]
     seeds = range(1, most - len(points) + 1)

@@ -6,7 +6,9 @@ there is something to do; 3 where a gate in `limits` was crossed. stdout is the 
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +18,7 @@ import click
 from rich.console import Console
 
 from planner import __version__, workflow
-from planner.errors import PlannerError
+from planner.errors import PlannerError, SpecError
 
 Format = Literal["text", "json", "markdown"]
 
@@ -118,6 +120,9 @@ def _run(command: Callable[[], Any]) -> int:
     """The command's exit code; what is the user's to mend is said in a paragraph, without a traceback."""
     try:
         return int(command() or 0)
+    except SpecError as error:
+        click.echo(str(error), err=True)
+        return error.exit_code
     except PlannerError as error:
         click.echo(f"planner: {error}", err=True)
         return error.exit_code
@@ -126,6 +131,8 @@ def _run(command: Callable[[], Any]) -> int:
     except click.ClickException as error:
         error.show()
         return 1
+    except OSError as error:
+        return _unwritable(error)
     except (click.Abort, KeyboardInterrupt):
         click.echo("planner: interrupted; nothing was written", err=True)
         return 1
@@ -139,4 +146,21 @@ def _show(plan: dict[str, Any], form: Format, files: tuple[str, ...]) -> None:
             click.echo(workflow.markdown(plan), nl=False)
         case _:
             # Off a terminal rich would take 80 columns, and tables would lose some of theirs.
-            workflow.show(plan, files, Console() if sys.stdout.isatty() else Console(width=100))
+            workflow.show(plan, files, Console() if _on_terminal() else Console(width=100))
+
+
+def _on_terminal() -> bool:
+    """False where stdout is a pipe, a file, or closed."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def _unwritable(error: OSError) -> int:
+    """stdout can't be written: what reads it has ended, which is its right, or a disk is full. All else is our bug."""
+    if error.errno not in (errno.EPIPE, errno.ENOSPC):
+        raise error
+    # Python would try once more at its end, and complain.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno == errno.EPIPE:
+        return 0
+    click.echo(f"planner: stdout can't be written: {error.strerror}", err=True)
+    return 1

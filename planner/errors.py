@@ -57,7 +57,7 @@ class InfeasibleError(PlannerError):
 
 
 class UnsafePlanError(PlannerError):
-    """A gate in `limits` was crossed, or the independent check refused an assignment; nothing was written."""
+    """A gate in `limits` was crossed; nothing was written."""
 
     exit_code = 3
 

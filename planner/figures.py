@@ -15,6 +15,8 @@ import humanize
 UNKNOWN = "–"
 _MINUTE = 60
 _DAY = 86_400
+# Beyond this the exact number tells nobody anything, and calendars end.
+_ENDLESS = 100 * 365 * _DAY
 # In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
 _WINDOWS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
 
@@ -51,6 +53,8 @@ def duration(seconds: int | None) -> str:
     """The two largest units, `1 h 2 min`; days are the largest one; `–` for None."""
     if seconds is None:
         return UNKNOWN
+    if seconds > _ENDLESS:
+        return f"more than {_ENDLESS // (365 * _DAY)} years"
     smallest = "hours" if seconds >= _DAY else "minutes" if seconds >= 10 * _MINUTE else "seconds"
     words = humanize.precisedelta(seconds, minimum_unit=smallest, suppress=("months", "years"), format="%0.0f")
     parts = words.replace(" and ", " ").replace(",", "").split()

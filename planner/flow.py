@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from itertools import count
 
 import numpy as np
 from ortools.graph.python import min_cost_flow
@@ -52,14 +53,11 @@ class Windowed:
 
 @dataclass(frozen=True)
 class Flow:
-    """A solved flow: units on each plain arc (K,), the cost of the plain arcs, the priced excess of all windows, and
-    for each of the windows the units above and below it, (2, K).
-    """
+    """A solved flow: units on each plain arc (K,), the cost of the plain arcs, and the priced excess of all windows."""
 
     units: LongArray
     cost: int
     excess: int
-    beyond: tuple[LongArray, ...] = ()
 
 
 def join(*parts: Arcs) -> Arcs:
@@ -108,12 +106,15 @@ def solve(
     at = [_add(solver, part) for part in parts]
     net = _corrected(supplies, (plain, *inside))
     solver.set_nodes_supplies(np.arange(len(net), dtype=np.int32), net)
-    if solver.solve() != solver.OPTIMAL:
+    status = solver.solve()
+    if status == solver.INFEASIBLE:
         return None
+    if status != solver.OPTIMAL:
+        raise AssertionError(f"the solver refused the network: {status}")
     units = solver.flows(at[0]) + plain.lows
     taken = [solver.flows(places).reshape(2, len(EXCESS_STEPS), -1) for places in at[1 + len(inside) :]]
     excess = sum(_price(w, units_beyond) for w, units_beyond in zip(windowed, taken, strict=False))
-    return Flow(units, int((units * plain.costs).sum()), excess, tuple(steps.sum(axis=1) for steps in taken))
+    return Flow(units, int((units * plain.costs).sum()), excess)
 
 
 def solve_excess_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray) -> Flow | None:
@@ -121,7 +122,8 @@ def solve_excess_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: Lo
 
     Hard windows first. Where they can't hold, the least excess E is found with the plain arcs free of charge; then the
     cost is minimised with excess at ever higher prices: as soon as that flow's excess is E, it is the cheapest of
-    all that have E. Where the prices outgrow the solver, the windows are widened by the excess that was found.
+    all that have E. Where the prices outgrow the solver, costs are rounded down until they fit: the cost that is
+    told is then still one that no flow with excess E is below.
     """
     hard = solve(plain, windowed, supplies)
     if hard is not None:
@@ -130,31 +132,52 @@ def solve_excess_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: Lo
     least = solve(free, windowed, supplies, excess_factor=1)
     if least is None:
         return None
-    try:
+
+    def at(coarse: Arcs) -> Flow | None:
         return _dearer_until(
-            lambda factor: solve(plain, windowed, supplies, excess_factor=factor),
+            lambda factor: solve(coarse, windowed, supplies, excess_factor=factor),
             lambda flow: flow.excess <= least.excess,
-            4 * max(1, int(plain.costs.max(initial=1))),
+            4 * max(1, int(coarse.costs.max(initial=1))),
         )
-    except CostRangeError:
-        return solve(plain, _widened(windowed, least.beyond), supplies)
+
+    return _at_finest(plain, at)
 
 
 def solve_cost_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray) -> Flow | None:
     """The flow with the least excess among the cheapest ones: the least cost C is found with the windows open, then
-    excess is minimised with the plain arcs ever dearer, until the flow costs C.
+    excess is minimised with the plain arcs ever dearer, until the flow costs C. Costs that outgrow the solver are
+    rounded down for that; the cost that is told is C itself.
     """
-    cheapest = solve(plain, tuple(_open(window) for window in windowed), supplies)
+    opened = tuple(_open(window) for window in windowed)
+    cheapest = solve(plain, opened, supplies)
     if cheapest is None:
         return None
-    try:
-        return _dearer_until(
-            lambda factor: _at_its_own_cost(replace(plain, costs=plain.costs * factor), windowed, supplies, factor),
-            lambda flow: flow.cost <= cheapest.cost,
-            1000,
+
+    def at(coarse: Arcs) -> Flow | None:
+        least = solve(coarse, opened, supplies)
+        return (
+            None
+            if least is None
+            else _dearer_until(
+                lambda factor: _at_its_own_cost(coarse, windowed, supplies, factor),
+                lambda flow: flow.cost <= least.cost,
+                1000,
+            )
         )
-    except CostRangeError:
-        return cheapest
+
+    flow = _at_finest(plain, at)
+    return None if flow is None else replace(flow, cost=cheapest.cost)
+
+
+def _at_finest(plain: Arcs, solve_at: Callable[[Arcs], Flow | None]) -> Flow | None:
+    """The flow at the finest costs that the solver's arithmetic bears, its cost in the units of the plain arcs."""
+    for shift in count(0, 4):
+        try:
+            flow = solve_at(replace(plain, costs=plain.costs >> shift))
+        except CostRangeError:
+            continue
+        return None if flow is None else replace(flow, cost=flow.cost << shift)
+    raise AssertionError("costs of nothing always fit")
 
 
 def _dearer_until(solve_at: Callable[[int], Flow | None], enough: Callable[[Flow], bool], factor: int) -> Flow | None:
@@ -165,8 +188,10 @@ def _dearer_until(solve_at: Callable[[int], Flow | None], enough: Callable[[Flow
         factor *= 16
 
 
-def _at_its_own_cost(dear: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, factor: int) -> Flow | None:
-    flow = solve(dear, windowed, supplies, excess_factor=1)
+def _at_its_own_cost(coarse: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, factor: int) -> Flow | None:
+    if int(coarse.costs.max(initial=0)) * factor > largest_cost(len(supplies)):
+        raise CostRangeError
+    flow = solve(replace(coarse, costs=coarse.costs * factor), windowed, supplies, excess_factor=1)
     return None if flow is None else replace(flow, cost=flow.cost // factor)
 
 
@@ -174,11 +199,6 @@ def _price(window: Windowed, taken: LongArray) -> int:
     """The weight of units beyond a window, (2, steps, K), without the factor they were solved at."""
     weights = np.array([step for _, step in EXCESS_STEPS]) * window.price
     return int((taken.sum(axis=(0, 2)) * weights).sum())
-
-
-def _widened(windowed: tuple[Windowed, ...], beyond: tuple[LongArray, ...]) -> tuple[Windowed, ...]:
-    pairs = zip(windowed, beyond, strict=True)
-    return tuple(replace(w, high=w.high + up, low=w.low - down) for w, (up, down) in pairs)
 
 
 def _open(window: Windowed) -> Windowed:

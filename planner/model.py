@@ -60,13 +60,17 @@ class Topic:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Today's cluster. `sizes_known` is False where no source gave sizes: then replicas are counted instead."""
+    """Today's cluster. `sizes_known` is False where no source gave sizes: then replicas are counted instead.
+
+    `unsized` is how many partitions have no size although others have one; they count as empty.
+    """
 
     name: str
     brokers: tuple[Broker, ...]
     topics: tuple[Topic, ...]
     bootstrap_servers: tuple[str, ...] = ()
     sizes_known: bool = True
+    unsized: int = 0
 
 
 @dataclass(frozen=True)
@@ -163,7 +167,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Sweep:
-    """How wide to look. `candidates` None means: by the size of the cluster (see `sweep.candidate_budget`)."""
+    """How wide to look. `candidates` None means: by the size of the cluster (see `candidates.candidate_budget`)."""
 
     candidates: int | None = None
     seed: int = 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from planner.errors import SetupError
@@ -32,7 +33,8 @@ OWN_NAMES = frozenset(
 
 def check(folder: Path) -> None:
     """SetupError where `write` would refuse `folder` for what it is or holds: to ask before hours of work."""
-    _require_replaceable(folder.resolve(), folder, ())
+    with _refusal(folder):
+        _require_replaceable(folder.resolve(), folder, ())
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -42,13 +44,21 @@ def write(folder: Path, files: Mapping[str, bytes]) -> None:
     plan's, or can't be written; ValueError for a path that would leave the folder.
     """
     _require_inside(files)
-    target = folder.resolve()
-    try:
+    with _refusal(folder):
+        target = folder.resolve()
         _require_replaceable(target, folder, files)
         target.parent.mkdir(parents=True, exist_ok=True)
         _replace(target, files)
-    except OSError as error:
-        raise SetupError(f"{folder}: can't be written: {error.strerror or error}; nothing was changed") from error
+
+
+@contextmanager
+def _refusal(folder: Path) -> Iterator[None]:
+    """What the system refuses, as a SetupError; RuntimeError is Python's word for links that lead nowhere."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SetupError(f"{folder}: can't be written: {reason}; nothing was changed") from error
 
 
 def _require_inside(paths: Iterable[str]) -> None:
@@ -60,6 +70,8 @@ def _require_inside(paths: Iterable[str]) -> None:
 
 def _require_replaceable(target: Path, shown: Path, files: Iterable[str]) -> None:
     """`shown` is the folder as the user named it, for the message."""
+    if Path.cwd().is_relative_to(target):
+        raise SetupError(f"{shown}: is where this runs, which can't be replaced by a new folder; name one inside it")
     if not target.exists():
         return
     if not target.is_dir():

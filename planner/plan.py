@@ -39,8 +39,8 @@ RULE = (
 def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any]:
     """The plan of the sweep's winner, made again and judged again.
 
-    UnsafePlanError where the winner breaks a rule or crosses a gate of `limits`; InfeasibleError where no candidate is
-    valid. Either way there is no plan.
+    UnsafePlanError where the winner crosses a gate of `limits`; InfeasibleError where no candidate is valid. Either way
+    there is no plan.
     """
     winner = result.top.slice(0, 1).to_pylist()[0]
     proposal = propose(problem, result.top, 0)
@@ -134,6 +134,12 @@ def _partition(change: PartitionChange) -> dict[str, Any]:
 def _gates(spec: Spec, winner: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The gates that were set, with what the winner needs."""
     limits = asdict(spec.limits)
+    if spec.limits.bytes_moved is not None and (spec.cluster.unsized or not spec.cluster.sizes_known):
+        unsized = spec.cluster.unsized or "all"
+        raise UnsafePlanError(
+            f"nothing was written: limits.bytes_moved can't be judged, {unsized} partitions have no size; "
+            "allowed: sizes for every partition, or no such limit"
+        )
     return [
         {"key": f"limits.{name}", "limit": limit, "value": winner[name]}
         for name, limit in limits.items()
@@ -145,7 +151,7 @@ def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> d
     """The least that any plan could move, by the flow that made the winner; doing nothing needs no proof."""
     if winner["strategy"] == "unchanged":
         return _gap(0, 0, 0, 0, "nothing moves")
-    proof = "a min-cost flow's optimum: no plan that keeps these racks, windows and replication factors moves less"
+    proof = "a min-cost flow's optimum: no plan with these racks, replication factors and replica windows moves less"
     return _gap(
         winner["bytes_moved"], max(proposal.least_bytes, 0), winner["replicas_moved"], proposal.least_replicas, proof
     )

@@ -133,7 +133,7 @@ def terms(spec: Spec, problem: Problem, result: SweepResult, assignment: IntArra
         ),
         _term("fairness", "fullest_broker", "% above mean", _percent(now), _percent(plan)),
         _term("safety", "broken_rules", "partitions", now["violations"], plan["violations"], 0),
-        _term("safety", "without_leader", "partitions", leaderless, 0, 0),
+        _term("safety", "without_leader", "partitions", leaderless, leaderless),
         _term("safety", "under_min_insync", "partitions", *refused),
         _term("safety", "single_replica", "partitions", *single),
         _term("resilience", "rack_spread_broken", "partitions", now["rack_violations"], plan["rack_violations"], 0),
@@ -160,6 +160,11 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     kept = len(np.unique(problem.topic_of[~problem.movable]))
     found = [
         (not spec.cluster.sizes_known, "sizes are unknown (no cluster.state.sizes): replicas are counted, not bytes"),
+        (
+            spec.cluster.unsized,
+            f"{_number(spec.cluster.unsized, 'partition')} without a size, counted as empty: "
+            "more bytes move than this plan says",
+        ),
         (lagging, f"{_number(lagging, 'partition')} under-replicated today: a reassignment waits for a full ISR"),
         (leaderless, f"{_number(leaderless, 'partition')} without a leader today: there is nothing to copy them from"),
         (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),

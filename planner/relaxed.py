@@ -42,7 +42,7 @@ def _cluster(
 ) -> Iterable[Relaxed]:
     if _kept(wanted, bounds, counts):
         return
-    yield Relaxed(window, None, str(wanted), int(counts.max() - counts.min()), _why(problem, bounds, counts))
+    yield Relaxed(window, None, str(wanted), int(counts.max() - counts.min()), _why(problem, window, bounds, counts))
 
 
 def _topics(
@@ -51,22 +51,24 @@ def _topics(
     """Bounds (2, T, Bt) and counts (T, Bt)."""
     spread = counts.max(axis=1) - counts.min(axis=1)
     outside = ((counts < bounds[0]) | (counts > bounds[1])).any(axis=1)
-    wide = (spread > wanted.value) & (wanted.kind == "spread")
-    for topic in np.flatnonzero(outside | wide):
-        why = _why(problem, bounds[:, topic], counts[topic])
+    for topic in np.flatnonzero(spread > wanted.value if wanted.kind == "spread" else outside):
+        why = _why(problem, window, bounds[:, topic], counts[topic])
         yield Relaxed(window, problem.topic_names[topic], str(wanted), int(spread[topic]), why)
 
 
 def _kept(wanted: Tolerance, bounds: LongArray, counts: LongArray) -> bool:
-    inside = bool(((counts >= bounds[0]) & (counts <= bounds[1])).all())
-    return inside and (wanted.kind != "spread" or int(counts.max() - counts.min()) <= wanted.value)
+    if wanted.kind == "spread":
+        return int(counts.max() - counts.min()) <= wanted.value
+    return bool(((counts >= bounds[0]) & (counts <= bounds[1])).all())
 
 
-def _why(problem: Problem, bounds: LongArray, counts: LongArray) -> str:
+def _why(problem: Problem, window: str, bounds: LongArray, counts: LongArray) -> str:
     if ((counts >= bounds[0]) & (counts <= bounds[1])).all():
         return "racks of unequal size: the rack rule makes brokers of small racks hold more"
     if problem.rebalance != "all":
         return f"changes.rebalance is {problem.rebalance}: only replicas that must move do"
     if not problem.movable.all():
         return "excluded topics keep their replicas where they are"
-    return "it can't hold together with the other windows, the racks and the replication factors"
+    if window.endswith("leaders"):
+        return "not with the replicas where the fewest bytes put them"
+    return "not together with the other windows, the racks and the replication factors"

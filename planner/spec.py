@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -15,7 +15,7 @@ from planner.errors import Finding, Place, SpecError
 from planner.importers import read_placed_assignment, read_sizes
 from planner.importers.entries import Assignment
 from planner.model import InputFile, Spec
-from planner.spec_build import build_spec, inline_assignment, inline_sizes_known, with_sizes
+from planner.spec_build import Sizes, build_spec, inline_assignment, inline_sizes, with_sizes
 from planner.spec_rules import rule_findings, source_findings
 from planner.spec_schema import schema_findings
 from planner.yaml_source import Document, decode, read_yaml
@@ -28,7 +28,7 @@ class _Topics:
     """Today's topics, None where they can't be read, and what was wrong with them."""
 
     assignment: Assignment | None
-    sizes_known: bool = False
+    sizes: Sizes = field(default_factory=Sizes)
     inputs: tuple[InputFile, ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -62,7 +62,7 @@ def load(path: Path) -> Spec:
     if findings or topics.assignment is None:
         raise SpecError(findings)
     inputs = (InputFile(path.name, _sha256(data)), *topics.inputs)
-    return build_spec(document, topics.assignment, topics.sizes_known, inputs)
+    return build_spec(document, topics.assignment, topics.sizes, inputs)
 
 
 def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
@@ -71,7 +71,7 @@ def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
     if any(key == "cluster" or key.startswith(("cluster.topics", "cluster.state")) for key in bad_keys):
         return _Topics(None)
     if document.get("cluster", "topics"):
-        return _Topics(inline_assignment(document), inline_sizes_known(document))
+        return _Topics(inline_assignment(document), inline_sizes(document))
     return _state(document, folder) if document.get("cluster", "state") else _Topics(None)
 
 
@@ -81,7 +81,7 @@ def _state(document: Document, folder: Path) -> _Topics:
     sizes = _state_file(document, folder, "sizes", read_sizes)
     findings = (*assignment.findings, *sizes.findings)
     if assignment.value is None or findings or sizes.value is None:
-        return _Topics(assignment.value, False, assignment.inputs, findings)
+        return _Topics(assignment.value, inputs=assignment.inputs, findings=findings)
     return _sized(document, assignment.value, sizes.value, assignment.inputs + sizes.inputs)
 
 
@@ -103,11 +103,12 @@ def _sized(
 ) -> _Topics:
     """The assignment with its sizes; a file without any of its partitions is of another cluster."""
     findings: tuple[Finding, ...] = ()
-    if not any((entry.topic, entry.partition.id) in sizes for entry in assignment.entries):
+    unsized = sum((entry.topic, entry.partition.id) not in sizes for entry in assignment.entries)
+    if unsized == len(assignment.entries):
         message = f"{document.get('cluster', 'state', 'sizes')!r} has none of the assignment's partitions"
         allowed = "the sizes of the same cluster"
         findings = (document.finding(("cluster", "state", "sizes"), f"{message}; allowed: {allowed}"),)
-    return _Topics(with_sizes(assignment, sizes), True, inputs, findings)
+    return _Topics(with_sizes(assignment, sizes), Sizes(True, unsized), inputs, findings)
 
 
 def _read(path: Path, where: Finding) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.amounts import parse_bytes, parse_bytes_per_sec
@@ -40,7 +40,15 @@ TARGET_KEYS = (
 _COUNTS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
 
 
-def build_spec(document: Document, assignment: Assignment, sizes_known: bool, inputs: tuple[InputFile, ...]) -> Spec:
+@dataclass(frozen=True)
+class Sizes:
+    """Whether sizes are known, and how many partitions have none although others have one."""
+
+    known: bool = False
+    unsized: int = 0
+
+
+def build_spec(document: Document, assignment: Assignment, sizes: Sizes, inputs: tuple[InputFile, ...]) -> Spec:
     """The spec; the document and the assignment have passed every check."""
     return Spec(
         cluster=Cluster(
@@ -48,7 +56,8 @@ def build_spec(document: Document, assignment: Assignment, sizes_known: bool, in
             brokers=brokers_today(document),
             topics=assignment.topics,
             bootstrap_servers=tuple(document.get("cluster", "bootstrap_servers") or ()),
-            sizes_known=sizes_known,
+            sizes_known=sizes.known,
+            unsized=sizes.unsized,
         ),
         changes=_changes(document),
         topics=topic_filter(document),
@@ -125,10 +134,11 @@ def inline_assignment(document: Document) -> Assignment:
     return Assignment(tuple(sorted(topics, key=lambda topic: topic.name)), tuple(entries))
 
 
-def inline_sizes_known(document: Document) -> bool:
-    """True where any inline partition has a size."""
+def inline_sizes(document: Document) -> Sizes:
+    """Sizes are known where any inline partition has one."""
     topics = document.get("cluster", "topics") or ()
-    return any("size" in partition for topic in topics for partition in topic["partitions"])
+    sized = ["size" in partition for topic in topics for partition in topic["partitions"]]
+    return Sizes(True, sized.count(False)) if any(sized) else Sizes()
 
 
 def with_sizes(assignment: Assignment, sizes: Mapping[tuple[str, int], int]) -> Assignment:

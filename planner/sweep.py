@@ -23,7 +23,7 @@ from planner.score import Scores, Yardstick
 from planner.strategies import STRATEGIES, UNKNOWN, Proposal
 from planner.sweep_tables import Tables
 
-# `unproven` is 1 where nothing says how few bytes would do: then a plan is a baseline, and never the winner.
+# `unproven` is 1 where nothing says how few bytes would do at the balance asked for: a baseline, never the winner.
 SCORE_COLUMNS = (*(field.name for field in fields(Scores)), "least_bytes", "unproven")
 SCORE_SCHEMA = pa.schema([*CANDIDATE_SCHEMA, *((name, pa.int64()) for name in SCORE_COLUMNS)])
 
@@ -155,8 +155,10 @@ def _one(yardstick: Yardstick, table: pa.Table, number: int) -> LongArray:
     try:
         proposal = propose(yardstick.problem, table, number)
     except InfeasibleError:
-        failed = dict.fromkeys(SCORE_COLUMNS, 0) | {"violations": max(yardstick.problem.rows, 1)}
-        return np.array([*failed.values()][:-2] + [UNKNOWN, 1])
-    unproven = proposal.least_bytes == UNKNOWN and table["strategy"][number].as_py() != "unchanged"
+        failed = {"violations": max(yardstick.problem.rows, 1), "least_bytes": UNKNOWN, "unproven": 1}
+        return np.array([failed.get(name, 0) for name in SCORE_COLUMNS])
+    candidate = row(table, number)
+    asked = proposal.least_bytes != UNKNOWN and candidate.balance == yardstick.problem.balance
+    unproven = candidate.strategy != "unchanged" and not asked
     scores = _columns(score.score(yardstick, proposal.assignment))[:, 0]
     return np.concatenate([scores, [proposal.least_bytes, unproven]])

@@ -79,17 +79,28 @@ def windows(problem: Problem, balance: Balance) -> Windows:
     totals = np.bincount(problem.topic_of, weights=factors, minlength=topics).astype(np.int64)[:, None]
     least, most = (_by_topic(problem, bound[factors]) for bound in (rule.least, rule.most))
     partitions = np.bincount(problem.topic_of, minlength=topics).astype(np.int64)[:, None]
-    all_topics = [sums.sum(axis=0, keepdims=True) for sums in (totals, least, most)]
+    held, led = _today(problem, problem.replicas), _today(problem, problem.replicas[:, :1])
+    summed = [sums.sum(axis=0, keepdims=True) for sums in (totals, least, most, held, led, partitions)]
+    brokers = len(rule.rack_of)
     return Windows(
-        replicas=_around(_shares(all_topics[0], all_topics[1], all_topics[2], rule), balance.replicas)[:, 0],
-        leaders=_around(_equal(partitions.sum(axis=0, keepdims=True), len(rule.rack_of)), balance.leaders)[:, 0],
-        topic_replicas=_around(_shares(totals, least, most, rule), balance.topic_replicas),
+        replicas=_around(_shares(summed[0], summed[1], summed[2], rule), balance.replicas, summed[3])[:, 0],
+        leaders=_around(_equal(summed[5], brokers), balance.leaders, summed[4])[:, 0],
+        topic_replicas=_around(_shares(totals, least, most, rule), balance.topic_replicas, held),
         topic_leaders=(
             None
             if balance.topic_leaders.kind == "none"
-            else _around(_equal(partitions, len(rule.rack_of)), balance.topic_leaders)
+            else _around(_equal(partitions, brokers), balance.topic_leaders, led)
         ),
     )
+
+
+def _today(problem: Problem, replicas: IntArray) -> LongArray:
+    """(T, Bt): how many of these replicas (P, K) each target broker holds today."""
+    targets = int(problem.targets.sum())
+    here = np.where(problem.targets, np.cumsum(problem.targets) - 1, -1)
+    at = np.where(replicas >= 0, here[replicas], -1)
+    cells = (problem.topic_of[:, None] * targets + at)[at >= 0]
+    return np.bincount(cells, minlength=len(problem.topic_names) * targets).reshape(-1, targets)
 
 
 def excess(bounds: LongArray, counts: LongArray, price: int) -> LongArray:
@@ -152,8 +163,12 @@ def _level(totals: LongArray, pinned: LongArray, rule: RackRule) -> tuple[LongAr
     return rest, np.maximum(brokers, 1)
 
 
-def _around(shares: _Shares, tolerance: Tolerance) -> LongArray:
-    """The window (2, K, Bt) that a tolerance makes of fair shares."""
+def _around(shares: _Shares, tolerance: Tolerance, today: LongArray) -> LongArray:
+    """The window (2, K, Bt) that a tolerance makes of fair shares; `today` (K, Bt) is what the brokers hold.
+
+    A spread of two and more leaves open where the window begins: at today's least count where the share allows it, so
+    that brokers within the spread already stay as they are; else in the middle, where shares are unlike.
+    """
     count, brokers = shares.count, shares.brokers
     floor, ceil = count // brokers, -(-count // brokers)
     match tolerance.kind:
@@ -167,4 +182,8 @@ def _around(shares: _Shares, tolerance: Tolerance) -> LongArray:
         case _:
             spread = int(tolerance.value)
             low = (2 * count - (spread - 1) * brokers) // (2 * brokers)
+            if spread > 1:
+                alike = (floor == floor[:, :1]).all(axis=1, keepdims=True)
+                aligned = np.clip(today.min(axis=1, keepdims=True), ceil - spread, floor)
+                low = np.where(alike, aligned, low)
             return np.stack([low.clip(min=0), np.maximum(low + spread, spread)])

@@ -244,7 +244,7 @@ CHANGE_CASES: list[Case] = [
     ("balance_network_out", after("balance: {network_out: 5%}\n"), "11:11 balance.network_out", "not supported yet"),
     ("budget", after("budget: {bytes_moved: 1TiB}\n"), "11:1 budget", "not supported yet; use wider percentages"),
     ("disk_used", after("limits: {disk_used: 80%}\n"), "11:10 limits.disk_used", "not supported yet"),
-    ("variants", after("sweep: {variants: [{name: b, changes: {}}]}\n"), "11:9 sweep.variants", "planner diff"),
+    ("variants", after("sweep: {variants: [{name: b, changes: {}}]}\n"), "11:9 sweep.variants", "their reports"),
     (
         "scenarios",
         after('sweep: {scenarios: {growth: [{topics: "o*", factor: 2.0}]}}\n'),

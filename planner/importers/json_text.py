@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from planner.errors import Finding, ImportStateError, Place
@@ -24,7 +26,15 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 def place_of(text: str, position: int, file: str) -> Place:
     """Line and column of a position in a text."""
-    return Place(file, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position))
+    starts = _line_starts(text)
+    line = bisect_right(starts, position)
+    return Place(file, line, position - starts[line - 1] + 1)
+
+
+@lru_cache(maxsize=2)
+def _line_starts(text: str) -> list[int]:
+    """Where each line begins: found once for a file, however many places are asked for."""
+    return [0, *(match.end() for match in re.finditer("\n", text))]
 
 
 def read_object(text: str, start: int, file: str) -> tuple[dict[str, Any], int]:

@@ -49,7 +49,8 @@ def assign(problem: Problem, candidate: Candidate) -> IntArray:
 
     One java.util.Random of the candidate's seed serves the topics in the order of their names, as if the controller
     created them one after the other on the target brokers, none fenced. Rows that may not move keep today's replicas;
-    a topic without any other row takes no draw. InfeasibleError where a replication factor exceeds the brokers.
+    a topic without any other row takes no draw. A topic with unlike replication factors is placed as if it were one
+    topic for each: the placer knows one factor a topic. InfeasibleError where a factor exceeds the brokers.
     """
     brokers = _target_brokers(problem)
     wanted = rows_to_place(problem)
@@ -58,11 +59,11 @@ def assign(problem: Problem, candidate: Candidate) -> IntArray:
     for rows in _rows_of_topics(problem):
         if not wanted[rows].any():
             continue
-        factors = problem.replication_factors[rows]
-        for factor in {int(factors.min()), int(factors.max())}:
+        for factor in np.unique(problem.replication_factors[rows]).tolist():
             _check_brokers(len(brokers), len(brokers), factor)
-        lists = _topic_lists(_Stripes(random, brokers), factors.tolist(), problem.width)
-        assignment[rows] = np.where(wanted[rows, None], lists, assignment[rows])
+            alike = rows.start + np.flatnonzero(problem.replication_factors[rows] == factor)
+            lists = _topic_lists(_Stripes(random, brokers), [factor] * len(alike), problem.width)
+            assignment[alike] = np.where(wanted[alike, None], lists, assignment[alike])
     return assignment
 
 

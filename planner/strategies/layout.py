@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from planner import flow
+from planner.draws import mix
 from planner.model import BoolArray, IntArray, LongArray, Problem
 from planner.windows import rack_rule
 
@@ -147,7 +148,7 @@ def lay_out(problem: Problem, seed: int) -> Layout:
     """The problem as a layout; seed 0 keeps the brokers in order, any other shuffles them."""
     rows = np.flatnonzero(problem.movable & (problem.forced | (problem.rebalance == "all"))).astype(np.int32)
     targets = np.flatnonzero(problem.targets)
-    order = np.random.default_rng(seed).permutation(len(targets)) if seed else np.arange(len(targets))
+    order = _shuffled(len(targets), seed) if seed else np.arange(len(targets))
     rule = rack_rule(problem)
     factors, size_bytes = problem.replication_factors[rows], problem.size_bytes[rows]
     here = np.full(len(problem.broker_ids), -1, dtype=np.int32)
@@ -175,6 +176,11 @@ def lay_out(problem: Problem, seed: int) -> Layout:
         tie_scale=scale,
         replaces=bool(replaced.any()),
     )
+
+
+def _shuffled(brokers: int, seed: int) -> IntArray:
+    """An order of the brokers that depends on the seed alone, whatever the version of numpy."""
+    return np.argsort(mix(np.arange(brokers, dtype=np.uint64) + mix(np.array([seed], dtype=np.uint64))), kind="stable")
 
 
 def _home(problem: Problem, rows: IntArray, here: IntArray) -> tuple[IntArray, BoolArray]:

@@ -90,7 +90,7 @@ def _windowed(layout: Layout, wanted: Windows) -> tuple[flow.Windowed, ...]:
 
 @dataclass(frozen=True)
 class _Network:
-    """The flow's plain arcs in three runs, each with the (row, ...) it stands for, and the nodes' supplies.
+    """The flow's plain arcs in four runs, each with the (row, ...) it stands for, and the nodes' supplies.
 
     keep: row and broker of each replica that could stay (or go to its replacement); enter: row and rack;
     own: row and broker, for rows whose replicas were dealt no different brokers; arrive: topic and broker.
@@ -153,7 +153,11 @@ class _Network:
         decided = np.concatenate([self.keep[:, keep > 0], self.own[:, own > 0]], axis=1)
         entered = np.zeros(layout.most.shape, dtype=np.int32)
         entered[self.enter[0], self.enter[1]] = enter
-        return decided.astype(np.int32), entered, arrive.reshape(layout.topic_count, -1).astype(np.int32)
+        return (
+            decided.astype(np.int32),
+            entered,
+            arrive.reshape(layout.topic_count, len(layout.targets)).astype(np.int32),
+        )
 
     @property
     def _runs(self) -> tuple[IntArray, ...]:
