@@ -14,6 +14,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -29,6 +30,7 @@ T = TypeVar("T")
 LOCAL = "local[*]"
 LOOPBACK = "127.0.0.1"
 CONNECT_PORT, CONNECT_SECONDS = 15002, 10
+_CONNECT_PACKAGES = ("grpc", "grpc_status", "zstandard")
 
 # Some warnings of the JVM go to stdout, which is the result's: only errors, and to stderr.
 LEAN_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -Xlog:all=error:stderr"
@@ -139,13 +141,15 @@ def _classic(master: str, scratch: Path, java_options: str | None, note: Callabl
 
 
 def _connect(remote: str, scratch: Path) -> Any:
-    try:
-        from pyspark.sql.connect.session import SparkSession
-    except ImportError as error:
+    # pyspark ends the process where one of these is missing, so they are looked for first.
+    missing = [name for name in _CONNECT_PACKAGES if find_spec(name) is None]
+    if missing:
         raise SetupError(
-            f"--remote {remote} needs Spark Connect, of which a package is missing ({_reason(error)}): "
+            f"--remote {remote} needs Spark Connect, of which packages are missing ({', '.join(missing)}): "
             "install kafka-planner[connect]."
-        ) from error
+        )
+    from pyspark.sql.connect.session import SparkSession
+
     _answers(remote)
     # pyspark.sql.functions looks here to see which of the two kinds of session it works for.
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"

@@ -189,7 +189,7 @@ CHANGE_CASES: list[Case] = [
     ("limit_negative", after("limits: {replicas_moved: -1}\n"), "11:10 limits.replicas_moved", "from 0"),
     ("limit_unit", after("limits: {bytes_moved: 2TiB/s}\n"), "11:10 limits.bytes_moved", "'2TiB/s' isn't a size"),
     ("limit_count_text", after("limits: {leaders_changed: 5%}\n"), "11:10 limits.leaders_changed", "a whole number"),
-    ("candidates_zero", after("sweep: {candidates: 0}\n"), "11:9 sweep.candidates", "from 1 to"),
+    ("candidates_zero", after("sweep: {candidates: 0}\n"), "11:9 sweep.candidates", "from 2 to"),
     ("seed_text", after("sweep: {seed: lucky}\n"), "11:9 sweep.seed", "'lucky' isn't possible here"),
     ("grid_scalar", after("sweep: {balance: {replicas: 1}}\n"), "11:19 sweep.balance.replicas", "allowed: a list"),
     (

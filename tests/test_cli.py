@@ -177,3 +177,36 @@ def test_validate_reads_everything_and_writes_nothing(planner, tmp_path):
 
     assert 0 == planner("validate", EXAMPLES / "expand.yaml").code
     assert before == sorted(EXAMPLES.rglob("*"))
+
+
+def test_a_byte_limit_needs_every_size(whatif, tmp_path):
+    """A gate on bytes can't be judged where partitions have no size; the plan is refused, not waved through."""
+    spec = tmp_path / "unsized.yaml"
+    spec.write_text(
+        "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1}, {id: 2}]\n"
+        "  topics: [{name: t, partitions: [{replicas: [1], size: 1GB}, {replicas: [1]}]}]\nlimits: {bytes_moved: 9GB}\n"
+    )
+
+    ran = whatif(spec)
+
+    assert 3 == ran.code
+    assert "1 partitions have no size" in ran.err
+    assert not (tmp_path / "plan").exists()
+
+
+def test_a_topic_with_unlike_replication_factors_is_planned(whatif, tmp_path):
+    """Every strategy copes with it, Kafka's own placers included."""
+    spec = tmp_path / "mixed.yaml"
+    spec.write_text(
+        "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1, rack: a}, {id: 2, rack: b}]\n"
+        "  topics: [{name: t, partitions: [{replicas: [1, 2]}, {replicas: [1]}, {replicas: [1, 2]}]}]\n"
+    )
+
+    assert 0 == whatif(spec).code
+
+
+def test_where_it_runs_is_never_replaced(whatif, tmp_path, monkeypatch):
+    """`--out .` would take the folder away from under the shell."""
+    monkeypatch.chdir(tmp_path)
+
+    assert 1 == whatif(EXAMPLES / "expand.yaml", "--out", ".").code

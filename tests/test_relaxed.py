@@ -54,7 +54,7 @@ def test_rebalance_is_the_reason() -> None:
 def test_windows_that_exclude_each_other() -> None:
     """A topic of three replicas over two brokers can't be even to the last: the window is named with both numbers."""
     problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,), (1,)]}, balance=balance_of(0, "none", "none"))
-    why = "it can't hold together with the other windows, the racks and the replication factors"
+    why = "not together with the other windows, the racks and the replication factors"
     assert (Relaxed("replicas", None, "0", 1, why),) == found(problem)
 
 
@@ -69,11 +69,15 @@ def test_topic_leaders_are_named_by_topic() -> None:
 
 @settings(max_examples=80)
 @given(problems(rebalance=("all", "leaders", "none")))
-def test_everything_with_excess_is_named(problem: Problem) -> None:
-    """A plan with excess names a window, and one that names none has no excess; doing nothing is judged the same."""
+def test_every_spread_beyond_what_was_asked_is_named(problem: Problem) -> None:
+    """A spread is named exactly where it is wider than asked for; doing nothing is judged the same."""
     yardstick = Yardstick.of(problem)
     for plan in (solve(problem, problem.balance).assignment, today(problem)):
         named = relaxed(yardstick, plan)
-        assert named or not score(yardstick, plan).excess[0]
+        scores = score(yardstick, plan)
+        for window, spread in (("replicas", scores.replica_spread[0]), ("leaders", scores.leader_spread[0])):
+            wanted = getattr(problem.balance, window)
+            wide = wanted.kind == "spread" and spread > wanted.value
+            assert wanted.kind != "spread" or wide == any((window, None) == (each.window, each.topic) for each in named)
         assert all(each.why and each.wanted for each in named)
         assert len({(each.window, each.topic) for each in named}) == len(named)
