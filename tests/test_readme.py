@@ -1,0 +1,58 @@
+"""The README is what a newcomer pastes and reads: its commands are CI's, its screen is the program's own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.cli import commands as group
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def commands() -> list[str]:
+    """The two lines to paste: set up and plan, then set up and test."""
+    return re.findall(r"^(?:python3 -m venv|\.venv/bin/pip install).*$", README, re.MULTILINE)
+
+
+def test_ci_runs_the_readmes_own_two_commands():
+    """Nothing more clever than what a newcomer types."""
+    ci = (ROOT / ".ci" / "run").read_text()
+
+    assert 2 == len(commands())
+    assert commands() == [line for line in ci.splitlines() if ".venv/bin/pip" in line]
+
+
+def test_the_yaml_shown_is_the_examples():
+    """Every line of the README's YAML but its comments stands in the example."""
+    shown = re.search(r"```yaml\n(.*?)```", README, re.DOTALL)[1]
+    example = (ROOT / "examples" / "expand.yaml").read_text()
+
+    assert all(line in example for line in shown.splitlines() if not line.strip().startswith("#"))
+
+
+@pytest.mark.spark
+def test_the_screen_shown_is_what_the_command_prints():
+    """The first screen's output, byte for byte, from the first command's program and its default engine."""
+    command = [sys.executable, "-c", "from planner.cli import main; main()", "whatif", "examples/expand.yaml"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert ran.stdout.rstrip("\n") in README
+
+
+def test_every_command_named_exists():
+    """No command is promised that isn't there."""
+    named = set(re.findall(r"`planner ([a-z]+)", README))
+
+    assert named <= set(group.commands)
+
+
+def test_every_example_linked_exists():
+    """Links into the checkout lead somewhere."""
+    for link in re.findall(r"\]\(((?:examples|schemas)/[^)]+)\)", README):
+        assert (ROOT / link).exists(), link
