@@ -125,6 +125,8 @@ def headline(plan: Mapping[str, Any]) -> str:
 def _gap(bound: Mapping[str, Any]) -> str:
     if bound["bytes_moved"] <= bound["least_bytes_moved"]:
         return "exactly the proven least"
+    if bound["gap_percent"] == 0:
+        return "the proven least, to 0.001 %"
     return f"{percent(bound['gap_percent'])} from the proven least, {size(bound['least_bytes_moved'])}"
 
 

@@ -14,6 +14,8 @@ from planner.windows import rack_rule
 
 # Costs are bytes in units of this part of the smallest partition: no plan's bytes are off by more than 0.001 %.
 _COST_RESOLUTION = 100_000
+# Costs up to this one are bytes as they are.
+_PLAIN_COST = 1_000_000_000
 # Room above the dearest arc for the prices of excess.
 _ROOM = 64
 
@@ -200,7 +202,7 @@ def _costs(size_bytes: LongArray, factors: IntArray, replaced: BoolArray, larges
     the resolution asks for, coarser only where the largest partition's cost would overflow.
     """
     smallest = int(size_bytes[size_bytes > 0].min(initial=size_bytes.max(initial=0)))
-    unit = max(1, smallest // _COST_RESOLUTION)
+    unit = max(1, min(smallest // _COST_RESOLUTION, int(size_bytes.max(initial=0)) // _PLAIN_COST))
     while True:
         plain = size_bytes // unit
         tied = (plain == 0) | replaced.any(axis=1)
