@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from planner.model import NO_TOLERANCE, Balance, BalanceGrid, LongArray, Problem, Sweep, Tolerance
+from planner.problem import rows_to_place
 from planner.strategies.candidate import Candidate
-from planner.strategies.kafka_classic import rows_to_place
 
 KNOBS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
 

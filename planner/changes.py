@@ -6,7 +6,7 @@ import numpy as np
 
 from planner import checks
 from planner.model import BoolArray, IntArray, LongArray, PartitionChange, Problem, Reason
-from planner.strategies.kafka_classic import today
+from planner.problem import today
 
 
 def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ...]:

@@ -12,8 +12,8 @@ import numpy as np
 from planner import model, score
 from planner.changes import bytes_in_and_out
 from planner.model import IntArray, LongArray, PartitionChange, Problem, Spec, Tolerance
+from planner.problem import today
 from planner.score import Yardstick
-from planner.strategies.kafka_classic import today
 from planner.sweep import SweepResult
 
 

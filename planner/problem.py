@@ -52,6 +52,17 @@ def may_move(topics: TopicFilter, name: str) -> bool:
     return included and not any(fnmatchcase(name, pattern) for pattern in topics.exclude)
 
 
+def rows_to_place(problem: Problem) -> BoolArray:
+    """(P,) True for the partitions that a placement may change: movable, and forced unless everything may move."""
+    return problem.movable & (problem.forced | (problem.rebalance == "all"))
+
+
+def today(problem: Problem) -> IntArray:
+    """Today's replicas as an assignment of our own: (P, W), padded with -1."""
+    padding = problem.width - problem.replicas.shape[1]
+    return np.pad(problem.replicas, ((0, 0), (0, padding)), constant_values=-1)
+
+
 def brokers_after(spec: Spec) -> list[Broker]:
     """Today's brokers and the added ones, by id, with the racks that they will have."""
     racks = dict(spec.changes.set_racks)
@@ -83,14 +94,14 @@ def _replacements(spec: Spec, index: dict[int, int]) -> IntArray:
 
 
 def _replication_factors(spec: Spec, topics: Sequence[Topic], replicas: IntArray) -> IntArray:
-    today = (replicas >= 0).sum(axis=1).astype(np.int32)
+    held = (replicas >= 0).sum(axis=1).astype(np.int32)
     counts = [len(topic.partitions) for topic in topics]
     wanted = np.zeros(len(topics), dtype=np.int32)
     for change in spec.changes.set_replication_factor:
         matches = [fnmatchcase(topic.name, change.topics) for topic in topics]
         wanted[np.array(matches, dtype=bool)] = change.replication_factor
     per_row = np.repeat(wanted, counts)
-    return np.where(per_row > 0, per_row, today).astype(np.int32)
+    return np.where(per_row > 0, per_row, held).astype(np.int32)
 
 
 def _forced(

@@ -14,7 +14,7 @@ from planner.bench_process import apart, peak_bytes
 from planner.bench_table import row
 from planner.errors import SetupError
 from planner.model import IntArray, Problem
-from planner.strategies import kafka_classic, optimum
+from planner.strategies import optimum
 
 # Case: gigabytes moved, replicas moved, (replica, leader, topic) spread.
 OPTIMA = {
@@ -107,7 +107,7 @@ def test_scores_are_what_counting_raw_replicas_gives(case):
 def test_an_uneven_assignment_is_counted_alike():
     """Today's replicas without the new brokers: clumps above topics' ceilings and spreads are seen, not only zeros."""
     flat = problem_of("expand-small")
-    today = kafka_classic.today(flat)
+    today = problem.today(flat)
 
     scored = outcome("do nothing", flat, today)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from planner.changes import bytes_in_and_out, changes
 from planner.model import Changes, PartitionChange, Problem, Reason, ReplicationFactorChange, TopicFilter
-from planner.strategies.kafka_classic import today
+from planner.problem import today
 from planner.strategies.optimum import solve
 
 RACKS = {1: "a", 2: "a", 3: "b", 4: "b"}

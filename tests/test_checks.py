@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planner.checks import Violation, broken_rules, check
 from planner.model import Changes, IntArray, Problem, Rebalance, ReplicationFactorChange, TopicFilter
-from planner.strategies.kafka_classic import today
+from planner.problem import today
 from planner.strategies.optimum import solve
 
 RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}

@@ -6,9 +6,9 @@ from clusters import assignment_of, balance_of, no_racks, problem_of, problems
 from hypothesis import given, settings
 
 from planner.model import Changes, Problem, TopicFilter
+from planner.problem import today
 from planner.relaxed import Relaxed, relaxed
 from planner.score import Yardstick, score
-from planner.strategies.kafka_classic import today
 from planner.strategies.optimum import solve
 
 NARROW = balance_of(1, 1, 1)

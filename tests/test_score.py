@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.model import Broker, Changes, Problem
+from planner.problem import today
 from planner.score import Yardstick, by_topic, digest, score
-from planner.strategies.kafka_classic import today
 
 RACKS = {1: "a", 2: "a", 3: "b"}
 ROWS = {"x": [(1, 3), (2, 3), (1, 3)], "y": [(3,)]}

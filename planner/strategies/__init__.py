@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from planner.model import IntArray, Problem
+from planner.problem import today
 from planner.strategies import kafka_classic, kafka_striped, optimum, round_robin
 from planner.strategies.candidate import Candidate
 
@@ -26,7 +27,7 @@ Strategy = Callable[[Problem, Candidate], Proposal]
 
 def _unchanged(problem: Problem, candidate: Candidate) -> Proposal:
     """Do nothing: the baseline that every plan is held against."""
-    return Proposal(kafka_classic.today(problem))
+    return Proposal(today(problem))
 
 
 def _optimum(problem: Problem, candidate: Candidate) -> Proposal:

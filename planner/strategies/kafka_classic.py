@@ -17,7 +17,8 @@ import numpy as np
 from planner.draws import topic_draws
 from planner.errors import InfeasibleError
 from planner.java_random import utf16_key
-from planner.model import BoolArray, IntArray, Problem
+from planner.model import IntArray, Problem
+from planner.problem import rows_to_place, today
 from planner.strategies.candidate import Candidate
 
 NO_RACK = -1
@@ -145,17 +146,6 @@ def starts_and_shifts(problem: Problem, candidate: Candidate) -> tuple[IntArray,
     brokers = int(problem.targets.sum())
     topics = len(problem.topic_names)
     return topic_draws(candidate.seed, candidate.start_index, candidate.next_replica_shift, topics, max(brokers, 1))
-
-
-def rows_to_place(problem: Problem) -> BoolArray:
-    """(P,) True for the partitions that a placement may change: movable, and forced unless everything may move."""
-    return problem.movable & (problem.forced | (problem.rebalance == "all"))
-
-
-def today(problem: Problem) -> IntArray:
-    """Today's replicas as an assignment of our own: (P, W), padded with -1."""
-    padding = problem.width - problem.replicas.shape[1]
-    return np.pad(problem.replicas, ((0, 0), (0, padding)), constant_values=-1)
 
 
 @lru_cache(maxsize=64)

@@ -14,8 +14,8 @@ import numpy as np
 from planner.errors import InfeasibleError
 from planner.java_random import JavaRandom, hash_map_order, utf16_key
 from planner.model import IntArray, Problem
+from planner.problem import rows_to_place, today
 from planner.strategies.candidate import Candidate
-from planner.strategies.kafka_classic import rows_to_place, today
 
 
 def place(

@@ -10,6 +10,7 @@ import numpy as np
 from planner import flow
 from planner.draws import mix
 from planner.model import BoolArray, IntArray, LongArray, Problem
+from planner.problem import rows_to_place
 from planner.windows import rack_rule
 
 # Costs are bytes in units of this part of the smallest partition: no plan's bytes are off by more than 0.001 %.
@@ -148,7 +149,7 @@ class Layout:
 
 def lay_out(problem: Problem, seed: int) -> Layout:
     """The problem as a layout; seed 0 keeps the brokers in order, any other shuffles them."""
-    rows = np.flatnonzero(problem.movable & (problem.forced | (problem.rebalance == "all"))).astype(np.int32)
+    rows = np.flatnonzero(rows_to_place(problem)).astype(np.int32)
     targets = np.flatnonzero(problem.targets)
     order = _shuffled(len(targets), seed) if seed else np.arange(len(targets))
     rule = rack_rule(problem)

@@ -20,6 +20,7 @@ import numpy as np
 from planner import flow
 from planner.errors import InfeasibleError
 from planner.model import Balance, BoolArray, IntArray, LongArray, Problem
+from planner.problem import today
 from planner.strategies import leaders
 from planner.strategies.dealing import deal
 from planner.strategies.layout import Layout, lay_out
@@ -45,8 +46,7 @@ def solve(problem: Problem, balance: Balance, seed: int = 0) -> Solution:
     """
     layout = lay_out(problem, seed)
     wanted = windows(problem, balance)
-    placed = np.full((problem.rows, problem.width), -1, dtype=np.int32)
-    placed[:, : problem.replicas.shape[1]] = problem.replicas
+    placed = today(problem)
     placed[layout.rows], least_cost = _place(problem, layout, wanted)
     return Solution(leaders.order(problem, placed, wanted), layout.bytes_of(least_cost), layout.replicas_of(least_cost))
 

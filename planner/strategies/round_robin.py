@@ -12,8 +12,9 @@ import numpy as np
 
 from planner.errors import InfeasibleError
 from planner.model import IntArray, Problem
+from planner.problem import rows_to_place, today
 from planner.strategies.candidate import Candidate
-from planner.strategies.kafka_classic import broker_order, rows_to_place, starts_and_shifts, today
+from planner.strategies.kafka_classic import broker_order, starts_and_shifts
 
 
 def place(brokers: Sequence[int], partitions: int, replication_factor: int, start: int = 0) -> list[tuple[int, ...]]:
