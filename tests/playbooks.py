@@ -1,0 +1,113 @@
+"""The generated playbooks, run by real Ansible with everything that it keeps inside the test's own folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+VENV_BIN = Path(sys.executable).parent
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a playbook ended. `output` is stdout and stderr, wrapped as Ansible wraps them."""
+
+    code: int
+    changed: int
+    output: str
+
+    @property
+    def text(self) -> str:
+        """The output with every run of blanks made one, for looking a sentence up."""
+        return " ".join(self.output.split())
+
+
+@dataclass(frozen=True)
+class Playbooks:
+    """The `ansible/` folder of a plan, and a home for what Ansible writes beside it."""
+
+    folder: Path
+    home: Path
+
+    def play(self, playbook: str, *options: str, delay: int = 0) -> Run:
+        """Run a playbook to its end."""
+        ended = self.tool(*_command(playbook, delay), *options)
+        return _run(ended.returncode, ended.stdout + ended.stderr)
+
+    @contextmanager
+    def playing(self, playbook: str, *options: str, delay: int = 1) -> Iterator[Playing]:
+        """A playbook while it runs; killed if it still does at the end."""
+        with (self.home / "playing.txt").open("w+") as output:
+            process = subprocess.Popen(
+                [str(VENV_BIN / _command(playbook, delay)[0]), *_command(playbook, delay)[1:], *options],
+                cwd=self.folder,
+                env=self._environment(),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            running = Playing(process, Path(output.name))
+            try:
+                yield running
+            finally:
+                running.kill()
+
+    def tool(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one of Ansible's commands."""
+        return subprocess.run(
+            [str(VENV_BIN / name), *arguments],
+            cwd=self.folder,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+
+    def _environment(self) -> dict[str, str]:
+        self.home.mkdir(exist_ok=True)
+        own = {"HOME": self.home, "ANSIBLE_HOME": self.home, "ANSIBLE_LOCAL_TEMP": self.home / "local"}
+        own |= {"TMPDIR": self.home, "ANSIBLE_REMOTE_TEMP": self.home / "remote"}
+        kept = {key: os.environ[key] for key in ("JAVA_HOME",) if key in os.environ}
+        return kept | {
+            "PATH": f"{VENV_BIN}{os.pathsep}{os.environ['PATH']}",
+            "LANG": "C.UTF-8",
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_PIPELINING": "1",
+            **{key: str(value) for key, value in own.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Playing:
+    """A running playbook."""
+
+    process: subprocess.Popen[bytes]
+    output: Path
+
+    def kill(self) -> None:
+        """End it at once with all that it started, as a lost terminal or a reboot does."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def wait(self, seconds: float = 300) -> Run:
+        """Wait for its own end."""
+        code = self.process.wait(seconds)
+        return _run(code, self.output.read_text())
+
+
+def _command(playbook: str, delay: int) -> list[str]:
+    return ["ansible-playbook", f"{playbook}.yml", "-e", f"kafka_reassign_verify_delay={delay}"]
+
+
+def _run(code: int, output: str) -> Run:
+    changed = re.search(r"changed=(\d+)", output)
+    return Run(code, int(changed[1]) if changed else 0, output)
