@@ -6,7 +6,6 @@ others are copied as they are. Nothing is decided here: what moves, when and why
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
@@ -15,6 +14,7 @@ from typing import Any
 
 import jinja2
 
+from planner import role
 from planner.quoting import FILTERS, canonical_json
 from planner.resources import resource
 
@@ -43,8 +43,8 @@ def files(plan: Plan) -> Files:
 
 def _whole_plan(plan: Plan) -> Files:
     """The files for the whole plan at once; written even where they list nothing."""
-    moves = _moves(plan["partitions"])
-    elect = [p for p in plan["partitions"] if p["leader_before"] != p["replicas"][0]]
+    moves = role.moves(plan["partitions"])
+    elect = role.elections(plan)["apply"]
     topics = sorted({move["topic"] for move in moves})
     return {
         "reassignment.json": _replica_lists(moves, "replicas"),
@@ -57,32 +57,20 @@ def _whole_plan(plan: Plan) -> Files:
 def _all_batches(plan: Plan) -> Files:
     return {
         f"batches/{name}/{file}": content
-        for name, batch in zip(_batch_names(plan), plan["batches"], strict=True)
+        for name, batch in zip(role.batch_names(plan), plan["batches"], strict=True)
         for file, content in _batch(batch).items()
     }
 
 
 def _batch(batch: Plan) -> Files:
     """One batch's files. Kafka refuses an empty list, so what has nothing to do has no file."""
-    moves = _moves(batch["partitions"])
+    moves = role.moves(batch["partitions"])
     reassignment = {
         "reassignment.json": _replica_lists(moves, "replicas"),
         "rollback.json": _replica_lists(moves, "replicas_before"),
     }
     election = {"preferred-replica.json": _elections(batch["elect"])}
     return (reassignment if moves else {}) | (election if batch["elect"] else {})
-
-
-def _batch_names(plan: Plan) -> list[str]:
-    """`01`, `02` …: as wide as the last one needs, so that sorting by name is the order of execution."""
-    numbers = [batch["number"] for batch in plan["batches"]]
-    width = max(2, len(str(max(numbers, default=0))))
-    return [f"{number:0{width}}" for number in numbers]
-
-
-def _moves(partitions: Iterable[Plan]) -> list[Plan]:
-    """The partitions that Kafka has to be told about: their replica list changes, be it only in its order."""
-    return [p for p in partitions if list(p["replicas"]) != list(p["replicas_before"])]
 
 
 def _replica_lists(moves: Iterable[Plan], which: str) -> bytes:
@@ -97,9 +85,11 @@ def _elections(partitions: Iterable[Plan]) -> bytes:
 
 def _ansible(plan: Plan, kafka: Files) -> Files:
     """Playbooks and role, with the role's own copies of the files it executes."""
-    copies = {path: content for path, content in kafka.items() if path.startswith("batches/")}
-    copies |= {path: kafka[path] for path in ("reassignment.json", "rollback.json")}
-    values = _ansible_values(plan, copies)
+    named = ("reassignment.json", "rollback.json", "preferred-replica.json")
+    copies = {path: content for path, content in kafka.items() if path.startswith("batches/") or path in named}
+    copies |= _role_only(plan)
+    digests = {path: sha256(copies[path]).hexdigest() for path in sorted(copies)}
+    values = role.values(plan) | {"digests": digests}
     written = {
         f"ansible/{path.removesuffix('.j2')}": _from_template(f"ansible/{path}", **values)
         if path.endswith(".j2")
@@ -109,38 +99,29 @@ def _ansible(plan: Plan, kafka: Files) -> Files:
     return written | {f"{ROLE}/files/{path}": content for path, content in copies.items()}
 
 
-def _ansible_values(plan: Plan, copies: Files) -> dict[str, Any]:
-    """What the role's templates name. No topic is among it: the role knows files, counts and digests only."""
+def _role_only(plan: Plan) -> Files:
+    """What only the playbooks read: the way of each partition, who leads, and how the leaders come back."""
+    back = [
+        (f"batches/{name}/preferred-replica-rollback.json", elect["rollback"])
+        for name, elect in zip(role.batch_names(plan), role.batch_elections(plan), strict=True)
+    ]
+    off = role.unpreferred(plan)
     return {
-        "plan_id": plan["plan_id"],
-        "kafka_bin_dir": plan["execution"]["kafka_bin_dir"],
-        "throttle_bytes_per_sec": plan["execution"]["throttle_bytes_per_sec"] or 0,
-        "bootstrap_servers": plan["cluster"]["bootstrap_servers"],
-        "partitions": len(_moves(plan["partitions"])),
-        "brokers_of_direction": _brokers_of_direction(plan["brokers"]),
-        "batches": _batch_summaries(plan),
-        "digests": {path: sha256(copies[path]).hexdigest() for path in sorted(copies)},
+        "states.json": canonical_json(role.states(plan)).encode(),
+        "leaders.json": canonical_json(role.leaders(plan)).encode(),
+        "preferred-replica-rollback.json": _elections(role.elections(plan)["rollback"]),
+        **{path: _elections(elect) for path, elect in back if elect},
+        **(_unpreferred(off) if off else {}),
     }
 
 
-def _brokers_of_direction(brokers: Sequence[Plan]) -> dict[str, list[int]]:
-    """Who must be live: a broker that leaves may be dead when the plan is applied, a new one when it is undone."""
-    without = {"apply": "removed", "rollback": "added"}
-    return {way: [broker["id"] for broker in brokers if broker["role"] != role] for way, role in without.items()}
-
-
-def _batch_summaries(plan: Plan) -> list[dict[str, Any]]:
-    moves = [_moves(batch["partitions"]) for batch in plan["batches"]]
-    steps = Counter((move["topic"], move["partition"]) for batch in moves for move in batch)
-    return [
-        {
-            "number": name,
-            "partitions": len(own),
-            "elect": len(batch["elect"]),
-            "stepwise": any(steps[move["topic"], move["partition"]] > 1 for move in own),
-        }
-        for name, batch, own in zip(_batch_names(plan), plan["batches"], moves, strict=True)
-    ]
+def _unpreferred(partitions: Sequence[Plan]) -> Files:
+    first = [{**partition, "replicas": role.led_first(partition)} for partition in partitions]
+    return {
+        "unpreferred-first.json": _replica_lists(first, "replicas"),
+        "unpreferred-elect.json": _elections(partitions),
+        "unpreferred-back.json": _replica_lists(partitions, "replicas_before"),
+    }
 
 
 def _terraform(plan: Plan) -> Files:

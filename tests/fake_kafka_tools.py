@@ -18,18 +18,28 @@ def _main(tool: str, arguments: list[str]) -> int:
     cluster = json.loads((HERE / "cluster.json").read_text())
     options = {word: value for word, value in zip(arguments, [*arguments[1:], ""], strict=True) if word[:2] == "--"}
     cluster["calls"].append([tool, *(word for word in options if word != "--bootstrap-server")])
-    cluster["bootstrap"] = options["--bootstrap-server"]
+    cluster["bootstrap"] = options.get("--bootstrap-server", cluster.get("bootstrap"))
     code = _run(tool, options, cluster)
     (HERE / "cluster.json").write_text(json.dumps(cluster))
     return code
 
 
 def _run(tool: str, options: dict[str, str], cluster: dict[str, Any]) -> int:
-    if tool == "kafka-broker-api-versions":
-        _say("\n".join(f"host-{b}:9092 (id: {b} rack: a isFenced: false) -> (" for b in cluster["brokers"]))
-        return 0
-    if tool == "kafka-leader-election":
-        return _elect(_wanted(options["--path-to-json-file"]), cluster["partitions"])
+    if "--help" in options:
+        _say("--disallow-replication-factor-change    Denies the ability to change a partition's replication factor")
+        return 1
+    match tool:
+        case "kafka-broker-api-versions":
+            return _list_brokers(cluster["brokers"], cluster.get("racks", {}))
+        case "kafka-topics":
+            return _describe(cluster["partitions"], behind="--under-replicated-partitions" in options)
+        case "kafka-leader-election":
+            return _elect(_wanted(options["--path-to-json-file"]), cluster["partitions"])
+        case _:
+            return _reassign(options, cluster)
+
+
+def _reassign(options: dict[str, str], cluster: dict[str, Any]) -> int:
     if "--list" in options:
         return _list_moving(cluster["partitions"])
     given = _wanted(options["--reassignment-json-file"])
@@ -40,9 +50,25 @@ def _run(tool: str, options: dict[str, str], cluster: dict[str, Any]) -> int:
     return _execute(given, cluster, options.get("--throttle"))
 
 
+def _list_brokers(brokers: list[int], racks: dict[str, str]) -> int:
+    for broker in brokers:
+        _say(f"host-{broker}:9092 (id: {broker} rack: {racks.get(str(broker), 'a')} isFenced: false) -> (")
+    return 0
+
+
 def _wanted(path: str) -> dict[str, list[int]]:
     rows = json.loads(Path(path).read_text())["partitions"]
     return {f"{row['topic']}-{row['partition']}": row.get("replicas", []) for row in rows}
+
+
+def _describe(partitions: dict[str, Any], behind: bool) -> int:
+    for name, partition in partitions.items():
+        topic, number = name.rsplit("-", 1)
+        isr = partition.get("isr", partition["replicas"])
+        if not behind or isr != partition["replicas"]:
+            listed = f"Replicas: {_text(partition['replicas'])}\tIsr: {_text(isr)}\tElr: \tLastKnownElr: "
+            _say(f"\tTopic: {topic}\tPartition: {number}\tLeader: {partition['leader']}\t{listed}")
+    return 0
 
 
 def _elect(given: dict[str, list[int]], partitions: dict[str, Any]) -> int:
@@ -61,7 +87,10 @@ def _list_moving(partitions: dict[str, Any]) -> int:
     moving = {name: p for name, p in partitions.items() if p.get("target")}
     _say("Current partition reassignments:" if moving else "No partition reassignments found.")
     for name, partition in moving.items():
-        _say(f"{name}: replicas: {_text(_union(partition))}. adding: {_text(partition['target'])}.")
+        added = [broker for broker in partition["target"] if broker not in partition["replicas"]]
+        left = [broker for broker in partition["replicas"] if broker not in partition["target"]]
+        adding, removing = f" adding: {_text(added)}." if added else "", f" removing: {_text(left)}." if left else ""
+        _say(f"{name}: replicas: {_text(_union(partition))}.{adding}{removing}")
     return 0
 
 

@@ -171,17 +171,32 @@ def test_batch_folders_sort_in_order_of_execution() -> None:
 
 
 def test_role_knows_counts_and_digests(files: Mapping[str, bytes]) -> None:
-    """The role's variables count each batch's rows, mark partitions in steps and hold the SHA-256 of each copy."""
+    """The role's variables are what `role` says of the plan, and the SHA-256 of each file of the role."""
     values = _ansible_yaml(files[f"{ROLE}/vars/main/plan.yml"])
-    assert [
-        {"number": "01", "partitions": 2, "elect": 0, "stepwise": True},
-        {"number": "02", "partitions": 2, "elect": 3, "stepwise": True},
-    ] == values["kafka_reassign_batches"]
+    assert [("01", 2), ("02", 2)] == [(b["number"], b["partitions"]) for b in values["kafka_reassign_batches"]]
+    assert [(0, 0), (3, 2)] == [tuple(b["elections"].values()) for b in values["kafka_reassign_batches"]]
     assert 3 == values["kafka_reassign_partitions"]
+    assert {"apply": 3, "rollback": 2} == values["kafka_reassign_elections"]
+    assert 1 == values["kafka_reassign_unpreferred"]
     assert {"apply": [1, 2, 3, 4], "rollback": [1, 2, 3, 9]} == values["kafka_reassign_brokers"]
+    assert {"apply": [9], "rollback": [4]} == values["kafka_reassign_leaving"]
+    assert dict.fromkeys((1, 2, 3, 4, 9), "a") == values["kafka_reassign_racks"]
     copies = {path.removeprefix(f"{ROLE}/files/"): content for path, content in files.items() if "/files/" in path}
     assert {path: hashlib.sha256(copies[path]).hexdigest() for path in copies} == values["kafka_reassign_digests"]
-    assert all(files[path] == content for path, content in copies.items())
+    assert [] == [path for path, content in copies.items() if files.get(path, content) != content]
+
+
+def test_leader_that_was_not_preferred_comes_back(files: Mapping[str, bytes]) -> None:
+    """Three files for a rollback: that leader in front, an election, and the order from before."""
+    folder = f"{ROLE}/files/unpreferred"
+    assert {("users", 7): [3, 2]} == _lists(files[f"{folder}-first.json"])
+    assert {("users", 7): [2, 3]} == _lists(files[f"{folder}-back.json"])
+    assert [{"topic": "users", "partition": 7}] == json.loads(files[f"{folder}-elect.json"])["partitions"]
+
+
+def test_no_such_files_where_all_led_were_preferred() -> None:
+    """Kafka refuses empty lists, so there are no such files."""
+    assert [] == [path for path in render.files(document([MOVE])) if "unpreferred-" in path]
 
 
 def test_batch_in_one_step_is_not_stepwise() -> None:
