@@ -1,4 +1,4 @@
-"""Amounts with units ("4TiB", "50MB/s") to whole bytes or bytes per second.
+"""Amounts with units ("4TiB", "50MB/s", "6h") to whole bytes, bytes per second, or seconds.
 
 The unit registry is our own and small: a general one reads `5mb` as millibits and `1 min` as an amount of bytes
 in disguise; this one knows bits, bytes, a few times, and the SI and binary prefixes from kilo on.
@@ -14,15 +14,18 @@ from typing import Literal
 
 import pint
 
-AmountKind = Literal["bytes", "bytes/s"]
+AmountKind = Literal["bytes", "bytes/s", "seconds"]
 
 LARGEST = 2**63 - 1
 EXAMPLES: dict[AmountKind, str] = {
     "bytes": "a size such as 4TiB, 12GiB, 500 GB, 64KiB, or a whole number of bytes",
     "bytes/s": "a rate such as 50MB/s, 12MiB/s, 1Gbit/s, or a whole number of bytes a second",
+    "seconds": "a duration such as 6h, 90min, 2d, or a whole number of seconds",
 }
 
-_TARGETS: dict[AmountKind, str] = {"bytes": "byte", "bytes/s": "byte / second"}
+_TARGETS: dict[AmountKind, str] = {"bytes": "byte", "bytes/s": "byte / second", "seconds": "second"}
+_NOUNS: dict[AmountKind, str] = {"bytes": "size", "bytes/s": "rate", "seconds": "duration"}
+_ONES: dict[AmountKind, str] = {"bytes": "byte", "bytes/s": "byte", "seconds": "second"}
 _AMOUNT = re.compile(r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,30})?) *(?P<unit>[A-Za-z]+(?:/[A-Za-z]+)?)?", re.ASCII)
 _PREFIXES = ("kilo k Ki kibi", "mega M Mi mebi", "giga G Gi gibi", "tera T Ti tebi", "peta P Pi pebi", "exa E Ei exbi")
 _UNITS = (
@@ -55,14 +58,14 @@ def _quantity() -> Callable[[Fraction, str], pint.Quantity[Fraction]]:
 
 @lru_cache(maxsize=256)
 def _factor(unit: str, kind: AmountKind) -> Fraction:
-    """Bytes, or bytes per second, of one unit. pint takes a while, and a spec repeats its units."""
+    """Bytes, bytes per second, or seconds, of one unit. pint takes a while, and a spec repeats its units."""
     return Fraction(_quantity()(Fraction(1), unit).to(_TARGETS[kind]).magnitude)
 
 
 def parse_amount(value: int | str, kind: AmountKind, least: int = 0) -> int:
-    """`value` in whole bytes, or bytes per second; a bare number is one already.
+    """`value` in whole bytes, bytes per second, or seconds; a bare number is one already.
 
-    A fraction of a byte is rounded, half to even, but never down to nothing. Raises AmountError for anything else,
+    A fraction of one is rounded, half to even, but never down to nothing. Raises AmountError for anything else,
     below `least` or beyond 2^63 - 1.
     """
     if isinstance(value, int):
@@ -73,7 +76,7 @@ def parse_amount(value: int | str, kind: AmountKind, least: int = 0) -> int:
     exact = _magnitude(value, Fraction(match["number"]), match["unit"], kind)
     rounded = round(exact)
     if exact and not rounded:
-        raise AmountError(f"{value!r} is less than one byte; allowed: {EXAMPLES[kind]}")
+        raise AmountError(f"{value!r} is less than one {_ONES[kind]}; allowed: {EXAMPLES[kind]}")
     return _in_range(value, rounded, kind, least)
 
 
@@ -87,8 +90,13 @@ def parse_bytes_per_sec(value: int | str, least: int = 0) -> int:
     return parse_amount(value, "bytes/s", least)
 
 
+def parse_seconds(value: int | str, least: int = 0) -> int:
+    """A duration in seconds; see `parse_amount`."""
+    return parse_amount(value, "seconds", least)
+
+
 def _magnitude(value: str, number: Fraction, unit: str | None, kind: AmountKind) -> Fraction:
-    """The exact number of bytes, or bytes per second."""
+    """The exact number of bytes, bytes per second, or seconds."""
     if unit is None:
         if number.denominator != 1:
             raise _refused(value, kind)
@@ -98,15 +106,15 @@ def _magnitude(value: str, number: Fraction, unit: str | None, kind: AmountKind)
     except pint.UndefinedUnitError:
         raise AmountError(f"{value!r} has an unknown unit {unit!r}; allowed: {EXAMPLES[kind]}") from None
     except pint.DimensionalityError:
-        other = "size" if kind == "bytes" else "rate"
-        raise AmountError(f"{value!r} isn't a {other}: its unit is {unit!r}; allowed: {EXAMPLES[kind]}") from None
+        wrong = f"{value!r} isn't a {_NOUNS[kind]}: its unit is {unit!r}"
+        raise AmountError(f"{wrong}; allowed: {EXAMPLES[kind]}") from None
 
 
 def _in_range(value: int | str, amount: int, kind: AmountKind, least: int) -> int:
     if amount < least:
         raise AmountError(f"{value!r} is below {least}; allowed: {EXAMPLES[kind]}")
     if amount > LARGEST:
-        raise AmountError(f"{value!r} is more than 2^63 - 1 bytes; allowed: {EXAMPLES[kind]}")
+        raise AmountError(f"{value!r} is more than 2^63 - 1 {_ONES[kind]}s; allowed: {EXAMPLES[kind]}")
     return amount
 
 

@@ -7,29 +7,33 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, count, zip_longest
-from typing import Any
+from itertools import chain, zip_longest
 
+from planner.batch_loads import Loads
+from planner.batch_packing import AT_RISK, pack
+from planner.batch_paths import replica_lists
 from planner.model import BatchRules, PartitionChange, Reason
-
-# First-fit looks at this many batches from the first that may fit, and as many at the end: a full scan for each
-# step would be quadratic, and more of it hardly saves a batch.
-LOOK_BACK = 8
 
 _AT_RISK = (Reason.RACK_RULE, Reason.BROKER_LEAVES)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One reassignment of one partition; broker ids, preferred leader first. `size_bytes` is that of one replica."""
+    """One reassignment of one partition; broker ids, preferred leader first.
+
+    `size_bytes` is that of one replica. `source` is the broker that is copied from: the one that leads today, while it
+    holds a replica. `bytes_in_per_sec` is what producers write to the partition.
+    """
 
     topic: str
     partition: int
     before: tuple[int, ...]
     after: tuple[int, ...]
     size_bytes: int
+    source: int
+    bytes_in_per_sec: int = 0
 
     @cached_property
     def adding(self) -> tuple[int, ...]:
@@ -44,153 +48,54 @@ class Step:
 
 @dataclass(frozen=True)
 class Batch:
-    """Steps to run at once, sorted by (topic, partition), then the partitions to elect a preferred leader for.
-
-    `seconds_at_throttle` is the least time the copying takes, None without a throttle.
-    """
+    """Steps to run at once, sorted by (topic, partition), then the partitions to elect a preferred leader for."""
 
     number: int
     steps: tuple[Step, ...]
     elect: tuple[tuple[str, int], ...]
     bytes_moved: int
     replicas_moved: int
-    seconds_at_throttle: int | None
-
-
-@dataclass(frozen=True)
-class _Load:
-    """Steps to place together, with what they cost: bytes, and replicas added by each broker."""
-
-    steps: Sequence[Step]
-    bytes_moved: int
-    adding: Mapping[int, int]
-
-    @staticmethod
-    def of(*steps: Step) -> _Load:
-        if len(steps) == 1:  # By far the most; a Counter costs several times a dict here.
-            return _Load(steps, steps[0].bytes_moved, dict.fromkeys(steps[0].adding, 1))
-        adding = Counter(chain.from_iterable(step.adding for step in steps))
-        return _Load(steps, sum(step.bytes_moved for step in steps), adding)
-
-
-@dataclass
-class _Open:
-    """A batch while it is being filled."""
-
-    steps: list[Step] = field(default_factory=list)
-    bytes_moved: int = 0
-    adding: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
-
-    def add(self, load: _Load) -> None:
-        self.steps.extend(load.steps)
-        self.bytes_moved += load.bytes_moved
-        for broker, replicas in load.adding.items():
-            self.adding[broker] += replicas
-
-
-@dataclass
-class _Packer:
-    """Batches in the making: each load goes into the first batch looked at that has room."""
-
-    rules: BatchRules
-    batches: list[_Open] = field(default_factory=list)
-    first_free: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
-
-    def place(self, load: _Load, not_before: int) -> int:
-        """Put `load` into one batch, `not_before` or later; the index of that batch."""
-        start = max([not_before, *map(self._first_free, load.adding)])
-        index = next((i for i in self._looked_at(start) if self._has_room(self.batches[i], load)), len(self.batches))
-        if index == len(self.batches):
-            self.batches.append(_Open())
-        self.batches[index].add(load)
-        return index
-
-    def takes_whole(self, load: _Load) -> bool:
-        """True where an empty batch has room for all of `load`."""
-        within = self.rules.bytes is None or load.bytes_moved <= self.rules.bytes
-        return len(load.steps) == 1 or (within and self._has_room(_Open(), load))
-
-    def _looked_at(self, start: int) -> Iterator[int]:
-        end = len(self.batches)
-        near = min(start + LOOK_BACK, end)
-        return chain(range(start, near), range(max(near, end - LOOK_BACK), end))
-
-    def _has_room(self, batch: _Open, load: _Load) -> bool:
-        # A partition larger than any batch may start one, and lets only what moves no byte in beside it.
-        limit = self.rules.bytes
-        shared = load.bytes_moved and batch.bytes_moved
-        if limit is not None and shared and batch.bytes_moved + load.bytes_moved > limit:
-            return False
-        moves = self.rules.moves_per_broker
-        return moves is None or all(n + batch.adding.get(broker, 0) <= moves for broker, n in load.adding.items())
-
-    def _first_free(self, broker: int) -> int:
-        """The first batch where `broker` may still add a replica; never goes back, since batches only fill."""
-        limit = self.rules.moves_per_broker
-        if limit is None:
-            return 0
-        index = self.first_free[broker]
-        while index < len(self.batches) and self.batches[index].adding.get(broker, 0) >= limit:
-            index += 1
-        self.first_free[broker] = index
-        return index
 
 
 def split(
-    changes: Sequence[PartitionChange],
-    rules: BatchRules,
-    throttle_bytes_per_sec: int | None,
-    racks: Mapping[int, str] | None = None,
+    changes: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str] | None = None
 ) -> tuple[Batch, ...]:
     """Batches that, run in order, turn every change's `before` into its `after`; undone in reverse, they turn it back.
 
-    A batch moves at most `rules.bytes` bytes, unless one partition alone is larger: that one moves alone. A broker adds
-    at most `rules.moves_per_broker` replicas in a batch, a partition at most `rules.replicas_per_partition`: larger
-    changes take several batches, through lists that never have fewer or more replicas than the smaller and the larger
-    of both ends. `racks` (broker id → rack) lets those lists stay as spread over the racks as possible. Rules are at
-    least 1 where given.
+    A batch moves at most `rules.bytes` bytes, unless one replica alone is larger: that one moves alone. In a batch at
+    most `rules.moves_per_broker` replicas are copied to a broker, and as many from it; a partition adds at most
+    `rules.replicas_per_partition`. Larger changes take several batches, through lists that never have fewer or more
+    replicas than the smaller and the larger of both ends. `racks` (broker id → rack) lets those lists stay as spread
+    over the racks as possible. Rules are at least 1 where given.
 
     Partitions whose replication factor changes stay together by topic where one batch has room for the topic, since
-    Terraform can't read a topic with two replication factors. The throttle is Kafka's (KIP-73): bytes/s per broker.
+    Terraform can't read a topic with two replication factors. What is at risk is done as early as the rules let it;
+    what can wait fills up batches without making them longer (unless neither bytes nor moves are limited: then nothing
+    waits). Bytes are dealt so that the bytes of the batches' busiest brokers, which is what they take one after the
+    other, sum up to little more than those of the plan's busiest broker. The order of `changes` makes no difference.
     """
-    changes = [change for change in changes if change.reassigned or change.elects]
+    changes = sorted((change for change in changes if change.reassigned or change.elects), key=_name)
     moving = [change for change in changes if set(change.before) != set(change.after)]
-    packer = _Packer(rules)
-    for group in _groups(moving):
-        paths = [_steps(change, rules.replicas_per_partition, racks or {}) for change in group]
-        if len(paths) == 1:
-            _place_path(packer, paths[0])
-        else:
-            _place_group(packer, paths)
-    reorders = sorted((c for c in changes if c.reassigned and set(c.before) == set(c.after)), key=_name)
-    if changes and not packer.batches:
-        packer.batches.append(_Open())
-    for change, index in zip(reorders, _evenly(len(reorders), len(packer.batches)), strict=True):
-        packer.batches[index].steps.append(_step(change, change.before, change.after))
-    return _closed(packer.batches, {_name(change): change for change in changes}, throttle_bytes_per_sec)
+    loads, steps_of = _loads(moving, rules, racks or {})
+    batch_of = pack(loads, rules)
+    batches: list[list[Step]] = [[] for _ in range(max(batch_of, default=0 if changes else -1) + 1)]
+    for steps, index in zip(steps_of, batch_of, strict=True):
+        batches[index] += steps
+    reorders = [change for change in changes if change.reassigned and set(change.before) == set(change.after)]
+    for change, index in _evenly(reorders, len(batches)):
+        batches[index].append(_step(change, change.before, change.after))
+    return _closed(batches, changes)
 
 
-def to_document(batches: Sequence[Batch]) -> list[dict[str, Any]]:
-    """The `batches` of plan.json."""
-    return [
-        {
-            "number": batch.number,
-            "partitions": [
-                {
-                    "topic": step.topic,
-                    "partition": step.partition,
-                    "replicas_before": list(step.before),
-                    "replicas": list(step.after),
-                }
-                for step in batch.steps
-            ],
-            "elect": [{"topic": topic, "partition": partition} for topic, partition in batch.elect],
-            "bytes_moved": batch.bytes_moved,
-            "replicas_moved": batch.replicas_moved,
-            "seconds_at_throttle": batch.seconds_at_throttle,
-        }
-        for batch in batches
-    ]
+def busiest_bytes(steps: Iterable[Step]) -> int:
+    """Bytes that the busiest broker receives, or sends, while these steps run; Kafka throttles both (KIP-73)."""
+    received: Counter[int] = Counter()
+    sent: Counter[int] = Counter()
+    for step in steps:
+        for broker in step.adding:
+            received[broker] += step.size_bytes
+        sent[step.source] += step.bytes_moved
+    return max(chain(received.values(), sent.values()), default=0)
 
 
 def _name(change: PartitionChange | Step) -> tuple[str, int]:
@@ -200,120 +105,118 @@ def _name(change: PartitionChange | Step) -> tuple[str, int]:
 def _risk(change: PartitionChange) -> int:
     """0 where data is at risk today, 1 for another replication factor, 2 for balance."""
     if change.reason in _AT_RISK:
-        return 0
+        return AT_RISK
     return 1 if len(change.before) != len(change.after) else 2
 
 
-def _groups(changes: Iterable[PartitionChange]) -> list[list[PartitionChange]]:
-    """The changes in the order to place them; those of a topic that change its replication factor are one group."""
+def _loads(
+    moving: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str]
+) -> tuple[Loads, list[Sequence[Step]]]:
+    """Every step that copies, as loads with the steps of each: one a step, or all of a topic that may stay together."""
+    brokers = set[int]().union(*(change.before for change in moving), *(change.after for change in moving))
+    lanes = {broker: 2 * index for index, broker in enumerate(sorted(brokers))}
+    loads, steps_of = Loads(2 * len(brokers)), list[Sequence[Step]]()
+    for group in _groups(moving):
+        paths = [_steps(change, rules, racks) for change in group]
+        risk, rounds = min(map(_risk, group)), max(map(len, paths))
+        last: list[tuple[int, ...]] = [()] * len(paths)
+        for number, steps, rows in _together(paths, lanes, rules):
+            after = last[rows[0]] if len(rows) == 1 else tuple(sorted({load for row in rows for load in last[row]}))
+            load = loads.add(_entries(steps, lanes), _bytes(steps), risk, after, (number, rounds))
+            steps_of.append(steps)
+            for row in rows:
+                last[row] = (load,)
+    return loads, steps_of
+
+
+def _groups(changes: Iterable[PartitionChange]) -> Iterable[list[PartitionChange]]:
+    """The changes that stay together: those of a topic that change its replication factor."""
     groups: defaultdict[tuple[str, int], list[PartitionChange]] = defaultdict(list)
-    for change in sorted(changes, key=_name):
+    for change in changes:
         whole_topic = len(change.before) != len(change.after)
         groups[change.topic, -1 if whole_topic else change.partition].append(change)
-    return [groups[key] for key in sorted(groups, key=lambda key: (min(map(_risk, groups[key])), key))]
+    return groups.values()
 
 
-def _place_group(packer: _Packer, paths: Sequence[Iterable[Step]]) -> None:
-    """Place the first steps of all paths, then the second ones …, each round in one batch where that has room."""
-    placed = [-1] * len(paths)
-    for round_ in zip_longest(*paths):
-        going = [(row, step) for row, step in enumerate(round_) if step is not None]
-        together = _Load.of(*(step for _, step in going))
-        if packer.takes_whole(together):
-            placed = [packer.place(together, 1 + max(placed))] * len(paths)
-            continue
-        for row, step in going:
-            placed[row] = packer.place(_Load.of(step), 1 + placed[row])
+def _together(
+    paths: Sequence[Sequence[Step]], lanes: Mapping[int, int], rules: BatchRules
+) -> Iterator[tuple[int, Sequence[Step], Sequence[int]]]:
+    """Each round's number, the steps that stay together, and the rows of their paths: all where a batch has room."""
+    if len(paths) == 1:
+        yield from ((number, (step,), (0,)) for number, step in enumerate(paths[0]))
+        return
+    for number, round_ in enumerate(zip_longest(*paths)):
+        rows = [row for row, step in enumerate(round_) if step is not None]
+        steps = [step for step in round_ if step is not None]
+        if len(steps) > 1 and _fits(steps, lanes, rules):
+            yield number, steps, range(len(paths))
+        else:
+            yield from ((number, (step,), (row,)) for row, step in zip(rows, steps, strict=True))
 
 
-def _place_path(packer: _Packer, path: Iterable[Step]) -> None:
-    """Place one partition's steps, each in a later batch than the last."""
-    placed = -1
-    for step in path:
-        placed = packer.place(_Load.of(step), 1 + placed)
+def _fits(steps: Sequence[Step], lanes: Mapping[int, int], rules: BatchRules) -> bool:
+    """True where an empty batch has room for all of them."""
+    within = rules.bytes is None or _bytes(steps) <= rules.bytes
+    return within and (rules.moves_per_broker is None or max(_entries(steps, lanes)[2]) <= rules.moves_per_broker)
+
+
+def _bytes(steps: Iterable[Step]) -> int:
+    return sum(step.bytes_moved for step in steps)
+
+
+def _entries(
+    steps: Sequence[Step], lanes: Mapping[int, int]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Lanes with the bytes and replicas on them: a broker receives on its lane, and sends on the one behind it."""
+    if len(steps) == 1:  # By far the most; Counters cost several times as much.
+        adding, size = steps[0].adding, steps[0].size_bytes
+        added = len(adding)
+        sending = lanes[steps[0].source] + 1
+        return (
+            (*(lanes[broker] for broker in adding), sending),
+            (size,) * added + (size * added,),
+            (1,) * added + (added,),
+        )
+    sizes, moves = Counter[int](), Counter[int]()
+    for step in steps:
+        for lane, size, replicas in zip(*_entries((step,), lanes), strict=True):
+            sizes[lane] += size
+            moves[lane] += replicas
+    return tuple(sizes), tuple(sizes.values()), tuple(moves.values())
+
+
+def _steps(change: PartitionChange, rules: BatchRules, racks: Mapping[int, str]) -> list[Step]:
+    """The change as steps of as many replicas as one batch lets one partition add, as all come from one broker."""
+    fitting = None if rules.bytes is None else max(rules.bytes // max(change.size_bytes, 1), 1)
+    limits = (rules.replicas_per_partition, rules.moves_per_broker, fitting)
+    at_most = min((limit for limit in limits if limit is not None), default=None)
+    return [_step(change, before, after) for before, after in replica_lists(change, at_most, racks)]
 
 
 def _step(change: PartitionChange, before: tuple[int, ...], after: tuple[int, ...]) -> Step:
-    return Step(change.topic, change.partition, before, after, change.size_bytes)
+    leader = change.leader_before
+    source = leader if leader is not None and leader in before else before[0]
+    return Step(change.topic, change.partition, before, after, change.size_bytes, source, change.bytes_in_per_sec)
 
 
-def _steps(change: PartitionChange, at_most: int | None, racks: Mapping[int, str]) -> Iterator[Step]:
-    """The change as steps that add `at_most` replicas each; the last one ends in exactly `change.after`."""
-    adding = len(change.adding)
-    size = at_most or adding or 1
-    current = change.before
-    for _ in range(size, adding, size):
-        reached = current
-        for _ in range(size):
-            reached = _one_replica_on(reached, change, racks)
-        yield _step(change, current, reached)
-        current = reached
-    yield _step(change, current, change.after)
+def _evenly(changes: Sequence[PartitionChange], batches: int) -> Iterator[tuple[PartitionChange, int]]:
+    """The batch of each: they cost no bytes, but all of them at once would flood the controller."""
+    return ((change, at * batches // len(changes)) for at, change in enumerate(changes))
 
 
-def _one_replica_on(current: tuple[int, ...], change: PartitionChange, racks: Mapping[int, str]) -> tuple[int, ...]:
-    """`current` with one more broker of `change.after`, in the place of one that leaves where there is no room.
-
-    The first broker stays: until the last step a leader that leaves stays preferred, so clients move once.
-    """
-    added = [broker for broker in change.after if broker not in current]
-    if len(current) < max(len(change.before), len(change.after)):
-        return min(((*current, broker) for broker in added), key=lambda replicas: _crowding(replicas, racks))
-    leaving = [slot for slot in range(len(current) - 1, 0, -1) if current[slot] not in change.after]
-    options = [(slot, broker) for slot in leaving for broker in added]
-    return min(
-        ((*current[:slot], broker, *current[slot + 1 :]) for slot, broker in options),
-        key=lambda replicas: (_crowding(replicas, racks), change.leader_before not in replicas),
-    )
-
-
-def _crowding(replicas: Sequence[int], racks: Mapping[int, str]) -> int:
-    """Grows with every pair of replicas in one rack; a broker without a rack is in none."""
-    return sum(number * number for number in Counter(racks[b] for b in replicas if b in racks).values())
-
-
-def _evenly(items: int, batches: int) -> Iterator[int]:
-    """The batch of each item: reorders cost no bytes, but all of them at once would flood the controller."""
-    return (item * batches // items for item in range(items))
-
-
-def _closed(
-    batches: Sequence[_Open], changes: Mapping[tuple[str, int], PartitionChange], throttle: int | None
-) -> tuple[Batch, ...]:
+def _closed(batches: Sequence[Sequence[Step]], changes: Sequence[PartitionChange]) -> tuple[Batch, ...]:
     """The filled batches, numbered from 1, with the elections: a partition's in the batch that ends its change."""
-    elect = [[_name(s) for s in b.steps if _ends_election(s, changes[_name(s)])] for b in batches]
-    if elect:
-        elect[-1] += [name for name, change in changes.items() if change.elects and not change.reassigned]
+    electing = {_name(change): change.after for change in changes if change.elects}
+    elect = [[_name(step) for step in steps if electing.get(_name(step)) == step.after] for steps in batches]
+    for change, index in _evenly([change for change in changes if not change.reassigned], len(batches)):
+        elect[index].append(_name(change))
     return tuple(
         Batch(
             number=number,
-            steps=tuple(sorted(batch.steps, key=_name)),
+            steps=tuple(sorted(steps, key=_name)),
             elect=tuple(sorted(names)),
-            bytes_moved=batch.bytes_moved,
-            replicas_moved=sum(batch.adding.values()),
-            seconds_at_throttle=_seconds(batch.steps, changes, throttle),
+            bytes_moved=_bytes(steps),
+            replicas_moved=sum(len(step.adding) for step in steps),
         )
-        for number, batch, names in zip(count(1), batches, elect, strict=False)
+        for number, (steps, names) in enumerate(zip(batches, elect, strict=True), 1)
     )
-
-
-def _ends_election(step: Step, change: PartitionChange) -> bool:
-    return change.elects and step.after == change.after
-
-
-def _seconds(
-    steps: Iterable[Step], changes: Mapping[tuple[str, int], PartitionChange], throttle: int | None
-) -> int | None:
-    """Seconds until the busiest broker has received, or sent as leader, its bytes at `throttle` bytes/s (KIP-73)."""
-    if throttle is None:
-        return None
-    received: Counter[int] = Counter()
-    sent: Counter[int] = Counter()
-    for step in steps:
-        for broker in step.adding:
-            received[broker] += step.size_bytes
-        leader = changes[_name(step)].leader_before
-        source = leader if leader in step.before else step.before[0]
-        sent[source] += step.bytes_moved
-    busiest = max(chain(received.values(), sent.values()), default=0)
-    return -(-busiest // throttle)

@@ -9,17 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner import bench_cases, checks, score, sweep
+from planner import batches, bench_cases, changes, checks, score, sweep
 from planner import problem as problems
 from planner.bench_process import peak_bytes
 from planner.candidates import candidates
-from planner.model import IntArray, Problem, Sweep
+from planner.model import BatchRules, IntArray, Problem, Sweep
 from planner.score import Yardstick
 from planner.strategies import optimum
 
 KAFKA_SEEDS = ("kafka_classic", "kafka_striped")
 # Replicas that the sweep of Kafka's seeds places; fewer candidates the larger the cluster, never by the clock.
 _PLACEMENTS, _FEWEST, _MOST = 20_000_000, 20, 10_000
+# A batch of the measured plans copies at most this part of the plan's bytes.
+BATCH_SHARE = 10
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,9 @@ class Measured:
     Seconds are wall time: `build` from the spec to arrays, `solve` the plan, `check` the independent check and the
     score. `peak_bytes` is the memory of the process from its start to the end of the check, the case's own data
     included; the baselines come after it.
+
+    `makespan_over_bound` is what the plan takes in batches of a tenth of its bytes, one after the other, as a multiple
+    of what its busiest broker alone takes (see `makespan_over_bound`).
     """
 
     case: str
@@ -64,6 +69,7 @@ class Measured:
     solve_seconds: float
     check_seconds: float
     peak_bytes: int
+    makespan_over_bound: float
     baselines: tuple[Outcome, ...]
 
 
@@ -92,6 +98,7 @@ def measure(case: str, seed: str) -> Measured:
         solve_seconds=solve,
         check_seconds=check,
         peak_bytes=peak,
+        makespan_over_bound=makespan_over_bound(problem, solution.assignment),
         baselines=_baselines(problem),
     )
 
@@ -115,6 +122,19 @@ def outcome(label: str, problem: Problem, assignment: IntArray) -> Outcome:
         topic_replicas_over_ceiling=_over_ceiling(yardstick, assignment),
         size_max_over_mean=int(scores.size_bytes_max[0]) / mean if mean else 1.0,
     )
+
+
+def makespan_over_bound(problem: Problem, assignment: IntArray) -> float:
+    """How much longer batches of a tenth of the plan's bytes take than the plan's busiest broker needs to copy.
+
+    A batch takes as long as its busiest broker, in or out, and the next one begins when it is complete. The bound is
+    the busiest broker's bytes over the whole plan, as if nothing ever waited; 1.0 where no byte moves.
+    """
+    changed = changes.changes(problem, assignment)
+    limit = -(-sum(change.size_bytes * len(change.adding) for change in changed) // BATCH_SHARE)
+    cut = batches.split(changed, BatchRules(bytes=max(limit, 1)))
+    bound = max(int(side.max()) for side in changes.bytes_in_and_out(problem, assignment))
+    return sum(batches.busiest_bytes(batch.steps) for batch in cut) / bound if bound else 1.0
 
 
 def seeds_tried(problem: Problem) -> int:

@@ -1,7 +1,8 @@
 """The commands. The only module that prints, and the only one that knows exit codes.
 
 Exit codes are Terraform's: 0 done; 1 anything wrong with the input or the usage; with `--detailed-exitcode` 2 where
-there is something to do; 3 where a gate in `limits` was crossed. stdout is the result, stderr progress and messages.
+there is something to do; 3 where a gate in `limits` was crossed or the throttle can't work. stdout is the result,
+stderr progress and messages.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class InfeasibleError(PlannerError):
 
 
 class UnsafePlanError(PlannerError):
-    """A gate in `limits` was crossed; nothing was written."""
+    """A gate in `limits` was crossed, a disk would overflow, or the throttle can't work; nothing was written."""
 
     exit_code = 3
 

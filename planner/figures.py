@@ -18,6 +18,7 @@ _DAY = 86_400
 # Beyond this the exact number tells nobody anything, and calendars end.
 _ENDLESS = 100 * 365 * _DAY
 # In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
+_SIZE_GATES = ("limits.bytes_moved", "limits.disk_used")
 _WINDOWS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
 
 
@@ -142,6 +143,35 @@ def state(plan: Mapping[str, Any]) -> str:
     ]
     sentence = "; ".join(parts)
     return sentence[0].upper() + sentence[1:] + "."
+
+
+def gate(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What the plan needs of a gate, and what is allowed; `limits.disk_used` is that of the fullest broker, named."""
+    shown = size if row["key"] in _SIZE_GATES else duration if row["key"] == "limits.eta" else number
+    of = f" on broker {row['broker']}" if "broker" in row else ""
+    return f"{shown(row['value'])}{of}", shown(row["limit"])
+
+
+def disk(size_bytes: int, disk_bytes: int | None) -> str:
+    """Bytes held, and where the disk is known how much of it they are: `3.20 TB, 72.8 %`."""
+    return size(size_bytes) if disk_bytes is None else f"{size(size_bytes)}, {percent(100 * size_bytes / disk_bytes)}"
+
+
+def states_disks(plan: Mapping[str, Any]) -> bool:
+    """True where bytes can be compared with room: sizes are known, and some broker's disk is. Format 1.0 has none."""
+    return plan["cluster"]["sizes_known"] and any(broker.get("disk_bytes") for broker in plan["brokers"])
+
+
+def broker_peak(broker: Mapping[str, Any]) -> str:
+    """The most that a broker holds, of its disk; `–` where no disk is stated."""
+    room = broker.get("disk_bytes")
+    return UNKNOWN if room is None else disk(broker["peak_size_bytes"], room)
+
+
+def peak_disk(batch: Mapping[str, Any]) -> str:
+    """The fullest broker while a batch runs: `3.20 TB, 72.8 %, broker 7`; `–` without sizes, and in format 1.0."""
+    row = batch.get("fullest_broker")
+    return UNKNOWN if row is None else f"{disk(row['peak_size_bytes'], row['disk_bytes'])}, broker {row['id']}"
 
 
 def wishes(changes: Mapping[str, Any], at_most: int = 12) -> str:

@@ -23,10 +23,11 @@ Rebalance = Literal["all", "leaders", "none"]
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker and the rack in its `broker.rack`, or None."""
+    """A broker, the rack in its `broker.rack`, and the room for its log dirs; None where not stated."""
 
     id: int
     rack: str | None = None
+    disk_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Partition:
     """One partition as the cluster reports it. `replicas[0]` is the preferred leader.
 
     `leader` is today's leader, None where the partition has none; `isr` is None where the source doesn't say.
-    `size_bytes` is the size of one replica (the largest, where log dirs differ), 0 where unknown.
+    `size_bytes` is the size of one replica (the largest, where log dirs differ), 0 where unknown. `bytes_in_per_sec` is
+    what producers write to it, 0 where not stated.
     """
 
     id: int
@@ -42,6 +44,7 @@ class Partition:
     leader: int | None = None
     isr: tuple[int, ...] | None = None
     size_bytes: int = 0
+    bytes_in_per_sec: int = 0
 
 
 @dataclass(frozen=True)
@@ -158,11 +161,16 @@ class TopicFilter:
 
 @dataclass(frozen=True)
 class Limits:
-    """Gates: a plan beyond one of them is refused. None means no gate."""
+    """Gates: a plan beyond one of them is refused. None means no gate.
+
+    `disk_used_ppm` is a share of each broker's `disk_bytes`, in millionths; None means all of it where it is stated.
+    """
 
     bytes_moved: int | None = None
     replicas_moved: int | None = None
     leaders_changed: int | None = None
+    eta_seconds: int | None = None
+    disk_used_ppm: int | None = None
 
 
 @dataclass(frozen=True)
@@ -185,7 +193,7 @@ class BatchRules:
 
 @dataclass(frozen=True)
 class Execution:
-    """How the plan will be carried out; only written into files, never acted on here."""
+    """How the plan will be carried out; nothing of it is run here."""
 
     throttle_bytes_per_sec: int | None = None
     batches: BatchRules = field(default_factory=BatchRules)
@@ -298,6 +306,7 @@ class PartitionChange:
     leader_before: int | None
     size_bytes: int
     reason: Reason
+    bytes_in_per_sec: int = 0
 
     @property
     def adding(self) -> tuple[int, ...]:

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from planner import batches, checks, plan_sections
+from planner import batch_costs, batches, checks, gates, plan_sections
+from planner.batch_costs import Costs
 from planner.candidates import CANDIDATE_SCHEMA, KNOBS
 from planner.changes import changes
-from planner.errors import InfeasibleError, StalePlanError, UnsafePlanError
+from planner.errors import InfeasibleError, StalePlanError
 from planner.model import PartitionChange, Problem, Spec
 from planner.problem import brokers_after
 from planner.quoting import canonical_json
@@ -29,7 +30,7 @@ from planner.score import Yardstick, digest
 from planner.strategies import Proposal
 from planner.sweep import SweepResult, best, propose
 
-FORMAT_VERSION = "1.0"
+FORMAT_VERSION = "1.1"
 RULE = (
     "valid, with a proof; least outside the balance asked for; then fewest bytes moved, replicas moved, "
     "leaders changed, cross-rack bytes; then the most even"
@@ -39,23 +40,24 @@ RULE = (
 def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any]:
     """The plan of the sweep's winner, made again and judged again.
 
-    UnsafePlanError where the winner crosses a gate of `limits`; InfeasibleError where no candidate is valid. Either way
-    there is no plan.
+    UnsafePlanError where the winner crosses a gate of `limits` or the throttle can't work; InfeasibleError where no
+    candidate is valid. Either way there is no plan.
     """
     winner = result.top.slice(0, 1).to_pylist()[0]
     proposal = propose(problem, result.top, 0)
     _judge(problem, winner, proposal)
     yardstick = Yardstick.of(problem)
-    changed = changes(problem, proposal.assignment)
-    gates = _gates(spec, winner)
-    refuse_crossed(gates)
+    changed = _with_rates(spec, changes(problem, proposal.assignment))
+    costs = _costs(spec, problem, changed)
+    limits = gates.gates(spec, winner, costs)
+    gates.refuse(spec, limits, costs)
     body = {
         "format_version": FORMAT_VERSION,
         "cluster": _cluster(spec),
         "inputs": [asdict(file) for file in spec.inputs],
         "changes": plan_sections.changes(spec.changes),
         "rack_aware": spec.rack_aware,
-        "brokers": plan_sections.brokers(spec, problem, proposal.assignment),
+        "brokers": plan_sections.brokers(spec, problem, proposal.assignment, costs.peaks),
         "racks": plan_sections.racks(spec, problem, proposal.assignment),
         "topics": plan_sections.topics(spec, problem, proposal.assignment),
         "partitions": [_partition(change) for change in changed],
@@ -68,13 +70,10 @@ def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any
         "compared": _compared(problem, result, winner),
         "pareto": _pareto(result, winner),
         "candidates": _candidates(result, winner),
-        "limits": gates,
-        "warnings": plan_sections.warnings(spec, problem, changed),
-        "execution": {
-            "throttle_bytes_per_sec": spec.execution.throttle_bytes_per_sec,
-            "kafka_bin_dir": spec.execution.kafka_bin_dir,
-        },
-        "batches": _batches(spec, changed),
+        "limits": limits,
+        "warnings": plan_sections.warnings(spec, problem, changed) + gates.overfull_today(spec, costs),
+        "execution": _execution(spec, costs),
+        "batches": batch_costs.to_document(costs),
     }
     return {"plan_id": plan_id(body), **body}
 
@@ -92,14 +91,6 @@ def check_document(plan: Any, shown: str) -> None:
         raise StalePlanError(f"{shown}: format_version is {version!r}, allowed: {FORMAT_VERSION.split('.')[0]}.x")
     if plan.get("plan_id") != plan_id(plan):
         raise StalePlanError(f"{shown}: plan_id doesn't fit the content: the plan was changed after it was made")
-
-
-def refuse_crossed(gates: Sequence[Mapping[str, Any]]) -> None:
-    """UnsafePlanError that lists every gate whose value is above its limit, with the key to change."""
-    crossed = [gate for gate in gates if gate["value"] > gate["limit"]]
-    if crossed:
-        lines = [f"{gate['key']}: the plan needs {gate['value']}, allowed: at most {gate['limit']}" for gate in crossed]
-        raise UnsafePlanError("\n".join(["nothing was written, the plan crosses its limits:", *lines]))
 
 
 def _judge(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> None:
@@ -131,20 +122,33 @@ def _partition(change: PartitionChange) -> dict[str, Any]:
     }
 
 
-def _gates(spec: Spec, winner: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The gates that were set, with what the winner needs."""
-    limits = asdict(spec.limits)
-    if spec.limits.bytes_moved is not None and (spec.cluster.unsized or not spec.cluster.sizes_known):
-        unsized = spec.cluster.unsized or "all"
-        raise UnsafePlanError(
-            f"nothing was written: limits.bytes_moved can't be judged, {unsized} partitions have no size; "
-            "allowed: sizes for every partition, or no such limit"
-        )
-    return [
-        {"key": f"limits.{name}", "limit": limit, "value": winner[name]}
-        for name, limit in limits.items()
-        if limit is not None
-    ]
+def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[PartitionChange, ...]:
+    """The changes with what producers write to each partition."""
+    partitions = ((topic.name, partition) for topic in spec.cluster.topics for partition in topic.partitions)
+    rates = {(name, each.id): each.bytes_in_per_sec for name, each in partitions if each.bytes_in_per_sec}
+    if not rates:
+        return tuple(changed)
+    return tuple(replace(each, bytes_in_per_sec=rates.get((each.topic, each.partition), 0)) for each in changed)
+
+
+def _costs(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Costs:
+    """The changes in batches, with what those cost."""
+    execution, racks = spec.execution, {b.id: b.rack for b in brokers_after(spec) if b.rack is not None}
+    return batch_costs.costs(
+        batches.split(changed, execution.batches, racks),
+        execution.throttle_bytes_per_sec,
+        plan_sections.held_bytes(problem),
+        {broker.id: broker.disk_bytes for broker in plan_sections.known_brokers(spec) if broker.disk_bytes is not None},
+        spec.cluster.sizes_known,
+    )
+
+
+def _execution(spec: Spec, costs: Costs) -> dict[str, Any]:
+    return {
+        "throttle_bytes_per_sec": spec.execution.throttle_bytes_per_sec,
+        "seconds_at_throttle": costs.total_seconds,
+        "kafka_bin_dir": spec.execution.kafka_bin_dir,
+    }
 
 
 def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> dict[str, Any]:
@@ -230,8 +234,3 @@ def _candidates(result: SweepResult, winner: Mapping[str, Any]) -> dict[str, Any
         "digest": f"{winner['digest'] % (1 << 64):016x}",
         "rule": RULE,
     }
-
-
-def _batches(spec: Spec, changed: tuple[PartitionChange, ...]) -> list[dict[str, Any]]:
-    execution, racks = spec.execution, {b.id: b.rack for b in brokers_after(spec) if b.rack is not None}
-    return batches.to_document(batches.split(changed, execution.batches, execution.throttle_bytes_per_sec, racks))

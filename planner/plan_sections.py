@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import pairwise
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from planner import model, score
+from planner.batch_costs import Peak
 from planner.changes import bytes_in_and_out
-from planner.model import IntArray, LongArray, PartitionChange, Problem, Spec, Tolerance
+from planner.model import Broker, IntArray, LongArray, PartitionChange, Problem, Spec, Tolerance
 from planner.problem import today
 from planner.score import Yardstick
 from planner.sweep import SweepResult
@@ -20,7 +21,7 @@ from planner.sweep import SweepResult
 def changes(wish: model.Changes) -> dict[str, Any]:
     """The wish in the YAML's own shape, every key there."""
     return {
-        "add_brokers": [asdict(broker) for broker in wish.add_brokers],
+        "add_brokers": [{"id": broker.id, "rack": broker.rack} for broker in wish.add_brokers],
         "remove_brokers": list(wish.remove_brokers),
         "replace_brokers": {str(old): new for old, new in wish.replace_brokers},
         "set_racks": {str(broker): rack for broker, rack in wish.set_racks},
@@ -29,8 +30,11 @@ def changes(wish: model.Changes) -> dict[str, Any]:
     }
 
 
-def brokers(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str, Any]]:
-    """Every broker of today and of the target, with what it holds before and after and what it copies."""
+def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[Peak]) -> list[dict[str, Any]]:
+    """Every broker of today and of the target: what it holds before, after and at most, and what it copies.
+
+    `peaks` has one for each broker, by id.
+    """
     before, after = _loads(problem, today(problem), problem.leaders), _loads(problem, assignment, assignment[:, 0])
     arriving, leaving = bytes_in_and_out(problem, assignment)
     known = {broker.id for broker in spec.cluster.brokers}
@@ -43,9 +47,22 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str
             "after": _load(after[:, at]),
             "bytes_in": int(arriving[at]),
             "bytes_out": int(leaving[at]),
+            "disk_bytes": peak.disk_bytes,
+            "peak_size_bytes": peak.size_bytes,
         }
-        for at, broker in enumerate(problem.broker_ids.tolist())
+        for at, (broker, peak) in enumerate(zip(problem.broker_ids.tolist(), peaks, strict=True))
     ]
+
+
+def held_bytes(problem: Problem) -> dict[int, int]:
+    """Broker id to the bytes that it holds today."""
+    held = _loads(problem, today(problem), problem.leaders)[2]
+    return dict(zip(problem.broker_ids.tolist(), held.tolist(), strict=True))
+
+
+def known_brokers(spec: Spec) -> tuple[Broker, ...]:
+    """Today's brokers and the added ones."""
+    return spec.cluster.brokers + spec.changes.add_brokers
 
 
 def racks(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str, Any]]:
@@ -158,6 +175,8 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     leaderless = sum(1 for part in partitions if part.leader is None)
     mixed = sum(1 for topic in spec.cluster.topics if len({len(part.replicas) for part in topic.partitions}) > 1)
     kept = len(np.unique(problem.topic_of[~problem.movable]))
+    targets = set(problem.broker_ids[problem.targets].tolist())
+    disks = {broker.disk_bytes for broker in known_brokers(spec) if broker.id in targets}
     found = [
         (not spec.cluster.sizes_known, "sizes are unknown (no cluster.state.sizes): replicas are counted, not bytes"),
         (
@@ -172,6 +191,14 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         (
             not problem.racks_matter and problem.rack_aware,
             "no broker has a rack: replicas are not spread over racks",
+        ),
+        (
+            len(disks - {None}) > 1,
+            "brokers with unlike capacity.disk: replicas and leaders are shared evenly all the same, not by capacity",
+        ),
+        (
+            disks != {None} and not spec.cluster.sizes_known,
+            "capacity.disk isn't checked: sizes are unknown",
         ),
     ]
     return [text for applies, text in found if applies]

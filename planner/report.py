@@ -93,6 +93,7 @@ def _overview(plan: Plan) -> dict[str, Any]:
         "limits": _section(plan["limits"], _limit, 2_000, _rest("limit")),
         "terms": _section(_by_group(plan["terms"]), _term, 7_000, _rest("term")),
         "brokers": _brokers(plan),
+        "disks": figures.states_disks(plan),
         "racks": _section(plan["racks"], _rack(plan), 3_000, _rest("rack")),
         "compared": _section(plan["compared"], _compared(plan), 3_000, _rest("row")),
         "front": _front(plan),
@@ -145,9 +146,8 @@ def _relaxed(row: Plan) -> str:
 
 
 def _limit(row: Plan) -> str:
-    shown = size if "bytes" in row["key"] else number
     verdict = "**crossed**" if row["value"] > row["limit"] else "kept"
-    return _row(code(row["key"]), shown(row["value"]), shown(row["limit"]), verdict)
+    return _row(code(row["key"]), *figures.gate(row), verdict)
 
 
 def _by_group(terms: Iterable[Plan]) -> list[Plan]:
@@ -187,7 +187,8 @@ def _broker(plan: Plan, broker: Plan) -> str:
     rack = figures.UNKNOWN if broker["rack"] is None else code(broker["rack"], _LONGEST_RACK)
     role = "" if broker["role"] == "stays" else f"**{text(broker['role'])}**"
     copied = (_bytes(plan, broker[key]) for key in ("bytes_in", "bytes_out"))
-    return _row(str(broker["id"]), rack, role, *_load(plan, broker), *copied)
+    disk = [figures.broker_peak(broker)] if figures.states_disks(plan) else []
+    return _row(str(broker["id"]), rack, role, *_load(plan, broker), *copied, *disk)
 
 
 def _rack(plan: Plan) -> Callable[[Plan], str]:
@@ -242,7 +243,7 @@ def _batches(plan: Plan) -> Section:
             "batchs", "batches"
         )
 
-    return _section(plan["batches"], lambda batch: _batch(plan, batch), 800, left_out)
+    return _section(plan["batches"], lambda batch: _batch(plan, batch), 1_200, left_out)
 
 
 def _batch(plan: Plan, batch: Plan) -> str:
@@ -253,6 +254,7 @@ def _batch(plan: Plan, batch: Plan) -> str:
         number(batch["replicas_moved"]),
         _bytes(plan, batch["bytes_moved"]),
         figures.duration(batch["seconds_at_throttle"]) if plan["cluster"]["sizes_known"] else figures.UNKNOWN,
+        figures.peak_disk(batch),
     )
 
 

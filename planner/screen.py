@@ -113,10 +113,13 @@ def _zero_terms(plan: Plan, console: Console) -> None:
 
 
 def _brokers(plan: Plan) -> Table:
-    table = _table("\nBroker", "<\nrack", "\nreplicas", "\nleaders", "\nsize", "\ncopies in", "\nout")
+    disks = figures.states_disks(plan)
+    columns = ("\ncopies in", "\nout", *(("\npeak disk",) if disks else ()))
+    table = _table("\nBroker", "<\nrack", "\nreplicas", "\nleaders", "\nsize", *columns)
     shown = figures.fullest_and_emptiest(plan["brokers"], _BROKERS_SHOWN)
     for broker in shown:
-        table.add_row(_broker_name(broker), *_broker_cells(plan, broker))
+        disk = [figures.broker_peak(broker)] if disks else []
+        table.add_row(_broker_name(broker), *_broker_cells(plan, broker), *disk)
     hidden = len(plan["brokers"]) - len(shown)
     if hidden:
         table.add_row(f"[dim]+ {number(hidden)} between[/]")
@@ -185,10 +188,10 @@ def _notes(plan: Plan, console: Console) -> None:
 
 
 def _limit(limit: Plan) -> str:
-    shown = size if "bytes" in limit["key"] else number
+    value, allowed = figures.gate(limit)
     crossed = " [red]crossed[/]" if limit["value"] > limit["limit"] else ""
     name = _text(figures.words(limit["key"].removeprefix("limits.")), _LONGEST_NOTE)
-    return f"{name} {shown(limit['value'])} of {shown(limit['limit'])}{crossed}"
+    return f"{name} {value} of {allowed}{crossed}"
 
 
 def _relaxed(row: Plan) -> str:

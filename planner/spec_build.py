@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from fractions import Fraction
 from typing import Any
 
-from planner.amounts import parse_bytes, parse_bytes_per_sec
+from planner.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
 from planner.importers.entries import Assignment, Config, Entry
 from planner.model import (
     Balance,
@@ -54,7 +56,7 @@ def build_spec(document: Document, assignment: Assignment, sizes: Sizes, inputs:
         cluster=Cluster(
             name=document.get("cluster", "name"),
             brokers=brokers_today(document),
-            topics=assignment.topics,
+            topics=_with_rates(document, assignment.topics),
             bootstrap_servers=tuple(document.get("cluster", "bootstrap_servers") or ()),
             sizes_known=sizes.known,
             unsized=sizes.unsized,
@@ -72,12 +74,12 @@ def build_spec(document: Document, assignment: Assignment, sizes: Sizes, inputs:
 
 def brokers_today(document: Document) -> tuple[Broker, ...]:
     """`cluster.brokers`, in the file's order."""
-    return tuple(Broker(item["id"], item.get("rack")) for item in document.get("cluster", "brokers") or ())
+    return tuple(map(_broker, document.get("cluster", "brokers") or ()))
 
 
 def added_brokers(document: Document) -> tuple[Broker, ...]:
     """`changes.add_brokers`, in the file's order."""
-    return tuple(Broker(item["id"], item.get("rack")) for item in document.get("changes", "add_brokers") or ())
+    return tuple(map(_broker, document.get("changes", "add_brokers") or ()))
 
 
 def replacements(document: Document) -> tuple[tuple[int, int], ...]:
@@ -91,11 +93,12 @@ def set_racks(document: Document) -> tuple[tuple[int, str], ...]:
 
 
 def joining_brokers(document: Document) -> tuple[Broker, ...]:
-    """The brokers added, and the replacements named nowhere else, each in the rack of the broker it replaces."""
+    """The brokers added, and the replacements named nowhere else: in the rack, with the disk, of whom they replace."""
     added = added_brokers(document)
-    racks = {broker.id: broker.rack for broker in brokers_today(document)}
-    known = {*racks, *(broker.id for broker in added)}
-    inherited = {new: Broker(new, racks.get(old)) for old, new in replacements(document) if new not in known}
+    today = {broker.id: broker for broker in brokers_today(document)}
+    known = {*today, *(broker.id for broker in added)}
+    pairs = [(today.get(old, Broker(old)), new) for old, new in replacements(document) if new not in known]
+    inherited = {new: replace(old, id=new) for old, new in pairs}
     return (*added, *inherited.values())
 
 
@@ -109,7 +112,7 @@ def target_brokers(document: Document) -> tuple[Broker, ...]:
     """The brokers that may hold replicas afterwards, with the racks that they will have."""
     racks, leaving = dict(set_racks(document)), leaving_brokers(document)
     brokers = brokers_today(document) + joining_brokers(document)
-    return tuple(Broker(each.id, racks.get(each.id, each.rack)) for each in brokers if each.id not in leaving)
+    return tuple(replace(each, rack=racks.get(each.id, each.rack)) for each in brokers if each.id not in leaving)
 
 
 def rack_aware(document: Document) -> bool:
@@ -156,6 +159,44 @@ def with_sizes(assignment: Assignment, sizes: Mapping[tuple[str, int], int]) -> 
     return replace(assignment, topics=topics)
 
 
+def topic_rates(document: Document) -> tuple[tuple[str, int], ...]:
+    """`cluster.rates` as (pattern, bytes/s of the whole topic), in the file's order."""
+    items = document.get("cluster", "rates") or ()
+    return tuple((item["topics"], parse_bytes_per_sec(item["bytes_in"])) for item in items)
+
+
+def _with_rates(document: Document, topics: Iterable[Topic]) -> tuple[Topic, ...]:
+    """The topics with the rates of `cluster.rates`; a partition's own one outranks them."""
+    rates = topic_rates(document)
+    inline = document.get("cluster", "topics") or ()
+    own = {topic["name"]: ["bytes_in" in item for item in topic["partitions"]] for topic in inline}
+    return tuple(_with_rate(topic, _first_match(topic, rates), own.get(topic.name, ())) for topic in topics)
+
+
+def _first_match(topic: Topic, rates: Iterable[tuple[str, int]]) -> int:
+    return next((rate for pattern, rate in rates if fnmatchcase(topic.name, pattern)), 0)
+
+
+def _with_rate(topic: Topic, total: int, own: Iterable[bool]) -> Topic:
+    """The topic with `total` bytes/s dealt evenly to its partitions; those with their own rate keep that."""
+    if not total:
+        return topic
+    count = len(topic.partitions)
+    kept = {number for number, has in enumerate(own) if has}
+    # The first partitions take what doesn't divide, so that the sum is the total.
+    shares = [total // count + (number < total % count) for number in range(count)]
+    partitions = (
+        each if each.id in kept else replace(each, bytes_in_per_sec=share)
+        for each, share in zip(topic.partitions, shares, strict=True)
+    )
+    return replace(topic, partitions=tuple(partitions))
+
+
+def _broker(item: Mapping[str, Any]) -> Broker:
+    disk = item.get("capacity", {}).get("disk")
+    return Broker(item["id"], item.get("rack"), None if disk is None else parse_bytes(disk))
+
+
 def _inline_entry(document: Document, topic_at: int, topic: str, number: int) -> Entry:
     path = ("cluster", "topics", topic_at, "partitions", number)
     item = document.get(*path)
@@ -167,6 +208,7 @@ def _inline_entry(document: Document, topic_at: int, topic: str, number: int) ->
         leader=None if leader == "none" else leader,
         isr=tuple(item["isr"]) if "isr" in item else None,
         size_bytes=parse_bytes(item.get("size", 0)),
+        bytes_in_per_sec=parse_bytes_per_sec(item.get("bytes_in", 0)),
     )
     return Entry(document.place(path), key_text(path), topic, partition)
 
@@ -202,11 +244,13 @@ def _tolerances(document: Document) -> dict[str, Tolerance]:
 
 
 def _limits(limits: Mapping[str, Any]) -> Limits:
-    bytes_moved = limits.get("bytes_moved")
+    bytes_moved, eta, disk_used = (limits.get(key) for key in ("bytes_moved", "eta", "disk_used"))
     return Limits(
         bytes_moved=None if bytes_moved is None else parse_bytes(bytes_moved),
         replicas_moved=limits.get("replicas_moved"),
         leaders_changed=limits.get("leaders_changed"),
+        eta_seconds=None if eta is None else parse_seconds(eta),
+        disk_used_ppm=None if disk_used is None else int(Fraction(disk_used.removesuffix("%")) * 10_000),
     )
 
 

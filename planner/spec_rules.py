@@ -22,7 +22,7 @@ from planner.spec_build import (
     target_brokers,
 )
 from planner.spec_topic_rules import TOPIC_RULES, TopicRule
-from planner.yaml_source import Document
+from planner.yaml_source import Document, Path
 
 BrokerRule = Callable[[Document], Iterator[Finding]]
 
@@ -131,19 +131,48 @@ def _racks_for_all(document: Document) -> Iterator[Finding]:
     if not rack_aware(document) or len(without) in (0, len(targets)):
         return
     allowed = "a rack for every broker that stays or joins, for none, or rack_aware: disabled"
+    for path, who, old in _written(document, set(without)):
+        if old is None:
+            yield document.finding((*path, "rack"), f"broker {who} has no rack, but others have; allowed: {allowed}")
+        else:
+            message = f"broker {who} gets no rack from broker {old}, but others have one; allowed: {allowed}"
+            yield document.finding(path, message)
+
+
+def _disks_for_all(document: Document) -> Iterator[Finding]:
+    """A share of a disk needs the disk: limits.disk_used can't be judged for a broker without one."""
+    if document.get("limits", "disk_used") is None:
+        return
+    without = {broker.id for broker in target_brokers(document) if broker.disk_bytes is None}
+    allowed = "capacity.disk for every broker that stays or joins, or no limits.disk_used"
+    for path, who, old in _written(document, without):
+        if old is None:
+            message = f"broker {who} has no capacity.disk, which limits.disk_used needs; allowed: {allowed}"
+            yield document.finding((*path, "capacity"), message)
+        else:
+            message = f"broker {who} gets no capacity.disk from broker {old}; allowed: {allowed}"
+            yield document.finding(path, message)
+
+
+def _written(document: Document, ids: set[int]) -> Iterator[tuple[Path, int, int | None]]:
+    """Where each of these target brokers is written, its id, and whom it replaces where it is named only there."""
     for prefix, brokers in (
         (("cluster", "brokers"), brokers_today(document)),
         (("changes", "add_brokers"), added_brokers(document)),
     ):
-        for at, broker in enumerate(brokers):
-            if broker.id in without and broker.rack is None:
-                message = f"broker {broker.id} has no rack, but others have; allowed: {allowed}"
-                yield document.finding((*prefix, at, "rack"), message)
+        yield from (((*prefix, at), broker.id, None) for at, broker in enumerate(brokers) if broker.id in ids)
     inherited = {broker.id for broker in joining_brokers(document)} - {each.id for each in added_brokers(document)}
     for old, new in replacements(document):
-        if new in inherited and new in without and old in _ids(document):
-            message = f"broker {new} gets no rack from broker {old}, but others have one; allowed: {allowed}"
-            yield document.finding(("changes", "replace_brokers", str(old)), message)
+        if new in inherited & ids and old in _ids(document):
+            yield ("changes", "replace_brokers", str(old)), new, old
+
+
+def _eta_has_throttle(document: Document) -> Iterator[Finding]:
+    """Without a throttle nobody knows how long copying takes."""
+    eta = document.get("limits", "eta")
+    if eta is not None and document.get("execution", "throttle") is None:
+        message = f"{eta!r} can't be judged without execution.throttle; allowed: a throttle, or no such limit"
+        yield document.finding(("limits", "eta"), message)
 
 
 def _someone_stays(document: Document) -> Iterator[Finding]:
@@ -170,5 +199,7 @@ BROKER_RULES: tuple[tuple[tuple[str, ...], BrokerRule], ...] = (
     ((_BROKERS, _REMOVE, _REPLACE), _replaced_known),
     ((_BROKERS, _ADD, _REPLACE, "changes.set_racks"), _racks_of_known),
     ((*TARGET_KEYS, "rack_aware"), _racks_for_all),
+    ((*TARGET_KEYS, "limits.disk_used"), _disks_for_all),
+    (("limits.eta", "execution.throttle"), _eta_has_throttle),
     (TARGET_KEYS, _someone_stays),
 )

@@ -16,6 +16,7 @@ from planner.spec_build import (
     replication_factor_changes,
     target_brokers,
     topic_filter,
+    topic_rates,
 )
 from planner.yaml_source import Document, Path
 
@@ -96,6 +97,12 @@ def _patterns_match(document: Document, assignment: Assignment) -> Iterator[Find
         yield from _matching(document, ("changes", "set_replication_factor", at, "topics"), change.topics, names)
     for at, pattern in enumerate(document.get("topics", "include") or ()):
         yield from _matching(document, ("topics", "include", at), pattern, names)
+
+
+def _rates_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    names = [topic.name for topic in assignment.topics]
+    for at, (pattern, _) in enumerate(topic_rates(document)):
+        yield from _matching(document, ("cluster", "rates", at, "topics"), pattern, names)
 
 
 def _matching(document: Document, path: Path, pattern: str, names: list[str]) -> Iterator[Finding]:
@@ -191,6 +198,7 @@ TOPIC_RULES: tuple[tuple[tuple[str, ...], TopicRule], ...] = (
     ((), _min_insync),
     (TARGET_KEYS, _total_size),
     ((_FACTORS, "topics"), _patterns_match),
+    (("cluster.rates",), _rates_match),
     ((*TARGET_KEYS, _FACTORS), _factors_possible),
     ((*TARGET_KEYS, _FACTORS), _factors_kept),
     ((*TARGET_KEYS, _FACTORS, "topics"), _fixed_topics_can_stay),

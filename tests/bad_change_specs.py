@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from bad_cluster_specs import Case, after, line
 
+CAPACITIES = (
+    "  brokers: [{id: 1, rack: a, capacity: {disk: 4TiB}}, "
+    "{id: 2, rack: b, capacity: {disk: 2TiB}}, {id: 3, rack: c, capacity: {disk: 4TiB}}]"
+)
+DISK_USED = "limits: {disk_used: 80%}\n"
+
 # As in bad_cluster_specs.
 CHANGE_CASES: list[Case] = [
     # brokers that come and go
@@ -32,10 +38,10 @@ CHANGE_CASES: list[Case] = [
         "broker 7 has no rack, but others have",
     ),
     (
-        "add_with_capacity",
-        after("changes: {add_brokers: [{id: 7, rack: a, capacity: {}}]}\n"),
-        "11:42 changes.add_brokers[0].capacity",
-        "unknown key; allowed: id, rack",
+        "add_with_log_dirs",
+        after("changes: {add_brokers: [{id: 7, rack: a, log_dirs: []}]}\n"),
+        "11:42 changes.add_brokers[0].log_dirs",
+        "unknown key; allowed: id, rack, capacity",
     ),
     (
         "remove_unknown",
@@ -176,6 +182,105 @@ CHANGE_CASES: list[Case] = [
         "topic orders may not move, with replicas on brokers that leave",
     ),
     ("rack_aware_word", after("rack_aware: false\n"), "11:1 rack_aware", "allowed: enforced, disabled"),
+    # disks
+    (
+        "disk_used_without_disk",
+        line(4, CAPACITIES.replace(", capacity: {disk: 2TiB}", "")) + DISK_USED,
+        "4:55 cluster.brokers[1].capacity",
+        "broker 2 has no capacity.disk, which limits.disk_used needs; allowed: capacity.disk for every broker",
+    ),
+    (
+        "disk_used_with_an_empty_capacity",
+        line(4, CAPACITIES.replace("{disk: 2TiB}", "{}")) + DISK_USED,
+        "4:72 cluster.brokers[1].capacity",
+        "broker 2 has no capacity.disk",
+    ),
+    (
+        "disk_used_without_disk_of_an_added_broker",
+        line(4, CAPACITIES) + "changes: {add_brokers: [{id: 7, rack: a}]}\n" + DISK_USED,
+        "11:25 changes.add_brokers[0].capacity",
+        "broker 7 has no capacity.disk",
+    ),
+    (
+        "disk_used_without_disk_of_a_replacement",
+        line(4, CAPACITIES.replace(", capacity: {disk: 2TiB}", ""))
+        + "changes: {replace_brokers: {2: 9}}\n"
+        + DISK_USED,
+        "11:29 changes.replace_brokers.2",
+        "broker 9 gets no capacity.disk from broker 2",
+    ),
+    ("disk_used_number", line(4, CAPACITIES) + "limits: {disk_used: 80}\n", "11:10 limits.disk_used", "up to 100%"),
+    (
+        "disk_used_beyond_the_disk",
+        line(4, CAPACITIES) + "limits: {disk_used: 100.5%}\n",
+        "11:10 limits.disk_used",
+        "'100.5%' isn't possible here; allowed: a percentage up to 100%, such as 80%",
+    ),
+    (
+        "disk_unit",
+        line(4, CAPACITIES.replace("2TiB", "2Tb")),
+        "4:83 cluster.brokers[1].capacity.disk",
+        "'2Tb' has an unknown unit 'Tb'",
+    ),
+    ("disk_zero", line(4, CAPACITIES.replace("2TiB", "0")), "4:83 cluster.brokers[1].capacity.disk", "0 is below 1"),
+    (
+        "capacity_typo",
+        line(4, CAPACITIES.replace("{disk: 2TiB}", "{disks: 2TiB}")),
+        "4:83 cluster.brokers[1].capacity.disks",
+        "did you mean 'disk'? allowed: disk, network",
+    ),
+    # rates
+    (
+        "rate_matches_nothing",
+        line(3, '  name: demo\n  rates: [{topics: "ord*", bytes_in: 1MB/s}, {topics: clicks, bytes_in: 1MB/s}]'),
+        "4:47 cluster.rates[1].topics",
+        "'clicks' matches no topic; allowed: a pattern that matches some of orders",
+    ),
+    (
+        "rate_unit",
+        line(3, '  name: demo\n  rates: [{topics: "*", bytes_in: 20MB}]'),
+        "4:25 cluster.rates[0].bytes_in",
+        "'20MB' isn't a rate: its unit is 'MB'; allowed: a rate such as 50MB/s",
+    ),
+    (
+        "rate_missing",
+        line(3, '  name: demo\n  rates: [{topics: "*"}]'),
+        "4:11 cluster.rates[0].bytes_in",
+        "is missing; allowed: bytes a second that producers write",
+    ),
+    (
+        "rate_of_consumers",
+        line(3, '  name: demo\n  rates: [{topics: "*", bytes_in: 0, bytes_out: 1}]'),
+        "4:38 cluster.rates[0].bytes_out",
+        "unknown key; did you mean 'bytes_in'? allowed: topics, bytes_in",
+    ),
+    (
+        "bytes_in_size",
+        line(9, "        - {replicas: [1, 2], bytes_in: 3MB}"),
+        "9:30 cluster.topics[0].partitions[0].bytes_in",
+        "'3MB' isn't a rate",
+    ),
+    # how long
+    (
+        "eta_without_throttle",
+        after("limits: {eta: 6h}\nexecution: {kafka_bin_dir: /opt}\n"),
+        "11:10 limits.eta",
+        "'6h' can't be judged without execution.throttle; allowed: a throttle, or no such limit",
+    ),
+    (
+        "eta_rate",
+        after("limits: {eta: 6MB/s}\nexecution: {throttle: 1MB/s}\n"),
+        "11:10 limits.eta",
+        "'6MB/s' isn't a duration: its unit is 'MB/s'; allowed: a duration such as 6h, 90min, 2d",
+    ),
+    ("eta_clock", after("limits: {eta: 6:30}\n"), "11:10 limits.eta", "'6:30' isn't an amount; allowed: a duration"),
+    ("eta_zero", after("limits: {eta: 0min}\n"), "11:10 limits.eta", "'0min' is below 1; allowed: a duration"),
+    (
+        "eta_broken_throttle",
+        after("limits: {eta: 6h}\nexecution: {throttle: 1MB}\n"),
+        "12:13 execution.throttle",
+        "'1MB' isn't a rate",
+    ),
     # balance, limits, sweep, execution
     ("balance_negative", after("balance: {replicas: -1}\n"), "11:11 balance.replicas", "-1 isn't possible here"),
     (
@@ -216,21 +321,21 @@ CHANGE_CASES: list[Case] = [
     ("bin_dir", after("execution: {kafka_bin_dir: bin}\n"), "11:13 execution.kafka_bin_dir", "an absolute path"),
     # what this release doesn't act on yet
     (
-        "capacity",
+        "capacity_network",
         line(4, "  brokers: [{id: 1, capacity: {disk: 4TiB, network: 1Gbit/s}}, {id: 2}, {id: 3}]"),
-        "4:21 cluster.brokers[0].capacity",
+        "4:44 cluster.brokers[0].capacity.network",
+        "not supported yet; leave it out",
+    ),
+    (
+        "add_capacity_network",
+        after("changes: {add_brokers: [{id: 7, rack: a, capacity: {network: 1Gbit/s}}]}\n"),
+        "11:53 changes.add_brokers[0].capacity.network",
         "not supported yet; leave it out",
     ),
     (
         "log_dirs",
         line(4, "  brokers: [{id: 1, log_dirs: [/d1]}, {id: 2}, {id: 3}]"),
         "4:21 cluster.brokers[0].log_dirs",
-        "not supported yet",
-    ),
-    (
-        "bytes_in",
-        line(9, "        - {replicas: [1, 2], bytes_in: 3MB/s}"),
-        "9:30 cluster.topics[0].partitions[0].bytes_in",
         "not supported yet",
     ),
     (
@@ -243,7 +348,6 @@ CHANGE_CASES: list[Case] = [
     ("balance_network_in", after("balance: {network_in: 5%}\n"), "11:11 balance.network_in", "not supported yet"),
     ("balance_network_out", after("balance: {network_out: 5%}\n"), "11:11 balance.network_out", "not supported yet"),
     ("budget", after("budget: {bytes_moved: 1TiB}\n"), "11:1 budget", "not supported yet; use wider percentages"),
-    ("disk_used", after("limits: {disk_used: 80%}\n"), "11:10 limits.disk_used", "not supported yet"),
     ("variants", after("sweep: {variants: [{name: b, changes: {}}]}\n"), "11:9 sweep.variants", "their reports"),
     (
         "scenarios",

@@ -31,7 +31,7 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
     changes = sorted(changes, key=_name)
     batches = batches if batches is not None else [changes] if changes else []
     return {
-        "format_version": "1.0",
+        "format_version": "1.1",
         "plan_id": "0123456789abcdef" * 4,
         "cluster": {"name": "orders-eu", "bootstrap_servers": ["kafka-1:9092", "kafka-2:9092"], "sizes_known": True},
         "inputs": [{"path": "expand.yaml", "sha256": "ab" * 32}],
@@ -61,7 +61,11 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         },
         "limits": [{"key": "limits.bytes_moved", "limit": 1000, "value": 100}],
         "warnings": [],
-        "execution": {"throttle_bytes_per_sec": 50_000_000, "kafka_bin_dir": "/opt/kafka/bin"},
+        "execution": {
+            "throttle_bytes_per_sec": 50_000_000,
+            "seconds_at_throttle": len(batches),
+            "kafka_bin_dir": "/opt/kafka/bin",
+        },
         "batches": [_batch(index, batches, changes) for index in range(len(batches))],
     } | top  # fmt: skip
 
@@ -77,6 +81,7 @@ def _load() -> Document:
 def _broker(broker: int, role: str) -> Document:
     return {
         "id": broker, "rack": "a", "role": role, "before": _load(), "after": _load(), "bytes_in": 0, "bytes_out": 0,
+        "disk_bytes": None, "peak_size_bytes": 300,
     }  # fmt: skip
 
 
@@ -127,4 +132,5 @@ def _batch(index: int, batches: Sequence[Sequence[Document]], changes: Sequence[
         "bytes_moved": 100,
         "replicas_moved": 1,
         "seconds_at_throttle": 1,
+        "fullest_broker": {"id": 1, "peak_size_bytes": 300, "disk_bytes": None},
     }

@@ -44,11 +44,12 @@ class Playbooks:
     @contextmanager
     def playing(self, playbook: str, *options: str, delay: int = 1) -> Iterator[Playing]:
         """A playbook while it runs; killed if it still does at the end."""
+        environment = self._environment()
         with (self.home / "playing.txt").open("w+") as output:
             process = subprocess.Popen(
                 [str(VENV_BIN / _command(playbook, delay)[0]), *_command(playbook, delay)[1:], *options],
                 cwd=self.folder,
-                env=self._environment(),
+                env=environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -20,6 +20,8 @@ def small(**top: Any) -> Document:
     for batch, elect in zip(plan["batches"], ([("orders", 0)], [("__consumer_offsets", 7)]), strict=True):
         batch["elect"] = [{"topic": topic, "partition": partition} for topic, partition in elect]
         batch |= {"bytes_moved": 12 * GB, "seconds_at_throttle": 240}
+        batch["fullest_broker"] = {"id": 3, "peak_size_bytes": 40 * GB, "disk_bytes": None}
+    plan["execution"]["seconds_at_throttle"] = 480
     return plan | _small_sections() | top
 
 
@@ -90,14 +92,29 @@ def huge(topics: int = 4_000, partitions: int = 50) -> Document:
     }
 
 
+def with_disks(disk_bytes: int = 50 * GB) -> Document:
+    """The small plan of a cluster whose brokers state their disks, and its gate."""
+    plan = small()
+    for row in plan["brokers"]:
+        row["disk_bytes"] = disk_bytes
+    for batch in plan["batches"]:
+        batch["fullest_broker"]["disk_bytes"] = disk_bytes
+    plan["limits"] = [
+        {"key": "limits.eta", "limit": 3600, "value": 480},
+        {"key": "limits.disk_used", "limit": 45 * GB, "value": 40 * GB, "broker": 3},
+    ]
+    return plan
+
+
 def broker(
     number: int, role: str, before: tuple[int, int], after: tuple[int, int], *, bytes_in: int = 0, bytes_out: int = 0
 ) -> Document:
-    """One entry of `brokers`; before and after are replicas and leaders, a replica holds 1 GB."""
+    """One entry of `brokers`; before and after are replicas and leaders, a replica holds 1 GB; no disk is stated."""
     loads = [
         {"replicas": replicas, "leaders": leaders, "size_bytes": replicas * GB} for replicas, leaders in (before, after)
     ]
-    copies = {"bytes_in": bytes_in, "bytes_out": bytes_out}
+    peak = max(load["size_bytes"] for load in loads)
+    copies = {"bytes_in": bytes_in, "bytes_out": bytes_out, "disk_bytes": None, "peak_size_bytes": peak}
     return {"id": number, "rack": "a", "role": role, "before": loads[0], "after": loads[1], **copies}
 
 

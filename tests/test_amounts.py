@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.amounts import LARGEST, AmountError, parse_amount, parse_bytes, parse_bytes_per_sec
+from planner.amounts import LARGEST, AmountError, parse_amount, parse_bytes, parse_bytes_per_sec, parse_seconds
 
 SI = {"": 1, "k": 1000, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4, "P": 1000**5}
 BINARY = {"Ki": 1024, "Mi": 1024**2, "Gi": 1024**3, "Ti": 1024**4, "Pi": 1024**5}
@@ -79,6 +79,30 @@ def test_what_is_not_a_rate(text: str) -> None:
     """Sizes and unknown units are refused with examples of what is allowed."""
     with pytest.raises(AmountError, match="allowed: a rate such as 50MB/s, 12MiB/s, 1Gbit/s"):
         parse_bytes_per_sec(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [(90, 90), ("90", 90), ("6h", 21_600), ("90min", 5_400), ("1.5 hours", 5_400), ("2d", 172_800), ("45 s", 45)],
+)
+def test_a_duration_in_seconds(text: int | str, seconds: int) -> None:
+    """Seconds, minutes, hours and days become whole seconds."""
+    assert seconds == parse_seconds(text)
+
+
+@pytest.mark.parametrize("text", ["6MB", "6MB/s", "6:30", "6h 30min", "6H", "6ms", "PT6H", "-1h", "soon"])
+def test_what_is_not_a_duration(text: str) -> None:
+    """Sizes, rates, clock times, ISO durations and signs are refused with examples of what is allowed."""
+    with pytest.raises(AmountError, match="allowed: a duration such as 6h, 90min, 2d"):
+        parse_seconds(text)
+
+
+@pytest.mark.parametrize(("text", "part"), [("0.001s", "less than one second"), (2**63, "more than 2^63 - 1 seconds")])
+def test_durations_out_of_range(text: int | str, part: str) -> None:
+    """The message is about seconds, not bytes."""
+    with pytest.raises(AmountError) as caught:
+        parse_seconds(text)
+    assert part in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner import bench, bench_cases, bench_peers, bench_sweep, problem, sweep
-from planner.bench_measure import measure, outcome, seeds_tried
+from planner.bench_measure import makespan_over_bound, measure, outcome, seeds_tried
 from planner.bench_process import apart, peak_bytes
 from planner.bench_table import row
 from planner.errors import SetupError
@@ -135,6 +135,21 @@ def test_a_measured_case_holds_its_baselines():
     assert measured.peak_bytes > 20_000_000
 
 
+@pytest.mark.parametrize("case", [case for case in OPTIMA if case != "skewed-sizes"])
+def test_batches_take_hardly_longer_than_the_busiest_broker_must(case):
+    """A tenth of the bytes a batch, and at most 10 % above what no order of the moves can beat."""
+    flat = problem_of(case)
+
+    assert 1 <= makespan_over_bound(flat, optimum.solve(flat, flat.balance).assignment) <= 1.1
+
+
+def test_nothing_to_copy_takes_no_longer_than_nothing():
+    """Today's assignment has no batch to measure."""
+    flat = problem_of("expand-small")
+
+    assert 1.0 == makespan_over_bound(flat, problem.today(flat))
+
+
 def test_fewer_seeds_are_tried_the_larger_the_cluster():
     """The number of Kafka's seeds depends on the number of replicas alone."""
     assert [10_000, 1_234] == [seeds_tried(problem_of(case)) for case in ("expand-small", "expand-mid")]
@@ -147,6 +162,7 @@ def test_the_lines_are_tables_with_ratios_that_agree():
     (plan,) = cells(lines, "## Plans")
     beside = cells(lines, "## Beside")
     assert ["expand-small", "6 → 9", "188 × 3", "yes", "0", "1 / 1 / 1", "189.000", "189.000", "0.0000 %"] == plan[:9]
+    assert 1 <= float(plan[-1]) <= 1.1
     ours = float(plan[6])
     assert [round(float(line[2].replace(",", "")) / ours, 3) for line in beside] == [float(line[3]) for line in beside]
     published = [line[1] for line in beside if "published, not run here" in line[1]]

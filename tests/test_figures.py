@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_documents import GB, broker, huge, small
+from report_documents import GB, broker, huge, small, with_disks
 
 from planner import figures
 
@@ -146,6 +146,36 @@ def test_the_pace_names_the_throttle() -> None:
     assert "2 batches, at least 8 min at 50.0 MB/s a broker" == figures.pace(plan)
     assert "2 batches, no throttle" == figures.pace(plan | {"execution": free})
     assert "2 batches at 50.0 MB/s a broker" == figures.pace(plan | {"cluster": {"sizes_known": False}})
+
+
+def test_gates_are_in_their_own_units() -> None:
+    """Bytes, a duration, a count; the disk's is that of a broker, which is named."""
+    rows = {"limits.bytes_moved": GB, "limits.eta": 5_400, "limits.replicas_moved": 1_200}
+    shown = [figures.gate({"key": key, "limit": value, "value": value}) for key, value in rows.items()]
+
+    assert [("1.00 GB", "1.00 GB"), ("1 h 30 min", "1 h 30 min"), ("1,200", "1,200")] == shown
+    assert ("40.0 GB on broker 3", "45.0 GB") == figures.gate(with_disks()["limits"][1])
+
+
+def test_disks_are_shown_where_they_are_stated() -> None:
+    """Bytes and their share of the disk; a broker without one among others that have one gets a dash."""
+    plan = with_disks()
+    plan["brokers"][0]["disk_bytes"] = None
+
+    assert figures.states_disks(plan)
+    assert ["–", "40.0 GB, 80 %"] == [figures.broker_peak(row) for row in plan["brokers"][:2]]
+    assert "40.0 GB, 80 %, broker 3" == figures.peak_disk(plan["batches"][0])
+    assert "40.0 GB, broker 3" == figures.peak_disk(small()["batches"][0])
+    assert not figures.states_disks(small())
+
+
+def test_disks_are_not_shown_without_sizes() -> None:
+    """Nobody knows how full they are."""
+    plan = with_disks()
+    plan["cluster"]["sizes_known"] = False
+
+    assert not figures.states_disks(plan)
+    assert "–" == figures.peak_disk({"fullest_broker": None})
 
 
 def test_wishes_read_as_one_sentence() -> None:

@@ -27,7 +27,7 @@ from planner.model import (
     Sweep,
     TopicFilter,
 )
-from planner.plan import check_document, document, plan_id, refuse_crossed
+from planner.plan import check_document, document, plan_id
 from planner.problem import build
 from planner.quoting import canonical_json
 from planner.sweep import run
@@ -76,6 +76,8 @@ def test_fits_the_schema_and_itself(spec: Spec) -> None:
             rack[when]["replicas"] for rack in plan["racks"]
         )
     assert all(not any(b["after"].values()) for b in plan["brokers"] if b["role"] == "removed")
+    for each in plan["brokers"]:
+        assert max(each[when]["size_bytes"] for when in ("before", "after")) <= each["peak_size_bytes"]
     assert 1 == sum(point["chosen"] for point in plan["pareto"])
     assert plan["candidates"]["evaluated"] == sum(plan["candidates"]["by_strategy"].values())
 
@@ -204,13 +206,6 @@ def test_gates(key: str) -> None:
     assert 3 == refused.value.exit_code
     expected = f"limits.{key}: the plan needs {needed}, allowed: at most {needed - 1}"
     assert expected == str(refused.value).splitlines()[-1]
-
-
-def test_every_crossed_gate_is_listed() -> None:
-    """All gates are looked at before the plan is refused, so that they are mended in one go."""
-    gates = [{"key": f"limits.{name}", "value": value, "limit": 5} for name, value in (("a", 6), ("b", 5), ("c", 7))]
-    with pytest.raises(UnsafePlanError, match=r"limits\.a: .*needs 6.*\nlimits\.c: .*needs 7"):
-        refuse_crossed(gates)
 
 
 def test_no_valid_candidate() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from report_documents import huge, small
+from report_documents import huge, small, with_disks
 
 from planner import report
 
@@ -139,6 +139,31 @@ def test_a_plan_that_changes_nothing_has_nothing_to_unfold() -> None:
 
     assert "**Nothing to do: the cluster already is as asked.**" in markdown
     assert "<details>" not in markdown
+
+
+def test_peaks_stand_beside_each_broker_and_each_batch() -> None:
+    """Where disks are stated: how full each one becomes, and the fullest in every batch with the time it takes."""
+    markdown = report.markdown(with_disks())
+    rows = [token.type for token in parse(markdown)]
+
+    assert "| 1 | `a` |  | 40 → 39 | 20 → 19 | 40.0 GB → 39.0 GB | 0 B | 12.0 GB | 40.0 GB, 80 % |" in markdown
+    assert "| 1 | 1 | 1 | 1 | 12.0 GB | 4 min | 40.0 GB, 80 %, broker 3 |" in markdown
+    assert "| `limits.disk_used` | 40.0 GB on broker 3 | 45.0 GB | kept |" in markdown
+    assert "| `limits.eta` | 8 min | 1 h | kept |" in markdown
+    assert rows.count("th_open") == 1 + [token.type for token in parse(report.markdown(small()))].count("th_open")
+
+
+def test_plans_of_format_1_0_are_read() -> None:
+    """They know no disks and no peaks: a dash, and no column."""
+    plan = small()
+    for row in plan["brokers"]:
+        del row["disk_bytes"], row["peak_size_bytes"]
+    for batch in plan["batches"]:
+        del batch["fullest_broker"]
+    del plan["execution"]["seconds_at_throttle"]
+
+    assert "| 1 | 1 | 1 | 1 | 12.0 GB | 4 min | – |" in report.markdown(plan)
+    assert "Peak disk |" not in report.markdown(plan).split("**Beside")[0]
 
 
 def test_no_bytes_are_shown_where_sizes_are_unknown() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_documents import broker, huge, small
+from report_documents import broker, huge, small, with_disks
 from rich.console import Console
 
 from planner import screen
@@ -99,6 +99,19 @@ def test_limits_relaxed_windows_and_warnings_are_named() -> None:
     assert "limits replicas moved 2 of 1 crossed" in text
     assert "relaxed topic replicas: asked 1, reached 2: racks" in text
     assert "warning w4\nwarning and 4 more, see plan.json" in text
+
+
+def test_peaks_stand_beside_each_broker() -> None:
+    """Where disks are stated, and only there; the widest line still fits on 100 columns."""
+    text = shown(with_disks())
+
+    assert "40.0 GB → 39.0 GB        0 B  12.0 GB  40.0 GB, 80 %" in text
+    assert "limits eta 8 min of 1 h; disk used 40.0 GB on broker 3 of 45.0 GB\n" in text
+    assert "peak disk" not in shown(small())
+    wide = broker(100_000, "added", (123_456, 45_678), (123_457, 45_679), bytes_in=10**15, bytes_out=10**15)
+    plan = with_disks()
+    plan["brokers"] = [{**wide, "disk_bytes": 10**15, "rack": "eu-central-1a"}]
+    assert max(map(len, shown(plan).splitlines())) <= 100
 
 
 def test_files_are_counted_by_their_folder() -> None:

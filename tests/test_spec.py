@@ -164,6 +164,54 @@ def test_state_without_sizes_has_unknown_sizes(tmp_path: Path) -> None:
     assert {0} == {row.size_bytes for topic in spec.cluster.topics for row in topic.partitions}
 
 
+def test_a_cluster_with_disks_and_rates(tmp_path: Path) -> None:
+    """Capacities are bytes, limits seconds and millionths, and a topic's rate is dealt to its partitions."""
+    text = """\
+version: 1
+cluster:
+  name: demo
+  brokers: [{id: 1, capacity: {disk: 4TiB}}, {id: 2, capacity: {disk: 2 TB}}, {id: 3, capacity: {}}]
+  rates: [{topics: "click*", bytes_in: 11}, {topics: "*", bytes_in: 1MB/s}]
+  topics:
+    - {name: clicks, partitions: [{replicas: [1]}, {replicas: [1], bytes_in: 0}, {replicas: [1]}, {replicas: [1]}]}
+    - {name: orders, partitions: [{replicas: [2]}]}
+changes: {add_brokers: [{id: 7, capacity: {disk: 9}}], replace_brokers: {3: 8, 2: 9}}
+limits: {eta: 6h}
+execution: {throttle: 5MB/s}
+"""
+    spec = spec_of(tmp_path, text)
+    assert [4 * 1024**4, 2 * 10**12, None] == [broker.disk_bytes for broker in spec.cluster.brokers]
+    assert (Broker(7, None, 9), Broker(8), Broker(9, None, 2 * 10**12)) == spec.changes.add_brokers
+    rates = [[row.bytes_in_per_sec for row in topic.partitions] for topic in spec.cluster.topics]
+    assert [[3, 0, 3, 2], [10**6]] == rates
+    assert Limits(eta_seconds=21_600) == spec.limits
+
+
+@pytest.mark.parametrize(("text", "ppm"), [("80%", 800_000), ("87.5%", 875_000), ("100%", 10**6), ("0.0001%", 1)])
+def test_a_share_of_the_disks(text: str, ppm: int, tmp_path: Path) -> None:
+    """Exact to four decimals; a broker that leaves needs to state no disk."""
+    disks = SMALL.replace("rack: a}", "rack: a, capacity: {disk: 1TB}}").replace(
+        "rack: b}", "rack: b, capacity: {disk: 1TB}}"
+    )
+    spec = spec_of(tmp_path, f"{disks}changes: {{remove_brokers: [3]}}\nlimits: {{disk_used: {text}}}\n")
+    assert Limits(disk_used_ppm=ppm) == spec.limits
+
+
+def test_rates_of_topics_in_state_files(tmp_path: Path) -> None:
+    """What the describe file can't say is said by pattern, whole topics at a time; the sum is the topic's rate."""
+    shutil.copytree(DATA / "kraft-4.1", tmp_path / "state")
+    text = (
+        "version: 1\ncluster:\n  name: demo\n"
+        "  brokers: [{id: 1}, {id: 2}, {id: 3}, {id: 4}, {id: 5}, {id: 6}]\n"
+        "  rates: [{topics: audit.log, bytes_in: 1000001}]\n"
+        "  state: {assignment: state/kafka-topics-describe.txt, sizes: state/kafka-log-dirs-describe.txt}\n"
+    )
+    spec = spec_of(tmp_path, text)
+    sums = {topic.name: sum(row.bytes_in_per_sec for row in topic.partitions) for topic in spec.cluster.topics}
+    assert {"audit.log": 1_000_001} == {name: total for name, total in sums.items() if total}
+    assert all(row.size_bytes for topic in spec.cluster.topics if topic.name == "audit.log" for row in topic.partitions)
+
+
 @pytest.mark.parametrize(
     ("changes", "added"),
     [

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from bad_change_specs import CHANGE_CASES
+from bad_change_specs import CAPACITIES, CHANGE_CASES
 from bad_cluster_specs import CLUSTER_CASES, FROM_FILES, after, line
 from bad_state_files import DESCRIBE, LOG_DIRS, MOVING, STATE_CASES
 from hypothesis import given, settings
@@ -73,13 +73,13 @@ def test_a_spec_that_is_not_there_names_the_file(tmp_path: Path) -> None:
 
 def test_everything_is_found_in_one_pass(tmp_path: Path) -> None:
     """Schema, unit, key, duplicate, broker, pattern and unsupported faults come together, sorted by place."""
-    text = line(4, "  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c, capacity: {disk: 5mb}}]") + (
+    text = line(4, "  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c, log_dirs: [5]}]") + (
         "changes:\n  remove_brokers: [8]\n  set_replication_factor: [{topics: gone, replication_factor: 9}]\n"
         "limits: {bytes_moved: 1 parsec, replica_moved: 4}\nsweep: {seed: yes}\nversion: 1\n"
     )
     expected = [
-        "s.yaml:4:66 cluster.brokers[2].capacity",
-        "s.yaml:4:77 cluster.brokers[2].capacity.disk",
+        "s.yaml:4:66 cluster.brokers[2].log_dirs",
+        "s.yaml:4:77 cluster.brokers[2].log_dirs[0]",
         "s.yaml:12:20 changes.remove_brokers[0]",
         "s.yaml:13:29 changes.set_replication_factor[0].topics",
         "s.yaml:14:10 limits.bytes_moved",
@@ -140,10 +140,11 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 )
 def test_a_damaged_spec_is_refused_or_read_but_never_crashes(at: int, cut: int, text: str) -> None:
     """Any few characters replaced by others give a spec or a SpecError, whose findings all have a place."""
-    sound = after(
-        "changes:\n  add_brokers: [{id: 7, rack: a}]\n  replace_brokers: {3: 9}\n  set_racks: {1: b}\n"
+    sound = line(4, f"{CAPACITIES}\n  rates: [{{topics: 'o*', bytes_in: 3MB/s}}]") + (
+        "changes:\n  add_brokers: [{id: 7, rack: a, capacity: {disk: 1TB}}]\n"
+        "  replace_brokers: {3: 9}\n  set_racks: {1: b}\n"
         "  set_replication_factor: [{topics: 'o*', replication_factor: 2}]\n"
-        "topics: {include: ['*']}\nbalance: {replicas: 5%}\nlimits: {bytes_moved: 1TiB}\n"
+        "topics: {include: ['*']}\nbalance: {replicas: 5%}\nlimits: {bytes_moved: 1TiB, eta: 6h, disk_used: 80%}\n"
         "sweep: {seed: 3, balance: {leaders: [1, none]}}\nexecution: {throttle: 50MB/s, batches: {bytes: 1GiB}}\n"
     )
     at %= len(sound)

@@ -1,0 +1,308 @@
+"""Gates: a plan beyond one is refused with exit code 3, nothing written, and the key to change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusters import no_racks, spec_of
+from jsonschema import Draft202012Validator
+
+from planner.candidates import candidates
+from planner.cli import main
+from planner.errors import UnsafePlanError
+from planner.model import Broker, Changes, Execution, Limits, Spec
+from planner.plan import document
+from planner.problem import build
+from planner.sweep import run
+
+# Broker 4 replaces 3, whose 60 bytes it copies from 1 and 2.
+ROWS = {"x": [(1, 3), (2, 3)], "y": [(1, 2)]}
+SIZES = {"x": [40, 20], "y": [5]}
+REPLACE = Changes(add_brokers=(Broker(4),), replace_brokers=((3, 4),), rebalance="none")
+
+
+def plan_of(spec: Spec) -> dict[str, Any]:
+    """The plan of a spec, swept in this process."""
+    problem = build(spec)
+    return document(spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=20))))
+
+
+def replacement(
+    *, disks: Mapping[int, int] | None = None, rates: int = 0, throttle: int | None = None, **rest: Any
+) -> Spec:
+    """The replacement; `disks` are those of brokers 1 to 4, `rates` what is written to each partition of x."""
+    spec = spec_of(no_racks(1, 2, 3), ROWS, sizes=SIZES, changes=REPLACE, execution=Execution(throttle), **rest)
+    x, y = spec.cluster.topics
+    x = replace(x, partitions=tuple(replace(each, bytes_in_per_sec=rates) for each in x.partitions))
+    room = disks or {}
+    brokers = tuple(replace(each, disk_bytes=room.get(each.id)) for each in spec.cluster.brokers)
+    changes = replace(REPLACE, add_brokers=(Broker(4, None, room.get(4)),))
+    return replace(spec, cluster=replace(spec.cluster, topics=(x, y), brokers=brokers), changes=changes)
+
+
+def test_a_plan_with_disks_rates_and_gates_fits_the_schema() -> None:
+    """Every key that format 1.1 added, with a value."""
+    limits = Limits(bytes_moved=60, eta_seconds=99, disk_used_ppm=999_999)
+    plan = plan_of(replacement(disks=dict.fromkeys((1, 2, 3, 4), 61), rates=1, throttle=9, limits=limits))
+    schema = json.loads((Path(__file__).parent.parent / "schemas" / "plan.schema.json").read_text(encoding="utf-8"))
+
+    assert [] == [error.message for error in Draft202012Validator(schema).iter_errors(plan)]
+    assert ["limits.bytes_moved", "limits.eta", "limits.disk_used"] == [limit["key"] for limit in plan["limits"]]
+
+
+def refused(spec: Spec) -> list[str]:
+    """The lines of the refusal, which exits with 3, without its heading."""
+    with pytest.raises(UnsafePlanError) as error:
+        plan_of(spec)
+    assert 3 == error.value.exit_code
+    heading, *lines = str(error.value).splitlines()
+    assert "nothing was written, the plan crosses its limits:" == heading
+    return lines
+
+
+def limits_of(spec: Spec) -> list[dict[str, Any]]:
+    """The `limits` of a spec's plan."""
+    found: list[dict[str, Any]] = plan_of(spec)["limits"]
+    return found
+
+
+def test_a_duration_at_its_limit_passes() -> None:
+    """60 bytes to broker 4 at 7 bytes/s take 9 seconds; 8 are too few."""
+    passed = plan_of(replacement(throttle=7, limits=Limits(eta_seconds=9)))
+
+    assert [{"key": "limits.eta", "limit": 9, "value": 9}] == passed["limits"]
+    assert (9, [9]) == (
+        passed["execution"]["seconds_at_throttle"],
+        [batch["seconds_at_throttle"] for batch in passed["batches"]],
+    )
+    assert ["limits.eta: the plan needs 9 s, allowed: at most 8 s"] == refused(
+        replacement(throttle=7, limits=Limits(eta_seconds=8))
+    )
+
+
+def test_producers_make_a_plan_take_longer() -> None:
+    """Each of two partitions is written at 2 bytes/s: broker 4 catches up at 10 − 4 bytes/s."""
+    assert 10 == plan_of(replacement(throttle=10, rates=2))["execution"]["seconds_at_throttle"]
+
+
+def test_a_throttle_at_the_produce_rate_is_refused() -> None:
+    """Broker 4 copies both partitions, which are written at 10 bytes/s in sum; 11 bytes/s let it end, 10 never."""
+    assert 60 == plan_of(replacement(throttle=11, rates=5))["execution"]["seconds_at_throttle"]
+    # The leaders 1 and 2 send each write to broker 3, which still follows, and to 4.
+    assert [
+        "execution.throttle: 10 bytes/s never let batch 1 complete (and 2 more such brokers or batches): "
+        "what producers write to the partitions that broker 4 copies in is 10 bytes/s; allowed: more than 10 bytes/s"
+    ] == refused(replacement(throttle=10, rates=5))
+
+
+def test_a_throttle_is_refused_without_sizes_too() -> None:
+    """The rates are known, whatever there is to copy."""
+    spec = replacement(throttle=10, rates=5)
+
+    assert (
+        "execution.throttle: 10 bytes/s never"
+        in refused(replace(spec, cluster=replace(spec.cluster, sizes_known=False)))[0]
+    )
+
+
+def test_a_leader_that_sends_more_than_the_throttle_is_named() -> None:
+    """Broker 1 leads what both followers and the new one read: 3 × 4 bytes/s."""
+    spec = spec_of(no_racks(1, 2, 3), {"x": [(1, 2, 3)]}, changes=REPLACE, execution=Execution(12))
+    topic = spec.cluster.topics[0]
+    fast = replace(topic, partitions=(replace(topic.partitions[0], bytes_in_per_sec=4),))
+
+    assert [
+        "execution.throttle: 12 bytes/s never let batch 1 complete: what producers write to the partitions that "
+        "broker 1 leads, once for each follower, is 12 bytes/s; allowed: more than 12 bytes/s"
+    ] == refused(replace(spec, cluster=replace(spec.cluster, topics=(fast,))))
+
+
+def test_without_a_throttle_rates_refuse_nothing() -> None:
+    """Nothing is held back."""
+    plan = plan_of(replacement(rates=10**15))
+
+    assert (None, [None]) == (
+        plan["execution"]["seconds_at_throttle"],
+        [batch["seconds_at_throttle"] for batch in plan["batches"]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("limits", "named"),
+    [
+        (Limits(bytes_moved=10**9), "limits.bytes_moved"),
+        (Limits(eta_seconds=10**9), "limits.eta"),
+        (Limits(disk_used_ppm=10**6), "limits.disk_used"),
+        (Limits(bytes_moved=10**9, eta_seconds=1), "limits.bytes_moved and limits.eta"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("unsized", "known", "count"), [(0, False, "all partitions"), (2, True, "2 partitions")], ids=["none", "some"]
+)
+def test_gates_on_bytes_need_sizes(limits: Limits, named: str, unsized: int, known: bool, count: str) -> None:
+    """What can't be judged is refused, not passed: exit code 3."""
+    spec = replacement(throttle=7, disks=dict.fromkeys((1, 2, 3, 4), 10**6), limits=limits)
+    with pytest.raises(UnsafePlanError) as error:
+        plan_of(replace(spec, cluster=replace(spec.cluster, sizes_known=known, unsized=unsized)))
+
+    assert (
+        f"nothing was written: {named} can't be judged, {count} have no size; "
+        "allowed: sizes for every partition, or no such limit" == str(error.value)
+    )
+
+
+def test_a_duration_needs_a_throttle() -> None:
+    """As a spec read from a file, one made in Python is refused without it."""
+    with pytest.raises(
+        UnsafePlanError, match=r"limits\.eta can't be judged without execution\.throttle; allowed: a thr"
+    ):
+        plan_of(replacement(limits=Limits(eta_seconds=9)))
+
+
+def test_disks_are_a_gate_wherever_they_are_stated() -> None:
+    """Broker 4 gets 60 bytes: a disk of 60 holds them, one of 59 doesn't; the key to change is named."""
+    disks = {1: 100, 2: 100, 3: 100, 4: 60}
+    passed = plan_of(replacement(disks=disks))
+
+    assert [{"key": "limits.disk_used", "limit": 60, "value": 60, "broker": 4}] == passed["limits"]
+    assert [(1, 100, 45), (2, 100, 25), (3, 100, 60), (4, 60, 60)] == [
+        (broker["id"], broker["disk_bytes"], broker["peak_size_bytes"]) for broker in passed["brokers"]
+    ]
+    assert [{"id": 4, "peak_size_bytes": 60, "disk_bytes": 60}] == [
+        batch["fullest_broker"] for batch in passed["batches"]
+    ]
+    assert ["limits.disk_used: broker 4 holds 60 bytes in batch 1, allowed: at most 59, its capacity.disk"] == refused(
+        replacement(disks={**disks, 4: 59})
+    )
+
+
+def test_broker_that_a_batch_fills_above_its_share_is_listed() -> None:
+    """The share is rounded down to whole bytes."""
+    spec = replacement(disks={1: 100, 2: 100, 3: 100, 4: 100}, limits=Limits(disk_used_ppm=445_000))
+
+    assert [
+        "limits.disk_used: broker 4 holds 60 bytes in batch 1, allowed: at most 44 (44.5% of capacity.disk, 100)",
+    ] == refused(spec)
+
+
+def test_broker_above_its_share_today_is_no_reason_to_refuse_its_relief() -> None:
+    """A plan that makes nobody fuller than allowed passes, with a warning for each that is above it today."""
+    plan = plan_of(replacement(disks={1: 44, 2: 100, 3: 59, 4: 60}))
+
+    assert [
+        "broker 1 holds 45 bytes today, above limits.disk_used (44); no batch makes it fuller",
+        "broker 3 holds 60 bytes today, above limits.disk_used (59); no batch makes it fuller",
+    ] == [warning for warning in plan["warnings"] if "limits.disk_used" in warning]
+    assert [{"key": "limits.disk_used", "limit": 60, "value": 60, "broker": 4}] == plan["limits"]
+
+
+def with_room(spec: Spec, disk_bytes: int) -> Spec:
+    """The spec with disks of that size on every broker."""
+    brokers = tuple(replace(each, disk_bytes=disk_bytes) for each in spec.cluster.brokers)
+    return replace(spec, cluster=replace(spec.cluster, brokers=brokers))
+
+
+def test_both_copies_count() -> None:
+    """Two racks swap a replica of 50 bytes each: both ends are 50 bytes a broker, on the way two of them hold 100."""
+    spec = spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, {"x": [(1, 2), (3, 4)]}, sizes=50)
+    brokers = plan_of(with_room(spec, 100))["brokers"]
+
+    assert [50, 50, 100, 100] == sorted(broker["peak_size_bytes"] for broker in brokers)
+    assert [50] * 4 == [broker["after"]["size_bytes"] for broker in brokers]
+    assert ["100 bytes in batch 1, allowed: at most 99, its capacity.disk"] * 2 == [
+        line.split(" holds ")[1] for line in refused(with_room(spec, 99))
+    ]
+
+
+def test_all_crossed_gates_are_told_at_once() -> None:
+    """Bytes, replicas, the duration and the disk are mended in one go."""
+    limits = Limits(bytes_moved=59, replicas_moved=1, leaders_changed=0, eta_seconds=1)
+
+    assert ["limits.bytes_moved", "limits.replicas_moved", "limits.eta", "limits.disk_used"] == [
+        line.split(":")[0] for line in refused(replacement(throttle=7, disks={4: 50}, limits=limits))
+    ]
+
+
+def test_without_disks_there_is_no_gate() -> None:
+    """No gate nobody asked for; peaks are told all the same."""
+    plan = plan_of(replacement())
+
+    assert [] == plan["limits"]
+    assert [(None, 45), (None, 25), (None, 60), (None, 60)] == [
+        (broker["disk_bytes"], broker["peak_size_bytes"]) for broker in plan["brokers"]
+    ]
+
+
+def test_unlike_disks_and_unknown_sizes_are_warned_of() -> None:
+    """Shares aren't by capacity; and a disk can't be checked where nobody knows the sizes."""
+    even, unlike = replacement(disks=dict.fromkeys((1, 2, 4), 100)), replacement(disks={1: 100, 2: 200, 4: 100})
+    blind = replace(even, cluster=replace(even.cluster, sizes_known=False))
+
+    def told(spec: Spec) -> list[str]:
+        return [warning for warning in plan_of(spec)["warnings"] if "capacity.disk" in warning]
+
+    assert [] == told(even)
+    assert [
+        "brokers with unlike capacity.disk: replicas and leaders are shared evenly all the same, not by capacity"
+    ] == told(unlike)
+    assert ["capacity.disk isn't checked: sizes are unknown"] == told(blind)
+    assert [] == limits_of(blind)
+
+
+SPEC = """\
+version: 1
+cluster:
+  name: demo
+  brokers: [{id: 1, capacity: {disk: 4TiB}}, {id: 2, capacity: {disk: 4TiB}}]
+  rates: [{topics: "*", bytes_in: 30MB/s}]
+  topics:
+    - {name: clicks, partitions: [{replicas: [1], size: 1TB}, {replicas: [2], size: 1TB}]}
+changes: {add_brokers: [{id: 3, capacity: {disk: 4TiB}}], replace_brokers: {2: 3}, rebalance: none}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("execution: {throttle: 15MB/s}", "execution.throttle: 15000000 bytes/s never let batch 1 complete"),
+        (
+            "limits: {eta: 2h}\nexecution: {throttle: 100MB/s}",
+            "limits.eta: the plan needs 11765 s, allowed: at most 7200 s",
+        ),
+        (
+            "limits: {disk_used: 20%}",
+            "limits.disk_used: broker 3 holds 1000000000000 bytes in batch 1, allowed: at most",
+        ),
+    ],
+    ids=["throttle", "eta", "disk_used"],
+)
+def test_the_command_exits_3_and_writes_nothing(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the YAML to the exit code: stdout is empty, stderr names the key, and no folder is made."""
+    (tmp_path / "s.yaml").write_text(f"{SPEC}{text}\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["whatif", str(tmp_path / "s.yaml"), "--engine", "local", "--candidates", "20"])
+    captured = capsys.readouterr()
+
+    assert (3, "") == (ended.value.code, captured.out)
+    assert said in captured.err
+    assert ["s.yaml"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_the_command_plans_within_its_gates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same spec with room enough: 1 TB at 100 − 15 MB/s takes 3 h 16 min on disks of 4 TiB."""
+    text = "limits: {eta: 4h, disk_used: 25%}\nexecution: {throttle: 100MB/s}\n"
+    (tmp_path / "s.yaml").write_text(SPEC + text, encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["whatif", str(tmp_path / "s.yaml"), "--engine", "local", "--candidates", "20"])
+    captured = capsys.readouterr()
+
+    assert (0, "") == (ended.value.code, captured.err)
+    assert "Runs in 1 batch, at least 3 h 16 min at 100 MB/s a broker." in captured.out
+    assert "limits eta 3 h 16 min of 4 h; disk used 1.00 TB on broker 1 of 1.10 TB" in captured.out
