@@ -10,6 +10,7 @@ import pytest
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "local-cluster"
 sys.path.insert(0, str(EXAMPLE))
+pytest.register_assert_rewrite("faults", "loop", "operator_at_work")  # so that what differs is printed
 
 from cluster import Cluster, running  # noqa: E402  (the example's own cluster is the one under test)
 from operator_at_work import Operator  # noqa: E402

@@ -6,6 +6,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,14 +15,22 @@ from typing import Any
 import yaml
 from click.testing import CliRunner
 from cluster import Cluster, capture
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ClusterMetadata,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 from playbooks import Playbooks
 
 from planner.cli import commands
 
 Lists = dict[str, list[int]]
 RECORD_BYTES = 1_000
+OFFSETS = "__consumer_offsets"
 
 
 @dataclass
@@ -57,7 +66,7 @@ class Operator:
 
     def lost(self) -> dict[str, int]:
         """Records that were produced and can't be consumed any more, by partition; nothing where all is well."""
-        topics = set(self.admin.list_topics(timeout=30).topics)
+        topics = set(self._metadata().topics)
         kept = {name: count for name, count in self.produced.items() if name.rpartition("-")[0] in topics}
         consumed = self._consumed(kept)
         return {name: count - len(consumed[name]) for name, count in kept.items() if count != len(consumed[name])}
@@ -74,7 +83,10 @@ class Operator:
             for message in consumer.consume(10_000, 1.0):
                 assert message.error() is None, message.error()
                 found[f"{message.topic()}-{message.partition()}"].add(int(message.value()))
+        # The consumer makes Kafka create this topic, soon or late; plans would have to move it.
+        self.await_true(lambda: OFFSETS in self._metadata().topics, "the topic of consumers' offsets")
         consumer.close()
+        self.admin.delete_topics([OFFSETS], operation_timeout=30)[OFFSETS].result()
         return found
 
     def replicas(self) -> Lists:
@@ -85,24 +97,71 @@ class Operator:
         """The leader of every partition, -1 where there is none."""
         return {name: partition.leader for name, partition in self._partitions().items()}
 
+    def racks(self) -> dict[int, str]:
+        """The rack that every live broker says it is in."""
+        return {node.id: node.rack for node in self.admin.describe_cluster().result(30).nodes}
+
+    def stored(self, broker: int) -> dict[str, int]:
+        """Bytes of log segments on a broker's disks by partition, those to be deleted and Kafka's own left out."""
+        folders = (folder for log_dir in self.cluster.log_dirs(broker) for folder in log_dir.glob("[!_]*-*[0-9]"))
+        return {folder.name: sum(log.stat().st_size for log in folder.glob("*.log")) for folder in folders}
+
     def in_sync(self) -> bool:
         """Whether every replica of every partition is in sync."""
         return all(set(p.isrs) == set(p.replicas) for p in self._partitions().values())
+
+    def crash(self, broker: int) -> None:
+        """Kill a broker and bring it back: what it led is led by others, all of it in sync again."""
+        self.cluster.kill(broker)
+        self.await_true(lambda: broker not in self.leaders().values(), f"others to lead in place of broker {broker}")
+        self.cluster.start(broker)
+        self.await_true(self.in_sync, f"broker {broker} to catch up")
 
     def moving(self) -> list[str]:
         """The partitions that Kafka is reassigning."""
         lines = self.cluster.tool("kafka-reassign-partitions", "--list").splitlines()
         return [line.split(": ")[0] for line in lines if ": replicas: " in line]
 
+    def reassign(self, lists: Lists, *options: object) -> None:
+        """What somebody else does with Kafka's tool: give these partitions other replica lists."""
+        names = ((*name.rpartition("-")[::2], replicas) for name, replicas in lists.items())
+        moves = [{"topic": topic, "partition": int(number), "replicas": to} for topic, number, to in names]
+        path = self.folder / "others.json"
+        path.write_text(json.dumps({"version": 1, "partitions": moves}))
+        self.cluster.tool("kafka-reassign-partitions", "--execute", "--reassignment-json-file", path, *options)
+
+    def lift_throttle(self) -> None:
+        """Let what moves go on at full speed, with all throttles still set."""
+        rates = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+        entries = [ConfigEntry(rate, str(10**9), incremental_operation=AlterConfigOpType.SET) for rate in rates]
+        for broker in self._metadata().brokers:
+            asked = ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=entries)
+            self.admin.incremental_alter_configs([asked])[asked].result()
+
+    def lose(self, broker: int) -> None:
+        """A broker crashes, and the cluster has noticed."""
+        self.cluster.kill(broker)
+        self.await_true(lambda: broker not in self._metadata().brokers, f"the loss of broker {broker}")
+
     def throttles(self) -> str:
-        """What Kafka says of throttles on brokers and topics; nothing where there are none."""
-        kinds = ("brokers", "topics")
-        told = "".join(self.cluster.tool("kafka-configs", "--describe", "--entity-type", kind) for kind in kinds)
-        return "\n".join(line for line in told.splitlines() if "throttled" in line)
+        """What is set of throttles on live brokers and topics, a line each; nothing where there are none."""
+        seen = self._metadata()
+        asked = [ConfigResource(ResourceType.BROKER, str(broker)) for broker in seen.brokers]
+        asked += [ConfigResource(ResourceType.TOPIC, topic) for topic in seen.topics]
+        entries = ((each.name, entry) for each in asked for entry in self._config(each) if not entry.is_default)
+        return "".join(f"{name}: {e.name}={e.value} \n" for name, e in entries if "throttled" in e.name)
 
     def plan(self, changes: Mapping[str, Any], brokers: Sequence[int] | None = None, **top: Any) -> Plan:
         """Capture the state with Kafka's tools, write a spec, and run the planner on it."""
+        self.capture()
+        return self.whatif(self.spec(changes, brokers, **top))
+
+    def capture(self) -> None:
+        """The cluster's state, as Kafka's tools print it."""
         capture(self.cluster, self.folder / "state")
+
+    def spec(self, changes: Mapping[str, Any], brokers: Sequence[int] | None = None, **top: Any) -> Path:
+        """A spec for what was captured; `top` holds its further keys."""
         racks = self.cluster.racks
         cluster = {
             "name": "test",
@@ -114,7 +173,7 @@ class Operator:
         spec = {"version": 1, "cluster": cluster, "changes": dict(changes), "execution": execution, **top}
         path = self.folder / "spec.yaml"
         path.write_text(yaml.safe_dump(spec, sort_keys=False))
-        return self.whatif(path)
+        return path
 
     def whatif(self, path: Path) -> Plan:
         """Run the planner on a spec."""
@@ -136,20 +195,40 @@ class Operator:
         """Every broker up again, nothing moving, no throttle, no topic."""
         absent = [node for node in self.cluster.ports if node not in self.cluster.processes]
         self.cluster.start(*absent)
-        topics = [topic for topic in self.admin.list_topics(timeout=30).topics if not topic.startswith("__")]
-        for future in (self.admin.delete_topics(topics, operation_timeout=30) if topics else {}).values():
-            future.result()
         for broker in self.cluster.racks if "rate" in self.throttles() else ():
             rates = "leader.replication.throttled.rate,follower.replication.throttled.rate"
             options = ("--entity-type", "brokers", "--entity-name", broker, "--alter", "--delete-config", rates)
             self.cluster.tool("kafka-configs", *options)
-        self.await_true(lambda: not self.replicas(), "an empty cluster")
+        self.await_true(self._is_empty, "an empty cluster")
+
+    def _is_empty(self) -> bool:
+        """Whether no topic is left, be it Kafka's own, which plans would move. What is listed, is deleted."""
+        topics = list(self._metadata().topics)
+        for future in (self.admin.delete_topics(topics, operation_timeout=30) if topics else {}).values():
+            future.exception()  # Not every broker knows yet of one that was deleted a moment ago.
+        return not topics
+
+    def _config(self, asked: ConfigResource) -> list[ConfigEntry]:
+        """The settings of a broker, which answers for itself only, or of a topic; none of one just deleted."""
+        try:
+            return list(self.admin.describe_configs([asked])[asked].result(30).values())
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            return []
+
+    def _metadata(self) -> ClusterMetadata:
+        """Asked again where the broker that was asked has just died."""
+        for _ in range(5):
+            with suppress(KafkaException):
+                return self.admin.list_topics(timeout=6)
+        return self.admin.list_topics(timeout=30)
 
     def _client(self) -> dict[str, Any]:
         return {"bootstrap.servers": ",".join(self.cluster.bootstrap_servers)}
 
     def _partitions(self) -> dict[str, Any]:
-        topics = self.admin.list_topics(timeout=30).topics
+        topics = self._metadata().topics
         return {
             f"{topic}-{number}": partition
             for topic, described in sorted(topics.items())
@@ -174,6 +253,11 @@ class Plan:
     def replicas(self) -> Lists:
         """The replica lists that the plan gives to the partitions it changes."""
         return {f"{p['topic']}-{p['partition']}": list(p["replicas"]) for p in self.document["partitions"]}
+
+    @property
+    def racks(self) -> dict[int, str]:
+        """The rack that the plan counts on, by broker."""
+        return {broker["id"]: broker["rack"] for broker in self.document["brokers"]}
 
     @property
     def bytes_moved(self) -> int:

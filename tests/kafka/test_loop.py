@@ -2,37 +2,129 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
 import pytest
-from operator_at_work import Operator
+from loop import State, apply, play, roll_back, walk
+from operator_at_work import Lists, Operator, Plan
 
 pytestmark = pytest.mark.kafka
 
 
+def ring(brokers: list[int], partitions: int, replicas: int) -> list[list[int]]:
+    """Replica lists that go round the brokers: each leads, and follows, as often as any other."""
+    return [[brokers[(p + r) % len(brokers)] for r in range(replicas)] for p in range(partitions)]
+
+
+def fill(operator: Operator, topics: dict[str, list[list[int]]], records: int = 300) -> None:
+    """Topics with these replica lists, and so many records in each partition."""
+    for topic, lists in topics.items():
+        operator.create_topic(topic, lists)
+        operator.produce(topic, len(lists), records)
+
+
+def added(operator: Operator, *brokers: int) -> list[dict[str, Any]]:
+    """Brokers as a spec adds them."""
+    return [{"id": broker, "rack": operator.cluster.racks[broker]} for broker in brokers]
+
+
+def held(lists: Iterable[Iterable[int]]) -> Counter[int]:
+    """How many replicas each broker holds."""
+    return Counter(chain.from_iterable(lists))
+
+
+def batches_by_topic(plan: Plan) -> dict[str, set[int]]:
+    """The numbers of the batches that move a topic."""
+    found = defaultdict(set)
+    for batch in plan.document["batches"]:
+        for partition in batch["partitions"]:
+            found[partition["topic"]].add(batch["number"])
+    return found
+
+
+def unordered(lists: Lists) -> dict[str, list[int]]:
+    """The brokers of each partition, whoever is preferred."""
+    return {name: sorted(replicas) for name, replicas in lists.items()}
+
+
 def test_expansion(operator: Operator) -> None:
-    """Three brokers become six: the cluster is the plan's to the last replica, no record is lost, and back again."""
-    operator.create_topic("orders", [[1 + p % 3, 1 + (p + 1) % 3] for p in range(12)])
-    operator.create_topic("clicks.v-1", [[1 + p % 3, 1 + (p + 1) % 3, 1 + (p + 2) % 3] for p in range(6)])
-    operator.produce("orders", 12, 1000)
-    operator.produce("clicks.v-1", 6, 1000)
-    before, led = operator.replicas(), operator.leaders()
-    added = [{"id": broker, "rack": operator.cluster.racks[broker]} for broker in (4, 5, 6)]
-    plan = operator.plan({"add_brokers": added}, brokers=[1, 2, 3], execution={"batches": {"bytes": "10MB"}})
+    """Three brokers become six."""
+    fill(operator, {"orders": ring([1, 2, 3], 12, 2), "clicks.v-1": ring([1, 2, 3], 6, 3)}, records=1000)
+    execution = {"throttle": "50MB/s", "batches": {"bytes": "10MB"}}
+    plan = operator.plan({"add_brokers": added(operator, 4, 5, 6)}, brokers=[1, 2, 3], execution=execution)
 
-    assert (0, True) == ((check := plan.playbooks.play("apply", "--check")).code, check.changed > 0), check.output
-    assert (before, led) == (operator.replicas(), operator.leaders())
-    applied = plan.playbooks.play("apply")
-    assert 0 == applied.code, applied.output
-    wanted = before | plan.replicas
-    assert wanted == operator.replicas()
-    assert {name: replicas[0] for name, replicas in wanted.items()} == operator.leaders()
-    assert {} == operator.lost()
+    assert 2 <= len(plan.document["batches"])
+    walk(operator, plan, checked=True)
 
-    for mode in ([], ["--check"]):
-        again = plan.playbooks.play("apply", *mode)
-        assert (0, 0) == (again.code, again.changed), again.output
 
-    back = plan.playbooks.play("rollback")
-    assert 0 == back.code, back.output
-    assert (before, led) == (operator.replicas(), operator.leaders())
-    assert {} == operator.lost()
-    assert "" == operator.throttles()
+def test_replication_factor(operator: Operator) -> None:
+    """Two replicas become three, each topic as a whole in one batch."""
+    fill(operator, {"orders": ring([1, 2, 3, 4, 5, 6], 6, 2), "refunds": ring([2, 3, 4, 5, 6, 1], 6, 2)})
+    wish = {"set_replication_factor": [{"topics": "*", "replication_factor": 3}], "rebalance": "none"}
+    plan = operator.plan(wish, execution={"throttle": "50MB/s", "batches": {"bytes": "2MB"}})
+
+    assert [{1}, {2}] == sorted(batches_by_topic(plan).values(), key=min)
+    walk(operator, plan)
+
+
+def test_new_rack(operator: Operator) -> None:
+    """Two racks become three: the new one's brokers hold their share, and no rack holds a partition twice."""
+    fill(operator, {"orders": ring([1, 2, 4, 5], 12, 2)})
+    plan = operator.plan({"add_brokers": added(operator, 3, 6)}, brokers=[1, 2, 4, 5])
+    before = apply(operator, plan)
+
+    lists = operator.replicas().values()
+    assert dict.fromkeys(range(1, 7), 4) == held(lists)
+    assert all(2 == len({operator.racks()[broker] for broker in replicas}) for replicas in lists)
+    roll_back(operator, plan, before)
+
+
+def test_broker_removal(operator: Operator) -> None:
+    """A broker is drained: neither metadata nor its disks know of a replica on it."""
+    fill(operator, {"orders": ring([1, 2, 3, 4, 5, 6], 12, 2), "clicks.v-1": ring([6, 1, 2], 3, 3)})
+    plan = operator.plan({"remove_brokers": [6]})
+    before = apply(operator, plan)
+
+    assert 0 == held(operator.replicas().values())[6]
+    operator.await_true(lambda: not operator.stored(6), "broker 6 to delete its replicas")
+    roll_back(operator, plan, before)
+
+
+def test_leaders_only(operator: Operator) -> None:
+    """Preferred leaders piled on one broker, others displaced by a crash: led evenly again, and no replica moves."""
+    piled = [[1, follower] for follower in (2, 3, 5, 6, 2, 3)]
+    fill(operator, {"orders": piled, "clicks.v-1": ring([2, 3, 4], 3, 2)})
+    operator.crash(2)
+    before = State.of(operator)
+    plan = operator.plan({"rebalance": "leaders"})
+    stored = [operator.stored(broker) for broker in plan.racks]
+
+    assert 0 == plan.bytes_moved
+    apply(operator, plan, checked=True)
+    assert unordered(before.replicas) == unordered(operator.replicas())
+    assert stored == [operator.stored(broker) for broker in plan.racks]
+    roll_back(operator, plan, before)
+
+
+def test_rollback_to_leaders_that_are_not_preferred(operator: Operator) -> None:
+    """Who led without being the preferred leader when the plan was made leads again; a second rollback does nothing."""
+    fill(operator, {"orders": ring([1, 2], 4, 2)})
+    operator.crash(1)
+    plan = operator.plan({"add_brokers": added(operator, 4, 5)}, brokers=[1, 2])
+
+    assert {2} == set(operator.leaders().values())
+    walk(operator, plan)
+    play(plan, "rollback", changes=False)
+
+
+def test_several_batches_for_a_partition(operator: Operator) -> None:
+    """A partition that leaves all its brokers takes a batch for each replica, and as many back."""
+    fill(operator, {"orders": ring([1, 2], 2, 2)})
+    wish = {"add_brokers": added(operator, 4, 5), "remove_brokers": [1, 2]}
+    plan = operator.plan(wish, brokers=[1, 2], execution={"batches": {"replicas_per_partition": 1}})
+
+    assert {"orders": {1, 2}} == batches_by_topic(plan)
+    walk(operator, plan)

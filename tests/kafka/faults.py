@@ -1,0 +1,50 @@
+"""The change that faults strike: broker 4 joins three others. And what has to hold after each of them."""
+
+from __future__ import annotations
+
+from operator_at_work import Lists, Operator, Plan
+from playbooks import Run
+
+# At this throttle Kafka copies a megabyte of each partition every eleven seconds: what is larger still moves meanwhile.
+SLOWLY = ("-e", "kafka_reassign_throttle_bytes_per_sec=1")
+MEGABYTE = 1_000  # records
+
+
+def expansion(operator: Operator, records: int = 10, **batches: int) -> Plan:
+    """Six partitions on brokers 1 to 3, some of which get a replica on broker 4, in one batch if not told otherwise."""
+    operator.create_topic("orders", [[1, 2], [2, 3], [3, 1], [2, 1], [3, 2], [1, 3]])
+    operator.produce("orders", 6, records)
+    execution = {"throttle": "100MB/s", "batches": batches}
+    return operator.plan({"add_brokers": [{"id": 4, "rack": "r0"}]}, brokers=[1, 2, 3], execution=execution)
+
+
+def await_move(operator: Operator, *past: str) -> list[str]:
+    """Wait until a batch moves other partitions than the `past` ones; their names."""
+    found: list[str] = []
+    operator.await_true(lambda: bool(found.extend(operator.moving()) or set(found) - set(past)), "a batch that moves")
+    return found
+
+
+def await_second_batch(operator: Operator) -> list[str]:
+    """Let the first batch pass quickly, and wait for the one after it; its partitions."""
+    first = await_move(operator)
+    operator.lift_throttle()
+    return [name for name in await_move(operator, *first) if name not in first]
+
+
+def assert_refused(operator: Operator, run: Run, before: Lists, *messages: str) -> None:
+    """The run said why it stopped, and nothing has changed."""
+    assert 2 == run.code, run.output
+    for message in messages:
+        assert message in run.text, run.output
+    assert before == operator.replicas()
+    assert {} == operator.lost()
+
+
+def assert_unharmed(operator: Operator, replicas: Lists) -> None:
+    """The cluster is as wanted and at rest, all replicas in sync, every record there, no throttle left."""
+    assert replicas == operator.replicas()
+    assert [] == operator.moving()
+    assert "" == operator.throttles()
+    operator.await_true(operator.in_sync, "replicas in sync")
+    assert {} == operator.lost()

@@ -1,0 +1,165 @@
+"""What stops a run before anything moves, on a real cluster: nothing changes, and the operator is told what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from faults import MEGABYTE, assert_refused, assert_unharmed, expansion
+from operator_at_work import Operator
+from playbooks import Run
+
+from planner.cli import main
+
+pytestmark = pytest.mark.kafka
+
+
+def commands(run: Run, option: str) -> Iterator[list[str]]:
+    """The calls of Kafka's tools with this option that a run with -v prints."""
+    found = (json.loads(cmd) for cmd in re.findall(r'"cmd": (\[.*?\])', run.output))
+    return (cmd for cmd in found if option in cmd)
+
+
+@pytest.mark.parametrize(
+    ("broker", "rack", "message"),
+    [
+        (99, "r0", "Not live: broker 99. Nothing was started."),
+        (4, "r9", "Nothing was started. It is broker 4 in r0, planned for r9"),
+    ],
+    ids=["never existed", "other rack"],
+)
+def test_broker_that_is_not_as_planned(operator: Operator, broker: int, rack: str, message: str) -> None:
+    """A broker that the cluster doesn't know, or knows in another rack, is named."""
+    operator.create_topic("orders", [[1, 2], [2, 3], [3, 1]])
+    operator.produce("orders", 3, 10)
+    before = operator.replicas()
+    plan = operator.plan({"add_brokers": [{"id": broker, "rack": rack}]}, brokers=[1, 2, 3])
+    assert_refused(operator, plan.playbooks.play("apply"), before, message)
+    assert_unharmed(operator, before)
+
+
+def test_reassignments_of_others(operator: Operator) -> None:
+    """What somebody else moves, of the plan's topics or others, is named; both playbooks let it go on, throttled."""
+    plan = expansion(operator, 2 * MEGABYTE)
+    operator.create_topic("others", [[5, 4]])
+    operator.produce("others", 1, 2 * MEGABYTE)
+    operator.reassign({"others-0": [5, 6], "orders-0": [1, 6]}, "--throttle", 1)
+    operator.lose(6)  # That holds both until the playbooks have run.
+    before, throttles = operator.replicas(), operator.throttles()
+    message = "Reassignments that aren't this plan's are running. Nothing was started. They are of orders-0, others-0"
+    for playbook in ("apply", "rollback"):
+        assert_refused(operator, plan.playbooks.play(playbook), before, message)
+        assert ["orders-0", "others-0"] == operator.moving()
+    assert throttles == operator.throttles() != ""
+
+
+def test_state_changed_since(operator: Operator) -> None:
+    """A partition of a later batch that somebody moved stops the first batch."""
+    plan = expansion(operator, moves_per_broker=1)
+    assert 2 <= len(plan.document["batches"])
+    last = plan.document["batches"][-1]["partitions"][0]
+    name = f"{last['topic']}-{last['partition']}"
+    operator.reassign({name: [5, 6]})
+    operator.await_true(lambda: [] == operator.moving(), "somebody else's move")
+    before = operator.replicas()
+    planned = ",".join(map(str, last["replicas_before"]))
+    message = (
+        "1 partitions aren't as the plan was made from. Nothing was started; make a new plan from the cluster as it is "
+        f"now. They are {name} (replicas 5,6, planned from {planned})"
+    )
+    assert_refused(operator, plan.playbooks.play("apply"), before, message)
+    assert_unharmed(operator, before)
+
+
+def test_file_edited_after_approval(operator: Operator) -> None:
+    """An edited reassignment is named, in the role's files as in the plan's own folder."""
+    plan = expansion(operator)
+    before = operator.replicas()
+    for folder in ("ansible/roles/kafka_reassign/files", "."):
+        path = plan.folder / folder / "batches/01/reassignment.json"
+        approved = path.read_text()
+        path.write_text(approved.replace('"replicas":[', '"replicas":[6,', 1))
+        assert approved != path.read_text()
+        message = "batches/01/reassignment.json isn't the file that was planned and reviewed"
+        assert_refused(operator, plan.playbooks.play("apply"), before, message)
+        path.write_text(approved)
+    assert_unharmed(operator, before)
+
+
+def test_higher_replication_factor_with_a_broker_down(operator: Operator) -> None:
+    """A dead broker is named before anything starts; when it is back, the same plan applies."""
+    operator.create_topic("orders", [[1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 1]])
+    operator.produce("orders", 6, 10)
+    wish = {"set_replication_factor": [{"topics": "orders", "replication_factor": 3}]}
+    plan = operator.plan(wish, execution={"throttle": "100MB/s"})
+    operator.lose(6)
+    before = operator.replicas()
+    assert_refused(operator, plan.playbooks.play("apply"), before, "Not live: broker 6. Nothing was started.")
+    assert "" == operator.throttles()
+
+    operator.cluster.start(6)
+    operator.await_true(operator.in_sync, "broker 6 to catch up")
+    run = plan.playbooks.play("apply", "-v")
+    assert 0 == run.code, run.output
+    assert [] == [cmd for cmd in commands(run, "--execute") if "--disallow-replication-factor-change" in cmd]
+    assert_unharmed(operator, before | plan.replicas)
+
+
+def test_under_replicated_partitions(operator: Operator) -> None:
+    """Replicas out of sync stop a plan; one that takes them away from their dead broker goes through, throttled."""
+    plan = expansion(operator)
+    operator.lose(3)
+    before = operator.replicas()
+    expected = ("-e", json.dumps({"kafka_reassign_expected_brokers": [1, 2, 4]}))
+    message = (
+        "4 partitions are under-replicated. Nothing was started; wait until they are in sync, or set "
+        "kafka_reassign_allow_under_replicated."
+    )
+    assert_refused(operator, plan.playbooks.play("apply", *expected), before, message)
+    assert "" == operator.throttles()
+
+    plan = operator.plan({"remove_brokers": [3]}, brokers=[1, 2, 3, 4], execution={"throttle": "100MB/s"})
+    run = plan.playbooks.play("apply")
+    assert 0 == run.code, run.output
+    assert "Throttle the live brokers" in run.output
+    assert_unharmed(operator, before | plan.replicas)
+
+
+def test_what_the_tools_are_given(operator: Operator) -> None:
+    """Each tool gets the client's properties, and each batch that keeps replication factors has Kafka refuse others."""
+    plan = expansion(operator, moves_per_broker=1)
+    wanted = operator.replicas() | plan.replicas
+    config = operator.folder / "client.properties"
+    config.write_text("client.id=the-operator\nrequest.timeout.ms=20000\n")
+    run = plan.playbooks.play("apply", "-v", "-e", f"kafka_reassign_command_config={config}")
+    assert 0 == run.code, run.output
+    calls = list(commands(run, "--bootstrap-server"))
+    tools = {cmd[0].rpartition("/")[2].removesuffix(".sh") for cmd in calls}
+    options = {"kafka-reassign-partitions", "kafka-broker-api-versions", "kafka-topics", "kafka-leader-election"}
+    assert options == tools
+    assert [] == [cmd for cmd in calls if ("--command-config", str(config)) not in pairwise(cmd)]
+    executed = list(commands(run, "--execute"))
+    assert len(plan.document["batches"]) == len(executed)
+    assert [] == [cmd for cmd in executed if "--disallow-replication-factor-change" not in cmd]
+    assert_unharmed(operator, wanted)
+
+
+def test_disk_gate(operator: Operator, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan that fills a disk beyond limits.disk_used isn't written; exit code 3. With a higher limit it is."""
+    operator.create_topic("orders", [[1, 2], [2, 3], [3, 1], [2, 1], [3, 2], [1, 3]])
+    operator.produce("orders", 6, MEGABYTE)
+    operator.capture()
+    racks = operator.cluster.racks
+    brokers = [{"id": broker, "rack": racks[broker], "capacity": {"disk": "7MB"}} for broker in (1, 2, 3)]
+    codes = []
+    for limit in ("80%", "95%"):
+        path = operator.spec({"remove_brokers": [3]}, cluster={"brokers": brokers}, limits={"disk_used": limit})
+        with pytest.raises(SystemExit) as ended:
+            main(["whatif", str(path), "--engine", "local", "--candidates", "20"])
+        codes.append((ended.value.code, path.with_suffix(".plan").exists()))
+    assert [(3, False), (0, True)] == codes
+    refusal = " ".join(capsys.readouterr().err.split())
+    assert "nothing was written, the plan crosses its limits: limits.disk_used: broker 1 holds 6" in refusal
