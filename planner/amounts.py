@@ -103,7 +103,7 @@ def _magnitude(value: str, number: Fraction, unit: str | None, kind: AmountKind)
         return number
     try:
         return number * _factor(unit, kind)
-    except pint.UndefinedUnitError:
+    except (pint.UndefinedUnitError, ValueError):  # pint takes `nan` for a number, which no fraction is
         raise AmountError(f"{value!r} has an unknown unit {unit!r}; allowed: {EXAMPLES[kind]}") from None
     except pint.DimensionalityError:
         wrong = f"{value!r} isn't a {_NOUNS[kind]}: its unit is {unit!r}"

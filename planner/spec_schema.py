@@ -99,10 +99,15 @@ def _tell_value(document: Document, fault: _Fault) -> Iterator[Finding]:
     if "x-unit" in fault.schema and fault.keyword != "type":
         return  # x-unit tells it, in bytes
     path = (*fault.path, fault.value) if fault.of_key else fault.path
-    numeric = fault.keyword == "type" and type(fault.value) in (int, float)
-    quoted = f'; in quotes ("{fault.value}") it is text' if numeric and fault.schema["type"] == "string" else ""
+    quoted = f'; in quotes ("{fault.value}") it is text' if _only_unquoted(fault) else ""
     message = f"{shown(fault.value)} isn't possible here; allowed: {_allowed(fault.schema)}{quoted}"
     yield document.finding(path, message)
+
+
+def _only_unquoted(fault: _Fault) -> bool:
+    """True for a number where text is wanted that the same characters in quotes would be."""
+    numeric = fault.keyword == "type" and type(fault.value) in (int, float) and fault.schema["type"] == "string"
+    return numeric and bool(re.search(fault.schema.get("pattern", ""), str(fault.value)))
 
 
 def _tell_unknown_keys(document: Document, fault: _Fault) -> Iterator[Finding]:

@@ -27,6 +27,8 @@ _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = {_TAG + name for name in ("str", "timestamp", "value")}
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,99})", re.ASCII)
 _FLOAT = re.compile(r"[-+]?[0-9]{1,99}\.[0-9]{0,99}", re.ASCII)
+# An escape such as "\ud83d" makes one, and no file can hold it.
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _TRUE = {"yes", "true", "on"}
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
@@ -208,6 +210,9 @@ class _Reader:
 
     def _scalar(self, node: ScalarNode, path: Path) -> Any:
         text: str = node.value
+        if _SURROGATE.search(text):
+            self.refuse(node, path, f"{shown(text)} has half a character; allowed: \\U and 8 digits for a whole one")
+            return None
         match node.tag.removeprefix(_TAG):
             case "null":
                 return None

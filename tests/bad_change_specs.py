@@ -214,7 +214,13 @@ CHANGE_CASES: list[Case] = [
         "disk_used_beyond_the_disk",
         line(4, CAPACITIES) + "limits: {disk_used: 100.5%}\n",
         "11:10 limits.disk_used",
-        "'100.5%' isn't possible here; allowed: a percentage up to 100%, such as 80%",
+        "'100.5%' isn't possible here; allowed: a percentage above 0% and up to 100%, such as 80%",
+    ),
+    (
+        "disk_used_nothing",
+        line(4, CAPACITIES) + "limits: {disk_used: 0.00%}\n",
+        "11:10 limits.disk_used",
+        "'0.00%' isn't possible here; allowed: a percentage above 0%",
     ),
     (
         "disk_unit",

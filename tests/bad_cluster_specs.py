@@ -59,6 +59,7 @@ CLUSTER_CASES: list[Case] = [
     ("not_utf8", b"version: 1\n# caf\xe9\n", "2:6", "byte 0xe9 isn't UTF-8"),
     ("utf16", "version: 1\n".encode("utf-16"), "1:1", "isn't UTF-8"),
     ("control_character", "version: 1\nx: \x07\n", "2:4", "character 7 isn't allowed"),
+    ("half_a_character", line(3, '  name: "\\ud83d"'), "3:9 cluster.name", r"'\ud83d' has half a character"),
     ("alias_loop", "version: &a [*a]\n", "1:10", "contains its own alias"),
     ("alias_bomb", BOMB, "1:1", "aliases make"),
     ("nested", NESTED, "1:44", "nested too deeply"),

@@ -44,6 +44,14 @@ def test_each_fault_has_its_place_key_and_message(text: str | bytes, where: str,
     assert part in found[0].message
 
 
+def test_quotes_are_advised_only_where_they_help(tmp_path: Path) -> None:
+    """A number in the place of a percentage isn't one in quotes either."""
+    found = findings(tmp_path, line(4, CAPACITIES) + "limits: {disk_used: 80}\n")
+    assert ["80 isn't possible here; allowed: a percentage above 0% and up to 100%, such as 80%"] == [
+        finding.message for finding in found
+    ]
+
+
 @pytest.mark.parametrize(
     ("describe", "log_dirs", "where", "part"), [case[1:] for case in STATE_CASES], ids=[case[0] for case in STATE_CASES]
 )
