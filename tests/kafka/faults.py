@@ -11,8 +11,8 @@ MEGABYTE = 1_000  # records
 
 
 def expansion(operator: Operator, records: int = 10, **batches: int) -> Plan:
-    """Six partitions on brokers 1 to 3, some of which get a replica on broker 4, in one batch if not told otherwise."""
-    operator.create_topic("orders", [[1, 2], [2, 3], [3, 1], [2, 1], [3, 2], [1, 3]])
+    """Six partitions on brokers 1 to 3, half of which move from broker 1 to 4, in one batch if not told otherwise."""
+    operator.create_topic("orders", [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 2)
     operator.produce("orders", 6, records)
     execution = {"throttle": "100MB/s", "batches": batches}
     return operator.plan({"add_brokers": [{"id": 4, "rack": "r0"}]}, brokers=[1, 2, 3], execution=execution)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from faults import MEGABYTE, assert_refused, assert_unharmed, expansion
@@ -21,6 +22,21 @@ def commands(run: Run, option: str) -> Iterator[list[str]]:
     """The calls of Kafka's tools with this option that a run with -v prints."""
     found = (json.loads(cmd) for cmd in re.findall(r'"cmd": (\[.*?\])', run.output))
     return (cmd for cmd in found if option in cmd)
+
+
+def assert_given(run: Run, config: Path, *tools: str) -> None:
+    """These tools were called, no others, and each with the client's properties."""
+    calls = list(commands(run, "--bootstrap-server"))
+    assert set(tools) == {cmd[0].rpartition("/kafka-")[2].removesuffix(".sh") for cmd in calls}
+    assert [] == [cmd for cmd in calls if ("--command-config", str(config)) not in pairwise(cmd)]
+
+
+@pytest.fixture
+def config(operator: Operator) -> Path:
+    """Properties for Kafka's admin client that change little."""
+    path = operator.folder / "client.properties"
+    path.write_text("client.id=the-operator\nrequest.timeout.ms=20000\n")
+    return path
 
 
 @pytest.mark.parametrize(
@@ -46,7 +62,7 @@ def test_reassignments_of_others(operator: Operator) -> None:
     plan = expansion(operator, 2 * MEGABYTE)
     operator.create_topic("others", [[5, 4]])
     operator.produce("others", 1, 2 * MEGABYTE)
-    operator.reassign({"others-0": [5, 6], "orders-0": [1, 6]}, "--throttle", 1)
+    operator.reassign({"others-0": [5, 6], "orders-0": [1, 2, 6]}, "--throttle", 1)
     operator.lose(6)  # That holds both until the playbooks have run.
     before, throttles = operator.replicas(), operator.throttles()
     message = "Reassignments that aren't this plan's are running. Nothing was started. They are of orders-0, others-0"
@@ -62,13 +78,13 @@ def test_state_changed_since(operator: Operator) -> None:
     assert 2 <= len(plan.document["batches"])
     last = plan.document["batches"][-1]["partitions"][0]
     name = f"{last['topic']}-{last['partition']}"
-    operator.reassign({name: [5, 6]})
+    operator.reassign({name: [4, 5, 6]})
     operator.await_true(lambda: [] == operator.moving(), "somebody else's move")
     before = operator.replicas()
     planned = ",".join(map(str, last["replicas_before"]))
     message = (
         "1 partitions aren't as the plan was made from. Nothing was started; make a new plan from the cluster as it is "
-        f"now. They are {name} (replicas 5,6, planned from {planned})"
+        f"now. They are {name} (replicas 4,5,6, planned from {planned})"
     )
     assert_refused(operator, plan.playbooks.play("apply"), before, message)
     assert_unharmed(operator, before)
@@ -108,39 +124,35 @@ def test_higher_replication_factor_with_a_broker_down(operator: Operator) -> Non
     assert_unharmed(operator, before | plan.replicas)
 
 
-def test_under_replicated_partitions(operator: Operator) -> None:
+def test_under_replicated_partitions(operator: Operator, config: Path) -> None:
     """Replicas out of sync stop a plan; one that takes them away from their dead broker goes through, throttled."""
     plan = expansion(operator)
     operator.lose(3)
     before = operator.replicas()
     expected = ("-e", json.dumps({"kafka_reassign_expected_brokers": [1, 2, 4]}))
     message = (
-        "4 partitions are under-replicated. Nothing was started; wait until they are in sync, or set "
+        "6 partitions are under-replicated. Nothing was started; wait until they are in sync, or set "
         "kafka_reassign_allow_under_replicated."
     )
     assert_refused(operator, plan.playbooks.play("apply", *expected), before, message)
     assert "" == operator.throttles()
 
-    plan = operator.plan({"remove_brokers": [3]}, brokers=[1, 2, 3, 4], execution={"throttle": "100MB/s"})
-    run = plan.playbooks.play("apply")
+    replaced = {"remove_brokers": [3], "add_brokers": [{"id": 6, "rack": "r2"}]}
+    plan = operator.plan(replaced, brokers=[1, 2, 3], execution={"throttle": "100MB/s"})
+    run = plan.playbooks.play("apply", "-v", "-e", f"kafka_reassign_command_config={config}")
     assert 0 == run.code, run.output
-    assert "Throttle the live brokers" in run.output
+    assert "leader.replication.throttled.rate=100000000" in run.output
+    assert_given(run, config, "reassign-partitions", "broker-api-versions", "topics", "leader-election", "configs")
     assert_unharmed(operator, before | plan.replicas)
 
 
-def test_what_the_tools_are_given(operator: Operator) -> None:
+def test_what_the_tools_are_given(operator: Operator, config: Path) -> None:
     """Each tool gets the client's properties, and each batch that keeps replication factors has Kafka refuse others."""
     plan = expansion(operator, moves_per_broker=1)
     wanted = operator.replicas() | plan.replicas
-    config = operator.folder / "client.properties"
-    config.write_text("client.id=the-operator\nrequest.timeout.ms=20000\n")
     run = plan.playbooks.play("apply", "-v", "-e", f"kafka_reassign_command_config={config}")
     assert 0 == run.code, run.output
-    calls = list(commands(run, "--bootstrap-server"))
-    tools = {cmd[0].rpartition("/")[2].removesuffix(".sh") for cmd in calls}
-    options = {"kafka-reassign-partitions", "kafka-broker-api-versions", "kafka-topics", "kafka-leader-election"}
-    assert options == tools
-    assert [] == [cmd for cmd in calls if ("--command-config", str(config)) not in pairwise(cmd)]
+    assert_given(run, config, "reassign-partitions", "broker-api-versions", "topics", "leader-election")
     executed = list(commands(run, "--execute"))
     assert len(plan.document["batches"]) == len(executed)
     assert [] == [cmd for cmd in executed if "--disallow-replication-factor-change" not in cmd]
