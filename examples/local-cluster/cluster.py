@@ -275,9 +275,10 @@ def capture(cluster: Cluster, folder: Path) -> None:
 
 
 def write_spec(cluster: Cluster) -> Path:
-    """expand.yaml with the addresses and the folder of this cluster's tools."""
+    """expand.yaml with the addresses, which a file holds too, and the folder of this cluster's tools."""
     text = (HERE / "expand.yaml").read_text()
-    servers = ", ".join(cluster.bootstrap_servers)
+    servers = ",".join(cluster.bootstrap_servers)
+    (cluster.folder / "bootstrap-servers").write_text(servers + "\n")
     path = cluster.folder / "expand.yaml"
     path.write_text(text.replace("BOOTSTRAP_SERVERS", servers).replace("KAFKA_BIN_DIR", str(cluster.bin_dir)))
     return path
@@ -309,7 +310,9 @@ def _serve(folder: Path) -> None:
     with running(folder) as cluster:
         fill(cluster)
         capture(cluster, folder / "state")
-        sys.stdout.write(f"ready; the next step, in another terminal:\n  planner whatif {write_spec(cluster)}\n")
+        sys.stdout.write(
+            f"ready; the next step, in another terminal:\n  .venv/bin/planner whatif {write_spec(cluster)}\n"
+        )
         sys.stdout.write("Ctrl-C stops the cluster\n")
         sys.stdout.flush()
         signal.pause()

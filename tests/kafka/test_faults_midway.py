@@ -27,7 +27,7 @@ def test_killed_run_is_resumed_by_waiting(operator: Operator) -> None:
         operator.lift_throttle()
         run = resumed.wait()
     assert 0 == run.code, run.output
-    assert "Start the batch's reassignment" not in run.output
+    assert "Start batch" not in run.output
     assert_unharmed(operator, wanted)
 
 
