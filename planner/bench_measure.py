@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -13,7 +15,7 @@ from planner import batches, bench_cases, changes, checks, score, sweep
 from planner import problem as problems
 from planner.bench_process import peak_bytes
 from planner.candidates import candidates
-from planner.model import BatchRules, IntArray, Problem, Sweep
+from planner.model import BatchRules, IntArray, PartitionChange, Problem, Sweep
 from planner.score import Yardstick
 from planner.strategies import optimum
 
@@ -53,8 +55,8 @@ class Measured:
     score. `peak_bytes` is the memory of the process from its start to the end of the check, the case's own data
     included; the baselines come after it.
 
-    `makespan_over_bound` is what the plan takes in batches of a tenth of its bytes, one after the other, as a multiple
-    of what its busiest broker alone takes (see `makespan_over_bound`).
+    `makespans_over_bound` is what the plan takes in batches, one after the other, as a multiple of what its busiest
+    broker alone takes, by bytes and by moves (see `makespans_over_bound`).
     """
 
     case: str
@@ -69,7 +71,7 @@ class Measured:
     solve_seconds: float
     check_seconds: float
     peak_bytes: int
-    makespan_over_bound: float
+    makespans_over_bound: tuple[float, float]
     baselines: tuple[Outcome, ...]
 
 
@@ -98,7 +100,7 @@ def measure(case: str, seed: str) -> Measured:
         solve_seconds=solve,
         check_seconds=check,
         peak_bytes=peak,
-        makespan_over_bound=makespan_over_bound(problem, solution.assignment),
+        makespans_over_bound=makespans_over_bound(problem, solution.assignment),
         baselines=_baselines(problem),
     )
 
@@ -124,17 +126,36 @@ def outcome(label: str, problem: Problem, assignment: IntArray) -> Outcome:
     )
 
 
-def makespan_over_bound(problem: Problem, assignment: IntArray) -> float:
-    """How much longer batches of a tenth of the plan's bytes take than the plan's busiest broker needs to copy.
+def makespans_over_bound(problem: Problem, assignment: IntArray) -> tuple[float, float]:
+    """How much longer batches take than the plan's busiest broker needs to copy.
 
-    A batch takes as long as its busiest broker, in or out, and the next one begins when it is complete. The bound is
-    the busiest broker's bytes over the whole plan, as if nothing ever waited; 1.0 where no byte moves.
+    First in batches of a tenth of the plan's bytes, then of a tenth of the moves of the broker with most of them. A
+    batch takes as long as its busiest broker, in or out, and the next one begins when it is complete. The bound is the
+    busiest broker's bytes over the whole plan, as if nothing ever waited; 1.0 where no byte moves.
     """
     changed = changes.changes(problem, assignment)
-    limit = -(-sum(change.size_bytes * len(change.adding) for change in changed) // BATCH_SHARE)
-    cut = batches.split(changed, BatchRules(bytes=max(limit, 1)))
     bound = max(int(side.max()) for side in changes.bytes_in_and_out(problem, assignment))
-    return sum(batches.busiest_bytes(batch.steps) for batch in cut) / bound if bound else 1.0
+    bytes_moved = sum(change.size_bytes * len(change.adding) for change in changed)
+    rules = (BatchRules(bytes=_share(bytes_moved)), BatchRules(moves_per_broker=_share(_most_moves(changed))))
+    by_bytes, by_moves = (
+        sum(batches.busiest_bytes(batch.steps) for batch in batches.split(changed, rule)) for rule in rules
+    )
+    return (by_bytes / bound, by_moves / bound) if bound else (1.0, 1.0)
+
+
+def _share(amount: int) -> int:
+    return max(-(-amount // BATCH_SHARE), 1)
+
+
+def _most_moves(changed: Sequence[PartitionChange]) -> int:
+    """Replicas that one broker copies in, or that are copied from it."""
+    whole = batches.split(changed, BatchRules())
+    steps = [step for batch in whole for step in batch.steps]
+    received = Counter(broker for step in steps for broker in step.adding)
+    sent: Counter[int] = Counter()
+    for step in steps:
+        sent[step.source] += len(step.adding)
+    return max([*received.values(), *sent.values()], default=0)
 
 
 def seeds_tried(problem: Problem) -> int:

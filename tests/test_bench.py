@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner import bench, bench_cases, bench_peers, bench_sweep, problem, sweep
-from planner.bench_measure import makespan_over_bound, measure, outcome, seeds_tried
+from planner.bench_measure import makespans_over_bound, measure, outcome, seeds_tried
 from planner.bench_process import apart, peak_bytes
 from planner.bench_table import row
 from planner.errors import SetupError
@@ -135,19 +135,22 @@ def test_a_measured_case_holds_its_baselines():
     assert measured.peak_bytes > 20_000_000
 
 
-@pytest.mark.parametrize("case", [case for case in OPTIMA if case != "skewed-sizes"])
+@pytest.mark.parametrize("case", OPTIMA)
 def test_batches_take_hardly_longer_than_the_busiest_broker_must(case):
-    """A tenth of the bytes a batch, and at most 10 % above what no order of the moves can beat."""
+    """A tenth of the moves a batch, or of the bytes but for one case, is at most 10 % above what no order can beat."""
     flat = problem_of(case)
+    by_bytes, by_moves = makespans_over_bound(flat, optimum.solve(flat, flat.balance).assignment)
 
-    assert 1 <= makespan_over_bound(flat, optimum.solve(flat, flat.balance).assignment) <= 1.1
+    assert 1 <= by_moves <= 1.1
+    # Its largest partition alone is larger than such a batch, and keeps all other brokers waiting.
+    assert 1 <= by_bytes <= (2 if case == "skewed-sizes" else 1.1)
 
 
 def test_nothing_to_copy_takes_no_longer_than_nothing():
     """Today's assignment has no batch to measure."""
     flat = problem_of("expand-small")
 
-    assert 1.0 == makespan_over_bound(flat, problem.today(flat))
+    assert (1.0, 1.0) == makespans_over_bound(flat, problem.today(flat))
 
 
 def test_fewer_seeds_are_tried_the_larger_the_cluster():
