@@ -53,8 +53,8 @@ _LEGEND = (
     "",
     f"`makespan ÷ bound` is of the plan in batches of 1/{BATCH_SHARE} of its bytes at most, then of 1/{BATCH_SHARE} of "
     "the moves of the broker with most of them. A batch begins when the one before is complete, so the makespan is the "
-    "bytes of each batch's busiest broker, in or out, summed; the bound is those of the plan's busiest broker, which no "
-    "order can beat. Where one partition is nearly as large as a batch, few others fit beside it.",
+    "bytes of each batch's busiest broker, in or out, summed; the bound is those of the plan's busiest broker, which "
+    "no order can beat. Where one partition is nearly as large as a batch, few others fit beside it.",
     "",
     "A published peer is the plan with the fewest bytes of those with a replica spread of at most 1 and at most 1 % of "
     "the replicas above their topic's ceiling. Where it moves fewer bytes than ours it is less even, since ours are "
