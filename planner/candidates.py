@@ -14,7 +14,8 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from planner.model import NO_TOLERANCE, Balance, BalanceGrid, LongArray, Problem, Sweep, Tolerance
+from planner.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
+from planner.model import LongArray, Problem, Sweep
 from planner.problem import rows_to_place
 from planner.strategies.candidate import Candidate
 

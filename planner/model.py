@@ -13,6 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.balance import Balance, BalanceGrid
+
 # Indices and counts are int32 where there are many; bytes are int64. The difference matters to memory, not to types.
 IntArray = NDArray[np.integer[Any]]
 LongArray = NDArray[np.integer[Any]]
@@ -23,11 +25,14 @@ Rebalance = Literal["all", "leaders", "none"]
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker, the rack in its `broker.rack`, and the room for its log dirs; None where not stated."""
+    """A broker, the rack in its `broker.rack`, the room for its log dirs and what its network carries each way; None
+    where not stated.
+    """
 
     id: int
     rack: str | None = None
     disk_bytes: int | None = None
+    network_bytes_per_sec: int | None = None
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Partition:
 
     `leader` is today's leader, None where the partition has none; `isr` is None where the source doesn't say.
     `size_bytes` is the size of one replica (the largest, where log dirs differ), 0 where unknown. `bytes_in_per_sec` is
-    what producers write to it, 0 where not stated.
+    what producers write to it, `bytes_out_per_sec` what consumers read of it; 0 where not stated.
     """
 
     id: int
@@ -45,6 +50,7 @@ class Partition:
     isr: tuple[int, ...] | None = None
     size_bytes: int = 0
     bytes_in_per_sec: int = 0
+    bytes_out_per_sec: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,61 +103,6 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class Tolerance:
-    """How even a count must be over the brokers.
-
-    `spread`: largest minus smallest at most `value`; `percent`: each broker within ±`value` % of its fair share;
-    `none`: not asked for. Written `1`, `5%`, `none`, in the YAML and in a candidate's row alike.
-    """
-
-    kind: Literal["spread", "percent", "none"]
-    value: float = 0
-
-    @staticmethod
-    def parse(text: str | int) -> Tolerance:
-        """`1`, `"1"`, `"2.5%"` or `"none"`; ValueError for anything else."""
-        word = str(text).strip()
-        if word == "none":
-            return Tolerance("none")
-        if word.endswith("%"):
-            return Tolerance("percent", float(word[:-1]))
-        return Tolerance("spread", int(word))
-
-    def __str__(self) -> str:
-        match self.kind:
-            case "none":
-                return "none"
-            case "percent":
-                return f"{self.value:g}%"
-            case _:
-                return f"{int(self.value)}"
-
-
-NO_TOLERANCE = Tolerance("none")
-SPREAD_1 = Tolerance("spread", 1)
-
-
-@dataclass(frozen=True)
-class Balance:
-    """The windows asked for, one a count."""
-
-    replicas: Tolerance = SPREAD_1
-    leaders: Tolerance = SPREAD_1
-    topic_replicas: Tolerance = SPREAD_1
-    topic_leaders: Tolerance = NO_TOLERANCE
-
-
-@dataclass(frozen=True)
-class BalanceGrid:
-    """The knobs that the sweep tries besides the balance asked for; an empty tuple means: a grid of our own."""
-
-    replicas: tuple[Tolerance, ...] = ()
-    leaders: tuple[Tolerance, ...] = ()
-    topic_replicas: tuple[Tolerance, ...] = ()
-    topic_leaders: tuple[Tolerance, ...] = ()
-
-
-@dataclass(frozen=True)
 class TopicFilter:
     """Shell-style patterns of the topics whose replicas may move; all topics are counted."""
 
@@ -174,12 +125,60 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """What a plan may spend; it steers: the most even plan within it. None means no budget."""
+
+    bytes_moved: int | None = None
+    replicas_moved: int | None = None
+    leaders_changed: int | None = None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An alternative to `changes`, compared side by side."""
+
+    name: str
+    changes: Changes
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A scenario: the topics that a shell-style pattern matches have `factor` times their bytes and traffic."""
+
+    name: str
+    topics: str
+    factor: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which plan of the front is chosen.
+
+    `asked`: the fewest bytes at the balance asked for. `most_even_within_bytes`: the most even one that moves at most
+    `value` bytes. `fewest_bytes_within_imbalance`: the fewest bytes with an imbalance of at most `value` ppm.
+    """
+
+    rule: Literal["asked", "most_even_within_bytes", "fewest_bytes_within_imbalance"] = "asked"
+    value: int = 0
+
+
+AIMS = ("leaders_changed", "cross_rack_bytes", "makespan", "peak_disk")
+
+
+@dataclass(frozen=True)
 class Sweep:
-    """How wide to look. `candidates` None means: by the size of the cluster (see `candidates.candidate_budget`)."""
+    """How wide to look. `candidates` None means: by the size of the cluster (see `candidates.candidate_budget`).
+
+    `aims` is what comes after bytes among equally cheap plans, most important first: some of AIMS.
+    """
 
     candidates: int | None = None
     seed: int = 0
     grid: BalanceGrid = field(default_factory=BalanceGrid)
+    aims: tuple[str, ...] = AIMS
+    choice: Choice = field(default_factory=Choice)
+    variants: tuple[Variant, ...] = ()
+    growth: tuple[Growth, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -217,6 +216,7 @@ class Spec:
     topics: TopicFilter = field(default_factory=TopicFilter)
     rack_aware: bool = True
     balance: Balance = field(default_factory=Balance)
+    budget: Budget = field(default_factory=Budget)
     limits: Limits = field(default_factory=Limits)
     sweep: Sweep = field(default_factory=Sweep)
     execution: Execution = field(default_factory=Execution)
@@ -242,6 +242,10 @@ class Problem:
     min_insync      (P,)    the topic's min.insync.replicas
     movable         (P,)    False where the topic filter keeps the partition as it is
     forced          (P,)    True where a change makes it impossible to leave the partition as it is
+    bytes_in_per_sec, bytes_out_per_sec (P,) what producers write to the leader and what consumers read of it
+    disk_bytes      (B,)    weights of the shares of replicas and bytes: capacities, or 1 each where some state none
+    network_bytes_per_sec (B,) the same for leaders and traffic
+    disk_limit_bytes (B,)   the most bytes that a broker may hold after the change, -1 without a limit
     """
 
     broker_ids: IntArray
@@ -259,6 +263,11 @@ class Problem:
     min_insync: IntArray
     movable: BoolArray
     forced: BoolArray
+    bytes_in_per_sec: LongArray
+    bytes_out_per_sec: LongArray
+    disk_bytes: LongArray
+    network_bytes_per_sec: LongArray
+    disk_limit_bytes: LongArray
     rack_aware: bool
     rebalance: Rebalance
     balance: Balance

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from planner import model, score
+from planner.balance import Tolerance
 from planner.batch_costs import Peak
 from planner.changes import bytes_in_and_out
-from planner.model import Broker, IntArray, LongArray, PartitionChange, Problem, Spec, Tolerance
+from planner.model import Broker, IntArray, LongArray, PartitionChange, Problem, Spec
 from planner.problem import today
 from planner.score import Yardstick
 from planner.sweep import SweepResult

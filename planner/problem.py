@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import numpy as np
 
-from planner.model import BoolArray, Broker, IntArray, Partition, Problem, Spec, Topic, TopicFilter
+from planner.model import BoolArray, Broker, IntArray, LongArray, Partition, Problem, Spec, Topic, TopicFilter
 
 
 def build(spec: Spec) -> Problem:
@@ -34,11 +35,16 @@ def build(spec: Spec) -> Problem:
         replicas=replicas,
         leaders=_indices(ids, _ints(-1 if row.leader is None else row.leader for row in rows)),
         replacements=replacements,
-        size_bytes=np.fromiter((row.size_bytes for row in rows), dtype=np.int64, count=len(rows)),
+        size_bytes=_longs(row.size_bytes for row in rows),
         replication_factors=factors,
         min_insync=_ints(topic.min_insync_replicas for topic in topics)[topic_of],
         movable=np.array([may_move(spec.topics, topic.name) for topic in topics], dtype=bool)[topic_of],
         forced=_forced(spec, replicas, targets, factors, _racks_today(spec, brokers), racks),
+        bytes_in_per_sec=_longs(partition.bytes_in_per_sec for partition in rows),
+        bytes_out_per_sec=_longs(partition.bytes_out_per_sec for partition in rows),
+        disk_bytes=_weights(targets, [broker.disk_bytes for broker in brokers]),
+        network_bytes_per_sec=_weights(targets, [broker.network_bytes_per_sec for broker in brokers]),
+        disk_limit_bytes=_disk_limits(spec, brokers),
         rack_aware=spec.rack_aware,
         rebalance=spec.changes.rebalance,
         balance=spec.balance,
@@ -67,7 +73,7 @@ def brokers_after(spec: Spec) -> list[Broker]:
     """Today's brokers and the added ones, by id, with the racks that they will have."""
     racks = dict(spec.changes.set_racks)
     brokers = spec.cluster.brokers + spec.changes.add_brokers
-    return sorted((Broker(broker.id, racks.get(broker.id, broker.rack)) for broker in brokers), key=lambda b: b.id)
+    return sorted((replace(each, rack=racks.get(each.id, each.rack)) for each in brokers), key=lambda broker: broker.id)
 
 
 def _racks_today(spec: Spec, brokers: Sequence[Broker]) -> IntArray:
@@ -84,6 +90,19 @@ def _rack_indices(brokers: Sequence[Broker]) -> tuple[tuple[str, ...], IntArray]
 def _targets(spec: Spec, brokers: Sequence[Broker]) -> BoolArray:
     leaving = set(spec.changes.remove_brokers) | {old for old, _ in spec.changes.replace_brokers}
     return np.array([broker.id not in leaving for broker in brokers], dtype=bool)
+
+
+def _weights(targets: BoolArray, stated: Sequence[int | None]) -> LongArray:
+    """(B,): what each broker states; equal weights unless all target brokers state theirs."""
+    if any(value is None for value, target in zip(stated, targets, strict=True) if target):
+        return np.ones(len(targets), dtype=np.int64)
+    return _longs(value or 0 for value in stated)
+
+
+def _disk_limits(spec: Spec, brokers: Sequence[Broker]) -> LongArray:
+    """(B,): `limits.disk_used` of the disk that a broker states, all of it without that limit; -1: it states none."""
+    share = 1_000_000 if spec.limits.disk_used_ppm is None else spec.limits.disk_used_ppm
+    return _longs(-1 if broker.disk_bytes is None else broker.disk_bytes * share // 1_000_000 for broker in brokers)
 
 
 def _replacements(spec: Spec, index: dict[int, int]) -> IntArray:
@@ -135,6 +154,10 @@ def _indices(ids: IntArray, brokers: IntArray) -> IntArray:
     """Position of each broker in the sorted ids, -1 for none."""
     at = np.searchsorted(ids, brokers).clip(max=len(ids) - 1)
     return np.where(ids[at] == brokers, at, -1).astype(np.int32)
+
+
+def _longs(values: Iterable[int]) -> LongArray:
+    return np.fromiter(values, dtype=np.int64)
 
 
 def _ints(values: Iterable[int]) -> IntArray:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.model import IntArray, LongArray, Problem, Tolerance
+from planner.balance import Tolerance
+from planner.model import IntArray, LongArray, Problem
 from planner.score import Yardstick, by_topic
 
 

@@ -9,10 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 from planner.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
+from planner.balance import Balance, BalanceGrid, Tolerance
 from planner.importers.entries import Assignment, Config, Entry
 from planner.model import (
-    Balance,
-    BalanceGrid,
     BatchRules,
     Broker,
     Changes,
@@ -24,7 +23,6 @@ from planner.model import (
     ReplicationFactorChange,
     Spec,
     Sweep,
-    Tolerance,
     Topic,
     TopicFilter,
 )

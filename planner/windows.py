@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.model import Balance, IntArray, LongArray, Problem, Tolerance
+from planner.balance import Balance, Tolerance
+from planner.model import IntArray, LongArray, Problem
 
 # What a unit beyond a window weighs: the first at the price, the next few at three times it, the rest at ten times it:
 # one window isn't broken deeply where several could be broken by one. One unit beyond a broker's window weighs more

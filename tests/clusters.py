@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from planner.balance import Balance, Tolerance
 from planner.model import (
-    Balance,
     Broker,
     Changes,
     Cluster,
@@ -22,7 +22,6 @@ from planner.model import (
     Problem,
     ReplicationFactorChange,
     Spec,
-    Tolerance,
     Topic,
     TopicFilter,
 )

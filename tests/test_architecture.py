@@ -14,6 +14,7 @@ FILES = sorted([*PLANNER.rglob("*.py"), *(ROOT / "spark_jobs").rglob("*.py")])
 
 # From the bottom up: a module imports what is below it, and what is in its own family.
 LAYERS = (
+    {"balance"},
     {"errors", "model", "amounts", "java_random", "quoting"},
     {
         "draws",

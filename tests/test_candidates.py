@@ -12,8 +12,9 @@ from clusters import balance_of, no_racks, problem_of, problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.balance import BalanceGrid, Tolerance
 from planner.candidates import CANDIDATE_SCHEMA, KNOBS, candidate_budget, candidates, row
-from planner.model import BalanceGrid, Changes, Problem, Sweep, Tolerance, TopicFilter
+from planner.model import Changes, Problem, Sweep, TopicFilter
 from planner.strategies import STRATEGIES
 
 ROWS = {"x": [(0, 1)] * 10}

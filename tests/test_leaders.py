@@ -8,7 +8,8 @@ import numpy as np
 from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, problems
 from hypothesis import given, settings
 
-from planner.model import Balance, Changes, IntArray, Problem
+from planner.balance import Balance
+from planner.model import Changes, IntArray, Problem
 from planner.strategies.leaders import order
 from planner.strategies.optimum import solve
 from planner.windows import BROKER_PRICE, TOPIC_PRICE, excess, windows

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import checks
+from planner.balance import Tolerance
 from planner.errors import InfeasibleError
-from planner.model import Broker, Changes, IntArray, Problem, Rebalance, ReplicationFactorChange, Tolerance, TopicFilter
+from planner.model import Broker, Changes, IntArray, Problem, Rebalance, ReplicationFactorChange, TopicFilter
 from planner.strategies import STRATEGIES
 from planner.strategies.candidate import Candidate
 from planner.strategies.optimum import solve

@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from planner.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.errors import SetupError
 from planner.model import (
-    NO_TOLERANCE,
-    Balance,
-    BalanceGrid,
     BatchRules,
     Broker,
     Changes,
@@ -27,7 +25,6 @@ from planner.model import (
     ReplicationFactorChange,
     Spec,
     Sweep,
-    Tolerance,
     Topic,
     TopicFilter,
 )

@@ -10,7 +10,8 @@ from clusters import balance_of, no_racks, problem_of, problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.model import Balance, Problem, Tolerance
+from planner.balance import Balance, Tolerance
+from planner.model import Problem
 from planner.windows import excess, rack_rule, windows
 
 OPEN = np.iinfo(np.int32).max

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from planner.model import Balance
+from planner.balance import Balance
 
 
 class Candidate(NamedTuple):

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner import flow
+from planner.balance import Balance
 from planner.errors import InfeasibleError
-from planner.model import Balance, BoolArray, IntArray, LongArray, Problem
+from planner.model import BoolArray, IntArray, LongArray, Problem
 from planner.problem import today
 from planner.strategies import leaders
 from planner.strategies.dealing import deal

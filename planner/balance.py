@@ -1,0 +1,71 @@
+"""How even: tolerances, one a count or load, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How even a count must be over the brokers.
+
+    `spread`: largest minus smallest at most `value`; `percent`: each broker within ±`value` % of its fair share;
+    `none`: not asked for. Written `1`, `5%`, `none`, in the YAML and in a candidate's row alike.
+    """
+
+    kind: Literal["spread", "percent", "none"]
+    value: float = 0
+
+    @staticmethod
+    def parse(text: str | int) -> Tolerance:
+        """`1`, `"1"`, `"2.5%"` or `"none"`; ValueError for anything else."""
+        word = str(text).strip()
+        if word == "none":
+            return Tolerance("none")
+        if word.endswith("%"):
+            return Tolerance("percent", float(word[:-1]))
+        return Tolerance("spread", int(word))
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "none":
+                return "none"
+            case "percent":
+                return f"{self.value:g}%"
+            case _:
+                return f"{int(self.value)}"
+
+
+NO_TOLERANCE = Tolerance("none")
+SPREAD_1 = Tolerance("spread", 1)
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The windows asked for: one a count, and those of bytes and traffic, which are percentages.
+
+    `network_in` is what a broker's replicas are written, as a leader or a follower alike; `network_out` what its
+    leaders send to followers and consumers.
+    """
+
+    replicas: Tolerance = SPREAD_1
+    leaders: Tolerance = SPREAD_1
+    topic_replicas: Tolerance = SPREAD_1
+    topic_leaders: Tolerance = NO_TOLERANCE
+    disk: Tolerance = NO_TOLERANCE
+    network_in: Tolerance = NO_TOLERANCE
+    network_out: Tolerance = NO_TOLERANCE
+
+
+@dataclass(frozen=True)
+class BalanceGrid:
+    """The knobs that the sweep tries besides the balance asked for; an empty tuple means: a grid of our own."""
+
+    replicas: tuple[Tolerance, ...] = ()
+    leaders: tuple[Tolerance, ...] = ()
+    topic_replicas: tuple[Tolerance, ...] = ()
+    topic_leaders: tuple[Tolerance, ...] = ()
+    disk: tuple[Tolerance, ...] = ()
+    network_in: tuple[Tolerance, ...] = ()
+    network_out: tuple[Tolerance, ...] = ()
