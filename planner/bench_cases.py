@@ -70,13 +70,22 @@ class BenchCase:
     replicas: IntArray
     size_bytes: LongArray
 
+    @property
+    def replica_count(self) -> int:
+        """Replicas after the change."""
+        return len(self.topic_of) * (self.target_rf or self.replicas.shape[1])
+
 
 def make(name: str, seed: str = "public") -> BenchCase:
     """The case of that name; another `seed`, any text, gives another cluster by the same recipe.
 
     KeyError for a name that isn't in `CASES`.
     """
-    recipe = RECIPES[name]
+    return from_recipe(name, RECIPES[name], seed)
+
+
+def from_recipe(name: str, recipe: Recipe, seed: str) -> BenchCase:
+    """A case by a recipe of one's own; its name and the seed are what is drawn from."""
     rng = random.Random(f"{name}/{seed}")
     before = _brokers(recipe.brokers_before, recipe.racks_before)
     # One topic's draws after the other's: the order of the draws is part of the recipe.

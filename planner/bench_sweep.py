@@ -1,36 +1,41 @@
-"""The benchmark's other half: a million candidates through Spark, with one core and with two, and without Spark.
+"""The benchmark of the sweep: the same candidates without Spark, and through Spark with one worker and with two.
 
-The candidates are Kafka's own placements with a start index and a shift drawn for every topic; each engine is measured
-in a process of its own, and all must name the same best candidate.
+Two jobs on one cluster: a million of Kafka's own placements, a start index and a shift drawn for every topic, which
+cost next to nothing each; and the 5,000 candidates of a what-if, solved plans among them. Each engine is measured in a
+process of its own, and all must name the same best candidate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
 
 from planner import bench_cases, sweep
+from planner import candidates as space
 from planner import problem as problems
 from planner.bench_process import apart, peak_bytes, watched_children
-from planner.bench_table import head, row
+from planner.bench_table import Entries, Figures, head, megabytes, ratio, row
 from planner.candidates import CANDIDATE_SCHEMA, KNOBS
-from planner.model import Problem
+from planner.model import Problem, Sweep
 
 CASE, SEED = "expand-small", "public"
-CANDIDATES = 1_000_000
-MASTERS = ("local[1]", "local[2]")
+DRAWN, WHATIF = "Kafka's placements", "a what-if"
+JOBS = ((DRAWN, 1_000_000), (WHATIF, 5_000))
+WORKERS = (1, 2)
 
 _COLUMNS = (
+    "candidates",
     "engine",
     "s with the session's start",
     "s without",
-    "µs a candidate with",
-    "µs a candidate without",
-    "× this process",
+    "candidates/s with",
+    "candidates/s without",
+    "× one worker, with",
+    "× one worker, without",
     "peak memory MB of a Python worker",
     "best candidate",
 )
@@ -38,75 +43,95 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Timing:
-    """One engine's sweep: wall seconds with and without the start of its session; the most memory of any one worker,
-    0 where unknown; the best candidate's number and its bytes moved.
+    """One engine's sweep: wall seconds, those of them that its session took to start, and the most memory of any one
+    worker, 0 where unknown; the best candidate's number and its bytes moved. `workers` 0: without Spark.
     """
 
-    engine: str
+    job: str
+    candidates: int
+    workers: int
     seconds: float
     session_seconds: float
     peak_bytes: int
     best_candidate: int
     best_bytes_moved: int
 
+    @property
+    def sweep_seconds(self) -> float:
+        """Without the session's start."""
+        return self.seconds - self.session_seconds
 
-def lines(count: int, masters: tuple[str, ...] = MASTERS) -> Iterator[str]:
+
+def entries(jobs: Sequence[tuple[str, int]] = JOBS, workers: Sequence[int] = WORKERS) -> Entries:
     """The sweep's Markdown, a line as soon as it is measured."""
-    yield f"## Sweep: {count:,} of Kafka's placements of {CASE}, a start index and a shift drawn for every topic"
+    yield f"## Sweep of {CASE}, seed `{SEED}`"
     yield ""
     yield from head(_COLUMNS)
-    alone = apart(in_this_process, count)
-    yield row(_cells(alone, alone, count))
-    timings = []
-    for master in masters:
-        timings.append(apart(through_spark, master, count))
-        yield row(_cells(timings[-1], alone, count))
-    if len(timings) > 1:
-        yield ""
-        yield _comparison(timings[0], timings[-1])
+    for job, count in jobs:
+        yield from _entries(job, count, workers)
+    yield ""
+    yield (
+        f"`{DRAWN}`: a start index and a shift drawn for every topic, scored from tables. `{WHATIF}`: the candidates "
+        "that `planner whatif` tries, solved plans among them. Candidates a second are wall time's; `× one worker` is "
+        "how many times faster than Spark with one worker."
+    )
 
 
-def candidates(problem: Problem, count: int) -> pa.Table:
-    """`count` rows of CANDIDATE_SCHEMA: Kafka's classic placements, seeds 1..count, everything drawn."""
-    drawn = pa.array(np.full(count, -1), pa.int32())
+def _entries(job: str, count: int, workers: Sequence[int]) -> Entries:
+    first = None
+    for number in (0, *workers):
+        timing = apart(through_spark, job, count, number) if number else apart(in_this_process, job, count)
+        first = first or (timing if number else None)
+        yield Figures("sweep", asdict(timing))
+        yield row(_cells(timing, first))
+
+
+def rows(problem: Problem, job: str, count: int) -> pa.Table:
+    """The candidates of a job, `count` rows of CANDIDATE_SCHEMA."""
+    return drawn(problem, count) if job == DRAWN else space.candidates(problem, Sweep(candidates=count))
+
+
+def drawn(problem: Problem, count: int) -> pa.Table:
+    """Kafka's classic placements, seeds 1..count, everything drawn."""
+    unset = pa.array(np.full(count, -1), pa.int32())
     knobs = {knob: _repeated(str(getattr(problem.balance, knob)), count) for knob in KNOBS}
     columns = {
         "candidate": np.arange(count, dtype=np.int64),
         "strategy": _repeated("kafka_classic", count),
         "seed": np.arange(1, count + 1, dtype=np.int64),
-        "start_index": drawn,
-        "next_replica_shift": drawn,
+        "start_index": unset,
+        "next_replica_shift": unset,
         **knobs,
     }
-    return pa.table(columns, schema=CANDIDATE_SCHEMA)
+    return pa.table({name: columns[name] for name in CANDIDATE_SCHEMA.names}, schema=CANDIDATE_SCHEMA)
 
 
-def in_this_process(count: int) -> Timing:
+def in_this_process(job: str, count: int) -> Timing:
     """The sweep without Spark: what Spark's overhead is measured against."""
     problem = _problem()
-    rows = candidates(problem, count)
+    candidates = rows(problem, job, count)
     started = perf_counter()
-    result = sweep.run(problem, rows)
+    result = sweep.run(problem, candidates)
     ended = perf_counter()
-    return _timing("this process, no Spark", (started, started, ended), peak_bytes(), result)
+    return _timing(job, 0, (started, started, ended), peak_bytes(), result)
 
 
-def through_spark(master: str, count: int) -> Timing:
-    """The sweep in a Spark session of that master, opened and closed here."""
+def through_spark(job: str, count: int, workers: int) -> Timing:
+    """The sweep in a local Spark session with so many workers, opened and closed here."""
     # Here and not above: planner never imports pyspark, and only who benches the sweep needs it.
     from spark_jobs import session
-    from spark_jobs import sweep as job
+    from spark_jobs import sweep as spark_sweep
 
     problem = _problem()
-    rows = candidates(problem, count)
+    candidates = rows(problem, job, count)
     with watched_children() as children:
         started = perf_counter()
-        with session.open_session(master=master) as spark:
+        with session.open_session(master=f"local[{workers}]") as spark:
             opened = perf_counter()
-            result = job.run(spark, problem, rows)
+            result = spark_sweep.run(spark, problem, candidates)
             ended = perf_counter()
             children.look()
-    return _timing(f"Spark {master}", (started, opened, ended), children.peak_bytes, result)
+    return _timing(job, workers, (started, opened, ended), children.peak_bytes, result)
 
 
 def _problem() -> Problem:
@@ -117,27 +142,25 @@ def _repeated(word: str, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(word, pa.string()), count)
 
 
-def _timing(engine: str, times: tuple[float, float, float], peak: int, result: sweep.SweepResult) -> Timing:
+def _timing(job: str, workers: int, times: tuple[float, float, float], peak: int, result: sweep.SweepResult) -> Timing:
     started, opened, ended = times
     best = result.top.slice(0, 1).to_pylist()[0]
-    return Timing(engine, ended - started, opened - started, peak, best["candidate"], best["bytes_moved"])
+    moved = best["bytes_moved"]
+    return Timing(job, len(result.scores), workers, ended - started, opened - started, peak, best["candidate"], moved)
 
 
-def _cells(timing: Timing, alone: Timing, count: int) -> tuple[str, ...]:
-    without = timing.seconds - timing.session_seconds
+def _cells(timing: Timing, first: Timing | None) -> tuple[str, ...]:
+    """`first` is the timing with one worker; without Spark there is none yet."""
+    scaled = first or timing
     return (
-        timing.engine,
+        f"{timing.candidates:,}, {timing.job}",
+        f"Spark local[{timing.workers}]" if timing.workers else "this process, no Spark",
         f"{timing.seconds:.2f}",
-        f"{without:.2f}",
-        f"{timing.seconds / count * 1e6:.2f}",
-        f"{without / count * 1e6:.2f}",
-        f"{timing.seconds / alone.seconds:.2f}",
-        f"{timing.peak_bytes / 1e6:,.0f}" if timing.peak_bytes else "–",
+        f"{timing.sweep_seconds:.2f}",
+        f"{timing.candidates / timing.seconds:,.0f}",
+        f"{timing.candidates / timing.sweep_seconds:,.0f}",
+        ratio(scaled.seconds, timing.seconds) if first else "–",
+        ratio(scaled.sweep_seconds, timing.sweep_seconds) if first else "–",
+        megabytes(timing.peak_bytes),
         f"{timing.best_candidate:,} ({timing.best_bytes_moved / 1e9:,.3f} GB)",
     )
-
-
-def _comparison(one: Timing, more: Timing) -> str:
-    without = (more.seconds - more.session_seconds) / (one.seconds - one.session_seconds)
-    ratio = more.seconds / one.seconds
-    return f"{more.engine} ÷ {one.engine}: {ratio:.2f} of the wall time, {without:.2f} without the session's start."

@@ -1,8 +1,26 @@
-"""Rows of a Markdown table, one at a time, so that a slow benchmark shows each as soon as it is known."""
+"""Rows of a Markdown table, one at a time, so that a slow benchmark shows each as soon as it is known.
+
+A section of the benchmark yields lines of text, and beside every row the same figures as numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+UNKNOWN = "–"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One row as numbers, by name; `table` says whose row it is. Bytes, seconds and counts, as JSON can hold them."""
+
+    table: str
+    values: Mapping[str, Any]
+
+
+Entries = Iterator[str | Figures]
 
 
 def head(columns: Sequence[str]) -> Iterator[str]:
@@ -14,3 +32,25 @@ def head(columns: Sequence[str]) -> Iterator[str]:
 def row(cells: Sequence[str]) -> str:
     """One line of the table; a bar within a cell is escaped."""
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def gigabytes(size_bytes: float) -> str:
+    """Bytes as GB, to the megabyte."""
+    return f"{size_bytes / 1e9:,.3f}"
+
+
+def megabytes(size_bytes: int) -> str:
+    """Bytes as whole MB; unknown where 0."""
+    return f"{size_bytes / 1e6:,.0f}" if size_bytes else UNKNOWN
+
+
+def gap(moved: int, least: int) -> str:
+    """How much more than the least was moved, in per cent; four digits, as gaps are small."""
+    if least:
+        return f"{(moved - least) / least * 100:.4f} %"
+    return UNKNOWN if moved else "0.0000 %"
+
+
+def ratio(amount: float, ours: float) -> str:
+    """How many times ours an amount is."""
+    return f"{amount / ours:.3f}" if ours else UNKNOWN

@@ -19,7 +19,7 @@ from planner.model import LongArray, Problem, Sweep
 from planner.problem import rows_to_place
 from planner.strategies.candidate import Candidate
 
-KNOBS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
+KNOBS = ("replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out")
 
 CANDIDATE_SCHEMA = pa.schema(
     [
@@ -88,7 +88,7 @@ def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
         return [wanted]
     given = [getattr(grid, knob) for knob in KNOBS]
     if not any(given):
-        given = [_LOOSER, (), (NO_TOLERANCE,), ()]
+        given = [_LOOSER, (), (NO_TOLERANCE,), *[()] * (len(KNOBS) - 3)]
     axes = [(getattr(wanted, knob), *values) for knob, values in zip(KNOBS, given, strict=True)]
     return [wanted, *(Balance(*point) for point in product(*axes))]
 

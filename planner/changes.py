@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from planner import checks
-from planner.model import BoolArray, IntArray, LongArray, PartitionChange, Problem, Reason
+from planner.model import IntArray, LongArray, PartitionChange, Problem, Reason
 from planner.problem import today
+from planner.score import adding
 
 
 def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ...]:
@@ -36,8 +37,7 @@ def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ..
 
 def bytes_in_and_out(problem: Problem, assignment: IntArray) -> tuple[LongArray, LongArray]:
     """Bytes that each broker (B,) copies in, and that are copied from it as today's leader."""
-    added = (assignment >= 0) & ~_among(assignment, problem.replicas)
-    rows, slots = np.nonzero(added)
+    rows, slots = np.nonzero(adding(problem, assignment))
     source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])
     arriving, leaving = (np.zeros(len(problem.broker_ids), dtype=np.int64) for _ in range(2))
     np.add.at(arriving, assignment[rows, slots], problem.size_bytes[rows])
@@ -56,11 +56,6 @@ def _reasons(problem: Problem, before: IntArray, after: IntArray) -> IntArray:
     moved = (np.sort(before, axis=1) != np.sort(after, axis=1)).any(axis=1)
     applies = [leaves, uneven & moved, resized, moved, np.ones(problem.rows, dtype=bool)]
     return np.argmax(np.stack(applies), axis=0).astype(np.int32)
-
-
-def _among(values: IntArray, others: IntArray) -> BoolArray:
-    """(P, W): True where the row of `others` holds the value too."""
-    return (values[:, :, None] == others[:, None, :]).any(axis=2)
 
 
 def _named(ids: list[int], brokers: list[int]) -> tuple[int, ...]:

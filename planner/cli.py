@@ -11,20 +11,21 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 from rich.console import Console
 
-from planner import __version__, workflow
+from planner import __version__, fleet, workflow
 from planner.errors import PlannerError, SpecError
 
 Format = Literal["text", "json", "markdown"]
 
 _SPEC = click.Path(path_type=Path, dir_okay=False)
 _PLAN = click.Path(path_type=Path)
+_specs = click.argument("specs", metavar="SPEC...", type=_SPEC, nargs=-1, required=True)
 _format = click.option(
     "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="What stdout shows."
 )
@@ -37,11 +38,11 @@ def commands() -> None:
 
 
 @commands.command()
-@click.argument("spec", type=_SPEC)
+@_specs
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write. [default: SPEC without its ending, with .plan]",
+    help="Folder to write; for several specs a folder each in it. [default: SPEC without its ending, with .plan]",
 )
 @click.option(
     "--candidates", type=click.IntRange(min=2), help="Candidates to evaluate. [default: by the cluster's size]"
@@ -53,20 +54,25 @@ def commands() -> None:
 @click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the plan doesn't depend on it.")
 @_format
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plan has something to do.")
-def whatif(spec: Path, form: Format, detailed_exitcode: bool, **options: Any) -> int:
-    """Sweep candidates for SPEC, choose a plan, and write every file to carry it out."""
-    errors = Console(stderr=True)
-    plan, files = workflow.whatif(spec, workflow.Options(**options), errors)
-    _show(plan, form, files)
-    return 2 if detailed_exitcode and plan["partitions"] else 0
+def whatif(specs: tuple[Path, ...], form: Format, detailed_exitcode: bool, **options: Any) -> int:
+    """Sweep candidates for SPEC, choose a plan, and write every file to carry it out.
+
+    Several SPECs, or a quoted pattern of them, are a fleet: one sweep for all, a folder each, and a summary.
+    """
+    planned = workflow.whatif_fleet(specs, workflow.Options(**options), Console(stderr=True))
+    if fleet.is_fleet(specs):
+        _summarise(planned, form)
+    else:
+        _show(planned[0].plan, form, planned[0].files)
+    return 2 if detailed_exitcode and any(each.plan["partitions"] for each in planned) else 0
 
 
 @commands.command()
-@click.argument("spec", type=_SPEC)
-def validate(spec: Path) -> int:
-    """Check SPEC and the files it names; report every fault at once, and write nothing."""
-    workflow.load(spec)
-    click.echo(f"{spec}: nothing wrong")
+@_specs
+def validate(specs: tuple[Path, ...]) -> int:
+    """Check each SPEC and the files it names; report every fault at once, and write nothing."""
+    for spec in workflow.validate(specs):
+        click.echo(f"{spec}: nothing wrong")
     return 0
 
 
@@ -103,11 +109,21 @@ def warm() -> int:
 
 @commands.command()
 @click.argument("cases", nargs=-1)
+@click.option("--plans", is_flag=True, help="Plans beside baselines and peers.")
+@click.option("--windows", is_flag=True, help="Even disks, and peers' own balance.")
+@click.option("--candidates", is_flag=True, help="Candidates a second on one core.")
+@click.option("--sweep", is_flag=True, help="The sweep through Spark, with one worker and with two.")
+@click.option("--scale", is_flag=True, help="Time and memory from a thousand replicas to 2.8 million.")
 @click.option("--seed", default="public", show_default=True, help="Seed of the cases.")
-@click.option("--sweep/--no-sweep", default=False, help="Also time a million candidates through Spark.")
-def bench(cases: tuple[str, ...], seed: str, sweep: bool) -> int:
-    """Time and score the plans of the benchmark CASES (default: all), beside what Kafka's own seeds reach."""
-    for line in workflow.bench(cases, seed, sweep):
+@click.option("--seeds", type=click.IntRange(min=1), help="Kafka's placements tried. [default: by the cluster's size]")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for numbers and plots.")
+def bench(cases: tuple[str, ...], seed: str, seeds: int | None, out: Path | None, **sections: bool) -> int:
+    """Measure plans of the benchmark CASES, and how speed grows, as Markdown.
+
+    Without CASES or a section everything is measured, which takes most of an hour.
+    """
+    asked = tuple(section for section, wanted in sections.items() if wanted)
+    for line in workflow.bench(cases, sections=asked, seed=seed, seeds=seeds, out=out):
         click.echo(line)
     return 0
 
@@ -139,15 +155,35 @@ def _run(command: Callable[[], Any]) -> int:
         return 1
 
 
-def _show(plan: dict[str, Any], form: Format, files: tuple[str, ...]) -> None:
+def _show(plan: Mapping[str, Any], form: Format, files: tuple[str, ...]) -> None:
     match form:
         case "json":
-            click.echo(json.dumps(plan, sort_keys=True, ensure_ascii=False))
+            _echo_json(plan)
         case "markdown":
             click.echo(workflow.markdown(plan), nl=False)
         case _:
             # Off a terminal rich would take 80 columns, and tables would lose some of theirs.
-            workflow.show(plan, files, Console() if _on_terminal() else Console(width=100))
+            workflow.show(plan, files, _screen(100))
+
+
+def _summarise(planned: Sequence[fleet.Planned], form: Format) -> None:
+    match form:
+        case "json":
+            _echo_json({"clusters": fleet.summary(planned)})
+        case "markdown":
+            click.echo(fleet.markdown(planned), nl=False)
+        case _:
+            # Paths may be of any length, and programs read them.
+            fleet.show(planned, _screen(1000))
+
+
+def _echo_json(value: Mapping[str, Any]) -> None:
+    click.echo(json.dumps(value, sort_keys=True, ensure_ascii=False))
+
+
+def _screen(columns: int) -> Console:
+    """As wide as the terminal; off one as wide as given."""
+    return Console() if _on_terminal() else Console(width=columns)
 
 
 def _on_terminal() -> bool:

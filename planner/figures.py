@@ -19,7 +19,9 @@ _DAY = 86_400
 _ENDLESS = 100 * 365 * _DAY
 # In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
 _SIZE_GATES = ("limits.bytes_moved", "limits.disk_used")
-_WINDOWS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
+_WINDOWS = ("replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out")
+# Windows of bytes are percentages around a share; what was reached is told as one too.
+_BYTE_WINDOWS = ("disk", "network_in", "network_out")
 
 
 def size(size_bytes: int | None) -> str:
@@ -160,6 +162,26 @@ def disk(size_bytes: int, disk_bytes: int | None) -> str:
 def states_disks(plan: Mapping[str, Any]) -> bool:
     """True where bytes can be compared with room: sizes are known, and some broker's disk is. Format 1.0 has none."""
     return plan["cluster"]["sizes_known"] and any(broker.get("disk_bytes") for broker in plan["brokers"])
+
+
+def states_traffic(plan: Mapping[str, Any]) -> bool:
+    """True where rates are known, so that brokers have traffic. Formats before 1.2 have none."""
+    return any(broker["before"].get("network_in") is not None for broker in plan["brokers"])
+
+
+def traffic(plan: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
+    """A broker's or rack's traffic in and out, before and after: `3.00 MB/s → 2.10 MB/s`; empty without rates."""
+    if not states_traffic(plan):
+        return []
+    before, after = row["before"], row["after"]
+    return [
+        arrow(amount(before[key], "bytes/s"), amount(after[key], "bytes/s")) for key in ("network_in", "network_out")
+    ]
+
+
+def reached(row: Mapping[str, Any]) -> str:
+    """What a relaxed window reached: a spread, `3`, or for bytes a percentage from the share, `12.5 %`."""
+    return percent(row["reached"]) if row["window"] in _BYTE_WINDOWS else number(row["reached"])
 
 
 def broker_peak(broker: Mapping[str, Any]) -> str:

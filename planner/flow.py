@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from itertools import count
+from itertools import count, zip_longest
 
 import numpy as np
 from ortools.graph.python import min_cost_flow
@@ -53,11 +53,17 @@ class Windowed:
 
 @dataclass(frozen=True)
 class Flow:
-    """A solved flow: units on each plain arc (K,), the cost of the plain arcs, and the priced excess of all windows."""
+    """A solved flow: units on each plain arc (K,), the cost of the plain arcs, and the priced excess of all windows.
+
+    `through` has the units that went through each window, those beyond it among them. `shift` is by how many bits
+    costs were rounded down to fit the solver.
+    """
 
     units: LongArray
     cost: int
     excess: int
+    through: tuple[LongArray, ...]
+    shift: int = 0
 
 
 def join(*parts: Arcs) -> Arcs:
@@ -114,7 +120,47 @@ def solve(
     units = solver.flows(at[0]) + plain.lows
     taken = [solver.flows(places).reshape(2, len(EXCESS_STEPS), -1) for places in at[1 + len(inside) :]]
     excess = sum(_price(w, units_beyond) for w, units_beyond in zip(windowed, taken, strict=False))
-    return Flow(units, int((units * plain.costs).sum()), excess)
+    through = [solver.flows(places) + part.lows for places, part in zip(at[1:], inside, strict=False)]
+    through = [carried + _beyond(units_beyond) for carried, units_beyond in zip_longest(through, taken)]
+    return Flow(units, int((units * plain.costs).sum()), excess, tuple(through))
+
+
+def potentials(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, solved: Flow) -> LongArray:
+    """The nodes' prices (nodes,) that prove a flow optimal: no arc with room left is cheaper than they say.
+
+    Shortest distances in the residual network (Bellman-Ford), where windows are as wide as the flow has made them, and
+    costs are as it was solved with.
+    """
+    low = [np.minimum(w.low, carried) for w, carried in zip(windowed, solved.through, strict=True)]
+    high = [np.maximum(w.high, carried) for w, carried in zip(windowed, solved.through, strict=True)]
+    tails = np.concatenate([plain.tails, *(w.tails for w in windowed)])
+    heads = np.concatenate([plain.heads, *(w.heads for w in windowed)])
+    costs = np.concatenate([plain.costs >> solved.shift, *(np.zeros_like(bound) for bound in low)])
+    units = np.concatenate([solved.units, *solved.through])
+    more = units < np.concatenate([plain.capacities, *high])
+    less = units > np.concatenate([plain.lows, *low])
+    return _distances(
+        np.concatenate([tails[more], heads[less]]),
+        np.concatenate([heads[more], tails[less]]),
+        np.concatenate([costs[more], -costs[less]]),
+        len(supplies),
+    ) << np.int64(solved.shift)
+
+
+def _distances(tails: IntArray, heads: IntArray, costs: LongArray, nodes: int) -> LongArray:
+    """Shortest distances (nodes,) from a source that reaches every node for nothing; there is no negative cycle."""
+    by_head = np.argsort(heads, kind="stable")
+    tails, heads, costs = tails[by_head], heads[by_head], costs[by_head]
+    first = np.flatnonzero(np.diff(heads, prepend=-1))
+    ends = heads[first]
+    distances = np.zeros(nodes, dtype=np.int64)
+    for _ in range(nodes):
+        nearer = np.minimum.reduceat(distances[tails] + costs, first) if len(first) else np.zeros(0, dtype=np.int64)
+        better = nearer < distances[ends]
+        if not better.any():
+            break
+        distances[ends[better]] = nearer[better]
+    return distances
 
 
 def solve_excess_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray) -> Flow | None:
@@ -176,7 +222,7 @@ def _at_finest(plain: Arcs, solve_at: Callable[[Arcs], Flow | None]) -> Flow | N
             flow = solve_at(replace(plain, costs=plain.costs >> shift))
         except CostRangeError:
             continue
-        return None if flow is None else replace(flow, cost=flow.cost << shift)
+        return None if flow is None else replace(flow, cost=flow.cost << shift, shift=shift)
     raise AssertionError("costs of nothing always fit")
 
 
@@ -193,6 +239,11 @@ def _at_its_own_cost(coarse: Arcs, windowed: tuple[Windowed, ...], supplies: Lon
         raise CostRangeError
     flow = solve(replace(coarse, costs=coarse.costs * factor), windowed, supplies, excess_factor=1)
     return None if flow is None else replace(flow, cost=flow.cost // factor)
+
+
+def _beyond(taken: LongArray | None) -> LongArray | int:
+    """Units (K,) beyond a window, those below it negative, from (2, steps, K)."""
+    return 0 if taken is None else taken[0].sum(axis=0) - taken[1].sum(axis=0)
 
 
 def _price(window: Windowed, taken: LongArray) -> int:

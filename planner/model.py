@@ -18,6 +18,7 @@ from planner.balance import Balance, BalanceGrid
 # Indices and counts are int32 where there are many; bytes are int64. The difference matters to memory, not to types.
 IntArray = NDArray[np.integer[Any]]
 LongArray = NDArray[np.integer[Any]]
+FloatArray = NDArray[np.floating[Any]]
 BoolArray = NDArray[np.bool_]
 
 Rebalance = Literal["all", "leaders", "none"]

@@ -30,7 +30,7 @@ from planner.score import Yardstick, digest
 from planner.strategies import Proposal
 from planner.sweep import SweepResult, best, propose
 
-FORMAT_VERSION = "1.1"
+FORMAT_VERSION = "1.2"
 RULE = (
     "valid, with a proof; least outside the balance asked for; then fewest bytes moved, replicas moved, "
     "leaders changed, cross-rack bytes; then the most even"

@@ -13,6 +13,7 @@ from planner import model, score
 from planner.balance import Tolerance
 from planner.batch_costs import Peak
 from planner.changes import bytes_in_and_out
+from planner.loads import MEASURES, measured, on_all_brokers
 from planner.model import Broker, IntArray, LongArray, PartitionChange, Problem, Spec
 from planner.problem import today
 from planner.score import Yardstick
@@ -36,7 +37,10 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
 
     `peaks` has one for each broker, by id.
     """
-    before, after = _loads(problem, today(problem), problem.leaders), _loads(problem, assignment, assignment[:, 0])
+    before, after = (
+        on_all_brokers(problem, today(problem), problem.leaders),
+        on_all_brokers(problem, assignment, assignment[:, 0]),
+    )
     arriving, leaving = bytes_in_and_out(problem, assignment)
     known = {broker.id for broker in spec.cluster.brokers}
     return [
@@ -44,8 +48,8 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
             "id": broker,
             "rack": problem.rack_names[problem.broker_racks[at]] if problem.broker_racks[at] >= 0 else None,
             "role": ("stays" if broker in known else "added") if problem.targets[at] else "removed",
-            "before": _load(before[:, at]),
-            "after": _load(after[:, at]),
+            "before": _load(problem, before[:, at]),
+            "after": _load(problem, after[:, at]),
             "bytes_in": int(arriving[at]),
             "bytes_out": int(leaving[at]),
             "disk_bytes": peak.disk_bytes,
@@ -57,7 +61,7 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
 
 def held_bytes(problem: Problem) -> dict[int, int]:
     """Broker id to the bytes that it holds today."""
-    held = _loads(problem, today(problem), problem.leaders)[2]
+    held = on_all_brokers(problem, today(problem), problem.leaders)[2]
     return dict(zip(problem.broker_ids.tolist(), held.tolist(), strict=True))
 
 
@@ -71,7 +75,10 @@ def racks(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str, 
     now = {broker.id: broker.rack for broker in spec.cluster.brokers}
     ids = problem.broker_ids.tolist()
     names = [problem.rack_names[rack] if rack >= 0 else None for rack in problem.broker_racks]
-    before, after = _loads(problem, today(problem), problem.leaders), _loads(problem, assignment, assignment[:, 0])
+    before, after = (
+        on_all_brokers(problem, today(problem), problem.leaders),
+        on_all_brokers(problem, assignment, assignment[:, 0]),
+    )
     rows = []
     for rack in sorted({name for name in [*names, *now.values()] if name is not None}):
         old = np.array([now.get(broker) == rack for broker in ids], dtype=bool)
@@ -81,8 +88,8 @@ def racks(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str, 
                 "rack": rack,
                 "brokers_before": int(old.sum()),
                 "brokers_after": int(new.sum()),
-                "before": _load(before[:, old].sum(axis=1)),
-                "after": _load(after[:, new].sum(axis=1)),
+                "before": _load(problem, before[:, old].sum(axis=1)),
+                "after": _load(problem, after[:, new].sum(axis=1)),
             }
         )
     return rows
@@ -92,7 +99,7 @@ def topics(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str,
     """Every topic by name, with its factor before and after and what moves of it."""
     count = len(problem.topic_names)
     before = today(problem)
-    added = _added(problem, assignment)
+    added = score.adding(problem, assignment).sum(axis=1)
     changed = (before != assignment).any(axis=1)
     sums = [
         np.bincount(problem.topic_of, weights=column, minlength=count).astype(np.int64).tolist()
@@ -129,27 +136,17 @@ def terms(spec: Spec, problem: Problem, result: SweepResult, assignment: IntArra
     single = [int(((replicas >= 0).sum(axis=1) == 1).sum()) for replicas in (before, assignment)]
     refused = [_under_min_insync(problem, replicas) for replicas in (before, assignment)]
     leaderless = int((problem.leaders < 0).sum())
+    spreads = (
+        ("replica_spread", "replicas", problem.disk_bytes, wanted.replicas),
+        ("leader_spread", "leaders", problem.network_bytes_per_sec, wanted.leaders),
+        ("topic_replica_spread", "replicas", problem.disk_bytes, wanted.topic_replicas),
+    )
     return [
-        _term(
-            "fairness",
-            "replica_spread",
-            "replicas",
-            now["replica_spread"],
-            plan["replica_spread"],
-            _most(wanted.replicas),
+        *(
+            _term("fairness", name, unit, now[name], plan[name], _most(capacities, problem, tolerance))
+            for name, unit, capacities, tolerance in spreads
         ),
-        _term(
-            "fairness", "leader_spread", "leaders", now["leader_spread"], plan["leader_spread"], _most(wanted.leaders)
-        ),
-        _term(
-            "fairness",
-            "topic_replica_spread",
-            "replicas",
-            now["topic_replica_spread"],
-            plan["topic_replica_spread"],
-            _most(wanted.topic_replicas),
-        ),
-        _term("fairness", "fullest_broker", "% above mean", _percent(now), _percent(plan)),
+        _term("fairness", "fullest_broker", f"% above {_fair(problem)}", _percent(now), _percent(plan)),
         _term("safety", "broken_rules", "partitions", now["violations"], plan["violations"], 0),
         _term("safety", "without_leader", "partitions", leaderless, leaderless),
         _term("safety", "under_min_insync", "partitions", *refused),
@@ -177,7 +174,8 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     mixed = sum(1 for topic in spec.cluster.topics if len({len(part.replicas) for part in topic.partitions}) > 1)
     kept = len(np.unique(problem.topic_of[~problem.movable]))
     targets = set(problem.broker_ids[problem.targets].tolist())
-    disks = {broker.disk_bytes for broker in known_brokers(spec) if broker.id in targets}
+    stay = [broker for broker in known_brokers(spec) if broker.id in targets]
+    disks, networks = {each.disk_bytes for each in stay}, {each.network_bytes_per_sec for each in stay}
     found = [
         (not spec.cluster.sizes_known, "sizes are unknown (no cluster.state.sizes): replicas are counted, not bytes"),
         (
@@ -194,8 +192,12 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
             "no broker has a rack: replicas are not spread over racks",
         ),
         (
-            len(disks - {None}) > 1,
-            "brokers with unlike capacity.disk: replicas and leaders are shared evenly all the same, not by capacity",
+            None in disks and disks != {None},
+            "capacity.disk is stated for some brokers alone: replicas and bytes are shared equally, not by capacity",
+        ),
+        (
+            None in networks and networks != {None},
+            "capacity.network is stated for some brokers alone: leaders and traffic are shared equally",
         ),
         (
             disks != {None} and not spec.cluster.sizes_known,
@@ -209,7 +211,7 @@ _MEANINGS = {
     "replica_spread": "most minus fewest replicas on a broker",
     "leader_spread": "most minus fewest preferred leaders on a broker",
     "topic_replica_spread": "the same within one topic, of the worst topic",
-    "fullest_broker": "how far the fullest broker is above its equal share of replicas, leaders or bytes",
+    "fullest_broker": "how far the fullest broker is above its share of replicas, leaders, bytes or traffic",
     "broken_rules": "partitions that break a rule of the target",
     "without_leader": "partitions that nobody can read or write",
     "under_min_insync": "partitions with fewer replicas than min.insync.replicas",
@@ -235,8 +237,19 @@ def _term(group: str, name: str, unit: str, before: float, after: float, limit: 
     }
 
 
-def _most(wanted: Tolerance) -> int | None:
-    return int(wanted.value) if wanted.kind == "spread" else None
+def _most(capacities: LongArray, problem: Problem, wanted: Tolerance) -> int | None:
+    """The spread allowed; brokers of unlike capacity have windows of their own, and differ by more."""
+    return int(wanted.value) if wanted.kind == "spread" and _alike(capacities, problem) else None
+
+
+def _fair(problem: Problem) -> str:
+    """What a broker's share is called: the mean where all have the same."""
+    both = (problem.disk_bytes, problem.network_bytes_per_sec)
+    return "mean" if all(_alike(capacities, problem) for capacities in both) else "share"
+
+
+def _alike(capacities: LongArray, problem: Problem) -> bool:
+    return len(np.unique(capacities[problem.targets])) < 2
 
 
 def _percent(row: Mapping[str, Any]) -> float:
@@ -247,24 +260,13 @@ def _number(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _loads(problem: Problem, replicas: IntArray, leaders: IntArray) -> LongArray:
-    """(3, B): replicas, leaders and bytes on each broker of the problem."""
-    count = len(problem.broker_ids)
-    rows, slots = np.nonzero(replicas >= 0)
-    size_bytes = np.zeros(count, dtype=np.int64)
-    np.add.at(size_bytes, replicas[rows, slots], problem.size_bytes[rows])
-    held = np.bincount(replicas[rows, slots], minlength=count)
-    return np.stack([held, np.bincount(leaders[leaders >= 0], minlength=count), size_bytes])
-
-
-def _load(column: LongArray) -> dict[str, int]:
-    return dict(zip(("replicas", "leaders", "size_bytes"), column.tolist(), strict=True))
-
-
-def _added(problem: Problem, assignment: IntArray) -> IntArray:
-    """(P,): replicas that some broker has to copy."""
-    here = (assignment[:, :, None] == problem.replicas[:, None, :]).any(axis=2)
-    return ((assignment >= 0) & ~here).sum(axis=1).astype(np.int32)
+def _load(problem: Problem, column: LongArray) -> dict[str, int | None]:
+    """A column of MEASURES by name; traffic is None where no rates are known."""
+    known = measured(problem)
+    return {
+        name: value if at < known else None
+        for at, (name, value) in enumerate(zip(MEASURES, column.tolist(), strict=True))
+    }
 
 
 def _factors(problem: Problem, counts: IntArray) -> list[list[int]]:

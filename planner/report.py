@@ -94,6 +94,7 @@ def _overview(plan: Plan) -> dict[str, Any]:
         "terms": _section(_by_group(plan["terms"]), _term, 7_000, _rest("term")),
         "brokers": _brokers(plan),
         "disks": figures.states_disks(plan),
+        "traffic": figures.states_traffic(plan),
         "racks": _section(plan["racks"], _rack(plan), 3_000, _rest("rack")),
         "compared": _section(plan["compared"], _compared(plan), 3_000, _rest("row")),
         "front": _front(plan),
@@ -140,9 +141,7 @@ def _bytes(plan: Plan, size_bytes: int) -> str:
 
 def _relaxed(row: Plan) -> str:
     topic = "all" if row["topic"] is None else code(row["topic"])
-    return _row(
-        text(figures.words(row["window"])), topic, text(row["wanted"]), number(row["reached"]), text(row["why"])
-    )
+    return _row(text(figures.words(row["window"])), topic, text(row["wanted"]), figures.reached(row), text(row["why"]))
 
 
 def _limit(row: Plan) -> str:
@@ -168,10 +167,11 @@ def _term(term: Plan) -> str:
     return _row(group, text(figures.words(term["name"])), today, shown, limit, unit, text(term["meaning"]))
 
 
-def _load(plan: Plan, row: Plan) -> tuple[str, str, str]:
+def _load(plan: Plan, row: Plan) -> list[str]:
     before, after = row["before"], row["after"]
     counts = [arrow(number(before[key]), number(after[key])) for key in ("replicas", "leaders")]
-    return counts[0], counts[1], arrow(_bytes(plan, before["size_bytes"]), _bytes(plan, after["size_bytes"]))
+    held = arrow(_bytes(plan, before["size_bytes"]), _bytes(plan, after["size_bytes"]))
+    return [*counts, held, *figures.traffic(plan, row)]
 
 
 def _brokers(plan: Plan) -> Section:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from planner import checks
+from planner import checks, loads, shares
 from planner.draws import mix
 from planner.model import BoolArray, IntArray, LongArray, Problem
-from planner.windows import BROKER_PRICE, TOPIC_PRICE, Windows, excess, windows
+from planner.windows import BROKER_PRICE, TOPIC_PRICE, Windows, byte_excess, excess, windows
 
 # Columns of a tally before the per-broker counts. The topic spread is a maximum, the others are sums.
 SUMS = (
@@ -31,21 +32,32 @@ SUMS = (
 
 @dataclass(frozen=True, eq=False)
 class Yardstick:
-    """A problem with what its scores are measured against: the windows of the balance asked for."""
+    """A problem with what its scores are measured against: the windows of the balance asked for.
+
+    `measures` is how many of `loads.MEASURES` there are to say of it; `parts` (measures, Bt) is how many times a
+    broker's capacity makes up all capacities.
+    """
 
     problem: Problem
     windows: Windows
+    measures: int
+    parts: NDArray[np.float64]
 
     @staticmethod
     def of(problem: Problem) -> Yardstick:
         """The yardstick of a problem."""
-        return Yardstick(problem, windows(problem, problem.balance))
+        disk, network = (
+            weights.sum() / weights for weights in (shares.disk_weights(problem), shares.network_weights(problem))
+        )
+        measures = loads.measured(problem)
+        parts = np.stack([disk, network, disk, network, network][:measures])
+        return Yardstick(problem, windows(problem, problem.balance), measures, parts)
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Additive terms of G topics or candidates: `sums` (G, len(SUMS)), `per_broker` (G, 3, Bt): replicas, leaders and
-    bytes on each target broker; and `topic_spread` (G,), which combines by its maximum.
+    """Additive terms of G topics or candidates: `sums` (G, len(SUMS)); `per_broker` (G, measures, Bt), as many of
+    `loads.MEASURES` as the yardstick has, on each target broker; `topic_spread` (G,), which combines by its maximum.
     """
 
     sums: LongArray
@@ -55,8 +67,8 @@ class Tally:
 
 @dataclass(frozen=True)
 class Scores:
-    """Terms of C candidates, each (C,) int64; `imbalance_ppm` is how far the fullest broker is above its equal share of
-    replicas, leaders or bytes, whichever is the farthest, in parts per million.
+    """Terms of C candidates, each (C,) int64; `imbalance_ppm` is how far the fullest broker is above its share, by
+    capacity, of replicas, leaders, bytes or traffic, whichever is the farthest, in parts per million.
     """
 
     digest: LongArray
@@ -73,6 +85,8 @@ class Scores:
     replicas_max: LongArray
     leaders_max: LongArray
     size_bytes_max: LongArray
+    network_in_max: LongArray
+    network_out_max: LongArray
     imbalance_ppm: LongArray
 
 
@@ -91,7 +105,9 @@ def by_topic(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | Non
     """The tallies of the T topics under an assignment (P, W); leaders as in `score`."""
     problem = yardstick.problem
     leading = assignment[:, 0] if leaders is None else leaders
-    per_broker = _per_broker(problem, assignment, leading)
+    per_broker = loads.by_group(
+        problem, assignment, leading, problem.topic_of, len(problem.topic_names), yardstick.measures
+    )
     here = per_broker[:, 0]
     columns = [_topic_sums(problem, column) for column in _row_terms(problem, assignment, leading)]
     beyond = excess(yardstick.windows.topic_replicas, here, TOPIC_PRICE)
@@ -103,19 +119,20 @@ def by_topic(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | Non
 def finish(yardstick: Yardstick, total: Tally) -> Scores:
     """Scores (C,) from the summed tallies of C candidates."""
     columns = dict(zip(SUMS, total.sums.T, strict=True))
-    replicas, leaders, size_bytes = total.per_broker.transpose(1, 0, 2)
+    held = total.per_broker
+    replicas, leaders = held[:, 0], held[:, 1]
     beyond = columns.pop("topic_excess") + excess(yardstick.windows.replicas, replicas, BROKER_PRICE)
     beyond = beyond + excess(yardstick.windows.leaders, leaders, BROKER_PRICE)
+    most = np.zeros((len(loads.MEASURES), len(held)), dtype=np.int64)
+    most[: yardstick.measures] = held.max(axis=2).T
     return Scores(
         **columns,
-        excess=beyond,
+        excess=beyond + _byte_excess(yardstick, held),
         replica_spread=replicas.max(axis=1) - replicas.min(axis=1),
         leader_spread=leaders.max(axis=1) - leaders.min(axis=1),
         topic_replica_spread=total.topic_spread,
-        replicas_max=replicas.max(axis=1),
-        leaders_max=leaders.max(axis=1),
-        size_bytes_max=size_bytes.max(axis=1),
-        imbalance_ppm=np.max([_above_mean(counts) for counts in (replicas, leaders, size_bytes)], axis=0),
+        **{f"{measure}_max": column for measure, column in zip(loads.MEASURES, most, strict=True)},
+        imbalance_ppm=_above_shares(yardstick, held),
     )
 
 
@@ -124,34 +141,42 @@ def digest(assignment: IntArray) -> int:
     return int(_digest(assignment).sum())
 
 
-def _above_mean(counts: LongArray) -> LongArray:
-    """How far the fullest broker is above the mean, in parts per million (C,); 0 where there is nothing."""
-    total = counts.sum(axis=1)
-    share = counts.max(axis=1) * (counts.shape[1] / np.maximum(total, 1))
-    return np.where(total > 0, np.rint((share - 1) * 1_000_000), 0).astype(np.int64)
-
-
-def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray) -> tuple[LongArray, ...]:
-    """The additive terms of each partition (P,), in the order of SUMS without the last."""
-    broken = checks.broken_rules(problem, replicas)
-    adding = _adding(problem, replicas)
-    return (
-        _digest(replicas),
-        np.sum(list(broken.values()), axis=0, dtype=np.int64),
-        broken["rack spread"].astype(np.int64),
-        adding.sum(axis=1) * problem.size_bytes,
-        adding.sum(axis=1),
-        (problem.may_lead_anew & (problem.leaders != leaders)).astype(np.int64),
-        (adding & _crosses_racks(problem, replicas)).sum(axis=1) * problem.size_bytes,
-    )
-
-
-def _adding(problem: Problem, replicas: IntArray) -> BoolArray:
+def adding(problem: Problem, replicas: IntArray) -> BoolArray:
     """(P, W): True where the broker has to copy the partition."""
     here = np.zeros(replicas.shape, dtype=bool)
     for column in problem.replicas.T:
         here |= replicas == column[:, None]
     return (replicas >= 0) & ~here
+
+
+def _byte_excess(yardstick: Yardstick, held: LongArray) -> LongArray:
+    """(C,): the excess of the windows of bytes and traffic; no traffic where no rates are known."""
+    missing = len(loads.MEASURES) - yardstick.measures
+    return byte_excess(
+        yardstick.windows, np.pad(held[:, 2:], ((0, 0), (0, missing), (0, 0))) if missing else held[:, 2:]
+    )
+
+
+def _above_shares(yardstick: Yardstick, held: LongArray) -> LongArray:
+    """How far the fullest broker is above its share, in parts per million (C,); 0 where there is nothing."""
+    total = held.sum(axis=2)
+    share = (held * yardstick.parts).max(axis=2) / np.maximum(total, 1)
+    return np.where(total > 0, np.rint((share - 1) * 1_000_000), 0).max(axis=1).astype(np.int64)
+
+
+def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray) -> tuple[LongArray, ...]:
+    """The additive terms of each partition (P,), in the order of SUMS without the last."""
+    broken = checks.broken_rules(problem, replicas)
+    added = adding(problem, replicas)
+    return (
+        _digest(replicas),
+        np.sum(list(broken.values()), axis=0, dtype=np.int64),
+        broken["rack spread"].astype(np.int64),
+        added.sum(axis=1) * problem.size_bytes,
+        added.sum(axis=1),
+        (problem.may_lead_anew & (problem.leaders != leaders)).astype(np.int64),
+        (added & _crosses_racks(problem, replicas)).sum(axis=1) * problem.size_bytes,
+    )
 
 
 def _crosses_racks(problem: Problem, replicas: IntArray) -> BoolArray:
@@ -164,24 +189,6 @@ def _topic_sums(problem: Problem, values: LongArray) -> LongArray:
     sums = np.zeros(len(problem.topic_names), dtype=np.int64)
     np.add.at(sums, problem.topic_of, values)
     return sums
-
-
-def _per_broker(problem: Problem, replicas: IntArray, leaders: IntArray) -> LongArray:
-    """(T, 3, Bt): replicas, leaders and bytes of each topic on each target broker; other brokers aren't counted."""
-    topics, targets = len(problem.topic_names), int(problem.targets.sum())
-    here = np.where(problem.targets, np.cumsum(problem.targets) - 1, -1)
-    at = np.where(replicas >= 0, here[replicas], -1)
-    held = at >= 0
-    led_by = np.where(leaders >= 0, here[leaders], -1)
-    cells = problem.topic_of[:, None] * targets + at
-    size_bytes = np.zeros(topics * targets, dtype=np.int64)
-    np.add.at(size_bytes, cells[held], np.broadcast_to(problem.size_bytes[:, None], replicas.shape)[held])
-    counts = (
-        np.bincount(cells[held], minlength=topics * targets),
-        np.bincount((problem.topic_of * targets + led_by)[led_by >= 0], minlength=topics * targets),
-        size_bytes,
-    )
-    return np.stack([part.reshape(topics, targets) for part in counts], axis=1).astype(np.int64)
 
 
 def _digest(replicas: IntArray) -> LongArray:

@@ -44,6 +44,8 @@ def show(plan: Plan, files: Sequence[str], console: Console) -> None:
     console.print(_terms(plan), highlight=False)
     _zero_terms(plan, console)
     console.print(_brokers(plan), highlight=False)
+    if figures.states_traffic(plan):
+        console.print(_traffic(plan), highlight=False)
     console.print(_alternatives(plan), highlight=False)
     _notes(plan, console)
     _written(files, console)
@@ -126,6 +128,14 @@ def _brokers(plan: Plan) -> Table:
     return table
 
 
+def _traffic(plan: Plan) -> Table:
+    """A table of its own: beside all else a broker's traffic would be too wide for a screen."""
+    table = _table("\nBroker", "network\nin", "\nout")
+    for broker in figures.fullest_and_emptiest(plan["brokers"], _BROKERS_SHOWN):
+        table.add_row(_broker_name(broker), *figures.traffic(plan, broker))
+    return table
+
+
 def _broker_name(broker: Plan) -> str:
     sign = {"added": "[green]+[/] ", "removed": "[red]−[/] "}.get(broker["role"], "")
     return f"{sign}{broker['id']}"
@@ -196,7 +206,7 @@ def _limit(limit: Plan) -> str:
 
 def _relaxed(row: Plan) -> str:
     of = "" if row["topic"] is None else f" of {row['topic']}"
-    return f"{figures.words(row['window'])}{of}: asked {row['wanted']}, reached {row['reached']}: {row['why']}"
+    return f"{figures.words(row['window'])}{of}: asked {row['wanted']}, reached {figures.reached(row)}: {row['why']}"
 
 
 def _listed(kind: str, notes: Sequence[str], total: int, console: Console) -> None:

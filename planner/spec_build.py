@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from fractions import Fraction
 from typing import Any
 
+from planner import spec_balance
 from planner.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
-from planner.balance import Balance, BalanceGrid, Tolerance
 from planner.importers.entries import Assignment, Config, Entry
 from planner.model import (
+    AIMS,
     BatchRules,
     Broker,
     Changes,
@@ -25,6 +25,7 @@ from planner.model import (
     Sweep,
     Topic,
     TopicFilter,
+    Variant,
 )
 from planner.yaml_source import Document, key_text
 
@@ -37,7 +38,9 @@ TARGET_KEYS = (
     "changes.set_racks",
 )
 
-_COUNTS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
+# What `cluster.rates` and partitions state, by their keys.
+RATES = ("bytes_in", "bytes_out")
+Rates = Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,8 @@ def build_spec(document: Document, assignment: Assignment, sizes: Sizes, inputs:
         changes=_changes(document),
         topics=topic_filter(document),
         rack_aware=rack_aware(document),
-        balance=Balance(**_tolerances(document)),
+        balance=spec_balance.balance(document, sizes.known),
+        budget=spec_balance.budget(document),
         limits=_limits(document.get("limits") or {}),
         sweep=_sweep(document),
         execution=_execution(document.get("execution") or {}),
@@ -72,12 +76,12 @@ def build_spec(document: Document, assignment: Assignment, sizes: Sizes, inputs:
 
 def brokers_today(document: Document) -> tuple[Broker, ...]:
     """`cluster.brokers`, in the file's order."""
-    return tuple(map(_broker, document.get("cluster", "brokers") or ()))
+    return tuple(_broker(document, item) for item in document.get("cluster", "brokers") or ())
 
 
 def added_brokers(document: Document) -> tuple[Broker, ...]:
     """`changes.add_brokers`, in the file's order."""
-    return tuple(map(_broker, document.get("changes", "add_brokers") or ()))
+    return tuple(_broker(document, item) for item in document.get("changes", "add_brokers") or ())
 
 
 def replacements(document: Document) -> tuple[tuple[int, int], ...]:
@@ -157,42 +161,58 @@ def with_sizes(assignment: Assignment, sizes: Mapping[tuple[str, int], int]) -> 
     return replace(assignment, topics=topics)
 
 
-def topic_rates(document: Document) -> tuple[tuple[str, int], ...]:
-    """`cluster.rates` as (pattern, bytes/s of the whole topic), in the file's order."""
+def topic_rates(document: Document) -> tuple[tuple[str, Rates], ...]:
+    """`cluster.rates` as (pattern, rates of the whole topic), in the file's order."""
     items = document.get("cluster", "rates") or ()
-    return tuple((item["topics"], parse_bytes_per_sec(item["bytes_in"])) for item in items)
+    return tuple((item["topics"], {key: parse_bytes_per_sec(item.get(key, 0)) for key in RATES}) for item in items)
 
 
 def _with_rates(document: Document, topics: Iterable[Topic]) -> tuple[Topic, ...]:
     """The topics with the rates of `cluster.rates`; a partition's own one outranks them."""
     rates = topic_rates(document)
-    inline = document.get("cluster", "topics") or ()
-    own = {topic["name"]: ["bytes_in" in item for item in topic["partitions"]] for topic in inline}
-    return tuple(_with_rate(topic, _first_match(topic, rates), own.get(topic.name, ())) for topic in topics)
+    inline = {topic["name"]: topic["partitions"] for topic in document.get("cluster", "topics") or ()}
+    return tuple(_with_rate(topic, _first_match(topic, rates), inline.get(topic.name, ())) for topic in topics)
 
 
-def _first_match(topic: Topic, rates: Iterable[tuple[str, int]]) -> int:
-    return next((rate for pattern, rate in rates if fnmatchcase(topic.name, pattern)), 0)
+def _first_match(topic: Topic, rates: Iterable[tuple[str, Rates]]) -> Rates:
+    return next((rate for pattern, rate in rates if fnmatchcase(topic.name, pattern)), {})
 
 
-def _with_rate(topic: Topic, total: int, own: Iterable[bool]) -> Topic:
-    """The topic with `total` bytes/s dealt evenly to its partitions; those with their own rate keep that."""
-    if not total:
-        return topic
+def _with_rate(topic: Topic, totals: Rates, inline: Sequence[Mapping[str, Any]]) -> Topic:
+    """The topic with its bytes/s dealt evenly to its partitions; those with a rate of their own keep that."""
     count = len(topic.partitions)
-    kept = {number for number, has in enumerate(own) if has}
-    # The first partitions take what doesn't divide, so that the sum is the total.
-    shares = [total // count + (number < total % count) for number in range(count)]
-    partitions = (
-        each if each.id in kept else replace(each, bytes_in_per_sec=share)
-        for each, share in zip(topic.partitions, shares, strict=True)
+    for key, total in totals.items():
+        kept = {number for number, item in enumerate(inline) if key in item}
+        # The first partitions take what doesn't divide, so that the sum is the total.
+        shares = [total // count + (number < total % count) for number in range(count)] if total else []
+        dealt = {number: share for number, share in enumerate(shares) if number not in kept}
+        topic = (
+            replace(topic, partitions=tuple(_with(each, key, dealt) for each in topic.partitions)) if dealt else topic
+        )
+    return topic
+
+
+def _with(partition: Partition, key: str, dealt: Mapping[int, int]) -> Partition:
+    """The partition with the rate dealt to it, if any, in the field of a key of RATES."""
+    if partition.id not in dealt:
+        return partition
+    rate = dealt[partition.id]
+    if key == "bytes_in":
+        return replace(partition, bytes_in_per_sec=rate)
+    return replace(partition, bytes_out_per_sec=rate)
+
+
+def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
+    """A broker with its own capacity, or that of its class; an unknown class is found by a rule."""
+    classes = document.get("cluster", "broker_classes") or {}
+    capacity = item.get("capacity") or classes.get(item.get("class")) or {}
+    disk, network = capacity.get("disk"), capacity.get("network")
+    return Broker(
+        item["id"],
+        item.get("rack"),
+        None if disk is None else parse_bytes(disk),
+        None if network is None else parse_bytes_per_sec(network),
     )
-    return replace(topic, partitions=tuple(partitions))
-
-
-def _broker(item: Mapping[str, Any]) -> Broker:
-    disk = item.get("capacity", {}).get("disk")
-    return Broker(item["id"], item.get("rack"), None if disk is None else parse_bytes(disk))
 
 
 def _inline_entry(document: Document, topic_at: int, topic: str, number: int) -> Entry:
@@ -207,6 +227,7 @@ def _inline_entry(document: Document, topic_at: int, topic: str, number: int) ->
         isr=tuple(item["isr"]) if "isr" in item else None,
         size_bytes=parse_bytes(item.get("size", 0)),
         bytes_in_per_sec=parse_bytes_per_sec(item.get("bytes_in", 0)),
+        bytes_out_per_sec=parse_bytes_per_sec(item.get("bytes_out", 0)),
     )
     return Entry(document.place(path), key_text(path), topic, partition)
 
@@ -236,11 +257,6 @@ def replication_factor_changes(document: Document) -> tuple[ReplicationFactorCha
     return tuple(ReplicationFactorChange(item["topics"], item["replication_factor"]) for item in items)
 
 
-def _tolerances(document: Document) -> dict[str, Tolerance]:
-    asked = document.get("balance") or {}
-    return {count: Tolerance.parse(asked[count]) for count in _COUNTS if count in asked}
-
-
 def _limits(limits: Mapping[str, Any]) -> Limits:
     bytes_moved, eta, disk_used = (limits.get(key) for key in ("bytes_moved", "eta", "disk_used"))
     return Limits(
@@ -248,18 +264,28 @@ def _limits(limits: Mapping[str, Any]) -> Limits:
         replicas_moved=limits.get("replicas_moved"),
         leaders_changed=limits.get("leaders_changed"),
         eta_seconds=None if eta is None else parse_seconds(eta),
-        disk_used_ppm=None if disk_used is None else int(Fraction(disk_used.removesuffix("%")) * 10_000),
+        disk_used_ppm=None if disk_used is None else spec_balance.share_ppm(disk_used),
     )
 
 
 def _sweep(document: Document) -> Sweep:
     sweep = document.get("sweep") or {}
-    grid = {
-        count: tuple(Tolerance.parse(value) for value in values)
-        for count, values in (sweep.get("balance") or {}).items()
-        if count in _COUNTS
-    }
-    return Sweep(sweep.get("candidates"), sweep.get("seed", 0), BalanceGrid(**grid))
+    return Sweep(
+        candidates=sweep.get("candidates"),
+        seed=sweep.get("seed", 0),
+        grid=spec_balance.grid(document),
+        aims=tuple(sweep.get("aims", AIMS)),
+        choice=spec_balance.choice(document),
+        variants=tuple(Variant(item["name"], _changes(view)) for item, view in variants(document)),
+        growth=spec_balance.growth(document),
+    )
+
+
+def variants(document: Document) -> Iterator[tuple[Mapping[str, Any], Document]]:
+    """`sweep.variants`, each with the document as it reads where the variant's changes take the place of `changes`."""
+    items = document.get("sweep", "variants")
+    for at, item in enumerate(items if isinstance(items, list) else ()):
+        yield item, document.instead(("changes",), ("sweep", "variants", at, "changes"))
 
 
 def _execution(execution: Mapping[str, Any]) -> Execution:

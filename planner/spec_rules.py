@@ -6,10 +6,13 @@ finding and not a tail of consequences. Rules about topics need them to have bee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from planner.errors import Finding
 from planner.importers.entries import Assignment
+from planner.spec_balance import BYTES, growth, knows_sizes, knows_traffic
 from planner.spec_build import (
     TARGET_KEYS,
     added_brokers,
@@ -20,28 +23,72 @@ from planner.spec_build import (
     replacements,
     set_racks,
     target_brokers,
+    variants,
 )
 from planner.spec_topic_rules import TOPIC_RULES, TopicRule
-from planner.yaml_source import Document, Path
+from planner.yaml_source import Document, Path, key_text
 
 BrokerRule = Callable[[Document], Iterator[Finding]]
 
 
 def rule_findings(document: Document, assignment: Assignment | None, broken: Iterable[Finding]) -> list[Finding]:
-    """The findings of every rule whose keys are sound; `assignment` is None where today's topics aren't known."""
+    """The findings of every rule whose keys are sound; `assignment` is None where today's topics aren't known.
+
+    Each of `sweep.variants` is held against the rules that read `changes`, as if it stood there.
+    """
     bad_keys = {finding.key for finding in broken}
+    found = _findings(document, assignment, bad_keys, _Rules(BROKER_RULES, TOPIC_RULES))
+    of_changes = _Rules(
+        tuple(rule for rule in BROKER_RULES if _reads_changes(rule[0])),
+        tuple(rule for rule in TOPIC_RULES if _reads_changes(rule[0])),
+    )
+    for _, view in variants(document):
+        there = key_text(view.written(("changes",)))
+        told = _findings(view, assignment, {_as_changes(key, there) for key in bad_keys}, of_changes)
+        found += [_of_variant(finding, there) for finding in told if finding not in found]
+    return found
+
+
+def _of_variant(finding: Finding, there: str) -> Finding:
+    """A finding that isn't about a key of the variant's changes, but comes from them, says so."""
+    return finding if _touches(finding.key, there) else replace(finding, message=f"{finding.message} (in {there})")
+
+
+class _Rules(NamedTuple):
+    """Rules with the keys that they read."""
+
+    brokers: tuple[tuple[tuple[str, ...], BrokerRule], ...]
+    topics: tuple[tuple[tuple[str, ...], TopicRule], ...]
+
+
+def _findings(document: Document, assignment: Assignment | None, bad_keys: set[str], rules: _Rules) -> list[Finding]:
+    # A broker's capacity may be that of its class.
+    if any(_touches(bad, "cluster.broker_classes") for bad in bad_keys):
+        bad_keys = {*bad_keys, _BROKERS, _ADD}
 
     def sound(reads: tuple[str, ...]) -> bool:
         return not any(_touches(bad, key) for bad in bad_keys for key in reads)
 
-    broker_rules = (rule(document) for reads, rule in BROKER_RULES if sound(reads))
-    found = [finding for findings in broker_rules for finding in findings]
+    found = [finding for reads, rule in rules.brokers if sound(reads) for finding in rule(document)]
     if assignment is None:
         return found
     # A broker that isn't known makes every count of target brokers wrong.
-    bad_keys |= {finding.key for finding in found}
-    topic_rules: list[TopicRule] = [rule for reads, rule in TOPIC_RULES if sound(reads)]
+    bad_keys = bad_keys | {finding.key for finding in found}
+    topic_rules = [rule for reads, rule in rules.topics if sound(reads)]
     return found + [finding for rule in topic_rules for finding in rule(document, assignment)]
+
+
+def _reads_changes(reads: tuple[str, ...]) -> bool:
+    return any(key.startswith("changes.") for key in reads)
+
+
+def _as_changes(key: str, there: str) -> str:
+    """A key as it is called where what is written at `there` stands in the place of `changes`."""
+    if key == there or key.startswith((f"{there}.", f"{there}[")):
+        return "changes" + key[len(there) :]
+    if there.startswith((f"{key}.", f"{key}[")):
+        return "changes"
+    return "" if _touches(key, "changes") else key
 
 
 def _touches(one: str, other: str) -> bool:
@@ -175,6 +222,61 @@ def _eta_has_throttle(document: Document) -> Iterator[Finding]:
         yield document.finding(("limits", "eta"), message)
 
 
+def _classes_known(document: Document) -> Iterator[Finding]:
+    """A broker says what it can hold once: by its class, or by itself."""
+    classes = document.get("cluster", "broker_classes") or {}
+    for prefix in (("cluster", "brokers"), ("changes", "add_brokers")):
+        for at, item in enumerate(document.get(*prefix) or ()):
+            path = (*prefix, at, "class")
+            if "class" in item and "capacity" in item:
+                yield document.finding(
+                    path, "both class and capacity say what the broker can hold; allowed: one of them"
+                )
+            if "class" in item and item["class"] not in classes:
+                listed = ", ".join(classes) or "none, as cluster.broker_classes is empty"
+                yield document.finding(path, f"{item['class']!r} isn't in cluster.broker_classes; allowed: {listed}")
+
+
+def _bytes_are_known(document: Document) -> Iterator[Finding]:
+    """What counts bytes needs sizes, and what counts traffic needs rates."""
+    asked: list[tuple[Path, str]] = [(("balance", name), name) for name in BYTES]
+    asked += [
+        (("sweep", "balance", name, at), name)
+        for name in BYTES
+        for at in range(len(document.get("sweep", "balance", name) or ()))
+    ]
+    asked += [(("budget", "bytes_moved"), "disk"), (("sweep", "choose", "most_even_within_bytes"), "disk")]
+    for path, name in asked:
+        value = document.get(*path)
+        if value not in (None, "none") and not _knows(document, name):
+            what, allowed = _NEEDS["disk" if name == "disk" else "network"]
+            yield document.finding(path, f"{value!r} can't be judged without {what}; allowed: {allowed}")
+
+
+def _knows(document: Document, name: str) -> bool:
+    return knows_sizes(document) if name == "disk" else knows_traffic(document, name)
+
+
+def _variants_once(document: Document) -> Iterator[Finding]:
+    names = [item["name"] for item in document.get("sweep", "variants") or ()]
+    yield from _named_once(document, ("sweep", "variants"), names)
+
+
+def _growth_once(document: Document) -> Iterator[Finding]:
+    path = ("sweep", "scenarios", "growth")
+    scenarios = growth(document)
+    yield from _named_once(document, path, [scenario.name for scenario in scenarios])
+    if scenarios and not knows_sizes(document) and not knows_traffic(document, "network_out"):
+        message = "growth can't be judged without sizes or rates; allowed: either of them, or no scenarios"
+        yield document.finding(path, message)
+
+
+def _named_once(document: Document, path: Path, names: Sequence[str]) -> Iterator[Finding]:
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            yield document.finding((*path, at, "name"), f"{name!r} is here twice; allowed: a name for each")
+
+
 def _someone_stays(document: Document) -> Iterator[Finding]:
     if not target_brokers(document):
         path = "remove_brokers" if document.get("changes", "remove_brokers") else "replace_brokers"
@@ -191,6 +293,11 @@ def _listed(ids: Iterable[int]) -> str:
 
 _ADD, _REMOVE, _REPLACE = "changes.add_brokers", "changes.remove_brokers", "changes.replace_brokers"
 _BROKERS = "cluster.brokers"
+_KNOWN = ("cluster.state", "cluster.topics", "cluster.rates")
+
+_SIZES = "sizes for every partition (cluster.state.sizes, or size in cluster.topics)"
+_RATES = "rates (cluster.rates, or bytes_in and bytes_out in cluster.topics)"
+_NEEDS = {"disk": ("sizes", f"{_SIZES}, or none"), "network": ("rates", f"{_RATES}, or none")}
 
 BROKER_RULES: tuple[tuple[tuple[str, ...], BrokerRule], ...] = (
     ((_BROKERS,), _brokers_once),
@@ -202,4 +309,8 @@ BROKER_RULES: tuple[tuple[tuple[str, ...], BrokerRule], ...] = (
     ((*TARGET_KEYS, "limits.disk_used"), _disks_for_all),
     (("limits.eta", "execution.throttle"), _eta_has_throttle),
     (TARGET_KEYS, _someone_stays),
+    ((_BROKERS, _ADD, "cluster.broker_classes"), _classes_known),
+    (("balance", "budget", "sweep.balance", "sweep.choose", *_KNOWN), _bytes_are_known),
+    (("sweep.variants",), _variants_once),
+    (("sweep.scenarios", *_KNOWN), _growth_once),
 )

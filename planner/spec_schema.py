@@ -126,6 +126,11 @@ def _tell_missing_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
             yield document.finding((*fault.path, key), f"is missing; allowed: {_lower_first(description)}")
 
 
+def _tell_one_of(document: Document, fault: _Fault) -> Iterator[Finding]:
+    allowed = f"exactly one of {', '.join(fault.schema['properties'])}"
+    yield document.finding(fault.path, f"{len(fault.value)} keys aren't possible here; allowed: {allowed}")
+
+
 def _tell_empty_list(document: Document, fault: _Fault) -> Iterator[Finding]:
     yield document.finding(fault.path, "an empty list isn't possible here; allowed: at least one item")
 
@@ -142,6 +147,8 @@ _TELLERS: dict[str, Callable[[Document, _Fault], Iterator[Finding]]] = {
     "additionalProperties": _tell_unknown_keys,
     "required": _tell_missing_keys,
     "minItems": _tell_empty_list,
+    "minProperties": _tell_one_of,
+    "maxProperties": _tell_one_of,
     "uniqueItems": _tell_duplicates,
     **dict.fromkeys(
         ("type", "enum", "const", "pattern", "minimum", "maximum", "exclusiveMinimum"),
@@ -163,11 +170,11 @@ def _allowed(schema: Any) -> str:
 
 
 def _range(schema: Any) -> str:
+    if "exclusiveMinimum" in schema:
+        return f" above {schema['exclusiveMinimum']}, up to {schema['maximum']}"
     if "maximum" in schema:
         return f" from {schema['minimum']} to {schema['maximum']}"
-    if "minimum" in schema:
-        return f" from {schema['minimum']}"
-    return f" above {schema['exclusiveMinimum']}" if "exclusiveMinimum" in schema else ""
+    return f" from {schema['minimum']}" if "minimum" in schema else ""
 
 
 def _lower_first(text: str) -> str:

@@ -9,6 +9,7 @@ from planner.errors import Finding, Place
 from planner.importers.entries import Assignment, Entry, replica_findings
 from planner.model import Topic, TopicFilter
 from planner.problem import may_move
+from planner.spec_balance import growth
 from planner.spec_build import (
     TARGET_KEYS,
     brokers_today,
@@ -89,6 +90,22 @@ def _total_size(document: Document, assignment: Assignment) -> Iterator[Finding]
     if total > LARGEST_TOTAL:
         where = ("cluster", "state", "sizes") if document.get("cluster", "state") else ("cluster", "topics")
         yield document.finding(where, f"all replicas together have {total} bytes; allowed: {LARGEST_TOTAL}")
+    for at, scenario in enumerate(growth(document)):
+        if total * scenario.factor > LARGEST_TOTAL:
+            message = f"all replicas together would have more than {LARGEST_TOTAL} bytes; allowed: a smaller factor"
+            yield document.finding(("sweep", "scenarios", "growth", at, "factor"), message)
+
+
+def _total_rates(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """So are sums of traffic, in which each replica counts; a topic's rate is the sum of its partitions'."""
+    dealt = [sum(rates.values()) for _, rates in topic_rates(document)]
+    own = [row.bytes_in_per_sec + row.bytes_out_per_sec for topic in assignment.topics for row in topic.partitions]
+    most = max((scenario.factor for scenario in growth(document)), default=1)
+    total = (max(dealt, default=0) * len(assignment.topics) + sum(own)) * len(target_brokers(document)) * max(most, 1)
+    if total > LARGEST_TOTAL:
+        key = "rates" if dealt else "topics"
+        message = f"all traffic together may be more than {LARGEST_TOTAL} bytes/s; allowed: rates of real clusters"
+        yield document.finding(("cluster", key), message)
 
 
 def _patterns_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
@@ -103,6 +120,12 @@ def _rates_match(document: Document, assignment: Assignment) -> Iterator[Finding
     names = [topic.name for topic in assignment.topics]
     for at, (pattern, _) in enumerate(topic_rates(document)):
         yield from _matching(document, ("cluster", "rates", at, "topics"), pattern, names)
+
+
+def _growth_matches(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    names = [topic.name for topic in assignment.topics]
+    for at, scenario in enumerate(growth(document)):
+        yield from _matching(document, ("sweep", "scenarios", "growth", at, "topics"), scenario.topics, names)
 
 
 def _matching(document: Document, path: Path, pattern: str, names: list[str]) -> Iterator[Finding]:
@@ -196,7 +219,9 @@ TOPIC_RULES: tuple[tuple[tuple[str, ...], TopicRule], ...] = (
     ((), _inline_partitions),
     (("cluster.brokers",), _known_brokers),
     ((), _min_insync),
-    (TARGET_KEYS, _total_size),
+    ((*TARGET_KEYS, "sweep.scenarios"), _total_size),
+    ((*TARGET_KEYS, "cluster.rates", "sweep.scenarios"), _total_rates),
+    (("sweep.scenarios",), _growth_matches),
     ((_FACTORS, "topics"), _patterns_match),
     (("cluster.rates",), _rates_match),
     ((*TARGET_KEYS, _FACTORS), _factors_possible),

@@ -41,7 +41,7 @@ def worthwhile(yardstick: Yardstick) -> bool:
     brokers = int(problem.targets.sum())
     if int(problem.replication_factors.max(initial=0)) > brokers:
         return False
-    pairs, columns = brokers * max(brokers - 1, 1), len(score.SUMS) + 3 * brokers
+    pairs, columns = brokers * max(brokers - 1, 1), len(score.SUMS) + yardstick.measures * brokers
     placements = pairs * int(problem.replication_factors.sum())
     return placements <= _MOST_PLACEMENTS and pairs * len(problem.topic_names) * columns * 8 <= _MOST_BYTES
 
@@ -80,4 +80,4 @@ def _add_up(tables: Tables, pairs: IntArray) -> Tally:
         total += tables.terms[topic].take(column, axis=0)
         np.maximum(spread, tables.topic_spread[topic].take(column), out=spread)
     first = len(score.SUMS)
-    return Tally(total[:, :first], total[:, first:].reshape(len(pairs), 3, -1), spread)
+    return Tally(total[:, :first], total[:, first:].reshape(len(pairs), -1, tables.brokers), spread)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
@@ -15,10 +16,11 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from planner import output_folder, plan, report, screen, spec, sweep
+from planner import fleet, output_folder, plan, report, screen, spec, sweep
 from planner import problem as problems
 from planner.candidates import candidates
 from planner.errors import PlannerError, SetupError
+from planner.fleet import Job, Planned
 from planner.model import Problem, Spec
 from planner.quoting import canonical_json
 from planner.render import files as rendered
@@ -43,18 +45,67 @@ def load(path: Path) -> Spec:
     return spec.load(path)
 
 
-def whatif(path: Path, options: Options, errors: Console) -> tuple[dict[str, Any], tuple[str, ...]]:
+@dataclass(frozen=True)
+class Wish:
+    """A spec that was read, with everything that its sweep takes."""
+
+    spec: Spec
+    problem: Problem
+    candidates: pa.Table
+
+
+def validate(arguments: Sequence[Path]) -> tuple[Path, ...]:
+    """The specs that were meant, nothing wrong with any of them; SpecError with every fault of all of them."""
+    specs = fleet.specs(arguments)
+    fleet.each(specs, lambda number: load(specs[number]))
+    return specs
+
+
+def whatif(path: Path, options: Options, errors: Console) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Plan a spec and write the output folder: the plan, and the paths written."""
+    (planned,) = whatif_fleet([path], options, errors)
+    return planned.plan, planned.files
+
+
+def whatif_fleet(arguments: Sequence[Path], options: Options, errors: Console) -> tuple[Planned, ...]:
+    """Plan every spec meant in one sweep, and write the output folders: of all, or where anything is wrong of none."""
     _check_engine(options)
-    wish = _with_options(load(path), options)
-    out = options.out or path.with_suffix(".plan")
-    output_folder.check(out)
+    jobs = fleet.jobs(arguments, options.out)
+    specs = [job.spec for job in jobs]
+    wishes = fleet.each(specs, lambda number: _wish(jobs[number], options))
+    results = _sweep([(wish.problem, wish.candidates) for wish in wishes], options, errors)
+    plans = fleet.each(
+        specs, lambda number: plan.document(wishes[number].spec, wishes[number].problem, results[number])
+    )
+    return _written(jobs, plans, results)
+
+
+def _written(
+    jobs: Sequence[Job], plans: Sequence[dict[str, Any]], results: Sequence[SweepResult]
+) -> tuple[Planned, ...]:
+    """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
+    done: list[Planned] = []
+    for job, document, result in zip(jobs, plans, results, strict=True):
+        try:
+            done.append(Planned(job, document, _write(job.folder, document, _parquet(result.scores))))
+        except SetupError as error:
+            before = f"; written before that: {', '.join(str(each.job.folder) for each in done)}" if done else ""
+            raise SetupError(f"{error}{before}") from error
+    return tuple(done)
+
+
+def _wish(job: Job, options: Options) -> Wish:
+    wish = _with_options(load(job.spec), options)
+    output_folder.check(job.folder)
     problem = problems.build(wish)
-    result = _sweep(problem, candidates(problem, wish.sweep), options, errors)
-    document = plan.document(wish, problem, result)
-    files = {**_files(document), "candidates.parquet": _parquet(result.scores)}
-    output_folder.write(out, files)
-    return document, tuple(str(out / name) for name in sorted(files))
+    return Wish(wish, problem, candidates(problem, wish.sweep))
+
+
+def _write(folder: Path, document: dict[str, Any], scores: bytes | None = None) -> tuple[str, ...]:
+    """Write a plan's files, and where given the candidates' table; the paths written."""
+    files = _files(document) | ({} if scores is None else {"candidates.parquet": scores})
+    output_folder.write(folder, files)
+    return tuple(str(folder / name) for name in sorted(files))
 
 
 def read_plan(path: Path) -> dict[str, Any]:
@@ -70,17 +121,15 @@ def read_plan(path: Path) -> dict[str, Any]:
 
 def render(path: Path, out: Path) -> tuple[str, ...]:
     """Write a plan's files into a folder; the paths written."""
-    files = _files(read_plan(path))
-    output_folder.write(out, files)
-    return tuple(str(out / name) for name in sorted(files))
+    return _write(out, read_plan(path))
 
 
-def markdown(document: dict[str, Any]) -> str:
+def markdown(document: Mapping[str, Any]) -> str:
     """The plan as report.md."""
     return report.markdown(document)
 
 
-def show(document: dict[str, Any], files: Sequence[str], console: Console) -> None:
+def show(document: Mapping[str, Any], files: Sequence[str], console: Console) -> None:
     """The plan on one screen."""
     screen.show(document, files, console)
 
@@ -93,11 +142,11 @@ def warm_spark(errors: Console) -> str:
         return warm.warm()
 
 
-def bench(cases: Sequence[str], seed: str, sweep_too: bool) -> Iterator[str]:
-    """The benchmark's lines."""
+def bench(cases: Sequence[str], **scope: Any) -> Iterator[str]:
+    """The benchmark's lines; `scope` as the fields of `bench.Scope`."""
     from planner import bench as benchmark
 
-    return benchmark.lines(cases, seed, sweep_too)
+    return benchmark.lines(benchmark.Scope(cases=tuple(cases), **scope))
 
 
 def _check_engine(options: Options) -> None:
@@ -115,15 +164,30 @@ def _with_options(wish: Spec, options: Options) -> Spec:
     return replace(wish, sweep=replace(wish.sweep, candidates=count, seed=seed))
 
 
-def _sweep(problem: Problem, rows: pa.Table, options: Options, errors: Console) -> SweepResult:
+def _sweep(wanted: Sequence[tuple[Problem, pa.Table]], options: Options, errors: Console) -> Sequence[SweepResult]:
+    """The sweeps of all problems, each with its candidates; on Spark as one job."""
     with _progress(errors) as report_progress:
         if options.engine == "local":
-            return sweep.run(problem, rows, report_progress)
+            return _in_process(wanted, report_progress)
         from spark_jobs import session  # planner never imports pyspark; this is its only door
         from spark_jobs import sweep as job
 
         with session.open_session(master=options.master, remote=options.remote) as spark:
-            return job.run(spark, problem, rows, partitions=options.partitions, progress=report_progress)
+            return job.run_fleet(spark, wanted, partitions=options.partitions, progress=report_progress)
+
+
+def _in_process(wanted: Sequence[tuple[Problem, pa.Table]], progress: sweep.Progress) -> Sequence[SweepResult]:
+    """One after the other, with one count of all candidates."""
+    total, results = sum(len(rows) for _, rows in wanted), list[SweepResult]()
+    for problem, rows in wanted:
+        before = sum(len(result.scores) for result in results)
+        results.append(sweep.run(problem, rows, partial(_later, progress, before, total)))
+    return results
+
+
+def _later(progress: sweep.Progress, before: int, total: int, done: int, _: int) -> None:
+    """Progress of one sweep as that of all."""
+    progress(before + done, total)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -37,13 +37,27 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 class Document:
     """A YAML file's values: mappings (keys are text, as written), lists, text, int, float, bool, None.
 
-    `places` holds, for each path, where its key (in a mapping) or its item (in a list) begins.
+    `places` holds, for each path, where its key (in a mapping) or its item (in a list) begins; `moved` is a path, and
+    where its value is written, empty where all is where it is (see `instead`).
     """
 
     file: str
     value: Any
     places: Mapping[Path, Place] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    moved: tuple[Path, Path] = ((), ())
+
+    def instead(self, path: Path, other: Path) -> Document:
+        """The document as it reads where the value at `other` is the one at `path`, a key of the top.
+
+        Places and keys are told as they are written: a path under `path` is one under `other`.
+        """
+        return replace(self, value={**self.value, path[0]: self.get(*other)}, moved=(path, other))
+
+    def written(self, path: Path) -> Path:
+        """Where a path of this document stands in the file."""
+        here, there = self.moved
+        return there + path[len(here) :] if here and path[: len(here)] == here else path
 
     def get(self, *path: str | int) -> Any:
         """The value at a path, None where there is none."""
@@ -57,13 +71,14 @@ class Document:
 
     def place(self, path: Path) -> Place:
         """Where a path, or the nearest thing around it that exists, is written."""
+        path = self.written(path)
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path, Place(self.file))
 
     def finding(self, path: Path, message: str) -> Finding:
         """A finding about the value at a path."""
-        return Finding(self.place(path), key_text(path), message)
+        return Finding(self.place(path), key_text(self.written(path)), message)
 
 
 def key_text(path: Path) -> str:

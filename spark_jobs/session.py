@@ -8,6 +8,7 @@ archive of classes where `planner spark warm` has made one.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -29,7 +30,9 @@ T = TypeVar("T")
 
 LOCAL = "local[*]"
 LOOPBACK = "127.0.0.1"
-CONNECT_PORT, CONNECT_SECONDS = 15002, 10
+CONNECT_PORT, MASTER_PORT, CONNECT_SECONDS = 15002, 7077, 10
+# Spark's own number for clusters. Its local masters would give up when a worker process dies for the first time.
+TASK_FAILURES = 4
 _CONNECT_PACKAGES = ("grpc", "grpc_status", "zstandard")
 
 # Some warnings of the JVM go to stdout, which is the result's: only errors, and to stderr.
@@ -47,11 +50,14 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{short}
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 """
+# On a cluster this one says, as a warning, that nobody takes the work: the sweep would wait without a word.
+CLUSTER_LOGGING = """\
+logger.scheduler.name = org.apache.spark.scheduler.TaskSchedulerImpl
+logger.scheduler.level = warn
+"""
 
-# A million score rows, cached and on their way to Python, fit into 2 GB. Only ids and a few columns are ever shuffled.
-SQL_OPTIONS = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
+# A million score rows on their way to Python fit into 2 GB.
 OPTIONS = {
-    **SQL_OPTIONS,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
@@ -62,7 +68,7 @@ OPTIONS = {
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
     "spark.executorEnv.MKL_NUM_THREADS": "1",
 }
-LOCAL_OPTIONS = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+LOOPBACK_OPTIONS = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
 
 # Settings of a shell that would turn our session into another one.
 _NEVER = ("MASTER", "SPARK_REMOTE", "SPARK_API_MODE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE")
@@ -101,6 +107,12 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
+def is_on_loopback(master: str) -> bool:
+    """True where everything that talks to the driver runs on this machine, so that nobody else needs to reach it."""
+    hosts = {urlsplit(f"//{address}").hostname for address in _addresses(master)}
+    return is_local(master) or set() < hosts <= {"localhost", LOOPBACK, "::1"}
+
+
 def spark_home() -> Path:
     """The Spark within the installed pyspark package."""
     import pyspark
@@ -123,6 +135,8 @@ def code_archive(folder: Path) -> Path:
 def _classic(master: str, scratch: Path, java_options: str | None, note: Callable[[str], None] | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
+    if master.startswith("spark://"):
+        _any_answers(f"--master {master}", "Spark master", _addresses(master), MASTER_PORT)
     found = java.find()
     if note:
         for passed_over in found.notes:
@@ -131,7 +145,7 @@ def _classic(master: str, scratch: Path, java_options: str | None, note: Callabl
     _set_environment(master, java.shim_home(found, cache))
     archive = java.class_archive(found, spark_home(), cache)
     options = java_options if java_options is not None else _archive_option(archive)
-    builder = SparkSession.builder.master(master).appName("planner")
+    builder = SparkSession.builder.master(_patient(master)).appName("planner")
     for key, value in _options(master, scratch, options).items():
         builder = builder.config(key, value)
     spark = _started(builder.getOrCreate, f"Spark doesn't start on {master}")
@@ -154,8 +168,6 @@ def _connect(remote: str, scratch: Path) -> Any:
     # pyspark.sql.functions looks here to see which of the two kinds of session it works for.
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     builder = SparkSession.builder.remote(remote)
-    for key, value in SQL_OPTIONS.items():
-        builder = builder.config(key, value)
     spark = _started(builder.getOrCreate, f"Spark Connect at {remote} gives no session")
     _started(lambda: spark.addArtifacts(str(code_archive(scratch)), pyfile=True), f"{remote} doesn't take our code")
     return spark
@@ -164,14 +176,25 @@ def _connect(remote: str, scratch: Path) -> Any:
 def _options(master: str, scratch: Path, java_options: str) -> dict[str, str]:
     """All options of a classic session."""
     logging = scratch / "log4j2.properties"
-    logging.write_text(LOGGING)
+    logging.write_text(LOGGING if is_local(master) else LOGGING + CLUSTER_LOGGING)
     jvm = f'{LEAN_JVM} "-Dlog4j2.configurationFile={logging}" {java_options}'
     return {
         **OPTIONS,
-        **(LOCAL_OPTIONS if is_local(master) else {}),
+        **(LOOPBACK_OPTIONS if is_on_loopback(master) else {}),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": jvm.strip(),
     }
+
+
+def _patient(master: str) -> str:
+    """A local master that starts a task again when its worker process was killed, as every cluster does."""
+    threads = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    return f"local[{threads[1] or 1},{TASK_FAILURES}]" if threads else master
+
+
+def _addresses(master: str) -> list[str]:
+    """The `host:port`s of a standalone cluster's masters, of which there may be several; none of any other."""
+    return master.removeprefix("spark://").split(",") if master.startswith("spark://") else []
 
 
 def _archive_option(archive: java.ClassArchive) -> str:
@@ -204,10 +227,19 @@ def _answers(remote: str) -> None:
     url = urlsplit(remote)
     if url.scheme != "sc" or not url.hostname:
         raise SetupError(f"--remote {remote}: not the address of a Spark Connect server, which is sc://host:port")
-    try:
-        socket.create_connection((url.hostname, url.port or CONNECT_PORT), timeout=CONNECT_SECONDS).close()
-    except OSError as error:
-        raise SetupError(f"--remote {remote}: no Spark Connect server answers there ({error})") from error
+    _any_answers(f"--remote {remote}", "Spark Connect server", [url.netloc], CONNECT_PORT)
+
+
+def _any_answers(option: str, what: str, addresses: list[str], default_port: int) -> None:
+    """SetupError unless somebody listens at one of the addresses (`host:port`)."""
+    for address in addresses:
+        try:
+            place = urlsplit(f"//{address}")
+            socket.create_connection((place.hostname, place.port or default_port), timeout=CONNECT_SECONDS).close()
+            return
+        except (OSError, ValueError) as error:  # ValueError: a port that is no number
+            refused = error
+    raise SetupError(f"{option}: no {what} answers there ({refused})") from refused
 
 
 def _started(start: Callable[[], T], complaint: str) -> T:
@@ -225,9 +257,10 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _environment_restored() -> Iterator[None]:
-    before = dict(os.environ)
+    before, path = dict(os.environ), list(sys.path)
     try:
         yield
     finally:
         os.environ.clear()
         os.environ.update(before)
+        sys.path[:] = path  # Spark puts the code that it sends to workers on the driver's own, too

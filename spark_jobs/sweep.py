@@ -1,24 +1,33 @@
 """The sweep on Spark: candidate rows out to the workers, rows with scores back. Same result as `planner.sweep.run`.
 
-Only rows travel. The problem goes to every worker once; a worker keeps it, and what `evaluate` derives from it, for as
-long as its process lives.
+A fleet is many clusters in one Spark job: one table of candidates, with a column that says to which of them a row
+belongs. Only rows travel. The problems go to every worker once; a worker keeps the one it works on, and what `evaluate`
+derives from it, for as long as its process lives.
 """
 
 from __future__ import annotations
 
+import hashlib
 import pickle
-from collections.abc import Iterable, Iterator
+import re
+import sys
+import tempfile
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner import sweep
-from planner.model import LongArray, Problem
+from planner import sweep, sweep_tables
+from planner.candidates import CANDIDATE_SCHEMA, KNOBS
+from planner.errors import SetupError
+from planner.model import BoolArray, IntArray, LongArray, Problem
+from planner.score import Yardstick
 from spark_jobs.progress import Progress, follow, is_connect
 
 if TYPE_CHECKING:
@@ -28,9 +37,14 @@ if TYPE_CHECKING:
 BATCH_ROWS = 10_000
 # More would even out the work better, but every task costs about 0.1 s.
 PARTITIONS_PER_CORE = 2
-# Costs differ by these columns alone.
-COST_COLUMNS = ("strategy", "replicas", "leaders", "topic_replicas", "topic_leaders")
+# A cluster's executors may still be on their way when they are counted, and some start only where tasks wait for them.
+LEAST_ON_A_CLUSTER = 16
 EXPENSIVE = ("optimum", "kafka_striped")
+
+# `spec` is the number of a candidate's problem within the fleet.
+SPEC = pa.field("spec", pa.int32())
+ROW_SCHEMA = pa.schema([SPEC, *CANDIDATE_SCHEMA])
+SCORED_SCHEMA = pa.schema([SPEC, *sweep.SCORE_SCHEMA])
 
 ROWS_PER_BATCH, SLICES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.leafNodeDefaultParallelism"
 
@@ -43,97 +57,164 @@ def run(
     partitions: int | None = None,
     progress: Progress | None = None,
 ) -> sweep.SweepResult:
-    """Evaluates `candidates` (CANDIDATE_SCHEMA) in `partitions` tasks, two a core by default; reports finished tasks.
+    """Evaluates `candidates` (CANDIDATE_SCHEMA) in `partitions` tasks; see `run_fleet`."""
+    return run_fleet(spark, [(problem, candidates)], partitions=partitions, progress=progress)[0]
 
-    The result depends on neither the number of partitions nor that of the workers.
+
+def run_fleet(
+    spark: SparkSession,
+    fleet: Sequence[tuple[Problem, pa.Table]],
+    *,
+    partitions: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[sweep.SweepResult, ...]:
+    """Evaluates the candidates (CANDIDATE_SCHEMA) of every problem, all in one job; reports finished tasks.
+
+    The job has `partitions` tasks: by default two a core, on a cluster at least 16. The results, one a problem, depend
+    on neither their number, nor that of the workers, nor on which of them die meanwhile, nor on what else is in the
+    fleet.
     """
-    tasks = max(1, min(partitions or PARTITIONS_PER_CORE * _cores(spark), len(candidates)))
-    with _settings(spark, {ROWS_PER_BATCH: str(BATCH_ROWS), SLICES: str(tasks)}), _sent(spark, problem) as payload:
-        frame = _frame(spark, candidates, tasks)
-        schema = spark.createDataFrame(sweep.SCORE_SCHEMA.empty_table()).schema
-        scores = frame.mapInArrow(partial(_evaluate, payload), schema).persist()
-        try:
-            return _collected(spark, scores, tasks, progress)
-        finally:
-            scores.unpersist()
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    problems = [problem for problem, _ in fleet]
+    rows = pa.concat_tables([_numbered(number, table) for number, (_, table) in enumerate(fleet)])
+    tasks = max(1, min(partitions or _tasks(spark), len(rows)))
+    with _settings(spark, {ROWS_PER_BATCH: str(BATCH_ROWS), SLICES: str(tasks)}), _sent(spark, problems) as payload:
+        frame = _frame(spark, deal(rows, tasks, _with_tables(problems)))
+        scores = frame.mapInArrow(partial(_evaluate, payload), from_arrow_schema(SCORED_SCHEMA))
+        with python_faults_named(), follow(spark, progress, tasks):
+            table = scores.toArrow()
+    return tuple(_result(table.filter(pc.equal(table["spec"], number))) for number in range(len(fleet)))
 
 
-def deal(candidates: pa.Table, partitions: int) -> pa.Table:
-    """The rows dealt to `partitions`, one chunk each, so that every one gets as much work as the others.
+@contextmanager
+def python_faults_named() -> Iterator[None]:
+    """A SetupError where a job failed as the workers' Python isn't one that can run it; any other error as it is."""
+    try:
+        yield
+    except Exception as error:  # Spark's errors are of many kinds: Python's, py4j's, grpc's
+        text = str(error)
+        fault = next((told.format(*found.groups()) for sign, told in _FAULTS if (found := re.search(sign, text))), None)
+        if fault is None:
+            raise
+        raise SetupError(f"the sweep failed on Spark's workers: {fault}") from error
 
-    Rows of like cost are dealt in turn, the dearest first. The chunks' bounds are those at which Spark cuts a local
-    table itself (as a Spark Connect server does, which doesn't see the chunks).
+
+_FAULTS = (
+    (
+        r"ModuleNotFoundError: No module named '([\w.]+)'",
+        "their Python has no module {0}; install what kafka-planner depends on for every worker, "
+        "and let PYSPARK_PYTHON name that Python",
+    ),
+    (
+        r'Cannot run program "([^"]+)"',
+        "there is no Python {0}; let PYSPARK_PYTHON name one that every worker has",
+    ),
+    (
+        r"PYTHON_VERSION_MISMATCH|different version in worker",
+        f"their Python isn't {sys.version_info.major}.{sys.version_info.minor}, as this one is; "
+        "let PYSPARK_PYTHON name one that is",
+    ),
+)
+
+
+def deal(rows: pa.Table, partitions: int, with_tables: Container[int] = ()) -> pa.Table:
+    """The rows (ROW_SCHEMA) dealt to `partitions`, one chunk each, so that every one gets as much work as the others.
+
+    Rows of like cost are dealt in turn, the dearest first; within a chunk a problem's rows are neighbours. Kafka's
+    placements of a problem in `with_tables` cost next to nothing once its tables are made, so they fill up what is left
+    in runs: as few workers as can be make the tables. The chunks' bounds are those at which Spark cuts a local table
+    itself (as a Spark Connect server does, which doesn't see the chunks).
     """
-    count = len(candidates)
-    bounds = np.arange(partitions + 1, dtype=np.int64) * count // partitions
-    order = _by_cost(candidates)[np.argsort(_hands(np.diff(bounds)), kind="stable")]
-    dealt = candidates.take(pa.array(order)).combine_chunks()
+    bounds = np.arange(partitions + 1, dtype=np.int64) * len(rows) // partitions
+    specs = np.asarray(rows["spec"], dtype=np.int32)
+    filling = np.isin(specs, [spec for spec in np.unique(specs) if spec in with_tables]) & _is(rows, "kafka_classic")
+    by_cost = _by_cost(rows, filling)
+    hands = _hands(np.diff(bounds), int((~filling).sum()))
+    dealt = rows.take(pa.array(by_cost[np.lexsort((specs[by_cost], hands))])).combine_chunks()
     return pa.concat_tables([dealt.slice(start, end - start) for start, end in pairwise(bounds)])
 
 
-def _by_cost(candidates: pa.Table) -> LongArray:
-    """Row numbers by falling cost; rows that cost the same are neighbours, by candidate."""
-    cheap = np.logical_not(np.isin(candidates["strategy"].to_numpy(), EXPENSIVE))
-    keyed = candidates.select([*COST_COLUMNS, "candidate"]).append_column("cheap", pa.array(cheap))
-    names = ("cheap", *COST_COLUMNS, "candidate")
-    return np.asarray(pc.sort_indices(keyed, [(name, "ascending") for name in names]), dtype=np.int64)
+def _is(rows: pa.Table, *strategies: str) -> BoolArray:
+    return np.isin(rows["strategy"].to_numpy(zero_copy_only=False), strategies)
 
 
-def _hands(sizes: LongArray) -> LongArray:
-    """The partition of each row in turn; `sizes` differ by one at most, the larger ones get a last round."""
+def _by_cost(rows: pa.Table, last: BoolArray) -> LongArray:
+    """Row numbers by falling cost, those marked at the end; rows that cost the same are neighbours, by candidate."""
+    keys = {"last": pa.array(last), "cheap": pa.array(~_is(rows, *EXPENSIVE))}
+    names = ("spec", "strategy", *KNOBS, "candidate")
+    table = pa.table({**keys, **{name: rows[name] for name in names}})
+    return np.asarray(pc.sort_indices(table, [(name, "ascending") for name in (*keys, *names)]), dtype=np.int64)
+
+
+def _hands(sizes: LongArray, in_turn: int) -> IntArray:
+    """The partition of each row: the first `in_turn` rows go round, the others fill one partition after the other.
+
+    `sizes` differ by one at most, the larger ones get a last round.
+    """
     least = int(sizes.min())
-    return np.concatenate([np.tile(np.arange(len(sizes)), least), np.flatnonzero(sizes > least)])
+    rounds = np.concatenate([np.tile(np.arange(len(sizes)), least), np.flatnonzero(sizes > least)])[:in_turn]
+    left = sizes - np.bincount(rounds, minlength=len(sizes))
+    return np.concatenate([rounds, np.repeat(np.arange(len(sizes)), left)])
 
 
-def _frame(spark: SparkSession, candidates: pa.Table, partitions: int) -> DataFrame:
+def _with_tables(problems: Sequence[Problem]) -> frozenset[int]:
+    """The problems whose classic placements are scored by adding up tables."""
+    return frozenset(n for n, problem in enumerate(problems) if sweep_tables.worthwhile(Yardstick.of(problem)))
+
+
+def _numbered(number: int, table: pa.Table) -> pa.Table:
+    """A table of candidates or scores with its problem's number in front."""
+    return table.add_column(0, SPEC, pa.array(np.full(len(table), number, dtype=np.int32)))
+
+
+def _frame(spark: SparkSession, dealt: pa.Table) -> DataFrame:
     """A DataFrame of one partition a chunk: a classic session makes a partition of every batch that it is given."""
-    largest = -(-len(candidates) // partitions)
-    with _settings(spark, {ROWS_PER_BATCH: str(max(largest, 1))}):
-        return spark.createDataFrame(deal(candidates, partitions))
+    largest = max(chunk.num_rows for chunk in dealt.to_batches())
+    with _settings(spark, {ROWS_PER_BATCH: str(largest)}):
+        return spark.createDataFrame(dealt)
 
 
 def _evaluate(payload: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What a task does. `payload` is the pickled problem, or Spark's broadcast of it."""
-    problem = _unpickled(payload if isinstance(payload, bytes) else payload.value)
+    """What a task does. `payload` leads to the pickled problems: Spark's broadcast of them, or the name of a file."""
+    pickled = _read(payload) if isinstance(payload, str) else payload.value
     for batch in batches:
-        yield sweep.evaluate(problem, batch)
+        specs = np.asarray(batch["spec"])
+        cuts = [0, *(np.flatnonzero(np.diff(specs)) + 1), len(specs)]
+        for start, end in pairwise(cuts):
+            rows = batch.slice(start, end - start).select(CANDIDATE_SCHEMA.names)
+            scored = sweep.evaluate(_unpickled(pickled[specs[start]]), rows)
+            yield from _numbered(specs[start], pa.Table.from_batches([scored])).to_batches()
+
+
+@lru_cache(maxsize=1)
+def _read(name: str) -> tuple[bytes, ...]:
+    """The pickled problems in a file that was sent to the workers; once a process."""
+    from pyspark import SparkFiles
+
+    pickled: tuple[bytes, ...] = pickle.loads(Path(SparkFiles.get(name)).read_bytes())
+    return pickled
 
 
 @lru_cache(maxsize=1)
 def _unpickled(data: bytes) -> Problem:
-    """Once a process: `evaluate` keeps what it derives from a problem for this very object."""
+    """Once a process and problem: `evaluate` keeps what it derives from a problem for this very object."""
     problem: Problem = pickle.loads(data)
     return problem
 
 
-def _collected(spark: SparkSession, scores: DataFrame, tasks: int, progress: Progress | None) -> sweep.SweepResult:
-    with follow(spark, progress, tasks):
-        table = scores.toArrow()
-    table = table.cast(sweep.SCORE_SCHEMA).sort_by("candidate").combine_chunks()
-    return sweep.SweepResult(table, _rows(table, _front(scores)), _rows(table, _top(scores)))
+def _result(table: pa.Table) -> sweep.SweepResult:
+    """One problem's rows, in whatever order they came back, as the result of its sweep."""
+    scores = table.select(sweep.SCORE_SCHEMA.names).cast(sweep.SCORE_SCHEMA).sort_by("candidate").combine_chunks()
+    return sweep.SweepResult(scores, sweep.front(scores), sweep.best(scores, sweep.TOP))
 
 
-def _rows(table: pa.Table, chosen: DataFrame) -> pa.Table:
-    """The rows of the table whose candidates Spark has chosen, in that order."""
-    wanted = np.asarray(chosen.toArrow()["candidate"], dtype=np.int64)
-    return table.take(pa.array(np.searchsorted(np.asarray(table["candidate"]), wanted)))
+def _tasks(spark: SparkSession) -> int:
+    # Not above: that module takes packages which executors needn't have.
+    from spark_jobs.session import is_local
 
-
-def _top(scores: DataFrame) -> DataFrame:
-    return scores.orderBy(*sweep.RANKING).limit(sweep.TOP).select("candidate")
-
-
-def _front(scores: DataFrame) -> DataFrame:
-    """Candidates on the Pareto front: the best of all with equal bytes, if more even than any that moves fewer."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as fn
-
-    first, *rest = sweep.FRONT_ORDER
-    best = scores.where("violations = 0").groupBy(first).agg(fn.min(fn.struct(*rest)).alias("best"))
-    fewer = Window.orderBy(first).rowsBetween(Window.unboundedPreceding, -1)
-    so_far = best.select(first, "best.*").withColumn("so_far", fn.min("imbalance_ppm").over(fewer))
-    ahead = fn.col("so_far").isNull() | (fn.col("imbalance_ppm") < fn.col("so_far"))
-    return so_far.where(ahead).orderBy(first).select("candidate")
+    local = not is_connect(spark) and is_local(str(spark.sparkContext.master))
+    return max(PARTITIONS_PER_CORE * _cores(spark), 1 if local else LEAST_ON_A_CLUSTER)
 
 
 def _cores(spark: SparkSession) -> int:
@@ -142,21 +223,36 @@ def _cores(spark: SparkSession) -> int:
         return int(spark.sparkContext.defaultParallelism)
     from pyspark.sql import functions as fn
 
-    return int(spark.range(4096).select(fn.spark_partition_id()).distinct().count())
+    return len(pc.unique(spark.range(4096).select(fn.spark_partition_id().alias("piece")).toArrow()["piece"]))
 
 
 @contextmanager
-def _sent(spark: SparkSession, problem: Problem) -> Iterator[Any]:
-    """The pickled problem as something that a function on its way to the workers may hold."""
-    data = pickle.dumps(problem)
+def _sent(spark: SparkSession, problems: Sequence[Problem]) -> Iterator[Any]:
+    """The pickled problems as something that a function on its way to the workers may hold.
+
+    Spark Connect has no broadcasts, and what a function itself holds goes over the wire in one message, which may be
+    128 MB at most; a file goes in pieces.
+    """
+    pickled = tuple(pickle.dumps(problem) for problem in problems)
     if is_connect(spark):
-        yield data
+        yield _sent_as_file(spark, pickle.dumps(pickled))
         return
-    broadcast = spark.sparkContext.broadcast(data)
+    broadcast = spark.sparkContext.broadcast(pickled)
     try:
         yield broadcast
     finally:
-        broadcast.destroy()
+        # Executors that answer only after the session has ended make Java print a stack of its own on stderr.
+        broadcast.destroy(blocking=True)
+
+
+def _sent_as_file(spark: SparkSession, data: bytes) -> str:
+    """The name under which the workers find the data; a session takes a name only once, so it is the content's."""
+    name = f"planner-problems-{hashlib.sha256(data).hexdigest()}"
+    with tempfile.TemporaryDirectory(prefix="planner-spark-") as folder:
+        file = Path(folder) / name
+        file.write_bytes(data)
+        spark.addArtifacts(str(file), file=True)
+    return name
 
 
 @contextmanager

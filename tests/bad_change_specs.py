@@ -255,12 +255,6 @@ CHANGE_CASES: list[Case] = [
         "is missing; allowed: bytes a second that producers write",
     ),
     (
-        "rate_of_consumers",
-        line(3, '  name: demo\n  rates: [{topics: "*", bytes_in: 0, bytes_out: 1}]'),
-        "4:38 cluster.rates[0].bytes_out",
-        "unknown key; did you mean 'bytes_in'? allowed: topics, bytes_in",
-    ),
-    (
         "bytes_in_size",
         line(9, "        - {replicas: [1, 2], bytes_in: 3MB}"),
         "9:30 cluster.topics[0].partitions[0].bytes_in",
@@ -327,46 +321,10 @@ CHANGE_CASES: list[Case] = [
     ("bin_dir", after("execution: {kafka_bin_dir: bin}\n"), "11:13 execution.kafka_bin_dir", "an absolute path"),
     # what this release doesn't act on yet
     (
-        "capacity_network",
-        line(4, "  brokers: [{id: 1, capacity: {disk: 4TiB, network: 1Gbit/s}}, {id: 2}, {id: 3}]"),
-        "4:44 cluster.brokers[0].capacity.network",
-        "not supported yet; leave it out",
-    ),
-    (
-        "add_capacity_network",
-        after("changes: {add_brokers: [{id: 7, rack: a, capacity: {network: 1Gbit/s}}]}\n"),
-        "11:53 changes.add_brokers[0].capacity.network",
-        "not supported yet; leave it out",
-    ),
-    (
         "log_dirs",
         line(4, "  brokers: [{id: 1, log_dirs: [/d1]}, {id: 2}, {id: 3}]"),
         "4:21 cluster.brokers[0].log_dirs",
         "not supported yet",
-    ),
-    (
-        "bytes_out",
-        line(9, "        - {replicas: [1, 2], bytes_out: 3MB/s}"),
-        "9:30 cluster.topics[0].partitions[0].bytes_out",
-        "not supported yet",
-    ),
-    ("balance_disk", after("balance: {disk: 5%}\n"), "11:11 balance.disk", "not supported yet"),
-    ("balance_network_in", after("balance: {network_in: 5%}\n"), "11:11 balance.network_in", "not supported yet"),
-    ("balance_network_out", after("balance: {network_out: 5%}\n"), "11:11 balance.network_out", "not supported yet"),
-    ("budget", after("budget: {bytes_moved: 1TiB}\n"), "11:1 budget", "not supported yet; use wider percentages"),
-    ("variants", after("sweep: {variants: [{name: b, changes: {}}]}\n"), "11:9 sweep.variants", "their reports"),
-    (
-        "scenarios",
-        after('sweep: {scenarios: {growth: [{topics: "o*", factor: 2.0}]}}\n'),
-        "11:9 sweep.scenarios",
-        "not supported yet",
-    ),
-    ("grid_disk", after("sweep: {balance: {disk: [2%]}}\n"), "11:19 sweep.balance.disk", "not supported yet"),
-    (
-        "grid_network",
-        after("sweep: {balance: {network_in: [2%]}}\n"),
-        "11:19 sweep.balance.network_in",
-        "not supported",
     ),
     (
         "add_partitions",

@@ -7,6 +7,7 @@ that stay can hold, excluded topics that need not move), so each has at least on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ def ids_of(problem: Problem, assignment: IntArray) -> list[list[int]]:
 
 
 def balance_of(*texts: str | int) -> Balance:
-    """A balance from tolerances as the YAML writes them: replicas, leaders, topic_replicas, topic_leaders."""
+    """A balance from tolerances as the YAML writes them: replicas, leaders, topic_replicas, topic_leaders, bytes."""
     return Balance(*(Tolerance.parse(text) for text in texts))
 
 
@@ -131,6 +132,39 @@ def specs(
         topics=TopicFilter(exclude=tuple(fixed)),
         rack_aware=draw(st.sampled_from((True, True, True, False))),
         balance=draw(balances()),
+    )
+
+
+@st.composite
+def loaded_problems(draw: st.DrawFn, **options: Any) -> Problem:
+    """`problems` with rates, windows of bytes, and disks and networks that all brokers state, or some, or none."""
+    spec = draw(specs(**options))
+    rate = st.sampled_from((0, 1, 5, 1000))
+    topics = tuple(
+        replace(
+            topic,
+            partitions=tuple(
+                replace(each, bytes_in_per_sec=draw(rate), bytes_out_per_sec=draw(rate)) for each in topic.partitions
+            ),
+        )
+        for topic in spec.cluster.topics
+    )
+    room = draw(st.sampled_from(((None,), (1, 2, 4 * 1024**4), (None, 3), (10**14, 10**14 - 7))))
+    today, added = (
+        tuple(
+            replace(each, disk_bytes=draw(st.sampled_from(room)), network_bytes_per_sec=draw(st.sampled_from(room)))
+            for each in brokers
+        )
+        for brokers in (spec.cluster.brokers, spec.changes.add_brokers)
+    )
+    percent = st.sampled_from(("none", "0%", "10%", "150%")).map(Tolerance.parse)
+    return build(
+        replace(
+            spec,
+            cluster=replace(spec.cluster, brokers=today, topics=topics),
+            changes=replace(spec.changes, add_brokers=added),
+            balance=replace(spec.balance, disk=draw(percent), network_in=draw(percent), network_out=draw(percent)),
+        )
     )
 
 

@@ -31,7 +31,7 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
     changes = sorted(changes, key=_name)
     batches = batches if batches is not None else [changes] if changes else []
     return {
-        "format_version": "1.1",
+        "format_version": "1.2",
         "plan_id": "0123456789abcdef" * 4,
         "cluster": {"name": "orders-eu", "bootstrap_servers": ["kafka-1:9092", "kafka-2:9092"], "sizes_known": True},
         "inputs": [{"path": "expand.yaml", "sha256": "ab" * 32}],
@@ -42,7 +42,7 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         "topics": [_topic(name, changes) for name in sorted({c["topic"] for c in changes})],
         "partitions": changes,
         "balance": {
-            "wanted": {"replicas": "1", "leaders": "1", "topic_replicas": "1", "topic_leaders": "none"},
+            "wanted": _windows(),
             "relaxed": [{"window": "topic_replicas", "topic": None, "wanted": "1", "reached": 2, "why": "racks"}],
         },
         "terms": [
@@ -74,8 +74,13 @@ def _name(entry: Document) -> tuple[str, int]:
     return entry["topic"], entry["partition"]
 
 
+def _windows() -> Document:
+    none = dict.fromkeys(("topic_leaders", "disk", "network_in", "network_out"), "none")
+    return {"replicas": "1", "leaders": "1", "topic_replicas": "1", **none}
+
+
 def _load() -> Document:
-    return {"replicas": 3, "leaders": 1, "size_bytes": 300}
+    return {"replicas": 3, "leaders": 1, "size_bytes": 300, "network_in": None, "network_out": None}
 
 
 def _broker(broker: int, role: str) -> Document:
@@ -110,7 +115,7 @@ def _compared(label: str) -> Document:
 def _winner() -> Document:
     return {
         "candidate": 0, "strategy": "optimum", "seed": 0, "start_index": -1, "next_replica_shift": -1,
-        "replicas": "1", "leaders": "1", "topic_replicas": "1", "topic_leaders": "none",
+        **_windows(),
     }  # fmt: skip
 
 

@@ -106,12 +106,36 @@ def with_disks(disk_bytes: int = 50 * GB) -> Document:
     return plan
 
 
+def with_traffic(rate: int = 1_500_000) -> Document:
+    """The small plan of a cluster whose rates are known: bytes a second of each replica, and of each leader."""
+    plan = small()
+    for row in plan["brokers"]:
+        for load in (row["before"], row["after"]):
+            load |= {"network_in": load["replicas"] * rate, "network_out": load["leaders"] * rate}
+    for load in (plan["racks"][0]["before"], plan["racks"][0]["after"]):
+        load |= {"network_in": 120 * rate, "network_out": 60 * rate}
+    return plan
+
+
 def broker(
-    number: int, role: str, before: tuple[int, int], after: tuple[int, int], *, bytes_in: int = 0, bytes_out: int = 0
+    number: int,
+    role: str,
+    before: tuple[int, int],
+    after: tuple[int, int],
+    *,
+    bytes_in: int = 0,
+    bytes_out: int = 0,
 ) -> Document:
     """One entry of `brokers`; before and after are replicas and leaders, a replica holds 1 GB; no disk is stated."""
     loads = [
-        {"replicas": replicas, "leaders": leaders, "size_bytes": replicas * GB} for replicas, leaders in (before, after)
+        {
+            "replicas": replicas,
+            "leaders": leaders,
+            "size_bytes": replicas * GB,
+            "network_in": None,
+            "network_out": None,
+        }
+        for replicas, leaders in (before, after)
     ]
     peak = max(load["size_bytes"] for load in loads)
     copies = {"bytes_in": bytes_in, "bytes_out": bytes_out, "disk_bytes": None, "peak_size_bytes": peak}
@@ -132,7 +156,8 @@ def term(group: str, name: str, unit: str, today: float, plan: float, limit: flo
 
 
 def _windows(value: str) -> Document:
-    return {"replicas": value, "leaders": value, "topic_replicas": "1", "topic_leaders": "none"}
+    none = dict.fromkeys(("topic_leaders", "disk", "network_in", "network_out"), "none")
+    return {"replicas": value, "leaders": value, "topic_replicas": "1", **none}
 
 
 def _alternative(label: str, bytes_moved: int, imbalance_percent: float) -> Document:

@@ -16,6 +16,7 @@ FILES = sorted([*PLANNER.rglob("*.py"), *(ROOT / "spark_jobs").rglob("*.py")])
 LAYERS = (
     {"balance"},
     {"errors", "model", "amounts", "java_random", "quoting"},
+    {"shares", "loads"},
     {
         "draws",
         "windows",
@@ -38,6 +39,7 @@ LAYERS = (
     {"gates", "plan_sections"},
     {"plan", "render", "figures"},
     {"report", "screen", "bench"},
+    {"fleet"},
     {"workflow"},
     {"cli"},
 )

@@ -91,10 +91,10 @@ def test_the_grid_of_the_yaml() -> None:
     grid = BalanceGrid(replicas=(Tolerance.parse("5%"), Tolerance.parse(1)), topic_replicas=(Tolerance.parse("none"),))
     table = candidates(problem, Sweep(1000, grid=grid)).to_pylist()
     found = [tuple(each[knob] for knob in KNOBS) for each in table if each["strategy"] == "optimum"]
-    wanted = ("1", "1", "1", "none")
-    expected = [wanted, ("1", "1", "none", "none"), ("5%", "1", "1", "none"), ("5%", "1", "none", "none")]
+    points = [("1", "1", "1"), ("1", "1", "none"), ("5%", "1", "1"), ("5%", "1", "none")]
+    expected = [(*point, *["none"] * 4) for point in points]
     assert expected == list(dict.fromkeys(found))
-    assert {wanted} == set(found[4:])
+    assert {expected[0]} == set(found[4:])
 
 
 def test_forced_only_has_no_grid() -> None:
@@ -113,7 +113,9 @@ def test_nothing_to_place() -> None:
 
 def test_rows_become_candidates_again() -> None:
     """A row says everything about its candidate, the tolerances in the YAML's words."""
-    problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of("2.5%", 2, "none", 1))
+    balance = balance_of("2.5%", 2, "none", 1, "10%", "5%", "0.5%")
+    problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance)
     table = candidates(problem, Sweep(50, 3))
     assert problem.balance == row(table, 0).balance
+    assert {("10%", "5%", "0.5%")} == {tuple(each[knob] for knob in KNOBS[4:]) for each in table.to_pylist()}
     assert {"2.5%"} == set(table["replicas"].to_pylist()) - {"5%", "10%", "25%"}

@@ -239,17 +239,19 @@ def test_without_disks_there_is_no_gate() -> None:
 
 
 def test_unlike_disks_and_unknown_sizes_are_warned_of() -> None:
-    """Shares aren't by capacity; and a disk can't be checked where nobody knows the sizes."""
+    """Shares aren't by capacity where some brokers state none; and a disk can't be checked without sizes."""
     even, unlike = replacement(disks=dict.fromkeys((1, 2, 4), 100)), replacement(disks={1: 100, 2: 200, 4: 100})
+    partly = replacement(disks={1: 100, 2: 200})
     blind = replace(even, cluster=replace(even.cluster, sizes_known=False))
 
     def told(spec: Spec) -> list[str]:
         return [warning for warning in plan_of(spec)["warnings"] if "capacity.disk" in warning]
 
     assert [] == told(even)
+    assert [] == told(unlike)
     assert [
-        "brokers with unlike capacity.disk: replicas and leaders are shared evenly all the same, not by capacity"
-    ] == told(unlike)
+        "capacity.disk is stated for some brokers alone: replicas and bytes are shared equally, not by capacity"
+    ] == told(partly)
     assert ["capacity.disk isn't checked: sizes are unknown"] == told(blind)
     assert [] == limits_of(blind)
 

@@ -55,6 +55,36 @@ def terms(plan: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     return {term["name"]: (term["today"], term["plan"]) for term in plan["terms"]}
 
 
+def test_traffic_of_brokers_racks_and_windows() -> None:
+    """Rates make traffic before and after; the windows asked for are all there; the document fits the schema."""
+    spec = expansion(balance=balance_of(1, 1, 1, "none", "none", "90%"))
+    topics = tuple(
+        replace(topic, partitions=tuple(replace(each, bytes_in_per_sec=10) for each in topic.partitions))
+        for topic in spec.cluster.topics
+    )
+    plan = plan_of(replace(spec, cluster=replace(spec.cluster, topics=topics)))
+
+    assert [] == [error.message for error in VALIDATOR.iter_errors(plan)]
+    assert [(50, 40), (40, 10), (30, 10), (0, 0)] == [
+        (broker["before"]["network_in"], broker["before"]["network_out"]) for broker in plan["brokers"]
+    ]
+    assert [120, 60] == [sum(each["after"][key] for each in plan["brokers"]) for key in ("network_in", "network_out")]
+    assert {"disk": "none", "network_in": "90%", "network_out": "none"}.items() <= plan["balance"]["wanted"].items()
+
+
+def test_unlike_brokers_have_no_limit_of_spread() -> None:
+    """Shares by capacity differ by more than any spread; how full a broker is is told against its share."""
+    spec = expansion()
+    unlike = tuple(replace(broker, disk_bytes=1000 * broker.id) for broker in spec.cluster.brokers)
+    added = replace(ADD_4, add_brokers=(Broker(4, None, 4000),))
+    plan = plan_of(replace(spec, cluster=replace(spec.cluster, brokers=unlike), changes=added))
+    limits = {term["name"]: (term["limit"], term["unit"]) for term in plan["terms"]}
+
+    assert [(None, "replicas"), (1, "leaders")] == [limits["replica_spread"], limits["leader_spread"]]
+    assert (None, "% above share") == limits["fullest_broker"]
+    assert 1 == next(term["limit"] for term in plan_of(expansion())["terms"] if term["name"] == "replica_spread")
+
+
 @settings(max_examples=25)
 @given(specs(rebalance=("all", "leaders", "none")))
 def test_fits_the_schema_and_itself(spec: Spec) -> None:

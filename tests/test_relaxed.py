@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 from clusters import assignment_of, balance_of, no_racks, problem_of, problems
 from hypothesis import given, settings
 
@@ -65,6 +68,32 @@ def test_topic_leaders_are_named_by_topic() -> None:
     assert [("topic_leaders", "x", 2)] == [
         (each.window, each.topic, each.reached) for each in found(problem, [*rows["x"], *rows["y"]])
     ]
+
+
+def test_windows_of_bytes_are_named_in_per_cent() -> None:
+    """Both brokers are 60 % from their share of the bytes, in traffic 100 %; no assignment splits a partition."""
+    balance = balance_of("none", "none", "none", "none", "10%", "20%", "none")
+    problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,)]}, sizes={"x": [80, 20]}, balance=balance)
+    problem = replace(problem, bytes_in_per_sec=np.array([0, 7], dtype=np.int64))
+    why = "one partition alone is more than the window of any broker"
+    expected = (Relaxed("disk", None, "10%", 60.0, why), Relaxed("network_in", None, "20%", 100.0, why))
+    assert expected == found(problem, [(1,), (2,)])
+
+
+def test_windows_of_bytes_that_other_windows_forbid() -> None:
+    """Four equal partitions on one of two brokers, with room for an even split: the reason is elsewhere."""
+    balance = balance_of("none", "none", "none", "none", "10%")
+    problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4}, balance=balance)
+    why = "not together with the other windows, the racks and the replication factors"
+    assert (Relaxed("disk", None, "10%", 100.0, why),) == found(problem, [(1,)] * 4)
+
+
+def test_unlike_brokers_within_their_windows_relax_nothing() -> None:
+    """A broker of four times the disk holds four times the replicas: as asked, however wide the spread is."""
+    problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4 + [(2,)]}, balance=balance_of(1, "none", 1))
+    problem = replace(problem, disk_bytes=np.array([4, 1]))
+    assert () == found(problem, [(1,)] * 4 + [(2,)])
+    assert ["replicas", "topic_replicas"] == [each.window for each in found(problem, [(1,)] * 2 + [(2,)] * 3)]
 
 
 @settings(max_examples=80)

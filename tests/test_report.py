@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from report_documents import huge, small, with_disks
+from report_documents import huge, small, with_disks, with_traffic
 
 from planner import report
 
@@ -151,6 +151,16 @@ def test_peaks_stand_beside_each_broker_and_each_batch() -> None:
     assert "| `limits.disk_used` | 40.0 GB on broker 3 | 45.0 GB | kept |" in markdown
     assert "| `limits.eta` | 8 min | 1 h | kept |" in markdown
     assert rows.count("th_open") == 1 + [token.type for token in parse(report.markdown(small()))].count("th_open")
+
+
+def test_traffic_stands_beside_each_broker_and_rack() -> None:
+    """Where rates are known, and only there: two columns, today and after."""
+    markdown = report.markdown(with_traffic())
+    columns = [token.type for token in parse(markdown)].count("th_open")
+
+    assert "40.0 GB → 39.0 GB | 60.0 MB/s → 58.5 MB/s | 30.0 MB/s → 28.5 MB/s | 0 B | 12.0 GB |" in markdown
+    assert "| Rack | Brokers | Replicas | Leaders | Size | Network in | Network out |" in markdown
+    assert columns == 4 + [token.type for token in parse(report.markdown(small()))].count("th_open")
 
 
 def test_plans_of_format_1_0_are_read() -> None:

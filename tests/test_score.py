@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 from clusters import assignment_of, balance_of, no_racks, problem_of, problems, scrambled
@@ -45,9 +45,27 @@ def test_by_hand() -> None:
         "replicas_max": 2,
         "leaders_max": 2,
         "size_bytes_max": 120,
+        "network_in_max": 0,
+        "network_out_max": 0,
         "imbalance_ppm": 1_181_818,
     }
     assert expected == scored(problem, [(1, 3), (2, 4), (2, 3), (4,)])
+
+
+def test_traffic_and_shares_by_hand() -> None:
+    """Traffic of the busiest broker; how full a broker is follows its capacity; bytes beyond their window cost."""
+    balance = balance_of("none", "none", "none", "none", "10%", "none", "none")
+    problem = problem_of(no_racks(1, 2), {"x": [(1, 2), (2,)]}, sizes={"x": [1000, 500]}, balance=balance)
+    rates, read = np.array([10, 20], dtype=np.int64), np.array([4, 0], dtype=np.int64)
+    problem = replace(problem, bytes_in_per_sec=rates, bytes_out_per_sec=read)
+    even = scored(problem, [(1, 2), (2,)])
+    # Bytes 1000 and 1500 around shares of 1250: 125 are within 10 %, 125 beyond on each, in units of 1 byte.
+    assert 2 * 125 * 100 == even["excess"]
+    # Replicas 1 and 2, leaders 1 and 1, bytes as above, in 10 and 30, out 14 and 0: broker 1 sends twice its share.
+    assert (30, 14, 1_000_000) == (even["network_in_max"], even["network_out_max"], even["imbalance_ppm"])
+    # With 9 of 10 networks broker 1 has less than its share; broker 2 is written 30 of 40, 7.5 times its tenth.
+    unlike = replace(problem, network_bytes_per_sec=np.array([9, 1], dtype=np.int64))
+    assert 6_500_000 == scored(unlike, [(1, 2), (2,)])["imbalance_ppm"]
 
 
 def test_do_nothing_by_hand() -> None:

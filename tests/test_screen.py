@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_documents import broker, huge, small, with_disks
+from report_documents import broker, huge, small, with_disks, with_traffic
 from rich.console import Console
 
 from planner import screen
@@ -112,6 +112,29 @@ def test_peaks_stand_beside_each_broker() -> None:
     plan = with_disks()
     plan["brokers"] = [{**wide, "disk_bytes": 10**15, "rack": "eu-central-1a"}]
     assert max(map(len, shown(plan).splitlines())) <= 100
+
+
+def test_traffic_has_a_table_where_rates_are_known() -> None:
+    """Each broker's traffic, today and after; no table without rates, nor for plans of formats that had none."""
+    text = shown(with_traffic())
+
+    assert "60.0 MB/s → 58.5 MB/s  30.0 MB/s → 28.5 MB/s" in text
+    assert "network" not in shown(small())
+    old = small()
+    for row in old["brokers"]:
+        del row["before"]["network_in"], row["after"]["network_in"]
+    assert shown(small()) == shown(old)
+
+
+def test_relaxed_bytes_are_told_in_per_cent() -> None:
+    """A window of bytes reached a percentage, a count a spread."""
+    rows = [
+        {"window": name, "topic": None, "wanted": "10%", "reached": reached, "why": "racks"}
+        for name, reached in (("disk", 12.5), ("replicas", 3))
+    ]
+    text = shown(small(balance={"wanted": {}, "relaxed": rows}))
+    assert "relaxed disk: asked 10%, reached 12.5 %: racks" in text
+    assert "relaxed replicas: asked 10%, reached 3: racks" in text
 
 
 def test_files_are_counted_by_their_folder() -> None:

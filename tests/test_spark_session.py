@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -141,3 +142,47 @@ def test_code_is_zipped_the_same_each_time(tmp_path):
 def test_only_masters_in_this_process_count_as_local(master, local):
     """A local cluster's executors are processes of their own, which need our code."""
     assert local == session.is_local(master)
+
+
+@pytest.mark.parametrize(
+    ("master", "on_loopback"),
+    [
+        ("local[2]", True),
+        ("spark://127.0.0.1:7077", True),
+        ("spark://localhost:7077,[::1]:7078", True),
+        ("spark://10.0.0.7:7077,localhost:7077", False),
+        ("spark://master.example:7077", False),
+        ("yarn", False),
+        ("k8s://https://127.0.0.1:6443", False),
+    ],
+)
+def test_the_driver_listens_on_loopback_alone_where_all_workers_are_here(master, on_loopback):
+    """Elsewhere executors call the driver back; a Kubernetes API on this machine says nothing of where its pods are."""
+    assert on_loopback == session.is_on_loopback(master)
+
+
+@pytest.mark.parametrize(
+    ("master", "opened"),
+    [
+        ("local", "local[1,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("spark://h:7077", "spark://h:7077"),
+    ],
+)
+def test_a_local_master_starts_a_failed_task_again(master, opened):
+    """As clusters do; Spark's own default for local masters is to give up. What the user has chosen stays."""
+    assert opened == session._patient(master)
+
+
+@pytest.mark.parametrize(
+    "master", ["spark://127.0.0.1:1", "spark://127.0.0.1:1,localhost:1", "spark://[x", "spark://h:y"]
+)
+def test_a_standalone_master_that_is_not_there_is_one_clear_error(master):
+    """At once: Spark itself would go on asking for a minute."""
+    with (
+        pytest.raises(SetupError, match=re.escape(f"--master {master}: no Spark master answers there")),
+        session.open_session(master=master),
+    ):
+        pass

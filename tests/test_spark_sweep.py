@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +16,7 @@ import pytest
 
 from planner import bench_cases, problem, sweep
 from planner.candidates import candidates
+from planner.errors import SetupError
 from planner.model import Sweep
 from spark_jobs import sweep as job
 
@@ -25,6 +30,18 @@ def small():
     """A problem and a table with every strategy in it."""
     built = problem.build(bench_cases.to_spec(bench_cases.make("no-racks")))
     return built, candidates(built, Sweep(candidates=400, seed=5))
+
+
+@pytest.fixture(scope="module")
+def fleet(small):
+    """Three problems of unlike sizes with their candidates."""
+    others = [problem.build(bench_cases.to_spec(bench_cases.make(name))) for name in ("expand-small", "raise-rf")]
+    return [small, *((built, candidates(built, Sweep(candidates=60))) for built in others)]
+
+
+def numbered(fleet) -> pa.Table:
+    """All candidates of a fleet in one table."""
+    return pa.concat_tables([job._numbered(number, rows) for number, (_, rows) in enumerate(fleet)])
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
@@ -56,14 +73,86 @@ def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
     assert sorted(told) == told
 
 
-def test_dear_rows_are_dealt_evenly(small):
-    """Each partition gets its share of the solved plans, which take a thousand times as long as a seed."""
-    _, rows = small
-    chunks = job.deal(rows, 4)["strategy"].chunks
+def test_a_fleet_gives_what_each_problem_alone_gives(spark, fleet):
+    """Many problems in one job: neither the others nor the number of partitions shows in a result."""
+    assert tuple(sweep.run(*each) for each in fleet) == job.run_fleet(spark, fleet, partitions=3)
+
+
+def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):
+    """In a local session, too: what a machine short of memory does to the largest process."""
+    built, rows = small
+
+    def process_ids(batches):
+        time.sleep(0.2)  # so that neither of two workers does all of it
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"id": pa.array([os.getpid()] * len(batch), pa.int64())})
+
+    workers = spark.range(8).repartition(8).mapInArrow(process_ids, "id long").distinct().toArrow()["id"].to_pylist()
+    killed: list[int] = []
+
+    def kill(done: int, _: int) -> None:
+        if done and not killed:
+            killed.append(workers[0])
+            os.kill(workers[0], signal.SIGKILL)
+
+    assert sweep.run(built, rows) == job.run(spark, built, rows, partitions=12, progress=kill)
+    assert workers[:1] == killed
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ModuleNotFoundError: No module named 'ortools'\n", "has no module ortools"),
+        ('java.io.IOException: Cannot run program "/opt/py": error=2', "there is no Python /opt/py"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has", "isn't 3."),
+    ],
+)
+def test_a_python_that_cannot_run_the_sweep_is_one_clear_error(text, said):
+    """What goes wrong first on a new cluster: the error says what is missing, and whom to tell."""
+    with pytest.raises(SetupError, match=re.escape(said)), job.python_faults_named():
+        raise RuntimeError(f"Job aborted due to stage failure\n{text}")
+
+
+def test_any_other_error_keeps_its_traceback():
+    """It is a defect of ours."""
+    with pytest.raises(RuntimeError, match="what is this"), job.python_faults_named():
+        raise RuntimeError("what is this")
+
+
+def test_dear_rows_are_dealt_evenly(fleet):
+    """Each partition gets its share of every problem's solved plans, which take a thousand times as long as a seed."""
+    chunks = job.deal(numbered(fleet), 4)["strategy"].chunks
 
     for strategy in ("optimum", "kafka_striped", "kafka_classic"):
         counts = [chunk.to_pylist().count(strategy) for chunk in chunks]
-        assert max(counts) - min(counts) <= 1
+        assert max(counts) - min(counts) <= len(fleet)
+
+
+def test_rows_scored_from_tables_are_kept_together(fleet):
+    """A worker makes the tables of a problem to score its seeds, so few should; the rest is dealt as evenly as ever."""
+    dealt = job.deal(numbered(fleet), 4, range(len(fleet)))
+    placements = [
+        (part, spec)
+        for part, chunk in enumerate(dealt.to_batches())
+        for spec, strategy in zip(chunk["spec"].to_pylist(), chunk["strategy"].to_pylist(), strict=True)
+        if strategy == "kafka_classic"
+    ]
+    solved = [chunk.to_pylist().count("optimum") for chunk in dealt["strategy"].chunks]
+
+    assert len(set(placements)) <= len(fleet) + 4 - 1
+    assert max(solved) - min(solved) <= len(fleet)
+
+
+@pytest.mark.parametrize("with_tables", [(), (0, 2)])
+def test_every_row_is_dealt_once_and_a_problems_rows_are_neighbours(fleet, with_tables):
+    """In chunks of equal size, to the row; a worker goes from one problem to the next, and never back."""
+    rows = numbered(fleet)
+    chunks = job.deal(rows, 7, with_tables).to_batches()
+
+    assert [rows.num_rows * (n + 1) // 7 - rows.num_rows * n // 7 for n in range(7)] == [len(each) for each in chunks]
+    assert rows == pa.Table.from_batches(chunks).sort_by([("spec", "ascending"), ("candidate", "ascending")])
+    for chunk in chunks:
+        assert sorted(chunk["spec"].to_pylist()) == chunk["spec"].to_pylist()
 
 
 def test_a_worker_unpickles_the_problem_once(small):

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ from planner.errors import SetupError
 from planner.model import (
     BatchRules,
     Broker,
+    Budget,
     Changes,
+    Choice,
     Execution,
+    Growth,
     InputFile,
     Limits,
     Partition,
@@ -27,6 +31,7 @@ from planner.model import (
     Sweep,
     Topic,
     TopicFilter,
+    Variant,
 )
 from planner.resources import resource
 from planner.spec import load
@@ -46,12 +51,18 @@ version: 1
 cluster:
   name: orders-eu
   bootstrap_servers: [kafka-1:9092, "[::1]:9092"]
-  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}, {id: 4, rack: a}, {id: 5, rack: b}]
+  brokers:
+    - {id: 1, rack: a, class: big}
+    - {id: 2, rack: b, capacity: {disk: 2TB, network: 100MB/s}}
+    - {id: 3, rack: c}
+    - {id: 4, rack: a, class: big}
+    - {id: 5, rack: b, class: wide}
+  broker_classes: {big: {disk: 4TiB, network: 1Gbit/s}, wide: {network: 10Gbit/s}, unused: {}}
   topics:
     - name: orders
       config: {min.insync.replicas: 2, unclean.leader.election.enable: no, min.cleanable.dirty.ratio: 0.5}
       partitions:
-        - {replicas: [1, 2, 3], size: 12GiB, leader: 2, isr: [2, 3]}
+        - {replicas: [1, 2, 3], size: 12GiB, leader: 2, isr: [2, 3], bytes_in: 3MB/s, bytes_out: 9MB/s}
         - {replicas: [4, 5, 1], leader: none, isr: []}
     - name: __consumer_offsets
       partitions: [{replicas: [1], size: 7}]
@@ -64,9 +75,20 @@ changes:
   rebalance: leaders
 topics: {include: ["*"], exclude: ["__consumer_offsets"]}
 rack_aware: disabled
-balance: {replicas: 5%, leaders: 2, topic_replicas: none, topic_leaders: 1}
+balance: {replicas: 5%, leaders: 2, topic_replicas: none, topic_leaders: 1, disk: 2.5%, network_in: 7%}
+budget: {bytes_moved: 1TiB, replicas_moved: 400, leaders_changed: 9}
 limits: {bytes_moved: 2TiB, replicas_moved: 500, leaders_changed: 0}
-sweep: {candidates: 5000, seed: 7, balance: {replicas: [1, 5%, none], topic_leaders: [3]}}
+sweep:
+  candidates: 5000
+  seed: 7
+  balance: {replicas: [1, 5%, none], topic_leaders: [3], disk: [2%, none], network_in: [5%], network_out: [9%]}
+  aims: [makespan, leaders_changed]
+  choose: {fewest_bytes_within_imbalance: 8.5%}
+  variants:
+    - name: two racks
+      changes: {add_brokers: [{id: 8, rack: a, class: big}], replace_brokers: {4: 9}, rebalance: none}
+    - {name: nothing, changes: {}}
+  scenarios: {growth: [{topics: "o*", factor: 2.0}, {topics: "*", factor: 1.5, name: next year}]}
 execution:
   throttle: 50MB/s
   batches: {bytes: 500GiB, moves_per_broker: 4, replicas_per_partition: 1}
@@ -90,14 +112,25 @@ def test_every_key_that_is_acted_on(tmp_path: Path) -> None:
         ("min.insync.replicas", "2"),
         ("unclean.leader.election.enable", "false"),
     )
-    orders = (Partition(0, (1, 2, 3), 2, (2, 3), 12 * 1024**3), Partition(1, (4, 5, 1), None, ()))
+    orders = (
+        Partition(0, (1, 2, 3), 2, (2, 3), 12 * 1024**3, 3_000_000, 9_000_000),
+        Partition(1, (4, 5, 1), None, ()),
+    )
+    big = Broker(1, "a", 4 * 1024**4, 125_000_000)
     offsets = Topic("__consumer_offsets", (Partition(0, (1,), 1, None, 7),))
     assert (offsets, Topic("orders", orders, config)) == spec.cluster.topics
     assert ("kafka-1:9092", "[::1]:9092") == spec.cluster.bootstrap_servers
+    assert (
+        big,
+        Broker(2, "b", 2 * 10**12, 10**8),
+        Broker(3, "c"),
+        replace(big, id=4),
+        Broker(5, "b", None, 1_250_000_000),
+    ) == spec.cluster.brokers
     expected = Spec(
         cluster=spec.cluster,
         changes=Changes(
-            add_brokers=(Broker(7, "c"), Broker(9, "a")),
+            add_brokers=(Broker(7, "c"), replace(big, id=9)),
             remove_brokers=(3,),
             replace_brokers=((4, 9),),
             set_racks=((5, "c"),),
@@ -106,7 +139,15 @@ def test_every_key_that_is_acted_on(tmp_path: Path) -> None:
         ),
         topics=TopicFilter(("*",), ("__consumer_offsets",)),
         rack_aware=False,
-        balance=Balance(Tolerance("percent", 5), Tolerance("spread", 2), NO_TOLERANCE, Tolerance("spread", 1)),
+        balance=Balance(
+            Tolerance("percent", 5),
+            Tolerance("spread", 2),
+            NO_TOLERANCE,
+            Tolerance("spread", 1),
+            Tolerance("percent", 2.5),
+            Tolerance("percent", 7),
+        ),
+        budget=Budget(1024**4, 400, 9),
         limits=Limits(2 * 1024**4, 500, 0),
         sweep=Sweep(
             5000,
@@ -114,7 +155,24 @@ def test_every_key_that_is_acted_on(tmp_path: Path) -> None:
             BalanceGrid(
                 replicas=(Tolerance("spread", 1), Tolerance("percent", 5), NO_TOLERANCE),
                 topic_leaders=(Tolerance("spread", 3),),
+                disk=(Tolerance("percent", 2), NO_TOLERANCE),
+                network_in=(Tolerance("percent", 5),),
+                network_out=(Tolerance("percent", 9),),
             ),
+            aims=("makespan", "leaders_changed"),
+            choice=Choice("fewest_bytes_within_imbalance", 85_000),
+            variants=(
+                Variant(
+                    "two racks",
+                    Changes(
+                        add_brokers=(replace(big, id=8), replace(big, id=9)),
+                        replace_brokers=((4, 9),),
+                        rebalance="none",
+                    ),
+                ),
+                Variant("nothing", Changes()),
+            ),
+            growth=(Growth("o* × 2", "o*", 2.0), Growth("next year", "*", 1.5)),
         ),
         execution=Execution(50_000_000, BatchRules(500 * 1024**3, 4, 1), "/usr/bin"),
         inputs=(InputFile("spec.yaml", digest),),
@@ -129,6 +187,22 @@ def test_defaults_are_the_models(tmp_path: Path) -> None:
     assert "all" == spec.changes.rebalance
     assert not spec.cluster.sizes_known
     assert [1, 2] == [row.leader for row in spec.cluster.topics[0].partitions]
+
+
+@pytest.mark.parametrize(
+    ("size", "balance", "disk"),
+    [
+        ("", "", "none"),
+        (", size: 1GB", "", "10%"),
+        (", size: 1GB", "balance: {disk: none}", "none"),
+        (", size: 1GB", "balance: {replicas: 2, disk: 3%}", "3%"),
+        ("", "balance: {disk: none}", "none"),
+    ],
+)
+def test_bytes_are_even_where_they_are_known(size: str, balance: str, disk: str, tmp_path: Path) -> None:
+    """One partition with a size is enough for a window on bytes, unless another one is asked for."""
+    spec = spec_of(tmp_path, SMALL.replace("[1, 2]", f"[1, 2]{size}") + balance)
+    assert Tolerance.parse(disk) == spec.balance.disk
 
 
 def test_state_files_lie_beside_the_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,9 +242,10 @@ version: 1
 cluster:
   name: demo
   brokers: [{id: 1, capacity: {disk: 4TiB}}, {id: 2, capacity: {disk: 2 TB}}, {id: 3, capacity: {}}]
-  rates: [{topics: "click*", bytes_in: 11}, {topics: "*", bytes_in: 1MB/s}]
+  rates: [{topics: "click*", bytes_in: 11, bytes_out: 5}, {topics: "*", bytes_in: 1MB/s}]
   topics:
-    - {name: clicks, partitions: [{replicas: [1]}, {replicas: [1], bytes_in: 0}, {replicas: [1]}, {replicas: [1]}]}
+    - name: clicks
+      partitions: [{replicas: [1]}, {replicas: [1], bytes_in: 0}, {replicas: [1], bytes_out: 7}, {replicas: [1]}]
     - {name: orders, partitions: [{replicas: [2]}]}
 changes: {add_brokers: [{id: 7, capacity: {disk: 9}}], replace_brokers: {3: 8, 2: 9}}
 limits: {eta: 6h}
@@ -181,7 +256,24 @@ execution: {throttle: 5MB/s}
     assert (Broker(7, None, 9), Broker(8), Broker(9, None, 2 * 10**12)) == spec.changes.add_brokers
     rates = [[row.bytes_in_per_sec for row in topic.partitions] for topic in spec.cluster.topics]
     assert [[3, 0, 3, 2], [10**6]] == rates
+    read = [[row.bytes_out_per_sec for row in topic.partitions] for topic in spec.cluster.topics]
+    assert [[2, 1, 7, 1], [0]] == read
     assert Limits(eta_seconds=21_600) == spec.limits
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        ("asked", Choice()),
+        ("{most_even_within_bytes: 1TiB}", Choice("most_even_within_bytes", 1024**4)),
+        ("{fewest_bytes_within_imbalance: 0.0001%}", Choice("fewest_bytes_within_imbalance", 1)),
+        ("{fewest_bytes_within_imbalance: 250%}", Choice("fewest_bytes_within_imbalance", 2_500_000)),
+    ],
+)
+def test_what_is_chosen(text: str, choice: Choice, tmp_path: Path) -> None:
+    """A rule and its amount, in bytes or millionths."""
+    sized = SMALL.replace("[1, 2]", "[1, 2], size: 1GB")
+    assert choice == spec_of(tmp_path, f"{sized}sweep: {{choose: {text}}}\n").sweep.choice
 
 
 @pytest.mark.parametrize(("text", "ppm"), [("80%", 800_000), ("87.5%", 875_000), ("100%", 10**6), ("0.0001%", 1)])

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from bad_balance_specs import BALANCE_CASES, CLASSES
 from bad_change_specs import CAPACITIES, CHANGE_CASES
 from bad_cluster_specs import CLUSTER_CASES, FROM_FILES, after, line
 from bad_state_files import DESCRIBE, LOG_DIRS, MOVING, STATE_CASES
@@ -33,7 +34,7 @@ def summary(found: tuple[Finding, ...], folder: Path) -> list[str]:
     return [f"{finding.place} {finding.key}".replace(f"{folder.as_posix()}/", "").strip() for finding in found]
 
 
-CASES = CLUSTER_CASES + CHANGE_CASES
+CASES = CLUSTER_CASES + CHANGE_CASES + BALANCE_CASES
 
 
 @pytest.mark.parametrize(("text", "where", "part"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
@@ -140,7 +141,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    at=st.integers(0, 2000),
+    at=st.integers(0, 3000),
     cut=st.integers(0, 12),
     text=st.sampled_from(
         ["", "null", "[]", "{}", "-1", "yes", "'", "\n", "!!set", "&a ", "*a", ": ", "1.5", "~", "<<", "é"]
@@ -148,12 +149,15 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 )
 def test_a_damaged_spec_is_refused_or_read_but_never_crashes(at: int, cut: int, text: str) -> None:
     """Any few characters replaced by others give a spec or a SpecError, whose findings all have a place."""
-    sound = line(4, f"{CAPACITIES}\n  rates: [{{topics: 'o*', bytes_in: 3MB/s}}]") + (
+    sound = line(4, f"{CAPACITIES}\n{CLASSES}  rates: [{{topics: 'o*', bytes_in: 3MB/s, bytes_out: 1}}]") + (
         "changes:\n  add_brokers: [{id: 7, rack: a, capacity: {disk: 1TB}}]\n"
         "  replace_brokers: {3: 9}\n  set_racks: {1: b}\n"
         "  set_replication_factor: [{topics: 'o*', replication_factor: 2}]\n"
         "topics: {include: ['*']}\nbalance: {replicas: 5%}\nlimits: {bytes_moved: 1TiB, eta: 6h, disk_used: 80%}\n"
-        "sweep: {seed: 3, balance: {leaders: [1, none]}}\nexecution: {throttle: 50MB/s, batches: {bytes: 1GiB}}\n"
+        "budget: {bytes_moved: 1TiB}\n"
+        "sweep:\n  choose: {most_even_within_bytes: 1TiB}\n  balance: {leaders: [1, none], disk: [2%]}\n"
+        "  variants: [{name: b, changes: {add_brokers: [{id: 7, rack: a, class: big}], remove_brokers: [1]}}]\n"
+        "  scenarios: {growth: [{topics: 'o*', factor: 2.5}]}\nexecution: {throttle: 50MB/s, batches: {bytes: 1GiB}}\n"
     )
     at %= len(sound)
     with tempfile.TemporaryDirectory() as folder:

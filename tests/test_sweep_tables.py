@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import numpy as np
-from clusters import no_racks, problem_of, problems
+from clusters import loaded_problems, no_racks, problem_of, problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +33,17 @@ def test_drawn_candidates_score_alike(problem: Problem, seeds: list[int]) -> Non
     for at, seed in enumerate(seeds):
         assignment = kafka_classic.assign(problem, Candidate("kafka_classic", seed))
         assert one(score(yardstick, assignment), 0) == one(found, at)
+
+
+@settings(max_examples=40)
+@given(loaded_problems(), st.integers(0, 2**62))
+def test_traffic_and_windows_of_bytes_score_alike(problem: Problem, seed: int) -> None:
+    """The same with rates, capacities and windows of bytes."""
+    yardstick = Yardstick.of(problem)
+    starts, shifts = draws(np.array([seed]), len(problem.topic_names), int(problem.targets.sum()))
+    found = sweep_tables.scores(yardstick, sweep_tables.make(yardstick), starts, shifts)
+    assignment = kafka_classic.assign(problem, Candidate("kafka_classic", seed))
+    assert one(score(yardstick, assignment), 0) == one(found, 0)
 
 
 @settings(max_examples=40)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
-from clusters import balance_of, no_racks, problem_of, problems
+from clusters import balance_of, loaded_problems, no_racks, problem_of, problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.balance import Balance, Tolerance
 from planner.model import Problem
-from planner.windows import excess, rack_rule, windows
+from planner.windows import (
+    BROKER_PRICE,
+    BYTE_WINDOWS,
+    OPEN_BYTES,
+    Windows,
+    byte_excess,
+    excess,
+    rack_rule,
+    windows,
+)
 
 OPEN = np.iinfo(np.int32).max
 
@@ -121,6 +131,102 @@ def test_shares_add_up(problem: Problem) -> None:
     by_topic = np.bincount(problem.topic_of, weights=problem.replication_factors)
     assert (found.topic_replicas[0].sum(axis=1) <= by_topic).all()
     assert (found.topic_replicas[1].sum(axis=1) >= by_topic).all()
+
+
+def test_unlike_shares_have_windows_of_their_own() -> None:
+    """Disks of 4, 1 and 1 share 9 replicas as 6, 1.5 and 1.5; a spread of 1 is from each share's floor on."""
+    problem = problem_of(no_racks(1, 2, 3), {"t": [(1,)] * 9})
+    problem = replace(problem, disk_bytes=np.array([4, 1, 1]), network_bytes_per_sec=np.array([1, 1, 7]))
+    found = windows(problem, balance_of(1, "10%", 2))
+    assert [[6, 1, 1], [7, 2, 2]] == found.replicas.tolist()
+    assert [[1, 1, 7], [1, 1, 7]] == found.leaders.tolist()
+    assert [[[5, 1, 1]], [[7, 3, 3]]] == found.topic_replicas.tolist()
+
+
+def loaded(disk: str = "none", network_in: str = "none", network_out: str = "none") -> Windows:
+    """The windows of two brokers with 1 and 3 of all disks, in which 101 bytes, 90 and 50 bytes/s are shared."""
+    balance = balance_of(1, 1, 1, "none", disk, network_in, network_out)
+    problem = problem_of(no_racks(1, 2), {"t": [(1,), (2,)]}, sizes={"t": [100, 1]}, balance=balance)
+    rates, read = np.array([90, 0], dtype=np.int64), np.array([0, 50], dtype=np.int64)
+    disks = np.array([1, 3], dtype=np.int64)
+    return windows(replace(problem, bytes_in_per_sec=rates, bytes_out_per_sec=read, disk_bytes=disks), balance)
+
+
+@pytest.mark.parametrize(
+    ("percent", "low", "high"),
+    [
+        ("10%", [23, 69], [27, 83]),
+        ("0%", [25, 75], [26, 76]),
+        ("2.5%", [25, 74], [26, 77]),
+        ("200%", [0, 0], [75, 227]),
+    ],
+)
+def test_a_window_of_bytes_by_hand(percent: str, low: list[int], high: list[int]) -> None:
+    """Whole bytes within the percentage around 25.25 and 75.75; both neighbours of a share that isn't whole."""
+    found = loaded(percent).disk
+    assert found is not None
+    assert [low, high] == found.tolist()
+
+
+def test_windows_of_traffic_by_hand() -> None:
+    """Traffic is shared by networks, here equally; what isn't asked for has no window."""
+    found = loaded(network_in="10%", network_out="20%")
+    assert found.disk is None
+    assert found.byte_shares is not None
+    assert [[25, 75], [45, 45], [25, 25]] == found.byte_shares.tolist()
+    assert [[[41, 41], [49, 49]], [[20, 20], [30, 30]]] == [
+        each.tolist() for each in found.of_bytes if each is not None
+    ]
+
+
+@pytest.mark.parametrize(
+    ("percent", "limits", "low", "high"),
+    [
+        ("10%", [-1, 5], [45, 5], [55, 5]),
+        ("10%", [50, 200], [45, 45], [50, 55]),
+        ("none", [70, -1], [0, 0], [70, OPEN_BYTES]),
+    ],
+)
+def test_disks_cap_their_window(percent: str, limits: list[int], low: list[int], high: list[int]) -> None:
+    """What a disk may hold is the most of its window, and a window where none is asked for."""
+    balance = balance_of(1, 1, 1, "none", percent)
+    problem = problem_of(no_racks(1, 2), {"t": [(1,), (2,)]}, sizes=50, balance=balance)
+    found = windows(replace(problem, disk_limit_bytes=np.array(limits, dtype=np.int64)), balance).disk
+    assert found is not None
+    assert [low, high] == found.tolist()
+
+
+@settings(max_examples=80)
+@given(loaded_problems())
+def test_windows_of_bytes_hold_the_shares(problem: Problem) -> None:
+    """Every window has room, and where no disk caps it the broker's share, rounded either way, is in it."""
+    found = windows(problem, problem.balance)
+    assert found.byte_shares is not None
+    for at, bounds in enumerate(found.of_bytes):
+        assert (bounds is None) == (
+            getattr(problem.balance, BYTE_WINDOWS[at]).kind == "none" and not _capped(problem, at)
+        )
+        if bounds is not None:
+            assert (bounds[0] <= bounds[1]).all()
+            capped = problem.disk_limit_bytes[problem.targets] if at == 0 else np.full(bounds.shape[1], -1)
+            inside = (bounds[0] <= found.byte_shares[at]) & (found.byte_shares[at] <= bounds[1])
+            assert (inside | (capped >= 0)).all()
+
+
+def _capped(problem: Problem, at: int) -> bool:
+    return at == 0 and bool((problem.disk_limit_bytes[problem.targets] >= 0).any())
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [([50_000, 50_000], 0), ([54_999, 45_001], 0), ([55_001, 45_000], 1), ([55_050, 44_950], 2), ([44_949, 55_051], 4)],
+)
+def test_excess_of_bytes_by_hand(held: list[int], expected: int) -> None:
+    """A unit is a thousandth of the share, 50 bytes here, and costs as much as a replica beyond a broker's window."""
+    balance = balance_of(1, 1, 1, "none", "10%")
+    problem = problem_of(no_racks(1, 2), {"t": [(1,), (2,)]}, sizes=50_000, balance=balance)
+    loads = np.array([held, [0, 0], [0, 0]])
+    assert expected * BROKER_PRICE == int(byte_excess(windows(problem, balance), loads))
 
 
 @pytest.mark.parametrize(("counts", "price", "expected"), [

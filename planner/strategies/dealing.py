@@ -18,11 +18,11 @@ def deal(
 ) -> tuple[IntArray, BoolArray]:
     """Replicas (M, width) as brokers of the problem, padded with -1, and the rows that got too few (M,).
 
-    decided (2, K): (row, broker) pairs that are settled; entered (M, R): newcomers a row has in each rack;
+    decided (2, K): (row, broker) pairs that are settled; entered (M, G): newcomers a row has in each group;
     arriving (T, Bt): newcomers of a topic that each broker takes.
     """
     kept = np.zeros_like(entered)
-    np.add.at(kept, (decided[0], layout.racks[decided[1]]), 1)
+    np.add.at(kept, (decided[0], layout.groups[decided[1]]), 1)
     several = bool(((entered > 0) & (entered + kept > 1)).any())
     dealt = (
         _deal_by_flow(layout, decided, entered, arriving)
@@ -31,19 +31,19 @@ def deal(
     )
     pairs = np.concatenate([decided, dealt], axis=1)
     counts = np.bincount(pairs[0], minlength=len(layout.rows))
-    return _matrix(layout, pairs, width), counts < layout.factors
+    return matrix(layout, pairs, width), counts < layout.factors
 
 
 def _deal_evenly(layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray) -> IntArray:
-    """One newcomer a (row, rack) at most, that holds nothing else of the row: the emptiest of the pool takes it."""
-    rows, racks = np.nonzero(entered)
+    """One newcomer a (row, group) at most, that holds nothing else of the row: the emptiest of the pool takes it."""
+    rows, groups = np.nonzero(entered)
     load = np.bincount(decided[1], weights=layout.size_bytes[decided[0]], minlength=len(layout.targets))
     left = arriving.copy()
-    members = [np.flatnonzero(layout.racks == rack) for rack in range(entered.shape[1])]
+    members = [np.flatnonzero(layout.groups == group) for group in range(entered.shape[1])]
     taken = np.empty(len(rows), dtype=np.int32)
-    for at in np.lexsort((racks, rows, -layout.size_bytes[rows])):
+    for at in np.lexsort((groups, rows, -layout.size_bytes[rows])):
         row = rows[at]
-        brokers = members[racks[at]]
+        brokers = members[groups[at]]
         room = left[layout.topics[row], brokers]
         broker = brokers[np.where(room > 0, load[brokers], np.inf).argmin()]
         taken[at] = broker
@@ -53,19 +53,19 @@ def _deal_evenly(layout: Layout, decided: IntArray, entered: IntArray, arriving:
 
 
 def _deal_by_flow(layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray) -> IntArray:
-    """Several replicas a (row, rack): a bipartite flow finds different brokers for each, none that the row has."""
+    """Several replicas a (row, group): a bipartite flow finds different brokers for each, none that the row has."""
     entering = np.flatnonzero(entered.sum(axis=1))
     if not len(entering):
         return np.zeros((2, 0), dtype=np.int32)
     at, brokers = _allowed(layout, decided, entered, arriving, entering)
-    racks = entered.shape[1]
-    first_cell = 1 + len(entering) * racks
+    groups = entered.shape[1]
+    first_cell = 1 + len(entering) * groups
     sink = first_cell + arriving.size
     solver = max_flow.SimpleMaxFlow()
     sources = np.arange(1, first_cell, dtype=np.int32)
     solver.add_arcs_with_capacity(np.zeros_like(sources), sources, entered[entering].ravel().astype(np.int64))
     cells = first_cell + layout.topics[entering[at]] * len(layout.targets) + brokers
-    tails = 1 + at * racks + layout.racks[brokers]
+    tails = 1 + at * groups + layout.groups[brokers]
     pairs = solver.add_arcs_with_capacity(
         tails.astype(np.int32), cells.astype(np.int32), np.ones(len(at), dtype=np.int64)
     )
@@ -80,7 +80,7 @@ def _allowed(
     layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray, entering: IntArray
 ) -> tuple[LongArray, LongArray]:
     """Pairs (place in `entering`, broker) that may be dealt: a newcomer there, room left, and not on it already."""
-    allowed = (entered[entering][:, layout.racks] > 0) & (arriving[layout.topics[entering]] > 0)
+    allowed = (entered[entering][:, layout.groups] > 0) & (arriving[layout.topics[entering]] > 0)
     place = np.full(len(layout.rows), -1, dtype=np.int64)
     place[entering] = np.arange(len(entering))
     mine = place[decided[0]] >= 0
@@ -89,7 +89,7 @@ def _allowed(
     return at, brokers
 
 
-def _matrix(layout: Layout, pairs: IntArray, width: int) -> IntArray:
+def matrix(layout: Layout, pairs: IntArray, width: int) -> IntArray:
     """(row, broker) pairs as rows of brokers of the problem, ascending."""
     brokers = layout.targets[pairs[1]]
     by_row = np.lexsort((brokers, pairs[0]))

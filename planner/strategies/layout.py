@@ -29,11 +29,15 @@ class Layout:
     topics (M,)       topic of each
     factors (M,)      replicas wanted
     home (M, W0)      target broker on which each of today's replicas can stay (or that replaces it), -1: it can't
-    keep_costs, enter_costs   what each of them, and any other broker, costs
+    replaced (M, W0)  True where it is a replacement, which has to copy
+    keep_costs (M, W0)  what each of them costs
+    enter_costs (M, G) what any other broker of a group costs
     least, most (M, R) replicas that the rack rule wants in each rack
     order (Bt,)       target broker number (ascending by id) of each broker of the flow; shuffled by the seed
     targets (Bt,)     the same as a broker of the problem
     racks (Bt,)       rack of each
+    groups (Bt,)      group of each: brokers of one rack that cost the same to enter
+    group_racks, group_sizes (G,) rack and number of brokers of each group
     fixed_cells (T, Bt) replicas held by rows that may not move
     """
 
@@ -42,6 +46,7 @@ class Layout:
     factors: IntArray
     size_bytes: LongArray
     home: IntArray
+    replaced: BoolArray
     keep_costs: LongArray
     enter_costs: LongArray
     least: IntArray
@@ -49,11 +54,13 @@ class Layout:
     order: IntArray
     targets: IntArray
     racks: IntArray
+    groups: IntArray
+    group_racks: IntArray
+    group_sizes: IntArray
     fixed_cells: LongArray
     topic_count: int
     cost_unit_bytes: int
     tie_scale: int
-    replaces: bool
 
     @cached_property
     def held(self) -> BoolArray:
@@ -79,13 +86,13 @@ class Layout:
 
     @cached_property
     def first_pool(self) -> int:
-        """First (topic, rack) node."""
+        """First (topic, group) node."""
         return len(self.rows) + int(self.needs_node.sum())
 
     @cached_property
     def first_cell(self) -> int:
         """First (topic, broker) node."""
-        return self.first_pool + self.topic_count * self.most.shape[1]
+        return self.first_pool + self.topic_count * len(self.group_racks)
 
     @cached_property
     def first_broker(self) -> int:
@@ -106,9 +113,9 @@ class Layout:
         """Node from which a row's replicas in a rack go out."""
         return self._rack_nodes[rows, racks]
 
-    def pool(self, topics: IntArray, racks: IntArray) -> IntArray:
-        """Node of a topic's newcomers in a rack."""
-        return (self.first_pool + topics * self.most.shape[1] + racks).astype(np.int32)
+    def pool(self, topics: IntArray, groups: IntArray) -> IntArray:
+        """Node of a topic's newcomers in a group of brokers."""
+        return (self.first_pool + topics * len(self.group_racks) + groups).astype(np.int32)
 
     def cell(self, topics: IntArray, brokers: IntArray) -> IntArray:
         """Node of a topic's replicas on a broker."""
@@ -144,11 +151,14 @@ class Layout:
         """Replicas entering brokers that a cost stands for; -1 where some have bytes, which is what counts then, or
         where brokers are replaced, since entering a replacement costs no tie-break.
         """
-        return -1 if self.size_bytes.any() or self.replaces else cost % self.tie_scale
+        return -1 if self.size_bytes.any() or self.replaced.any() else cost % self.tie_scale
 
 
-def lay_out(problem: Problem, seed: int) -> Layout:
-    """The problem as a layout; seed 0 keeps the brokers in order, any other shuffles them."""
+def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
+    """The problem as a layout; seed 0 keeps the brokers in order, any other shuffles them.
+
+    Costs leave so much room that they can be multiplied by `room`.
+    """
     rows = np.flatnonzero(rows_to_place(problem)).astype(np.int32)
     targets = np.flatnonzero(problem.targets)
     order = _shuffled(len(targets), seed) if seed else np.arange(len(targets))
@@ -158,7 +168,7 @@ def lay_out(problem: Problem, seed: int) -> Layout:
     here[targets[order]] = np.arange(len(targets))
     home, replaced = _home(problem, rows, here)
     nodes = len(rows) * (1 + len(rule.sizes)) + len(problem.topic_names) * (len(rule.sizes) + len(targets))
-    unit, scale, enter = _costs(size_bytes, factors, replaced, flow.largest_cost(nodes + len(targets)))
+    unit, scale, enter = _costs(size_bytes, factors, replaced, flow.largest_cost(nodes + len(targets)) // room)
     keep = np.where(replaced, (enter - enter % scale)[:, None], 0)
     return Layout(
         rows=rows,
@@ -166,18 +176,21 @@ def lay_out(problem: Problem, seed: int) -> Layout:
         factors=factors,
         size_bytes=size_bytes,
         home=home,
+        replaced=replaced,
         keep_costs=keep,
-        enter_costs=enter,
+        enter_costs=np.broadcast_to(enter[:, None], (len(rows), len(rule.sizes))),
         least=rule.least[factors],
         most=rule.most[factors],
         order=order.astype(np.int32),
         targets=targets[order].astype(np.int32),
         racks=rule.rack_of[order],
+        groups=rule.rack_of[order],
+        group_racks=np.arange(len(rule.sizes), dtype=np.int32),
+        group_sizes=rule.sizes,
         fixed_cells=_fixed_cells(problem, rows, here),
         topic_count=len(problem.topic_names),
         cost_unit_bytes=unit,
         tie_scale=scale,
-        replaces=bool(replaced.any()),
     )
 
 

@@ -1,0 +1,93 @@
+"""The loads that a placement is to spread evenly besides counts: bytes on disk, and bytes a second in.
+
+Both are linear in the replicas: each brings its partition's size, and what producers write to it, wherever it lies.
+What a broker sends depends on who leads; see `leaders`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.bounds import GRAIN
+from planner.model import IntArray, LongArray, Problem
+from planner.strategies.layout import Layout
+from planner.windows import Windows
+
+
+@dataclass(frozen=True, eq=False)
+class ByteLoads:
+    """D loads of a layout's M rows on its Bt brokers.
+
+    names (D,) as in the YAML · weights (D, M) of one replica · scales (D,) bytes that a unit is worth, so that prices
+    of unlike loads compare · windows (D, 2, Bt) least and most, less what the rows bring that may not move
+    """
+
+    names: tuple[str, ...]
+    weights: LongArray
+    scales: LongArray
+    windows: LongArray
+
+
+def byte_loads(problem: Problem, layout: Layout, wanted: Windows) -> ByteLoads | None:
+    """The loads that have a window; None where there is none."""
+    asked = [
+        (name, window, of)
+        for name, window, of in (
+            ("disk", wanted.disk, problem.size_bytes),
+            ("network_in", wanted.network_in, problem.bytes_in_per_sec),
+        )
+        if window is not None
+    ]
+    if not asked:
+        return None
+    total_bytes = int((problem.size_bytes[layout.rows] * layout.factors).sum())
+    return ByteLoads(
+        names=tuple(name for name, _, _ in asked),
+        weights=np.stack([of[layout.rows] for _, _, of in asked]),
+        scales=np.array([_scale(total_bytes, of[layout.rows], layout.factors) for _, _, of in asked], dtype=np.int64),
+        windows=np.stack([window[:, layout.order] - _fixed(problem, layout, of) for _, window, of in asked]),
+    )
+
+
+def priced(layout: Layout, loads: ByteLoads, steps: LongArray) -> Layout:
+    """The layout with loads at these prices: `steps` (D, Bt) in parts of GRAIN of a byte's worth.
+
+    Brokers of a rack that have the same prices make a group, as they cost the same to enter.
+    """
+    keys = np.concatenate([layout.racks[None], steps])
+    values, groups = np.unique(keys, axis=1, return_inverse=True)
+    weights = [
+        weight * scale // layout.cost_unit_bytes for weight, scale in zip(loads.weights, loads.scales, strict=True)
+    ]
+    worth = np.stack(weights) * layout.tie_scale
+    enter = GRAIN * layout.enter_costs[:, values[0]] - (worth[:, :, None] * values[1:, None]).sum(axis=0)
+    there = np.where(layout.home >= 0, layout.home, 0)
+    keep = GRAIN * layout.keep_costs - sum(of[:, None] * step[there] for of, step in zip(worth, steps, strict=True))
+    # Every replica pays for keeping or entering once: what all of a row's pay alike is no cost, and none is negative.
+    base = np.minimum(enter.min(axis=1), np.where(layout.home >= 0, keep, enter.max()).min(axis=1, initial=enter.max()))
+    return replace(
+        layout,
+        enter_costs=enter - base[:, None],
+        keep_costs=np.where(layout.home >= 0, keep - base[:, None], 0),
+        groups=groups.reshape(-1).astype(np.int32),
+        group_racks=values[0].astype(np.int32),
+        group_sizes=np.bincount(groups.reshape(-1)).astype(np.int32),
+    )
+
+
+def _scale(total_bytes: int, weights: LongArray, factors: IntArray) -> int:
+    total = int((weights * factors).sum())
+    return max(1, total_bytes // total) if total else 1
+
+
+def _fixed(problem: Problem, layout: Layout, of: LongArray) -> LongArray:
+    """(Bt,): what the rows that may not move bring to each broker of the flow."""
+    fixed = np.ones(problem.rows, dtype=bool)
+    fixed[layout.rows] = False
+    held = problem.replicas[fixed]
+    rows, slots = np.nonzero(held >= 0)
+    on_brokers = np.zeros(len(problem.broker_ids), dtype=np.int64)
+    np.add.at(on_brokers, held[rows, slots], of[fixed][rows])
+    return on_brokers[layout.targets]

@@ -1,0 +1,57 @@
+"""A layout placed by one min-cost flow: the cheapest replicas within the windows of counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner import flow
+from planner.errors import InfeasibleError
+from planner.model import IntArray, LongArray, Problem
+from planner.strategies.dealing import deal
+from planner.strategies.layout import Layout
+from planner.strategies.network import Network, windowed
+from planner.windows import Windows
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Replicas of the rows that may move (M, W) as brokers of the problem, and the flow that chose them."""
+
+    chosen: IntArray
+    network: Network
+    windowed: tuple[flow.Windowed, flow.Windowed]
+    solved: flow.Flow
+
+    def node_prices(self) -> LongArray:
+        """The prices of the flow's nodes, which prove it optimal."""
+        return flow.potentials(self.network.arcs, self.windowed, self.network.supplies, self.solved)
+
+
+def place(problem: Problem, layout: Layout, wanted: Windows) -> Placed:
+    """The cheapest placement, at the least excess over the windows; where `rebalance` isn't `all`, costs come first.
+
+    InfeasibleError where no assignment keeps the replication factors on the target brokers.
+    """
+    own = np.zeros(len(layout.rows), dtype=bool)
+    windows = windowed(layout, wanted)
+    while True:
+        network = Network.of(layout, own)
+        solved = _solve(problem, layout, network, windows)
+        kept, entered, arriving = network.read(layout, solved.units)
+        chosen, undealt = deal(layout, kept, entered, arriving, problem.width)
+        if not undealt.any():
+            return Placed(chosen, network, windows, solved)
+        own |= undealt
+
+
+def _solve(problem: Problem, layout: Layout, network: Network, windows: tuple[flow.Windowed, ...]) -> flow.Flow:
+    solve = flow.solve_excess_first if problem.rebalance == "all" else flow.solve_cost_first
+    solved = solve(network.arcs, windows, network.supplies)
+    if solved is None:
+        raise InfeasibleError(
+            "no assignment keeps every partition's replication factor on the brokers that stay; "
+            f"{len(layout.targets)} brokers are left for a replication factor of up to {layout.factors.max(initial=0)}"
+        )
+    return solved

@@ -1,0 +1,103 @@
+"""What a flow proves, put into the terms of `planner.bounds`: facts that anyone can check, and prices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner import bounds
+from planner.model import LongArray, Problem
+from planner.strategies.byte_loads import ByteLoads
+from planner.strategies.layout import Layout
+from planner.strategies.placing import Placed
+from planner.windows import rack_rule
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """Prices of (topic, broker) (T, Bt), brokers (Bt,) and loads (D, Bt) in parts of GRAIN, and windows."""
+
+    cells: LongArray
+    brokers: LongArray
+    loads: LongArray
+    cell_windows: LongArray
+    broker_windows: LongArray
+
+    def certificate(self, facts: bounds.Facts, load_windows: LongArray) -> bounds.Certificate:
+        """The certificate of this proof, for windows of loads (D, 2, Bt)."""
+        loads = zip(self.loads, load_windows, strict=True)
+        return bounds.Certificate(
+            facts,
+            bounds.Prices(
+                bounds.at_edges(self.cells, self.cell_windows),
+                bounds.at_edges(self.brokers, self.broker_windows),
+                tuple(bounds.at_edges(prices, window) for prices, window in loads),
+            ),
+        )
+
+
+def facts(problem: Problem, layout: Layout, loads: ByteLoads | None) -> bounds.Facts:
+    """The facts of a layout, in its own order of brokers."""
+    rule = rack_rule(problem)
+    in_bytes = bool(layout.size_bytes.any())
+    costs = layout.size_bytes if in_bytes else np.ones_like(layout.size_bytes)
+    return bounds.Facts(
+        measure="bytes" if in_bytes else "replicas",
+        broker_ids=problem.broker_ids[layout.targets],
+        racks=layout.racks,
+        least=rule.least,
+        most=rule.most,
+        topics=layout.topics,
+        factors=layout.factors,
+        costs=costs,
+        home=layout.home,
+        home_costs=np.where(layout.replaced, costs[:, None], 0),
+        loads=np.zeros((0, len(costs)), dtype=np.int64) if loads is None else loads.weights,
+        load_names=() if loads is None else loads.names,
+    )
+
+
+def proof(layout: Layout, placed: Placed, loads: ByteLoads | None, steps: LongArray) -> Proof:
+    """The proof of a placement that was made at the prices `steps` (D, Bt) of loads."""
+    nodes = placed.node_prices()
+    cells = nodes[layout.first_cell : layout.first_broker].reshape(layout.topic_count, -1)
+    brokers = nodes[layout.first_broker : layout.sink]
+    # Where no load has a price, costs aren't in parts of GRAIN yet.
+    grain = 1 if steps.any() else bounds.GRAIN
+    if not layout.size_bytes.any():
+        unit, scale = grain, 1
+    else:
+        unit, scale = grain * layout.cost_unit_bytes, layout.tie_scale
+    topic_window, broker_window = placed.windowed
+    topic_units, broker_units = placed.solved.through
+    return Proof(
+        cells=_rounded((cells - brokers) * unit, scale),
+        brokers=_rounded((brokers - nodes[layout.sink]) * unit, scale),
+        loads=steps * (np.zeros((0, 1), np.int64) if loads is None else loads.scales[:, None]),
+        cell_windows=_widened(topic_window.low, topic_window.high, topic_units).reshape(2, *cells.shape),
+        broker_windows=_widened(broker_window.low, broker_window.high, broker_units),
+    )
+
+
+def unpriced(layout: Layout, placed: Placed, loads: ByteLoads | None) -> Proof:
+    """No prices, with the windows as the placement has them: for plans where bytes come before all windows."""
+    cells, brokers = layout.fixed_cells, layout.fixed_cells[0]
+    topic_window, broker_window = placed.windowed
+    topic_units, broker_units = placed.solved.through
+    return Proof(
+        cells=np.zeros_like(cells),
+        brokers=np.zeros_like(brokers),
+        loads=np.zeros((0 if loads is None else len(loads.names), len(brokers)), dtype=np.int64),
+        cell_windows=_widened(topic_window.low, topic_window.high, topic_units).reshape(2, *cells.shape),
+        broker_windows=_widened(broker_window.low, broker_window.high, broker_units),
+    )
+
+
+def _rounded(prices: LongArray, scale: int) -> LongArray:
+    return np.asarray(prices // scale, dtype=np.int64)
+
+
+def _widened(low: LongArray, high: LongArray, units: LongArray) -> LongArray:
+    """(2, K): windows that hold what the flow carries, where they couldn't all hold."""
+    return np.stack([np.minimum(low, units), np.maximum(high, units)])
