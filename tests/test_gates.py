@@ -165,7 +165,7 @@ def test_a_duration_needs_a_throttle() -> None:
 
 
 def test_disks_are_a_gate_wherever_they_are_stated() -> None:
-    """Broker 4 gets 60 bytes: a disk of 60 holds them, one of 59 doesn't; the key to change is named."""
+    """Broker 4 gets 60 bytes: a disk of 60 holds them, one of 59 doesn't, nor has another room for a replica more."""
     disks = {1: 100, 2: 100, 3: 100, 4: 60}
     passed = plan_of(replacement(disks=disks))
 
@@ -177,7 +177,7 @@ def test_disks_are_a_gate_wherever_they_are_stated() -> None:
         batch["fullest_broker"] for batch in passed["batches"]
     ]
     assert ["limits.disk_used: broker 4 holds 60 bytes in batch 1, allowed: at most 59, its capacity.disk"] == refused(
-        replacement(disks={**disks, 4: 59})
+        replacement(disks={1: 50, 2: 50, 3: 100, 4: 59})
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from planner.bounds import Certificate
 from planner.model import IntArray, Problem
 from planner.problem import today
 from planner.strategies import kafka_classic, kafka_striped, optimum, round_robin
@@ -15,11 +16,15 @@ UNKNOWN = -1
 
 
 class Proposal(NamedTuple):
-    """An assignment (P, W) with the least that any plan within the same windows moves, UNKNOWN without a proof."""
+    """An assignment (P, W) with the least that any plan within the same windows moves, UNKNOWN without a proof.
+
+    `certificate` lets anyone work that out again, where it was asked for.
+    """
 
     assignment: IntArray
     least_bytes: int = UNKNOWN
     least_replicas: int = UNKNOWN
+    certificate: Certificate | None = None
 
 
 Strategy = Callable[[Problem, Candidate], Proposal]
@@ -32,7 +37,15 @@ def _unchanged(problem: Problem, candidate: Candidate) -> Proposal:
 
 def _optimum(problem: Problem, candidate: Candidate) -> Proposal:
     solution = optimum.solve(problem, candidate.balance, candidate.seed)
-    return Proposal(solution.assignment, solution.least_bytes, solution.least_replicas)
+    return Proposal(solution.assignment, solution.least_bytes, solution.least_replicas, solution.certificate)
+
+
+def prove(problem: Problem, candidate: Candidate) -> Proposal:
+    """What the candidate's strategy proposes, with the certificate of its bound where it has one."""
+    if candidate.strategy != "optimum":
+        return STRATEGIES[candidate.strategy](problem, candidate)
+    solution = optimum.solve(problem, candidate.balance, candidate.seed, certify=True)
+    return Proposal(solution.assignment, solution.least_bytes, solution.least_replicas, solution.certificate)
 
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(

@@ -15,8 +15,8 @@ from planner.windows import rack_rule
 
 # Costs are bytes in units of this part of the smallest partition: no plan's bytes are off by more than 0.001 %.
 _COST_RESOLUTION = 100_000
-# Costs up to this one are bytes as they are.
-_PLAIN_COST = 1_000_000_000
+# Bytes are costs as they are where all rows' costs together stay below this: finer costs take longer to solve.
+_PLAIN_COSTS = 10**14
 # Room above the dearest arc for the prices of excess.
 _ROOM = 64
 
@@ -216,7 +216,7 @@ def _costs(size_bytes: LongArray, factors: IntArray, replaced: BoolArray, larges
     the resolution asks for, coarser only where the largest partition's cost would overflow.
     """
     smallest = int(size_bytes[size_bytes > 0].min(initial=size_bytes.max(initial=0)))
-    unit = max(1, min(smallest // _COST_RESOLUTION, int(size_bytes.max(initial=0)) // _PLAIN_COST))
+    unit = max(1, min(smallest // _COST_RESOLUTION, int(size_bytes.max(initial=0)) * len(size_bytes) // _PLAIN_COSTS))
     while True:
         plain = size_bytes // unit
         tied = (plain == 0) | replaced.any(axis=1)

@@ -61,9 +61,10 @@ def solve(problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = 
     ordered = leaders.order(problem, assignment, wanted)
     if evened is not None:
         return _certified(ordered, layout, evened.certificate)
+    if certify and len(layout.rows):
+        return _certified(ordered, layout, _certificate(problem, layout, placed))
     cost = placed.solved.cost
-    certificate = _certificate(problem, layout, placed) if certify else None
-    return Solution(ordered, layout.bytes_of(cost), layout.replicas_of(cost), certificate)
+    return Solution(ordered, layout.bytes_of(cost), layout.replicas_of(cost))
 
 
 def _certified(assignment: IntArray, layout: Layout, certificate: Certificate) -> Solution:
