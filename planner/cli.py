@@ -95,6 +95,24 @@ def render(plan: Path, out: Path) -> int:
     return 0
 
 
+@commands.command()
+@click.argument("plan", type=_PLAN)
+@click.option("--bound", is_flag=True, help="Work the bound out again from bound.json: arithmetic, no solver.")
+def check(plan: Path, bound: bool) -> int:
+    """Check PLAN, a plan.json or its folder: that it wasn't changed, and what it claims."""
+    if not bound:
+        document = workflow.read_plan(plan)
+        click.echo(f"{plan}: plan {document['plan_id'][:12]} is as it was made")
+        return 0
+    checked = workflow.check_bound(plan)
+    click.echo(
+        f"{plan}: no plan moves fewer than {checked.least:,} {checked.measure}, worked out from {checked.prices:,} "
+        f"prices and {checked.partitions:,} partitions; this one moves {checked.moved:,}: "
+        f"within {checked.gap_percent:.3f} %"
+    )
+    return 0
+
+
 @commands.group()
 def spark() -> None:
     """Spark itself."""

@@ -12,14 +12,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from planner import batch_costs, batches, checks, gates, plan_sections
+from planner import batch_costs, batches, certified, checks, gates, plan_sections
 from planner.batch_costs import Costs
-from planner.candidates import CANDIDATE_SCHEMA, KNOBS
+from planner.candidates import CANDIDATE_SCHEMA, KNOBS, row
 from planner.changes import changes
 from planner.errors import InfeasibleError, StalePlanError
 from planner.model import PartitionChange, Problem, Spec
@@ -27,8 +27,8 @@ from planner.problem import brokers_after
 from planner.quoting import canonical_json
 from planner.relaxed import relaxed
 from planner.score import Yardstick, digest
-from planner.strategies import Proposal
-from planner.sweep import SweepResult, best, propose
+from planner.strategies import Proposal, prove
+from planner.sweep import SweepResult, best
 
 FORMAT_VERSION = "1.2"
 RULE = (
@@ -37,14 +37,22 @@ RULE = (
 )
 
 
-def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any]:
+class Planned(NamedTuple):
+    """A plan document, and the file that proves its bound where it has one."""
+
+    document: dict[str, Any]
+    bound: bytes | None
+
+
+def planned(spec: Spec, problem: Problem, result: SweepResult) -> Planned:
     """The plan of the sweep's winner, made again and judged again.
 
     UnsafePlanError where the winner crosses a gate of `limits` or the throttle can't work; InfeasibleError where no
     candidate is valid. Either way there is no plan.
     """
     winner = result.top.slice(0, 1).to_pylist()[0]
-    proposal = propose(problem, result.top, 0)
+    proposal = prove(problem, row(result.top, 0))
+    file = None if proposal.certificate is None else certified.encoded(proposal.certificate)
     _judge(problem, winner, proposal)
     yardstick = Yardstick.of(problem)
     changed = _with_rates(spec, changes(problem, proposal.assignment))
@@ -66,7 +74,7 @@ def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any
             "relaxed": [asdict(window) for window in relaxed(yardstick, proposal.assignment)],
         },
         "terms": plan_sections.terms(spec, problem, result, proposal.assignment),
-        "bound": _bound(problem, winner, proposal),
+        "bound": _bound(problem, winner, proposal, file),
         "compared": _compared(problem, result, winner),
         "pareto": _pareto(result, winner),
         "candidates": _candidates(result, winner),
@@ -75,7 +83,12 @@ def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any
         "execution": _execution(spec, costs),
         "batches": batch_costs.to_document(costs),
     }
-    return {"plan_id": plan_id(body), **body}
+    return Planned({"plan_id": plan_id(body), **body}, file)
+
+
+def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any]:
+    """The plan document alone; see `planned`."""
+    return planned(spec, problem, result).document
 
 
 def plan_id(plan: Mapping[str, Any]) -> str:
@@ -151,27 +164,22 @@ def _execution(spec: Spec, costs: Costs) -> dict[str, Any]:
     }
 
 
-def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> dict[str, Any]:
-    """The least that any plan could move, by the flow that made the winner; doing nothing needs no proof."""
-    if winner["strategy"] == "unchanged":
-        return _gap(0, 0, 0, 0, "nothing moves")
-    proof = "a min-cost flow's optimum: no plan with these racks, replication factors and replica windows moves less"
-    return _gap(
-        winner["bytes_moved"], max(proposal.least_bytes, 0), winner["replicas_moved"], proposal.least_replicas, proof
-    )
-
-
-def _gap(moved: int, least: int, replicas: int, least_replicas: int, proof: str) -> dict[str, Any]:
-    """Three decimals: the flow's costs are exact to less than that."""
-    beyond = 100 * (moved - least) / moved if moved else 0.0
-    if least_replicas >= 0 and replicas and not moved:
-        beyond = 100 * (replicas - least_replicas) / replicas
+def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file: bytes | None) -> dict[str, Any]:
+    """The least that any plan could move; doing nothing needs no proof."""
+    certificate, moved, replicas = proposal.certificate, winner["bytes_moved"], winner["replicas_moved"]
+    least, least_replicas = max(proposal.least_bytes, 0), proposal.least_replicas
+    method = certified.method(certificate, problem.rebalance != "all")
+    in_replicas = least_replicas >= 0 and not moved
     return {
         "bytes_moved": moved,
         "least_bytes_moved": least,
         "least_replicas_moved": least_replicas if least_replicas >= 0 else None,
-        "gap_percent": round(beyond, 3) + 0.0,
-        "proof": proof,
+        "gap_percent": certified.gap_percent(replicas, least_replicas)
+        if in_replicas
+        else certified.gap_percent(moved, least),
+        "method": method,
+        "proof": certified.METHODS[method],
+        "sha256": None if file is None else certified.sha256(file),
     }
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from planner import fleet, output_folder, plan, report, screen, spec, sweep
+from planner import certified, fleet, output_folder, plan, report, screen, spec, sweep
 from planner import problem as problems
 from planner.candidates import candidates
 from planner.errors import PlannerError, SetupError
@@ -74,20 +74,19 @@ def whatif_fleet(arguments: Sequence[Path], options: Options, errors: Console) -
     specs = [job.spec for job in jobs]
     wishes = fleet.each(specs, lambda number: _wish(jobs[number], options))
     results = _sweep([(wish.problem, wish.candidates) for wish in wishes], options, errors)
-    plans = fleet.each(
-        specs, lambda number: plan.document(wishes[number].spec, wishes[number].problem, results[number])
-    )
+    plans = fleet.each(specs, lambda number: plan.planned(wishes[number].spec, wishes[number].problem, results[number]))
     return _written(jobs, plans, results)
 
 
-def _written(
-    jobs: Sequence[Job], plans: Sequence[dict[str, Any]], results: Sequence[SweepResult]
-) -> tuple[Planned, ...]:
+def _written(jobs: Sequence[Job], plans: Sequence[plan.Planned], results: Sequence[SweepResult]) -> tuple[Planned, ...]:
     """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
     done: list[Planned] = []
-    for job, document, result in zip(jobs, plans, results, strict=True):
+    for job, planned, result in zip(jobs, plans, results, strict=True):
+        others = {"candidates.parquet": _parquet(result.scores)}
+        if planned.bound is not None:
+            others[certified.FILE] = planned.bound
         try:
-            done.append(Planned(job, document, _write(job.folder, document, _parquet(result.scores))))
+            done.append(Planned(job, planned.document, _write(job.folder, planned.document, others)))
         except SetupError as error:
             before = f"; written before that: {', '.join(str(each.job.folder) for each in done)}" if done else ""
             raise SetupError(f"{error}{before}") from error
@@ -101,9 +100,9 @@ def _wish(job: Job, options: Options) -> Wish:
     return Wish(wish, problem, candidates(problem, wish.sweep))
 
 
-def _write(folder: Path, document: dict[str, Any], scores: bytes | None = None) -> tuple[str, ...]:
-    """Write a plan's files, and where given the candidates' table; the paths written."""
-    files = _files(document) | ({} if scores is None else {"candidates.parquet": scores})
+def _write(folder: Path, document: dict[str, Any], others: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Write a plan's files, and others that only its making knows; the paths written."""
+    files = _files(document) | dict(others)
     output_folder.write(folder, files)
     return tuple(str(folder / name) for name in sorted(files))
 
@@ -121,7 +120,24 @@ def read_plan(path: Path) -> dict[str, Any]:
 
 def render(path: Path, out: Path) -> tuple[str, ...]:
     """Write a plan's files into a folder; the paths written."""
-    return _write(out, read_plan(path))
+    bound = _beside(path)
+    return _write(out, read_plan(path), {certified.FILE: bound.read_bytes()} if bound.is_file() else {})
+
+
+def check_bound(path: Path) -> certified.Checked:
+    """The bound of a plan, or of the one in a folder, worked out again; PlannerError where it doesn't hold."""
+    document, file = read_plan(path), _beside(path)
+    if document["bound"]["sha256"] is None:
+        raise PlannerError(f"{path}: the plan moves nothing, so it has no bound to check")
+    try:
+        return certified.check(document, file.read_bytes(), str(file))
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        raise PlannerError(f"{file}: can't be read as the bound of a plan: {error}") from error
+
+
+def _beside(path: Path) -> Path:
+    """The bound's file of a plan.json or of its folder."""
+    return (path if path.is_dir() else path.parent) / certified.FILE
 
 
 def markdown(document: Mapping[str, Any]) -> str:
