@@ -13,6 +13,7 @@ import numpy as np
 
 from planner import flow
 from planner.model import BoolArray, IntArray, LongArray, Problem
+from planner.strategies.leader_loads import even_out
 from planner.windows import BROKER_PRICE, TOPIC_PRICE, Windows
 
 
@@ -22,6 +23,7 @@ def order(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
     leaders = np.where(free, placed[:, 0], problem.replicas[:, 0])
     if free.any():
         leaders[free] = _choose(problem, _Choices.of(problem, placed, free), wanted)
+        leaders = even_out(problem, placed, leaders, free, wanted)
     return _in_order(problem, placed, leaders)
 
 
