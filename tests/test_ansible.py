@@ -152,60 +152,12 @@ def test_rollback_and_rollback_again(site: Site) -> None:
     assert (0, 0) == (second.code, second.changed), second.output
 
 
-def test_interrupted_run_resumes(site: Site) -> None:
-    """A batch that is still moving is waited for, not started again, and the next one follows."""
-    running = {"target": STEP["a-0"], "polls": 3}
-    site.set_cluster(partitions=at(STEP | {"a-0": ORIGIN["a-0"]}, a_0=running))
-    run = site.play("apply")
-    assert 0 == run.code, run.output
-    assert (TARGET, 1) == (site.replicas(), site.calls("--execute"))
-
-
 def test_partition_past_a_batch_stays(site: Site) -> None:
     """A partition that a later batch has moved on isn't dragged back through an earlier one."""
     site.set_cluster(partitions=at(TARGET | {"a-1": ORIGIN["a-1"]}))
     run = site.play("apply")
     assert 0 == run.code, run.output
     assert (TARGET, 1) == (site.replicas(), site.calls("--execute"))
-
-
-def test_rollback_cancels_what_runs(site: Site) -> None:
-    """A move that hangs is cancelled, and the replica order that cancelling loses is restored."""
-    stuck = {"target": TARGET["a-0"], "polls": 10_000}
-    site.set_cluster(partitions=at(STEP, a_0=stuck))
-    run = site.play("rollback")
-    assert 0 == run.code, run.output
-    assert (ORIGIN, 1) == (site.replicas(), site.calls("--cancel"))
-
-
-@pytest.mark.parametrize("folder", ["ansible/roles/kafka_reassign/files", "."])
-def test_altered_file_stops_the_run(site: Site, folder: str) -> None:
-    """A batch file that isn't the reviewed one stops the run before any of Kafka's tools is called."""
-    path = site.folder / folder / "batches/02/reassignment.json"
-    path.write_text(path.read_text().replace("[4,2,3]", "[3,2,4]"))
-    run = site.play("apply")
-    assert (2, []) == (run.code, site.cluster["calls"]), run.output
-    assert "isn't the file that was planned and reviewed" in run.output
-
-
-@pytest.mark.parametrize(
-    ("cluster", "message"),
-    [
-        ({"brokers": [1, 2, 3]}, "Not live: broker 4."),
-        ({"partitions": at(ORIGIN | {"c-0": [1]}, c_0={"target": [2], "polls": 99})}, "They are of c-0"),
-        ({"partitions": at(ORIGIN, a_1={"target": [2, 4], "polls": 99})}, "They are of a-1"),
-        ({"partitions": at(ORIGIN | {"a-1": [1, 2]})}, "They are a-1 (replicas 1,2, planned from 2,3)"),
-        ({"partitions": at(ORIGIN, a_1={"isr": [2]})}, "They are a-1 (replicas 2,3, in sync 2)"),
-        ({"racks": {"4": "b"}}, "It is broker 4 in b, planned for a"),
-    ],
-    ids=["dead broker", "others' topic moves", "others move ours", "moved by others", "out of sync", "rack"],
-)
-def test_changed_cluster_stops_the_run(site: Site, cluster: Document, message: str) -> None:
-    """Whatever isn't as the plan was made from, also in a later batch, stops the run with nothing started."""
-    site.set_cluster(**cluster)
-    run = site.play("apply")
-    assert (2, 0) == (run.code, site.calls("--execute")), run.output
-    assert message in run.text
 
 
 def test_failed_batch_clears_the_throttle(site: Site) -> None:
