@@ -273,6 +273,8 @@ class Problem:
     rebalance: Rebalance
     balance: Balance
     sizes_known: bool = True
+    budget: Budget = Budget()
+    aims: tuple[str, ...] = AIMS
 
     @property
     def rows(self) -> int:

@@ -49,6 +49,8 @@ def build(spec: Spec) -> Problem:
         rebalance=spec.changes.rebalance,
         balance=spec.balance,
         sizes_known=spec.cluster.sizes_known,
+        budget=spec.budget,
+        aims=spec.sweep.aims,
     )
 
 
