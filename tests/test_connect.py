@@ -50,21 +50,21 @@ def remote(server: Server, *arguments: object) -> subprocess.CompletedProcess[st
 
 def test_a_fleet_through_connect_gets_the_bytes_of_each_planned_here_alone(server, tmp_path):
     """Every folder, winner and candidates' table is what one process makes of one spec."""
-    ran = remote(server, *EXAMPLES, "--out", tmp_path / "fleet", "--candidates", 150)
+    ran = remote(server, *EXAMPLES, "--out", tmp_path / "fleet", "--candidates", 60)
 
     assert (0, "") == (ran.returncode, ran.stderr)
     for spec in EXAMPLES:
-        options = workflow.Options(out=tmp_path / spec.stem, candidates=150, engine="local")
+        options = workflow.Options(out=tmp_path / spec.stem, candidates=60, engine="local")
         workflow.whatif(spec, options, Console(file=io.StringIO()))
         assert files(tmp_path / spec.stem) == files(tmp_path / "fleet" / spec.stem)
 
 
 def test_a_second_command_on_the_same_server_gets_the_same_plan(server, tmp_path):
     """Sessions of one server don't meet, and the number of partitions doesn't matter; the plan is on stdout."""
-    options = ("--candidates", 100, "--format", "json")
+    options = ("--candidates", 40, "--format", "json")
     ran = remote(server, EXAMPLES[0], *options, "--out", tmp_path / "one", "--partitions", 3)
 
     assert (0, "") == (ran.returncode, ran.stderr)
-    alone = workflow.Options(out=tmp_path / "alone", candidates=100, engine="local")
+    alone = workflow.Options(out=tmp_path / "alone", candidates=40, engine="local")
     plan, _ = workflow.whatif(EXAMPLES[0], alone, Console(file=io.StringIO()))
     assert json.loads(ran.stdout) == plan

@@ -33,7 +33,7 @@ def whatif(capsys):
 
     def run(*arguments: object) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
-            main(["whatif", *map(str, arguments), "--engine", "local", "--candidates", "60"])
+            main(["whatif", *map(str, arguments), "--engine", "local", "--candidates", "20"])
         captured = capsys.readouterr()
         return int(ended.value.code or 0), captured.out, captured.err
 
