@@ -174,7 +174,7 @@ def test_whatif_writes_the_same_bytes_with_every_engine(master, partitions, tmp_
 def folder(out: Path, *options: str) -> dict[str, bytes]:
     """What `planner whatif` writes, run in a process of its own: one process has one Spark."""
     spec = ROOT / "examples" / "remove-brokers.yaml"
-    arguments = ["whatif", str(spec), "--out", str(out), "--candidates", "250", *options]
+    arguments = ["whatif", str(spec), "--out", str(out), "--candidates", "60", *options]
     command = [sys.executable, "-c", "from planner.cli import main; main()", *arguments]
     subprocess.run(command, check=True, capture_output=True)
     return {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
