@@ -19,7 +19,7 @@ from planner import candidates as space
 from planner import problem as problems
 from planner.bench_process import apart, peak_bytes, watched_children
 from planner.bench_table import Entries, Figures, head, megabytes, ratio, row
-from planner.candidates import CANDIDATE_SCHEMA, KNOBS
+from planner.candidates import CANDIDATE_SCHEMA, KNOBS, NO_SCENARIOS
 from planner.model import Problem, Sweep
 
 CASE, SEED = "expand-small", "public"
@@ -102,6 +102,7 @@ def drawn(problem: Problem, count: int) -> pa.Table:
         "start_index": unset,
         "next_replica_shift": unset,
         **knobs,
+        "scenarios": _repeated(NO_SCENARIOS, count),
     }
     return pa.table({name: columns[name] for name in CANDIDATE_SCHEMA.names}, schema=CANDIDATE_SCHEMA)
 

@@ -1,15 +1,17 @@
 """The candidate space: which rows a sweep evaluates, as a table. A row can be evaluated anywhere, by anyone.
 
 The budget is spent by a fixed rule, never by the clock: do nothing; the optimum at the balance asked for; the optimum
-at the other points of the knobs' grid; further optima of equal cost, by their tie-break seeds; then Kafka's own
-placements: every (start index, shift) where the budget holds them all, the KRaft placer's seeds, and classic placements
-with a start index and a shift drawn for every topic.
+at other points of the knobs' grid, those first that differ in the fewest knobs; further optima of equal cost, by their
+tie-break seeds; then Kafka's own placements: every (start index, shift) where the budget holds them all, the KRaft
+placer's seeds, and classic placements with a start index and a shift drawn for every topic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +22,9 @@ from planner.problem import rows_to_place
 from planner.strategies.candidate import Candidate
 
 KNOBS = ("replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out")
+_OF_BYTES = ("disk", "network_in", "network_out")
+# What `scenarios` of a row says: plan for today's bytes alone, or so that the windows hold in every scenario too.
+NO_SCENARIOS, ALL_SCENARIOS = "none", "all"
 
 CANDIDATE_SCHEMA = pa.schema(
     [
@@ -29,15 +34,27 @@ CANDIDATE_SCHEMA = pa.schema(
         ("start_index", pa.int32()),
         ("next_replica_shift", pa.int32()),
         *((knob, pa.string()) for knob in KNOBS),
+        ("scenarios", pa.string()),
     ]
 )
 
 DEFAULT_CANDIDATES = 5000
 # Placements (replicas × candidates) that the default budget is worth, and those that solved plans may be.
 _PLACEMENTS, _SOLVED_PLACEMENTS, _STRIPED_PLACEMENTS = 50_000_000, 1_000_000, 500_000
-_MOST_SOLVED = 200
+# A solved plan counts as at least so many placements; one with windows of bytes takes many times as long.
+_LEAST_SOLVED, _LEAST_SOLVED_BYTES, _TIMES_BYTES = 5_000, 40_000, 10
+# What a grid of our own leaves of the solved plans to tie-break seeds.
+_OWN_GRID = 0.6
 # Tolerances tried beside the ones asked for where the YAML gives no grid.
 _LOOSER = (Tolerance("percent", 5), Tolerance("percent", 10), Tolerance("percent", 25))
+_OF_DISK = (Tolerance("percent", 2), *_LOOSER, NO_TOLERANCE)
+
+
+class _Point(NamedTuple):
+    """What the optimum is asked for."""
+
+    balance: Balance
+    scenarios: str
 
 
 def candidate_budget(problem: Problem, asked: int | None) -> int:
@@ -48,32 +65,58 @@ def candidate_budget(problem: Problem, asked: int | None) -> int:
     return min(max(_PLACEMENTS // replicas, 20), DEFAULT_CANDIDATES)
 
 
-def candidates(problem: Problem, sweep: Sweep) -> pa.Table:
-    """The table of CANDIDATE_SCHEMA for a problem; never more rows than the budget, never fewer than two."""
-    budget = max(candidate_budget(problem, sweep.candidates), 2)
-    certain = [Candidate("unchanged", balance=problem.balance), *_solved(problem, sweep, budget)]
+def candidates(problem: Problem, sweep: Sweep, among: int = 1) -> pa.Table:
+    """The table of CANDIDATE_SCHEMA for a problem; never more rows than the budget, never fewer than two.
+
+    `among` is how many problems share the budget.
+    """
+    budget = max(candidate_budget(problem, sweep.candidates) // among, 2)
+    certain = [_values(Candidate("unchanged", balance=problem.balance)), *_solved(problem, sweep, budget, among)]
     left = budget - len(certain)
     placed = _kafka(problem, sweep, left) if rows_to_place(problem).any() and left > 0 else []
-    parts = [_table(certain), *placed]
-    table = pa.concat_tables(parts)
+    table = pa.concat_tables([pa.Table.from_pylist(certain, schema=CANDIDATE_SCHEMA), *placed])
     return table.set_column(0, "candidate", pa.array(np.arange(len(table)), pa.int64())).combine_chunks()
 
 
 def row(table: pa.Table, number: int) -> Candidate:
     """A row of the table as a candidate."""
-    values = table.slice(number, 1).to_pylist()[0]
+    return of_row(table.slice(number, 1).to_pylist()[0])
+
+
+def of_row(values: Mapping[str, Any]) -> Candidate:
+    """A row's values, scores or not, as a candidate."""
     balance = Balance(**{knob: Tolerance.parse(values[knob]) for knob in KNOBS})
     return Candidate(values["strategy"], values["seed"], values["start_index"], values["next_replica_shift"], balance)
 
 
-def _solved(problem: Problem, sweep: Sweep, budget: int) -> list[Candidate]:
-    """Optima: the grid of knobs first, the balance asked for at its head, then tie-break seeds at that balance."""
-    size = max(1, int(problem.replication_factors.sum()) + len(problem.topic_names) * int(problem.targets.sum()))
-    most = max(1, min(_MOST_SOLVED, budget // 5, _SOLVED_PLACEMENTS // size))
-    grid = list(dict.fromkeys(_grid(problem, sweep.grid)))[:most]
-    points = [Candidate("optimum", balance=balance) for balance in grid]
-    seeds = range(1, most - len(points) + 1)
-    return points + [Candidate("optimum", _seed(sweep, number), balance=problem.balance) for number in seeds]
+def _solved(problem: Problem, sweep: Sweep, budget: int, among: int) -> list[dict[str, object]]:
+    """Optima: the grid of knobs first, what is asked for at its head, then tie-break seeds at that."""
+    most, given = max(1, budget // 5), any(getattr(sweep.grid, knob) for knob in KNOBS)
+    asked, *others = dict.fromkeys(_points(problem, sweep.grid))
+    left = max(0, _SOLVED_PLACEMENTS // among - _price(problem, asked.balance))
+    kept = left * (1 if given else _OWN_GRID)
+    points = [asked]
+    for point in others:
+        price = _price(problem, point.balance)
+        if price <= kept and len(points) < most:
+            points, kept, left = [*points, point], kept - price, left - price
+    seeds = min(most - len(points), int(left) // _price(problem, asked.balance))
+    rows = [_values(Candidate("optimum", balance=each.balance), each.scenarios) for each in points]
+    again = (Candidate("optimum", _seed(sweep, number), balance=asked.balance) for number in range(1, seeds + 1))
+    return rows + [_values(each, asked.scenarios) for each in again]
+
+
+def _price(problem: Problem, balance: Balance) -> int:
+    """How many placements a solved plan counts as."""
+    size = int(problem.replication_factors.sum()) + len(problem.topic_names) * int(problem.targets.sum())
+    if _windows_of_bytes(problem, balance):
+        return max(_TIMES_BYTES * size, _LEAST_SOLVED_BYTES)
+    return max(size, _LEAST_SOLVED)
+
+
+def _windows_of_bytes(problem: Problem, balance: Balance) -> bool:
+    capped = bool((problem.disk_limit_bytes[problem.targets] >= 0).any())
+    return capped or any(getattr(balance, knob) != NO_TOLERANCE for knob in _OF_BYTES)
 
 
 def _seed(sweep: Sweep, number: int) -> int:
@@ -81,16 +124,41 @@ def _seed(sweep: Sweep, number: int) -> int:
     return (sweep.seed << 32) + number
 
 
+def _points(problem: Problem, grid: BalanceGrid) -> Iterable[_Point]:
+    """Every balance of the grid, for all scenarios and, where there are any, for none of them."""
+    balances = list(_grid(problem, grid))
+    if not problem.scenario_names:
+        return [_Point(balance, NO_SCENARIOS) for balance in balances]
+    return [_Point(balance, each) for balance in balances for each in (ALL_SCENARIOS, NO_SCENARIOS)]
+
+
 def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
-    """The balance asked for, then every combination of the knobs; a grid of our own where the YAML gives none."""
+    """The balance asked for, then every combination of the knobs, those first that differ from it in the fewest."""
     wanted = problem.balance
     if problem.rebalance != "all":
         return [wanted]
-    given = [getattr(grid, knob) for knob in KNOBS]
-    if not any(given):
-        given = [_LOOSER, (), (NO_TOLERANCE,), *[()] * (len(KNOBS) - 3)]
-    axes = [(getattr(wanted, knob), *values) for knob, values in zip(KNOBS, given, strict=True)]
-    return [wanted, *(Balance(*point) for point in product(*axes))]
+    axes = [(getattr(wanted, knob), *getattr(_filled(problem, grid), knob)) for knob in KNOBS]
+    points = [Balance(*point) for point in product(*axes)]
+    return sorted(points, key=lambda point: sum(getattr(point, knob) != getattr(wanted, knob) for knob in KNOBS))
+
+
+def _filled(problem: Problem, grid: BalanceGrid) -> BalanceGrid:
+    """The YAML's grid; one of our own where it gives none."""
+    if any(getattr(grid, knob) for knob in KNOBS):
+        return grid
+    own = BalanceGrid(replicas=_LOOSER, topic_replicas=(NO_TOLERANCE,))
+    sized = problem.sizes_known and bool(problem.size_bytes.any())
+    written = bool(problem.bytes_in_per_sec.any())
+    sent = written or bool(problem.bytes_out_per_sec.any())
+    return replace(
+        own,
+        disk=_OF_DISK if sized else (),
+        network_in=_OF_TRAFFIC if written else (),
+        network_out=_OF_TRAFFIC if sent else (),
+    )
+
+
+_OF_TRAFFIC = (Tolerance("percent", 10), NO_TOLERANCE)
 
 
 def _kafka(problem: Problem, sweep: Sweep, count: int) -> list[pa.Table]:
@@ -103,7 +171,7 @@ def _kafka(problem: Problem, sweep: Sweep, count: int) -> list[pa.Table]:
     pairs = np.arange(fixed, dtype=np.int64)
     round_robin = [Candidate("round_robin", balance=problem.balance)] if len(numbers) else []
     return [
-        _table(round_robin),
+        pa.Table.from_pylist([_values(each) for each in round_robin], schema=CANDIDATE_SCHEMA),
         _columns(problem, "kafka_classic", np.zeros(fixed, dtype=np.int64), pairs // brokers, pairs % brokers),
         _columns(problem, "kafka_striped", _seeds(sweep, np.arange(1, striped + 1, dtype=np.int64))),
         _columns(problem, "kafka_classic", _seeds(sweep, numbers[len(round_robin) :])),
@@ -124,17 +192,14 @@ def _columns(
     """Rows that differ in their seeds, or their start index and shift, alone."""
     count = len(seeds)
     drawn = np.full(count, -1, dtype=np.int64)
-    knobs = [pa.array([str(getattr(problem.balance, knob))] * count, pa.string()) for knob in KNOBS]
+    words = [*(str(getattr(problem.balance, knob)) for knob in KNOBS), NO_SCENARIOS]
+    knobs = [pa.array([word] * count, pa.string()) for word in words]
     numbers = [pa.array(drawn if column is None else column, pa.int32()) for column in (starts, shifts)]
     names = pa.array([strategy] * count, pa.string())
     return pa.Table.from_arrays([pa.array(drawn), names, pa.array(seeds), *numbers, *knobs], schema=CANDIDATE_SCHEMA)
 
 
-def _table(rows: Sequence[Candidate]) -> pa.Table:
-    """The candidates as rows, not numbered yet."""
-    return pa.Table.from_pylist([_values(candidate) for candidate in rows], schema=CANDIDATE_SCHEMA)
-
-
-def _values(candidate: Candidate) -> dict[str, object]:
+def _values(candidate: Candidate, scenarios: str = NO_SCENARIOS) -> dict[str, object]:
+    """The candidate as a row, not numbered yet."""
     knobs = {knob: str(getattr(candidate.balance, knob)) for knob in KNOBS}
-    return {"candidate": -1, **candidate._asdict(), **knobs}
+    return {"candidate": -1, **candidate._asdict(), **knobs, "scenarios": scenarios}

@@ -113,7 +113,10 @@ def words(identifier: str) -> str:
 def headline(plan: Mapping[str, Any]) -> str:
     """The verdict in one sentence: what moves, and how that compares with the least that any plan could move."""
     if not plan["partitions"]:
-        return "Nothing to do: the cluster already is as asked."
+        as_asked = (
+            "the cluster already is as asked" if not plan["balance"]["relaxed"] else "nothing may move that helps"
+        )
+        return f"Nothing to do: {as_asked}."
     moves = [len(set(row["replicas"]) - set(row["replicas_before"])) for row in plan["partitions"]]
     elections = sum(len(batch["elect"]) for batch in plan["batches"])
     elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leader"
@@ -126,11 +129,48 @@ def headline(plan: Mapping[str, Any]) -> str:
 
 
 def _gap(bound: Mapping[str, Any]) -> str:
+    if bound.get("method") == "none":
+        return "nobody knows how few bytes would do"
     if bound["bytes_moved"] <= bound["least_bytes_moved"]:
-        return "exactly the proven least"
-    if bound["gap_percent"] == 0:
-        return "the proven least, to 0.001 %"
-    return f"{percent(bound['gap_percent'])} from the proven least, {size(bound['least_bytes_moved'])}"
+        return "the proven least"
+    return f"within {_at_most(bound['bytes_moved'], bound['least_bytes_moved'])} of the proven least"
+
+
+def _at_most(moved: int, least: int) -> str:
+    """By how much `moved` is above `least`, in per cent of itself, rounded up: what is said is never too little."""
+    thousandths = -(-100_000 * (moved - least) // moved)
+    digits, step = (3, 1) if thousandths < 100 else (2, 10) if thousandths < 10_000 else (1, 100)
+    return f"{-(-thousandths // step) * step / 1000:,.{digits}f} %"
+
+
+def gap(point: Mapping[str, Any]) -> str:
+    """A point's gap to the least possible within its own windows: `0 %`, `< 0.01 %`; `–` where nobody knows."""
+    return percent(point.get("gap_percent"))
+
+
+def chosen(plan: Mapping[str, Any]) -> str:
+    """By which rule the plan was chosen, with its numbers; empty in formats before 1.2."""
+    choice = plan.get("choice")
+    if choice is None:
+        return ""
+    variant = f"variant {choice['variant']}: " if choice["variant"] != "changes" else ""
+    return printable(f"{variant}{choice['why']}", 300)
+
+
+def scenario(row: Mapping[str, Any]) -> str:
+    """Whether the plan stands a scenario, or the first brokers that don't."""
+    if row["feasible"]:
+        return f"{printable(row['name'], 60)}: every window of bytes and every disk holds"
+    shown = [_outside(each) for each in row["outside"][:3]]
+    more = len(row["outside"]) - len(shown)
+    return f"{printable(row['name'], 60)}: {'; '.join([*shown, *([f'and {number(more)} more'] if more else [])])}"
+
+
+def _outside(row: Mapping[str, Any]) -> str:
+    unit = "bytes/s" if row["window"].startswith("network") else "bytes"
+    value, least, most = (amount(row[key], unit) for key in ("value", "least", "most"))
+    allowed = f"at least {least}" if row["value"] < row["least"] else f"at most {most}"
+    return f"{words(row['window'])} {value} on broker {row['broker']}, allowed {allowed}"
 
 
 def state(plan: Mapping[str, Any]) -> str:
@@ -247,16 +287,21 @@ def reasons(plan: Mapping[str, Any]) -> str:
     return ", ".join(f"{words(reason)} {number(rows)}" for reason, rows in ordered)
 
 
-def origin(point: Mapping[str, Any]) -> str:
-    """Where a point of the front comes from: the windows it was solved for, `replicas 1, leaders 5%`, or its strategy.
+def origin(plan: Mapping[str, Any], point: Mapping[str, Any]) -> str:
+    """Where a point of the front comes from: in which windows it differs from the plan, `disk 5%`, or its strategy.
 
-    Only the solver reads windows: a seed of Kafka's own strategies is even by chance.
+    Only the solver reads windows: a seed of Kafka's own strategies is even by chance. Where there are variants the
+    point's is named before.
     """
+    of = f"{point['variant']}: " if plan.get("variants") else ""
     if point["strategy"] != "optimum":
-        return words(point["strategy"])
+        return printable(of + words(point["strategy"]))
+    wanted = plan["balance"]["wanted"]
     windows = {name: point["balance"].get(name, "none") for name in _WINDOWS}
-    asked = [f"{words(name)} {value}" for name, value in windows.items() if value != "none"]
-    return printable(", ".join(asked)) or "no balance"
+    unlike = [f"{words(name)} {value}" for name, value in windows.items() if value != wanted.get(name, "none")]
+    if plan.get("scenarios") and point["scenarios"] != plan["candidates"]["winner"]["scenarios"]:
+        unlike.append(f"scenarios {point['scenarios']}")
+    return printable(of + (", ".join(unlike) or "the same windows"))
 
 
 def fullest_and_emptiest(brokers: Sequence[Mapping[str, Any]], at_most: int) -> list[Mapping[str, Any]]:

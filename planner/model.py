@@ -247,6 +247,8 @@ class Problem:
     disk_bytes      (B,)    weights of the shares of replicas and bytes: capacities, or 1 each where some state none
     network_bytes_per_sec (B,) the same for leaders and traffic
     disk_limit_bytes (B,)   the most bytes that a broker may hold after the change, -1 without a limit
+    scenario_names (S)      what `sweep.scenarios` are called
+    scenario_ppm (S, P)     how many times its bytes and traffic a partition has then, in millionths; None without any
     """
 
     broker_ids: IntArray
@@ -275,6 +277,8 @@ class Problem:
     sizes_known: bool = True
     budget: Budget = Budget()
     aims: tuple[str, ...] = AIMS
+    scenario_names: tuple[str, ...] = ()
+    scenario_ppm: LongArray | None = None
 
     @property
     def rows(self) -> int:

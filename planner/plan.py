@@ -1,6 +1,6 @@
 """The plan document: everything that people and tools see is rendered from it.
 
-`document` makes it from a spec, its problem, and a sweep's result. It is plain data, in the shape of
+`planned` makes it from the alternatives of a spec and the results of their sweeps. It is plain data, in the shape of
 `schemas/plan.schema.json`; its id is the SHA-256 of its own canonical JSON, so any change to it shows.
 
 `FORMAT_VERSION` is raised in its second number when keys are added, in its first when one is removed or means
@@ -14,12 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-
-from planner import batch_costs, batches, certified, checks, gates, plan_sections
+from planner import batch_costs, batches, certified, checks, choice, gates, plan_front, plan_sections, scenarios
 from planner.batch_costs import Costs
-from planner.candidates import CANDIDATE_SCHEMA, KNOBS, row
+from planner.candidates import KNOBS, of_row
 from planner.changes import changes
 from planner.errors import InfeasibleError, StalePlanError
 from planner.model import PartitionChange, Problem, Spec
@@ -28,13 +25,10 @@ from planner.quoting import canonical_json
 from planner.relaxed import relaxed
 from planner.score import Yardstick, digest
 from planner.strategies import Proposal, prove
-from planner.sweep import SweepResult, best
+from planner.sweep import SweepResult, planned_for
+from planner.variants import BASE, Swept
 
 FORMAT_VERSION = "1.2"
-RULE = (
-    "valid, with a proof; least outside the balance asked for; then fewest bytes moved, replicas moved, "
-    "leaders changed, cross-rack bytes; then the most even"
-)
 
 
 class Planned(NamedTuple):
@@ -44,17 +38,20 @@ class Planned(NamedTuple):
     bound: bytes | None
 
 
-def planned(spec: Spec, problem: Problem, result: SweepResult) -> Planned:
-    """The plan of the sweep's winner, made again and judged again.
+def planned(tried: Sequence[Swept]) -> Planned:
+    """The plan that `sweep.choose` asks for of all alternatives (at least one), made again and judged again.
 
     UnsafePlanError where the winner crosses a gate of `limits` or the throttle can't work; InfeasibleError where no
     candidate is valid. Either way there is no plan.
     """
-    winner = result.top.slice(0, 1).to_pylist()[0]
-    proposal = prove(problem, row(result.top, 0))
+    chosen = choice.choose(tried)
+    spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
+    candidate = of_row(winner)
+    proposal = prove(planned_for(problem, winner["scenarios"]), candidate)
     file = None if proposal.certificate is None else certified.encoded(proposal.certificate)
     _judge(problem, winner, proposal)
-    yardstick = Yardstick.of(problem)
+    # A plan of the front is held against the windows that it was made for.
+    problem = replace(problem, balance=candidate.balance)
     changed = _with_rates(spec, changes(problem, proposal.assignment))
     costs = _costs(spec, problem, changed)
     limits = gates.gates(spec, winner, costs)
@@ -71,13 +68,12 @@ def planned(spec: Spec, problem: Problem, result: SweepResult) -> Planned:
         "partitions": [_partition(change) for change in changed],
         "balance": {
             "wanted": {knob: str(getattr(problem.balance, knob)) for knob in KNOBS},
-            "relaxed": [asdict(window) for window in relaxed(yardstick, proposal.assignment)],
+            "relaxed": [asdict(window) for window in relaxed(Yardstick.of(problem), proposal.assignment)],
         },
-        "terms": plan_sections.terms(spec, problem, result, proposal.assignment),
+        "terms": plan_sections.terms(spec, problem, winner, proposal.assignment),
         "bound": _bound(problem, winner, proposal, file),
-        "compared": _compared(problem, result, winner),
-        "pareto": _pareto(result, winner),
-        "candidates": _candidates(result, winner),
+        **plan_front.sections(tried, chosen, proposal),
+        "scenarios": scenarios.documents(problem, proposal.assignment),
         "limits": limits,
         "warnings": plan_sections.warnings(spec, problem, changed) + gates.overfull_today(spec, costs),
         "execution": _execution(spec, costs),
@@ -87,8 +83,8 @@ def planned(spec: Spec, problem: Problem, result: SweepResult) -> Planned:
 
 
 def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any]:
-    """The plan document alone; see `planned`."""
-    return planned(spec, problem, result).document
+    """The plan document alone, of a spec without variants; see `planned`."""
+    return planned([Swept(BASE, spec, problem, result)]).document
 
 
 def plan_id(plan: Mapping[str, Any]) -> str:
@@ -164,6 +160,9 @@ def _execution(spec: Spec, costs: Costs) -> dict[str, Any]:
     }
 
 
+_UNPROVEN = "nobody knows how few bytes would do: the plan is a placement of Kafka's own, chosen from the front"
+
+
 def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file: bytes | None) -> dict[str, Any]:
     """The least that any plan could move; doing nothing needs no proof."""
     certificate, moved, replicas = proposal.certificate, winner["bytes_moved"], winner["replicas_moved"]
@@ -178,67 +177,6 @@ def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file
         if in_replicas
         else certified.gap_percent(moved, least),
         "method": method,
-        "proof": certified.METHODS[method],
+        "proof": _UNPROVEN if moved and certificate is None else certified.METHODS[method],
         "sha256": None if file is None else certified.sha256(file),
-    }
-
-
-def _compared(problem: Problem, result: SweepResult, winner: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Do nothing, the plan, and Kafka's own seeds: the best by our ranking and the median by bytes moved."""
-    nothing = {**result.scores.slice(0, 1).to_pylist()[0], **plan_sections.as_it_is(problem)}
-    rows = [_comparison("do nothing", nothing), _comparison("this plan", winner)]
-    names = result.scores["strategy"].to_numpy(zero_copy_only=False)
-    seeds = result.scores.filter(pa.array(np.isin(names, ("kafka_classic", "kafka_striped"))))
-    if len(seeds):
-        middle = seeds.sort_by([("bytes_moved", "ascending"), ("candidate", "ascending")]).slice(
-            (len(seeds) - 1) // 2, 1
-        )
-        rows.append(_comparison(f"Kafka seed, best of {len(seeds)}", best(seeds, 1).to_pylist()[0]))
-        rows.append(_comparison(f"Kafka seed, median of {len(seeds)}", middle.to_pylist()[0]))
-    return rows
-
-
-_COMPARED = (
-    "candidate",
-    "strategy",
-    "violations",
-    "bytes_moved",
-    "replicas_moved",
-    "leaders_changed",
-    "replica_spread",
-    "leader_spread",
-    "topic_replica_spread",
-)
-
-
-def _comparison(label: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "label": label,
-        **{name: row[name] for name in _COMPARED},
-        "imbalance_percent": round(row["imbalance_ppm"] / 10_000, 2),
-    }
-
-
-def _pareto(result: SweepResult, winner: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The front by bytes moved, with the winner in its place even where another is as cheap and more even."""
-    rows = {row["candidate"]: row for row in [*result.front.to_pylist(), winner]}
-    ordered = sorted(rows.values(), key=lambda row: (row["bytes_moved"], row["imbalance_ppm"], row["candidate"]))
-    return [
-        {
-            **_comparison("this plan" if row["candidate"] == winner["candidate"] else row["strategy"], row),
-            "balance": {knob: row[knob] for knob in KNOBS},
-            "chosen": row["candidate"] == winner["candidate"],
-        }
-        for row in ordered
-    ]
-
-
-def _candidates(result: SweepResult, winner: Mapping[str, Any]) -> dict[str, Any]:
-    counts = result.scores["strategy"].value_counts().to_pylist()
-    return {
-        "evaluated": len(result.scores),
-        "by_strategy": {row["values"]: row["counts"] for row in counts},
-        "winner": {name: winner[name] for name in CANDIDATE_SCHEMA.names},
-        "digest": f"{winner['digest'] % (1 << 64):016x}",
-        "rule": RULE,
     }

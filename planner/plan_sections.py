@@ -17,7 +17,6 @@ from planner.loads import MEASURES, measured, on_all_brokers
 from planner.model import Broker, IntArray, LongArray, PartitionChange, Problem, Spec
 from planner.problem import today
 from planner.score import Yardstick
-from planner.sweep import SweepResult
 
 
 def changes(wish: model.Changes) -> dict[str, Any]:
@@ -127,9 +126,9 @@ def topics(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str,
     ]
 
 
-def terms(spec: Spec, problem: Problem, result: SweepResult, assignment: IntArray) -> list[dict[str, Any]]:
-    """Raw terms by group, today's value beside the plan's; `limit` is what the YAML asks for."""
-    now, plan = as_it_is(problem), result.top.slice(0, 1).to_pylist()[0]
+def terms(spec: Spec, problem: Problem, plan: Mapping[str, Any], assignment: IntArray) -> list[dict[str, Any]]:
+    """Raw terms by group, today's value beside the plan's (its scores); `limit` is what the YAML asks for."""
+    now = as_it_is(problem)
     wanted, limits = problem.balance, spec.limits
     before = today(problem)
     lone = [_on_one_rack(problem, replicas) for replicas in (before, assignment)]
@@ -146,7 +145,7 @@ def terms(spec: Spec, problem: Problem, result: SweepResult, assignment: IntArra
             _term("fairness", name, unit, now[name], plan[name], _most(capacities, problem, tolerance))
             for name, unit, capacities, tolerance in spreads
         ),
-        _term("fairness", "fullest_broker", f"% above {_fair(problem)}", _percent(now), _percent(plan)),
+        _percentage("fairness", "fullest_broker", f"% above {_fair(problem)}", now, plan),
         _term("safety", "broken_rules", "partitions", now["violations"], plan["violations"], 0),
         _term("safety", "without_leader", "partitions", leaderless, leaderless),
         _term("safety", "under_min_insync", "partitions", *refused),
@@ -155,6 +154,8 @@ def terms(spec: Spec, problem: Problem, result: SweepResult, assignment: IntArra
         _term("resilience", "on_one_rack", "partitions", *lone),
         _term("movement", "bytes_moved", "bytes", 0, plan["bytes_moved"], limits.bytes_moved),
         _term("movement", "cross_rack_bytes", "bytes", 0, plan["cross_rack_bytes"]),
+        _term("movement", "busiest_broker", "bytes", 0, plan["busiest_bytes"]),
+        _percentage("movement", "peak_disk", f"% of {_room(problem)}", now, plan),
         _term("movement", "replicas_moved", "replicas", 0, plan["replicas_moved"], limits.replicas_moved),
         _term("movement", "leaders_changed", "leaders", 0, plan["leaders_changed"], limits.leaders_changed),
     ]
@@ -220,6 +221,8 @@ _MEANINGS = {
     "on_one_rack": "partitions that go offline with one rack",
     "bytes_moved": "bytes that brokers copy",
     "cross_rack_bytes": "of these, bytes copied from another rack",
+    "busiest_broker": "the most bytes that one broker copies in, or sends as a leader",
+    "peak_disk": "how full the fullest broker is while everything is copied, with what it drops afterwards",
     "replicas_moved": "replicas that brokers copy",
     "leaders_changed": "partitions that get another leader",
 }
@@ -252,8 +255,17 @@ def _alike(capacities: LongArray, problem: Problem) -> bool:
     return len(np.unique(capacities[problem.targets])) < 2
 
 
-def _percent(row: Mapping[str, Any]) -> float:
-    return float(round(row["imbalance_ppm"] / 10_000, 2))
+def _room(problem: Problem) -> str:
+    """What a broker's peak is held against."""
+    return "its disk" if (problem.disk_limit_bytes[problem.targets] >= 0).all() else "its share"
+
+
+_PPM = {"fullest_broker": "imbalance_ppm", "peak_disk": "peak_disk_ppm"}
+
+
+def _percentage(group: str, name: str, unit: str, now: Mapping[str, int], plan: Mapping[str, Any]) -> dict[str, Any]:
+    today, then = (float(round(row[_PPM[name]] / 10_000, 2)) for row in (now, plan))
+    return _term(group, name, unit, today, then)
 
 
 def _number(count: int, noun: str) -> str:

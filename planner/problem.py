@@ -51,6 +51,8 @@ def build(spec: Spec) -> Problem:
         sizes_known=spec.cluster.sizes_known,
         budget=spec.budget,
         aims=spec.sweep.aims,
+        scenario_names=tuple(scenario.name for scenario in spec.sweep.growth),
+        scenario_ppm=_scenarios(spec, topics)[:, topic_of] if spec.sweep.growth else None,
     )
 
 
@@ -105,6 +107,15 @@ def _disk_limits(spec: Spec, brokers: Sequence[Broker]) -> LongArray:
     """(B,): `limits.disk_used` of the disk that a broker states, all of it without that limit; -1: it states none."""
     share = 1_000_000 if spec.limits.disk_used_ppm is None else spec.limits.disk_used_ppm
     return _longs(-1 if broker.disk_bytes is None else broker.disk_bytes * share // 1_000_000 for broker in brokers)
+
+
+def _scenarios(spec: Spec, topics: Sequence[Topic]) -> LongArray:
+    """(S, T): how many times its bytes each topic has in each scenario, in millionths."""
+    factors = [
+        [scenario.factor if fnmatchcase(topic.name, scenario.topics) else 1 for topic in topics]
+        for scenario in spec.sweep.growth
+    ]
+    return np.rint(np.array(factors, dtype=np.float64) * 1_000_000).astype(np.int64)
 
 
 def _replacements(spec: Spec, index: dict[int, int]) -> IntArray:

@@ -20,7 +20,7 @@ Plan = Mapping[str, Any]
 # Below GitHub's 65,536, for a bot that adds a line of its own. Counted in bytes: never fewer than characters.
 MOST_BYTES = 65_000
 _BROKERS_SHOWN = 24
-_POINTS_SHOWN = 8
+_POINTS_SHOWN = 24
 # Long enough for the longest topic name; a rack or a sentence may be of any length.
 _LONGEST_NAME = 250
 _LONGEST_RACK = 60
@@ -87,6 +87,7 @@ def _overview(plan: Plan) -> dict[str, Any]:
         "wishes": text(figures.wishes(plan["changes"]), 600),
         "pace": text(figures.pace(plan)),
         "proof": text(plan["bound"]["proof"].rstrip(".")),
+        "chosen": text(figures.chosen(plan)),
         "reasons": text(figures.reasons(plan)),
         "warnings": _section(plan["warnings"], text, 6_000, _rest("warning")),
         "relaxed": _section(plan["balance"]["relaxed"], _relaxed, 3_000, _rest("window")),
@@ -97,7 +98,9 @@ def _overview(plan: Plan) -> dict[str, Any]:
         "traffic": figures.states_traffic(plan),
         "racks": _section(plan["racks"], _rack(plan), 3_000, _rest("rack")),
         "compared": _section(plan["compared"], _compared(plan), 3_000, _rest("row")),
+        "variants": _section(plan.get("variants", ()), _variant(plan), 3_000, _rest("variant")),
         "front": _front(plan),
+        "scenarios": _section(plan.get("scenarios", ()), _scenario, 3_000, _rest("scenario")),
         "batches": _batches(plan),
         "evaluated": counted(plan["candidates"]["evaluated"], "candidate"),
         "plan_id": code(plan["plan_id"]),
@@ -227,13 +230,48 @@ def _front(plan: Plan) -> Section:
 
 def _point(plan: Plan, point: Plan) -> str:
     return _row(
-        text(figures.origin(point)),
-        _bytes(plan, point["bytes_moved"]),
-        number(point["replicas_moved"]),
-        number(point["leaders_changed"]),
-        percent(point["imbalance_percent"]),
+        text(figures.origin(plan, point)),
+        *_moves(plan, point),
+        *([_missed(plan, point)] if plan.get("scenarios") else []),
         "**this plan**" if point["chosen"] else "",
     )
+
+
+def _moves(plan: Plan, row: Plan) -> tuple[str, ...]:
+    """What a point of the front, or a variant's plan, moves beside the least for it, and how even it is."""
+    least = row.get("least_bytes_moved")
+    return (
+        _bytes(plan, row["bytes_moved"]),
+        figures.UNKNOWN if least is None else _bytes(plan, least),
+        figures.gap(row),
+        number(row["replicas_moved"]),
+        number(row["leaders_changed"]),
+        percent(row["imbalance_percent"]),
+    )
+
+
+def _missed(plan: Plan, row: Plan) -> str:
+    return f"{number(len(plan['scenarios']) - row['scenarios_missed'])} of {number(len(plan['scenarios']))}"
+
+
+def _variant(plan: Plan) -> Callable[[Plan], str]:
+    def line(row: Plan) -> str:
+        name = text(row["name"], _LONGEST_RACK)
+        return _row(
+            f"**{name}**" if row["chosen"] else name,
+            text(figures.wishes(row["changes"], 3)),
+            number(row["brokers"]),
+            *_moves(plan, row),
+            figures.duration(row["seconds_at_throttle"]),
+            *([_missed(plan, row)] if plan.get("scenarios") else []),
+            text(row["why_not"] or "") or ("**this plan**" if row["chosen"] else ""),
+        )
+
+    return line
+
+
+def _scenario(row: Plan) -> str:
+    return text(figures.scenario(row))
 
 
 def _batches(plan: Plan) -> Section:

@@ -7,6 +7,7 @@ adding up rows of a table (see `sweep_tables`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from planner import checks, loads, shares
 from planner.draws import mix
 from planner.model import BoolArray, IntArray, LongArray, Problem
-from planner.windows import BROKER_PRICE, TOPIC_PRICE, Windows, byte_excess, excess, windows
+from planner.scenarios import Scenario, scenarios
+from planner.windows import BROKER_PRICE, BYTE_WINDOWS, TOPIC_PRICE, Windows, byte_excess, excess, windows
 
 # Columns of a tally before the per-broker counts. The topic spread is a maximum, the others are sums.
 SUMS = (
@@ -35,13 +37,17 @@ class Yardstick:
     """A problem with what its scores are measured against: the windows of the balance asked for.
 
     `measures` is how many of `loads.MEASURES` there are to say of it; `parts` (measures, Bt) is how many times a
-    broker's capacity makes up all capacities.
+    broker's capacity makes up all capacities. `room_bytes` (Bt,) is what a broker's disk holds where all state theirs,
+    else its fair share; `held_bytes` (Bt,) what lies there today.
     """
 
     problem: Problem
     windows: Windows
     measures: int
     parts: NDArray[np.float64]
+    room_bytes: LongArray
+    held_bytes: LongArray
+    scenarios: tuple[Scenario, ...] = ()
 
     @staticmethod
     def of(problem: Problem) -> Yardstick:
@@ -51,24 +57,52 @@ class Yardstick:
         )
         measures = loads.measured(problem)
         parts = np.stack([disk, network, disk, network, network][:measures])
-        return Yardstick(problem, windows(problem, problem.balance), measures, parts)
+        wanted = windows(problem, problem.balance)
+        held = loads.on_all_brokers(problem, problem.replicas, problem.leaders)[2, problem.targets]
+        return Yardstick(problem, wanted, measures, parts, _room(problem, wanted), held, scenarios(problem))
 
 
 @dataclass(frozen=True)
 class Tally:
     """Additive terms of G topics or candidates: `sums` (G, len(SUMS)); `per_broker` (G, measures, Bt), as many of
-    `loads.MEASURES` as the yardstick has, on each target broker; `topic_spread` (G,), which combines by its maximum.
+    `loads.MEASURES` as the yardstick has, on each target broker; `copied` (G, 2, B), bytes that each broker copies
+    in and sends; `grown` (G, S, 3, Bt), `loads.loads` in each scenario; `topic_spread` (G,), which combines by
+    its maximum.
     """
 
     sums: LongArray
     per_broker: LongArray
+    copied: LongArray
+    grown: LongArray
     topic_spread: LongArray
+
+    def summed(self) -> Tally:
+        """All of the G together, as one."""
+        added = (column.sum(axis=0)[None] for column in self.added)
+        return Tally.of(added, self.topic_spread.max(axis=0, initial=0)[None])
+
+    @property
+    def added(self) -> tuple[LongArray, ...]:
+        """What is added up, in order."""
+        return self.sums, self.per_broker, self.copied, self.grown
+
+    @staticmethod
+    def of(added: Iterable[LongArray], topic_spread: LongArray) -> Tally:
+        """A tally from what is added up, in the order of `added`."""
+        sums, per_broker, copied, grown = added
+        return Tally(sums, per_broker, copied, grown, topic_spread)
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Terms of C candidates, each (C,) int64; `imbalance_ppm` is how far the fullest broker is above its share, by
-    capacity, of replicas, leaders, bytes or traffic, whichever is the farthest, in parts per million.
+    """Terms of C candidates, each (C,) int64.
+
+    `imbalance_ppm` is how far the fullest broker is above its share, by capacity, of replicas, leaders, bytes or
+    traffic, whichever is the farthest, in parts per million. `busiest_bytes` is the most that any broker copies in, or
+    sends from the leaders that are copied from: at a throttle, how long copying takes follows it. `peak_disk_ppm` is
+    how full the fullest broker is while everything is copied, today's bytes and what arrives, in parts per million of
+    its disk where all state theirs, else of its fair share. `scenario_excess` is that of the windows of bytes summed
+    over the scenarios, and `scenarios_missed` in how many of them there is any.
     """
 
     digest: LongArray
@@ -88,17 +122,15 @@ class Scores:
     network_in_max: LongArray
     network_out_max: LongArray
     imbalance_ppm: LongArray
+    busiest_bytes: LongArray
+    peak_disk_ppm: LongArray
+    scenario_excess: LongArray
+    scenarios_missed: LongArray
 
 
 def score(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Scores:
     """The scores (1,) of one assignment (P, W), led by its preferred leaders unless others are given (P,), -1: none."""
-    tally = by_topic(yardstick, assignment, leaders)
-    total = Tally(
-        tally.sums.sum(axis=0)[None],
-        tally.per_broker.sum(axis=0)[None],
-        tally.topic_spread.max(axis=0, initial=0)[None],
-    )
-    return finish(yardstick, total)
+    return finish(yardstick, by_topic(yardstick, assignment, leaders).summed())
 
 
 def by_topic(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Tally:
@@ -113,7 +145,13 @@ def by_topic(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | Non
     beyond = excess(yardstick.windows.topic_replicas, here, TOPIC_PRICE)
     if yardstick.windows.topic_leaders is not None:
         beyond = beyond + excess(yardstick.windows.topic_leaders, per_broker[:, 1], TOPIC_PRICE)
-    return Tally(np.stack([*columns, beyond], axis=1), per_broker, here.max(axis=1) - here.min(axis=1))
+    return Tally(
+        np.stack([*columns, beyond], axis=1),
+        per_broker,
+        _copied(problem, assignment),
+        _grown(yardstick, assignment, leading),
+        here.max(axis=1) - here.min(axis=1),
+    )
 
 
 def finish(yardstick: Yardstick, total: Tally) -> Scores:
@@ -133,6 +171,9 @@ def finish(yardstick: Yardstick, total: Tally) -> Scores:
         topic_replica_spread=total.topic_spread,
         **{f"{measure}_max": column for measure, column in zip(loads.MEASURES, most, strict=True)},
         imbalance_ppm=_above_shares(yardstick, held),
+        busiest_bytes=total.copied.max(axis=(1, 2), initial=0),
+        peak_disk_ppm=_peak_ppm(yardstick, total.copied[:, 0]),
+        **_in_scenarios(yardstick, total.grown),
     )
 
 
@@ -147,6 +188,53 @@ def adding(problem: Problem, replicas: IntArray) -> BoolArray:
     for column in problem.replicas.T:
         here |= replicas == column[:, None]
     return (replicas >= 0) & ~here
+
+
+def _room(problem: Problem, wanted: Windows) -> LongArray:
+    """(Bt,): each broker's disk where all state theirs, else its fair share of the bytes."""
+    stated = (problem.disk_limit_bytes[problem.targets] >= 0).all()
+    if stated or wanted.byte_shares is None:
+        return problem.disk_bytes[problem.targets]
+    return wanted.byte_shares[BYTE_WINDOWS.index("disk")]
+
+
+def _copied(problem: Problem, assignment: IntArray) -> LongArray:
+    """(T, 2, B): bytes of each topic that each broker copies in, and that today's leaders on it send."""
+    brokers = len(problem.broker_ids)
+    rows, slots = np.nonzero(adding(problem, assignment))
+    source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])
+    copied = np.zeros((2, len(problem.topic_names), brokers), dtype=np.int64)
+    for side, on in zip(copied, (assignment[rows, slots], source[rows]), strict=True):
+        np.add.at(side, (problem.topic_of[rows], on), problem.size_bytes[rows])
+    return copied.transpose(1, 0, 2)
+
+
+def _grown(yardstick: Yardstick, assignment: IntArray, leaders: IntArray) -> LongArray:
+    """(T, S, 3, Bt): bytes and traffic of each topic in each scenario."""
+    problem, every = yardstick.problem, len(loads.MEASURES)
+    topics = len(problem.topic_names)
+    if not yardstick.scenarios:
+        return np.zeros((topics, 0, len(BYTE_WINDOWS), int(problem.targets.sum())), dtype=np.int64)
+    then = [each.problem for each in yardstick.scenarios]
+    held = [loads.by_group(each, assignment, leaders, each.topic_of, topics, every)[:, 2:] for each in then]
+    return np.stack(held, axis=1)
+
+
+def _peak_ppm(yardstick: Yardstick, arriving: LongArray) -> LongArray:
+    """(C,) of the bytes (C, B) that arrive; 0 where nobody has any room to fill."""
+    room = yardstick.room_bytes
+    held = yardstick.held_bytes + arriving[:, yardstick.problem.targets]
+    full = np.where(room > 0, held / np.maximum(room, 1) * 1_000_000, 0)
+    return np.rint(full.max(axis=1, initial=0)).astype(np.int64)
+
+
+def _in_scenarios(yardstick: Yardstick, grown: LongArray) -> dict[str, LongArray]:
+    """The excess of the windows of bytes over all scenarios, and how many have any: (C,) each, of (C, S, 3, Bt)."""
+    total, missed = (np.zeros(len(grown), dtype=np.int64) for _ in range(2))
+    for at, scenario in enumerate(yardstick.scenarios):
+        beyond = byte_excess(scenario.windows, grown[:, at])
+        total, missed = total + beyond, missed + (beyond > 0)
+    return {"scenario_excess": total, "scenarios_missed": missed}
 
 
 def _byte_excess(yardstick: Yardstick, held: LongArray) -> LongArray:

@@ -19,11 +19,14 @@ from planner.figures import amount, arrow, counted, number, percent, printable, 
 Plan = Mapping[str, Any]
 
 _BROKERS_SHOWN = 12
-_POINTS_SHOWN = 5
+_POINTS_SHOWN = 8
+_VARIANTS_SHOWN = 8
 _NOTES_SHOWN = 5
 _LONGEST_NAME = 20
 _LONGEST_NOTE = 190
+_LONGEST_WHY = 300
 _LONGEST_LABEL = 36
+_MOVES = ("\ncopied", "\ngap", "\nreplicas", "\nleaders", "fullest\nbroker")
 _ALTERNATIVE_COLUMNS = (
     "\ncopied",
     "\nreplicas",
@@ -47,6 +50,11 @@ def show(plan: Plan, files: Sequence[str], console: Console) -> None:
     if figures.states_traffic(plan):
         console.print(_traffic(plan), highlight=False)
     console.print(_alternatives(plan), highlight=False)
+    if plan.get("variants"):
+        console.print(_variants(plan), highlight=False)
+    if len(plan["pareto"]) > 1:
+        console.print(_front(plan), highlight=False)
+    _scenarios(plan, console)
     _notes(plan, console)
     _written(files, console)
 
@@ -59,9 +67,15 @@ def _verdict(plan: Plan, console: Console) -> None:
         f"{_text(figures.state(plan))} Why: {_text(figures.reasons(plan))}.",
         f"Runs in {_text(figures.pace(plan))}. Best of {counted(plan['candidates']['evaluated'], 'candidate')}.",
         f"[dim]Least: {_text(plan['bound']['proof'].rstrip('.'))}.[/]",
+        *([f"Chosen: {_text(figures.chosen(plan), _LONGEST_WHY)}."] if _says_why(plan) else []),
     )
     for line in lines if plan["partitions"] else lines[:2]:
         _print(line, console)
+
+
+def _says_why(plan: Plan) -> bool:
+    """True where there was more to choose from than the balance asked for."""
+    return bool(plan.get("variants")) or plan.get("choice", {}).get("rule", "asked") != "asked"
 
 
 def _text(value: str, at_most: int = _LONGEST_NOTE) -> str:
@@ -154,29 +168,67 @@ def _broker_cells(plan: Plan, broker: Plan) -> tuple[str, ...]:
 
 
 def _alternatives(plan: Plan) -> Table:
-    """The plan beside doing nothing and Kafka's own seeds, then the other points of the Pareto front."""
+    """The plan beside doing nothing and Kafka's own seeds."""
     table = _table("\nAlternative", *_ALTERNATIVE_COLUMNS)
     for row in plan["compared"]:
         style = "bold" if row["label"] == "this plan" else None
         table.add_row(_label(row), *_alternative(plan, row), style=style)
-    named = {row["candidate"] for row in plan["compared"]}
-    shown = [row for row in figures.spread_out(plan["pareto"], _POINTS_SHOWN) if row["candidate"] not in named]
-    for point in shown:
-        table.add_row(f"[dim]or[/] {_text(_short(point))}", *_alternative(plan, point))
-    hidden = sum(row["candidate"] not in named for row in plan["pareto"]) - len(shown)
-    if hidden:
-        table.add_row(f"[dim]or {counted(hidden, 'more point')} of the front[/]")
     return table
+
+
+def _front(plan: Plan) -> Table:
+    """The Pareto front: bytes against evenness, each point with its gap to the least for its windows."""
+    missed = ("\nscenarios",) if plan.get("scenarios") else ()
+    table = _table("\nFront", *_MOVES, *missed)
+    shown = figures.spread_out(plan["pareto"], _POINTS_SHOWN)
+    for point in shown:
+        label = "this plan" if point["chosen"] else figures.origin(plan, point)
+        table.add_row(_text(label), *_moves(plan, point), style="bold" if point["chosen"] else None)
+    hidden = len(plan["pareto"]) - len(shown)
+    if hidden:
+        table.add_row(f"[dim]and {counted(hidden, 'more point')}[/]")
+    return table
+
+
+def _variants(plan: Plan) -> Table:
+    """The variants side by side, each with its best plan by the rule; those that can't be chosen say why."""
+    missed = ("\nscenarios",) if plan.get("scenarios") else ()
+    table = _table("\nVariant", "\nbrokers", *_MOVES, *missed, "\nat least")
+    for row in plan["variants"][:_VARIANTS_SHOWN]:
+        why_not = f" [red]({_text(row['why_not'])})[/]" if row["why_not"] else ""
+        cells = (number(row["brokers"]), *_moves(plan, row), figures.duration(row["seconds_at_throttle"]))
+        table.add_row(_text(row["name"]) + why_not, *cells, style="bold" if row["chosen"] else None)
+    hidden = len(plan["variants"]) - _VARIANTS_SHOWN
+    if hidden > 0:
+        table.add_row(f"[dim]and {counted(hidden, 'more variant')}[/]")
+    return table
+
+
+def _moves(plan: Plan, row: Plan) -> tuple[str, ...]:
+    scenarios = plan.get("scenarios", ())
+    stood = [f"{number(len(scenarios) - row['scenarios_missed'])} of {number(len(scenarios))}"] if scenarios else []
+    return (
+        _bytes(plan, row["bytes_moved"]),
+        figures.gap(row),
+        number(row["replicas_moved"]),
+        number(row["leaders_changed"]),
+        f"+{percent(row['imbalance_percent'])}",
+        *stood,
+    )
+
+
+def _scenarios(plan: Plan, console: Console) -> None:
+    rows = plan.get("scenarios", ())
+    for row in rows[:_NOTES_SHOWN]:
+        colour = "green" if row["feasible"] else "yellow"
+        _print(f"[{colour}]scenario[/] {_text(figures.scenario(row))}", console)
+    if len(rows) > _NOTES_SHOWN:
+        _print(f"[yellow]scenario[/] and {number(len(rows) - _NOTES_SHOWN)} more, see plan.json", console)
 
 
 def _label(row: Plan) -> str:
     label = _text(row["label"])
     return f"{label} [red](breaks {number(row['violations'])})[/]" if row["violations"] else label
-
-
-def _short(point: Plan) -> str:
-    """Where a point comes from, for a narrow column."""
-    return figures.origin(point).replace("topic replicas", "topic")
 
 
 def _alternative(plan: Plan, row: Plan) -> Iterable[str]:

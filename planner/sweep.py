@@ -1,12 +1,12 @@
 """Evaluating candidates: rows in, rows with scores out. Pure, so that it runs the same here and in Spark's workers.
 
-A candidate is made, judged and scored where it is evaluated; only its row travels. What is kept is the ranking, the
-Pareto front (bytes moved against imbalance) and every row, for a notebook.
+A candidate is made, judged and scored where it is evaluated; only its row travels. What is kept is the ranking, by the
+problem's aims, the Pareto front (bytes moved against imbalance) and every row, for a notebook.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 
@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner import score, sweep_tables
-from planner.candidates import CANDIDATE_SCHEMA, row
+from planner import scenarios, score, sweep_tables
+from planner.candidates import ALL_SCENARIOS, CANDIDATE_SCHEMA, row
 from planner.draws import draws
 from planner.errors import InfeasibleError
-from planner.model import BoolArray, IntArray, LongArray, Problem
+from planner.model import AIMS, BoolArray, IntArray, LongArray, Problem
 from planner.score import Scores, Yardstick
 from planner.strategies import STRATEGIES, UNKNOWN, Proposal
 from planner.sweep_tables import Tables
@@ -27,18 +27,27 @@ from planner.sweep_tables import Tables
 SCORE_COLUMNS = (*(field.name for field in fields(Scores)), "least_bytes", "unproven")
 SCORE_SCHEMA = pa.schema([*CANDIDATE_SCHEMA, *((name, pa.int64()) for name in SCORE_COLUMNS)])
 
-# What makes one plan better than another, most important first; the number of the row settles what is left.
-RANKING = (
-    "violations",
-    "unproven",
-    "excess",
-    "bytes_moved",
-    "replicas_moved",
-    "leaders_changed",
-    "cross_rack_bytes",
-    "imbalance_ppm",
-    "candidate",
-)
+# The score that each of `model.AIMS` is about.
+AIM_COLUMNS = {
+    "leaders_changed": "leaders_changed",
+    "cross_rack_bytes": "cross_rack_bytes",
+    "makespan": "busiest_bytes",
+    "peak_disk": "peak_disk_ppm",
+}
+
+
+def ranking(aims: Iterable[str]) -> tuple[str, ...]:
+    """What makes one plan better than another, most important first; the row's number settles what is left.
+
+    Aims that aren't named come after those that are, in their usual order.
+    """
+    first = ("violations", "unproven", "excess", "scenario_excess", "bytes_moved", "replicas_moved")
+    return (*first, *(AIM_COLUMNS[aim] for aim in dict.fromkeys((*aims, *AIMS))), "imbalance_ppm", "candidate")
+
+
+RANKING = ranking(AIMS)
+# The front's order: bytes first, the most even of equal bytes next, then the ranking.
+_FRONT = ("bytes_moved", "imbalance_ppm")
 TOP = 10
 # Rows evaluated between two reports of progress.
 _BATCH_ROWS = 20_000
@@ -48,11 +57,17 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class SweepResult:
-    """All scores by candidate; the Pareto front by bytes moved; and the best rows by RANKING. All of SCORE_SCHEMA."""
+    """All scores by candidate; the Pareto front by bytes moved; and the best rows by `ranking`. All of SCORE_SCHEMA."""
 
     scores: pa.Table
     front: pa.Table
     top: pa.Table
+
+
+def result(problem: Problem, scores: pa.Table) -> SweepResult:
+    """The result of all scores, by candidate."""
+    order = ranking(problem.aims)
+    return SweepResult(scores, front(scores, order), best(scores, TOP, order))
 
 
 def run(problem: Problem, candidates: pa.Table, progress: Progress | None = None) -> SweepResult:
@@ -64,7 +79,7 @@ def run(problem: Problem, candidates: pa.Table, progress: Progress | None = None
         if progress:
             progress(done, len(candidates))
     scores = pa.Table.from_batches(parts, schema=SCORE_SCHEMA)
-    return SweepResult(scores, front(scores), best(scores, TOP))
+    return result(problem, scores)
 
 
 def evaluate(problem: Problem, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -87,32 +102,29 @@ def evaluate(problem: Problem, batch: pa.RecordBatch) -> pa.RecordBatch:
 def propose(problem: Problem, table: pa.Table, number: int) -> Proposal:
     """The assignment of a row of a table of candidates or scores, made again."""
     candidate = row(table, number)
-    return STRATEGIES[candidate.strategy](problem, candidate)
+    return STRATEGIES[candidate.strategy](planned_for(problem, table["scenarios"][number].as_py()), candidate)
 
 
-def best(scores: pa.Table, count: int) -> pa.Table:
-    """The first `count` rows by RANKING."""
-    order = pc.select_k_unstable(scores, count, [(name, "ascending") for name in RANKING])
-    return scores.take(order)
+def planned_for(problem: Problem, which: str) -> Problem:
+    """The problem as a row with these `scenarios` looks at it: with all of its own, or at today's bytes alone."""
+    return problem if which == ALL_SCENARIOS or not problem.scenario_names else scenarios.without(problem)
 
 
-def front(scores: pa.Table) -> pa.Table:
-    """Rows that no other beats in both bytes moved and imbalance; of equal ones, the first by RANKING."""
+def best(scores: pa.Table, count: int, order: Sequence[str] = RANKING) -> pa.Table:
+    """The first `count` rows in the order of these columns."""
+    return scores.take(pc.select_k_unstable(scores, count, [(name, "ascending") for name in order]))
+
+
+def front(scores: pa.Table, order: Sequence[str] = RANKING) -> pa.Table:
+    """Valid rows that no other beats in both bytes moved and imbalance, by bytes; of equal ones, the first in order."""
     valid = scores.filter(pc.equal(scores["violations"], 0))
-    order = pc.sort_indices(valid, [(name, "ascending") for name in FRONT_ORDER])
-    imbalance = valid["imbalance_ppm"].to_numpy()[order.to_numpy()]
+    names = (*_FRONT, *(name for name in order if name not in _FRONT))
+    by_bytes = pc.sort_indices(valid, [(name, "ascending") for name in names])
+    imbalance = valid["imbalance_ppm"].to_numpy()[by_bytes.to_numpy()]
     so_far = np.minimum.accumulate(imbalance)
     first = np.ones(len(imbalance), dtype=bool)
     first[1:] = imbalance[1:] < so_far[:-1]
-    return valid.take(order.filter(pa.array(first)))
-
-
-# Bytes first, the most even of equal bytes next, then the ranking.
-FRONT_ORDER = (
-    "bytes_moved",
-    "imbalance_ppm",
-    *(name for name in RANKING if name not in ("bytes_moved", "imbalance_ppm")),
-)
+    return valid.take(by_bytes.filter(pa.array(first)))
 
 
 @lru_cache(maxsize=1)

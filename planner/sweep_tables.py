@@ -8,6 +8,7 @@ topic, is a sum of as many table rows as there are topics.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from planner.model import IntArray, LongArray
 from planner.score import Scores, Tally, Yardstick
 from planner.strategies import kafka_classic
 from planner.strategies.candidate import Candidate
+from planner.windows import BYTE_WINDOWS
 
 # Larger tables than this are not worth their memory, nor their making.
 _MOST_BYTES, _MOST_PLACEMENTS = 128 << 20, 20_000_000
@@ -27,11 +29,13 @@ _BLOCK = 2048
 class Tables:
     """Tallies of every topic (T) under every pair (K = n × max(n - 1, 1)) of start index and shift.
 
-    terms (T, K, D): the sums, then the per-broker counts, flat; topic_spread (T, K)
+    terms (T, K, D): the tally's arrays, flat, one after the other; topic_spread (T, K); shapes are those of the arrays
+    of one tally
     """
 
     terms: LongArray
     topic_spread: LongArray
+    shapes: tuple[tuple[int, ...], ...]
     brokers: int
 
 
@@ -41,7 +45,9 @@ def worthwhile(yardstick: Yardstick) -> bool:
     brokers = int(problem.targets.sum())
     if int(problem.replication_factors.max(initial=0)) > brokers:
         return False
-    pairs, columns = brokers * max(brokers - 1, 1), len(score.SUMS) + yardstick.measures * brokers
+    grown = len(yardstick.scenarios) * len(BYTE_WINDOWS)
+    columns = len(score.SUMS) + (yardstick.measures + grown) * brokers + 2 * len(problem.broker_ids)
+    pairs = brokers * max(brokers - 1, 1)
     placements = pairs * int(problem.replication_factors.sum())
     return placements <= _MOST_PLACEMENTS and pairs * len(problem.topic_names) * columns * 8 <= _MOST_BYTES
 
@@ -52,19 +58,18 @@ def make(yardstick: Yardstick) -> Tables:
     brokers = int(problem.targets.sum())
     pairs = [(start, shift) for start in range(brokers) for shift in range(max(brokers - 1, 1))]
     tallies = [_tally(yardstick, start, shift) for start, shift in pairs]
-    flat = [np.concatenate([t.sums, t.per_broker.reshape(len(t.sums), -1)], axis=1) for t in tallies]
+    flat = [np.concatenate([part.reshape(len(part), -1) for part in each.added], axis=1) for each in tallies]
     spreads = np.stack([tally.topic_spread for tally in tallies], axis=1)
-    return Tables(np.ascontiguousarray(np.stack(flat, axis=1)), spreads, brokers)
+    shapes = tuple(part.shape[1:] for part in tallies[0].added)
+    return Tables(np.ascontiguousarray(np.stack(flat, axis=1)), spreads, shapes, brokers)
 
 
 def scores(yardstick: Yardstick, tables: Tables, starts: IntArray, shifts: IntArray) -> Scores:
     """Scores (C,) of candidates with a start index and a shift for each topic, both (C, T)."""
     pairs = starts * max(tables.brokers - 1, 1) + shifts % max(tables.brokers - 1, 1)
     blocks = [_add_up(tables, pairs[at : at + _BLOCK]) for at in range(0, len(pairs), _BLOCK)]
-    sums = np.concatenate([block.sums for block in blocks])
-    per_broker = np.concatenate([block.per_broker for block in blocks])
-    spreads = np.concatenate([block.topic_spread for block in blocks])
-    return score.finish(yardstick, Tally(sums, per_broker, spreads))
+    added = (np.concatenate(parts) for parts in zip(*(block.added for block in blocks), strict=True))
+    return score.finish(yardstick, Tally.of(added, np.concatenate([block.topic_spread for block in blocks])))
 
 
 def _tally(yardstick: Yardstick, start: int, shift: int) -> Tally:
@@ -79,5 +84,6 @@ def _add_up(tables: Tables, pairs: IntArray) -> Tally:
     for topic, column in enumerate(pairs.T):
         total += tables.terms[topic].take(column, axis=0)
         np.maximum(spread, tables.topic_spread[topic].take(column), out=spread)
-    first = len(score.SUMS)
-    return Tally(total[:, :first], total[:, first:].reshape(len(pairs), -1, tables.brokers), spread)
+    ends = np.cumsum([prod(shape) for shape in tables.shapes])[:-1]
+    parts = zip(np.split(total, ends, axis=1), tables.shapes, strict=True)
+    return Tally.of((part.reshape(len(pairs), *shape) for part, shape in parts), spread)

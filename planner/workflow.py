@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,15 +17,14 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from planner import certified, fleet, output_folder, plan, report, screen, spec, sweep
-from planner import problem as problems
-from planner.candidates import candidates
+from planner import certified, fleet, output_folder, plan, report, screen, spec, sweep, variants
 from planner.errors import PlannerError, SetupError
 from planner.fleet import Job, Planned
 from planner.model import Problem, Spec
 from planner.quoting import canonical_json
 from planner.render import files as rendered
 from planner.sweep import SweepResult
+from planner.variants import Alternative
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,6 @@ class Options:
 def load(path: Path) -> Spec:
     """The spec at a path, checked; SpecError with every fault of it."""
     return spec.load(path)
-
-
-@dataclass(frozen=True)
-class Wish:
-    """A spec that was read, with everything that its sweep takes."""
-
-    spec: Spec
-    problem: Problem
-    candidates: pa.Table
 
 
 def validate(arguments: Sequence[Path]) -> tuple[Path, ...]:
@@ -73,16 +64,26 @@ def whatif_fleet(arguments: Sequence[Path], options: Options, errors: Console) -
     jobs = fleet.jobs(arguments, options.out)
     specs = [job.spec for job in jobs]
     wishes = fleet.each(specs, lambda number: _wish(jobs[number], options))
-    results = _sweep([(wish.problem, wish.candidates) for wish in wishes], options, errors)
-    plans = fleet.each(specs, lambda number: plan.planned(wishes[number].spec, wishes[number].problem, results[number]))
-    return _written(jobs, plans, results)
+    swept = _swept(wishes, options, errors)
+    plans = fleet.each(specs, lambda number: plan.planned(swept[number]))
+    return _written(jobs, plans, swept)
 
 
-def _written(jobs: Sequence[Job], plans: Sequence[plan.Planned], results: Sequence[SweepResult]) -> tuple[Planned, ...]:
+def _swept(
+    wishes: Sequence[Sequence[Alternative]], options: Options, errors: Console
+) -> tuple[tuple[variants.Swept, ...], ...]:
+    """Every spec's alternatives with their results; all of all specs are swept in one go."""
+    results = iter(_sweep([(each.problem, each.candidates) for wish in wishes for each in wish], options, errors))
+    return tuple(variants.swept(wish, list(islice(results, len(wish)))) for wish in wishes)
+
+
+def _written(
+    jobs: Sequence[Job], plans: Sequence[plan.Planned], swept: Sequence[Sequence[variants.Swept]]
+) -> tuple[Planned, ...]:
     """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
     done: list[Planned] = []
-    for job, planned, result in zip(jobs, plans, results, strict=True):
-        others = {"candidates.parquet": _parquet(result.scores)}
+    for job, planned, tried in zip(jobs, plans, swept, strict=True):
+        others = {"candidates.parquet": _parquet(variants.scores(tried))}
         if planned.bound is not None:
             others[certified.FILE] = planned.bound
         try:
@@ -93,11 +94,10 @@ def _written(jobs: Sequence[Job], plans: Sequence[plan.Planned], results: Sequen
     return tuple(done)
 
 
-def _wish(job: Job, options: Options) -> Wish:
+def _wish(job: Job, options: Options) -> tuple[Alternative, ...]:
     wish = _with_options(load(job.spec), options)
     output_folder.check(job.folder)
-    problem = problems.build(wish)
-    return Wish(wish, problem, candidates(problem, wish.sweep))
+    return variants.alternatives(wish)
 
 
 def _write(folder: Path, document: dict[str, Any], others: Mapping[str, bytes]) -> tuple[str, ...]:

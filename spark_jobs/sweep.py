@@ -39,6 +39,8 @@ BATCH_ROWS = 10_000
 PARTITIONS_PER_CORE = 2
 # A cluster's executors may still be on their way when they are counted, and some start only where tasks wait for them.
 LEAST_ON_A_CLUSTER = 16
+# Rows that are alike in these cost about the same.
+COST_COLUMNS = (*KNOBS, "scenarios")
 EXPENSIVE = ("optimum", "kafka_striped")
 
 # `spec` is the number of a candidate's problem within the fleet.
@@ -84,7 +86,7 @@ def run_fleet(
         scores = frame.mapInArrow(partial(_evaluate, payload), from_arrow_schema(SCORED_SCHEMA))
         with python_faults_named(), follow(spark, progress, tasks):
             table = scores.toArrow()
-    return tuple(_result(table.filter(pc.equal(table["spec"], number))) for number in range(len(fleet)))
+    return tuple(_result(each, table.filter(pc.equal(table["spec"], at))) for at, each in enumerate(problems))
 
 
 @contextmanager
@@ -142,7 +144,7 @@ def _is(rows: pa.Table, *strategies: str) -> BoolArray:
 def _by_cost(rows: pa.Table, last: BoolArray) -> LongArray:
     """Row numbers by falling cost, those marked at the end; rows that cost the same are neighbours, by candidate."""
     keys = {"last": pa.array(last), "cheap": pa.array(~_is(rows, *EXPENSIVE))}
-    names = ("spec", "strategy", *KNOBS, "candidate")
+    names = ("spec", "strategy", *COST_COLUMNS, "candidate")
     table = pa.table({**keys, **{name: rows[name] for name in names}})
     return np.asarray(pc.sort_indices(table, [(name, "ascending") for name in (*keys, *names)]), dtype=np.int64)
 
@@ -203,10 +205,10 @@ def _unpickled(data: bytes) -> Problem:
     return problem
 
 
-def _result(table: pa.Table) -> sweep.SweepResult:
+def _result(problem: Problem, table: pa.Table) -> sweep.SweepResult:
     """One problem's rows, in whatever order they came back, as the result of its sweep."""
     scores = table.select(sweep.SCORE_SCHEMA.names).cast(sweep.SCORE_SCHEMA).sort_by("candidate").combine_chunks()
-    return sweep.SweepResult(scores, sweep.front(scores), sweep.best(scores, sweep.TOP))
+    return sweep.result(problem, scores)
 
 
 def _tasks(spark: SparkSession) -> int:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from planner.balance import BalanceGrid, Tolerance
 from planner.candidates import CANDIDATE_SCHEMA, KNOBS, candidate_budget, candidates, row
-from planner.model import Changes, Problem, Sweep, TopicFilter
+from planner.model import Changes, Growth, Problem, Sweep, TopicFilter
 from planner.strategies import STRATEGIES
 
 ROWS = {"x": [(0, 1)] * 10}
@@ -117,5 +117,55 @@ def test_rows_become_candidates_again() -> None:
     problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance)
     table = candidates(problem, Sweep(50, 3))
     assert problem.balance == row(table, 0).balance
-    assert {("10%", "5%", "0.5%")} == {tuple(each[knob] for knob in KNOBS[4:]) for each in table.to_pylist()}
+    assert {("10%", "5%", "0.5%")} == {
+        tuple(each[knob] for knob in KNOBS[4:]) for each in table.to_pylist() if each["strategy"] != "optimum"
+    }
     assert {"2.5%"} == set(table["replicas"].to_pylist()) - {"5%", "10%", "25%"}
+
+
+def optima(problem: Problem, sweep: Sweep, among: int = 1) -> list[tuple[str, ...]]:
+    """The windows that the solver is asked for, one row each."""
+    table = candidates(problem, sweep, among).to_pylist()
+    return [(*(each[knob] for knob in KNOBS), each["scenarios"]) for each in table if each["strategy"] == "optimum"]
+
+
+def test_a_grid_of_our_own() -> None:
+    """What is asked for, then each knob on its own: bytes where sizes are known, traffic where rates are."""
+    asked = ("1", "1", "1", "none", "10%", "none", "none", "none")
+    problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(*asked[:-1]))
+    found = list(dict.fromkeys(optima(problem, Sweep(2000))))
+    assert asked == found[0]
+    assert {"2%", "5%", "10%", "25%", "none"} == {each[4] for each in found}
+    assert {("none", "none")} == {each[5:7] for each in found}
+    changed = [sum(one != other for one, other in zip(each, asked, strict=True)) for each in found]
+    assert sorted(changed) == changed
+    written = replace(problem, bytes_in_per_sec=np.ones(10, dtype=np.int64), size_bytes=np.zeros(10, dtype=np.int64))
+    traffic = optima(written, Sweep(2000))
+    assert {"10%"} == {each[4] for each in traffic}
+    assert {"none", "10%"} == {each[5] for each in traffic} == {each[6] for each in traffic}
+
+
+def test_windows_of_bytes_take_more_of_the_budget() -> None:
+    """Solved plans with windows of bytes are fewer, as each takes many times as long; tie-breaks are left some."""
+    plain = problem_of(no_racks(0, 1, 2), ROWS, sizes=0)
+    sized = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1, "none", "10%"))
+    many, few = (optima(each, Sweep()) for each in (plain, sized))
+    assert 200 == len(many)
+    assert 15 <= len(few) <= 40
+    assert 5 <= few.count(few[0])
+
+
+def test_alternatives_share_the_budget() -> None:
+    """Rows and solved plans alike are dealt evenly to the alternatives."""
+    problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1, "none", "10%"))
+    assert 100 == len(candidates(problem, Sweep(400), 4))
+    assert len(optima(problem, Sweep(), 4)) <= len(optima(problem, Sweep())) / 2
+
+
+def test_scenarios_are_a_knob() -> None:
+    """Every point of the grid is solved for all scenarios and for none, the asked one for all first."""
+    problem = problem_of(no_racks(0, 1), ROWS, sweep=Sweep(growth=(Growth("twice", "x", 2.0),)))
+    found = optima(problem, Sweep(1000))
+    assert ["all", "none"] == [each[-1] for each in found[:2]]
+    assert found[0][:-1] == found[1][:-1]
+    assert {"none"} == {each["scenarios"] for each in candidates(problem, Sweep(50)).to_pylist()[-10:]}

@@ -48,6 +48,12 @@ def test_by_hand() -> None:
         "network_in_max": 0,
         "network_out_max": 0,
         "imbalance_ppm": 1_181_818,
+        # Broker 4 copies in 120; brokers 1, 2 and 3 send 30, 20 and 100.
+        "busiest_bytes": 120,
+        # Broker 3 holds 160 today, as long as anything is copied.
+        "peak_disk_ppm": 2_909_091,
+        "scenario_excess": 0,
+        "scenarios_missed": 0,
     }
     assert expected == scored(problem, [(1, 3), (2, 4), (2, 3), (4,)])
 
@@ -153,3 +159,34 @@ def test_terms_against_plain_counting(problem: Problem, seed: int) -> None:
     assert (most - fewest, most) == (found.leader_spread[0], found.leaders_max[0])
     may_change = problem.movable & (problem.forced | (problem.rebalance != "none"))
     assert int((may_change & (problem.leaders != assignment[:, 0])).sum()) == found.leaders_changed[0]
+
+
+def test_peaks_are_held_against_disks_where_all_state_theirs() -> None:
+    """A broker is as full as its disk; where one of them states none, as its share of the bytes."""
+    problem = problem_of(no_racks(1, 2), {"x": [(1,), (1,), (2,)]}, sizes={"x": [10, 20, 30]})
+    stated = replace(problem, disk_bytes=np.array([40, 400]), disk_limit_bytes=np.array([40, 400]))
+    moved = [(1,), (2,), (2,)]
+    # Broker 1 holds 30 until the 20 bytes have arrived on broker 2, which then holds 50; shares are 30 each.
+    assert 1_666_667 == scored(problem, moved)["peak_disk_ppm"]
+    assert 750_000 == scored(stated, moved)["peak_disk_ppm"]
+
+
+def test_the_busiest_broker_may_be_one_that_leaves() -> None:
+    """All bytes of a broker that is drained come from it, if it leads; else from the leaders."""
+    rows = {"x": [(3, 1), (3, 2)]}
+    problem = problem_of(no_racks(1, 2, 3), rows, sizes=7, changes=Changes(remove_brokers=(3,)))
+    assert 14 == scored(problem, [(2, 1), (1, 2)])["busiest_bytes"]
+
+
+def test_scenarios_by_hand() -> None:
+    """Windows and disks under growth: outside in each scenario, by how much, and in how many."""
+    balance = balance_of("none", "none", "none", "none", "20%")
+    problem = problem_of(no_racks(1, 2), {"x": [(1,)], "y": [(2,)]}, sizes=1000, balance=balance)
+    factors = np.array([[1_000_000, 1_000_000], [2_000_000, 1_000_000], [1_100_000, 1_000_000]])
+    problem = replace(problem, scenario_names=("as it is", "x", "a little"), scenario_ppm=factors)
+    # Shares are 1500 in the second scenario, windows 1200 to 1800: 200 outside on each broker, in units of 1 byte.
+    assert (2 * 200 * 100, 1) == tuple(
+        scored(problem, [(1,), (2,)])[f"scenario{name}"] for name in ("_excess", "s_missed")
+    )
+    full = replace(problem, disk_limit_bytes=np.array([1050, -1]))
+    assert 2 == scored(full, [(1,), (2,)])["scenarios_missed"]

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from clusters import no_racks, problem_of, problems
+from clusters import no_racks, problem_of, problems, spec_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import sweep
 from planner.candidates import CANDIDATE_SCHEMA, candidates
 from planner.checks import check
-from planner.model import Changes, Problem, Sweep
+from planner.model import AIMS, Changes, Growth, Problem, Sweep
+from planner.problem import build
 from planner.score import digest
-from planner.sweep import RANKING, SCORE_SCHEMA, best, evaluate, front, propose, run
+from planner.sweep import (
+    AIM_COLUMNS,
+    RANKING,
+    SCORE_SCHEMA,
+    best,
+    evaluate,
+    front,
+    planned_for,
+    propose,
+    ranking,
+    run,
+)
 
 Row = dict[str, Any]
 
@@ -94,6 +107,40 @@ def test_front_is_what_nothing_beats(rows: list[tuple[int, ...]]) -> None:
             first.setdefault((row["bytes_moved"], row["imbalance_ppm"]), row)
     expected = [first[point]["candidate"] for point in sorted(first)]
     assert expected == front(score_table(rows))["candidate"].to_pylist()
+
+
+@settings(max_examples=50)
+@given(points, st.permutations(AIMS), st.integers(0, 4))
+def test_aims_come_after_bytes_and_replicas(rows: list[tuple[int, ...]], aims: list[str], named: int) -> None:
+    """In the order given, those that aren't named behind in their usual order; whatever the aims, bytes come first."""
+    order = ranking(aims[:named])
+    columns = [AIM_COLUMNS[aim] for aim in [*aims[:named], *(aim for aim in AIMS if aim not in aims[:named])]]
+    assert [*RANKING[:6], *columns, *RANKING[-2:]] == list(order)
+    table = score_table(rows)
+    expected = sorted(tuple(row[name] for name in order) for row in table.to_pylist())
+    assert expected == [tuple(row[name] for name in order) for row in best(table, len(rows), order).to_pylist()]
+
+
+def test_the_problems_aims_rank_its_result() -> None:
+    """The top of a sweep is by the aims of its spec."""
+    spec = spec_of(
+        no_racks(1, 2, 3), {"x": [(1, 2)] * 6, "y": [(2, 1)] * 3}, sizes={"x": [1, 2, 3] * 2, "y": [9, 8, 7]}
+    )
+    orders = {}
+    for aims in (("makespan",), ("peak_disk", "leaders_changed")):
+        problem = build(replace(spec, sweep=Sweep(200, aims=aims)))
+        result = run(problem, candidates(problem, Sweep(200)))
+        orders[aims] = result.top["candidate"].to_pylist()
+        assert best(result.scores, 10, ranking(aims))["candidate"].to_pylist() == orders[aims]
+    assert 2 == len({tuple(order) for order in orders.values()})
+
+
+def test_rows_say_whether_they_look_at_scenarios() -> None:
+    """A row for no scenario is solved as if there were none; the others see the problem as it is."""
+    spec = spec_of(no_racks(1, 2), {"x": [(1, 2)] * 2}, sweep=Sweep(growth=(Growth("twice", "x", 2.0),)))
+    problem = build(spec)
+    assert problem is planned_for(problem, "all")
+    assert ((), None) == (planned_for(problem, "none").scenario_names, planned_for(problem, "none").scenario_ppm)
 
 
 def test_result() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 from clusters import loaded_problems, no_racks, problem_of, problems
@@ -39,6 +39,19 @@ def test_drawn_candidates_score_alike(problem: Problem, seeds: list[int]) -> Non
 @given(loaded_problems(), st.integers(0, 2**62))
 def test_traffic_and_windows_of_bytes_score_alike(problem: Problem, seed: int) -> None:
     """The same with rates, capacities and windows of bytes."""
+    yardstick = Yardstick.of(problem)
+    starts, shifts = draws(np.array([seed]), len(problem.topic_names), int(problem.targets.sum()))
+    found = sweep_tables.scores(yardstick, sweep_tables.make(yardstick), starts, shifts)
+    assignment = kafka_classic.assign(problem, Candidate("kafka_classic", seed))
+    assert one(score(yardstick, assignment), 0) == one(found, 0)
+
+
+@settings(max_examples=30)
+@given(loaded_problems(), st.integers(0, 2**62), st.lists(st.integers(0, 5_000_000), min_size=1, max_size=3))
+def test_scenarios_score_alike(problem: Problem, seed: int, factors: list[int]) -> None:
+    """The same where topics grow: each scenario's bytes and traffic are sums over topics too."""
+    grown = np.array([np.where(problem.topic_of == 0, factor, 1_000_000) for factor in factors])
+    problem = replace(problem, scenario_names=tuple(map(str, range(len(factors)))), scenario_ppm=grown)
     yardstick = Yardstick.of(problem)
     starts, shifts = draws(np.array([seed]), len(problem.topic_names), int(problem.targets.sum()))
     found = sweep_tables.scores(yardstick, sweep_tables.make(yardstick), starts, shifts)

@@ -1,0 +1,156 @@
+"""Which plan is chosen, of all alternatives and their candidates, by a stated rule, and why in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow.compute as pc
+
+from planner import model
+from planner.errors import InfeasibleError, UnsafePlanError
+from planner.figures import percent, size
+from planner.strategies import UNKNOWN
+from planner.sweep import SweepResult, ranking
+from planner.variants import BASE, Swept
+
+Row = Mapping[str, Any]
+
+# The scores of a ranking in words.
+_WORDS = {
+    "leaders_changed": "leaders changed",
+    "cross_rack_bytes": "cross-rack bytes",
+    "busiest_bytes": "bytes of the busiest broker",
+    "peak_disk_ppm": "peak disk",
+}
+
+
+class Best(NamedTuple):
+    """An alternative's row that the rule takes, and why it can't be chosen (None where it can)."""
+
+    row: Row
+    why_not: str | None
+
+
+class Chosen(NamedTuple):
+    """The alternative's number, its row, why it was chosen, and the best of each alternative."""
+
+    at: int
+    row: Row
+    why: str
+    best: tuple[Best, ...]
+
+
+def choose(tried: Sequence[Swept]) -> Chosen:
+    """The plan that `sweep.choose` asks for.
+
+    UnsafePlanError where no plan keeps within its amount; InfeasibleError where `changes` has no valid plan, but a
+    variant has.
+    """
+    rule = tried[0].spec.sweep.choice
+    best = tuple(_best(each, rule) for each in tried)
+    asked_base = rule.rule == "asked" and tried[0].name == BASE
+    open_to = [0] if asked_base else [at for at, each in enumerate(best) if each.why_not is None]
+    if asked_base and best[0].why_not:
+        _refuse_base(tried, best)
+    if not open_to and rule.rule != "asked":
+        _refuse(tried, rule)
+    at = min(open_to or range(len(tried)), key=lambda number: (_key(tried[number], rule, best[number].row), number))
+    return Chosen(at, best[at].row, _why(tried, at, best[at].row), best)
+
+
+def rule_text(aims: Iterable[str]) -> str:
+    """The ranking in words."""
+    named = ", ".join(_WORDS[name] for name in ranking(aims) if name in _WORDS)
+    return (
+        "valid, with a proof; least outside the balance asked for, today and in the scenarios; then fewest bytes "
+        f"moved, replicas moved, {named}; then the most even"
+    )
+
+
+def _best(tried: Swept, rule: model.Choice) -> Best:
+    first = tried.result.top.slice(0, 1).to_pylist()[0]
+    if first["violations"]:
+        return Best(first, "no candidate keeps every rule")
+    if rule.rule == "asked":
+        return Best(first, None)
+    fitting = [row for row in _pool(tried.result) if _fits(rule, row)]
+    if not fitting:
+        return Best(first, "no plan within sweep.choose")
+    return Best(min(fitting, key=lambda row: _key(tried, rule, row)), None)
+
+
+def _pool(result: SweepResult) -> list[Row]:
+    """Valid rows that nobody needs to take on trust: proven ones, doing nothing, and the front."""
+    scores = result.scores
+    proven = pc.or_(pc.not_equal(scores["least_bytes"], UNKNOWN), pc.equal(scores["strategy"], "unchanged"))
+    valid = scores.filter(pc.and_(proven, pc.equal(scores["violations"], 0))).to_pylist()
+    rows = {row["candidate"]: row for row in [*valid, *result.front.to_pylist()]}
+    return list(rows.values())
+
+
+def _fits(rule: model.Choice, row: Row) -> bool:
+    column = "bytes_moved" if rule.rule == "most_even_within_bytes" else "imbalance_ppm"
+    return bool(row[column] <= rule.value)
+
+
+def _key(tried: Swept, rule: model.Choice, row: Row) -> tuple[int, ...]:
+    """Sorts rows, of one alternative or several, as the rule does; proofs come before evenness of the same kind."""
+    order = [row[name] for name in ranking(tried.problem.aims)]
+    match rule.rule:
+        case "most_even_within_bytes":
+            return (row["imbalance_ppm"], row["bytes_moved"], *order)
+        case "fewest_bytes_within_imbalance":
+            return (row["bytes_moved"], *order)
+        case _:
+            return tuple(order)
+
+
+def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
+    rule, others = tried[0].spec.sweep.choice, f" of {len(tried)} alternatives" if len(tried) > 1 else ""
+    moved, above = size(row["bytes_moved"]), f"the fullest broker {percent(row['imbalance_ppm'] / 10_000)} above"
+    if not tried[at].spec.cluster.sizes_known:
+        moved = f"{row['replicas_moved']} replicas"
+    match rule.rule:
+        case "most_even_within_bytes":
+            return f"the most even plan{others} that moves at most {size(rule.value)}: {moved}, {above} its share"
+        case "fewest_bytes_within_imbalance":
+            return (
+                f"the fewest bytes{others} with no broker more than {percent(rule.value / 10_000)} above its share: "
+                f"{moved}, {above}"
+            )
+        case _:
+            of = " of changes; its variants are for comparison" if others and tried[at].name == BASE else others
+            return f"the fewest bytes at the balance asked for: {moved}{of}"
+
+
+def _refuse_base(tried: Sequence[Swept], best: Sequence[Best]) -> None:
+    """The error for `changes` without a valid plan, where a variant has one."""
+    possible = [each.name for each, found in zip(tried, best, strict=True) if found.why_not is None]
+    if possible:
+        raise InfeasibleError(
+            f"changes: no candidate keeps every rule; variants that have a valid plan: {', '.join(possible)}; "
+            "allowed: one of them as changes, or another sweep.choose"
+        )
+
+
+def _refuse(tried: Sequence[Swept], rule: model.Choice) -> None:
+    bytes_first = rule.rule == "most_even_within_bytes"
+    column, shown = ("bytes_moved", size) if bytes_first else ("imbalance_ppm", _ppm)
+    rows = [row for each in tried for row in _pool(each.result) if not row["violations"]]
+    if not rows:
+        return
+    least = min(row[column] for row in rows)
+    raise UnsafePlanError(
+        f"nothing was written: sweep.choose.{rule.rule}: {shown(rule.value)} is below what any valid plan needs; "
+        f"allowed: at least {_exactly(least, bytes_first)}"
+    )
+
+
+def _ppm(value: int) -> str:
+    return percent(value / 10_000)
+
+
+def _exactly(value: int, of_bytes: bool) -> str:
+    """An amount as the YAML takes it, not rounded."""
+    return f"{value} bytes" if of_bytes else f"{value / 10_000:g}%"
