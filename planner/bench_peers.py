@@ -35,7 +35,8 @@ _COLUMNS = (
 class Peer:
     """A published plan; None where a figure wasn't published. `topic_replicas_over_ceiling` as in `Outcome`.
 
-    `rounding_bytes` is what the bytes moved were rounded to, so that the plan's own are within half of it.
+    `rounding_bytes` is what the bytes moved were rounded to, so that the plan's own are within half of it;
+    `only_ceilings`: where no replica is above its topic's ceiling, topics may be uneven below it all the same.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Peer:
     topic_replicas_over_ceiling: int | None
     size_max_over_mean: float | None
     seconds: float
+    only_ceilings: bool = False
 
 
 def peers(case: str) -> tuple[Peer, ...]:
@@ -126,6 +128,7 @@ def _peer(row: dict[str, Any]) -> Peer:
         version=next((str(versions[tool]) for tool in versions if row["name"].startswith(tool)), None),
         bytes_moved=row.pop("gigabytes_moved") * _GIGABYTE,
         rounding_bytes=row.pop("rounded_to_gigabytes") * _GIGABYTE,
+        only_ceilings=row["name"] in _table()["only_ceilings"],
         **row,
     )
 

@@ -20,7 +20,7 @@ from planner.windows import windows
 SEED = "public"
 # Brokers before, racks, after, racks, topics, partitions a topic, replication factor: all with sizes of their own.
 RECIPES = {
-    "1 thousand": Recipe(6, 3, 9, 3, 21, 12, 3, None, 1.0),
+    "1 thousand": Recipe(6, 3, 9, 3, 28, 12, 3, None, 1.0),
     "10 thousand": Recipe(18, 3, 24, 3, 133, 25, 3, None, 1.0),
     "100 thousand": Recipe(48, 6, 60, 6, 667, 50, 3, None, 1.0),
     "300 thousand": Recipe(78, 6, 96, 6, 1350, 75, 3, None, 1.0),

@@ -1,8 +1,8 @@
 """Windows on bytes: every case with even disks, and every case at the balance that each published plan reached.
 
 A published plan is known by a few figures only. Its replica spread becomes the spread asked for, its fullest broker's
-bytes the percentage around the share on both sides, and where it keeps topics even so must ours; where a figure wasn't
-published, nothing is asked for.
+bytes the percentage around the share on both sides, and where it keeps topics about even so must ours; where a figure
+wasn't published, nothing is asked for.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def balance_of(peer: Peer, replicas: int) -> Balance:
     even = peer.size_max_over_mean
     return Balance(
         replicas=Tolerance("spread", max(1, peer.replica_spread)),
-        topic_replicas=_topics(over, replicas),
+        topic_replicas=_topics(over, replicas, peer.only_ceilings),
         disk=NO_TOLERANCE
         if even is None
         else Tolerance("percent", round(max(even - 1 + _HALF_A_DIGIT, _HALF_A_DIGIT) * 100, 3)),
@@ -122,10 +122,10 @@ def measure(case: str, seed: str, balance: Balance) -> At:
     )
 
 
-def _topics(over_ceiling: int | None, replicas: int) -> Tolerance:
+def _topics(over_ceiling: int | None, replicas: int, only_ceilings: bool) -> Tolerance:
     if over_ceiling is None or over_ceiling > replicas * _FEW:
         return NO_TOLERANCE
-    return Tolerance("spread", 2) if over_ceiling else SPREAD_1
+    return Tolerance("spread", 2) if over_ceiling or only_ceilings else SPREAD_1
 
 
 def _size_over_mean(solved: Solved) -> tuple[float, float]:

@@ -6,14 +6,14 @@ most even plan that fits wins: the first step of a change in stages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from planner.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model import Budget
 
 # How far from its fair share each broker may be, in per cent, from one step of the ladder to the next.
-LEVELS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 75, 100)
+LEVELS = (2, 5, 8, 12, 16, 20, 25, 30, 40, 50, 60, 75, 90, 100)
 TERMS = ("bytes_moved", "replicas_moved", "leaders_changed")
 _LOOSENED = ("replicas", "leaders", "disk", "network_in", "network_out")
 
@@ -37,6 +37,15 @@ def ladder(balance: Balance) -> tuple[Balance, ...]:
         for each in (step, replace(step, **no_topics), replace(step, **no_topics, leaders=NO_TOLERANCE))
     ]
     return tuple(dict.fromkeys([*found, open_ended]))
+
+
+def spread_out(steps: Sequence[Balance]) -> tuple[Balance, ...]:
+    """The steps in an order in which the first few, however many, lie far apart: the ends, the middle, the quarters."""
+    last = max(len(steps) - 1, 1)
+    bits = last.bit_length()
+    halves = (round(int(f"{at:0{bits}b}"[::-1], 2) * last / (1 << bits)) for at in range(1 << bits))
+    order = dict.fromkeys([0, len(steps) - 1, *halves, *range(len(steps))])
+    return tuple(steps[at] for at in order if at < len(steps))
 
 
 def within(budget: Budget, spent: Mapping[str, int]) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from planner import budget
 from planner.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model import LongArray, Problem, Sweep
 from planner.problem import rows_to_place
@@ -70,9 +71,9 @@ def candidates(problem: Problem, sweep: Sweep, among: int = 1) -> pa.Table:
 
     `among` is how many problems share the budget.
     """
-    budget = max(candidate_budget(problem, sweep.candidates) // among, 2)
-    certain = [_values(Candidate("unchanged", balance=problem.balance)), *_solved(problem, sweep, budget, among)]
-    left = budget - len(certain)
+    count = max(candidate_budget(problem, sweep.candidates) // among, 2)
+    certain = [_values(Candidate("unchanged", balance=problem.balance)), *_solved(problem, sweep, count, among)]
+    left = count - len(certain)
     placed = _kafka(problem, sweep, left) if rows_to_place(problem).any() and left > 0 else []
     table = pa.concat_tables([pa.Table.from_pylist(certain, schema=CANDIDATE_SCHEMA), *placed])
     return table.set_column(0, "candidate", pa.array(np.arange(len(table)), pa.int64())).combine_chunks()
@@ -89,9 +90,9 @@ def of_row(values: Mapping[str, Any]) -> Candidate:
     return Candidate(values["strategy"], values["seed"], values["start_index"], values["next_replica_shift"], balance)
 
 
-def _solved(problem: Problem, sweep: Sweep, budget: int, among: int) -> list[dict[str, object]]:
+def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[dict[str, object]]:
     """Optima: the grid of knobs first, what is asked for at its head, then tie-break seeds at that."""
-    most, given = max(1, budget // 5), any(getattr(sweep.grid, knob) for knob in KNOBS)
+    most, given = max(1, count // 5), budget.asked(problem.budget) or any(getattr(sweep.grid, knob) for knob in KNOBS)
     asked, *others = dict.fromkeys(_points(problem, sweep.grid))
     left = max(0, _SOLVED_PLACEMENTS // among - _price(problem, asked.balance))
     kept = left * (1 if given else _OWN_GRID)
@@ -137,6 +138,8 @@ def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
     wanted = problem.balance
     if problem.rebalance != "all":
         return [wanted]
+    if budget.asked(problem.budget):
+        return budget.spread_out(budget.ladder(wanted))
     axes = [(getattr(wanted, knob), *getattr(_filled(problem, grid), knob)) for knob in KNOBS]
     points = [Balance(*point) for point in product(*axes)]
     return sorted(points, key=lambda point: sum(getattr(point, knob) != getattr(wanted, knob) for knob in KNOBS))

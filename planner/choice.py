@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
-from planner import model
+from planner import budget, model
 from planner.errors import InfeasibleError, UnsafePlanError
 from planner.figures import percent, size
+from planner.model import Spec
 from planner.strategies import UNKNOWN
 from planner.sweep import SweepResult, ranking
 from planner.variants import BASE, Swept
@@ -47,13 +48,15 @@ def choose(tried: Sequence[Swept]) -> Chosen:
     UnsafePlanError where no plan keeps within its amount; InfeasibleError where `changes` has no valid plan, but a
     variant has.
     """
-    rule = tried[0].spec.sweep.choice
+    rule = rule_of(tried[0].spec)
     best = tuple(_best(each, rule) for each in tried)
-    asked_base = rule.rule == "asked" and tried[0].name == BASE
+    asked_base = rule.rule in ("asked", "within_budget") and tried[0].name == BASE
     open_to = [0] if asked_base else [at for at, each in enumerate(best) if each.why_not is None]
+    if rule.rule == "within_budget" and best[0].why_not:
+        _refuse_spending(tried[0])
     if asked_base and best[0].why_not:
         _refuse_base(tried, best)
-    if not open_to and rule.rule != "asked":
+    if not open_to and rule.rule not in ("asked", "within_budget"):
         _refuse(tried, rule)
     at = min(open_to or range(len(tried)), key=lambda number: (_key(tried[number], rule, best[number].row), number))
     return Chosen(at, best[at].row, _why(tried, at, best[at].row), best)
@@ -68,15 +71,23 @@ def rule_text(aims: Iterable[str]) -> str:
     )
 
 
+def rule_of(spec: Spec) -> model.Choice:
+    """The rule in use: a budget says what `asked` means."""
+    rule = spec.sweep.choice
+    return model.Choice("within_budget") if rule.rule == "asked" and budget.asked(spec.budget) else rule
+
+
 def _best(tried: Swept, rule: model.Choice) -> Best:
     first = tried.result.top.slice(0, 1).to_pylist()[0]
     if first["violations"]:
         return Best(first, "no candidate keeps every rule")
     if rule.rule == "asked":
         return Best(first, None)
-    fitting = [row for row in _pool(tried.result) if _fits(rule, row)]
+    fitting = [row for row in _pool(tried.result) if _fits(tried.spec, rule, row)]
     if not fitting:
-        return Best(first, "no plan within sweep.choose")
+        return Best(
+            first, "no plan within the budget" if rule.rule == "within_budget" else "no plan within sweep.choose"
+        )
     return Best(min(fitting, key=lambda row: _key(tried, rule, row)), None)
 
 
@@ -89,7 +100,9 @@ def _pool(result: SweepResult) -> list[Row]:
     return list(rows.values())
 
 
-def _fits(rule: model.Choice, row: Row) -> bool:
+def _fits(spec: Spec, rule: model.Choice, row: Row) -> bool:
+    if rule.rule == "within_budget":
+        return budget.within(spec.budget, row)
     column = "bytes_moved" if rule.rule == "most_even_within_bytes" else "imbalance_ppm"
     return bool(row[column] <= rule.value)
 
@@ -98,6 +111,8 @@ def _key(tried: Swept, rule: model.Choice, row: Row) -> tuple[int, ...]:
     """Sorts rows, of one alternative or several, as the rule does; proofs come before evenness of the same kind."""
     order = [row[name] for name in ranking(tried.problem.aims)]
     match rule.rule:
+        case "within_budget":
+            return (row["excess"], row["scenario_excess"], row["imbalance_ppm"], row["bytes_moved"], *order)
         case "most_even_within_bytes":
             return (row["imbalance_ppm"], row["bytes_moved"], *order)
         case "fewest_bytes_within_imbalance":
@@ -107,11 +122,13 @@ def _key(tried: Swept, rule: model.Choice, row: Row) -> tuple[int, ...]:
 
 
 def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
-    rule, others = tried[0].spec.sweep.choice, f" of {len(tried)} alternatives" if len(tried) > 1 else ""
+    rule, others = rule_of(tried[0].spec), f" of {len(tried)} alternatives" if len(tried) > 1 else ""
     moved, above = size(row["bytes_moved"]), f"the fullest broker {percent(row['imbalance_ppm'] / 10_000)} above"
     if not tried[at].spec.cluster.sizes_known:
         moved = f"{row['replicas_moved']} replicas"
     match rule.rule:
+        case "within_budget":
+            return f"the most even plan{others} within the budget: {moved}, {above} its share"
         case "most_even_within_bytes":
             return f"the most even plan{others} that moves at most {size(rule.value)}: {moved}, {above} its share"
         case "fewest_bytes_within_imbalance":
@@ -132,6 +149,18 @@ def _refuse_base(tried: Sequence[Swept], best: Sequence[Best]) -> None:
             f"changes: no candidate keeps every rule; variants that have a valid plan: {', '.join(possible)}; "
             "allowed: one of them as changes, or another sweep.choose"
         )
+
+
+def _refuse_spending(tried: Swept) -> None:
+    """The error for a budget that even the changes alone exceed."""
+    rows = [row for row in _pool(tried.result) if not row["violations"]]
+    lines = []
+    for term in budget.TERMS:
+        allowed, least = getattr(tried.spec.budget, term), min((row[term] for row in rows), default=None)
+        if allowed is not None and least is not None:
+            lines.append(f"budget.{term}: the changes take {least} at the least, allowed by the budget: {allowed}")
+    if lines:
+        raise UnsafePlanError("\n".join(["nothing was written: no plan keeps within the budget:", *lines]))
 
 
 def _refuse(tried: Sequence[Swept], rule: model.Choice) -> None:

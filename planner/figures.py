@@ -113,10 +113,8 @@ def words(identifier: str) -> str:
 def headline(plan: Mapping[str, Any]) -> str:
     """The verdict in one sentence: what moves, and how that compares with the least that any plan could move."""
     if not plan["partitions"]:
-        as_asked = (
-            "the cluster already is as asked" if not plan["balance"]["relaxed"] else "nothing may move that helps"
-        )
-        return f"Nothing to do: {as_asked}."
+        by_rule = plan.get("choice", {}).get("rule", "asked") != "asked"
+        return f"Nothing to do: {f'that is {chosen(plan)}' if by_rule else 'the cluster already is as asked'}."
     moves = [len(set(row["replicas"]) - set(row["replicas_before"])) for row in plan["partitions"]]
     elections = sum(len(batch["elect"]) for batch in plan["batches"])
     elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leader"

@@ -157,9 +157,10 @@ class Choice:
 
     `asked`: the fewest bytes at the balance asked for. `most_even_within_bytes`: the most even one that moves at most
     `value` bytes. `fewest_bytes_within_imbalance`: the fewest bytes with an imbalance of at most `value` ppm.
+    `within_budget`: the most even one within the spec's budget, which is what `asked` means where there is one.
     """
 
-    rule: Literal["asked", "most_even_within_bytes", "fewest_bytes_within_imbalance"] = "asked"
+    rule: Literal["asked", "within_budget", "most_even_within_bytes", "fewest_bytes_within_imbalance"] = "asked"
     value: int = 0
 
 

@@ -14,7 +14,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
-from planner import batch_costs, batches, certified, checks, choice, gates, plan_front, plan_sections, scenarios
+from planner import (
+    batch_costs,
+    batches,
+    certified,
+    checks,
+    choice,
+    gates,
+    plan_budget,
+    plan_front,
+    plan_sections,
+    scenarios,
+)
 from planner.batch_costs import Costs
 from planner.candidates import KNOBS, of_row
 from planner.changes import changes
@@ -50,6 +61,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
     proposal = prove(planned_for(problem, winner["scenarios"]), candidate)
     file = None if proposal.certificate is None else certified.encoded(proposal.certificate)
     _judge(problem, winner, proposal)
+    of_budget = plan_budget.section(problem, spec.budget, proposal.assignment, winner)
     # A plan of the front is held against the windows that it was made for.
     problem = replace(problem, balance=candidate.balance)
     changed = _with_rates(spec, changes(problem, proposal.assignment))
@@ -73,6 +85,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
         "terms": plan_sections.terms(spec, problem, winner, proposal.assignment),
         "bound": _bound(problem, winner, proposal, file),
         **plan_front.sections(tried, chosen, proposal),
+        "budget": of_budget,
         "scenarios": scenarios.documents(problem, proposal.assignment),
         "limits": limits,
         "warnings": plan_sections.warnings(spec, problem, changed) + gates.overfull_today(spec, costs),

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from planner import certified, plan_sections
 from planner.candidates import CANDIDATE_SCHEMA, KNOBS
-from planner.choice import Best, Chosen, rule_text
+from planner.choice import Best, Chosen, rule_of, rule_text
 from planner.model import Problem
 from planner.strategies import UNKNOWN, Proposal
 from planner.sweep import SweepResult, best, ranking
@@ -94,10 +94,10 @@ def candidates(tried: Sequence[Swept], chosen: Chosen) -> dict[str, Any]:
 
 def choice(tried: Sequence[Swept], chosen: Chosen) -> dict[str, Any]:
     """Which of the alternatives was chosen, by which rule, and why."""
-    rule = tried[chosen.at].spec.sweep.choice
+    rule = rule_of(tried[chosen.at].spec)
     return {
         "rule": rule.rule,
-        "value": None if rule.rule == "asked" else rule.value,
+        "value": None if rule.rule in ("asked", "within_budget") else rule.value,
         "variant": tried[chosen.at].name,
         "why": chosen.why,
     }

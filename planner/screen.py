@@ -19,12 +19,13 @@ from planner.figures import amount, arrow, counted, number, percent, printable, 
 Plan = Mapping[str, Any]
 
 _BROKERS_SHOWN = 12
-_POINTS_SHOWN = 8
+_POINTS_SHOWN = 6
 _VARIANTS_SHOWN = 8
 _NOTES_SHOWN = 5
 _LONGEST_NAME = 20
 _LONGEST_NOTE = 190
 _LONGEST_WHY = 300
+_LONGEST_VARIANT = 16
 _LONGEST_LABEL = 36
 _MOVES = ("\ncopied", "\ngap", "\nreplicas", "\nleaders", "fullest\nbroker")
 _ALTERNATIVE_COLUMNS = (
@@ -54,6 +55,8 @@ def show(plan: Plan, files: Sequence[str], console: Console) -> None:
         console.print(_variants(plan), highlight=False)
     if len(plan["pareto"]) > 1:
         console.print(_front(plan), highlight=False)
+    refused = [f"{row['name']}: {row['why_not']}" for row in plan.get("variants", ()) if row["why_not"]]
+    _listed("variant", refused[:_NOTES_SHOWN], len(refused), console)
     _scenarios(plan, console)
     _notes(plan, console)
     _written(files, console)
@@ -87,11 +90,11 @@ def _print(line: str, console: Console) -> None:
     console.print(line, highlight=False)
 
 
-def _table(title: str, *columns: str) -> Table:
+def _table(title: str, *columns: str, widest: int = _LONGEST_LABEL) -> Table:
     """A table without borders; a column whose heading starts with `<` is left-aligned, the others hold numbers."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
     # Names give way, so that no number is ever cut.
-    table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=_LONGEST_LABEL)
+    table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=widest)
     for column in columns:
         left = column.startswith("<")
         table.add_column(column.removeprefix("<"), justify="left" if left else "right", no_wrap=True)
@@ -191,13 +194,12 @@ def _front(plan: Plan) -> Table:
 
 
 def _variants(plan: Plan) -> Table:
-    """The variants side by side, each with its best plan by the rule; those that can't be chosen say why."""
+    """The variants side by side, each with its best plan by the rule."""
     missed = ("\nscenarios",) if plan.get("scenarios") else ()
-    table = _table("\nVariant", "\nbrokers", *_MOVES, *missed, "\nat least")
+    table = _table("\nVariant", "\nbrokers", *_MOVES, *missed, "\nat least", widest=_LONGEST_VARIANT)
     for row in plan["variants"][:_VARIANTS_SHOWN]:
-        why_not = f" [red]({_text(row['why_not'])})[/]" if row["why_not"] else ""
         cells = (number(row["brokers"]), *_moves(plan, row), figures.duration(row["seconds_at_throttle"]))
-        table.add_row(_text(row["name"]) + why_not, *cells, style="bold" if row["chosen"] else None)
+        table.add_row(_text(row["name"]), *cells, style="bold" if row["chosen"] else None)
     hidden = len(plan["variants"]) - _VARIANTS_SHOWN
     if hidden > 0:
         table.add_row(f"[dim]and {counted(hidden, 'more variant')}[/]")

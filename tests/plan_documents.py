@@ -51,10 +51,13 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         ],
         "bound": {
             "least_bytes_moved": 100, "bytes_moved": 100, "least_replicas_moved": None, "gap_percent": 0.0,
-            "proof": "Each move is forced.",
+            "proof": "Each move is forced.", "method": "flow", "sha256": "ab" * 32,
         },
+        "choice": {"rule": "asked", "value": None, "variant": "changes", "why": "the fewest bytes: 100 B"},
         "compared": [_compared("do nothing"), _compared("this plan")],
-        "pareto": [_compared("this plan") | {"balance": {"replicas": "5%"}, "chosen": True}],
+        "variants": [],
+        "pareto": [point("this plan", chosen=True)],
+        "scenarios": [],
         "candidates": {
             "evaluated": 2, "by_strategy": {"optimum": 1, "unchanged": 1}, "winner": _winner(),
             "digest": "0123456789abcdef", "rule": "Least bytes first.",
@@ -112,10 +115,17 @@ def _compared(label: str) -> Document:
     return {"label": label, "strategy": "optimum", "imbalance_percent": 1.5, **counts}
 
 
+def point(label: str, *, chosen: bool = False, **rest: Any) -> Document:
+    """One entry of `pareto`."""
+    figures = {"least_bytes_moved": 0, "gap_percent": 0.0, "seconds_at_throttle": 1, "scenarios_missed": 0}
+    knobs = {"variant": "changes", "balance": _windows(), "scenarios": "none"}
+    return _compared(label) | figures | knobs | {"chosen": chosen} | rest
+
+
 def _winner() -> Document:
     return {
         "candidate": 0, "strategy": "optimum", "seed": 0, "start_index": -1, "next_replica_shift": -1,
-        **_windows(),
+        **_windows(), "scenarios": "none",
     }  # fmt: skip
 
 

@@ -52,9 +52,9 @@ def _small_sections() -> Document:
             {**_alternative("Kafka seed, best of 900", 70 * GB, 2.5), "violations": 1},
         ],
         "pareto": [
-            {**points[0], "strategy": "unchanged", "balance": _windows("1"), "chosen": False, "candidate": 0},
-            {**points[1], "balance": _windows("1"), "chosen": True, "candidate": 1},
-            {**_alternative("optimum", 30 * GB, 1.0), "balance": _windows("5%"), "chosen": False, "candidate": 5},
+            {**points[0], **_point("1"), "strategy": "unchanged", "least_bytes_moved": None, "gap_percent": None},
+            {**points[1], **_point("1"), "chosen": True, "candidate": 1},
+            {**_alternative("optimum", 30 * GB, 1.0), **_point("5%"), "gap_percent": 20.0, "candidate": 5},
         ],
         "limits": [{"key": "limits.bytes_moved", "limit": 30 * GB, "value": 24 * GB}],
         "warnings": ["2 partitions under-replicated today: a reassignment waits for a full ISR"],
@@ -72,7 +72,7 @@ def huge(topics: int = 4_000, partitions: int = 50) -> Document:
     plan["brokers"] = [
         {**broker(number, "stays", (number, 9), (number + 1, 8)), "rack": "@r|`<\n" * 99} for number in range(400)
     ]
-    point = {**_alternative("optimum", GB, 2.0), "balance": _windows("5%")}
+    point = {**_alternative("optimum", GB, 2.0), **_point("5%")}
     return plan | {
         "partitions": changes,
         "topics": [{**topic, "name": name, "partitions": partitions} for name in names],
@@ -158,6 +158,35 @@ def term(group: str, name: str, unit: str, today: float, plan: float, limit: flo
 def _windows(value: str) -> Document:
     none = dict.fromkeys(("topic_leaders", "disk", "network_in", "network_out"), "none")
     return {"replicas": value, "leaders": value, "topic_replicas": "1", **none}
+
+
+def _point(value: str) -> Document:
+    """What a point of the front has besides its comparison."""
+    figures = {"least_bytes_moved": 24 * GB, "gap_percent": 0.0, "seconds_at_throttle": 480, "scenarios_missed": 0}
+    return {**figures, "variant": "changes", "balance": _windows(value), "scenarios": "none", "chosen": False}
+
+
+def with_alternatives() -> Document:
+    """The small plan chosen of three variants by a rule, under two scenarios of which it stands one."""
+    row = {**_alternative("this plan", 24 * GB, 3.25), **_point("1"), "changes": {"rebalance": "all"}, "why_not": None}
+    outside = {"window": "disk", "broker": 4, "value": 48 * GB, "least": 20 * GB, "most": 30 * GB}
+    return small() | {
+        "choice": {
+            "rule": "most_even_within_bytes",
+            "value": 30 * GB,
+            "variant": "one",
+            "why": "the most even of all",
+        },
+        "variants": [
+            {**row, "name": "one", "brokers": 4, "chosen": True, "scenarios_missed": 1},
+            {**row, "name": "two_[bold]", "brokers": 5, "scenarios_missed": 1},
+            {**row, "name": "three", "brokers": 6, "why_not": "no candidate keeps every rule"},
+        ],
+        "scenarios": [
+            {"name": "orders × 2", "feasible": False, "outside": [outside]},
+            {"name": "logs", "feasible": True, "outside": []},
+        ],
+    }
 
 
 def _alternative(label: str, bytes_moved: int, imbalance_percent: float) -> Document:

@@ -8,10 +8,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from planner import bench, bench_cases, bench_peers, bench_sweep, problem, sweep
+from planner import bench, bench_cases, bench_peers, problem
+from planner.bench import Scope
 from planner.bench_measure import makespans_over_bound, measure, outcome, seeds_tried
 from planner.bench_process import apart, peak_bytes
-from planner.bench_table import row
+from planner.bench_table import gap, ratio, row
 from planner.errors import SetupError
 from planner.model import IntArray, Problem
 from planner.strategies import optimum
@@ -158,35 +159,62 @@ def test_fewer_seeds_are_tried_the_larger_the_cluster():
     assert [10_000, 1_234] == [seeds_tried(problem_of(case)) for case in ("expand-small", "expand-mid")]
 
 
+def test_as_many_seeds_are_tried_as_asked_for():
+    """The number is the option's, and the best of more of them is never worse."""
+    few, more = (measure("no-racks", "public", seeds).baselines[1] for seeds in (3, 40))
+
+    assert ["Kafka's seeds, best of 3", "Kafka's seeds, best of 40"] == [few.label, more.label]
+    assert more.bytes_moved <= few.bytes_moved
+
+
 def test_the_lines_are_tables_with_ratios_that_agree():
     """Every ratio is the row's bytes over the plan's, and published rows say that they weren't run."""
-    lines = list(bench.lines(["expand-small"], "public", False))
+    lines = list(bench.lines(Scope(("expand-small",), ("plans",), seeds=50)))
 
     (plan,) = cells(lines, "## Plans")
     beside = cells(lines, "## Beside")
     assert ["expand-small", "6 → 9", "188 × 3", "yes", "0", "1 / 1 / 1", "189.000", "189.000", "0.0000 %"] == plan[:9]
-    assert all(1 <= float(ratio) <= 1.1 for ratio in plan[-1].split(" / "))
+    assert all(1 <= float(ratio) <= 1.1 for ratio in plan[-3].split(" / "))
     ours = float(plan[6])
     assert [round(float(line[2].replace(",", "")) / ours, 3) for line in beside] == [float(line[3]) for line in beside]
+    assert beside[2][3] == plan[-2]
+    assert f"{beside[4][3]} (Yelp kafka-utils, count balancer)" == plan[-1]
     published = [line[1] for line in beside if "published, not run here" in line[1]]
     assert ["Yelp kafka-utils, count balancer (published, not run here; 0.09 s)"] == published[:1]
     assert ["the optimum (published, not run here)"] == published[1:]
 
 
+def test_every_published_plan_is_shown_beside_ours():
+    """One row each, with its version, and the ratio is its bytes over ours."""
+    lines = [entry for entry in bench_peers.entries({"no-racks": 400 * 10**9}) if isinstance(entry, str)]
+
+    rows = cells(lines, "## Published")
+    assert [peer.name for peer in bench_peers.peers("no-racks")] == [line[1] for line in rows]
+    assert ["no-racks", "topicctl", "1.23.1", "530", "1.325", "306", "8 / 22", "0", "1.069", "0.02"] == rows[5]
+
+
 def test_another_seed_has_no_published_rows():
     """What was published is of the public clusters, so it stands beside no other."""
-    lines = list(bench.lines(["expand-small"], "another", False))
+    lines = list(bench.lines(Scope(("expand-small",), ("plans",), "another", 50)))
 
     assert ["the plan", "do nothing"] == [line[1] for line in cells(lines, "## Beside")][:2]
     assert 4 == len(cells(lines, "## Beside"))
+    assert "–" == cells(lines, "## Plans")[0][-1]
 
 
 def test_an_unknown_case_is_refused_before_anything_runs():
     """The message names the word seen and every allowed one."""
     with pytest.raises(SetupError) as refused:
-        bench.lines(["expand-small", "expand-tiny"], "public", False)
+        bench.lines(Scope(("expand-small", "expand-tiny")))
 
     assert f"unknown benchmark case expand-tiny; allowed: {', '.join(bench_cases.CASES)}" == str(refused.value)
+
+
+def test_sections_are_chosen_in_one_order():
+    """Those asked for; else those of cases where some are named; else all; always in the same order."""
+    assert ("windows", "scale") == bench.sections_of(Scope(sections=("scale", "windows")))
+    assert ("plans", "windows") == bench.sections_of(Scope(("no-racks",)))
+    assert ("plans", "windows", "candidates", "sweep", "scale") == bench.sections_of(Scope())
 
 
 @pytest.mark.parametrize("case", bench_cases.CASES)
@@ -225,32 +253,20 @@ def test_the_peak_of_a_process_is_its_own():
     assert 0 < apart_bytes < held.nbytes < peak_bytes()
 
 
-def test_the_sweep_names_the_best_candidate():
-    """The candidates are numbered, all drawn, and the sweep's best is the ranking's first."""
-    flat = problem_of(bench_sweep.CASE)
-    rows = bench_sweep.candidates(flat, 500)
-
-    timing = bench_sweep.in_this_process(500)
-
-    scores = sweep.evaluate(flat, rows.to_batches()[0]).to_pylist()
-    best = min(scores, key=lambda score: [score[name] for name in sweep.RANKING])
-    assert (best["candidate"], best["bytes_moved"]) == (timing.best_candidate, timing.best_bytes_moved)
-    assert 500 == len({score["digest"] for score in scores})
-
-
-@pytest.mark.spark
-def test_spark_names_the_same_best_candidate():
-    """One core, two cores and no Spark agree, and the lines say what each took."""
-    lines = list(bench_sweep.lines(5_000))
-
-    rows = cells(lines, "## Sweep")
-    assert ["this process, no Spark", "Spark local[1]", "Spark local[2]"] == [line[0] for line in rows]
-    assert 1 == len({line[-1] for line in rows})
-    assert all(float(line[1]) >= float(line[2]) > 0 for line in rows)
-    assert all(float(line[6]) > 20 for line in rows)
-    assert lines[-1].startswith("Spark local[2] ÷ Spark local[1]: ")
+@pytest.mark.parametrize("case", bench_cases.CASES)
+def test_published_bytes_say_how_they_were_rounded(case):
+    """Bytes are whole units of what they were rounded to."""
+    assert [0] * len(bench_peers.peers(case)) == [
+        peer.bytes_moved % peer.rounding_bytes for peer in bench_peers.peers(case)
+    ]
 
 
 def test_a_bar_in_a_cell_does_not_end_it():
     """Markdown's cell separator is escaped."""
     assert r"| a \| b | c |" == row(["a | b", "c"])
+
+
+def test_gaps_and_ratios_without_anything_to_divide_by():
+    """Nothing moved where nothing must be is no gap; a ratio to nothing is unknown."""
+    assert ["0.0000 %", "–", "1.0000 %"] == [gap(0, 0), gap(1, 0), gap(101, 100)]
+    assert ["–", "0.500"] == [ratio(1, 0), ratio(1, 2)]

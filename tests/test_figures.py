@@ -105,11 +105,52 @@ def test_the_headline_compares_with_the_least() -> None:
     plan = small()
     far = {"least_bytes_moved": 20 * GB, "bytes_moved": 24 * GB, "gap_percent": 16.667, "proof": ""}
 
-    assert (
-        "Copies 24.0 GB (2 replicas of 2 partitions) and elects 2 leaders: exactly the proven least."
-        == figures.headline(plan)
+    assert "Copies 24.0 GB (2 replicas of 2 partitions) and elects 2 leaders: the proven least." == figures.headline(
+        plan
     )
-    assert "16.7 % from the proven least, 20.0 GB." in figures.headline(plan | {"bound": far})
+    assert ": within 16.7 % of the proven least." in figures.headline(plan | {"bound": far})
+    unproven = {**far, "method": "none"}
+    assert ": nobody knows how few bytes would do." in figures.headline(plan | {"bound": unproven})
+
+
+@given(st.integers(1, 10**15), st.integers(0, 10**15))
+def test_what_is_within_is_never_too_little(moved: int, least: int) -> None:
+    """The gap that the verdict states is rounded up, and by less than a tenth of it but for the smallest."""
+    least = min(moved - 1, least)
+    bound = {"least_bytes_moved": least, "bytes_moved": moved, "proof": ""}
+    said = figures.headline(small() | {"bound": bound}).split("within ")[1].split(" %")[0]
+    gap = 100 * (moved - least) / moved
+
+    assert gap <= float(said) * (1 + 1e-12)
+    assert float(said) <= gap * 1.1 + 0.001
+
+
+def test_why_a_plan_was_chosen() -> None:
+    """The rule with its numbers, and the variant where it isn't `changes` itself; old plans say nothing."""
+    choice = {"rule": "most_even_within_bytes", "value": 5, "variant": "six", "why": "the most even plan"}
+
+    assert "variant six: the most even plan" == figures.chosen({"choice": choice})
+    assert "the most even plan" == figures.chosen({"choice": {**choice, "variant": "changes"}})
+    assert "" == figures.chosen({})
+    assert "Nothing to do: that is variant six: the most even plan." == figures.headline(
+        small(partitions=[], choice=choice)
+    )
+
+
+def test_scenarios_name_the_brokers_that_fail() -> None:
+    """Which window on which broker, with what is allowed; those beyond the third are counted."""
+    row = {"window": "network_in", "broker": 3, "value": 1_000, "least": 2_000, "most": 3_000}
+    full = {**row, "window": "disk_used", "value": 4 * GB, "most": 3 * GB}
+
+    assert "x × 2: every window of bytes and every disk holds" == figures.scenario(
+        {"name": "x × 2", "feasible": True, "outside": []}
+    )
+    assert (
+        "x × 2: network in 1.00 kB/s on broker 3, allowed at least 2.00 kB/s; "
+        "disk used 4.00 GB on broker 3, allowed at most 3.00 GB"
+        == figures.scenario({"name": "x × 2", "feasible": False, "outside": [row, full]})
+    )
+    assert figures.scenario({"name": "x", "feasible": False, "outside": [row] * 9}).endswith("; and 6 more")
 
 
 def test_the_headline_without_sizes_or_moves() -> None:
@@ -206,9 +247,24 @@ def test_the_order_of_keys_does_not_show() -> None:
     plan = small()
     stored = json.loads(json.dumps(plan, sort_keys=True))
 
-    assert [figures.origin(point) for point in plan["pareto"]] == [figures.origin(point) for point in stored["pareto"]]
-    assert "replicas 5%, leaders 5%, topic replicas 1" == figures.origin(stored["pareto"][2])
-    assert "unchanged" == figures.origin(stored["pareto"][0])
+    assert [figures.origin(plan, point) for point in plan["pareto"]] == [
+        figures.origin(stored, point) for point in stored["pareto"]
+    ]
+
+
+def test_points_say_how_they_differ_from_the_plan() -> None:
+    """The windows that are others, the scenarios where there are any, the variant before; or the strategy."""
+    plan = small()
+    nothing, this, looser = plan["pareto"]
+    open_ended = {**looser, "balance": {**looser["balance"], "leaders": "1", "topic_replicas": "none"}}
+    scenarios = {"scenarios": [{"name": "x", "feasible": True, "outside": []}]}
+
+    assert ["unchanged", "the same windows", "replicas 5%, leaders 5%"] == [
+        figures.origin(plan, point) for point in (nothing, this, looser)
+    ]
+    assert "replicas 5%, topic replicas none" == figures.origin(plan, open_ended)
+    assert "scenarios all" == figures.origin(plan | scenarios, {**this, "scenarios": "all"})
+    assert "six: unchanged" == figures.origin(plan | {"variants": [{}]}, {**nothing, "variant": "six"})
 
 
 @given(st.integers(2, 30), st.integers(2, 12))

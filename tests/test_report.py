@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from report_documents import huge, small, with_disks, with_traffic
+from report_documents import huge, small, with_alternatives, with_disks, with_traffic
 
 from planner import report
 
@@ -34,7 +34,7 @@ def test_the_verdict_comes_first() -> None:
     lines = report.markdown(small()).splitlines()
 
     assert lines[0] == "## Kafka plan for orders-eu"
-    assert lines[2].startswith("**Copies 24.0 GB (2 replicas of 2 partitions) and elects 2 leaders: exactly")
+    assert lines[2].startswith("**Copies 24.0 GB (2 replicas of 2 partitions) and elects 2 leaders: the proven least")
 
 
 def test_a_stored_plan_gives_the_same_bytes() -> None:
@@ -184,3 +184,19 @@ def test_no_bytes_are_shown_where_sizes_are_unknown() -> None:
 
     assert "GB" not in brokers
     assert "| 1 | `a` |  | 40 → 39 | 20 → 19 | – | – | – |" in brokers
+
+
+def test_variants_scenarios_and_the_choice_are_told() -> None:
+    """Side by side with the one chosen marked, the front with each point's gap, and where a scenario doesn't hold."""
+    markdown = report.markdown(with_alternatives())
+    rows = markdown.split("**Beside the variants**\n\n")[1].split("\n\n")[0].splitlines()
+
+    assert "- Chosen: variant one: the most even of all\n" in markdown
+    assert "| **one** | rebalance: all | 4 | 24.0 GB | 24.0 GB | 0 % | 2 | 2 | 3.25 % | 8 min | 1 of 2 |" in rows[2]
+    assert rows[2].endswith("**this plan** |")
+    assert rows[3].startswith("| two\\_\\[bold\\] |")
+    assert rows[4].endswith("| 2 of 2 | no candidate keeps every rule |")
+    assert {13} == {row.count("|") for row in rows}
+    assert "| 30.0 GB | 24.0 GB | 20 % |" in markdown
+    assert "- orders × 2: disk 48.0 GB on broker 4, allowed at most 30.0 GB\n" in markdown
+    assert "- logs: every window of bytes and every disk holds\n" in markdown
