@@ -1,8 +1,8 @@
 """Windows on bytes: every case with even disks, and every case at the balance that each published plan reached.
 
 A published plan is known by a few figures only. Its replica spread becomes the spread asked for, its fullest broker's
-bytes the percentage around the share on both sides, and where it keeps topics about even so must ours; where a figure
-wasn't published, nothing is asked for.
+bytes the room on every broker's disk, and where it keeps topics about even so must ours; where a figure wasn't
+published, nothing is asked for.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import numpy as np
 
 from planner import bench_cases, bench_peers
 from planner.balance import NO_TOLERANCE, SPREAD_1, Balance, Tolerance
+from planner.bench_cases import BenchCase
 from planner.bench_measure import Solved, solve
 from planner.bench_peers import Peer
 from planner.bench_process import apart
 from planner.bench_table import UNKNOWN, Entries, Figures, gap, gigabytes, head, megabytes, ratio, row
+from planner.model import Spec
 from planner.relaxed import relaxed
 from planner.score import Yardstick
 
@@ -44,7 +46,7 @@ _EVEN = (
 _AT_PEERS = (
     "case",
     "peer",
-    "balance: replicas / topic replicas / disk",
+    "balance: replicas / topic replicas / bytes max ÷ mean",
     "peer's GB",
     "our GB",
     "peer's ÷ ours",
@@ -58,8 +60,10 @@ _AT_PEERS = (
 
 @dataclass(frozen=True)
 class At:
-    """A case planned at a balance. `not_kept` counts windows; `size_over_mean` is the emptiest broker's bytes and the
-    fullest one's, as multiples of the mean; seconds and memory as in `Solved`.
+    """A case planned at a balance: spreads of replicas, within topics, and a percentage of disks or None.
+
+    `not_kept` counts windows; `size_over_mean` is the emptiest broker's bytes and the fullest one's, as multiples of the
+    mean; seconds and memory as in `Solved`.
     """
 
     case: str
@@ -91,21 +95,17 @@ def entries(cases: Sequence[str], seed: str) -> Entries:
 
 def balance_of(peer: Peer, replicas: int) -> Balance:
     """The balance that a published plan of so many replicas reached, as windows (see the module's text)."""
-    over = peer.topic_replicas_over_ceiling
-    even = peer.size_max_over_mean
     return Balance(
         replicas=Tolerance("spread", max(1, peer.replica_spread)),
-        topic_replicas=_topics(over, replicas, peer.only_ceilings),
-        disk=NO_TOLERANCE
-        if even is None
-        else Tolerance("percent", round(max(even - 1 + _HALF_A_DIGIT, _HALF_A_DIGIT) * 100, 3)),
+        topic_replicas=_topics(peer.topic_replicas_over_ceiling, replicas, peer.only_ceilings),
     )
 
 
-def measure(case: str, seed: str, balance: Balance) -> At:
-    """Make the case and plan it at the balance, in this process."""
-    spec = replace(bench_cases.to_spec(bench_cases.make(case, seed)), balance=balance)
-    solved = solve(spec)
+def measure(case: str, seed: str, balance: Balance, size_max_over_mean: float | None = None) -> At:
+    """Make the case and plan it at the balance, in this process, with no more bytes than that on any broker."""
+    made = bench_cases.make(case, seed)
+    spec = replace(bench_cases.to_spec(made), balance=balance)
+    solved = solve(spec if size_max_over_mean is None else _with_room(spec, made, size_max_over_mean))
     plan = solved.plan
     return At(
         case=case,
@@ -120,6 +120,18 @@ def measure(case: str, seed: str, balance: Balance) -> At:
         solve_seconds=solved.solve_seconds,
         peak_bytes=solved.peak_bytes,
     )
+
+
+def _with_room(spec: Spec, case: BenchCase, size_max_over_mean: float) -> Spec:
+    """The spec with so many times the mean of all bytes as the disk of every broker; published figures are rounded."""
+    factor = case.replica_count // len(case.size_bytes)
+    mean = int(case.size_bytes.sum()) * factor / len(case.brokers_after)
+    room = int(mean * (size_max_over_mean + _HALF_A_DIGIT))
+    old, new = (
+        tuple(replace(broker, disk_bytes=room) for broker in brokers)
+        for brokers in (spec.cluster.brokers, spec.changes.add_brokers)
+    )
+    return replace(spec, cluster=replace(spec.cluster, brokers=old), changes=replace(spec.changes, add_brokers=new))
 
 
 def _topics(over_ceiling: int | None, replicas: int, only_ceilings: bool) -> Tolerance:
@@ -140,7 +152,7 @@ def _size_over_mean(solved: Solved) -> tuple[float, float]:
 def _at_peers(case: str, seed: str) -> Entries:
     replicas = bench_cases.make(case, seed).replica_count
     for peer in bench_peers.peers(case):
-        at = apart(measure, case, seed, balance_of(peer, replicas))
+        at = apart(measure, case, seed, balance_of(peer, replicas), peer.size_max_over_mean)
         yield Figures("at peers' balance", {**asdict(at), "peer": peer.name, "peer_bytes_moved": peer.bytes_moved})
         yield row(_at_peer_cells(peer, at))
 
@@ -164,7 +176,7 @@ def _at_peer_cells(peer: Peer, at: At) -> tuple[str, ...]:
     return (
         at.case,
         peer.name,
-        " / ".join(at.balance),
+        " / ".join([*at.balance[:2], UNKNOWN if peer.size_max_over_mean is None else f"{peer.size_max_over_mean:.3f}"]),
         _published(peer),
         gigabytes(at.bytes_moved),
         ratio(peer.bytes_moved, at.bytes_moved),

@@ -19,12 +19,12 @@ import numpy as np
 
 from planner.model import BoolArray, IntArray, LongArray
 
-# Prices are in sixteenths of a byte.
-GRAIN = 16
+# Prices are in this part of a byte; coarser ones cost the bound up to a tenth of a per cent.
+GRAIN = 256
 # Rows priced at once: rows × brokers numbers are held.
 _CHUNK = 20_000
-# More than any choice costs.
-_NEVER = np.int64(1) << np.int64(60)
+# More than any choice costs, in 64 bits, and where they are too few.
+_NEVER, _NEVER_EVER = np.int64(1) << np.int64(60), 1 << 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
         measure=str(document["measure"]),
         **{name: _vector(document[name]) for name in ("broker_ids", "racks", "topics", "factors", "costs")},
         **{name: np.array(document[name], dtype=np.int64) for name in ("least", "most")},
-        **{name: np.array(document[name], dtype=np.int64).reshape(rows, -1) for name in ("home", "home_costs")},
+        **{name: _rows(document[name], rows) for name in ("home", "home_costs")},
         loads=np.array([load["of"] for load in loads], dtype=np.int64).reshape(len(loads), rows),
         load_names=tuple(str(load["window"]) for load in loads),
     )
@@ -150,17 +150,33 @@ def _cheapest(facts: Facts, prices: Prices, rows: slice) -> int:
 
 
 def _priced(facts: Facts, prices: Prices, rows: slice) -> LongArray:
-    """(m, Bt): what a replica of each row costs on each broker, less the prices there."""
-    topics, costs, home = facts.topics[rows], facts.costs[rows], facts.home[rows]
-    by_cell = np.zeros((int(facts.topics.max(initial=0)) + 1, len(facts.racks)), dtype=np.int64)
+    """(m, Bt): what a replica of each row costs on each broker, less the prices there.
+
+    Python's integers where 64 bits may be too few.
+    """
+    number = np.int64 if _fits(facts, prices) else object
+    topics, costs, home = facts.topics[rows], facts.costs[rows].astype(number), facts.home[rows]
+    by_cell = np.zeros((int(facts.topics.max(initial=0)) + 1, len(facts.racks)), dtype=number)
     cells = prices.topic_replicas[:, prices.topic_replicas[0] < len(by_cell)]
     by_cell[cells[0], cells[1]] = cells[2]
     priced = GRAIN * costs[:, None] - by_cell[topics] - _by_broker(prices.replicas, len(facts.racks))
     at, slots = np.nonzero(home >= 0)
     priced[at, home[at, slots]] += GRAIN * (facts.home_costs[rows][at, slots] - costs[at])
     for load, table in zip(facts.loads, prices.loads, strict=True):
-        priced -= load[rows, None] * _by_broker(table, len(facts.racks))
+        priced -= load[rows, None].astype(number) * _by_broker(table, len(facts.racks))
     return priced
+
+
+def _fits(facts: Facts, prices: Prices) -> bool:
+    """True where no sum over a row's replicas leaves 64 bits."""
+    tables = zip(facts.loads, prices.loads, strict=True)
+    one = GRAIN * (_largest(facts.costs) + _largest(facts.home_costs)) + _largest(prices.replicas[-2:-1])
+    one += _largest(prices.topic_replicas[-2:-1]) + sum(_largest(of) * _largest(table[-2:-1]) for of, table in tables)
+    return one * (1 + int(facts.factors.max(initial=0))) < int(_NEVER)
+
+
+def _largest(values: LongArray) -> int:
+    return max(int(values.max(initial=0)), -int(values.min(initial=0)))
 
 
 def _by_broker(table: LongArray, brokers: int) -> LongArray:
@@ -171,14 +187,15 @@ def _by_broker(table: LongArray, brokers: int) -> LongArray:
 
 def _by_rack(facts: Facts, costs: LongArray, factors: IntArray) -> tuple[LongArray, LongArray, LongArray]:
     """What the racks force each row to pay (m,), the costs of what else it may choose (m, …), and of how many (m,)."""
-    forced, left, spare = np.zeros(len(costs), dtype=np.int64), factors.astype(np.int64), []
+    forced, left, spare = np.zeros(len(costs), dtype=costs.dtype), factors.astype(np.int64), []
+    never = _NEVER_EVER if costs.dtype == object else _NEVER
     for rack in range(facts.least.shape[1]):
         ascending = np.sort(costs[:, facts.racks == rack], axis=1)
         at = np.arange(ascending.shape[1])
         must, may = facts.least[factors, rack][:, None], facts.most[factors, rack][:, None]
         forced += np.where(at < must, ascending, 0).sum(axis=1)
         left -= np.minimum(must[:, 0], ascending.shape[1])
-        spare.append(np.where(_between(at, must, may), ascending, _NEVER))
+        spare.append(np.where(_between(at, must, may), ascending, never))
     return forced, np.concatenate(spare, axis=1), left
 
 
@@ -192,6 +209,10 @@ def _no_table() -> LongArray:
 
 def _vector(values: Sequence[int]) -> LongArray:
     return np.array(values, dtype=np.int64)
+
+
+def _rows(values: Sequence[Sequence[int]], count: int) -> LongArray:
+    return np.array(values, dtype=np.int64).reshape(count, -1 if count else 0)
 
 
 def _table(rows: Sequence[Sequence[int]], columns: int) -> LongArray:

@@ -260,6 +260,10 @@ def _knows(document: Document, name: str) -> bool:
 def _variants_once(document: Document) -> Iterator[Finding]:
     names = [item["name"] for item in document.get("sweep", "variants") or ()]
     yield from _named_once(document, ("sweep", "variants"), names)
+    for at, name in enumerate(names):
+        if name == "changes":
+            message = "'changes' is what changes itself is called beside its variants; allowed: another name"
+            yield document.finding(("sweep", "variants", at, "name"), message)
 
 
 def _growth_once(document: Document) -> Iterator[Finding]:

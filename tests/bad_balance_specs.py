@@ -205,6 +205,12 @@ BALANCE_CASES: list[Case] = [
         "14:8 sweep.variants[1].name",
         "'b' is here twice; allowed: a name for each",
     ),
+    (
+        "variant_called_changes",
+        variants("    - {name: changes, changes: {}}"),
+        "13:8 sweep.variants[0].name",
+        "'changes' is what changes itself is called beside its variants; allowed: another name",
+    ),
     ("variant_nameless", variants("    - {changes: {}}"), "13:7 sweep.variants[0].name", "is missing"),
     ("variant_empty", variants("    - {name: b}"), "13:7 sweep.variants[0].changes", "is missing"),
     ("variant_text", variants("    - b"), "13:7 sweep.variants[0]", "allowed: a mapping"),

@@ -57,6 +57,7 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         "compared": [_compared("do nothing"), _compared("this plan")],
         "variants": [],
         "pareto": [point("this plan", chosen=True)],
+        "budget": None,
         "scenarios": [],
         "candidates": {
             "evaluated": 2, "by_strategy": {"optimum": 1, "unchanged": 1}, "winner": _winner(),

@@ -9,15 +9,16 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from planner import bench_cases, problem, sweep
+from planner import bench_cases, problem, sweep, variants
 from planner.candidates import candidates
 from planner.errors import SetupError
-from planner.model import Sweep
+from planner.model import Changes, Growth, Sweep, Variant
 from spark_jobs import sweep as job
 
 ROOT = Path(__file__).parent.parent
@@ -76,6 +77,19 @@ def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
 def test_a_fleet_gives_what_each_problem_alone_gives(spark, fleet):
     """Many problems in one job: neither the others nor the number of partitions shows in a result."""
     assert tuple(sweep.run(*each) for each in fleet) == job.run_fleet(spark, fleet, partitions=3)
+
+
+def test_aims_and_scenarios_go_with_the_problem(spark):
+    """Variants of a spec that names both, swept as a fleet: ranked, and looking ahead, as without Spark."""
+    spec = bench_cases.to_spec(bench_cases.make("no-racks"))
+    growth = (Growth("all twice", "*", 2.0),)
+    variant = Variant("drained", Changes(remove_brokers=(spec.cluster.brokers[0].id,)))
+    wish = Sweep(candidates=80, aims=("makespan",), variants=(variant,), growth=growth)
+    tried = variants.alternatives(replace(spec, sweep=wish))
+    fleet = [(each.problem, each.candidates) for each in tried]
+
+    assert ["changes", "drained"] == [each.name for each in tried]
+    assert tuple(sweep.run(*each) for each in fleet) == job.run_fleet(spark, fleet, partitions=2)
 
 
 def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from clusters import balance_of, no_racks, spec_of
+from jsonschema import Draft202012Validator
 
 from planner import choice, plan, variants
+from planner.cli import main
 from planner.errors import InfeasibleError, UnsafePlanError
 from planner.model import AIMS, Broker, Changes, Choice, ReplicationFactorChange, Spec, Sweep, Variant
+from planner.resources import resource
 from planner.sweep import run
 
 ROWS = {"x": [(1, 2), (2, 3), (3, 1), (1, 2)], "y": [(1, 2), (1, 3)]}
@@ -152,3 +158,46 @@ def test_the_front_is_of_all_alternatives() -> None:
         least = point["least_bytes_moved"]
         assert least is None or least <= point["bytes_moved"]
         assert (least is None) == (point["gap_percent"] is None)
+
+
+def test_one_command_plans_all_alternatives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`planner whatif` sweeps them together: the folder's table names them, the plan and the screen compare them."""
+    file = tmp_path / "s.yaml"
+    file.write_text(SPEC, encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["whatif", str(file), "--out", str(tmp_path / "out"), "--engine", "local"])
+    document = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
+
+    assert 0 == ended.value.code
+    table = pq.read_table(tmp_path / "out" / "candidates.parquet")
+    assert ["four", "five"] == table["variant"].unique().to_pylist()
+    assert ["four", "five"] == [each["name"] for each in document["variants"]]
+    assert [] == [error.message for error in VALIDATOR.iter_errors(document)]
+    # Twelve replicas of 100 bytes are 300 a broker of four, and 600 once they double: more than its disk.
+    assert [("all × 2", False)] == [(each["name"], each["feasible"]) for each in document["scenarios"]]
+    assert {"disk_used"} == {each["window"] for each in document["scenarios"][0]["outside"]}
+    assert "scenario all × 2: disk used" in " ".join(capsys.readouterr().out.split())
+
+
+VALIDATOR = Draft202012Validator(json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8")))
+SPEC = """\
+version: 1
+cluster:
+  name: small
+  brokers: [{id: 1, capacity: {disk: 500B}}, {id: 2, capacity: {disk: 500B}}, {id: 3, capacity: {disk: 500B}}]
+  topics:
+    - name: x
+      partitions:
+        - {replicas: [1, 2], size: 100B}
+        - {replicas: [2, 3], size: 100B}
+        - {replicas: [3, 1], size: 100B}
+        - {replicas: [1, 2], size: 100B}
+        - {replicas: [2, 3], size: 100B}
+        - {replicas: [3, 1], size: 100B}
+sweep:
+  candidates: 80
+  variants:
+    - {name: four, changes: {add_brokers: [{id: 4, capacity: {disk: 500B}}]}}
+    - {name: five, changes: {add_brokers: [{id: 4, capacity: {disk: 500B}}, {id: 5, capacity: {disk: 500B}}]}}
+  scenarios: {growth: [{topics: "*", factor: 2, name: "all × 2"}]}
+"""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner import flow
 from planner.bounds import GRAIN
 from planner.model import IntArray, LongArray, Problem
 from planner.strategies.layout import Layout
@@ -51,20 +52,23 @@ def byte_loads(problem: Problem, layout: Layout, wanted: Windows) -> ByteLoads |
     )
 
 
-def priced(layout: Layout, loads: ByteLoads, steps: LongArray) -> Layout:
-    """The layout with loads at these prices: `steps` (D, Bt) in parts of GRAIN of a byte's worth.
+def priced(layout: Layout, loads: ByteLoads, prices: LongArray) -> Layout:
+    """The layout with loads at these prices (D, Bt), in parts of GRAIN of a byte (or a replica) a unit of load.
 
-    Brokers of a rack that have the same prices make a group, as they cost the same to enter.
+    Brokers of a rack that have the same prices make a group, as they cost the same to enter. CostRangeError where that
+    costs more than the solver's arithmetic bears.
     """
-    keys = np.concatenate([layout.racks[None], steps])
+    keys = np.concatenate([layout.racks[None], prices])
     values, groups = np.unique(keys, axis=1, return_inverse=True)
-    weights = [
-        weight * scale // layout.cost_unit_bytes for weight, scale in zip(loads.weights, loads.scales, strict=True)
-    ]
-    worth = np.stack(weights) * layout.tie_scale
-    enter = GRAIN * layout.enter_costs[:, values[0]] - (worth[:, :, None] * values[1:, None]).sum(axis=0)
+    enter, keep = GRAIN * layout.enter_costs[:, values[0]], GRAIN * layout.keep_costs
     there = np.where(layout.home >= 0, layout.home, 0)
-    keep = GRAIN * layout.keep_costs - sum(of[:, None] * step[there] for of, step in zip(worth, steps, strict=True))
+    for weights, scale, in_group, on_broker in zip(loads.weights, loads.scales, values[1:], prices, strict=True):
+        # In units of cost first, as the costs are: prices of a byte a byte then leave nothing to choose by rounding.
+        units = weights * scale // layout.cost_unit_bytes * (layout.tie_scale if layout.size_bytes.any() else 1)
+        if int(units.max()) * (int(np.abs(on_broker).max()) // int(scale) + 1) > flow.largest_cost(1):
+            raise flow.CostRangeError
+        enter = enter - np.rint(units[:, None] * (in_group / scale)).astype(np.int64)
+        keep = keep - np.rint(units[:, None] * (on_broker[there] / scale)).astype(np.int64)
     # Every replica pays for keeping or entering once: what all of a row's pay alike is no cost, and none is negative.
     base = np.minimum(enter.min(axis=1), np.where(layout.home >= 0, keep, enter.max()).min(axis=1, initial=enter.max()))
     return replace(

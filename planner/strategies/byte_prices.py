@@ -15,8 +15,7 @@ from ortools.pdlp.python import pdlp
 from scipy import sparse
 from scipy.optimize import linprog
 
-from planner.bounds import GRAIN
-from planner.model import FloatArray, IntArray, LongArray, Problem
+from planner.model import FloatArray, IntArray, LongArray
 from planner.strategies.byte_loads import ByteLoads
 from planner.strategies.layout import Layout
 from planner.strategies.network import bounds
@@ -27,8 +26,6 @@ _EXACT_COLUMNS, _MOST_COLUMNS = 60_000, 2_000_000
 # First-order prices are this close, relative to the objective.
 _TOLERANCE = 1e-4
 _MOST_ITERATIONS = 20_000
-# Prices beyond this many times a byte would leave the solver's arithmetic.
-_STEEPEST = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +40,18 @@ class _Program:
     priced: int
 
 
-def solve(problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoads) -> LongArray | None:
-    """(D, Bt) prices in parts of GRAIN of a byte's worth; None where the program is too large or has no solution."""
+def solve(layout: Layout, wanted: Windows, loads: ByteLoads) -> FloatArray | None:
+    """(D, Bt) prices in bytes a unit of load; None where the program is too large or has no solution."""
+    if not layout.size_bytes.any():
+        return None
     program = _program(layout, wanted, loads)
     columns = len(program.costs)
-    if columns > _MOST_COLUMNS or not layout.size_bytes.any():
+    if columns > _MOST_COLUMNS:
         return None
     prices = _exact(program) if columns <= _EXACT_COLUMNS else _first_order(program)
     if prices is None:
         return None
-    steps = np.rint(prices[-program.priced :].reshape(len(loads.names), -1) * GRAIN)
-    return steps.clip(-_STEEPEST * GRAIN, _STEEPEST * GRAIN).astype(np.int64)
+    return prices[-program.priced :].reshape(len(loads.names), -1) * loads.scales[:, None]
 
 
 @dataclass(frozen=True, eq=False)

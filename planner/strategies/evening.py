@@ -4,12 +4,15 @@ Windows of bytes are side constraints that no pure flow has. A price a byte on e
 at those prices is still exact, its node potentials and the prices prove a bound (see `planner.bounds`), and exchanges
 of single replicas bring the loads from near their windows into them. Brokers that the cheapest placement leaves too
 empty get the price of a copied byte, which is nearly always the right one; where the gap stays open, the prices of a
-linear program are tried.
+linear program are tried, and what it would do if replicas could be split, rounded.
+
+Where windows can't all hold, the placement that is the least outside of them says how wide they are, and is then made
+as cheap as those allow, with a bound for those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -17,22 +20,28 @@ import numpy as np
 
 from planner import bounds
 from planner.bounds import GRAIN, Certificate, Facts
-from planner.model import BoolArray, IntArray, LongArray, Problem
+from planner.flow import CostRangeError
+from planner.model import FloatArray, IntArray, LongArray, Problem
 from planner.strategies import byte_prices
+from planner.strategies.arena import Arena, Placement
 from planner.strategies.byte_loads import ByteLoads, byte_loads, priced
 from planner.strategies.dealing import matrix
-from planner.strategies.exchanges import Arena, Placement, polish, repair
+from planner.strategies.exchanges import polish, repair
+from planner.strategies.fractional import roundings
 from planner.strategies.layout import Layout
-from planner.strategies.placing import Placed, place
-from planner.strategies.proof import Proof, facts, proof, unpriced
+from planner.strategies.network import windowed
+from planner.strategies.placing import Placed, on_brokers, place, widened
+from planner.strategies.proof import Proof, facts, proof
 from planner.windows import Windows
 
-# A plan within this part of its bound is as good as the bound.
-_CLOSE = 1e-5
+# A plan within this part of its bound is as good as the bound; beyond the other, linear programs are worth their time.
+_CLOSE, _FAIR = 1e-5, 1e-4
 # Without prices only loads that are nearly even are mended: this part of all bytes may be outside the windows.
 _NEARLY = 0.02
-# What a byte costs against a byte outside its window where nothing may be copied for evenness alone.
-_FOR_NOTHING = 1 << 20
+# Where windows can't hold, they are made wider than they must be by this part of that.
+_SLACK = 10
+# Prices beyond this many times what a byte is worth would leave the solver's arithmetic.
+_STEEPEST = 3
 
 
 class Evened(NamedTuple):
@@ -44,28 +53,51 @@ class Evened(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What every attempt is about."""
+    """What every attempt is about; windows of counts are as wide as can be kept."""
 
     problem: Problem
     layout: Layout
     wanted: Windows
     loads: ByteLoads
     about: Facts
+    arena: Arena
 
 
-@dataclass(frozen=True, eq=False)
-class _Attempt:
-    """A placement with the bytes outside its windows, what it costs, and its proof with the bound of that.
-
-    `relaxed`: windows of counts couldn't all hold, and the proof is about those that the placement has.
-    """
+class _Plan(NamedTuple):
+    """A placement with the bytes outside its windows, and what it costs."""
 
     placement: Placement
     outside: int
     cost: int
+
+
+class _Bound(NamedTuple):
+    """A proof, and the least bytes by it."""
+
     proof: Proof
-    bound: int
-    relaxed: bool
+    least: int
+
+
+class _Best(NamedTuple):
+    """The best plan and the best bound so far."""
+
+    plan: _Plan | None = None
+    bound: _Bound | None = None
+
+    def within(self, part: float) -> bool:
+        """True where the plan keeps its windows and is within this part of its bound."""
+        if self.plan is None or self.bound is None or self.plan.outside:
+            return False
+        return self.plan.cost - self.bound.least <= part * self.plan.cost
+
+    def but(self, plan: _Plan | None, bound: _Bound | None) -> _Best:
+        """The better ones of these and others."""
+        plans = [each for each in (self.plan, plan) if each is not None]
+        found = [each for each in (self.bound, bound) if each is not None]
+        return _Best(
+            min(plans, key=lambda each: (each.outside, each.cost), default=None),
+            max(found, key=lambda each: each.least, default=None),
+        )
 
 
 def even(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -> Evened | None:
@@ -73,79 +105,113 @@ def even(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -> E
     loads = byte_loads(problem, layout, wanted)
     if loads is None:
         return None
-    task = _Task(problem, layout, wanted, loads, facts(problem, layout, loads))
+    held = widened(layout, wanted, placed)
+    about = facts(problem, layout, loads)
+    task = _Task(problem, layout, held, loads, about, _arena(layout, held, loads, about))
     if problem.rebalance != "all":
         return _for_nothing(task, placed)
-    attempts: list[_Attempt] = []
-    for attempt in _attempts(task, placed):
-        attempts.append(attempt)
-        best, bound = _best(attempts)
-        if not best.outside and best.cost - bound.bound <= _CLOSE * best.cost:
-            break
-    return Evened(_chosen(task, best.placement), bound.proof.certificate(task.about, _reached(loads, best.placement)))
+    best = _search(task, placed, _Best())
+    if best.plan is not None and best.plan.outside:
+        best = _search(_as_reached(task, best.plan), placed, _Best(best.plan._replace(outside=0)))
+    if best.plan is None or best.bound is None:
+        raise AssertionError("an attempt without prices is always made")
+    windows = _reached(loads, best.plan.placement)
+    return Evened(_chosen(task, best.plan.placement), best.bound.proof.certificate(about, windows))
 
 
-def _best(attempts: Sequence[_Attempt]) -> tuple[_Attempt, _Attempt]:
-    """The best plan, and the best bound for it; where windows were relaxed each attempt has its own bound."""
-    best = min(attempts, key=lambda each: (each.outside, each.cost))
-    alike = [best] if best.relaxed else [each for each in attempts if not each.relaxed]
-    return best, max(alike, key=lambda each: each.bound)
+def _search(task: _Task, placed: Placed, best: _Best) -> _Best:
+    """The best of all attempts, until one is as good as its bound."""
+    for attempts, enough in ((_quick, _CLOSE), (_thorough, _FAIR)):
+        if best.within(enough):
+            return best
+        for plan, bound in attempts(task, placed, best):
+            best = best.but(plan, bound)
+            if best.within(enough):
+                return best
+    return best
 
 
-def _attempts(task: _Task, placed: Placed) -> Iterator[_Attempt]:
-    """Without prices, with those of the brokers that are left too empty, and with those of a linear program."""
-    loads = task.loads
-    nothing = np.zeros(loads.windows[:, 0].shape, dtype=np.int64)
-    first = _started(task, placed, nothing)
-    outside = int(first[0].outside().sum())
-    guess = GRAIN * (first[0].load < loads.windows[:, 0])
-    if outside <= _NEARLY * _total(task):
-        yield _finished(task, placed, nothing, *first)
-    if outside and guess.any():
-        yield _attempt(task, guess.astype(np.int64))
-    if outside and (solved := byte_prices.solve(task.problem, task.layout, task.wanted, loads)) is not None:
-        yield _attempt(task, solved)
+def _quick(task: _Task, placed: Placed, best: _Best) -> Iterator[tuple[_Plan | None, _Bound | None]]:
+    """Without prices, and with those of the brokers that are left too empty then."""
+    nothing = np.zeros(task.loads.windows[:, 0].shape, dtype=np.int64)
+    first = Placement(task.arena, on_brokers(task.layout, placed.chosen))
+    # What a byte a second is worth can't be guessed.
+    disks = np.array([name == "disk" for name in task.loads.names]) & (task.about.measure == "bytes")
+    too_empty = (first.load < task.loads.windows[:, 0]) & disks[:, None]
+    near = first.outside().sum() <= _NEARLY * _total(task)
+    bound = _bound(task, task.layout, placed, nothing)
+    plan = _finished(task, first, nothing, bound) if near or not (too_empty.any() or best.plan) else None
+    yield plan, bound
+    if too_empty.any():
+        yield _attempt(task, GRAIN * too_empty.astype(np.int64))
 
 
-def _attempt(task: _Task, steps: LongArray) -> _Attempt:
-    """The flow at these prices (D, Bt), in parts of GRAIN, brought into the windows."""
-    layout = priced(task.layout, task.loads, steps)
-    placed = place(task.problem, layout, task.wanted)
-    return _finished(task, placed, steps, *_started(replace(task, layout=layout), placed, steps))
+def _thorough(task: _Task, _: Placed, best: _Best) -> Iterator[tuple[_Plan | None, _Bound | None]]:
+    """With the prices of a linear program, and rounded from what it would do with split replicas."""
+    prices = None
+    for exact, chosen in roundings(task.problem, task.layout, task.wanted, task.loads):
+        if prices is None:
+            prices = _rounded(task, exact)
+            best = best.but(None, _proven(task, prices))
+        yield _finished(task, Placement(task.arena, on_brokers(task.layout, chosen)), prices, best.bound), best.bound
+    if prices is None and (close := byte_prices.solve(task.layout, task.wanted, task.loads)) is not None:
+        yield _attempt(task, _rounded(task, close))
 
 
-def _started(task: _Task, placed: Placed, steps: LongArray) -> tuple[Placement, Proof]:
-    proven = proof(task.layout, placed, task.loads, steps)
-    return Placement(_arena(task, proven), _on(task.layout, placed.chosen)), proven
+def _rounded(task: _Task, prices: FloatArray) -> LongArray:
+    """Prices (D, Bt) in bytes a unit as whole parts of GRAIN, none too steep for the solver's arithmetic."""
+    steepest = _STEEPEST * task.loads.scales[:, None]
+    return np.rint(prices.clip(-steepest, steepest) * GRAIN).astype(np.int64)
 
 
-def _finished(task: _Task, placed: Placed, steps: LongArray, placement: Placement, proven: Proof) -> _Attempt:
-    repair(placement, steps * task.loads.scales[:, None] / GRAIN)
-    polish(placement)
-    bound = bounds.least(proven.certificate(task.about, task.loads.windows))
-    outside = int(placement.outside().sum())
-    return _Attempt(placement, outside, placement.cost, proven, bound, relaxed=placed.solved.excess > 0)
+def _proven(task: _Task, prices: LongArray) -> _Bound | None:
+    """The bound at these prices (D, Bt), in parts of GRAIN; None where they are beyond the solver's arithmetic."""
+    try:
+        layout = priced(task.layout, task.loads, prices)
+        return _bound(task, layout, place(task.problem, layout, task.wanted), prices)
+    except CostRangeError:
+        return None
+
+
+def _attempt(task: _Task, prices: LongArray) -> tuple[_Plan | None, _Bound | None]:
+    """The flow at these prices (D, Bt), in parts of GRAIN a unit, brought into the windows."""
+    try:
+        layout = priced(task.layout, task.loads, prices)
+        placed = place(task.problem, layout, task.wanted)
+    except CostRangeError:
+        return None, None
+    bound = _bound(task, layout, placed, prices)
+    return _finished(task, Placement(task.arena, on_brokers(layout, placed.chosen)), prices, bound), bound
+
+
+def _bound(task: _Task, layout: Layout, placed: Placed, prices: LongArray) -> _Bound:
+    proven = proof(layout, placed, prices)
+    return _Bound(proven, bounds.least(proven.certificate(task.about, task.loads.windows)))
+
+
+def _finished(task: _Task, placement: Placement, prices: LongArray, bound: _Bound | None) -> _Plan:
+    """The placement brought into the windows at these prices, and polished as far as the bound lets it be."""
+    repair(placement, prices / GRAIN)
+    polish(placement, 0 if bound is None else bound.least)
+    return _Plan(placement, int(placement.outside().sum()), placement.cost)
 
 
 def _for_nothing(task: _Task, placed: Placed) -> Evened:
     """Bytes come first: only what must be copied anyway is dealt more evenly. The bound needs no prices."""
-    nothing = np.zeros(task.loads.windows[:, 0].shape)
-    proven = unpriced(task.layout, placed, task.loads)
-    arena = _arena(task, proven)
-    placement = Placement(replace(arena, costs=arena.costs * _FOR_NOTHING), _on(task.layout, placed.chosen))
-    repair(placement, nothing)
+    nothing: FloatArray = np.zeros(task.loads.windows[:, 0].shape)
+    placement = Placement(task.arena, on_brokers(task.layout, placed.chosen))
+    repair(placement, nothing, for_nothing=True)
     return Evened(_chosen(task, placement), Certificate(task.about, bounds.none_priced(task.about)))
 
 
-def _arena(task: _Task, proven: Proof) -> Arena:
-    layout, loads = task.layout, task.loads
+def _arena(layout: Layout, wanted: Windows, loads: ByteLoads, about: Facts) -> Arena:
     levels = np.ones((len(layout.rows), len(layout.targets)), dtype=np.int8, order="F")
-    free = (layout.home >= 0) & ~layout.replaced
-    rows, slots = np.nonzero(free)
+    rows, slots = np.nonzero((layout.home >= 0) & ~layout.replaced)
     levels[rows, layout.home[rows, slots]] = 0
+    topics, brokers = windowed(layout, wanted)
     return Arena(
         topics=layout.topics,
-        costs=task.about.costs,
+        costs=about.costs,
         levels=levels,
         allowed=None,
         racks=layout.racks,
@@ -154,23 +220,21 @@ def _arena(task: _Task, proven: Proof) -> Arena:
         loads=loads.weights,
         scales=loads.scales,
         load_windows=loads.windows,
-        cell_windows=proven.cell_windows,
-        broker_windows=proven.broker_windows,
+        cell_windows=np.stack([topics.low, topics.high]).reshape(2, layout.topic_count, -1),
+        broker_windows=np.stack([brokers.low, brokers.high]),
     )
-
-
-def _on(layout: Layout, chosen: IntArray) -> BoolArray:
-    """(M, Bt): True where a row lies on a broker of the flow."""
-    here = np.full(int(layout.targets.max()) + 1, -1, dtype=np.int64)
-    here[layout.targets] = np.arange(len(layout.targets))
-    on = np.zeros((len(chosen), len(layout.targets)), dtype=bool)
-    rows, slots = np.nonzero(chosen >= 0)
-    on[rows, here[chosen[rows, slots]]] = True
-    return on
 
 
 def _chosen(task: _Task, placement: Placement) -> IntArray:
     return matrix(task.layout, np.stack(np.nonzero(placement.on)), task.problem.width)
+
+
+def _as_reached(task: _Task, plan: _Plan) -> _Task:
+    """The task with windows of loads as wide as the plan has made them, and a little wider, or nothing could move."""
+    load, (low, high) = plan.placement.load, task.loads.windows.transpose(1, 0, 2)
+    under, over = np.maximum(low - load, 0), np.maximum(load - high, 0)
+    windows = np.stack([low - under - under // _SLACK, high + over + over // _SLACK], axis=1)
+    return replace(task, loads=replace(task.loads, windows=windows), arena=replace(task.arena, load_windows=windows))
 
 
 def _reached(loads: ByteLoads, placement: Placement) -> LongArray:

@@ -80,9 +80,10 @@ class Layout:
 
     @cached_property
     def needs_node(self) -> BoolArray:
-        """(M, R): a rack needs a node of its own where what it holds is bounded and replicas can stay in it."""
+        """(M, R): a rack needs a node of its own where what it holds is bounded and replicas have several ways in."""
         bounded = (self.most < self.factors[:, None]) | (self.least > 0)
-        return (self.held | (self.most > 1) | (self.least > 0)) & bounded & (self.most > 0)
+        several = np.bincount(self.group_racks, minlength=self.most.shape[1]) > 1
+        return (self.held | several | (self.most > 1) | (self.least > 0)) & bounded & (self.most > 0)
 
     @cached_property
     def first_pool(self) -> int:
@@ -142,6 +143,11 @@ class Layout:
         free[held_at, self.home[at][held_at, slots]] = False
         pairs, brokers = np.nonzero(free)
         return at[pairs].astype(np.int32), brokers.astype(np.int32)
+
+    @cached_property
+    def cost_bytes(self) -> float:
+        """What a unit of cost is in bytes, or in replicas where no row has bytes."""
+        return self.cost_unit_bytes / self.tie_scale if self.size_bytes.any() else 1.0
 
     def bytes_of(self, cost: int) -> int:
         """Bytes that a flow's cost stands for, rounded down: costs were, and tie-breaks don't count."""

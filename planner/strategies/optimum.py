@@ -78,4 +78,4 @@ def _certificate(problem: Problem, layout: Layout, placed: Placed) -> Certificat
     about = facts(problem, layout, None)
     if problem.rebalance != "all":
         return Certificate(about, none_priced(about))
-    return proof(layout, placed, None, np.zeros((0, 1), dtype=np.int64)).certificate(about, about.loads)
+    return proof(layout, placed, np.zeros((0, 1), dtype=np.int64)).certificate(about, about.loads)

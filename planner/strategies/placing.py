@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner import flow
 from planner.errors import InfeasibleError
-from planner.model import IntArray, LongArray, Problem
+from planner.model import BoolArray, IntArray, LongArray, Problem
 from planner.strategies.dealing import deal
 from planner.strategies.layout import Layout
 from planner.strategies.network import Network, windowed
@@ -44,6 +44,31 @@ def place(problem: Problem, layout: Layout, wanted: Windows) -> Placed:
         if not undealt.any():
             return Placed(chosen, network, windows, solved)
         own |= undealt
+
+
+def on_brokers(layout: Layout, chosen: IntArray) -> BoolArray:
+    """(M, Bt): True where rows of replicas (M, W), as brokers of the problem, lie on a broker of the flow."""
+    here = np.full(int(layout.targets.max()) + 1, -1, dtype=np.int64)
+    here[layout.targets] = np.arange(len(layout.targets))
+    on = np.zeros((len(chosen), len(layout.targets)), dtype=bool)
+    rows, slots = np.nonzero(chosen >= 0)
+    on[rows, here[chosen[rows, slots]]] = True
+    return on
+
+
+def widened(layout: Layout, wanted: Windows, placed: Placed) -> Windows:
+    """The windows of counts, as wide as a placement has made them where they couldn't all hold."""
+    topic_units, broker_units = placed.solved.through
+    here = np.argsort(layout.order)
+    cells = (topic_units.reshape(layout.fixed_cells.shape) + layout.fixed_cells)[:, here]
+    held = (broker_units + layout.fixed_cells.sum(axis=0))[here]
+    return replace(
+        wanted, topic_replicas=_as_wide(wanted.topic_replicas, cells), replicas=_as_wide(wanted.replicas, held)
+    )
+
+
+def _as_wide(window: LongArray, held: LongArray) -> LongArray:
+    return np.stack([np.minimum(window[0], held), np.maximum(window[1], held)])
 
 
 def _solve(problem: Problem, layout: Layout, network: Network, windows: tuple[flow.Windowed, ...]) -> flow.Flow:

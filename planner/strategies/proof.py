@@ -58,13 +58,13 @@ def facts(problem: Problem, layout: Layout, loads: ByteLoads | None) -> bounds.F
     )
 
 
-def proof(layout: Layout, placed: Placed, loads: ByteLoads | None, steps: LongArray) -> Proof:
-    """The proof of a placement that was made at the prices `steps` (D, Bt) of loads."""
+def proof(layout: Layout, placed: Placed, prices: LongArray) -> Proof:
+    """The proof of a placement that was made at these prices of loads (D, Bt), in parts of GRAIN a unit of load."""
     nodes = placed.node_prices()
     cells = nodes[layout.first_cell : layout.first_broker].reshape(layout.topic_count, -1)
     brokers = nodes[layout.first_broker : layout.sink]
     # Where no load has a price, costs aren't in parts of GRAIN yet.
-    grain = 1 if steps.any() else bounds.GRAIN
+    grain = 1 if prices.any() else bounds.GRAIN
     if not layout.size_bytes.any():
         unit, scale = grain, 1
     else:
@@ -72,30 +72,17 @@ def proof(layout: Layout, placed: Placed, loads: ByteLoads | None, steps: LongAr
     topic_window, broker_window = placed.windowed
     topic_units, broker_units = placed.solved.through
     return Proof(
-        cells=_rounded((cells - brokers) * unit, scale),
-        brokers=_rounded((brokers - nodes[layout.sink]) * unit, scale),
-        loads=steps * (np.zeros((0, 1), np.int64) if loads is None else loads.scales[:, None]),
+        cells=_in_bytes(cells - brokers, unit, scale),
+        brokers=_in_bytes(brokers - nodes[layout.sink], unit, scale),
+        loads=prices,
         cell_windows=_widened(topic_window.low, topic_window.high, topic_units).reshape(2, *cells.shape),
         broker_windows=_widened(broker_window.low, broker_window.high, broker_units),
     )
 
 
-def unpriced(layout: Layout, placed: Placed, loads: ByteLoads | None) -> Proof:
-    """No prices, with the windows as the placement has them: for plans where bytes come before all windows."""
-    cells, brokers = layout.fixed_cells, layout.fixed_cells[0]
-    topic_window, broker_window = placed.windowed
-    topic_units, broker_units = placed.solved.through
-    return Proof(
-        cells=np.zeros_like(cells),
-        brokers=np.zeros_like(brokers),
-        loads=np.zeros((0 if loads is None else len(loads.names), len(brokers)), dtype=np.int64),
-        cell_windows=_widened(topic_window.low, topic_window.high, topic_units).reshape(2, *cells.shape),
-        broker_windows=_widened(broker_window.low, broker_window.high, broker_units),
-    )
-
-
-def _rounded(prices: LongArray, scale: int) -> LongArray:
-    return np.asarray(prices // scale, dtype=np.int64)
+def _in_bytes(prices: LongArray, unit: int, scale: int) -> LongArray:
+    """Prices of nodes times unit / scale, in parts of GRAIN of a byte: the scale first, as the product may not fit."""
+    return np.asarray(prices // scale * unit, dtype=np.int64)
 
 
 def _widened(low: LongArray, high: LongArray, units: LongArray) -> LongArray:

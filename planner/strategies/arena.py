@@ -1,0 +1,103 @@
+"""A placement that replicas, or leaders, are moved about in one by one, and what limits such moves: see `exchanges`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.model import BoolArray, IntArray, LongArray
+
+
+@dataclass(frozen=True, eq=False)
+class Arena:
+    """What may be moved, and what it costs: M rows sorted by topic, B brokers, T topics, R racks, D loads.
+
+    topics (M,) · costs (M,) of a row, times `levels` (M, B) of where it lies · allowed (M, B) or None: anywhere
+    racks (B,) · least, most (M, R) of a row in a rack
+    loads (D, M) of a row · scales (D,) bytes that a unit of load is worth · load_windows (D, 2, B)
+    cell_windows (2, T, B) · broker_windows (2, B)
+    """
+
+    topics: IntArray
+    costs: LongArray
+    levels: IntArray
+    allowed: BoolArray | None
+    racks: IntArray
+    least: IntArray
+    most: IntArray
+    loads: LongArray
+    scales: LongArray
+    load_windows: LongArray
+    cell_windows: LongArray
+    broker_windows: LongArray
+
+
+@dataclass(eq=False)
+class Placement:
+    """Where rows lie, `on` (M, B), with what follows from it; changed by every move.
+
+    in_rack (M, R) of each row · load (D, B) · cells (T, B) and held (B,) counts · changes (B,) moves so far
+    """
+
+    arena: Arena
+    on: BoolArray
+    in_rack: IntArray = field(init=False)
+    load: LongArray = field(init=False)
+    cells: LongArray = field(init=False)
+    held: LongArray = field(init=False)
+    changes: LongArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        arena = self.arena
+        rows, brokers = np.nonzero(self.on)
+        self.in_rack = np.zeros(arena.least.shape, dtype=np.int32)
+        self.load = np.zeros((len(arena.loads), self.on.shape[1]), dtype=np.int64)
+        self.cells = np.zeros(arena.cell_windows.shape[1:], dtype=np.int64)
+        np.add.at(self.in_rack, (rows, arena.racks[brokers]), 1)
+        np.add.at(self.cells, (arena.topics[rows], brokers), 1)
+        for load, of in zip(self.load, arena.loads, strict=True):
+            np.add.at(load, brokers, of[rows])
+        self.held = self.cells.sum(axis=0)
+        self.changes = np.zeros(len(self.held), dtype=np.int64)
+        # Columns are what is looked at.
+        self.on = np.asfortranarray(self.on)
+
+    @property
+    def cost(self) -> int:
+        """What the placement costs."""
+        return int(self.arena.costs @ (self.on * self.arena.levels).sum(axis=1, dtype=np.int64))
+
+    def outside(self) -> LongArray:
+        """(B,): bytes' worth that each broker is outside its windows."""
+        low, high = self.arena.load_windows.transpose(1, 0, 2)
+        beyond = np.maximum(low - self.load, 0) + np.maximum(self.load - high, 0)
+        return (beyond * self.arena.scales[:, None]).sum(axis=0)
+
+    def racks_allow(self, rows: IntArray, source: int | IntArray, target: int | IntArray) -> BoolArray:
+        """True where a row may go from one broker to another, by what each rack must and may hold of it."""
+        arena = self.arena
+        old, new = arena.racks[source], arena.racks[target]
+        leaves = self.in_rack[rows, old] > arena.least[rows, old]
+        allowed: BoolArray = (old == new) | (leaves & (self.in_rack[rows, new] < arena.most[rows, new]))
+        return allowed
+
+    def move(self, row: int, source: int, target: int) -> None:
+        """One replica of a row from one broker to another."""
+        arena = self.arena
+        self.on[row, [source, target]] = False, True
+        for broker, sign in ((source, -1), (target, 1)):
+            self.in_rack[row, arena.racks[broker]] += sign
+            self.load[:, broker] += sign * arena.loads[:, row]
+            self.cells[arena.topics[row], broker] += sign
+            self.held[broker] += sign
+            self.changes[broker] += 1
+
+
+def further(placement: Placement, load: int, broker: int, shifts: LongArray) -> LongArray:
+    """By how much each shift takes a broker's load further outside its window; negative: nearer."""
+    low, high = placement.arena.load_windows[load, :, broker]
+    held = placement.load[load, broker]
+    after = held + shifts
+    outside: LongArray = np.maximum(low - after, 0) + np.maximum(after - high, 0)
+    return outside - (max(low - held, 0) + max(held - high, 0))
