@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.model import BoolArray, IntArray, LongArray
+from planner.strategies.byte_loads import ByteLoads
+from planner.strategies.layout import Layout
+from planner.strategies.network import windowed
+from planner.windows import Windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +35,29 @@ class Arena:
     load_windows: LongArray
     cell_windows: LongArray
     broker_windows: LongArray
+
+
+def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoads | None) -> Arena:
+    """The arena of a layout's rows with these costs (M,), within windows of counts, and of loads where any are."""
+    levels = np.ones((len(layout.rows), len(layout.targets)), dtype=np.int8, order="F")
+    rows, slots = np.nonzero((layout.home >= 0) & ~layout.replaced)
+    levels[rows, layout.home[rows, slots]] = 0
+    topics, brokers = windowed(layout, wanted)
+    none = np.zeros((0, len(layout.rows)), dtype=np.int64)
+    return Arena(
+        topics=layout.topics,
+        costs=costs,
+        levels=levels,
+        allowed=None,
+        racks=layout.racks,
+        least=layout.least,
+        most=layout.most,
+        loads=none if loads is None else loads.weights,
+        scales=none[:, 0] if loads is None else loads.scales,
+        load_windows=np.zeros((0, 2, len(layout.targets)), dtype=np.int64) if loads is None else loads.windows,
+        cell_windows=np.stack([topics.low, topics.high]).reshape(2, layout.topic_count, -1),
+        broker_windows=np.stack([brokers.low, brokers.high]),
+    )
 
 
 @dataclass(eq=False)

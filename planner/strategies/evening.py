@@ -23,15 +23,15 @@ from planner.bounds import GRAIN, Certificate, Facts
 from planner.flow import CostRangeError
 from planner.model import FloatArray, IntArray, LongArray, Problem
 from planner.strategies import byte_prices
-from planner.strategies.arena import Arena, Placement
+from planner.strategies.arena import Arena, Placement, of_layout
 from planner.strategies.byte_loads import ByteLoads, byte_loads, priced
 from planner.strategies.dealing import matrix
 from planner.strategies.exchanges import polish, repair
 from planner.strategies.fractional import roundings
 from planner.strategies.layout import Layout
-from planner.strategies.network import windowed
 from planner.strategies.placing import Placed, on_brokers, place, widened
 from planner.strategies.proof import Proof, facts, proof
+from planner.strategies.tie_breaks import settle, ties
 from planner.windows import Windows
 
 # A plan within this part of its bound is as good as the bound; beyond the other, linear programs are worth their time.
@@ -107,7 +107,7 @@ def even(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -> E
         return None
     held = widened(layout, wanted, placed)
     about = facts(problem, layout, loads)
-    task = _Task(problem, layout, held, loads, about, _arena(layout, held, loads, about))
+    task = _Task(problem, layout, held, loads, about, of_layout(layout, held, about.costs, loads))
     if problem.rebalance != "all":
         return _for_nothing(task, placed)
     best = _search(task, placed, _Best())
@@ -115,6 +115,8 @@ def even(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -> E
         best = _search(_as_reached(task, best.plan), placed, _Best(best.plan._replace(outside=0)))
     if best.plan is None or best.bound is None:
         raise AssertionError("an attempt without prices is always made")
+    if (by := ties(problem, layout)) is not None:
+        settle(best.plan.placement, by)
     windows = _reached(loads, best.plan.placement)
     return Evened(_chosen(task, best.plan.placement), best.bound.proof.certificate(about, windows))
 
@@ -202,27 +204,6 @@ def _for_nothing(task: _Task, placed: Placed) -> Evened:
     placement = Placement(task.arena, on_brokers(task.layout, placed.chosen))
     repair(placement, nothing, for_nothing=True)
     return Evened(_chosen(task, placement), Certificate(task.about, bounds.none_priced(task.about)))
-
-
-def _arena(layout: Layout, wanted: Windows, loads: ByteLoads, about: Facts) -> Arena:
-    levels = np.ones((len(layout.rows), len(layout.targets)), dtype=np.int8, order="F")
-    rows, slots = np.nonzero((layout.home >= 0) & ~layout.replaced)
-    levels[rows, layout.home[rows, slots]] = 0
-    topics, brokers = windowed(layout, wanted)
-    return Arena(
-        topics=layout.topics,
-        costs=about.costs,
-        levels=levels,
-        allowed=None,
-        racks=layout.racks,
-        least=layout.least,
-        most=layout.most,
-        loads=loads.weights,
-        scales=loads.scales,
-        load_windows=loads.windows,
-        cell_windows=np.stack([topics.low, topics.high]).reshape(2, layout.topic_count, -1),
-        broker_windows=np.stack([brokers.low, brokers.high]),
-    )
 
 
 def _chosen(task: _Task, placement: Placement) -> IntArray:

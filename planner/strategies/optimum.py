@@ -26,6 +26,7 @@ from planner.strategies.evening import even
 from planner.strategies.layout import Layout, lay_out
 from planner.strategies.placing import Placed, place
 from planner.strategies.proof import facts, proof
+from planner.strategies.tie_breaks import settled
 from planner.windows import windows
 
 # Loads may cost up to three times the bytes, in parts of GRAIN.
@@ -57,7 +58,7 @@ def solve(problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = 
     placed = place(problem, layout, wanted)
     evened = even(problem, layout, wanted, placed) if of_bytes and len(layout.rows) else None
     assignment = today(problem)
-    assignment[layout.rows] = placed.chosen if evened is None else evened.chosen
+    assignment[layout.rows] = settled(problem, layout, wanted, placed) if evened is None else evened.chosen
     ordered = leaders.order(problem, assignment, wanted)
     if evened is not None:
         return _certified(ordered, layout, evened.certificate)
