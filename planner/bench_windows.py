@@ -62,8 +62,8 @@ _AT_PEERS = (
 class At:
     """A case planned at a balance: spreads of replicas, within topics, and a percentage of disks or None.
 
-    `not_kept` counts windows; `size_over_mean` is the emptiest broker's bytes and the fullest one's, as multiples of the
-    mean; seconds and memory as in `Solved`.
+    `not_kept` counts windows; `size_over_mean` is the emptiest broker's bytes and the fullest one's, as multiples of
+    the mean; seconds and memory as in `Solved`.
     """
 
     case: str

@@ -6,6 +6,7 @@ What a broker sends depends on who leads; see `leaders`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from planner import flow
 from planner.bounds import GRAIN
 from planner.model import IntArray, LongArray, Problem
+from planner.scenarios import Scenario
 from planner.strategies.layout import Layout
 from planner.windows import Windows
 
@@ -31,16 +33,11 @@ class ByteLoads:
     windows: LongArray
 
 
-def byte_loads(problem: Problem, layout: Layout, wanted: Windows) -> ByteLoads | None:
-    """The loads that have a window; None where there is none."""
-    asked = [
-        (name, window, of)
-        for name, window, of in (
-            ("disk", wanted.disk, problem.size_bytes),
-            ("network_in", wanted.network_in, problem.bytes_in_per_sec),
-        )
-        if window is not None
-    ]
+def byte_loads(problem: Problem, layout: Layout, wanted: Windows, grown: Sequence[Scenario] = ()) -> ByteLoads | None:
+    """The loads that have a window, today's and those of each scenario; None where there is none."""
+    asked = _windowed(problem, wanted, "")
+    for scenario in grown:
+        asked += _windowed(scenario.problem, scenario.windows, f" in {scenario.name}")
     if not asked:
         return None
     total_bytes = int((problem.size_bytes[layout.rows] * layout.factors).sum())
@@ -50,6 +47,12 @@ def byte_loads(problem: Problem, layout: Layout, wanted: Windows) -> ByteLoads |
         scales=np.array([_scale(total_bytes, of[layout.rows], layout.factors) for _, _, of in asked], dtype=np.int64),
         windows=np.stack([window[:, layout.order] - _fixed(problem, layout, of) for _, window, of in asked]),
     )
+
+
+def _windowed(problem: Problem, wanted: Windows, when: str) -> list[tuple[str, LongArray, LongArray]]:
+    """Name, window (2, Bt) and weights (P,) of the loads that have a window."""
+    loads = (("disk", wanted.disk, problem.size_bytes), ("network_in", wanted.network_in, problem.bytes_in_per_sec))
+    return [(name + when, window, of) for name, window, of in loads if window is not None]
 
 
 def priced(layout: Layout, loads: ByteLoads, prices: LongArray) -> Layout:

@@ -12,7 +12,7 @@ as cheap as those allow, with a bound for those.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from planner import bounds
 from planner.bounds import GRAIN, Certificate, Facts
 from planner.flow import CostRangeError
 from planner.model import FloatArray, IntArray, LongArray, Problem
+from planner.scenarios import Scenario
 from planner.strategies import byte_prices
 from planner.strategies.arena import Arena, Placement, of_layout
 from planner.strategies.byte_loads import ByteLoads, byte_loads, priced
@@ -100,9 +101,11 @@ class _Best(NamedTuple):
         )
 
 
-def even(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -> Evened | None:
+def even(
+    problem: Problem, layout: Layout, wanted: Windows, placed: Placed, grown: Sequence[Scenario] = ()
+) -> Evened | None:
     """The placement brought into the windows of bytes and traffic in; None where no such window is asked for."""
-    loads = byte_loads(problem, layout, wanted)
+    loads = byte_loads(problem, layout, wanted, grown)
     if loads is None:
         return None
     held = widened(layout, wanted, placed)

@@ -13,7 +13,8 @@ first: the fewest that the other changes force, and the least excess among those
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,13 +22,14 @@ from planner.balance import Balance
 from planner.bounds import GRAIN, Certificate, least, none_priced
 from planner.model import IntArray, Problem
 from planner.problem import today
+from planner.scenarios import Scenario, scenarios
 from planner.strategies import leaders
 from planner.strategies.evening import even
 from planner.strategies.layout import Layout, lay_out
 from planner.strategies.placing import Placed, place
 from planner.strategies.proof import facts, proof
 from planner.strategies.tie_breaks import settled
-from planner.windows import windows
+from planner.windows import Windows, windows
 
 # Loads may cost up to three times the bytes, in parts of GRAIN.
 _ROOM = 4 * GRAIN
@@ -53,10 +55,11 @@ def solve(problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = 
     InfeasibleError where no assignment keeps the replication factors on the target brokers.
     """
     wanted = windows(problem, balance)
-    of_bytes = wanted.disk is not None or wanted.network_in is not None
+    grown = scenarios(replace(problem, balance=balance))
+    of_bytes = any(each.disk is not None or each.network_in is not None for each in (wanted, *_windows(grown)))
     layout = lay_out(problem, seed, _ROOM if of_bytes else 1)
     placed = place(problem, layout, wanted)
-    evened = even(problem, layout, wanted, placed) if of_bytes and len(layout.rows) else None
+    evened = even(problem, layout, wanted, placed, grown) if of_bytes and len(layout.rows) else None
     assignment = today(problem)
     assignment[layout.rows] = settled(problem, layout, wanted, placed) if evened is None else evened.chosen
     ordered = leaders.order(problem, assignment, wanted)
@@ -66,6 +69,10 @@ def solve(problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = 
         return _certified(ordered, layout, _certificate(problem, layout, placed))
     cost = placed.solved.cost
     return Solution(ordered, layout.bytes_of(cost), layout.replicas_of(cost))
+
+
+def _windows(grown: Iterable[Scenario]) -> Iterator[Windows]:
+    return (scenario.windows for scenario in grown)
 
 
 def _certified(assignment: IntArray, layout: Layout, certificate: Certificate) -> Solution:
