@@ -46,7 +46,7 @@ class Ties:
 def ties(problem: Problem, layout: Layout) -> Ties | None:
     """What is left to choose by; None where no such aim is asked for or the placement is too large."""
     aims = [aim for aim in problem.aims if aim in ("leaders_changed", "cross_rack_bytes")]
-    if not aims or layout.home.shape[0] * len(layout.targets) > _MOST_CELLS:
+    if not aims or not 0 < len(layout.rows) * len(layout.targets) <= _MOST_CELLS:
         return None
     here = np.full(len(problem.broker_ids), -1, dtype=np.int64)
     here[layout.targets] = np.arange(len(layout.targets))
