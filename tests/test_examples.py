@@ -51,11 +51,11 @@ def test_an_example_writes_exactly_its_golden_folder(planned, request):
         assert content.decode() == actual[path].decode(), path
 
 
-def test_an_example_moves_the_proven_least(planned):
-    """The gap to the bound is nothing in every example."""
+def test_an_example_moves_next_to_the_proven_least(planned):
+    """Windows of counts leave no gap; with windows of bytes single partitions of so small a cluster may."""
     _, plan, _ = planned
 
-    assert 0 == plan["bound"]["gap_percent"]
+    assert plan["bound"]["gap_percent"] <= (0.25 if plan["bound"]["method"] == "prices" else 0)
 
 
 def test_an_example_breaks_no_rule(planned):
