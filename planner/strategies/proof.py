@@ -65,24 +65,23 @@ def proof(layout: Layout, placed: Placed, prices: LongArray) -> Proof:
     brokers = nodes[layout.first_broker : layout.sink]
     # Where no load has a price, costs aren't in parts of GRAIN yet.
     grain = 1 if prices.any() else bounds.GRAIN
-    if not layout.size_bytes.any():
-        unit, scale = grain, 1
-    else:
-        unit, scale = grain * layout.cost_unit_bytes, layout.tie_scale
+    unit, scale = (layout.cost_unit_bytes, layout.tie_scale) if layout.size_bytes.any() else (1, 1)
     topic_window, broker_window = placed.windowed
     topic_units, broker_units = placed.solved.through
     return Proof(
-        cells=_in_bytes(cells - brokers, unit, scale),
-        brokers=_in_bytes(brokers - nodes[layout.sink], unit, scale),
+        cells=_rounded(cells - brokers, grain, scale) * unit,
+        brokers=_rounded(brokers - nodes[layout.sink], grain, scale) * unit,
         loads=prices,
         cell_windows=_widened(topic_window.low, topic_window.high, topic_units).reshape(2, *cells.shape),
         broker_windows=_widened(broker_window.low, broker_window.high, broker_units),
     )
 
 
-def _in_bytes(prices: LongArray, unit: int, scale: int) -> LongArray:
-    """Prices of nodes times unit / scale, in parts of GRAIN of a byte: the scale first, as the product may not fit."""
-    return np.asarray(prices // scale * unit, dtype=np.int64)
+def _rounded(prices: LongArray, grain: int, scale: int) -> LongArray:
+    """Prices times grain / scale, to the nearest, so that tie-breaks don't count; their product may not fit."""
+    whole, rest = np.divmod(prices, scale)
+    rounded: LongArray = whole * grain + (rest * grain + scale // 2) // scale
+    return rounded
 
 
 def _widened(low: LongArray, high: LongArray, units: LongArray) -> LongArray:
