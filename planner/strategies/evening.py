@@ -148,7 +148,8 @@ def _quick(task: _Task, placed: Placed, best: _Best) -> Iterator[tuple[_Plan | N
     plan = _finished(task, first, nothing, bound) if near or not (too_empty.any() or best.plan) else None
     yield plan, bound
     if too_empty.any():
-        yield _attempt(task, GRAIN * too_empty.astype(np.int64))
+        guessed = _attempt(task, GRAIN * too_empty.astype(np.int64))
+        yield guessed if guessed[0] or plan else (_finished(task, first, nothing, bound), None)
 
 
 def _thorough(task: _Task, _: Placed, best: _Best) -> Iterator[tuple[_Plan | None, _Bound | None]]:
