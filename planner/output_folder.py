@@ -17,6 +17,7 @@ FORMAT_MAJOR = "1"
 OWN_NAMES = frozenset(
     {
         "plan.json",
+        "bound.json",
         "report.md",
         "report.html",
         "reassignment.json",

@@ -135,6 +135,17 @@ def test_a_folder_that_is_not_ours_is_refused_before_the_sweep_and_kept(whatif, 
     assert [precious] == list(precious.parent.iterdir())
 
 
+def test_planning_again_replaces_the_earlier_plan(whatif, tmp_path):
+    """Every file a plan writes is known as a plan's own: the second run gives the first one's bytes."""
+    folder = tmp_path / "plan"
+    runs = [
+        (whatif(EXAMPLES / "expand.yaml").code, {path: path.read_bytes() for path in folder.rglob("*.json")})
+        for _ in range(2)
+    ]
+    assert 0 == runs[0][0]
+    assert runs[0] == runs[1]
+
+
 def test_show_prints_the_plan_again_in_each_format(whatif, planner, tmp_path):
     """text, json and markdown of a written plan; json is the document itself."""
     whatif(EXAMPLES / "expand.yaml")

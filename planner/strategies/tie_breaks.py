@@ -62,7 +62,9 @@ def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -
     by = ties(problem, layout)
     if by is None:
         return placed.chosen
-    arena = of_layout(layout, widened(layout, wanted, placed), np.maximum(layout.size_bytes, 1), None)
+    # Doubled, or an empty partition would cost as much as one of a byte.
+    costs = np.maximum(2 * layout.size_bytes, 1)
+    arena = of_layout(layout, widened(layout, wanted, placed), costs, None)
     placement = Placement(arena, on_brokers(layout, placed.chosen))
     settle(placement, by)
     return matrix(layout, np.stack(np.nonzero(placement.on)), problem.width)
