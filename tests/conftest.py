@@ -22,6 +22,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write tests/cases/ from what is there now")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file's tests share their fixtures in one of the two processes; all tests of the one Kafka cluster do too."""
+    for item in items:
+        of_kafka = item.get_closest_marker("kafka") is not None
+        item.add_marker(pytest.mark.xdist_group("kafka" if of_kafka else item.path.stem))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """A real session on two cores; Spark is imported by those who ask for it alone."""
