@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile(
     "planner",
@@ -22,12 +23,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write tests/cases/ from what is there now")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests share their fixtures in one of the two processes; all tests of the one Kafka cluster do too."""
-    for item in items:
-        of_kafka = item.get_closest_marker("kafka") is not None
-        item.add_marker(pytest.mark.xdist_group("kafka" if of_kafka else item.path.stem))
+class _ByFile(LoadScopeScheduling):  # type: ignore[misc]
+    """A file's tests share their fixtures in one of the processes; all tests of the one Kafka cluster do too."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::", 1)[0]
+        return "tests/kafka" if file.startswith("tests/kafka/") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """How tests are dealt to the processes."""
+    return _ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

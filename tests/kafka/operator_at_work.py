@@ -184,7 +184,7 @@ class Operator:
             raise ended.exception
         return Plan(out, json.loads((out / "plan.json").read_text()))
 
-    def await_true(self, condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    def await_true(self, condition: Callable[[], bool], what: str, seconds: float = 180) -> None:
         """Wait until a condition holds."""
         deadline = time.monotonic() + seconds
         while not condition():
