@@ -225,7 +225,7 @@ SETTINGS: dict[str, object] = {
     "auto.create.topics.enable": "false",
     "auto.leader.rebalance.enable": "false",
     "broker.heartbeat.interval.ms": 500,
-    "broker.session.timeout.ms": 3000,
+    "broker.session.timeout.ms": 6000,
     "controller.listener.names": "CONTROLLER",
     "group.initial.rebalance.delay.ms": 0,
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
