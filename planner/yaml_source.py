@@ -7,6 +7,7 @@ text), that says something twice, or that grows without bound.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -113,8 +114,9 @@ def shown(value: object) -> str:
 
 def decode(data: bytes, file: str) -> str:
     """The text of a file in UTF-8, with or without a byte order mark; SpecError names the first bad byte."""
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         good = data[: error.start].decode("utf-8")
         place = Place(file, good.count("\n") + 1, len(good) - good.rfind("\n"))

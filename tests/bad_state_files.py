@@ -97,7 +97,7 @@ STATE_CASES = [
         '{"partitions":[{"topic":"orders","partition":0,"partition":1,"replicas":[1]}]}',
         LOG_DIRS,
         "describe.txt:1:1",
-        "a key is here twice among topic, partition",
+        "the key 'partition' is here twice among topic, partition, replicas",
     ),
     ("sizes_format", DESCRIBE, DESCRIBE, "log-dirs.txt:1:1", "no sizes in a known format"),
     ("sizes_cut", DESCRIBE, LOG_DIRS[:-3], "log-dirs.txt:1:100", "not JSON"),

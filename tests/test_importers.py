@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import ImportStateError
-from planner.importers import log_dirs, read_assignment, read_sizes, reassignment_json, topics_describe
+from planner.importers import log_dirs, read_assignment, read_part, reassignment_json, topics_describe
 from planner.model import Partition, Topic
 
 DATA = Path(__file__).parent / "data"
@@ -136,7 +136,7 @@ def test_log_dirs_with_futures_errors_and_hyphens() -> None:
         '{"broker":2,"logDirs":[{"error":null,"logDir":"/b","partitions":[{"partition":"a-b-1","size":7}]}]},'
         '{"broker":3,"logDirs":null}]}'
     )
-    assert {("a-b", 1): 7} == read_sizes(text, "l.txt")
+    assert {("a-b", 1): 7} == read_part(text, "l.txt", expected="sizes").sizes
 
 
 def test_reassignment_of_the_generate_output() -> None:
@@ -187,7 +187,7 @@ def test_unknown_formats_name_the_file_and_what_is_known(text: str) -> None:
     with pytest.raises(ImportStateError, match=r"^f:1:1: no assignment in a known format; allowed: .*describe"):
         read_assignment(text, "f")
     with pytest.raises(ImportStateError, match=r"^f:1:1: no sizes in a known format; allowed: .*kafka-log-dirs"):
-        read_sizes(text, "f")
+        read_part(text, "f", expected="sizes")
 
 
 @pytest.mark.parametrize(
@@ -201,6 +201,68 @@ def test_unknown_formats_name_the_file_and_what_is_known(text: str) -> None:
 )
 def test_hostile_json_is_refused_without_a_traceback(text: str) -> None:
     """Endless nesting and numbers of thousands of digits are findings."""
-    for read in (read_assignment, read_sizes):
+    for expected in ("assignment", "sizes", "state"):
         with pytest.raises(ImportStateError):
-            read(text, "f")
+            read_part(text, "f", expected=expected)
+
+
+def test_describe_of_the_first_version() -> None:
+    """Kafka 0.8.0 has no headings, and labels in small letters."""
+    text = (
+        "topic: a-1\tpartition: 0\tleader: 2\treplicas: 2,1\tisr: 2,1\n"
+        "topic: a-1\tpartition: 1\tleader: none\treplicas: 1,2\tisr: \n"
+    )
+    expected = Topic("a-1", (Partition(0, (2, 1), 2, (2, 1)), Partition(1, (1, 2), None, ())))
+    assert (expected,) == read_assignment(text, "d.txt")
+
+
+@pytest.mark.parametrize("gap", ["\t", "   "])
+def test_topics_marked_for_deletion_are_told(gap: str) -> None:
+    """Older Kafkas mark the heading and each partition of a topic that is being deleted."""
+    lines = [
+        ["Topic:a", "PartitionCount:1", "ReplicationFactor:1", "Configs:", "MarkedForDeletion:true"],
+        ["Topic: a", "Partition: 0", "Leader: none", "Replicas: 1", "Isr: 1", "MarkedForDeletion: true"],
+        ["Topic:b", "PartitionCount:1", "ReplicationFactor:1", "Configs:retention.ms=5"],
+        ["Topic: b", "Partition: 0", "Leader: 1", "Replicas: 1", "Isr: 1"],
+    ]
+    topics = read_assignment("\n".join(gap.join(line) for line in lines), "d.txt")
+    assert [("a", True), ("b", False)] == [(topic.name, topic.deleting) for topic in topics]
+    assert (("retention.ms", "5"),) == topics[1].config
+
+
+def test_describe_takes_extreme_ids_and_names() -> None:
+    """Brokers up to 2147483647, names of 249 characters, and names that end like a partition."""
+    long = "x" * 247 + "-1"
+    text = (
+        f"Topic: {long}\tPartitionCount: 1\tConfigs: \n"
+        f"\tTopic: {long}\tPartition: 0\tLeader: 2147483647\tReplicas: 2147483647,0\tIsr: 2147483647"
+        "\tElr: \tLastKnownElr: \n"
+    )
+    assert (Topic(long, (Partition(0, (2147483647, 0), 2147483647, (2147483647,)),)),) == read_assignment(text, "d")
+
+
+def test_usual_and_unusual_lines_read_alike() -> None:
+    """A line that the quick pattern takes gives what its fields give one by one."""
+    usual = "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\tElr: N/A\tLastKnownElr: N/A"
+    unusual = usual.replace("\tLeader", "  \tLeader")
+    parts = [topics_describe.read_part(["Topic: a\tPartitionCount: 1", line], "d.txt") for line in (usual, unusual)]
+    assert parts[0] == parts[1]
+    assert "d.txt:2:2" == str(parts[0].entries[0].place)
+
+
+def test_a_long_output_stops_after_a_hundred_faults() -> None:
+    """A wrong file of a million lines isn't told line by line."""
+    with pytest.raises(ImportStateError) as caught:
+        topics_describe.read_part(["Topic: a"] * 100_000, "d.txt")
+    assert 100 == len(caught.value.findings)
+
+
+@pytest.mark.parametrize(
+    "number", ["NaN", "Infinity", "-Infinity", "1e999", "-1", "1.0", '"1"', "true", "9223372036854775808"]
+)
+def test_sizes_are_whole_numbers_of_bytes(number: str) -> None:
+    """What isn't one is refused with its value."""
+    replica = f'{{"partition":"a-0","size":{number}}}'
+    text = f'{{"brokers":[{{"broker":1,"logDirs":[{{"logDir":"/a","partitions":[{replica}]}}]}}]}}'
+    with pytest.raises(ImportStateError, match="isn't a number"):
+        read_part(text, "l.txt")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -14,10 +14,10 @@ from planner.model import Partition, Topic
 Config = tuple[tuple[str, str], ...]
 
 LARGEST_ID = 2**31 - 1
-_TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}", re.ASCII)
+TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One partition, with its place in the file and what people call it there."""
 
@@ -35,14 +35,19 @@ class Assignment:
     entries: tuple[Entry, ...]
 
 
-def assignment(entries: Iterable[Entry], configs: Mapping[str, Config], findings: Iterable[Finding] = ()) -> Assignment:
+def assignment(
+    entries: Iterable[Entry],
+    configs: Mapping[str, Config],
+    findings: Iterable[Finding] = (),
+    deleting: Collection[str] = (),
+) -> Assignment:
     """The entries as topics. Raises ImportStateError with the given findings and all of the entries' own."""
     ordered = sorted(entries, key=lambda entry: (entry.topic, entry.partition.id))
     wrong = [*findings, *entry_findings(ordered)]
     if wrong:
         raise ImportStateError(wrong)
     topics = tuple(
-        Topic(name, tuple(entry.partition for entry in group), configs.get(name, ()))
+        Topic(name, tuple(entry.partition for entry in group), configs.get(name, ()), name in deleting)
         for name, group in groupby(ordered, key=lambda entry: entry.topic)
     )
     return Assignment(topics, tuple(ordered))
@@ -52,7 +57,7 @@ def entry_findings(ordered: Iterable[Entry]) -> Iterator[Finding]:
     """What is wrong with entries, sorted by topic and partition, without knowing the cluster."""
     for name, group in groupby(ordered, key=lambda entry: entry.topic):
         entries = list(group)
-        if not _TOPIC_NAME.fullmatch(name):
+        if not TOPIC_NAME.fullmatch(name):
             allowed = "1 to 249 of the characters a-z, A-Z, 0-9, dot, underscore and hyphen"
             yield Finding(entries[0].place, entries[0].key, f"{name!r} can't be a topic's name; allowed: {allowed}")
         yield from _numbering(entries)
@@ -80,16 +85,23 @@ def _numbering(entries: list[Entry]) -> Iterator[Finding]:
 def replica_findings(entry: Entry) -> Iterator[Finding]:
     """Empty or repeated replicas, ids out of range, and a leader or ISR outside the replicas."""
     partition = entry.partition
-    if not partition.replicas:
+    replicas = partition.replicas
+    if not replicas:
         yield Finding(entry.place, entry.key, "has no replicas; allowed: at least one broker")
-    for broker, times in Counter(partition.replicas).items():
+    if len(set(replicas)) < len(replicas) or (replicas and not 0 <= min(replicas) <= max(replicas) <= LARGEST_ID):
+        yield from _bad_replicas(entry)
+    if partition.leader is not None and partition.leader not in replicas:
+        listed = ", ".join(map(str, replicas))
+        yield Finding(entry.place, entry.key, f"leader {partition.leader} isn't a replica; allowed: none, {listed}")
+    for broker in partition.isr or ():
+        if broker not in replicas:
+            listed = ", ".join(map(str, replicas))
+            yield Finding(entry.place, entry.key, f"broker {broker} of the ISR isn't a replica; allowed: {listed}")
+
+
+def _bad_replicas(entry: Entry) -> Iterator[Finding]:
+    for broker, times in Counter(entry.partition.replicas).items():
         if times > 1:
             yield Finding(entry.place, entry.key, f"broker {broker} is {times} times in replicas; allowed: once")
         if not 0 <= broker <= LARGEST_ID:
             yield Finding(entry.place, entry.key, f"broker {broker} can't exist; allowed: ids from 0 to {LARGEST_ID}")
-    listed = ", ".join(str(broker) for broker in partition.replicas)
-    if partition.leader is not None and partition.leader not in partition.replicas:
-        yield Finding(entry.place, entry.key, f"leader {partition.leader} isn't a replica; allowed: none, {listed}")
-    for broker in partition.isr or ():
-        if broker not in partition.replicas:
-            yield Finding(entry.place, entry.key, f"broker {broker} of the ISR isn't a replica; allowed: {listed}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 from planner.errors import Finding, ImportStateError, Place
 
@@ -16,11 +17,18 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys are all different; json would silently take the last."""
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError(f"a key is here twice among {', '.join(key for key, _ in pairs)}")
+        keys = Counter(key for key, _ in pairs)
+        twice = next(key for key, times in keys.items() if times > 1)
+        raise ValueError(f"the key {twice[:60]!r} is here twice among {', '.join(value)[:200]}")
     return value
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
+def _no_number(name: str) -> NoReturn:
+    """NaN and infinity, which Python reads though JSON has none."""
+    raise ValueError(f"{name} isn't a number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number)
 _BETWEEN = re.compile(r"[\s,]*")
 
 
@@ -52,6 +60,17 @@ def read_object(text: str, start: int, file: str) -> tuple[dict[str, Any], int]:
     return value, end
 
 
+def read_alone(text: str, file: str) -> tuple[dict[str, Any], Place]:
+    """The JSON object that is all of a text, and where it begins. ImportStateError for anything else."""
+    start = len(text) - len(text.lstrip())
+    value, end = read_object(text, start, file)
+    rest = text[end:].lstrip()
+    if rest:
+        message = "something follows the JSON; allowed: one JSON object, alone"
+        raise ImportStateError([Finding(place_of(text, len(text) - len(rest), file), "", message)])
+    return value, place_of(text, start, file)
+
+
 def item_positions(text: str, key: str, start: int) -> Iterator[int]:
     """Where each item of the list under `key` begins, in valid JSON whose first use of `key` is that list."""
     head = re.compile(rf'"{re.escape(key)}"\s*:\s*\[').search(text, start)
@@ -64,3 +83,19 @@ def item_positions(text: str, key: str, start: int) -> Iterator[int]:
 def _past_separators(text: str, position: int) -> int:
     found = _BETWEEN.match(text, position)
     return found.end() if found else position
+
+
+def shown(value: Any) -> str:
+    """A value for a message: short, whatever it is."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def is_id(value: Any) -> bool:
+    """True for a whole number that Kafka could use as an id."""
+    return type(value) is int and 0 <= value < 2**31
+
+
+def is_ids(value: Any) -> bool:
+    """True for a list of brokers' ids."""
+    return isinstance(value, list) and all(is_id(each) for each in value)

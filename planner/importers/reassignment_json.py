@@ -12,15 +12,17 @@ from typing import Any
 
 from planner.errors import Finding, ImportStateError, Place
 from planner.importers.entries import Assignment, Entry, assignment
-from planner.importers.json_text import item_positions, place_of, read_object
+from planner.importers.json_text import item_positions, place_of, read_object, shown
+from planner.importers.parts import StatePart
 from planner.model import Partition, Topic
 
+TITLE = "a reassignment JSON"
 CURRENT = "Current partition replica assignment"
 
 
 def recognises(text: str) -> bool:
     """True for the tool's heading, or for a JSON object with a `partitions` list whose items name a topic."""
-    return CURRENT in text[:200] or bool(re.match(r"\s*\{", text) and re.search(r'"topic"\s*:', text))
+    return CURRENT in text[:4000] or bool(re.match(r"\s*\{", text) and re.search(r'"topic"\s*:', text))
 
 
 def parse(text: str, file: str) -> tuple[Topic, ...]:
@@ -30,25 +32,35 @@ def parse(text: str, file: str) -> tuple[Topic, ...]:
 
 def read(text: str, file: str) -> Assignment:
     """As `parse`, with the place of each partition."""
+    return assignment(read_part(text, file).entries, {})
+
+
+def read_part(text: str, file: str) -> StatePart:
+    """The partitions listed, of which a topic may have more. ImportStateError names each bad entry."""
     heading = text.find(CURRENT)
     start = max(text.find("{", max(heading, 0)), 0)
     value, end = read_object(text, start, file)
-    place = place_of(text, start, file)
     rest = text[end:].lstrip()
     if heading < 0 and rest:
         message = "something follows the JSON; allowed: one reassignment, alone"
         raise ImportStateError([Finding(place_of(text, len(text) - len(rest), file), "", message)])
     if value.get("version", 1) != 1 or not isinstance(value.get("partitions"), list) or not value["partitions"]:
         message = 'not a reassignment; allowed: {"version":1,"partitions":[…]} with at least one partition'
-        raise ImportStateError([Finding(place, "", message)])
+        raise ImportStateError([Finding(place_of(text, start, file), "", message)])
+    return StatePart(TITLE, file, entries=_entries(value["partitions"], text, start, file))
+
+
+def _entries(items: list[Any], text: str, start: int, file: str) -> tuple[Entry, ...]:
     # Positions are for messages only; where they run out, the whole JSON is the place.
     positions = chain(item_positions(text, "partitions", start), repeat(start))
     read_items = [
         _entry(item, f"partitions[{number}]", place_of(text, position, file))
-        for number, (item, position) in enumerate(zip(value["partitions"], positions, strict=False))
+        for number, (item, position) in enumerate(zip(items, positions, strict=False))
     ]
-    entries = [item for item in read_items if isinstance(item, Entry)]
-    return assignment(entries, {}, [item for item in read_items if isinstance(item, Finding)])
+    findings = [item for item in read_items if isinstance(item, Finding)]
+    if findings:
+        raise ImportStateError(findings)
+    return tuple(item for item in read_items if isinstance(item, Entry))
 
 
 def _entry(item: Any, key: str, place: Place) -> Entry | Finding:
@@ -56,10 +68,10 @@ def _entry(item: Any, key: str, place: Place) -> Entry | Finding:
         return Finding(place, key, 'isn\'t a partition; allowed: {"topic":"t","partition":0,"replicas":[1,2]}')
     topic, number, replicas = item.get("topic"), item.get("partition"), item.get("replicas")
     if not isinstance(topic, str):
-        return Finding(place, f"{key}.topic", f"{topic!r} isn't a topic; allowed: text")
-    if type(number) is not int or number < 0:
-        return Finding(place, f"{key}.partition", f"{number!r} isn't a partition's id; allowed: 0, 1, 2 …")
+        return Finding(place, f"{key}.topic", f"{shown(topic)} isn't a topic; allowed: text")
+    if type(number) is not int or not 0 <= number < 2**31:
+        return Finding(place, f"{key}.partition", f"{shown(number)} isn't a partition's id; allowed: 0, 1, 2 …")
     if not isinstance(replicas, list) or any(type(broker) is not int for broker in replicas):
-        return Finding(place, f"{key}.replicas", f"{replicas!r} aren't replicas; allowed: a list of brokers' ids")
+        return Finding(place, f"{key}.replicas", f"{shown(replicas)} aren't replicas; allowed: a list of brokers' ids")
     leader = replicas[0] if replicas else None
     return Entry(place, key, topic, Partition(number, tuple(replicas), leader))

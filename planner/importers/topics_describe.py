@@ -1,29 +1,44 @@
-"""What `kafka-topics --describe` prints, in every layout from Kafka 0.8.1 to 4.x.
+"""What `kafka-topics --describe` prints, in every layout from Kafka 0.8 to 4.x.
 
 A heading a topic (`Topic: … PartitionCount: …`), then a line a partition. Fields are told by their labels, since
-older versions write `Topic:x` without a blank and copies from a terminal lose the tabs.
+older versions write `Topic:x` without a blank and copies from a terminal lose the tabs. 0.8.0 (`kafka-list-topic`) has
+no headings, and labels in small letters.
 Source: `org.apache.kafka.tools.TopicCommand` (kafka.admin.TopicCommand before 3.7).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
 
-from planner.errors import Finding, Place
+from planner.errors import Finding, ImportStateError, Place
 from planner.importers.entries import Assignment, Config, Entry, assignment
+from planner.importers.parts import Moving, Rank, StatePart, moving_finding
 from planner.model import Partition, Topic
+
+TITLE = "kafka-topics --describe"
 
 _LABELS = (
     "Topic|TopicId|PartitionCount|ReplicationFactor|Configs|MarkedForDeletion|Partition|Leader|Replicas|Isr|"
     "Adding Replicas|Removing Replicas|Elr|LastKnownElr|Observers|Offline|Live"
 )
 _FIELD = re.compile(rf"(?:^|(?<=\s))({_LABELS}):")
+_SMALL = {label.lower(): label for label in ("Topic", "Partition", "Leader", "Replicas", "Isr")}
+_SMALL_FIELD = re.compile(rf"(?:^|(?<=\s))({'|'.join(_SMALL)}):")
+# Nearly every line of a long output is one of these; what it doesn't match, `_fields` takes apart.
+_USUAL = re.compile(
+    r"[\t ]*Topic: (\S+)\tPartition: ([0-9]{1,10})\tLeader: ([0-9]{1,10})\tReplicas: ([0-9]{1,10}(?:,[0-9]{1,10})*)"
+    r"\tIsr: ([0-9]{1,10}(?:,[0-9]{1,10})*)(?:\tElr: (?:N/A|[0-9,]*)\tLastKnownElr: (?:N/A|[0-9,]*))?[\t ]*",
+    re.ASCII,
+)
 _CONFIG = re.compile(r"(?:^|,)([A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)+|preallocate)=")
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 _NO_LEADER = ("none", "-1", "")
 _HINT = "allowed: what kafka-topics --describe prints, headings included and without filters"
+_MOST_FINDINGS = 100
 
 
 @dataclass(frozen=True)
@@ -36,13 +51,25 @@ class Heading:
     config: Config
 
 
+@dataclass
+class _Read:
+    """What is collected while the lines go by."""
+
+    headings: list[Heading] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    moving: list[Moving] = field(default_factory=list)
+    deleting: set[str] = field(default_factory=set)
+    without_headings: set[str] = field(default_factory=set)
+    findings: list[Finding] = field(default_factory=list)
+
+
 class _LineError(ValueError):
     """Why one line can't be read."""
 
 
 def recognises(text: str) -> bool:
     """True where any line starts as this format does; what stands around it is refused with its own line."""
-    return re.search(r"^\s*Topic:", text, re.MULTILINE) is not None
+    return re.search(r"^\s*(?:Topic|topic):", text, re.MULTILINE) is not None
 
 
 def parse(text: str, file: str) -> tuple[Topic, ...]:
@@ -52,38 +79,90 @@ def parse(text: str, file: str) -> tuple[Topic, ...]:
 
 def read(text: str, file: str) -> Assignment:
     """As `parse`, with the line of each partition."""
-    headings: list[Heading] = []
-    entries: list[Entry] = []
-    findings: list[Finding] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        place = Place(file, number, len(line) - len(line.lstrip()) + 1)
-        try:
-            match _line(line.strip(), place):
-                case Heading() as heading:
-                    headings.append(heading)
-                case Entry() as entry:
-                    entries.append(entry)
-        except _LineError as error:
-            findings.append(Finding(place, "", str(error)))
-    findings += [*_count_findings(headings, entries)] if not findings else []
-    return assignment(entries, {heading.topic: heading.config for heading in headings}, findings)
+    part = read_part(text.split("\n"), file)
+    if part.moving:
+        raise ImportStateError(map(moving_finding, part.moving))
+    return assignment(part.entries, part.configs, (), part.deleting)
 
 
-def _line(line: str, place: Place) -> Heading | Entry:
-    fields = _fields(line)
+def read_part(lines: Iterable[str], file: str) -> StatePart:
+    """What the lines say, one at a time, so that an output of any length is read in the room that its partitions need.
+
+    ImportStateError names each bad line, of very many the first hundred.
+    """
+    found = _Read()
+    for number, line in enumerate(lines, start=1):
+        entry = _usual_entry(line, number, file)
+        if entry is not None:
+            found.entries.append(entry)
+        elif line.strip():
+            _take(line, number, file, found)
+        if len(found.findings) >= _MOST_FINDINGS:
+            break
+    findings = found.findings or [*_count_findings(found)]
+    if findings:
+        raise ImportStateError(findings)
+    return StatePart(
+        TITLE,
+        file,
+        Rank.CLUSTER,
+        tuple(found.entries),
+        {heading.topic: heading.config for heading in found.headings},
+        frozenset(found.deleting),
+        leaders_known=True,
+        whole=True,
+        moving=tuple(found.moving),
+    )
+
+
+def _usual_entry(line: str, number: int, file: str) -> Entry | None:
+    """The partition of a line without anything special, None for all others."""
+    match = _USUAL.fullmatch(line.rstrip("\r"))
+    if match is None:
+        return None
+    topic, partition, leader, replicas, isr = match.groups()
+    column = match.start(1) - len("Topic: ") + 1
+    return Entry(
+        Place(file, number, column),
+        f"{topic}-{partition}",
+        topic,
+        Partition(int(partition), _ids(replicas), int(leader), _ids(isr)),
+    )
+
+
+@lru_cache(maxsize=100_000)
+def _ids(text: str) -> tuple[int, ...]:
+    """Brokers' ids; the same list is the same tuple, since a cluster has many times more partitions than lists."""
+    return tuple(map(int, text.split(",")))
+
+
+def _take(line: str, number: int, file: str, found: _Read) -> None:
+    """Add what one line says, or what is wrong with it."""
+    place = Place(file, number, len(line) - len(line.lstrip()) + 1)
+    try:
+        fields = _fields(line.strip(), found)
+        if fields.get("MarkedForDeletion") == "true":
+            found.deleting.add(fields["Topic"])
+        if "Partition" in fields:
+            found.entries.append(_entry(fields, place))
+            found.moving += _moving(fields, place)
+        else:
+            config = _config(fields.get("Configs", ""))
+            found.headings.append(Heading(place, fields["Topic"], _number(fields, "PartitionCount"), config))
+    except _LineError as error:
+        found.findings.append(Finding(place, "", str(error)))
+
+
+def _fields(line: str, found: _Read) -> dict[str, str]:
+    """Label to value; a value reaches to the next label."""
+    fields = {label: value.strip() for label, value in _between(line, list(_FIELD.finditer(line)))}
+    if not fields and line.startswith("topic:"):
+        small = _between(line, list(_SMALL_FIELD.finditer(line)))
+        fields = {_SMALL[label]: value.strip() for label, value in small}
+        found.without_headings.add(fields["Topic"])
     if "Topic" not in fields:
         raise _LineError(f"{_short(line)} isn't a topic or a partition; {_HINT}")
-    if "Partition" in fields:
-        return _entry(fields, place)
-    config = _config(fields.get("Configs", ""))
-    return Heading(place, fields["Topic"], _number(fields, "PartitionCount"), config)
-
-
-def _fields(line: str) -> dict[str, str]:
-    """Label to value; a value reaches to the next label."""
-    return {label: value.strip() for label, value in _between(line, list(_FIELD.finditer(line)))}
+    return fields
 
 
 def _between(text: str, marks: list[re.Match[str]]) -> list[tuple[str, str]]:
@@ -94,12 +173,6 @@ def _between(text: str, marks: list[re.Match[str]]) -> list[tuple[str, str]]:
 
 def _entry(fields: dict[str, str], place: Place) -> Entry:
     topic, number = fields["Topic"], _number(fields, "Partition")
-    for label in ("Adding Replicas", "Removing Replicas"):
-        if fields.get(label):
-            raise _LineError(
-                f"partition {number} of {topic} is being reassigned ({label}: {fields[label]}); "
-                "allowed: a state without reassignments in progress; wait for them, or cancel them"
-            )
     leader = fields.get("Leader")
     if leader is None or "Replicas" not in fields:
         raise _LineError(f"partition {number} of {topic} has no Leader or no Replicas; {_HINT}")
@@ -112,6 +185,14 @@ def _entry(fields: dict[str, str], place: Place) -> Entry:
     return Entry(place, f"{topic}-{number}", topic, partition)
 
 
+def _moving(fields: dict[str, str], place: Place) -> Iterator[Moving]:
+    """The reassignment in progress, if any: its labels are there, empty, for a while after it ended."""
+    adding, removing = (_brokers(fields, f"{which} Replicas") for which in ("Adding", "Removing"))
+    if adding or removing:
+        number = _number(fields, "Partition")
+        yield Moving(place, fields["Topic"], number, adding, removing, _brokers(fields, "Replicas"))
+
+
 def _number(fields: dict[str, str], label: str) -> int:
     value = fields.get(label, "")
     if not _NUMBER.fullmatch(value):
@@ -120,7 +201,8 @@ def _number(fields: dict[str, str], label: str) -> int:
 
 
 def _brokers(fields: dict[str, str], label: str) -> tuple[int, ...]:
-    words = [word.strip() for word in fields[label].split(",")] if fields[label] else []
+    value = fields.get(label, "")
+    words = [word.strip() for word in value.split(",")] if value else []
     for word in words:
         if not _NUMBER.fullmatch(word):
             raise _LineError(f"{label} has {_short(word)}; allowed: brokers' ids with commas between them")
@@ -135,23 +217,24 @@ def _config(text: str) -> Config:
     return tuple(sorted(_between(text, marks)))
 
 
-def _count_findings(headings: Iterable[Heading], entries: Iterable[Entry]) -> Iterable[Finding]:
+def _count_findings(found: _Read) -> Iterator[Finding]:
     """Topics without a heading, twice, or with another number of partitions: an output that was filtered or cut."""
-    by_topic: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_topic.setdefault(entry.topic, []).append(entry)
+    counts = Counter(entry.topic for entry in found.entries)
     seen: set[str] = set()
-    for heading in headings:
-        found = len(by_topic.pop(heading.topic, ()))
+    for heading in found.headings:
         if heading.topic in seen:
             yield Finding(heading.place, heading.topic, f"the topic is here twice; {_HINT}")
-        elif found != heading.partitions:
-            message = f"PartitionCount is {heading.partitions}, but {found} partitions follow; {_HINT}"
+        elif counts[heading.topic] != heading.partitions:
+            message = f"PartitionCount is {heading.partitions}, but {counts[heading.topic]} partitions follow; {_HINT}"
             yield Finding(heading.place, heading.topic, message)
         seen.add(heading.topic)
-    for topic, alone in by_topic.items():
-        if topic not in seen:
-            yield Finding(alone[0].place, topic, f"the topic has no heading with its PartitionCount; {_HINT}")
+    alone = counts.keys() - seen - found.without_headings
+    if not alone:
+        return
+    for entry in found.entries:
+        if entry.topic in alone:
+            alone.discard(entry.topic)
+            yield Finding(entry.place, entry.topic, f"the topic has no heading with its PartitionCount; {_HINT}")
 
 
 def _short(text: str) -> str:
