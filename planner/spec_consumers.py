@@ -1,0 +1,71 @@
+"""`consumers`: the consumer groups that `planner consumers` looks at, from the YAML to values, and its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from planner.errors import Finding
+from planner.importers.entries import Assignment
+from planner.model import ConsumerGroup, ConsumerMember
+from planner.yaml_source import Document, Path
+
+
+def groups(document: Document) -> tuple[ConsumerGroup, ...]:
+    """`consumers`, in the file's order; subscriptions are still patterns."""
+    return tuple(_group(item) for item in document.get("consumers") or ())
+
+
+def _group(item: Mapping[str, Any]) -> ConsumerGroup:
+    listed, shared = item.get("members", ()), tuple(item.get("topics", ()))
+    if isinstance(listed, int):
+        width = len(str(listed))
+        listed = [{"id": f"consumer-{number:0{width}}"} for number in range(1, listed + 1)]
+    members = tuple(ConsumerMember(each["id"], tuple(each.get("topics", shared)), each.get("rack")) for each in listed)
+    return ConsumerGroup(item["group"], item.get("assignor", ""), members, item.get("state"))
+
+
+def group_findings(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """Groups and members once each, each member with topics, and each pattern with a topic that it matches."""
+    names: set[str] = set()
+    topics = {topic.name for topic in assignment.topics}
+    for at, item in enumerate(document.get("consumers") or ()):
+        path: Path = ("consumers", at)
+        if item["group"] in names:
+            yield document.finding((*path, "group"), f"{item['group']!r} is here twice; allowed: each group once")
+        names.add(item["group"])
+        if "members" not in item and "state" not in item:
+            yield document.finding(path, "has neither members nor state; allowed: at least one of them")
+        yield from _member_findings(document, path, item)
+        for pattern_path, pattern in _patterns(path, item):
+            if not any(fnmatchcase(topic, pattern) for topic in topics):
+                message = f"{pattern!r} matches no topic; allowed: topics of the cluster, such as {min(topics)}"
+                yield document.finding(pattern_path, message)
+
+
+def _member_findings(document: Document, path: Path, item: Mapping[str, Any]) -> Iterator[Finding]:
+    members = item.get("members", ())
+    if isinstance(members, int):
+        if "topics" not in item:
+            yield document.finding(path, "has a number of members and no topics; allowed: topics that all of them read")
+        return
+    ids: set[str] = set()
+    for number, member in enumerate(members):
+        if member["id"] in ids:
+            where = (*path, "members", number, "id")
+            yield document.finding(where, f"{member['id']!r} is here twice; allowed: each member once")
+        ids.add(member["id"])
+        if "topics" not in member and "topics" not in item:
+            message = "has no topics, nor has its group; allowed: topics of the member, or of the group"
+            yield document.finding((*path, "members", number), message)
+
+
+def _patterns(path: Path, item: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Every pattern of a group, with its path."""
+    for at, pattern in enumerate(item.get("topics", ())):
+        yield (*path, "topics", at), pattern
+    members = item.get("members", ())
+    for number, member in enumerate(() if isinstance(members, int) else members):
+        for at, pattern in enumerate(member.get("topics", ())):
+            yield (*path, "members", number, "topics", at), pattern
