@@ -1,0 +1,51 @@
+"""`resilience.survive`: which partitions one broker, or one rack, takes offline at any moment of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from planner.batches import Batch, Step
+from planner.figures import counted
+from planner.model import Spec
+from planner.problem import brokers_after
+
+
+def warnings(spec: Spec, batches: Iterable[Batch]) -> list[str]:
+    """A sentence where the plan, or a batch of it, leaves partitions that don't survive what was asked for.
+
+    While a batch copies, the replicas that it adds aren't in sync: a partition survives by its old replicas, and when
+    it is complete by the new ones.
+    """
+    if spec.resilience == "none":
+        return []
+    today, during, after = _counts(spec, batches)
+    worst = max(during, default=0)
+    if not max(worst, after):
+        return []
+    batch = f"{worst:,} in batch {during.index(worst) + 1}, " if during else ""
+    return [
+        f"resilience.survive: {spec.resilience}: the failure of one {spec.resilience} takes offline "
+        f"{counted(today, 'partition')} today, {batch}{after:,} after the plan"
+    ]
+
+
+def _counts(spec: Spec, batches: Iterable[Batch]) -> tuple[int, list[int], int]:
+    """Partitions that don't survive today, in each batch at any moment, and in the end."""
+    domains: dict[int, Hashable] = {
+        broker.id: broker.id if spec.resilience == "broker" else broker.rack for broker in brokers_after(spec)
+    }
+
+    def alone(replicas: Sequence[int]) -> bool:
+        return len({domains[broker] for broker in replicas}) == 1
+
+    lone = {(topic.name, part.id) for topic in spec.cluster.topics for part in topic.partitions if alone(part.replicas)}
+    today, during = len(lone), list[int]()
+    for batch in batches:
+        after = {_key(step) for step in batch.steps if alone(step.after)}
+        during.append(len(lone | after))
+        lone = (lone - {_key(step) for step in batch.steps}) | after
+    return today, during, len(lone)
+
+
+def _key(step: Step) -> tuple[str, int]:
+    return step.topic, step.partition
