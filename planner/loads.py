@@ -6,6 +6,8 @@ fetches; a leader sends that to each follower, and to consumers what they read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from planner.model import IntArray, LongArray, Problem
@@ -54,27 +56,37 @@ def _sums(
     """(count, measures, columns) of a shape (count, measures, column of each broker or -1)."""
     count, measures, here = shape
     columns = int(here.max(initial=-1)) + 1
-    at = np.where(replicas >= 0, here[replicas], -1)
-    led_by = np.where(leaders >= 0, here[leaders], -1)
-    rows, slots = np.nonzero(at >= 0)
-    held = groups[rows].astype(np.int64) * columns + at[rows, slots]
-    lead = np.flatnonzero(led_by >= 0)
-    led = groups[lead].astype(np.int64) * columns + led_by[lead]
-    followers = np.maximum((replicas[lead] >= 0).sum(axis=1) - 1, 0)
-    cells = count * columns
-    parts = (
-        lambda: np.bincount(held, minlength=cells),
-        lambda: np.bincount(led, minlength=cells),
-        lambda: _added(cells, held, problem.size_bytes[rows]),
-        lambda: _added(cells, held, problem.bytes_in_per_sec[rows]),
-        lambda: _added(cells, led, problem.bytes_in_per_sec[lead] * followers + problem.bytes_out_per_sec[lead]),
-    )
-    made = [part().reshape(count, columns) for part in parts[:measures]]
-    return np.stack(made, axis=1).astype(np.int64)
+    first = groups.astype(np.int64) * columns
+    sums = np.zeros((len(MEASURES), count * columns), dtype=np.int64)
+    of_replicas = ((2, problem.size_bytes), (3, problem.bytes_in_per_sec))
+    for position in replicas.T:
+        rows, cells = _cells(position, first, here)
+        sums[0] += np.bincount(cells, minlength=count * columns)
+        _add(sums[:measures], cells, rows, of_replicas)
+    rows, cells = _cells(leaders, first, here)
+    sums[1] = np.bincount(cells, minlength=count * columns)
+    if measures > _WITHOUT_RATES:
+        _add(sums, cells, rows, ((4, _sent_per_sec(problem, replicas)),))
+    return sums[:measures].reshape(measures, count, columns).transpose(1, 0, 2)
 
 
-def _added(cells: int, at: LongArray, values: LongArray) -> LongArray:
-    """(cells,): the values added up where they belong; exact, which a weighted count of floats isn't."""
-    sums = np.zeros(cells, dtype=np.int64)
-    np.add.at(sums, at, values)
-    return sums
+def _cells(brokers: IntArray, first: LongArray, here: IntArray) -> tuple[LongArray | slice, LongArray]:
+    """The partitions of one of these brokers (P,) each that are on one that counts, and its (group, column), flat."""
+    at = np.where(brokers >= 0, here[brokers], -1)
+    if (at >= 0).all():
+        return slice(None), first + at
+    rows = np.flatnonzero(at >= 0)
+    return rows, first[rows] + at[rows]
+
+
+def _add(sums: LongArray, cells: LongArray, rows: LongArray | slice, measures: Iterable[tuple[int, LongArray]]) -> None:
+    """Add each measure's values (P,) of the rows to its sums; exact, which a weighted count of floats isn't."""
+    for measure, values in measures:
+        if measure < len(sums):
+            np.add.at(sums[measure], cells, values[rows])
+
+
+def _sent_per_sec(problem: Problem, replicas: IntArray) -> LongArray:
+    """(P,): what the leader of each partition sends to its followers and to consumers."""
+    followers = np.maximum((np.asfortranarray(replicas) >= 0).sum(axis=1) - 1, 0)
+    return problem.bytes_in_per_sec * followers + problem.bytes_out_per_sec

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner import checks, loads, shares
+from planner import checks, exposure, loads, shares
 from planner.draws import mix
 from planner.model import BoolArray, IntArray, LongArray, Problem
 from planner.scenarios import Scenario, scenarios
-from planner.windows import BROKER_PRICE, BYTE_WINDOWS, TOPIC_PRICE, Windows, byte_excess, excess, windows
+from planner.windows import BROKER_PRICE, BYTE_WINDOWS, TOPIC_PRICE, Windows, byte_excess, excess_anywhere, windows
 
 # Columns of a tally before the per-broker counts. The topic spread is a maximum, the others are sums.
 SUMS = (
@@ -47,6 +47,7 @@ class Yardstick:
     parts: NDArray[np.float64]
     room_bytes: LongArray
     held_bytes: LongArray
+    fragile: exposure.Fragile
     scenarios: tuple[Scenario, ...] = ()
 
     @staticmethod
@@ -59,21 +60,23 @@ class Yardstick:
         parts = np.stack([disk, network, disk, network, network][:measures])
         wanted = windows(problem, problem.balance)
         held = loads.on_all_brokers(problem, problem.replicas, problem.leaders)[2, problem.targets]
-        return Yardstick(problem, wanted, measures, parts, _room(problem, wanted), held, scenarios(problem))
+        fragile = exposure.Fragile.of(problem)
+        return Yardstick(problem, wanted, measures, parts, _room(problem, wanted), held, fragile, scenarios(problem))
 
 
 @dataclass(frozen=True)
 class Tally:
     """Additive terms of G topics or candidates: `sums` (G, len(SUMS)); `per_broker` (G, measures, Bt), as many of
     `loads.MEASURES` as the yardstick has, on each target broker; `copied` (G, 2, B), bytes that each broker copies
-    in and sends; `grown` (G, S, 3, Bt), `loads.loads` in each scenario; `topic_spread` (G,), which combines by
-    its maximum.
+    in and sends; `grown` (G, S, 3, Bt), `loads.loads` in each scenario; `exposed` (G, E), `exposure.by_topic`;
+    `topic_spread` (G,), which combines by its maximum.
     """
 
     sums: LongArray
     per_broker: LongArray
     copied: LongArray
     grown: LongArray
+    exposed: LongArray
     topic_spread: LongArray
 
     def summed(self) -> Tally:
@@ -84,13 +87,13 @@ class Tally:
     @property
     def added(self) -> tuple[LongArray, ...]:
         """What is added up, in order."""
-        return self.sums, self.per_broker, self.copied, self.grown
+        return self.sums, self.per_broker, self.copied, self.grown, self.exposed
 
     @staticmethod
     def of(added: Iterable[LongArray], topic_spread: LongArray) -> Tally:
         """A tally from what is added up, in the order of `added`."""
-        sums, per_broker, copied, grown = added
-        return Tally(sums, per_broker, copied, grown, topic_spread)
+        sums, per_broker, copied, grown, exposed = added
+        return Tally(sums, per_broker, copied, grown, exposed, topic_spread)
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,8 @@ class Scores:
     sends from the leaders that are copied from: at a throttle, how long copying takes follows it. `peak_disk_ppm` is
     how full the fullest broker is while everything is copied, today's bytes and what arrives, in parts per million of
     its disk where all state theirs, else of its fair share. `scenario_excess` is that of the windows of bytes summed
-    over the scenarios, and `scenarios_missed` in how many of them there is any.
+    over the scenarios, and `scenarios_missed` in how many of them there is any. `broker_offline` to `rack_refused` are
+    what the worst single failure costs (see `exposure`), `rack_leaders` the leaders of the rack that has most.
     """
 
     digest: LongArray
@@ -126,6 +130,11 @@ class Scores:
     peak_disk_ppm: LongArray
     scenario_excess: LongArray
     scenarios_missed: LongArray
+    broker_offline: LongArray
+    broker_refused: LongArray
+    rack_offline: LongArray
+    rack_refused: LongArray
+    rack_leaders: LongArray
 
 
 def score(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Scores:
@@ -137,19 +146,25 @@ def by_topic(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | Non
     """The tallies of the T topics under an assignment (P, W); leaders as in `score`."""
     problem = yardstick.problem
     leading = assignment[:, 0] if leaders is None else leaders
+    # Column by column: numpy is ten times slower where what it goes along is short and innermost.
+    assignment = np.asfortranarray(assignment)
     per_broker = loads.by_group(
         problem, assignment, leading, problem.topic_of, len(problem.topic_names), yardstick.measures
     )
     here = per_broker[:, 0]
-    columns = [_topic_sums(problem, column) for column in _row_terms(problem, assignment, leading)]
-    beyond = excess(yardstick.windows.topic_replicas, here, TOPIC_PRICE)
+    added = adding(problem, assignment)
+    columns = [_topic_sums(problem, column) for column in _row_terms(problem, assignment, leading, added)]
+    beyond = excess_anywhere(yardstick.windows.topic_replicas, here, TOPIC_PRICE, problem.balance.topic_replicas)
     if yardstick.windows.topic_leaders is not None:
-        beyond = beyond + excess(yardstick.windows.topic_leaders, per_broker[:, 1], TOPIC_PRICE)
+        beyond = beyond + excess_anywhere(
+            yardstick.windows.topic_leaders, per_broker[:, 1], TOPIC_PRICE, problem.balance.topic_leaders
+        )
     return Tally(
         np.stack([*columns, beyond], axis=1),
         per_broker,
-        _copied(problem, assignment),
+        _copied(problem, assignment, added),
         _grown(yardstick, assignment, leading),
+        exposure.by_topic(problem, yardstick.fragile, assignment),
         here.max(axis=1) - here.min(axis=1),
     )
 
@@ -159,8 +174,9 @@ def finish(yardstick: Yardstick, total: Tally) -> Scores:
     columns = dict(zip(SUMS, total.sums.T, strict=True))
     held = total.per_broker
     replicas, leaders = held[:, 0], held[:, 1]
-    beyond = columns.pop("topic_excess") + excess(yardstick.windows.replicas, replicas, BROKER_PRICE)
-    beyond = beyond + excess(yardstick.windows.leaders, leaders, BROKER_PRICE)
+    wanted, balance = yardstick.windows, yardstick.problem.balance
+    beyond = columns.pop("topic_excess") + excess_anywhere(wanted.replicas, replicas, BROKER_PRICE, balance.replicas)
+    beyond = beyond + excess_anywhere(wanted.leaders, leaders, BROKER_PRICE, balance.leaders)
     most = np.zeros((len(loads.MEASURES), len(held)), dtype=np.int64)
     most[: yardstick.measures] = held.max(axis=2).T
     return Scores(
@@ -174,6 +190,8 @@ def finish(yardstick: Yardstick, total: Tally) -> Scores:
         busiest_bytes=total.copied.max(axis=(1, 2), initial=0),
         peak_disk_ppm=_peak_ppm(yardstick, total.copied[:, 0]),
         **_in_scenarios(yardstick, total.grown),
+        **exposure.worst(yardstick.problem, total.exposed),
+        rack_leaders=exposure.rack_leaders(yardstick.problem, leaders),
     )
 
 
@@ -183,11 +201,11 @@ def digest(assignment: IntArray) -> int:
 
 
 def adding(problem: Problem, replicas: IntArray) -> BoolArray:
-    """(P, W): True where the broker has to copy the partition."""
-    here = np.zeros(replicas.shape, dtype=bool)
+    """(P, W): True where the broker has to copy the partition; nobody copies a new one."""
+    here = np.zeros_like(replicas, dtype=bool)
     for column in problem.replicas.T:
         here |= replicas == column[:, None]
-    return (replicas >= 0) & ~here
+    return (replicas >= 0) & ~here & ~problem.is_new[:, None]
 
 
 def _room(problem: Problem, wanted: Windows) -> LongArray:
@@ -198,15 +216,17 @@ def _room(problem: Problem, wanted: Windows) -> LongArray:
     return wanted.byte_shares[BYTE_WINDOWS.index("disk")]
 
 
-def _copied(problem: Problem, assignment: IntArray) -> LongArray:
+def _copied(problem: Problem, assignment: IntArray, added: BoolArray) -> LongArray:
     """(T, 2, B): bytes of each topic that each broker copies in, and that today's leaders on it send."""
-    brokers = len(problem.broker_ids)
-    rows, slots = np.nonzero(adding(problem, assignment))
+    topics, brokers = len(problem.topic_names), len(problem.broker_ids)
     source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])
-    copied = np.zeros((2, len(problem.topic_names), brokers), dtype=np.int64)
-    for side, on in zip(copied, (assignment[rows, slots], source[rows]), strict=True):
-        np.add.at(side, (problem.topic_of[rows], on), problem.size_bytes[rows])
-    return copied.transpose(1, 0, 2)
+    first = problem.topic_of.astype(np.int64) * brokers
+    arriving, sent = np.zeros((2, topics * brokers), dtype=np.int64)
+    for position, copies in zip(assignment.T, added.T, strict=True):
+        rows = np.flatnonzero(copies)
+        np.add.at(arriving, first[rows] + position[rows], problem.size_bytes[rows])
+    np.add.at(sent, first + source, problem.size_bytes * added.sum(axis=1))
+    return np.stack([each.reshape(topics, brokers) for each in (arriving, sent)], axis=1)
 
 
 def _grown(yardstick: Yardstick, assignment: IntArray, leaders: IntArray) -> LongArray:
@@ -252,17 +272,16 @@ def _above_shares(yardstick: Yardstick, held: LongArray) -> LongArray:
     return np.where(total > 0, np.rint((share - 1) * 1_000_000), 0).max(axis=1).astype(np.int64)
 
 
-def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray) -> tuple[LongArray, ...]:
-    """The additive terms of each partition (P,), in the order of SUMS without the last."""
+def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: BoolArray) -> tuple[LongArray, ...]:
+    """The additive terms of each partition (P,), in the order of SUMS without the last; `added` as by `adding`."""
     broken = checks.broken_rules(problem, replicas)
-    added = adding(problem, replicas)
     return (
         _digest(replicas),
         np.sum(list(broken.values()), axis=0, dtype=np.int64),
         broken["rack spread"].astype(np.int64),
         added.sum(axis=1) * problem.size_bytes,
         added.sum(axis=1),
-        (problem.may_lead_anew & (problem.leaders != leaders)).astype(np.int64),
+        (problem.may_lead_anew & ~problem.is_new & (problem.leaders != leaders)).astype(np.int64),
         (added & _crosses_racks(problem, replicas)).sum(axis=1) * problem.size_bytes,
     )
 
@@ -281,8 +300,8 @@ def _topic_sums(problem: Problem, values: LongArray) -> LongArray:
 
 def _digest(replicas: IntArray) -> LongArray:
     """A 64-bit mix of (row, position, broker) summed over positions (P,); sums wrap, whatever their order."""
-    position = np.arange(replicas.shape[1], dtype=np.uint64)
-    places = np.arange(len(replicas), dtype=np.uint64)[:, None] * np.uint64(1 << 32) + position * np.uint64(1 << 24)
+    position = np.arange(replicas.shape[1], dtype=np.uint64)[:, None]
+    places = (np.arange(len(replicas), dtype=np.uint64) * np.uint64(1 << 32) + position * np.uint64(1 << 24)).T
     mixed = np.where(
         replicas >= 0, mix(places + replicas.astype(np.int64).astype(np.uint64) + np.uint64(1)), np.uint64(0)
     )

@@ -6,7 +6,7 @@ measures against them; neither is told how the other does it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -84,6 +84,24 @@ def _today(problem: Problem, replicas: IntArray) -> LongArray:
     return np.bincount(cells, minlength=len(problem.topic_names) * targets).reshape(-1, targets)
 
 
+def starts(problem: Problem, tolerance: Tolerance) -> range:
+    """Where the window of all brokers' replicas may begin so that it holds their shares; empty where they are unlike,
+    or where no spread is asked for.
+    """
+    fair = fair_shares(problem).replicas
+    floor = fair.count // fair.parts
+    if tolerance.kind != "spread" or (floor != floor[:, :1]).any():
+        return range(0)
+    ceil = int((-(-fair.count // fair.parts)).max())
+    return range(max(0, ceil - int(tolerance.value)), int(floor[0, 0]) + 1)
+
+
+def starting(wanted: Windows, low: int, spread: int) -> Windows:
+    """The windows, where that of all brokers' replicas begins at `low`."""
+    lows = np.full_like(wanted.replicas[0], low)
+    return replace(wanted, replicas=np.stack([lows, lows + spread]))
+
+
 def excess(bounds: LongArray, counts: LongArray, price: int) -> LongArray:
     """The weight of everything outside windows (2, ..., Bt), summed over brokers: counts (..., Bt) to (...)."""
     low, high = bounds
@@ -95,6 +113,16 @@ def excess(bounds: LongArray, counts: LongArray, price: int) -> LongArray:
         left = left - taken
     summed: LongArray = weight.sum(axis=-1)
     return summed
+
+
+def excess_anywhere(bounds: LongArray, counts: LongArray, price: int, tolerance: Tolerance) -> LongArray:
+    """As `excess`; but brokers with windows alike that keep the spread asked for keep it wherever the window begins."""
+    beyond = excess(bounds, counts, price)
+    if tolerance.kind != "spread":
+        return beyond
+    alike = (bounds == bounds[..., :1]).all(axis=(0, -1))
+    even = counts.max(axis=-1) - counts.min(axis=-1) <= tolerance.value
+    return np.where(alike & even, 0, beyond)
 
 
 def byte_excess(wanted: Windows, held: LongArray) -> LongArray:
@@ -115,8 +143,9 @@ def byte_excess(wanted: Windows, held: LongArray) -> LongArray:
 def _around(fair: Shares, tolerance: Tolerance, today: LongArray) -> LongArray:
     """The window (2, K, Bt) that a tolerance makes of fair shares; `today` (K, Bt) is what the brokers hold.
 
-    A spread of two and more leaves open where the window begins: at today's least count where the share allows it, so
-    that brokers within the spread already stay as they are; else in the middle, where shares are unlike.
+    A spread of two and more leaves open where the window begins: where the fewest replicas have to move, see `_begin`;
+    in the middle where shares are unlike. For all brokers' replicas the optimum looks for the start with the fewest
+    bytes (see `strategies.starts`).
     """
     count, brokers = fair.count, fair.parts
     floor, ceil = count // brokers, -(-count // brokers)
@@ -135,9 +164,31 @@ def _around(fair: Shares, tolerance: Tolerance, today: LongArray) -> LongArray:
             low = floor + up - spread // 2
             if spread > 1:
                 alike = (floor == floor[:, :1]).all(axis=1, keepdims=True)
-                aligned = np.clip(today.min(axis=1, keepdims=True), ceil - spread, floor)
-                low = np.where(alike, aligned, low)
+                low = np.where(alike, _begin(fair, today, spread), low)
             return np.stack([low.clip(min=0), np.maximum(low + spread, spread)])
+
+
+def _begin(fair: Shares, today: LongArray, spread: int) -> LongArray:
+    """(K, 1): where a window of alike shares begins so that the fewest replicas have to move, the lowest of several.
+
+    The higher it begins, the fewer have to leave what is above it, and the more have to arrive below it, among them
+    those that are on no target broker yet. Both are monotonous, so the place where they meet is found by halving.
+    """
+    count, brokers = fair.count[:, :1], fair.parts[:, :1]
+    missing = count - today.sum(axis=1, keepdims=True)
+
+    def moves(low: LongArray) -> tuple[LongArray, LongArray]:
+        leave = np.maximum(today - low - spread, 0).sum(axis=1, keepdims=True)
+        return leave + missing, np.maximum(low - today, 0).sum(axis=1, keepdims=True)
+
+    first, last = np.maximum(-(-count // brokers) - spread, 0), count // brokers
+    least = first
+    while (first < last).any():
+        middle = (first + last) // 2
+        leave, arrive = moves(middle)
+        first, last = np.where(arrive >= leave, (first, middle), (middle + 1, last))
+    below = np.maximum(first - 1, least)
+    return np.where(np.maximum(*moves(below)) <= np.maximum(*moves(first)), below, first)
 
 
 def _floor(fair: Shares) -> LongArray:

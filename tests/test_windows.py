@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.balance import Balance, Tolerance
-from planner.model import Problem
+from planner.model import Broker, Changes, Problem
 from planner.windows import (
     BROKER_PRICE,
     BYTE_WINDOWS,
@@ -20,6 +20,7 @@ from planner.windows import (
     Windows,
     byte_excess,
     excess,
+    excess_anywhere,
     rack_rule,
     windows,
 )
@@ -41,8 +42,8 @@ def one_topic(brokers: int, partitions: int, tolerance: str) -> list[list[int]]:
         (3, 5, "1", 1, 2),
         (2, 4, "0", 2, 2),
         (2, 5, "0", 3, 3),
-        (5, 18, "2", 2, 4),
-        (5, 17, "2", 2, 4),
+        (5, 18, "2", 3, 5),
+        (5, 17, "2", 3, 5),
         (4, 1, "2", 0, 2),
         (2, 200, "10%", 90, 110),
         (2, 200, "15%", 85, 115),
@@ -57,6 +58,14 @@ def one_topic(brokers: int, partitions: int, tolerance: str) -> list[list[int]]:
 def test_window_by_hand(brokers: int, partitions: int, tolerance: str, low: int, high: int) -> None:
     """Equal shares, tolerances in all forms; percentages that floating point would miss by one."""
     assert [[low] * brokers, [high] * brokers] == one_topic(brokers, partitions, tolerance)
+
+
+@pytest.mark.parametrize(("spread", "begins"), [(2, 9), (3, 8), (6, 6), (12, 2), (24, 0), (40, 0)])
+def test_a_wide_spread_begins_where_the_fewest_replicas_move(spread: int, begins: int) -> None:
+    """Two brokers of 15 and a new one: what leaves the first two is what the third must have at least."""
+    problem = problem_of(no_racks(1, 2), {"a": [(1,)] * 15 + [(2,)] * 15}, changes=Changes(add_brokers=(Broker(3),)))
+
+    assert [[begins] * 3, [begins + spread] * 3] == windows(problem, balance_of(spread)).replicas.tolist()
 
 
 def test_unequal_racks_share_what_the_rack_rule_lets_them() -> None:
@@ -240,3 +249,11 @@ def test_excess_of_bytes_by_hand(held: list[int], expected: int) -> None:
 def test_excess_by_hand(counts: list[int], price: int, expected: int) -> None:
     """The first unit outside costs the price, the next three three times, each further one ten times."""
     assert expected == int(excess(np.array([[2, 2], [3, 3]]), np.array(counts), price))
+
+
+@pytest.mark.parametrize(("counts", "kept"), [([5, 3, 3], True), ([2, 2, 4], True), ([1, 3, 4], False)])
+def test_a_spread_is_kept_wherever_its_window_begins(counts: list[int], kept: bool) -> None:
+    """Two apart is two apart; beyond that the window counts, and so it does for percentages."""
+    bounds, held = np.array([[3, 3, 3], [5, 5, 5]]), np.array(counts)
+    assert kept == (excess_anywhere(bounds, held, 1, Tolerance("spread", 2)) == 0)
+    assert excess(bounds, held, 1) == excess_anywhere(bounds, held, 1, Tolerance("percent", 25))

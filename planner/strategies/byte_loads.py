@@ -67,7 +67,7 @@ def priced(layout: Layout, loads: ByteLoads, prices: LongArray) -> Layout:
     there = np.where(layout.home >= 0, layout.home, 0)
     for weights, scale, in_group, on_broker in zip(loads.weights, loads.scales, values[1:], prices, strict=True):
         # In units of cost first, as the costs are: prices of a byte a byte then leave nothing to choose by rounding.
-        units = weights * scale // layout.cost_unit_bytes * (layout.tie_scale if layout.size_bytes.any() else 1)
+        units = weights * scale // layout.cost_unit_bytes * (layout.tie_scale if layout.copy_bytes.any() else 1)
         if int(units.max()) * (int(np.abs(on_broker).max()) // int(scale) + 1) > flow.largest_cost(1):
             raise flow.CostRangeError
         enter = enter - np.rint(units[:, None] * (in_group / scale)).astype(np.int64)

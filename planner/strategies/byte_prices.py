@@ -42,7 +42,7 @@ class _Program:
 
 def solve(layout: Layout, wanted: Windows, loads: ByteLoads) -> FloatArray | None:
     """(D, Bt) prices in bytes a unit of load; None where the program is too large or has no solution."""
-    if not layout.size_bytes.any():
+    if not layout.copy_bytes.any():
         return None
     program = _program(layout, wanted, loads)
     columns = len(program.costs)
@@ -98,7 +98,7 @@ class _Rows:
 
 def _program(layout: Layout, wanted: Windows, loads: ByteLoads) -> _Program:
     columns = _Columns.of(layout)
-    unit = layout.size_bytes.sum() / len(layout.rows)
+    unit = layout.copy_bytes.sum() / len(layout.rows)
     worth = loads.weights * loads.scales[:, None] / unit
     rows = _Rows()
     _add_rows(rows, layout, columns)
@@ -110,7 +110,7 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads) -> _Program:
         _add_loads(rows, layout, columns, worth, kind, window)
     starts = columns.starts(len(worth))
     costs, most = np.zeros(starts[-1]), np.full(starts[-1], np.inf)
-    sizes = layout.size_bytes / unit
+    sizes = layout.copy_bytes / unit
     kept, slots = columns.keep
     costs[: starts[1]] = np.where(layout.replaced[kept, slots], sizes[kept], 0)
     costs[starts[1] : starts[2]] = sizes[columns.enter[0]]
@@ -159,7 +159,7 @@ def _add_windows(rows: _Rows, layout: Layout, columns: _Columns, wanted: Windows
     (kept, slots), (topics, brokers), starts = columns.keep, columns.cells, columns.starts(0)
     keep, arriving = np.arange(starts[1]), np.arange(starts[2], starts[3])
     homes, width = layout.home[kept, slots], len(layout.targets)
-    by_topic, in_all = bounds(layout, wanted)
+    by_topic, in_all = (_opened(window, int(layout.factors.sum())) for window in bounds(layout, wanted))
     rows.add(by_topic, (layout.topics[kept] * width + homes, keep, 1.0), (topics * width + brokers, arriving, 1.0))
     rows.add(in_all, (homes, keep, 1.0), (brokers, arriving, 1.0))
 
@@ -170,7 +170,16 @@ def _add_loads(
     """The window (2, Bt) of one kind of load."""
     (kept, slots), (_, brokers), starts = columns.keep, columns.cells, columns.starts(len(worth))
     arriving = np.arange(starts[3 + kind], starts[4 + kind])
-    rows.add(window, (layout.home[kept, slots], np.arange(starts[1]), worth[kind][kept]), (brokers, arriving, 1.0))
+    opened = _opened(window, float(worth[kind] @ layout.factors))
+    rows.add(opened, (layout.home[kept, slots], np.arange(starts[1]), worth[kind][kept]), (brokers, arriving, 1.0))
+
+
+def _opened(window: LongArray | FloatArray, most: float) -> FloatArray:
+    """The window (2, ...) without upper ends that nothing reaches: a first-order method measures its tolerance by the
+    largest bound, and beside such ones all others are met by doing nothing.
+    """
+    low, high = window
+    return np.stack([low.astype(np.float64), np.where(high >= most, np.inf, high)])
 
 
 def _exact(program: _Program) -> FloatArray | None:

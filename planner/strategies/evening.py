@@ -46,10 +46,14 @@ _STEEPEST = 3
 
 
 class Evened(NamedTuple):
-    """Replicas of the rows that may move (M, W), and what proves how few bytes do."""
+    """Replicas of the rows that may move (M, W), what proves how few bytes do, the bytes outside windows, and those
+    moved.
+    """
 
     chosen: IntArray
     certificate: Certificate
+    outside: int
+    moved: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +124,7 @@ def even(
         raise AssertionError("an attempt without prices is always made")
     if (by := ties(problem, layout)) is not None:
         settle(best.plan.placement, by)
-    windows = _reached(loads, best.plan.placement)
-    return Evened(_chosen(task, best.plan.placement), best.bound.proof.certificate(about, windows))
+    return _evened(task, best.plan.placement, best.bound.proof.certificate(about, _reached(loads, best.plan.placement)))
 
 
 def _search(task: _Task, placed: Placed, best: _Best) -> _Best:
@@ -207,11 +210,14 @@ def _for_nothing(task: _Task, placed: Placed) -> Evened:
     nothing: FloatArray = np.zeros(task.loads.windows[:, 0].shape)
     placement = Placement(task.arena, on_brokers(task.layout, placed.chosen))
     repair(placement, nothing, for_nothing=True)
-    return Evened(_chosen(task, placement), Certificate(task.about, bounds.none_priced(task.about)))
+    return _evened(task, placement, Certificate(task.about, bounds.none_priced(task.about)))
 
 
-def _chosen(task: _Task, placement: Placement) -> IntArray:
-    return matrix(task.layout, np.stack(np.nonzero(placement.on)), task.problem.width)
+def _evened(task: _Task, placement: Placement, certificate: Certificate) -> Evened:
+    chosen = matrix(task.layout, np.stack(np.nonzero(placement.on)), task.problem.width)
+    low, high = task.loads.windows.transpose(1, 0, 2)
+    outside = np.maximum(low - placement.load, 0) + np.maximum(placement.load - high, 0)
+    return Evened(chosen, certificate, int(outside.sum()), placement.cost)
 
 
 def _as_reached(task: _Task, plan: _Plan) -> _Task:

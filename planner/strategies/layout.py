@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,8 @@ class Layout:
     factors (M,)      replicas wanted
     home (M, W0)      target broker on which each of today's replicas can stay (or that replaces it), -1: it can't
     replaced (M, W0)  True where it is a replacement, which has to copy
+    copy_bytes (M,)   bytes that entering a broker copies: its size, 0 of a partition to be made
+    new (M,)          True for those
     keep_costs (M, W0)  what each of them costs
     enter_costs (M, G) what any other broker of a group costs
     least, most (M, R) replicas that the rack rule wants in each rack
@@ -47,6 +50,8 @@ class Layout:
     size_bytes: LongArray
     home: IntArray
     replaced: BoolArray
+    copy_bytes: LongArray
+    new: BoolArray
     keep_costs: LongArray
     enter_costs: LongArray
     least: IntArray
@@ -147,7 +152,7 @@ class Layout:
     @cached_property
     def cost_bytes(self) -> float:
         """What a unit of cost is in bytes, or in replicas where no row has bytes."""
-        return self.cost_unit_bytes / self.tie_scale if self.size_bytes.any() else 1.0
+        return self.cost_unit_bytes / self.tie_scale if self.copy_bytes.any() else 1.0
 
     def bytes_of(self, cost: int) -> int:
         """Bytes that a flow's cost stands for, rounded down: costs were, and tie-breaks don't count."""
@@ -157,7 +162,7 @@ class Layout:
         """Replicas entering brokers that a cost stands for; -1 where some have bytes, which is what counts then, or
         where brokers are replaced, since entering a replacement costs no tie-break.
         """
-        return -1 if self.size_bytes.any() or self.replaced.any() else cost % self.tie_scale
+        return -1 if self.copy_bytes.any() or self.replaced.any() else cost % self.tie_scale
 
 
 def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
@@ -174,7 +179,9 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
     here[targets[order]] = np.arange(len(targets))
     home, replaced = _home(problem, rows, here)
     nodes = len(rows) * (1 + len(rule.sizes)) + len(problem.topic_names) * (len(rule.sizes) + len(targets))
-    unit, scale, enter = _costs(size_bytes, factors, replaced, flow.largest_cost(nodes + len(targets)) // room)
+    new = problem.is_new[rows]
+    copied, largest = np.where(new, 0, size_bytes), flow.largest_cost(nodes + len(targets)) // room
+    unit, scale, enter = _costs(copied, factors, _Ties(replaced, new), largest)
     keep = np.where(replaced, (enter - enter % scale)[:, None], 0)
     return Layout(
         rows=rows,
@@ -183,6 +190,8 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
         size_bytes=size_bytes,
         home=home,
         replaced=replaced,
+        copy_bytes=copied,
+        new=new,
         keep_costs=keep,
         enter_costs=np.broadcast_to(enter[:, None], (len(rows), len(rule.sizes))),
         least=rule.least[factors],
@@ -215,17 +224,24 @@ def _home(problem: Problem, rows: IntArray, here: IntArray) -> tuple[IntArray, B
     return home.astype(np.int32), replaced
 
 
-def _costs(size_bytes: LongArray, factors: IntArray, replaced: BoolArray, largest: int) -> tuple[int, int, LongArray]:
+class _Ties(NamedTuple):
+    """Replicas (M, W0) that have a replacement, and partitions to be made (M,), for which all brokers are alike."""
+
+    replaced: BoolArray
+    new: BoolArray
+
+
+def _costs(size_bytes: LongArray, factors: IntArray, ties: _Ties, largest: int) -> tuple[int, int, LongArray]:
     """Bytes a unit of cost, the scale that leaves room for tie-breaks, and the cost of entering a broker.
 
-    Rows without bytes, and rows with a replacement, pay one tie-break for entering elsewhere. The unit is as fine as
-    the resolution asks for, coarser only where the largest partition's cost would overflow.
+    Rows without bytes, and rows with a replacement, pay one tie-break for entering elsewhere; new ones pay nothing. The
+    unit is as fine as the resolution asks for, coarser only where the largest partition's cost would overflow.
     """
     smallest = int(size_bytes[size_bytes > 0].min(initial=size_bytes.max(initial=0)))
     unit = max(1, min(smallest // _COST_RESOLUTION, int(size_bytes.max(initial=0)) * len(size_bytes) // _PLAIN_COSTS))
     while True:
         plain = size_bytes // unit
-        tied = (plain == 0) | replaced.any(axis=1)
+        tied = ((plain == 0) & ~ties.new) | ties.replaced.any(axis=1)
         scale = 1 + int(factors[tied].sum())
         if int(plain.max(initial=0)) * scale <= largest // _ROOM:
             return unit, scale, plain * scale + tied

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.model import BoolArray, IntArray, LongArray, Problem
+from planner.problem import taken_over
 from planner.shares import sent_by_leader
 from planner.strategies.exchanges import Arena, Placement, polish, repair
 from planner.windows import Windows
@@ -95,7 +96,8 @@ def _members(replicas: IntArray, here: LongArray, brokers: int) -> BoolArray:
 def _levels(problem: Problem, rows: IntArray, here: LongArray, brokers: int) -> IntArray:
     """(M, Bt): two where it isn't today's preferred leader, and one more where it doesn't lead at this moment."""
     levels = np.full((len(rows), brokers), 3, dtype=np.int8, order="F")
-    for todays, worth in ((problem.replicas[rows, 0], 2), (problem.leaders[rows], 1)):
+    led = taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))[rows]
+    for todays, worth in zip(led.T, (2, 1), strict=True):
         at = np.where(todays >= 0, here[todays], -1)
         stays = np.flatnonzero(at >= 0)
         levels[stays, at[stays]] -= worth

@@ -13,18 +13,23 @@ import numpy as np
 
 from planner import flow
 from planner.model import BoolArray, IntArray, LongArray, Problem
+from planner.problem import taken_over
 from planner.strategies.leader_loads import even_out
 from planner.windows import BROKER_PRICE, TOPIC_PRICE, Windows
 
 
 def order(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
-    """The same replicas (P, W) with the preferred leader first, then today's replicas in their order, then new ones."""
+    """The same replicas (P, W) with the preferred leader first, then today's replicas in their order, then new ones.
+
+    A broker that replaces another stands where that one does.
+    """
     free = problem.may_lead_anew
     leaders = np.where(free, placed[:, 0], problem.replicas[:, 0])
     if free.any():
         leaders[free] = _choose(problem, _Choices.of(problem, placed, free), wanted)
         leaders = even_out(problem, placed, leaders, free, wanted)
-    return _in_order(problem, placed, leaders)
+    # What may not change is where it was, in its order; that of a replaced broker's partition may have to wait.
+    return np.where(free[:, None], _in_order(problem, placed, leaders), placed)
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,8 @@ class _Choices:
         targets = np.flatnonzero(problem.targets).astype(np.int32)
         here = np.full(len(problem.broker_ids), -1, dtype=np.int32)
         here[targets] = np.arange(len(targets))
-        costs = 2 * (problem.replicas[of, 0] != brokers) + (problem.leaders[of] != brokers)
+        led = taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))[of]
+        costs = 2 * (led[:, 0] != brokers) + (led[:, 1] != brokers)
         settled = ~free & (here[problem.replicas[:, 0]] >= 0)
         fixed = np.zeros((len(problem.topic_names), len(targets)), dtype=np.int64)
         np.add.at(fixed, (problem.topic_of[settled], here[problem.replicas[settled, 0]]), 1)
@@ -101,7 +107,7 @@ def _network(choices: _Choices, wanted: Windows) -> tuple[flow.Arcs, tuple[flow.
 
 def _in_order(problem: Problem, placed: IntArray, leaders: IntArray) -> IntArray:
     """Rows sorted by: the leader, today's position, then the broker; what is absent goes last."""
-    today = problem.replicas
+    today = taken_over(problem, problem.replicas)
     match = (placed[:, :, None] == today[:, None, :]) & (placed[:, :, None] >= 0)
     position = np.where(match.any(axis=2), match.argmax(axis=2), today.shape[1] + placed)
     key = np.where(placed == leaders[:, None], -1, position)

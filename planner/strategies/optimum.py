@@ -9,6 +9,8 @@ dealt different brokers get arcs of their own and the flow is solved again, whic
 Windows (see `windows`) that can't all hold are relaxed in this order, least excess first: those of single topics, then
 the brokers' totals. Racks, replication factors and brokers are never relaxed. Where `rebalance` isn't `all`, bytes come
 first: the fewest that the other changes force, and the least excess among those.
+
+Partitions to be made cost nothing wherever they go; see `new_rows` for what chooses among all those places.
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ from planner.bounds import GRAIN, Certificate, least, none_priced
 from planner.model import IntArray, Problem
 from planner.problem import today
 from planner.scenarios import Scenario, scenarios
-from planner.strategies import leaders
+from planner.strategies import leaders, new_rows
 from planner.strategies.evening import even
 from planner.strategies.layout import Layout, lay_out
-from planner.strategies.placing import Placed, place
+from planner.strategies.placing import Placed
 from planner.strategies.proof import facts, proof
+from planner.strategies.starts import cheapest
 from planner.strategies.tie_breaks import settled
 from planner.windows import Windows, windows
 
@@ -58,11 +61,18 @@ def solve(problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = 
     grown = scenarios(replace(problem, balance=balance))
     of_bytes = any(each.disk is not None or each.network_in is not None for each in (wanted, *_windows(grown)))
     layout = lay_out(problem, seed, _ROOM if of_bytes else 1)
-    placed = place(problem, layout, wanted)
-    evened = even(problem, layout, wanted, placed, grown) if of_bytes and len(layout.rows) else None
+    wanted, placed, evened = cheapest(
+        problem,
+        balance,
+        layout,
+        wanted,
+        lambda wanted, placed: even(problem, layout, wanted, placed, grown) if of_bytes and len(layout.rows) else None,
+    )
     assignment = today(problem)
     assignment[layout.rows] = settled(problem, layout, wanted, placed) if evened is None else evened.chosen
     ordered = leaders.order(problem, assignment, wanted)
+    if problem.is_new.any():
+        ordered = new_rows.levelled(replace(problem, balance=balance), ordered, wanted)
     if evened is not None:
         return _certified(ordered, layout, evened.certificate)
     if certify and len(layout.rows):

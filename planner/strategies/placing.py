@@ -9,6 +9,7 @@ import numpy as np
 from planner import flow
 from planner.errors import InfeasibleError
 from planner.model import BoolArray, IntArray, LongArray, Problem
+from planner.strategies import condensed
 from planner.strategies.dealing import deal
 from planner.strategies.layout import Layout
 from planner.strategies.network import Network, windowed
@@ -38,7 +39,11 @@ def place(problem: Problem, layout: Layout, wanted: Windows) -> Placed:
     windows = windowed(layout, wanted)
     while True:
         network = Network.of(layout, own)
-        solved = _solve(problem, layout, network, windows)
+        # Bytes come before windows where little may move, and rows with arcs of their own can't be condensed.
+        quick = problem.rebalance == "all" and not own.any()
+        solved = condensed.solve(layout, network, windows) if quick else None
+        if solved is None:
+            solved = _solve(problem, layout, network, windows)
         kept, entered, arriving = network.read(layout, solved.units)
         chosen, undealt = deal(layout, kept, entered, arriving, problem.width)
         if not undealt.any():

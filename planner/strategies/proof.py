@@ -40,8 +40,8 @@ class Proof:
 def facts(problem: Problem, layout: Layout, loads: ByteLoads | None) -> bounds.Facts:
     """The facts of a layout, in its own order of brokers."""
     rule = rack_rule(problem)
-    in_bytes = bool(layout.size_bytes.any())
-    costs = layout.size_bytes if in_bytes else np.ones_like(layout.size_bytes)
+    in_bytes = bool(layout.copy_bytes.any())
+    costs = layout.copy_bytes if in_bytes else (~layout.new).astype(np.int64)
     return bounds.Facts(
         measure="bytes" if in_bytes else "replicas",
         broker_ids=problem.broker_ids[layout.targets],
@@ -65,7 +65,7 @@ def proof(layout: Layout, placed: Placed, prices: LongArray) -> Proof:
     brokers = nodes[layout.first_broker : layout.sink]
     # Where no load has a price, costs aren't in parts of GRAIN yet.
     grain = 1 if prices.any() else bounds.GRAIN
-    unit, scale = (layout.cost_unit_bytes, layout.tie_scale) if layout.size_bytes.any() else (1, 1)
+    unit, scale = (layout.cost_unit_bytes, layout.tie_scale) if layout.copy_bytes.any() else (1, 1)
     topic_window, broker_window = placed.windowed
     topic_units, broker_units = placed.solved.through
     return Proof(

@@ -33,11 +33,13 @@ _FIRST = 1e6
 class Ties:
     """For each row (M,): the broker that leads it (-1: none), the rack it is copied from, and its bytes.
 
-    `per_leader` and `per_byte` are what a leader that stays, and a byte copied within a rack, are worth.
+    `broker_racks` (Bt,) are the racks that brokers are in, whether or not the rack rule is enforced. `per_leader` and
+    `per_byte` are what a leader that stays, and a byte copied within a rack, are worth.
     """
 
     leaders: IntArray
     racks: IntArray
+    broker_racks: IntArray
     size_bytes: LongArray
     per_leader: float
     per_byte: float
@@ -51,10 +53,11 @@ def ties(problem: Problem, layout: Layout) -> Ties | None:
     here = np.full(len(problem.broker_ids), -1, dtype=np.int64)
     here[layout.targets] = np.arange(len(layout.targets))
     source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])[layout.rows]
-    # A rack of brokers that all leave is nobody's.
-    racks = np.where(here[source] >= 0, layout.racks[here[source]], -1)
-    per_byte = _worth(aims, "cross_rack_bytes") / max(1, int(layout.size_bytes.sum()))
-    return Ties(here[source], racks, layout.size_bytes, _worth(aims, "leaders_changed"), per_byte)
+    leaders = np.where(source >= 0, here[source], -1)
+    # A broker that leaves is copied from all the same, at best by one of its own rack.
+    racks, on = problem.broker_racks[source], problem.broker_racks[layout.targets]
+    per_byte = _worth(aims, "cross_rack_bytes") / max(1, int(layout.copy_bytes.sum()))
+    return Ties(leaders, racks, on, layout.copy_bytes, _worth(aims, "leaders_changed"), per_byte)
 
 
 def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -> IntArray:
@@ -63,7 +66,7 @@ def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -
     if by is None:
         return placed.chosen
     # Doubled, or an empty partition would cost as much as one of a byte.
-    costs = np.maximum(2 * layout.size_bytes, 1)
+    costs = np.where(layout.new, 0, np.maximum(2 * layout.copy_bytes, 1))
     arena = of_layout(layout, widened(layout, wanted, placed), costs, None)
     placement = Placement(arena, on_brokers(layout, placed.chosen))
     settle(placement, by)
@@ -121,6 +124,6 @@ def _value(placement: Placement, rows: IntArray, broker: int, by: Ties) -> Float
     """What it is worth that these rows lie on a broker."""
     arena = placement.arena
     copied = np.where(arena.levels[rows, broker] > 0, by.size_bytes[rows], 0)
-    within = copied * (by.racks[rows] == arena.racks[broker])
+    within = copied * (by.racks[rows] == by.broker_racks[broker])
     worth: FloatArray = by.per_leader * (by.leaders[rows] == broker) + by.per_byte * within
     return worth
