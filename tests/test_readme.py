@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from planner.cli import commands as group
 
@@ -43,6 +44,20 @@ def test_the_screen_shown_is_what_the_command_prints():
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert ran.stdout.rstrip("\n") in README
+
+
+SHOWN = re.findall(r"```sh\nplanner ([^\n]*)\n```\n\n(?:[^`#]*\n\n)?```text\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize(("command", "lines"), SHOWN, ids=[command.split()[0] for command, _ in SHOWN])
+def test_every_line_shown_of_a_command_is_what_it_prints(command, lines, tmp_path, monkeypatch):
+    """What follows a command in the README stands in its output, on stdout or stderr."""
+    monkeypatch.chdir(ROOT)
+    words = [str(tmp_path / word) if word == "cluster.yaml" else word for word in command.split()]
+
+    ran = CliRunner().invoke(group, words, standalone_mode=False, catch_exceptions=False)
+
+    assert [] == [line for line in lines.splitlines() if line not in ran.output]
 
 
 def test_every_command_named_exists():
