@@ -46,6 +46,8 @@ _PLACEMENTS, _SOLVED_PLACEMENTS, _STRIPED_PLACEMENTS = 50_000_000, 1_000_000, 50
 _LEAST_SOLVED, _LEAST_SOLVED_BYTES, _TIMES_BYTES = 5_000, 50_000, 10
 # What a grid of our own leaves of the solved plans to tie-break seeds.
 _OWN_GRID = 0.6
+# Steps of a budget's ladder that are tried however large the cluster: without its last one, nothing may fit.
+_LEAST_OF_LADDER = 3
 # Tolerances tried beside the ones asked for where the YAML gives no grid.
 _LOOSER = (Tolerance("percent", 5), Tolerance("percent", 10), Tolerance("percent", 25))
 _OF_DISK = (Tolerance("percent", 2), *_LOOSER, NO_TOLERANCE)
@@ -96,10 +98,10 @@ def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[dict
     asked, *others = dict.fromkeys(_points(problem, sweep.grid))
     left = max(0, _SOLVED_PLACEMENTS // among - _price(problem, asked.balance))
     kept = left * (1 if given else _OWN_GRID)
-    points = [asked]
+    points, sure = [asked], _LEAST_OF_LADDER if budget.asked(problem.budget) else 1
     for point in others:
         price = _price(problem, point.balance)
-        if price <= kept and len(points) < most:
+        if len(points) < most and (price <= kept or len(points) < sure):
             points, kept, left = [*points, point], kept - price, left - price
     seeds = min(most - len(points), int(left) // _price(problem, asked.balance))
     rows = [_values(Candidate("optimum", balance=each.balance), each.scenarios) for each in points]

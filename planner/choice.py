@@ -12,7 +12,7 @@ from planner.errors import InfeasibleError, UnsafePlanError
 from planner.figures import percent, size
 from planner.model import Spec
 from planner.strategies import UNKNOWN
-from planner.sweep import SweepResult, ranking
+from planner.sweep import SURVIVE_COLUMNS, SweepResult, ranking
 from planner.variants import BASE, Swept
 
 Row = Mapping[str, Any]
@@ -62,12 +62,13 @@ def choose(tried: Sequence[Swept]) -> Chosen:
     return Chosen(at, best[at].row, _why(tried, at, best[at].row), best)
 
 
-def rule_text(aims: Iterable[str]) -> str:
+def rule_text(aims: Iterable[str], survive: str = "none") -> str:
     """The ranking in words."""
+    first = "" if survive == "none" else f"fewest partitions lost to one {survive}; "
     named = ", ".join(_WORDS[name] for name in ranking(aims) if name in _WORDS)
     return (
-        "valid, with a proof; least outside the balance asked for, today and in the scenarios; then fewest bytes "
-        f"moved, replicas moved, {named}; then the most even"
+        f"valid, with a proof; {first}least outside the balance asked for, today and in the scenarios; then fewest "
+        f"bytes moved, replicas moved, {named}; then the most even"
     )
 
 
@@ -101,22 +102,25 @@ def _pool(result: SweepResult) -> list[Row]:
 
 
 def _fits(spec: Spec, rule: model.Choice, row: Row) -> bool:
+    if not budget.within(spec.budget, row):
+        return False
     if rule.rule == "within_budget":
-        return budget.within(spec.budget, row)
+        return True
     column = "bytes_moved" if rule.rule == "most_even_within_bytes" else "imbalance_ppm"
     return bool(row[column] <= rule.value)
 
 
 def _key(tried: Swept, rule: model.Choice, row: Row) -> tuple[int, ...]:
     """Sorts rows, of one alternative or several, as the rule does; proofs come before evenness of the same kind."""
-    order = [row[name] for name in ranking(tried.problem.aims)]
+    order = [row[name] for name in ranking(tried.problem.aims, tried.problem.survive)]
+    first = [row[name] for name in SURVIVE_COLUMNS[tried.problem.survive]]
     match rule.rule:
         case "within_budget":
-            return (row["excess"], row["scenario_excess"], row["imbalance_ppm"], row["bytes_moved"], *order)
+            return (*first, row["excess"], row["scenario_excess"], row["imbalance_ppm"], row["bytes_moved"], *order)
         case "most_even_within_bytes":
-            return (row["imbalance_ppm"], row["bytes_moved"], *order)
+            return (*first, row["imbalance_ppm"], row["bytes_moved"], *order)
         case "fewest_bytes_within_imbalance":
-            return (row["bytes_moved"], *order)
+            return (*first, row["bytes_moved"], *order)
         case _:
             return tuple(order)
 
@@ -166,7 +170,10 @@ def _refuse_spending(tried: Swept) -> None:
 def _refuse(tried: Sequence[Swept], rule: model.Choice) -> None:
     bytes_first = rule.rule == "most_even_within_bytes"
     column, shown = ("bytes_moved", size) if bytes_first else ("imbalance_ppm", _ppm)
-    rows = [row for each in tried for row in _pool(each.result) if not row["violations"]]
+    sound = [(each, row) for each in tried for row in _pool(each.result) if not row["violations"]]
+    rows = [row for each, row in sound if budget.within(each.spec.budget, row)]
+    if sound and not rows:
+        _refuse_spending(tried[0])
     if not rows:
         return
     least = min(row[column] for row in rows)

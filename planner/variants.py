@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from planner import problem as problems
+from planner import stages
 from planner.candidates import candidates
 from planner.model import Changes, Problem, Spec
 from planner.sweep import SweepResult
@@ -47,7 +48,7 @@ def alternatives(spec: Spec) -> tuple[Alternative, ...]:
 
 
 def _alternative(name: str, spec: Spec, among: int) -> Alternative:
-    problem = problems.build(spec)
+    problem = stages.first_step(problems.build(spec))
     return Alternative(name, spec, problem, candidates(problem, spec.sweep, among))
 
 

@@ -161,6 +161,7 @@ BALANCE_CASES: list[Case] = [
         "11:26 sweep.aims[1]",
         "'speed' isn't possible here; allowed: leaders_changed, cross_rack_bytes, makespan, peak_disk",
     ),
+    ("aim_number", sweep("aims: [1]"), "11:16 sweep.aims[0]", "1 isn't possible here; allowed: leaders_changed,"),
     ("aim_twice", sweep("aims: [makespan, makespan]"), "11:26 sweep.aims[1]", "'makespan' is here twice"),
     (
         "choose_word",
@@ -252,23 +253,29 @@ BALANCE_CASES: list[Case] = [
         "with replicas on brokers that leave; allowed: let them move (in sweep.variants[0].changes)",
     ),
     (
-        "variant_unsupported",
-        variants("    - {name: b, changes: {add_partitions: [{topic: orders, partitions: 24}]}}"),
-        "13:27 sweep.variants[0].changes.add_partitions",
-        "not supported yet",
+        "variant_fewer_partitions",
+        variants("    - {name: b, changes: {add_partitions: [{topic: orders, partitions: 2}]}}"),
+        "13:60 sweep.variants[0].changes.add_partitions[0].partitions",
+        "2 partitions, orders has 2 today; allowed: 3 or more",
     ),
     # scenarios
     (
         "growth_zero",
         sweep('scenarios: {growth: [{topics: "o*", factor: 0}]}'),
         "11:45 sweep.scenarios.growth[0].factor",
-        "0 isn't possible here; allowed: a number above 0, up to 1000000",
+        "0 isn't possible here; allowed: a number from 0.001 to 1000000",
+    ),
+    (
+        "growth_rounded_away",
+        sweep('scenarios: {growth: [{topics: "o*", factor: 0.0000001}]}'),
+        "11:45 sweep.scenarios.growth[0].factor",
+        "from 0.001",
     ),
     (
         "growth_huge",
         sweep('scenarios: {growth: [{topics: "o*", factor: 1000001}]}'),
         "11:45 sweep.scenarios.growth[0].factor",
-        "up to 1000000",
+        "from 0.001 to 1000000",
     ),
     (
         "growth_percent",

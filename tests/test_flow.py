@@ -122,3 +122,64 @@ def test_no_flow_is_none() -> None:
     """Where the plain arcs can't carry the supplies, there is no flow, however elastic the windows."""
     arcs = flow.arcs(np.array([0]), np.array([1]), 1, 0)
     assert flow.solve_excess_first(arcs, (), np.array([2, -2])) is None
+
+
+def steps(plain: flow.Arcs, windowed: flow.Windowed, solved: flow.Flow, prices: np.ndarray) -> list[tuple[int, int]]:
+    """What sending a unit more, and one less, over each arc with room for that costs beyond what the prices say.
+
+    Costs are as the solver had them; windows are as wide as the flow has made them.
+    """
+    carried = np.concatenate([solved.units, solved.through[0]])
+    low = np.concatenate([plain.lows, np.minimum(windowed.low, solved.through[0])])
+    high = np.concatenate([plain.capacities, np.maximum(windowed.high, solved.through[0])])
+    costs = np.concatenate([plain.costs >> solved.shift << solved.shift, np.zeros_like(windowed.low)])
+    tails, heads = (np.concatenate([getattr(plain, end), getattr(windowed, end)]) for end in ("tails", "heads"))
+    reduced = costs + prices[tails] - prices[heads]
+    more, less = reduced[carried < high].tolist(), (-reduced[carried > low]).tolist()
+    return [(step, 0) for step in more] + [(0, step) for step in less]
+
+
+@settings(max_examples=150)
+@given(networks(), st.sampled_from([1, 100]))
+def test_potentials_prove_the_flow(network: tuple[list[list[int]], list[tuple[int, int]]], price: int) -> None:
+    """At the nodes' prices no unit can be sent another way for less: neither more over an arc, nor less."""
+    costs, bounds = network
+    plain, supplies = bipartite(costs)
+    windowed = windows_of(len(costs), bounds, price)
+    solved = flow.solve_excess_first(plain, (windowed,), supplies)
+    assert solved is not None
+    prices = flow.potentials(plain, (windowed,), supplies, solved)
+    assert len(supplies) == len(prices)
+    assert all(more >= 0 and less >= 0 for more, less in steps(plain, windowed, solved, prices))
+
+
+def test_potentials_by_hand() -> None:
+    """Two units, one for each of two ends: the dearer end is worth from 3, what the second one saves, to 5 more."""
+    plain, supplies = bipartite([[0, 5], [0, 3]])
+    windowed = windows_of(2, [(1, 1), (1, 1)], 1)
+    solved = flow.solve(plain, (windowed,), supplies)
+    assert solved is not None
+    prices = flow.potentials(plain, (windowed,), supplies, solved)
+    assert 3 <= prices[3] - prices[2] <= 5
+    assert 3 == solved.cost
+
+
+def test_potentials_of_costs_that_were_rounded() -> None:
+    """Where costs had to be rounded down to fit, the prices are those of the rounded costs, in whole ones."""
+    dear = flow.largest_cost(23) // 64
+    plain, supplies = bipartite([[0, dear + at] for at in range(20)])
+    windowed = windows_of(20, [(0, 0), (0, 0)], 100)
+    solved = flow.solve_excess_first(plain, (windowed,), supplies)
+    assert solved is not None
+    prices = flow.potentials(plain, (windowed,), supplies, solved)
+    assert 0 < solved.shift
+    assert all(more >= 0 and less >= 0 for more, less in steps(plain, windowed, solved, prices))
+    assert dear >> solved.shift << solved.shift == prices[21] - prices[20]
+
+
+def test_potentials_without_arcs() -> None:
+    """Nothing to send, nothing to say."""
+    none = np.zeros(0, dtype=np.int64)
+    empty = flow.arcs(none, none, 1, 0)
+    solved = flow.Flow(none, 0, 0, ())
+    assert [0, 0] == flow.potentials(empty, (), np.zeros(2, dtype=np.int64), solved).tolist()

@@ -9,11 +9,15 @@ from brute_force import as_plan, countable, keeps, moved, plans_within
 from clusters import loaded_problems, problems
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from uneven_clusters import uneven_problems
 
 from planner import bounds, checks
+from planner.balance import Tolerance
 from planner.bounds import GRAIN, Certificate
 from planner.model import Problem
+from planner.strategies import STRATEGIES
 from planner.strategies.byte_loads import byte_loads
+from planner.strategies.candidate import Candidate
 from planner.strategies.layout import lay_out
 from planner.strategies.network import bounds as count_windows
 from planner.strategies.optimum import solve
@@ -96,6 +100,34 @@ def test_without_windows_of_bytes_the_proof_is_exact(problem: Problem) -> None:
         in_bytes = solution.certificate.facts.measure == "bytes"
         mine = moved(problem, as_plan(solution.assignment))[0 if in_bytes else 1]
         assert mine == bounds.least(solution.certificate)
+
+
+@settings(max_examples=10)
+@given(uneven_problems())
+def test_no_strategy_is_below_the_bound(problem: Problem) -> None:
+    """On uneven clusters too no valid plan within the windows that the optimum's proof is about moves less than it."""
+    solution = solve(problem, problem.balance, certify=True)
+    wanted = windows(problem, problem.balance)
+    assume(solution.certificate is not None)
+    least = bounds.least(solution.certificate) if solution.certificate else 0
+    measure = 0 if solution.certificate and solution.certificate.facts.measure == "bytes" else 1
+    assert least <= moved(problem, as_plan(solution.assignment))[measure]
+    for name, strategy in STRATEGIES.items():
+        plan = strategy(problem, Candidate(name, 1, balance=problem.balance)).assignment
+        if not checks.check(problem, plan) and keeps(problem, wanted, as_plan(plan)):
+            assert least <= moved(problem, as_plan(plan))[measure], name
+
+
+@settings(max_examples=20)
+@given(problems(brokers=5, topics=2, partitions=4).filter(countable))
+def test_wider_windows_have_lower_bounds(problem: Problem) -> None:
+    """The looser the windows of counts, the lower the bound, down to what the other changes force."""
+    steps = [replace(problem.balance, replicas=Tolerance.parse(text)) for text in ("0", "2", "4", "none")]
+    assume(next(plans_within(problem, windows(problem, steps[0])), None) is not None)
+    found = [each for each in (solve(problem, step, certify=True).certificate for step in steps) if each is not None]
+    least = [bounds.least(each) for each in found]
+    assert sorted(least, reverse=True) == least
+    assert all(bounds.least(Certificate(each.facts, bounds.none_priced(each.facts))) <= least[-1] for each in found)
 
 
 def test_prices_beyond_64_bits_are_added_up_exactly() -> None:

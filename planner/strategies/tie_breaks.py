@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.model import FloatArray, IntArray, LongArray, Problem
+from planner.model import BoolArray, FloatArray, IntArray, LongArray, Problem
 from planner.strategies.arena import Placement, further, of_layout
 from planner.strategies.dealing import matrix
 from planner.strategies.layout import Layout
@@ -34,7 +34,8 @@ class Ties:
     """For each row (M,): the broker that leads it (-1: none), the rack it is copied from, and its bytes.
 
     `broker_racks` (Bt,) are the racks that brokers are in, whether or not the rack rule is enforced. `per_leader` and
-    `per_byte` are what a leader that stays, and a byte copied within a rack, are worth.
+    `per_byte` are what a leader that stays, and a byte copied within a rack, are worth. `pinned` (M, Bt) are replicas
+    on brokers that replace others, which take over one to one; None: there are none.
     """
 
     leaders: IntArray
@@ -43,6 +44,7 @@ class Ties:
     size_bytes: LongArray
     per_leader: float
     per_byte: float
+    pinned: BoolArray | None = None
 
 
 def ties(problem: Problem, layout: Layout) -> Ties | None:
@@ -57,7 +59,8 @@ def ties(problem: Problem, layout: Layout) -> Ties | None:
     # A broker that leaves is copied from all the same, at best by one of its own rack.
     racks, on = problem.broker_racks[source], problem.broker_racks[layout.targets]
     per_byte = _worth(aims, "cross_rack_bytes") / max(1, int(layout.copy_bytes.sum()))
-    return Ties(leaders, racks, on, layout.copy_bytes, _worth(aims, "leaders_changed"), per_byte)
+    per_leader = _worth(aims, "leaders_changed")
+    return Ties(leaders, racks, on, layout.copy_bytes, per_leader, per_byte, layout.pinned)
 
 
 def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -> IntArray:
@@ -100,7 +103,10 @@ def _drain(placement: Placement, pair: tuple[int, int], by: Ties) -> bool:
 
 def _best(placement: Placement, here: int, there: int, by: Ties) -> tuple[int, int] | None:
     """The rows of the best exchange, None where none gains."""
-    out, back = within_topics(placement, movers(placement, here, there), movers(placement, there, here))
+    ours, theirs = movers(placement, here, there), movers(placement, there, here)
+    if by.pinned is not None:
+        ours, theirs = ours[~by.pinned[ours, here]], theirs[~by.pinned[theirs, there]]
+    out, back = within_topics(placement, ours, theirs)
     if not len(out):
         return None
     arena, level = placement.arena, placement.arena.levels
