@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from planner.batches import Batch
-from planner.model import BoolArray, LongArray
+from planner.batches import Batch, Step
+from planner.model import BoolArray, LongArray, PartitionChange
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Flow:
 
     batch: int
     broker: int
-    side: Literal["copies in", "leads"]
+    side: Literal["copies in", "leads", "moves inside"]
     size_bytes: int
     produced_bytes_per_sec: int
 
@@ -56,9 +56,16 @@ class Costs:
 
 
 def flows(batch: Batch) -> Iterator[Flow]:
-    """Every broker that copies in, or leads what others copy, while the batch runs; by id, those that copy in first."""
-    received, written_to, sent, read_from = (Counter[int]() for _ in range(4))
+    """Every broker that copies in, leads what others copy, or moves between its log dirs, while the batch runs.
+
+    By id, those that copy in first. What a broker moves between its log dirs has a throttle of its own (KIP-113), with
+    what producers write to it meanwhile.
+    """
+    received, written_to, sent, read_from, inside, written_inside = (Counter[int]() for _ in range(6))
     for step in batch.steps:
+        for broker in step.dir_moves:
+            inside[broker] += step.size_bytes
+            written_inside[broker] += step.bytes_in_per_sec
         for broker in step.adding:
             received[broker] += step.size_bytes
             written_to[broker] += step.bytes_in_per_sec
@@ -68,6 +75,7 @@ def flows(batch: Batch) -> Iterator[Flow]:
             read_from[step.source] += step.bytes_in_per_sec * followers
     yield from (Flow(batch.number, each, "copies in", received[each], written_to[each]) for each in sorted(received))
     yield from (Flow(batch.number, each, "leads", sent[each], read_from[each]) for each in sorted(sent))
+    yield from (Flow(batch.number, each, "moves inside", inside[each], written_inside[each]) for each in sorted(inside))
 
 
 def seconds_at_throttle(batch: Batch, throttle_bytes_per_sec: int | None) -> int | None:
@@ -130,6 +138,7 @@ def to_document(costs: Costs) -> list[dict[str, Any]]:
                     "partition": step.partition,
                     "replicas_before": list(step.before),
                     "replicas": list(step.after),
+                    **log_dirs_of(step),
                 }
                 for step in batch.steps
             ],
@@ -141,6 +150,13 @@ def to_document(costs: Costs) -> list[dict[str, Any]]:
         }
         for batch, seconds, peak in zip(costs.batches, costs.seconds, costs.fullest, strict=True)
     ]
+
+
+def log_dirs_of(step: PartitionChange | Step) -> dict[str, list[str]]:
+    """The log dirs of a change or step as plan.json has them; nothing where none are planned."""
+    if not step.log_dirs:
+        return {}
+    return {"log_dirs_before": list(step.log_dirs_before), "log_dirs": list(step.log_dirs)}
 
 
 def _fullest_document(peak: Peak) -> dict[str, Any]:
@@ -157,6 +173,9 @@ def _held_during(batches: Iterable[Batch], brokers: Sequence[int], now: LongArra
             for broker in step.adding:
                 added[index[broker]] += step.size_bytes
             for broker in set(step.before).difference(step.after):
+                removed[index[broker]] += step.size_bytes
+            for broker in step.dir_moves:
+                added[index[broker]] += step.size_bytes
                 removed[index[broker]] += step.size_bytes
         yield batch, held + added
         held += added - removed

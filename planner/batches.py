@@ -14,6 +14,8 @@ from itertools import chain, zip_longest
 from planner.batch_loads import Loads
 from planner.batch_packing import AT_RISK, pack
 from planner.batch_paths import replica_lists
+from planner.log_dirs_batches import deal, of_step
+from planner.log_dirs_values import ANY
 from planner.model import BatchRules, PartitionChange, Reason
 
 _AT_RISK = (Reason.RACK_RULE, Reason.BROKER_LEAVES)
@@ -24,7 +26,8 @@ class Step:
     """One reassignment of one partition; broker ids, preferred leader first.
 
     `size_bytes` is that of one replica. `source` is the broker that is copied from: the one that leads today, while it
-    holds a replica. `bytes_in_per_sec` is what producers write to the partition.
+    holds a replica. `bytes_in_per_sec` is what producers write to the partition. `log_dirs_before` and `log_dirs` are
+    parallel to `before` and `after`, ANY where Kafka isn't told one; empty where log dirs aren't planned.
     """
 
     topic: str
@@ -34,11 +37,19 @@ class Step:
     size_bytes: int
     source: int
     bytes_in_per_sec: int = 0
+    log_dirs_before: tuple[str, ...] = ()
+    log_dirs: tuple[str, ...] = ()
 
     @cached_property
     def adding(self) -> tuple[int, ...]:
         """Brokers that copy the partition in this step."""
         return tuple(broker for broker in self.after if broker not in self.before)
+
+    @property
+    def dir_moves(self) -> tuple[int, ...]:
+        """Brokers that keep the partition and move it to another of their log dirs in this step."""
+        kept = zip(self.after, self.log_dirs, strict=False)
+        return tuple(broker for broker, path in kept if path != ANY and broker in self.before)
 
     @property
     def bytes_moved(self) -> int:
@@ -82,7 +93,11 @@ def split(
     for steps, index in zip(steps_of, batch_of, strict=True):
         batches[index] += steps
     reorders = [change for change in changes if change.reassigned and set(change.before) == set(change.after)]
-    for change, index in _evenly(reorders, len(batches)):
+    inside = [change for change in reorders if change.dir_moves]
+    reorders = [change for change in reorders if not change.dir_moves]
+    indices = deal(inside, rules, len(batches))
+    batches += [[] for _ in range(max(indices, default=-1) + 1 - len(batches))]
+    for change, index in [*zip(inside, indices, strict=True), *_evenly(reorders, len(batches))]:
         batches[index].append(_step(change, change.before, change.after))
     return _closed(batches, changes)
 
@@ -196,7 +211,8 @@ def _steps(change: PartitionChange, rules: BatchRules, racks: Mapping[int, str])
 def _step(change: PartitionChange, before: tuple[int, ...], after: tuple[int, ...]) -> Step:
     leader = change.leader_before
     source = leader if leader is not None and leader in before else before[0]
-    return Step(change.topic, change.partition, before, after, change.size_bytes, source, change.bytes_in_per_sec)
+    rate, dirs = change.bytes_in_per_sec, of_step(change, before, after)
+    return Step(change.topic, change.partition, before, after, change.size_bytes, source, rate, *dirs)
 
 
 def _evenly(changes: Sequence[PartitionChange], batches: int) -> Iterator[tuple[PartitionChange, int]]:

@@ -6,21 +6,27 @@ replication factor, is found by sorting. The sum of those over all partitions, p
 window (the low one where the price is positive, else the high one), is never above what any plan within the windows
 moves, whatever the prices are. Good prices make it tight: they are the node potentials of the optimum's flow.
 
-Everything is an integer: prices are in parts of GRAIN of a byte, so nothing is lost to rounding.
+Where single partitions are as large as the windows of bytes, no prices do. Then the bound goes by cases: a partition
+has a replica on a broker or it hasn't, each case has prices of its own, or two cases more, and the least of them all is
+the bound. What the brokers of one rack cost can be bounded apart from those of others, which keeps the cases few: their
+sum is the bound.
+
+Everything is an integer: prices are in whole parts (`grain`) of a byte, so nothing is lost to rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from planner.model import BoolArray, IntArray, LongArray
 
-# Prices are in this part of a byte; coarser ones cost the bound up to a tenth of a per cent.
+# Prices are in this part of a byte, or in a finer one; coarser ones cost the bound up to a tenth of a per cent.
 GRAIN = 256
+_FINEST = 1 << 20
 # Rows priced at once: rows × brokers numbers are held.
 _CHUNK = 20_000
 # More than any choice costs, in 64 bits, and where they are too few.
@@ -57,7 +63,7 @@ class Facts:
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """A price and the window's edge for everything that has a price other than 0; prices in parts of GRAIN.
+    """A price and the window's edge for everything that has a price other than 0; prices in parts of `grain`.
 
     topic_replicas (4, K): topic, broker, price, edge · replicas (3, K): broker, price, edge · loads: the same for each
     kind of bytes.
@@ -66,23 +72,69 @@ class Prices:
     topic_replicas: LongArray
     replicas: LongArray
     loads: tuple[LongArray, ...]
+    grain: int = GRAIN
+
+    @property
+    def tables(self) -> tuple[LongArray, ...]:
+        """All of them."""
+        return (self.topic_replicas, self.replicas, *self.loads)
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """Two cases, one of which every plan is: the row (its place in the facts) has no replica on a broker, or it has."""
+
+    row: int
+    broker: int
+    off: Case
+    on: Case
+
+
+Case = Branch | Prices
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Racks whose brokers' cost is bounded by itself, and by which cases."""
+
+    racks: tuple[int, ...]
+    case: Case
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Facts and prices: enough to work out the bound again."""
+    """Facts, and prices or also parts: enough to work out the bound again."""
 
     facts: Facts
     prices: Prices
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """What a case has decided so far: (row, broker) pairs that are and aren't."""
+
+    on: frozenset[tuple[int, int]] = frozenset()
+    off: frozenset[tuple[int, int]] = frozenset()
 
 
 def least(certificate: Certificate) -> int:
     """The bound in bytes (or replicas): no plan within the windows moves less. Never negative."""
-    facts, prices = certificate.facts, certificate.prices
-    edges = sum(_at_edges(table) for table in (prices.topic_replicas, prices.replicas, *prices.loads))
-    chunks = range(0, len(facts.factors), _CHUNK)
-    total = edges + sum(_cheapest(facts, prices, slice(at, at + _CHUNK)) for at in chunks)
-    return max(0, -(-total // GRAIN))
+    facts = certificate.facts
+    racks = tuple(range(facts.least.shape[1]))
+    return max(
+        _least(facts, certificate.prices, racks, _Decided()),
+        sum(_least(facts, part.case, part.racks, _Decided()) for part in certificate.parts),
+    )
+
+
+def leaves(case: Case) -> Iterator[Prices]:
+    """The prices of all cases."""
+    if isinstance(case, Prices):
+        yield case
+    else:
+        yield from leaves(case.off)
+        yield from leaves(case.on)
 
 
 def none_priced(facts: Facts) -> Prices:
@@ -98,23 +150,25 @@ def at_edges(prices: LongArray, windows: LongArray) -> LongArray:
 
 
 def to_document(certificate: Certificate) -> dict[str, Any]:
-    """Plain data, by the names of the dataclasses."""
+    """Plain data, by the names of the dataclasses; parts where there are any."""
     facts, prices = certificate.facts, certificate.prices
+    parts = [{"racks": list(part.racks), "case": _case_document(part.case)} for part in certificate.parts]
     names = ("broker_ids", "racks", "least", "most", "topics", "factors", "costs", "home", "home_costs")
     loads = zip(facts.load_names, facts.loads, prices.loads, strict=True)
     return {
         "measure": facts.measure,
-        "grain": GRAIN,
+        "grain": prices.grain,
         **{name: getattr(facts, name).tolist() for name in names},
         "loads": [{"window": name, "of": of.tolist(), "prices": table.T.tolist()} for name, of, table in loads],
         "prices": {"topic_replicas": prices.topic_replicas.T.tolist(), "replicas": prices.replicas.T.tolist()},
+        **({"parts": parts} if parts else {}),
     }
 
 
 def from_document(document: Mapping[str, Any]) -> Certificate:
     """The certificate of such data; ValueError or KeyError where it isn't one."""
-    if document["grain"] != GRAIN or document["measure"] not in ("bytes", "replicas"):
-        raise ValueError(f"grain {document['grain']!r}, measure {document['measure']!r}")
+    if document["measure"] not in ("bytes", "replicas"):
+        raise ValueError(f"measure {document['measure']!r}")
     rows, loads = len(document["factors"]), document["loads"]
     facts = Facts(
         measure=str(document["measure"]),
@@ -124,15 +178,73 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
         loads=np.array([load["of"] for load in loads], dtype=np.int64).reshape(len(loads), rows),
         load_names=tuple(str(load["window"]) for load in loads),
     )
-    tables = document["prices"]
-    return Certificate(
-        facts,
-        Prices(
-            _table(tables["topic_replicas"], 4),
-            _table(tables["replicas"], 3),
-            tuple(_table(load["prices"], 3) for load in loads),
-        ),
+    tables = {"loads": [load["prices"] for load in loads], "grain": document["grain"], **document["prices"]}
+    return Certificate(facts, _prices(facts, tables), _parts(facts, document.get("parts", ())))
+
+
+def _case_document(case: Case) -> dict[str, Any]:
+    if isinstance(case, Branch):
+        off, on = _case_document(case.off), _case_document(case.on)
+        return {"row": case.row, "broker": case.broker, "off": off, "on": on}
+    return {
+        "grain": case.grain,
+        "topic_replicas": case.topic_replicas.T.tolist(),
+        "replicas": case.replicas.T.tolist(),
+        "loads": [table.T.tolist() for table in case.loads],
+    }
+
+
+def _parts(facts: Facts, documents: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
+    """Parts that share no rack; ValueError where they do."""
+    racks = [rack for part in documents for rack in part["racks"]]
+    if len(set(racks)) < len(racks) or not set(racks) <= set(range(facts.least.shape[1])):
+        raise ValueError(f"parts of racks {racks!r}")
+    return tuple(Part(tuple(part["racks"]), _case(facts, part["case"], tuple(part["racks"]))) for part in documents)
+
+
+def _case(facts: Facts, document: Mapping[str, Any], racks: tuple[int, ...]) -> Case:
+    if "row" not in document:
+        return _prices(facts, document)
+    row, broker = int(document["row"]), int(document["broker"])
+    if not (0 <= row < len(facts.factors) and 0 <= broker < len(facts.racks) and facts.racks[broker] in racks):
+        raise ValueError(f"row {row}, broker {broker}")
+    return Branch(row, broker, _case(facts, document["off"], racks), _case(facts, document["on"], racks))
+
+
+def _prices(facts: Facts, document: Mapping[str, Any]) -> Prices:
+    grain, loads = document["grain"], tuple(_table(load, 3) for load in document["loads"])
+    if grain not in range(1, _FINEST + 1) or len(loads) != len(facts.load_names):
+        raise ValueError(f"grain {grain!r}, prices of {len(loads)} loads")
+    return Prices(_table(document["topic_replicas"], 4), _table(document["replicas"], 3), loads, grain)
+
+
+def _least(facts: Facts, case: Case, racks: tuple[int, ...], decided: _Decided) -> int:
+    """The least that the brokers of these racks cost with what is decided; not negative."""
+    if isinstance(case, Prices):
+        return max(0, _proven(facts, case, racks, decided))
+    pair = frozenset({(case.row, case.broker)})
+    return min(
+        _least(facts, case.off, racks, replace(decided, off=decided.off | pair)),
+        _least(facts, case.on, racks, replace(decided, on=decided.on | pair)),
     )
+
+
+def _proven(facts: Facts, prices: Prices, racks: tuple[int, ...], decided: _Decided) -> int:
+    """What the prices prove for these racks: beyond all reason where nothing fits what is decided."""
+    settled = np.zeros(len(facts.factors), dtype=bool)
+    settled[[row for row, _ in decided.on | decided.off]] = True
+    free = np.flatnonzero(~settled)
+    chunks = [free[at : at + _CHUNK] for at in range(0, len(free), _CHUNK)]
+    here = np.isin(facts.racks, racks)
+    total = sum(_at_edges(table[:, here[table[-3]]]) for table in prices.tables)
+    total += sum(_cheapest(facts, _priced(facts, prices, rows), rows, racks) for rows in chunks)
+    rows = np.flatnonzero(settled)
+    costs = _priced(facts, prices, rows).astype(object)
+    for pairs, cost in ((decided.on, -_NEVER_EVER), (decided.off, _NEVER_EVER)):
+        for row, broker in pairs:
+            costs[np.searchsorted(rows, row), broker] += cost
+    total += _cheapest(facts, costs, rows, racks) + _NEVER_EVER * len(decided.on)
+    return -(-total // prices.grain)
 
 
 def _at_edges(table: LongArray) -> int:
@@ -140,16 +252,21 @@ def _at_edges(table: LongArray) -> int:
     return sum(price * edge for price, edge in zip(table[-2].tolist(), table[-1].tolist(), strict=True))
 
 
-def _cheapest(facts: Facts, prices: Prices, rows: slice) -> int:
-    """The cheapest choices of these rows, summed."""
-    costs = _priced(facts, prices, rows)
-    forced, spare, left = _by_rack(facts, costs, facts.factors[rows])
+def _cheapest(facts: Facts, costs: LongArray, rows: IntArray, racks: tuple[int, ...]) -> int:
+    """The cheapest choices (m, Bt) of these rows, summed.
+
+    In all racks a row has as many replicas as its factor says; in some, as many as those must, and may if that is worth
+    it.
+    """
+    forced, spare, left = _by_rack(facts, costs, facts.factors[rows], racks)
+    if len(racks) < facts.least.shape[1]:
+        return sum((forced + np.minimum(spare, 0).sum(axis=1)).tolist())
     spare.sort(axis=1)
     taken = np.where(np.arange(spare.shape[1]) < left[:, None], spare, 0)
     return sum((forced + taken.sum(axis=1)).tolist())
 
 
-def _priced(facts: Facts, prices: Prices, rows: slice) -> LongArray:
+def _priced(facts: Facts, prices: Prices, rows: IntArray) -> LongArray:
     """(m, Bt): what a replica of each row costs on each broker, less the prices there.
 
     Python's integers where 64 bits may be too few.
@@ -159,9 +276,9 @@ def _priced(facts: Facts, prices: Prices, rows: slice) -> LongArray:
     by_cell = np.zeros((int(facts.topics.max(initial=0)) + 1, len(facts.racks)), dtype=number)
     cells = prices.topic_replicas[:, prices.topic_replicas[0] < len(by_cell)]
     by_cell[cells[0], cells[1]] = cells[2]
-    priced = GRAIN * costs[:, None] - by_cell[topics] - _by_broker(prices.replicas, len(facts.racks))
+    priced = prices.grain * costs[:, None] - by_cell[topics] - _by_broker(prices.replicas, len(facts.racks))
     at, slots = np.nonzero(home >= 0)
-    priced[at, home[at, slots]] += GRAIN * (facts.home_costs[rows][at, slots] - costs[at])
+    priced[at, home[at, slots]] += prices.grain * (facts.home_costs[rows][at, slots] - costs[at])
     for load, table in zip(facts.loads, prices.loads, strict=True):
         priced -= load[rows, None].astype(number) * _by_broker(table, len(facts.racks))
     return priced
@@ -170,7 +287,7 @@ def _priced(facts: Facts, prices: Prices, rows: slice) -> LongArray:
 def _fits(facts: Facts, prices: Prices) -> bool:
     """True where no sum over a row's replicas leaves 64 bits."""
     tables = zip(facts.loads, prices.loads, strict=True)
-    one = GRAIN * (_largest(facts.costs) + _largest(facts.home_costs)) + _largest(prices.replicas[-2:-1])
+    one = prices.grain * (_largest(facts.costs) + _largest(facts.home_costs)) + _largest(prices.replicas[-2:-1])
     one += _largest(prices.topic_replicas[-2:-1]) + sum(_largest(of) * _largest(table[-2:-1]) for of, table in tables)
     return one * (1 + int(facts.factors.max(initial=0))) < int(_NEVER)
 
@@ -185,11 +302,13 @@ def _by_broker(table: LongArray, brokers: int) -> LongArray:
     return priced
 
 
-def _by_rack(facts: Facts, costs: LongArray, factors: IntArray) -> tuple[LongArray, LongArray, LongArray]:
+def _by_rack(
+    facts: Facts, costs: LongArray, factors: IntArray, racks: tuple[int, ...]
+) -> tuple[LongArray, LongArray, LongArray]:
     """What the racks force each row to pay (m,), the costs of what else it may choose (m, …), and of how many (m,)."""
     forced, left, spare = np.zeros(len(costs), dtype=costs.dtype), factors.astype(np.int64), []
     never = _NEVER_EVER if costs.dtype == object else _NEVER
-    for rack in range(facts.least.shape[1]):
+    for rack in racks:
         ascending = np.sort(costs[:, facts.racks == rack], axis=1)
         at = np.arange(ascending.shape[1])
         must, may = facts.least[factors, rack][:, None], facts.most[factors, rack][:, None]

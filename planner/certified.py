@@ -24,6 +24,10 @@ METHODS = {
         "prices of bytes on each broker over a min-cost flow: no plan with these racks, replication factors and "
         "windows of replicas, bytes and traffic moves less"
     ),
+    "branches": (
+        "prices by cases: every way in which the largest partitions may lie on the brokers is one of the cases, and in "
+        "none of them a plan with these racks, replication factors and windows moves less"
+    ),
 }
 
 
@@ -54,6 +58,8 @@ def method(certificate: Certificate | None, forced_only: bool) -> str:
         return "none"
     if forced_only:
         return "forced"
+    if certificate.parts:
+        return "branches"
     return "prices" if any(table.size for table in certificate.prices.loads) else "flow"
 
 
@@ -90,8 +96,8 @@ def check(plan: Mapping[str, Any], file: bytes, shown: str) -> Checked:
 
 
 def _tables(certificate: Certificate) -> tuple[Any, ...]:
-    prices = certificate.prices
-    return (prices.topic_replicas, prices.replicas, *prices.loads)
+    cases = [each for part in certificate.parts for each in bounds.leaves(part.case)]
+    return tuple(table for prices in (certificate.prices, *cases) for table in prices.tables)
 
 
 def _moved(plan: Mapping[str, Any], in_bytes: bool) -> int:

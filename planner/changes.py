@@ -13,11 +13,11 @@ from planner.score import adding
 def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ...]:
     """Every partition whose replica list the assignment (P, W) changes, or that needs an election to have its leader.
 
-    Sorted by topic and partition.
+    Sorted by topic and partition; without those to be made, which change nothing (see `plan_new_partitions`).
     """
     before = today(problem)
     elects = problem.may_lead_anew & (problem.leaders != assignment[:, 0])
-    rows = np.flatnonzero((before != assignment).any(axis=1) | elects)
+    rows = np.flatnonzero(~problem.is_new & ((before != assignment).any(axis=1) | elects))
     reasons = _reasons(problem, before, assignment)
     ids = problem.broker_ids.tolist()
     named = zip(rows.tolist(), before[rows].tolist(), assignment[rows].tolist(), strict=True)

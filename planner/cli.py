@@ -18,7 +18,17 @@ from typing import Any, Literal
 import click
 from rich.console import Console
 
-from planner import __version__, fleet, workflow
+from planner import (
+    __version__,
+    cli_consumers,
+    cli_failures,
+    cli_growth,
+    cli_import,
+    cli_place,
+    cli_seeds,
+    fleet,
+    workflow,
+)
 from planner.errors import PlannerError, SpecError
 
 Format = Literal["text", "json", "markdown"]
@@ -64,7 +74,7 @@ def whatif(specs: tuple[Path, ...], form: Format, detailed_exitcode: bool, **opt
         _summarise(planned, form)
     else:
         _show(planned[0].plan, form, planned[0].files)
-    return 2 if detailed_exitcode and any(each.plan["partitions"] for each in planned) else 0
+    return 2 if detailed_exitcode and any(map(workflow.has_something_to_do, planned)) else 0
 
 
 @commands.command()
@@ -144,6 +154,14 @@ def bench(cases: tuple[str, ...], seed: str, seeds: int | None, out: Path | None
     for line in workflow.bench(cases, sections=asked, seed=seed, seeds=seeds, out=out):
         click.echo(line)
     return 0
+
+
+commands.add_command(cli_failures.failures)
+commands.add_command(cli_growth.growth)
+commands.add_command(cli_consumers.consumers)
+commands.add_command(cli_place.place)
+commands.add_command(cli_seeds.seeds)
+commands.add_command(cli_import.import_)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -21,7 +21,7 @@ _ENDLESS = 100 * 365 * _DAY
 _SIZE_GATES = ("limits.bytes_moved", "limits.disk_used")
 _WINDOWS = ("replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out")
 # Windows of bytes are percentages around a share; what was reached is told as one too.
-_BYTE_WINDOWS = ("disk", "network_in", "network_out")
+_BYTE_WINDOWS = ("disk", "network_in", "network_out", "log_dirs")
 
 
 def size(size_bytes: int | None) -> str:
@@ -111,7 +111,25 @@ def words(identifier: str) -> str:
 
 
 def headline(plan: Mapping[str, Any]) -> str:
-    """The verdict in one sentence: what moves, and how that compares with the least that any plan could move."""
+    """The verdict: what is made, what moves, and how that compares with the least that any plan could move."""
+    made = _made(plan)
+    if made and not plan["partitions"]:
+        return f"{made} Nothing that exists moves."
+    return f"{made} {_moved(plan)} {_inside(plan)}".strip()
+
+
+def _made(plan: Mapping[str, Any]) -> str:
+    """What is made of new partitions; empty where none are, and in formats before 1.3."""
+    topics = (plan.get("new_partitions") or {"topics": []})["topics"]
+    if not topics:
+        return ""
+    lists = [replicas for topic in topics for replicas in topic["replicas"]]
+    created = sum(not topic["partitions_before"] for topic in topics)
+    of = counted(len(topics), "topic") + (f", {number(created)} of them new" if created else "")
+    return f"Makes {counted(len(lists), 'partition')} ({counted(sum(map(len, lists)), 'replica')}) of {of}."
+
+
+def _moved(plan: Mapping[str, Any]) -> str:
     if not plan["partitions"]:
         by_rule = plan.get("choice", {}).get("rule", "asked") != "asked"
         return f"Nothing to do: {f'that is {chosen(plan)}' if by_rule else 'the cluster already is as asked'}."
@@ -124,6 +142,29 @@ def headline(plan: Mapping[str, Any]) -> str:
     if plan["cluster"]["sizes_known"]:
         return f"Copies {size(plan['bound']['bytes_moved'])} ({copied}) and {elects}: {_gap(plan['bound'])}."
     return f"Copies {copied} (sizes unknown) and {elects}."
+
+
+def _inside(plan: Mapping[str, Any]) -> str:
+    """What brokers move between their log dirs; empty where nothing does."""
+    dirs = plan.get("log_dirs")
+    if not dirs or not dirs["moves"]:
+        return ""
+    brokers = counted(len({move["broker"] for move in dirs["moves"]}), "broker")
+    moved = f"{size(dirs['bytes_moved'])} ({counted(dirs['replicas_moved'], 'replica')})"
+    return f"Inside {brokers} {moved} move between log dirs: {_gap(dirs)}."
+
+
+def log_dirs(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every log dir that is planned, with its broker's id, those first that something comes to or goes from.
+
+    Within these the ones with most bytes afterwards come first. Empty where no log dirs are planned.
+    """
+    rows = [
+        {"broker": broker["id"], **log_dir}
+        for broker in (plan.get("log_dirs") or {"brokers": ()})["brokers"]
+        for log_dir in broker["log_dirs"]
+    ]
+    return sorted(rows, key=lambda row: (not (row["bytes_in"] or row["bytes_out"]), -row["after"]["size_bytes"]))
 
 
 def _gap(bound: Mapping[str, Any]) -> str:
@@ -245,10 +286,17 @@ def wishes(changes: Mapping[str, Any], at_most: int = 12) -> str:
             f"replication factor {change['replication_factor']} for {change['topics']}"
             for change in changes.get("set_replication_factor", ())
         ),
+        *(_created(topic) for topic in changes.get("create_topics", ())),
+        *(f"{topic['partitions']} partitions of {topic['topic']}" for topic in changes.get("add_partitions", ())),
         f"rebalance: {changes.get('rebalance', 'all')}",
     ]
     shown = [printable(text, 120) for text in asked[:at_most]]
     return "; ".join([*shown, *([f"and {number(len(asked) - at_most)} more"] if len(asked) > at_most else [])])
+
+
+def _created(topic: Mapping[str, Any]) -> str:
+    shape = f"{counted(topic['partitions'], 'partition')} of {counted(topic['replication_factor'], 'replica')}"
+    return f"create {topic['name']} with {shape}"
 
 
 def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -300,6 +348,19 @@ def origin(plan: Mapping[str, Any], point: Mapping[str, Any]) -> str:
     if plan.get("scenarios") and point["scenarios"] != plan["candidates"]["winner"]["scenarios"]:
         unlike.append(f"scenarios {point['scenarios']}")
     return printable(of + (", ".join(unlike) or "the same windows"))
+
+
+def has_something_to_do(plan: Mapping[str, Any]) -> bool:
+    """True where anything that exists changes, or partitions are made."""
+    return bool(plan["partitions"] or plan.get("new_partitions"))
+
+
+EVENNESS = ("replica_spread", "leader_spread", "topic_replica_spread", "topic_leader_spread")
+
+
+def placed_new(plan: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """How even new partitions make the cluster, here and by Kafka's own rules; empty where none are made."""
+    return (plan.get("new_partitions") or {"compared": ()})["compared"]
 
 
 def fullest_and_emptiest(brokers: Sequence[Mapping[str, Any]], at_most: int) -> list[Mapping[str, Any]]:

@@ -165,7 +165,7 @@ def _verdict(plan: Mapping[str, Any]) -> str:
     relaxed, warnings = len(plan["balance"]["relaxed"]), len(plan["warnings"])
     done = f"{figures.counted(relaxed, 'window')} relaxed" if relaxed else "as asked"
     parts: Iterable[str] = (
-        done if plan["partitions"] else "nothing to do",
+        done if figures.has_something_to_do(plan) else "nothing to do",
         figures.counted(warnings, "warning") if warnings else "",
     )
     return ", ".join(filter(None, parts))

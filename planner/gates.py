@@ -11,6 +11,11 @@ from planner.model import Spec
 
 _ALL_OF_IT = 1_000_000
 _UNITS = {"limits.eta": " s"}
+_WHAT = {
+    "copies in": "copies in",
+    "leads": "leads, once for each follower,",
+    "moves inside": "moves between its log dirs",
+}
 
 
 def gates(spec: Spec, winner: Mapping[str, Any], costs: Costs) -> list[dict[str, Any]]:
@@ -116,9 +121,8 @@ def _never_complete(stuck: Sequence[Flow], throttle_bytes_per_sec: int | None) -
     """The worst of them: what lets that one complete lets all of them."""
     worst = max(stuck, key=lambda flow: flow.produced_bytes_per_sec)
     others = f" (and {len(stuck) - 1} more such brokers or batches)" if len(stuck) > 1 else ""
-    what = "copies in" if worst.side == "copies in" else "leads, once for each follower,"
     return (
         f"execution.throttle: {throttle_bytes_per_sec} bytes/s never let batch {worst.batch} complete{others}: "
-        f"what producers write to the partitions that broker {worst.broker} {what} is "
+        f"what producers write to the partitions that broker {worst.broker} {_WHAT[worst.side]} is "
         f"{worst.produced_bytes_per_sec} bytes/s; allowed: more than {worst.produced_bytes_per_sec} bytes/s"
     )

@@ -7,13 +7,16 @@ people read, and `Problem`, flat numpy arrays, for everything that is computed t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.balance import Balance, BalanceGrid
+from planner.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
+from planner.log_dirs_values import NO_LOG_DIRS, LogDir, LogDirs
+from planner.monthly import Monthly
+from planner.partition_changes import PartitionChange as PartitionChange
+from planner.partition_changes import Reason as Reason
 
 # Indices and counts are int32 where there are many; bytes are int64. The difference matters to memory, not to types.
 IntArray = NDArray[np.integer[Any]]
@@ -22,21 +25,23 @@ FloatArray = NDArray[np.floating[Any]]
 BoolArray = NDArray[np.bool_]
 
 Rebalance = Literal["all", "leaders", "none"]
+Survive = Literal["none", "broker", "rack"]
 
 
 @dataclass(frozen=True)
 class Broker:
     """A broker, the rack in its `broker.rack`, the room for its log dirs and what its network carries each way; None
-    where not stated.
+    where not stated. `log_dirs` are those that the YAML lists.
     """
 
     id: int
     rack: str | None = None
     disk_bytes: int | None = None
     network_bytes_per_sec: int | None = None
+    log_dirs: tuple[LogDir, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Partition:
     """One partition as the cluster reports it. `replicas[0]` is the preferred leader.
 
@@ -56,11 +61,15 @@ class Partition:
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic with its explicit configuration as (key, value) pairs, sorted, and its partitions by id."""
+    """A topic with its explicit configuration as (key, value) pairs, sorted, and its partitions by id.
+
+    `deleting` is True where it is marked for deletion: it stays as it is until it is gone.
+    """
 
     name: str
     partitions: tuple[Partition, ...]
     config: tuple[tuple[str, str], ...] = ()
+    deleting: bool = False
 
     @property
     def min_insync_replicas(self) -> int:
@@ -72,7 +81,9 @@ class Topic:
 class Cluster:
     """Today's cluster. `sizes_known` is False where no source gave sizes: then replicas are counted instead.
 
-    `unsized` is how many partitions have no size although others have one; they count as empty.
+    `unsized` is how many partitions have no size although others have one; they count as empty. `log_dirs` is what the
+    brokers say of theirs, read only where they are to be balanced. `notes` are what the sources of the state disagree
+    about, in sentences.
     """
 
     name: str
@@ -81,6 +92,8 @@ class Cluster:
     bootstrap_servers: tuple[str, ...] = ()
     sizes_known: bool = True
     unsized: int = 0
+    log_dirs: LogDirs = NO_LOG_DIRS
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,23 @@ class ReplicationFactorChange:
 
 
 @dataclass(frozen=True)
+class NewPartitions:
+    """Partitions `first` to `count` - 1 of a topic, to be made: all of a new topic, where `first` is 0, or more of one.
+
+    Size, rates: what is expected of each, 0 where not stated. `config` is that of a new topic.
+    """
+
+    topic: str
+    first: int
+    count: int
+    replication_factor: int
+    config: tuple[tuple[str, str], ...] = ()
+    size_bytes: int = 0
+    bytes_in_per_sec: int = 0
+    bytes_out_per_sec: int = 0
+
+
+@dataclass(frozen=True)
 class Changes:
     """The wish. `rebalance` says whether replicas may move that no other change forces to."""
 
@@ -100,6 +130,7 @@ class Changes:
     replace_brokers: tuple[tuple[int, int], ...] = ()
     set_racks: tuple[tuple[int, str], ...] = ()
     set_replication_factor: tuple[ReplicationFactorChange, ...] = ()
+    new_partitions: tuple[NewPartitions, ...] = ()
     rebalance: Rebalance = "all"
 
 
@@ -202,6 +233,25 @@ class Execution:
 
 
 @dataclass(frozen=True)
+class ConsumerMember:
+    """A consumer of a group: its id, shell-style patterns of the topics that it reads, its `client.rack`."""
+
+    id: str
+    topics: tuple[str, ...]
+    rack: str | None = None
+
+
+@dataclass(frozen=True)
+class ConsumerGroup:
+    """A consumer group of the YAML. `assignor` is empty where it isn't said; `state` is a file that describes it."""
+
+    name: str
+    assignor: str = ""
+    members: tuple[ConsumerMember, ...] = ()
+    state: str | None = None
+
+
+@dataclass(frozen=True)
 class InputFile:
     """A file the plan was made from: its path as written (relative to the YAML) and its SHA-256."""
 
@@ -211,17 +261,21 @@ class InputFile:
 
 @dataclass(frozen=True)
 class Spec:
-    """One YAML file, read, checked and without units."""
+    """One YAML file, read, checked and without units. `log_dirs`: how even each broker's log dirs have to be."""
 
     cluster: Cluster
     changes: Changes = field(default_factory=Changes)
     topics: TopicFilter = field(default_factory=TopicFilter)
     rack_aware: bool = True
     balance: Balance = field(default_factory=Balance)
+    log_dirs: Tolerance = NO_TOLERANCE
     budget: Budget = field(default_factory=Budget)
     limits: Limits = field(default_factory=Limits)
     sweep: Sweep = field(default_factory=Sweep)
     execution: Execution = field(default_factory=Execution)
+    resilience: Survive = "none"
+    growth: Monthly = field(default_factory=Monthly)
+    consumers: tuple[ConsumerGroup, ...] = ()
     inputs: tuple[InputFile, ...] = ()
 
 
@@ -236,7 +290,7 @@ class Problem:
     targets         (B,)    True where the broker may hold replicas after the change
     topic_of        (P,)    topic index
     partition_ids   (P,)    Kafka's partition ids
-    replicas        (P, R)  today's replicas, preferred leader first, padded with -1
+    replicas        (P, R)  today's replicas, preferred leader first, padded with -1; none of a partition to be made
     leaders         (P,)    today's actual leader, -1 where there is none
     replacements    (B,)    the broker that takes over this one's replicas one to one, -1 without one
     size_bytes      (P,)    bytes of one replica
@@ -250,6 +304,8 @@ class Problem:
     disk_limit_bytes (B,)   the most bytes that a broker may hold after the change, -1 without a limit
     scenario_names (S)      what `sweep.scenarios` are called
     scenario_ppm (S, P)     how many times its bytes and traffic a partition has then, in millionths; None without any
+    survive         what should fail without a partition going offline (`resilience.survive`)
+    deferred        (P,)    True where a change has to wait, as the budget doesn't pay for it; None: nowhere
     """
 
     broker_ids: IntArray
@@ -280,11 +336,18 @@ class Problem:
     aims: tuple[str, ...] = AIMS
     scenario_names: tuple[str, ...] = ()
     scenario_ppm: LongArray | None = None
+    survive: Survive = "none"
+    deferred: BoolArray | None = None
 
     @property
     def rows(self) -> int:
         """Number of partitions."""
         return len(self.topic_of)
+
+    @property
+    def is_new(self) -> BoolArray:
+        """(P,): True for partitions to be made, whose replicas nobody copies and whose leader nobody elects."""
+        return self.replicas[:, 0] < 0
 
     @property
     def width(self) -> int:
@@ -300,47 +363,3 @@ class Problem:
     def racks_matter(self) -> bool:
         """True where the rack rule applies: it is enforced and every target broker has a rack."""
         return self.rack_aware and bool((self.broker_racks[self.targets] >= 0).all())
-
-
-class Reason(StrEnum):
-    """Why a partition's replica list changes; the first that applies, in this order."""
-
-    BROKER_LEAVES = "broker_leaves"
-    RACK_RULE = "rack_rule"
-    REPLICATION_FACTOR = "replication_factor"
-    BALANCE_REPLICAS = "balance_replicas"
-    BALANCE_LEADERS = "balance_leaders"
-
-
-@dataclass(frozen=True)
-class PartitionChange:
-    """One partition whose replica list, or leader, the plan changes; broker ids, preferred leader first."""
-
-    topic: str
-    partition: int
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    leader_before: int | None
-    size_bytes: int
-    reason: Reason
-    bytes_in_per_sec: int = 0
-
-    @property
-    def adding(self) -> tuple[int, ...]:
-        """Brokers that copy the partition, in the order of the new replica list."""
-        return tuple(broker for broker in self.after if broker not in self.before)
-
-    @property
-    def removing(self) -> tuple[int, ...]:
-        """Brokers that drop the partition, in the order of the old replica list."""
-        return tuple(broker for broker in self.before if broker not in self.after)
-
-    @property
-    def reassigned(self) -> bool:
-        """True where Kafka has to be told: the replica list differs, be it only in its order."""
-        return self.before != self.after
-
-    @property
-    def elects(self) -> bool:
-        """True where the preferred leader isn't the one that leads today."""
-        return self.leader_before != self.after[0]

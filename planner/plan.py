@@ -21,9 +21,13 @@ from planner import (
     checks,
     choice,
     gates,
+    log_dirs,
+    log_dirs_document,
     plan_budget,
     plan_front,
+    plan_new_partitions,
     plan_sections,
+    resilience,
     scenarios,
 )
 from planner.batch_costs import Costs
@@ -39,7 +43,7 @@ from planner.strategies import Proposal, prove
 from planner.sweep import SweepResult, planned_for
 from planner.variants import BASE, Swept
 
-FORMAT_VERSION = "1.2"
+FORMAT_VERSION = "1.3"
 
 
 class Planned(NamedTuple):
@@ -61,34 +65,30 @@ def planned(tried: Sequence[Swept]) -> Planned:
     proposal = prove(planned_for(problem, winner["scenarios"]), candidate)
     file = None if proposal.certificate is None else certified.encoded(proposal.certificate)
     _judge(problem, winner, proposal)
-    of_budget = plan_budget.section(problem, spec.budget, proposal.assignment, winner)
+    of_budget = plan_budget.section(spec, problem, proposal.assignment, winner)
     # A plan of the front is held against the windows that it was made for.
     problem = replace(problem, balance=candidate.balance)
-    changed = _with_rates(spec, changes(problem, proposal.assignment))
+    dirs = log_dirs.plan(spec, problem, proposal.assignment)
+    changed = _with_rates(spec, log_dirs.told(changes(problem, proposal.assignment), dirs, problem))
     costs = _costs(spec, problem, changed)
     limits = gates.gates(spec, winner, costs)
     gates.refuse(spec, limits, costs)
     body = {
-        "format_version": FORMAT_VERSION,
-        "cluster": _cluster(spec),
-        "inputs": [asdict(file) for file in spec.inputs],
-        "changes": plan_sections.changes(spec.changes),
-        "rack_aware": spec.rack_aware,
+        **_asked(spec),
         "brokers": plan_sections.brokers(spec, problem, proposal.assignment, costs.peaks),
         "racks": plan_sections.racks(spec, problem, proposal.assignment),
         "topics": plan_sections.topics(spec, problem, proposal.assignment),
         "partitions": [_partition(change) for change in changed],
-        "balance": {
-            "wanted": {knob: str(getattr(problem.balance, knob)) for knob in KNOBS},
-            "relaxed": [asdict(window) for window in relaxed(Yardstick.of(problem), proposal.assignment)],
-        },
-        "terms": plan_sections.terms(spec, problem, winner, proposal.assignment),
+        "new_partitions": plan_new_partitions.section(spec, problem, proposal.assignment),
+        "balance": _balance(problem, proposal, dirs),
+        **log_dirs_document.section(dirs),
+        "terms": log_dirs_document.with_terms(plan_sections.terms(spec, problem, winner, proposal.assignment), dirs),
         "bound": _bound(problem, winner, proposal, file),
         **plan_front.sections(tried, chosen, proposal),
         "budget": of_budget,
         "scenarios": scenarios.documents(problem, proposal.assignment),
         "limits": limits,
-        "warnings": plan_sections.warnings(spec, problem, changed) + gates.overfull_today(spec, costs),
+        "warnings": plan_budget.warnings(of_budget) + _warnings(spec, problem, changed, costs, dirs),
         "execution": _execution(spec, costs),
         "batches": batch_costs.to_document(costs),
     }
@@ -124,6 +124,38 @@ def _judge(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> N
         raise InfeasibleError("\n".join(["no candidate keeps every rule; the best one breaks:", *map(str, violations)]))
 
 
+def _asked(spec: Spec) -> dict[str, Any]:
+    """What the plan was made from."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "cluster": _cluster(spec),
+        "inputs": [asdict(file) for file in spec.inputs],
+        "changes": plan_sections.changes(spec.changes),
+        "rack_aware": spec.rack_aware,
+    }
+
+
+def _balance(problem: Problem, proposal: Proposal, dirs: log_dirs.DirPlan | None) -> dict[str, Any]:
+    """The windows asked for, and those that the plan is outside of: over the brokers, then over their log dirs."""
+    over_brokers = relaxed(Yardstick.of(problem), proposal.assignment)
+    return {
+        "wanted": {knob: str(getattr(problem.balance, knob)) for knob in KNOBS},
+        "relaxed": [*(asdict(window) for window in over_brokers), *log_dirs_document.relaxed(dirs)],
+    }
+
+
+def _warnings(
+    spec: Spec, problem: Problem, changed: Sequence[PartitionChange], costs: Costs, dirs: log_dirs.DirPlan | None
+) -> list[str]:
+    """What an operator should know before approving."""
+    return [
+        *plan_sections.warnings(spec, problem, changed),
+        *gates.overfull_today(spec, costs),
+        *resilience.warnings(spec, costs.batches),
+        *log_dirs_document.warnings(spec, dirs),
+    ]
+
+
 def _cluster(spec: Spec) -> dict[str, Any]:
     return {
         "name": spec.cluster.name,
@@ -141,6 +173,7 @@ def _partition(change: PartitionChange) -> dict[str, Any]:
         "leader_before": change.leader_before,
         "size_bytes": change.size_bytes,
         "reason": str(change.reason),
+        **batch_costs.log_dirs_of(change),
     }
 
 

@@ -52,7 +52,7 @@ def compared(problem: Problem, result: SweepResult, winner: Row) -> list[dict[st
     if len(seeds):
         by_bytes = seeds.sort_by([("bytes_moved", "ascending"), ("candidate", "ascending")])
         middle = by_bytes.slice((len(seeds) - 1) // 2, 1).to_pylist()[0]
-        first = best(seeds, 1, ranking(problem.aims)).to_pylist()[0]
+        first = best(seeds, 1, ranking(problem.aims, problem.survive)).to_pylist()[0]
         rows.append(_comparison(f"Kafka seed, best of {len(seeds)}", first))
         rows.append(_comparison(f"Kafka seed, median of {len(seeds)}", middle))
     return rows
@@ -88,7 +88,7 @@ def candidates(tried: Sequence[Swept], chosen: Chosen) -> dict[str, Any]:
         "by_strategy": counts,
         "winner": {name: chosen.row[name] for name in CANDIDATE_SCHEMA.names},
         "digest": f"{chosen.row['digest'] % (1 << 64):016x}",
-        "rule": rule_text(tried[chosen.at].problem.aims),
+        "rule": rule_text(tried[chosen.at].problem.aims, tried[chosen.at].problem.survive),
     }
 
 

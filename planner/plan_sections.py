@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from planner import model, score
+from planner import model, plan_new_partitions, score
 from planner.balance import Tolerance
 from planner.batch_costs import Peak
 from planner.changes import bytes_in_and_out
 from planner.loads import MEASURES, measured, on_all_brokers
-from planner.model import Broker, IntArray, LongArray, PartitionChange, Problem, Spec
-from planner.problem import today
+from planner.model import BoolArray, Broker, IntArray, LongArray, PartitionChange, Problem, Spec
+from planner.problem import today, topics_after
 from planner.score import Yardstick
 
 
@@ -27,6 +27,7 @@ def changes(wish: model.Changes) -> dict[str, Any]:
         "replace_brokers": {str(old): new for old, new in wish.replace_brokers},
         "set_racks": {str(broker): rack for broker, rack in wish.set_racks},
         "set_replication_factor": [asdict(change) for change in wish.set_replication_factor],
+        **plan_new_partitions.changes(wish.new_partitions),
         "rebalance": wish.rebalance,
     }
 
@@ -99,16 +100,17 @@ def topics(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str,
     count = len(problem.topic_names)
     before = today(problem)
     added = score.adding(problem, assignment).sum(axis=1)
-    changed = (before != assignment).any(axis=1)
+    new = problem.is_new
+    changed = (before != assignment).any(axis=1) & ~new
     sums = [
         np.bincount(problem.topic_of, weights=column, minlength=count).astype(np.int64).tolist()
         for column in (np.ones(problem.rows), changed, added)
     ]
     moved = np.zeros(count, dtype=np.int64)
     np.add.at(moved, problem.topic_of, added * problem.size_bytes)
-    factors = _factors(problem, (before >= 0).sum(axis=1))
-    wanted = _factors(problem, problem.replication_factors)
-    configs = {topic.name: dict(topic.config) for topic in spec.cluster.topics}
+    factors = _factors(problem, (before >= 0).sum(axis=1), ~new)
+    wanted = _factors(problem, problem.replication_factors, np.ones_like(new))
+    configs = {topic.name: dict(topic.config) for topic in topics_after(spec)}
     return [
         {
             "name": name,
@@ -134,7 +136,7 @@ def terms(spec: Spec, problem: Problem, plan: Mapping[str, Any], assignment: Int
     lone = [_on_one_rack(problem, replicas) for replicas in (before, assignment)]
     single = [int(((replicas >= 0).sum(axis=1) == 1).sum()) for replicas in (before, assignment)]
     refused = [_under_min_insync(problem, replicas) for replicas in (before, assignment)]
-    leaderless = int((problem.leaders < 0).sum())
+    leaderless = int(((problem.leaders < 0) & ~problem.is_new).sum())
     spreads = (
         ("replica_spread", "replicas", problem.disk_bytes, wanted.replicas),
         ("leader_spread", "leaders", problem.network_bytes_per_sec, wanted.leaders),
@@ -152,6 +154,7 @@ def terms(spec: Spec, problem: Problem, plan: Mapping[str, Any], assignment: Int
         _term("safety", "single_replica", "partitions", *single),
         _term("resilience", "rack_spread_broken", "partitions", now["rack_violations"], plan["rack_violations"], 0),
         _term("resilience", "on_one_rack", "partitions", *lone),
+        *(_term("resilience", name, unit, now[name], plan[name]) for name, unit in _FAILURES),
         _term("movement", "bytes_moved", "bytes", 0, plan["bytes_moved"], limits.bytes_moved),
         _term("movement", "cross_rack_bytes", "bytes", 0, plan["cross_rack_bytes"]),
         _term("movement", "busiest_broker", "bytes", 0, plan["busiest_bytes"]),
@@ -172,8 +175,11 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     partitions = [part for topic in spec.cluster.topics for part in topic.partitions]
     lagging = sum(1 for part in partitions if part.isr is not None and len(part.isr) < len(part.replicas))
     leaderless = sum(1 for part in partitions if part.leader is None)
+    grown = sum(1 for new in spec.changes.new_partitions if new.first)
     mixed = sum(1 for topic in spec.cluster.topics if len({len(part.replicas) for part in topic.partitions}) > 1)
-    kept = len(np.unique(problem.topic_of[~problem.movable]))
+    deleting = sum(topic.deleting for topic in spec.cluster.topics)
+    excluded = ~problem.movable if problem.deferred is None else ~problem.movable & ~problem.deferred
+    kept = len(np.unique(problem.topic_of[excluded])) - deleting
     targets = set(problem.broker_ids[problem.targets].tolist())
     stay = [broker for broker in known_brokers(spec) if broker.id in targets]
     disks, networks = {each.disk_bytes for each in stay}, {each.network_bytes_per_sec for each in stay}
@@ -186,8 +192,10 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         ),
         (lagging, f"{_number(lagging, 'partition')} under-replicated today: a reassignment waits for a full ISR"),
         (leaderless, f"{_number(leaderless, 'partition')} without a leader today: there is nothing to copy them from"),
+        (grown, f"{_number(grown, 'topic')} with more partitions: from then on keys go to other ones than before"),
         (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
         (kept, f"{_number(kept, 'topic')} kept as they are by the topic filter, and counted"),
+        (deleting, f"{_number(deleting, 'topic')} marked for deletion: kept as they are, and counted"),
         (
             not problem.racks_matter and problem.rack_aware,
             "no broker has a rack: replicas are not spread over racks",
@@ -205,9 +213,16 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
             "capacity.disk isn't checked: sizes are unknown",
         ),
     ]
-    return [text for applies, text in found if applies]
+    return [*(text for applies, text in found if applies), *spec.cluster.notes]
 
 
+_FAILURES = (
+    ("broker_offline", "partitions"),
+    ("broker_refused", "partitions"),
+    ("rack_offline", "partitions"),
+    ("rack_refused", "partitions"),
+    ("rack_leaders", "leaders"),
+)
 _MEANINGS = {
     "replica_spread": "most minus fewest replicas on a broker",
     "leader_spread": "most minus fewest preferred leaders on a broker",
@@ -219,6 +234,11 @@ _MEANINGS = {
     "single_replica": "partitions that are lost with one broker",
     "rack_spread_broken": "partitions that could be spread over the racks more evenly",
     "on_one_rack": "partitions that go offline with one rack",
+    "broker_offline": "partitions that the worst single broker takes offline",
+    "broker_refused": "partitions that begin to refuse writes (acks=all) without the worst single broker",
+    "rack_offline": "partitions that the worst rack takes offline",
+    "rack_refused": "partitions that begin to refuse writes (acks=all) without the worst rack",
+    "rack_leaders": "leaders that have to move when the rack with the most of them fails",
     "bytes_moved": "bytes that brokers copy",
     "cross_rack_bytes": "of these, bytes copied from another rack",
     "busiest_broker": "the most bytes that one broker copies in, or sends as a leader",
@@ -281,9 +301,9 @@ def _load(problem: Problem, column: LongArray) -> dict[str, int | None]:
     }
 
 
-def _factors(problem: Problem, counts: IntArray) -> list[list[int]]:
-    """The different replication factors of each topic (T), ascending."""
-    pairs = np.unique(np.stack([problem.topic_of, counts]), axis=1)
+def _factors(problem: Problem, counts: IntArray, rows: BoolArray) -> list[list[int]]:
+    """The different replication factors of each topic (T) among some rows (P,), ascending."""
+    pairs = np.unique(np.stack([problem.topic_of[rows], counts[rows]]), axis=1)
     bounds = np.searchsorted(pairs[0], np.arange(len(problem.topic_names) + 1))
     return [pairs[1, start:end].tolist() for start, end in pairwise(bounds)]
 
@@ -293,8 +313,9 @@ def _on_one_rack(problem: Problem, replicas: IntArray) -> int:
     if not (problem.broker_racks[problem.targets] >= 0).all():
         return 0
     racks = np.where(replicas >= 0, problem.broker_racks[replicas], problem.broker_racks[replicas[:, :1]])
-    return int((racks == racks[:, :1]).all(axis=1).sum())
+    return int(((racks == racks[:, :1]).all(axis=1) & (replicas[:, 0] >= 0)).sum())
 
 
 def _under_min_insync(problem: Problem, replicas: IntArray) -> int:
-    return int(((replicas >= 0).sum(axis=1) < problem.min_insync).sum())
+    count = (replicas >= 0).sum(axis=1)
+    return int(((count < problem.min_insync) & (count > 0)).sum())

@@ -16,7 +16,7 @@ def build(spec: Spec) -> Problem:
     brokers = brokers_after(spec)
     ids = np.array([broker.id for broker in brokers], dtype=np.int32)
     index = {broker.id: at for at, broker in enumerate(brokers)}
-    topics = sorted(spec.cluster.topics, key=lambda topic: topic.name)
+    topics = topics_after(spec)
     rows = [partition for topic in topics for partition in topic.partitions]
     topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), [len(topic.partitions) for topic in topics])
     replicas = _replica_matrix(rows, ids)
@@ -38,7 +38,7 @@ def build(spec: Spec) -> Problem:
         size_bytes=_longs(row.size_bytes for row in rows),
         replication_factors=factors,
         min_insync=_ints(topic.min_insync_replicas for topic in topics)[topic_of],
-        movable=np.array([may_move(spec.topics, topic.name) for topic in topics], dtype=bool)[topic_of],
+        movable=_may_change(spec, topics)[topic_of] | (replicas[:, 0] < 0),
         forced=_forced(spec, replicas, targets, factors, _racks_today(spec, brokers), racks),
         bytes_in_per_sec=_longs(partition.bytes_in_per_sec for partition in rows),
         bytes_out_per_sec=_longs(partition.bytes_out_per_sec for partition in rows),
@@ -53,13 +53,30 @@ def build(spec: Spec) -> Problem:
         aims=spec.sweep.aims,
         scenario_names=tuple(scenario.name for scenario in spec.sweep.growth),
         scenario_ppm=_scenarios(spec, topics)[:, topic_of] if spec.sweep.growth else None,
+        survive=spec.resilience,
     )
+
+
+def topics_after(spec: Spec) -> tuple[Topic, ...]:
+    """Today's topics and those to be created, by name, with the partitions to be made: they have no replicas."""
+    known = {topic.name: topic for topic in spec.cluster.topics}
+    for new in spec.changes.new_partitions:
+        before = known.get(new.topic, Topic(new.topic, (), new.config))
+        load = (new.size_bytes, new.bytes_in_per_sec, new.bytes_out_per_sec)
+        made = tuple(Partition(number, (), None, None, *load) for number in range(new.first, new.count))
+        known[new.topic] = replace(before, partitions=before.partitions + made)
+    return tuple(known[name] for name in sorted(known))
 
 
 def may_move(topics: TopicFilter, name: str) -> bool:
     """True where the topic filter lets this topic's replicas move."""
     included = any(fnmatchcase(name, pattern) for pattern in topics.include)
     return included and not any(fnmatchcase(name, pattern) for pattern in topics.exclude)
+
+
+def _may_change(spec: Spec, topics: Sequence[Topic]) -> BoolArray:
+    """(T,): False for the topics that the filter keeps, and for those that are being deleted."""
+    return np.array([may_move(spec.topics, topic.name) and not topic.deleting for topic in topics], dtype=bool)
 
 
 def rows_to_place(problem: Problem) -> BoolArray:
@@ -71,6 +88,13 @@ def today(problem: Problem) -> IntArray:
     """Today's replicas as an assignment of our own: (P, W), padded with -1."""
     padding = problem.width - problem.replicas.shape[1]
     return np.pad(problem.replicas, ((0, 0), (0, padding)), constant_values=-1)
+
+
+def taken_over(problem: Problem, brokers: IntArray) -> IntArray:
+    """Brokers (P, K) with those that are replaced by others, unless the partition has a replica there already."""
+    successors = np.where(brokers >= 0, problem.replacements[brokers], -1)
+    taken = (successors[:, :, None] == problem.replicas[:, None, :]).any(axis=2)
+    return np.where((successors >= 0) & ~taken, successors, brokers).astype(np.int32)
 
 
 def brokers_after(spec: Spec) -> list[Broker]:
@@ -128,12 +152,15 @@ def _replacements(spec: Spec, index: dict[int, int]) -> IntArray:
 def _replication_factors(spec: Spec, topics: Sequence[Topic], replicas: IntArray) -> IntArray:
     held = (replicas >= 0).sum(axis=1).astype(np.int32)
     counts = [len(topic.partitions) for topic in topics]
+    of_new = {new.topic: new.replication_factor for new in spec.changes.new_partitions}
+    asked = np.repeat(_ints(of_new.get(topic.name, 0) for topic in topics), counts)
     wanted = np.zeros(len(topics), dtype=np.int32)
     for change in spec.changes.set_replication_factor:
-        matches = [fnmatchcase(topic.name, change.topics) for topic in topics]
+        matches = [fnmatchcase(topic.name, change.topics) and not topic.deleting for topic in topics]
         wanted[np.array(matches, dtype=bool)] = change.replication_factor
     per_row = np.repeat(wanted, counts)
-    return np.where(per_row > 0, per_row, held).astype(np.int32)
+    kept = np.where(per_row > 0, per_row, held)
+    return np.where(held > 0, kept, asked).astype(np.int32)
 
 
 def _forced(

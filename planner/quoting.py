@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -28,13 +28,21 @@ def yaml_text(text: str) -> str:
     return f"!unsafe {scalar}" if "{" in text else scalar
 
 
-def kafka_replica_lists(partitions: Iterable[tuple[str, int, Iterable[int]]]) -> str:
-    """(topic, partition, broker ids) as the rows of Kafka's reassignment JSON, one a line, without the brackets."""
+def kafka_replica_lists(partitions: Iterable[tuple[str, int, Iterable[int], Sequence[str]]]) -> str:
+    """(topic, partition, broker ids, log dirs) as the rows of Kafka's reassignment JSON, without the brackets.
+
+    One row a line; where there are no log dirs the row doesn't name any.
+    """
     names = _QuotedNames()
     return ",\n".join(
-        f' {{"topic":{names[topic]},"partition":{partition},"replicas":[{",".join(map(str, replicas))}]}}'
-        for topic, partition, replicas in partitions
+        f' {{"topic":{names[topic]},"partition":{partition},"replicas":[{",".join(map(str, replicas))}]'
+        f"{_log_dirs(log_dirs, names)}}}"
+        for topic, partition, replicas, log_dirs in partitions
     )
+
+
+def _log_dirs(log_dirs: Sequence[str], names: _QuotedNames) -> str:
+    return f',"log_dirs":[{",".join(names[path] for path in log_dirs)}]' if log_dirs else ""
 
 
 def kafka_partitions(partitions: Iterable[tuple[str, int]]) -> str:
@@ -56,7 +64,7 @@ FILTERS: Mapping[str, Any] = {
 
 
 class _QuotedNames(dict[str, str]):
-    """Topic name → JSON string, quoted once: a plan has a million rows and a few thousand names."""
+    """Name or path → JSON string, quoted once: a plan has a million rows and a few thousand names."""
 
     def __missing__(self, name: str) -> str:
         self[name] = quoted = json.dumps(name, ensure_ascii=False)

@@ -114,6 +114,8 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
         return "racks of unequal size: the rack rule makes brokers of small racks hold more"
     if problem.rebalance != "all":
         return f"changes.rebalance is {problem.rebalance}: only replicas that must move do"
+    if problem.deferred is not None:
+        return "partitions that the budget leaves for a later step keep their replicas"
     if not problem.movable.all():
         return "excluded topics keep their replicas where they are"
     if window.name in BYTE_WINDOWS:

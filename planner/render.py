@@ -51,7 +51,14 @@ def _whole_plan(plan: Plan) -> Files:
         "rollback.json": _replica_lists(moves, "replicas_before"),
         "preferred-replica.json": _elections(elect),
         "topics-to-move.json": _from_template("kafka/topics-to-move.json.j2", topics=topics),
+        **_new_partitions(plan),
     }
+
+
+def _new_partitions(plan: Plan) -> Files:
+    """What is made of new partitions; no file where nothing is."""
+    made = role.new_partitions(plan)
+    return {"new-partitions.json": canonical_json(made).encode()} if made else {}
 
 
 def _all_batches(plan: Plan) -> Files:
@@ -74,7 +81,8 @@ def _batch(batch: Plan) -> Files:
 
 
 def _replica_lists(moves: Iterable[Plan], which: str) -> bytes:
-    rows = [(move["topic"], move["partition"], move[which]) for move in moves]
+    dirs = {"replicas": "log_dirs", "replicas_before": "log_dirs_before"}[which]
+    rows = [(move["topic"], move["partition"], move[which], move.get(dirs, ())) for move in moves]
     return _from_template("kafka/reassignment.json.j2", partitions=rows)
 
 
@@ -85,7 +93,7 @@ def _elections(partitions: Iterable[Plan]) -> bytes:
 
 def _ansible(plan: Plan, kafka: Files) -> Files:
     """Playbooks and role, with the role's own copies of the files it executes."""
-    named = ("reassignment.json", "rollback.json", "preferred-replica.json")
+    named = ("reassignment.json", "rollback.json", "preferred-replica.json", "new-partitions.json")
     copies = {path: content for path, content in kafka.items() if path.startswith("batches/") or path in named}
     copies |= _role_only(plan)
     digests = {path: sha256(copies[path]).hexdigest() for path in sorted(copies)}
@@ -116,11 +124,12 @@ def _role_only(plan: Plan) -> Files:
 
 
 def _unpreferred(partitions: Sequence[Plan]) -> Files:
-    first = [{**partition, "replicas": role.led_first(partition)} for partition in partitions]
+    lists = [{key: each[key] for key in ("topic", "partition", "replicas_before")} for each in partitions]
+    first = [{**each, "replicas": role.led_first(partition)} for each, partition in zip(lists, partitions, strict=True)]
     return {
         "unpreferred-first.json": _replica_lists(first, "replicas"),
         "unpreferred-elect.json": _elections(partitions),
-        "unpreferred-back.json": _replica_lists(partitions, "replicas_before"),
+        "unpreferred-back.json": _replica_lists(lists, "replicas_before"),
     }
 
 

@@ -21,6 +21,7 @@ Plan = Mapping[str, Any]
 MOST_BYTES = 65_000
 _BROKERS_SHOWN = 24
 _POINTS_SHOWN = 24
+_LOG_DIRS_SHOWN = 32
 # Long enough for the longest topic name; a rack or a sentence may be of any length.
 _LONGEST_NAME = 250
 _LONGEST_RACK = 60
@@ -54,6 +55,7 @@ def markdown(plan: Plan) -> str:
     changed = [topic for topic in plan["topics"] if topic["partitions_changed"]]
     view |= {
         "topics_changed": counted(len(changed), "topic"),
+        "replicas_inside": counted(len(_dir_moves(plan)), "replica"),
         "partitions_changed": counted(len(plan["partitions"]), "partition"),
     }
     # The frames of both lists are measured with a sentence in the place of their lines.
@@ -97,7 +99,12 @@ def _overview(plan: Plan) -> dict[str, Any]:
         "disks": figures.states_disks(plan),
         "traffic": figures.states_traffic(plan),
         "racks": _section(plan["racks"], _rack(plan), 3_000, _rest("rack")),
+        "log_dirs": _log_dirs(plan),
+        "dir_moves": _section(_dir_moves(plan), _dir_move, 4_000, _rest("replica")),
         "compared": _section(plan["compared"], _compared(plan), 3_000, _rest("row")),
+        "placed_new": _section(figures.placed_new(plan), _placed_new, 2_000, _rest("row")),
+        "new_topics": _section(_new_topics(plan), _new_topic, 6_000, _rest("topic", lambda t: code(t["topic"]))),
+        "new_lists": _section(_new_topics(plan), _new_list, 8_000, _rest("topic", lambda t: code(t["topic"]))),
         "variants": _section(plan.get("variants", ()), _variant(plan), 3_000, _rest("variant")),
         "front": _front(plan),
         "scenarios": _section(plan.get("scenarios", ()), _scenario, 3_000, _rest("scenario")),
@@ -202,6 +209,38 @@ def _rack(plan: Plan) -> Callable[[Plan], str]:
     return line
 
 
+def _log_dirs(plan: Plan) -> Section:
+    rows = figures.log_dirs(plan)
+    shown = sorted(rows[:_LOG_DIRS_SHOWN], key=lambda row: (row["broker"], row["path"]))
+    section = _section(shown, _log_dir, 4_000, _rest("log dir"))
+    hidden = len(rows) - len(section.lines)
+    return Section(section.lines, f"{counted(hidden, 'log dir')} left out here: see plan.json." if hidden else "")
+
+
+def _log_dir(row: Plan) -> str:
+    before, after = row["before"], row["after"]
+    allowed = figures.UNKNOWN if row["error"] else f"{size(row['least_bytes'])} to {size(row['most_bytes'])}"
+    return _row(
+        str(row["broker"]),
+        code(row["path"]),
+        arrow(number(before["replicas"]), number(after["replicas"])),
+        arrow(size(before["size_bytes"]), size(after["size_bytes"])),
+        text(row["error"].rpartition(".")[2]) if row["error"] else allowed,
+        size(row["bytes_in"]),
+        size(row["bytes_out"]),
+    )
+
+
+def _dir_moves(plan: Plan) -> Sequence[Plan]:
+    return (plan.get("log_dirs") or {"moves": ()})["moves"]
+
+
+def _dir_move(row: Plan) -> str:
+    name = code(f"{row['topic']}-{row['partition']}")
+    way = f"{code(row['log_dir_before'])} → {code(row['log_dir'])}"
+    return _row(name, str(row["broker"]), way, size(row["size_bytes"]))
+
+
 def _compared(plan: Plan) -> Callable[[Plan], str]:
     def line(row: Plan) -> str:
         valid = "yes" if not row["violations"] else f"no, {counted(row['violations'], 'violation')}"
@@ -219,6 +258,27 @@ def _compared(plan: Plan) -> Callable[[Plan], str]:
         )
 
     return line
+
+
+def _placed_new(row: Plan) -> str:
+    label, counts = text(row["label"]), [number(row[key]) for key in figures.EVENNESS]
+    return _row(f"**{label}**" if row["label"] == "this plan" else label, *counts)
+
+
+def _new_topics(plan: Plan) -> Sequence[Plan]:
+    return (plan.get("new_partitions") or {"topics": ()})["topics"]
+
+
+def _new_topic(topic: Plan) -> str:
+    config = ", ".join(code(f"{key}={value}") for key, value in sorted(topic["config"].items()))
+    partitions = arrow(number(topic["partitions_before"]), number(topic["partitions"]))
+    return _row(code(topic["topic"]), partitions, number(topic["replication_factor"]), config or figures.UNKNOWN)
+
+
+def _new_list(topic: Plan) -> str:
+    """The replicas of one topic's new partitions, as `kafka-topics --replica-assignment` has them."""
+    lists = ",".join(":".join(map(str, replicas)) for replicas in topic["replicas"])
+    return f"- {code(topic['topic'])}, from partition {topic['partitions_before']} on: {code(lists, 4_000)}"
 
 
 def _front(plan: Plan) -> Section:
@@ -328,7 +388,7 @@ def _partitions(plan: Plan, most_bytes: int) -> Section:
     def line(row: Plan) -> str:
         before, after = (", ".join(map(str, row[key])) for key in ("replicas_before", "replicas"))
         leader = "none" if row["leader_before"] is None else str(row["leader_before"])
-        leaders = arrow(leader, str(row["replicas"][0]))
+        leaders = arrow(leader, leader if row["reason"] == "balance_log_dirs" else str(row["replicas"][0]))
         return _row(
             name(row), arrow(before, after), leaders, _bytes(plan, row["size_bytes"]), figures.words(row["reason"])
         )

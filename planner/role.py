@@ -7,8 +7,11 @@ are written as they print them, `1,2,3`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+from planner.log_dirs_values import ANY
+from planner.model import Reason
 
 Plan = Mapping[str, Any]
 Named = dict[str, dict[str, int]]
@@ -22,8 +25,12 @@ def batch_names(plan: Plan) -> list[str]:
 
 
 def moves(partitions: Iterable[Plan]) -> list[Plan]:
-    """The partitions that Kafka has to be told about: their replica list changes, be it only in its order."""
-    return [p for p in partitions if list(p["replicas"]) != list(p["replicas_before"])]
+    """The partitions that Kafka has to be told about: their list changes, be it only in its order, or log dirs do."""
+    return [p for p in partitions if list(p["replicas"]) != list(p["replicas_before"]) or _names_dirs(p)]
+
+
+def _names_dirs(partition: Plan) -> bool:
+    return any(path != ANY for path in partition.get("log_dirs", ()))
 
 
 def elections(plan: Plan) -> dict[str, list[Plan]]:
@@ -31,7 +38,7 @@ def elections(plan: Plan) -> dict[str, list[Plan]]:
 
     Going back, that gives a leader back only where the preferred one led; for the others see `unpreferred`.
     """
-    elected = [p for p in plan["partitions"] if p["leader_before"] != p["replicas"][0]]
+    elected = [p for p in _led(plan) if p["leader_before"] != p["replicas"][0]]
     return {"apply": elected, "rollback": [p for p in elected if p["leader_before"] == p["replicas_before"][0]]}
 
 
@@ -46,7 +53,12 @@ def batch_elections(plan: Plan) -> list[dict[str, list[Plan]]]:
 
 def unpreferred(plan: Plan) -> list[Plan]:
     """The partitions that another than their preferred leader led when the plan was made."""
-    return [p for p in plan["partitions"] if p["leader_before"] not in (None, p["replicas_before"][0])]
+    return [p for p in _led(plan) if p["leader_before"] not in (None, p["replicas_before"][0])]
+
+
+def _led(plan: Plan) -> Iterator[Plan]:
+    """The partitions whose leader the plan has a say in: not those of which only log dirs change."""
+    return (p for p in plan["partitions"] if p.get("reason") != Reason.BALANCE_LOG_DIRS)
 
 
 def led_first(partition: Plan) -> list[int]:
@@ -73,6 +85,26 @@ def states(plan: Plan) -> dict[str, list[str]]:
     return {name: lists for name, lists in passed.items() if len(lists) > 1}
 
 
+def new_partitions(plan: Plan) -> dict[str, dict[str, Any]]:
+    """What the role makes, by topic: the replicas of the new partitions by number, and what kafka-topics is given."""
+    topics = (plan.get("new_partitions") or {"topics": ()})["topics"]
+    return {
+        topic["topic"]: {
+            "partitions_before": topic["partitions_before"],
+            "partitions": topic["partitions"],
+            "replicas": {
+                str(number): _text(replicas)
+                for number, replicas in enumerate(topic["replicas"], topic["partitions_before"])
+            },
+            "replica_assignment": topic["replica_assignment"],
+            "config_options": [
+                word for key, value in sorted(topic["config"].items()) for word in ("--config", f"{key}={value}")
+            ],
+        }
+        for topic in topics
+    }
+
+
 def values(plan: Plan) -> dict[str, Any]:
     """What the role's templates name. No topic is among it: the role knows files, counts and digests only."""
     return {
@@ -83,9 +115,11 @@ def values(plan: Plan) -> dict[str, Any]:
         "partitions": len(moves(plan["partitions"])),
         "elections": _counts(elections(plan)),
         "unpreferred": len(unpreferred(plan)),
+        "new_topics": len(new_partitions(plan)),
         "brokers_of_direction": _brokers(plan["brokers"], staying=True),
         "leaving_in_direction": _brokers(plan["brokers"], staying=False),
         "racks_of_broker": _racks(plan),
+        "log_dirs": _log_dirs(plan),
         "batches": _batches(plan),
     }
 
@@ -104,6 +138,19 @@ def _racks(plan: Plan) -> dict[int, str]:
     moved = {int(broker) for broker in plan["changes"].get("set_racks", {})}
     brokers = [broker for broker in plan["brokers"] if broker["rack"] is not None and broker["id"] not in moved]
     return {broker["id"]: broker["rack"] for broker in brokers}
+
+
+def _log_dirs(plan: Plan) -> dict[str, dict[int, list[str]]]:
+    """The log dirs that each direction names, by broker; empty where none are planned."""
+    found: dict[str, dict[int, set[str]]] = {"apply": {}, "rollback": {}}
+    for way, lists in (("apply", ("replicas", "log_dirs")), ("rollback", ("replicas_before", "log_dirs_before"))):
+        for partition in plan["partitions"]:
+            for broker, path in zip(partition[lists[0]], partition.get(lists[1], ()), strict=False):
+                if path != ANY:
+                    found[way].setdefault(broker, set()).add(path)
+    return {
+        way: {broker: sorted(paths) for broker, paths in sorted(dirs.items())} for way, dirs in found.items() if dirs
+    }
 
 
 def _batches(plan: Plan) -> list[dict[str, Any]]:

@@ -50,7 +50,11 @@ def show(plan: Plan, files: Sequence[str], console: Console) -> None:
     console.print(_brokers(plan), highlight=False)
     if figures.states_traffic(plan):
         console.print(_traffic(plan), highlight=False)
+    if plan.get("log_dirs"):
+        console.print(_log_dirs(plan), highlight=False)
     console.print(_alternatives(plan), highlight=False)
+    if figures.placed_new(plan):
+        console.print(_placed_new(plan), highlight=False)
     if plan.get("variants"):
         console.print(_variants(plan), highlight=False)
     if len(plan["pareto"]) > 1:
@@ -67,12 +71,12 @@ def _verdict(plan: Plan, console: Console) -> None:
     lines = (
         f"[bold]{_text(plan['cluster']['name'], 60)}[/]: {_text(figures.wishes(plan['changes'], 6))}",
         f"[{style}]{_text(figures.headline(plan))}[/]",
-        f"{_text(figures.state(plan))} Why: {_text(figures.reasons(plan))}.",
+        f"{_text(figures.state(plan))}" + (f" Why: {_text(figures.reasons(plan))}." if plan["partitions"] else ""),
         f"Runs in {_text(figures.pace(plan))}. Best of {counted(plan['candidates']['evaluated'], 'candidate')}.",
         f"[dim]Least: {_text(plan['bound']['proof'].rstrip('.'))}.[/]",
         *([f"Chosen: {_text(figures.chosen(plan), _LONGEST_WHY)}."] if _says_why(plan) else []),
     )
-    for line in lines if plan["partitions"] else lines[:2]:
+    for line in lines if plan["partitions"] else lines[: 2 + bool(plan.get("new_partitions"))]:
         _print(line, console)
 
 
@@ -153,6 +157,26 @@ def _traffic(plan: Plan) -> Table:
     return table
 
 
+def _log_dirs(plan: Plan) -> Table:
+    """The log dirs that something comes to or goes from, and the fullest of the others."""
+    table = _table("\nLog dir", "\nbroker", "\nreplicas", "\nsize", "\nat most", "\ncomes in", "\ngoes out")
+    rows = figures.log_dirs(plan)
+    for row in sorted(rows[:_BROKERS_SHOWN], key=lambda row: (row["broker"], row["path"])):
+        before, after = row["before"], row["after"]
+        table.add_row(
+            _text(row["path"], _LONGEST_LABEL),
+            str(row["broker"]),
+            arrow(number(before["replicas"]), number(after["replicas"])),
+            arrow(size(before["size_bytes"]), size(after["size_bytes"])),
+            "[red]error[/]" if row["error"] else size(row["most_bytes"]),
+            size(row["bytes_in"]),
+            size(row["bytes_out"]),
+        )
+    if len(rows) > _BROKERS_SHOWN:
+        table.add_row(f"[dim]and {number(len(rows) - _BROKERS_SHOWN)} more[/]")
+    return table
+
+
 def _broker_name(broker: Plan) -> str:
     sign = {"added": "[green]+[/] ", "removed": "[red]−[/] "}.get(broker["role"], "")
     return f"{sign}{broker['id']}"
@@ -176,6 +200,15 @@ def _alternatives(plan: Plan) -> Table:
     for row in plan["compared"]:
         style = "bold" if row["label"] == "this plan" else None
         table.add_row(_label(row), *_alternative(plan, row), style=style)
+    return table
+
+
+def _placed_new(plan: Plan) -> Table:
+    """How even the cluster is with the new partitions, beside Kafka's own placements of them."""
+    table = _table("\nNew partitions", "spread:\nreplicas", "\nleaders", "in a topic:\nreplicas", "\nleaders")
+    for row in figures.placed_new(plan):
+        cells = (number(row[key]) for key in figures.EVENNESS)
+        table.add_row(_text(row["label"]), *cells, style="bold" if row["label"] == "this plan" else None)
     return table
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from planner.amounts import parse_bytes
+from planner.amounts import parse_bytes, parse_bytes_per_sec
 from planner.balance import Balance, BalanceGrid, Tolerance
 from planner.model import Budget, Choice, Growth
+from planner.monthly import BrokerClass, Monthly, Rate
 from planner.yaml_source import Document
 
 COUNTS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
@@ -64,6 +65,20 @@ def growth(document: Document) -> tuple[Growth, ...]:
 def _growth(item: Mapping[str, Any]) -> Growth:
     topics, factor = item["topics"], item["factor"]
     return Growth(item.get("name", f"{topics} × {factor:g}"), topics, float(factor))
+
+
+def monthly(document: Document) -> Monthly:
+    """`growth` and `cluster.broker_classes`, in the file's order."""
+    rates = tuple(Rate(item["topics"], share_ppm(item["per_month"])) for item in document.get("growth") or ())
+    classes = (document.get("cluster", "broker_classes") or {}).items()
+    return Monthly(rates, tuple(_class(name, capacity) for name, capacity in classes))
+
+
+def _class(name: str, capacity: Mapping[str, Any]) -> BrokerClass:
+    disk, network = capacity.get("disk"), capacity.get("network")
+    return BrokerClass(
+        name, None if disk is None else parse_bytes(disk), None if network is None else parse_bytes_per_sec(network)
+    )
 
 
 def knows_sizes(document: Document) -> bool:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from planner import spec_balance
+from planner import spec_balance, spec_consumers, spec_log_dirs
 from planner.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
 from planner.importers.entries import Assignment, Config, Entry
+from planner.log_dirs_values import NO_LOG_DIRS, LogDirs
 from planner.model import (
     AIMS,
     BatchRules,
@@ -19,7 +20,9 @@ from planner.model import (
     Execution,
     InputFile,
     Limits,
+    NewPartitions,
     Partition,
+    Rebalance,
     ReplicationFactorChange,
     Spec,
     Sweep,
@@ -51,7 +54,13 @@ class Sizes:
     unsized: int = 0
 
 
-def build_spec(document: Document, assignment: Assignment, sizes: Sizes, inputs: tuple[InputFile, ...]) -> Spec:
+def build_spec(
+    document: Document,
+    assignment: Assignment,
+    sizes: Sizes,
+    inputs: tuple[InputFile, ...],
+    log_dirs: LogDirs = NO_LOG_DIRS,
+) -> Spec:
     """The spec; the document and the assignment have passed every check."""
     return Spec(
         cluster=Cluster(
@@ -61,15 +70,20 @@ def build_spec(document: Document, assignment: Assignment, sizes: Sizes, inputs:
             bootstrap_servers=tuple(document.get("cluster", "bootstrap_servers") or ()),
             sizes_known=sizes.known,
             unsized=sizes.unsized,
+            log_dirs=log_dirs,
         ),
-        changes=_changes(document),
+        changes=_changes(document, assignment.topics),
         topics=topic_filter(document),
         rack_aware=rack_aware(document),
         balance=spec_balance.balance(document, sizes.known),
+        log_dirs=spec_log_dirs.tolerance(document),
         budget=spec_balance.budget(document),
         limits=_limits(document.get("limits") or {}),
-        sweep=_sweep(document),
+        sweep=_sweep(document, assignment.topics),
         execution=_execution(document.get("execution") or {}),
+        resilience=document.get("resilience", "survive") or "none",
+        growth=spec_balance.monthly(document),
+        consumers=spec_consumers.groups(document),
         inputs=inputs,
     )
 
@@ -135,7 +149,8 @@ def inline_assignment(document: Document) -> Assignment:
     for at, item in enumerate(document.get("cluster", "topics") or ()):
         rows = [_inline_entry(document, at, item["name"], number) for number in range(len(item["partitions"]))]
         entries += rows
-        topics.append(Topic(item["name"], tuple(row.partition for row in rows), _config(item.get("config") or {})))
+        partitions, config = tuple(row.partition for row in rows), _config(item.get("config") or {})
+        topics.append(Topic(item["name"], partitions, config, item.get("marked_for_deletion", False)))
     return Assignment(tuple(sorted(topics, key=lambda topic: topic.name)), tuple(entries))
 
 
@@ -212,6 +227,7 @@ def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
         item.get("rack"),
         None if disk is None else parse_bytes(disk),
         None if network is None else parse_bytes_per_sec(network),
+        spec_log_dirs.of_broker(item),
     )
 
 
@@ -219,15 +235,15 @@ def _inline_entry(document: Document, topic_at: int, topic: str, number: int) ->
     path = ("cluster", "topics", topic_at, "partitions", number)
     item = document.get(*path)
     replicas = tuple(item["replicas"])
-    leader = item.get("leader", replicas[0])
+    leader, load = item.get("leader", replicas[0]), _load(item)
     partition = Partition(
         id=number,
         replicas=replicas,
         leader=None if leader == "none" else leader,
         isr=tuple(item["isr"]) if "isr" in item else None,
-        size_bytes=parse_bytes(item.get("size", 0)),
-        bytes_in_per_sec=parse_bytes_per_sec(item.get("bytes_in", 0)),
-        bytes_out_per_sec=parse_bytes_per_sec(item.get("bytes_out", 0)),
+        size_bytes=load[0],
+        bytes_in_per_sec=load[1],
+        bytes_out_per_sec=load[2],
     )
     return Entry(document.place(path), key_text(path), topic, partition)
 
@@ -239,7 +255,7 @@ def _config(config: Mapping[str, Any]) -> Config:
     )
 
 
-def _changes(document: Document) -> Changes:
+def _changes(document: Document, topics: Sequence[Topic]) -> Changes:
     changes = document.get("changes") or {}
     return Changes(
         add_brokers=joining_brokers(document),
@@ -247,7 +263,56 @@ def _changes(document: Document) -> Changes:
         replace_brokers=replacements(document),
         set_racks=set_racks(document),
         set_replication_factor=replication_factor_changes(document),
-        rebalance=changes.get("rebalance", "all"),
+        new_partitions=(*created_topics(document), *added_partitions(document, topics)),
+        rebalance=changes.get("rebalance", _rebalance(changes)),
+    )
+
+
+def _rebalance(changes: Mapping[str, Any]) -> Rebalance:
+    """What `rebalance` is where nothing is said.
+
+    Who asks for new partitions, or for one broker in the place of another, and for nothing else, doesn't ask for moves.
+    """
+    asked = {key for key, value in changes.items() if value}
+    if {broker["id"] for broker in changes.get("add_brokers", ())} <= set(changes.get("replace_brokers", {}).values()):
+        asked.discard("add_brokers")
+    return "none" if asked and asked <= {"create_topics", "add_partitions", "replace_brokers"} else "all"
+
+
+def created_topics(document: Document) -> tuple[NewPartitions, ...]:
+    """`changes.create_topics`, in the file's order."""
+    return tuple(
+        NewPartitions(
+            item["name"],
+            0,
+            item["partitions"],
+            item["replication_factor"],
+            _config(item.get("config") or {}),
+            *_load(item),
+        )
+        for item in document.get("changes", "create_topics") or ()
+    )
+
+
+def added_partitions(document: Document, topics: Iterable[Topic]) -> tuple[NewPartitions, ...]:
+    """`changes.add_partitions`, in the file's order; those of topics that aren't there are left out.
+
+    They have as many replicas as the topic's first partition: Kafka takes no others.
+    """
+    known = {topic.name: topic.partitions for topic in topics}
+    return tuple(
+        NewPartitions(item["topic"], len(today), item["partitions"], len(today[0].replicas), (), *_load(item))
+        for item in document.get("changes", "add_partitions") or ()
+        if (today := known.get(item["topic"], ()))
+    )
+
+
+def _load(item: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Size and rates that are stated with something, 0 where they aren't."""
+    return (
+        parse_bytes(item.get("size", 0)),
+        parse_bytes_per_sec(item.get("bytes_in", 0)),
+        parse_bytes_per_sec(item.get("bytes_out", 0)),
     )
 
 
@@ -268,7 +333,7 @@ def _limits(limits: Mapping[str, Any]) -> Limits:
     )
 
 
-def _sweep(document: Document) -> Sweep:
+def _sweep(document: Document, topics: Sequence[Topic]) -> Sweep:
     sweep = document.get("sweep") or {}
     return Sweep(
         candidates=sweep.get("candidates"),
@@ -276,7 +341,7 @@ def _sweep(document: Document) -> Sweep:
         grid=spec_balance.grid(document),
         aims=tuple(sweep.get("aims", AIMS)),
         choice=spec_balance.choice(document),
-        variants=tuple(Variant(item["name"], _changes(view)) for item, view in variants(document)),
+        variants=tuple(Variant(item["name"], _changes(view, topics)) for item, view in variants(document)),
         growth=spec_balance.growth(document),
     )
 

@@ -25,6 +25,7 @@ from planner.spec_build import (
     target_brokers,
     variants,
 )
+from planner.spec_log_dirs_rules import LOG_DIR_RULES
 from planner.spec_topic_rules import TOPIC_RULES, TopicRule
 from planner.yaml_source import Document, Path, key_text
 
@@ -108,6 +109,10 @@ def source_findings(document: Document) -> Iterator[Finding]:
     if "state" not in cluster and "topics" not in cluster:
         message = "neither state nor topics says what the cluster holds; allowed: one of them"
         yield document.finding(("cluster",), message)
+    state = cluster.get("state")
+    if isinstance(state, dict) and not {"assignment", "files"} & state.keys():
+        allowed = "what kafka-topics --describe prints, here or in files"
+        yield document.finding(("cluster", "state", "assignment"), f"is missing; allowed: {allowed}")
 
 
 def _brokers_once(document: Document) -> Iterator[Finding]:
@@ -246,6 +251,7 @@ def _bytes_are_known(document: Document) -> Iterator[Finding]:
         for at in range(len(document.get("sweep", "balance", name) or ()))
     ]
     asked += [(("budget", "bytes_moved"), "disk"), (("sweep", "choose", "most_even_within_bytes"), "disk")]
+    asked += [(("balance", "log_dirs"), "disk")]
     for path, name in asked:
         value = document.get(*path)
         if value not in (None, "none") and not _knows(document, name):
@@ -281,6 +287,13 @@ def _named_once(document: Document, path: Path, names: Sequence[str]) -> Iterato
             yield document.finding((*path, at, "name"), f"{name!r} is here twice; allowed: a name for each")
 
 
+def _racks_to_survive(document: Document) -> Iterator[Finding]:
+    """A rack's failure needs racks."""
+    if document.get("resilience", "survive") == "rack" and all(each.rack is None for each in target_brokers(document)):
+        message = "'rack' can't be judged, no broker has a rack; allowed: racks, broker, or none"
+        yield document.finding(("resilience", "survive"), message)
+
+
 def _someone_stays(document: Document) -> Iterator[Finding]:
     if not target_brokers(document):
         path = "remove_brokers" if document.get("changes", "remove_brokers") else "replace_brokers"
@@ -313,8 +326,10 @@ BROKER_RULES: tuple[tuple[tuple[str, ...], BrokerRule], ...] = (
     ((*TARGET_KEYS, "limits.disk_used"), _disks_for_all),
     (("limits.eta", "execution.throttle"), _eta_has_throttle),
     (TARGET_KEYS, _someone_stays),
+    ((*TARGET_KEYS, "resilience"), _racks_to_survive),
     ((_BROKERS, _ADD, "cluster.broker_classes"), _classes_known),
     (("balance", "budget", "sweep.balance", "sweep.choose", *_KNOWN), _bytes_are_known),
     (("sweep.variants",), _variants_once),
     (("sweep.scenarios", *_KNOWN), _growth_once),
+    *LOG_DIR_RULES,
 )

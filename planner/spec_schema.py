@@ -98,6 +98,8 @@ def _tell_value(document: Document, fault: _Fault) -> Iterator[Finding]:
     """A value, or a key, of the wrong type, out of range, or not of the pattern."""
     if "x-unit" in fault.schema and fault.keyword != "type":
         return  # x-unit tells it, in bytes
+    if "enum" in fault.schema and fault.keyword == "type":
+        return  # enum tells it, with what is allowed
     path = (*fault.path, fault.value) if fault.of_key else fault.path
     quoted = f'; in quotes ("{fault.value}") it is text' if _only_unquoted(fault) else ""
     message = f"{shown(fault.value)} isn't possible here; allowed: {_allowed(fault.schema)}{quoted}"
@@ -151,7 +153,7 @@ _TELLERS: dict[str, Callable[[Document, _Fault], Iterator[Finding]]] = {
     "maxProperties": _tell_one_of,
     "uniqueItems": _tell_duplicates,
     **dict.fromkeys(
-        ("type", "enum", "const", "pattern", "minimum", "maximum", "exclusiveMinimum"),
+        ("type", "enum", "const", "pattern", "minimum", "maximum"),
         _tell_value,
     ),
 }
@@ -170,8 +172,6 @@ def _allowed(schema: Any) -> str:
 
 
 def _range(schema: Any) -> str:
-    if "exclusiveMinimum" in schema:
-        return f" above {schema['exclusiveMinimum']}, up to {schema['maximum']}"
     if "maximum" in schema:
         return f" from {schema['minimum']} to {schema['maximum']}"
     return f" from {schema['minimum']}" if "minimum" in schema else ""

@@ -19,6 +19,8 @@ from planner.spec_build import (
     topic_filter,
     topic_rates,
 )
+from planner.spec_consumers import group_findings
+from planner.spec_new_topic_rules import NEW_TOPIC_RULES
 from planner.yaml_source import Document, Path
 
 TopicRule = Callable[[Document, Assignment], Iterator[Finding]]
@@ -198,6 +200,20 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
             yield document.finding(("changes", "set_replication_factor", at, "topics"), message)
 
 
+def _deleted_can_stay(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """Topics that are being deleted stay as they are until they are gone, so no broker of theirs can be emptied."""
+    leaving = leaving_brokers(document)
+    stuck = [
+        topic.name
+        for topic in assignment.topics
+        if topic.deleting and any(leaving & set(partition.replicas) for partition in topic.partitions)
+    ]
+    if stuck:
+        key = "remove_brokers" if document.get("changes", "remove_brokers") else "replace_brokers"
+        message = f"{_some(stuck)} marked for deletion, with replicas on brokers that leave; allowed: once it is gone"
+        yield document.finding(("changes", key), message)
+
+
 def _filter_path(chosen: TopicFilter, name: str) -> Path:
     """The pattern that keeps a topic from moving."""
     for at, pattern in enumerate(chosen.exclude):
@@ -227,4 +243,7 @@ TOPIC_RULES: tuple[tuple[tuple[str, ...], TopicRule], ...] = (
     ((*TARGET_KEYS, _FACTORS), _factors_possible),
     ((*TARGET_KEYS, _FACTORS), _factors_kept),
     ((*TARGET_KEYS, _FACTORS, "topics"), _fixed_topics_can_stay),
+    (TARGET_KEYS, _deleted_can_stay),
+    *NEW_TOPIC_RULES,
+    (("consumers",), group_findings),
 )

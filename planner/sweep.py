@@ -36,12 +36,28 @@ AIM_COLUMNS = {
 }
 
 
-def ranking(aims: Iterable[str]) -> tuple[str, ...]:
+# What `resilience.survive` asks for comes before the balance: the partitions of the worst single failure.
+SURVIVE_COLUMNS: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "broker": ("broker_offline", "broker_refused"),
+    "rack": ("rack_offline", "rack_refused"),
+}
+
+
+def ranking(aims: Iterable[str], survive: str = "none") -> tuple[str, ...]:
     """What makes one plan better than another, most important first; the row's number settles what is left.
 
     Aims that aren't named come after those that are, in their usual order.
     """
-    first = ("violations", "unproven", "excess", "scenario_excess", "bytes_moved", "replicas_moved")
+    first = (
+        "violations",
+        "unproven",
+        *SURVIVE_COLUMNS[survive],
+        "excess",
+        "scenario_excess",
+        "bytes_moved",
+        "replicas_moved",
+    )
     return (*first, *(AIM_COLUMNS[aim] for aim in dict.fromkeys((*aims, *AIMS))), "imbalance_ppm", "candidate")
 
 
@@ -66,7 +82,7 @@ class SweepResult:
 
 def result(problem: Problem, scores: pa.Table) -> SweepResult:
     """The result of all scores, by candidate."""
-    order = ranking(problem.aims)
+    order = ranking(problem.aims, problem.survive)
     return SweepResult(scores, front(scores, order), best(scores, TOP, order))
 
 

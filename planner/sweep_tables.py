@@ -47,6 +47,7 @@ def worthwhile(yardstick: Yardstick) -> bool:
         return False
     grown = len(yardstick.scenarios) * len(BYTE_WINDOWS)
     columns = len(score.SUMS) + (yardstick.measures + grown) * brokers + 2 * len(problem.broker_ids)
+    columns += yardstick.fragile.width
     pairs = brokers * max(brokers - 1, 1)
     placements = pairs * int(problem.replication_factors.sum())
     return placements <= _MOST_PLACEMENTS and pairs * len(problem.topic_names) * columns * 8 <= _MOST_BYTES

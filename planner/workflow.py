@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from planner import certified, fleet, output_folder, plan, report, screen, spec, sweep, variants
+from planner import certified, figures, fleet, output_folder, plan, report, screen, spec, sweep, variants
 from planner.errors import PlannerError, SetupError
 from planner.fleet import Job, Planned
 from planner.model import Problem, Spec
@@ -67,6 +67,11 @@ def whatif_fleet(arguments: Sequence[Path], options: Options, errors: Console) -
     swept = _swept(wishes, options, errors)
     plans = fleet.each(specs, lambda number: plan.planned(swept[number]))
     return _written(jobs, plans, swept)
+
+
+def has_something_to_do(planned: Planned) -> bool:
+    """True where carrying the plan out would change anything."""
+    return figures.has_something_to_do(planned.plan)
 
 
 def _swept(

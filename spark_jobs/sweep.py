@@ -80,9 +80,9 @@ def run_fleet(
 
     problems = [problem for problem, _ in fleet]
     rows = pa.concat_tables([_numbered(number, table) for number, (_, table) in enumerate(fleet)])
-    tasks = max(1, min(partitions or _tasks(spark), len(rows)))
-    with _settings(spark, {ROWS_PER_BATCH: str(BATCH_ROWS), SLICES: str(tasks)}), _sent(spark, problems) as payload:
-        frame = _frame(spark, deal(rows, tasks, _with_tables(problems)))
+    tasks = max(1, min(partitions or tasks_for(spark), len(rows)))
+    with settings(spark, {ROWS_PER_BATCH: str(BATCH_ROWS), SLICES: str(tasks)}), sent(spark, problems) as payload:
+        frame = framed(spark, deal(rows, tasks, _with_tables(problems)))
         scores = frame.mapInArrow(partial(_evaluate, payload), from_arrow_schema(SCORED_SCHEMA))
         with python_faults_named(), follow(spark, progress, tasks):
             table = scores.toArrow()
@@ -170,16 +170,16 @@ def _numbered(number: int, table: pa.Table) -> pa.Table:
     return table.add_column(0, SPEC, pa.array(np.full(len(table), number, dtype=np.int32)))
 
 
-def _frame(spark: SparkSession, dealt: pa.Table) -> DataFrame:
+def framed(spark: SparkSession, dealt: pa.Table) -> DataFrame:
     """A DataFrame of one partition a chunk: a classic session makes a partition of every batch that it is given."""
     largest = max(chunk.num_rows for chunk in dealt.to_batches())
-    with _settings(spark, {ROWS_PER_BATCH: str(largest)}):
+    with settings(spark, {ROWS_PER_BATCH: str(largest)}):
         return spark.createDataFrame(dealt)
 
 
 def _evaluate(payload: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What a task does. `payload` leads to the pickled problems: Spark's broadcast of them, or the name of a file."""
-    pickled = _read(payload) if isinstance(payload, str) else payload.value
+    pickled = received(payload)
     for batch in batches:
         specs = np.asarray(batch["spec"])
         cuts = [0, *(np.flatnonzero(np.diff(specs)) + 1), len(specs)]
@@ -187,6 +187,12 @@ def _evaluate(payload: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
             rows = batch.slice(start, end - start).select(CANDIDATE_SCHEMA.names)
             scored = sweep.evaluate(_unpickled(pickled[specs[start]]), rows)
             yield from _numbered(specs[start], pa.Table.from_batches([scored])).to_batches()
+
+
+def received(payload: Any) -> tuple[bytes, ...]:
+    """On a worker: what `sent` has sent, still pickled."""
+    pickled: tuple[bytes, ...] = _read(payload) if isinstance(payload, str) else payload.value
+    return pickled
 
 
 @lru_cache(maxsize=1)
@@ -211,7 +217,8 @@ def _result(problem: Problem, table: pa.Table) -> sweep.SweepResult:
     return sweep.result(problem, scores)
 
 
-def _tasks(spark: SparkSession) -> int:
+def tasks_for(spark: SparkSession) -> int:
+    """How many tasks a job has unless told otherwise: two a core, on a cluster at least 16."""
     # Not above: that module takes packages which executors needn't have.
     from spark_jobs.session import is_local
 
@@ -229,8 +236,8 @@ def _cores(spark: SparkSession) -> int:
 
 
 @contextmanager
-def _sent(spark: SparkSession, problems: Sequence[Problem]) -> Iterator[Any]:
-    """The pickled problems as something that a function on its way to the workers may hold.
+def sent(spark: SparkSession, problems: Sequence[Any]) -> Iterator[Any]:
+    """The pickled problems, or other values, as something that a function on its way to the workers may hold.
 
     Spark Connect has no broadcasts, and what a function itself holds goes over the wire in one message, which may be
     128 MB at most; a file goes in pieces.
@@ -258,7 +265,8 @@ def _sent_as_file(spark: SparkSession, data: bytes) -> str:
 
 
 @contextmanager
-def _settings(spark: SparkSession, wanted: dict[str, str]) -> Iterator[None]:
+def settings(spark: SparkSession, wanted: dict[str, str]) -> Iterator[None]:
+    """The session's settings for as long as the block runs."""
     before = {key: spark.conf.get(key, None) for key in wanted}
     for key, value in wanted.items():
         spark.conf.set(key, value)

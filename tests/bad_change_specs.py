@@ -38,10 +38,10 @@ CHANGE_CASES: list[Case] = [
         "broker 7 has no rack, but others have",
     ),
     (
-        "add_with_log_dirs",
+        "add_with_no_log_dir",
         after("changes: {add_brokers: [{id: 7, rack: a, log_dirs: []}]}\n"),
         "11:42 changes.add_brokers[0].log_dirs",
-        "unknown key; allowed: id, rack, capacity",
+        "an empty list isn't possible here; allowed: at least one item",
     ),
     (
         "remove_unknown",
@@ -319,23 +319,53 @@ CHANGE_CASES: list[Case] = [
         "from 1 to 2147483647",
     ),
     ("bin_dir", after("execution: {kafka_bin_dir: bin}\n"), "11:13 execution.kafka_bin_dir", "an absolute path"),
-    # what this release doesn't act on yet
+    # log dirs
     (
-        "log_dirs",
-        line(4, "  brokers: [{id: 1, log_dirs: [/d1]}, {id: 2}, {id: 3}]"),
+        "log_dir_relative",
+        line(4, "  brokers: [{id: 1, log_dirs: [d1]}, {id: 2}, {id: 3}]"),
+        "4:32 cluster.brokers[0].log_dirs[0]",
+        "'d1' isn't possible here; allowed: an absolute path, or a mapping with path and size",
+    ),
+    (
+        "log_dir_without_path",
+        line(4, "  brokers: [{id: 1, log_dirs: [{size: 1TB}]}, {id: 2}, {id: 3}]"),
+        "4:32 cluster.brokers[0].log_dirs[0].path",
+        "is missing; allowed: the log dir's absolute path",
+    ),
+    (
+        "log_dir_size",
+        line(4, "  brokers: [{id: 1, log_dirs: [{path: /d1, size: 0}]}, {id: 2}, {id: 3}]"),
+        "4:44 cluster.brokers[0].log_dirs[0].size",
+        "0 is below 1; allowed: a size",
+    ),
+    (
+        "log_dir_twice",
+        line(4, "  brokers: [{id: 1, log_dirs: [/d1, /d1]}, {id: 2}, {id: 3}]"),
+        "4:37 cluster.brokers[0].log_dirs[1]",
+        "'/d1' is here twice; allowed: each log dir once",
+    ),
+    (
+        "log_dirs_sized_in_part",
+        line(4, "  brokers: [{id: 1, log_dirs: [/d1, {path: /d2, size: 1TB}]}, {id: 2}, {id: 3}]"),
         "4:21 cluster.brokers[0].log_dirs",
-        "not supported yet",
+        "broker 1 states a size for 1 of 2 log dirs; allowed: a size for all, or for none",
     ),
     (
-        "add_partitions",
-        after("changes: {add_partitions: [{topic: orders, partitions: 24}]}\n"),
-        "11:11 changes.add_partitions",
-        "not supported yet; add them with kafka-topics --alter",
+        "log_dirs_of_replicas",
+        line(9, "        - {replicas: [1, 2, 3], size: 12GiB, log_dirs: [/d1]}"),
+        "9:46 cluster.topics[0].partitions[0].log_dirs",
+        "1 log dirs for 3 replicas; allowed: one for each, in order",
     ),
     (
-        "create_topics",
-        after("changes: {create_topics: [{name: r, partitions: 1, replication_factor: 1}]}\n"),
-        "11:11 changes.create_topics",
-        "not supported yet; create them with kafka-topics --create",
+        "log_dirs_unknown",
+        after("balance: {log_dirs: 10%}\n"),
+        "11:11 balance.log_dirs",
+        "'10%' can't be judged: no log dir is known; allowed: log_dirs on brokers",
+    ),
+    (
+        "log_dirs_without_sizes",
+        line(9, "        - {replicas: [1, 2, 3]}").replace(", size: 12GiB", "") + "balance: {log_dirs: 10%}\n",
+        "11:11 balance.log_dirs",
+        "'10%' can't be judged without sizes",
     ),
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ def _main(tool: str, arguments: list[str]) -> int:
     options = {word: value for word, value in zip(arguments, [*arguments[1:], ""], strict=True) if word[:2] == "--"}
     cluster["calls"].append([tool, *(word for word in options if word != "--bootstrap-server")])
     cluster["bootstrap"] = options.get("--bootstrap-server", cluster.get("bootstrap"))
-    code = _run(tool, options, cluster)
+    configs = [value for word, value in pairwise(arguments) if word == "--config"]
+    code = _run(tool, options | {"configs": ",".join(configs)}, cluster)
     (HERE / "cluster.json").write_text(json.dumps(cluster))
     return code
 
@@ -31,6 +33,8 @@ def _run(tool: str, options: dict[str, str], cluster: dict[str, Any]) -> int:
     match tool:
         case "kafka-broker-api-versions":
             return _list_brokers(cluster["brokers"], cluster.get("racks", {}))
+        case "kafka-topics" if "--describe" not in options:
+            return _make(options, cluster)
         case "kafka-topics":
             return _describe(cluster["partitions"], behind="--under-replicated-partitions" in options)
         case "kafka-leader-election":
@@ -68,6 +72,26 @@ def _describe(partitions: dict[str, Any], behind: bool) -> int:
         if not behind or isr != partition["replicas"]:
             listed = f"Replicas: {_text(partition['replicas'])}\tIsr: {_text(isr)}\tElr: \tLastKnownElr: "
             _say(f"\tTopic: {topic}\tPartition: {number}\tLeader: {partition['leader']}\t{listed}")
+    return 0
+
+
+def _make(options: dict[str, str], cluster: dict[str, Any]) -> int:
+    """Create a topic, or add partitions to one; the list's first ones, which are there, are passed over."""
+    topic, partitions = options["--topic"], cluster["partitions"]
+    there = sum(name.rpartition("-")[0] == topic for name in partitions)
+    if ("--create" in options) == bool(there):
+        _say(
+            f"Error while executing topic command : Topic '{topic}' {'already exists' if there else 'does not exist'}."
+        )
+        return 1
+    lists = [[int(broker) for broker in each.split(":")] for each in options["--replica-assignment"].split(",")]
+    if "--alter" in options and int(options["--partitions"]) != len(lists):
+        return 1
+    for number, replicas in list(enumerate(lists))[there:]:
+        partitions[f"{topic}-{number}"] = {"replicas": replicas, "leader": replicas[0]}
+    if not there:
+        cluster.setdefault("configs", {})[topic] = options["configs"]
+        _say(f"Created topic {topic}.")
     return 0
 
 

@@ -31,7 +31,7 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
     changes = sorted(changes, key=_name)
     batches = batches if batches is not None else [changes] if changes else []
     return {
-        "format_version": "1.2",
+        "format_version": "1.3",
         "plan_id": "0123456789abcdef" * 4,
         "cluster": {"name": "orders-eu", "bootstrap_servers": ["kafka-1:9092", "kafka-2:9092"], "sizes_known": True},
         "inputs": [{"path": "expand.yaml", "sha256": "ab" * 32}],
@@ -41,6 +41,7 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         "racks": [{"rack": "a", "brokers_before": 4, "brokers_after": 4, "before": _load(), "after": _load()}],
         "topics": [_topic(name, changes) for name in sorted({c["topic"] for c in changes})],
         "partitions": changes,
+        "new_partitions": None,
         "balance": {
             "wanted": _windows(),
             "relaxed": [{"window": "topic_replicas", "topic": None, "wanted": "1", "reached": 2, "why": "racks"}],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,12 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """A plan's folder, and the cluster as the plan found it, behind a path that needs quoting."""
+    """A plan's folder, and the cluster as the plan found it."""
+    return staged(tmp_path, plan)
+
+
+def staged(tmp_path: Path, planned: Callable[[Path], Document]) -> Site:
+    """The folder of a plan, and the cluster as it was found, behind a path that needs quoting."""
     bin_dir = tmp_path / "bin {{ 1 + 1 }} 'x' \"y\" # z"
     bin_dir.mkdir()
     source = Path(__file__).with_name("fake_kafka_tools.py").read_text()
@@ -92,7 +98,7 @@ def site(tmp_path: Path) -> Site:
     partitions = {name: {"replicas": ORIGIN[name], "leader": LEADERS[name]} for name in ORIGIN}
     cluster = {"brokers": [1, 2, 3, 4, 9], "partitions": partitions, "throttle": None, "polls": 2}
     (bin_dir / "cluster.json").write_text(json.dumps(cluster | {"calls": [], "lost": []}))
-    output_folder.write(tmp_path / "out", render.files(plan(bin_dir)))
+    output_folder.write(tmp_path / "out", render.files(planned(bin_dir)))
     return Site(tmp_path / "out", bin_dir)
 
 

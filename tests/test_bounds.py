@@ -6,11 +6,12 @@ from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import bounds
-from planner.bounds import GRAIN, Certificate, Facts, Prices
+from planner.bounds import GRAIN, Branch, Case, Certificate, Facts, Part, Prices
 
 TWO_RACKS = Facts(
     measure="bytes",
@@ -144,3 +145,84 @@ def test_the_same_from_its_document() -> None:
     }
     made = certificate(TWO_RACKS, [np.full((2, 4), 3), np.arange(4) * 5, np.full(4, -2)], fits)
     assert bounds.least(made) == bounds.least(bounds.from_document(bounds.to_document(made)))
+
+
+def any_case(draw: st.DrawFn, fits: dict[str, np.ndarray], racks: tuple[int, ...], deep: int) -> Case:
+    """Decisions about brokers of these racks, and any prices at their end."""
+    if deep and draw(st.booleans()):
+        brokers = np.flatnonzero(np.isin(TWO_RACKS.racks, racks)).tolist()
+        row, broker = draw(st.integers(0, 2)), draw(st.sampled_from(brokers))
+        return Branch(row, broker, *(any_case(draw, fits, racks, deep - 1) for _ in range(2)))
+    drawn = [draw(prices(shape)) for shape in ((2, 4), (4,), (4,))]
+    return certificate(TWO_RACKS, drawn, fits).prices
+
+
+def any_parts(draw: st.DrawFn, fits: dict[str, np.ndarray]) -> tuple[Part, ...]:
+    """Both racks at once, each by itself, or one of them."""
+    apart = draw(st.sampled_from([((0, 1),), ((0,), (1,)), ((1,),)]))
+    return tuple(Part(racks, any_case(draw, fits, racks, 3)) for racks in apart)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), windows((2, 4), 3), windows((4,), 4), windows((4,), 25))
+def test_never_above_any_plan_by_cases(
+    data: st.DataObject, of_cells: np.ndarray, of_all: np.ndarray, of_bytes: np.ndarray
+) -> None:
+    """Whatever is decided in which order, and whatever the prices of the cases are."""
+    fits = {"cells": of_cells, "brokers": of_all, "disk": of_bytes}
+    best = cheapest(TWO_RACKS, fits)
+    made = Certificate(TWO_RACKS, bounds.none_priced(TWO_RACKS), any_parts(data.draw, fits))
+    if best is not None:
+        assert bounds.least(made) <= best
+    assert bounds.least(made) == bounds.least(bounds.from_document(bounds.to_document(made)))
+
+
+def full(broker: int) -> Prices:
+    """The price of a byte on a broker that may hold nothing."""
+    fits = {"cells": np.zeros((2, 2, 4)), "brokers": np.zeros((2, 4)), "disk": np.zeros((2, 4), dtype=np.int64)}
+    nothing = np.zeros((2, 4), dtype=np.int64), np.zeros(4, dtype=np.int64)
+    return certificate(TWO_RACKS, [*nothing, -GRAIN * (np.arange(4) == broker)], fits).prices
+
+
+def by_cases(off: Prices, on: Prices) -> Certificate:
+    """The second partition, which must enter the second rack, isn't on its first broker or it is."""
+    none = bounds.none_priced(TWO_RACKS)
+    return Certificate(TWO_RACKS, none, (Part((1,), Branch(1, 2, off, on)),))
+
+
+def test_the_least_of_the_cases() -> None:
+    """Entering costs 7; a full broker 7 more, and 10 for the first partition, which can't stay or can't enter."""
+    none = bounds.none_priced(TWO_RACKS)
+    made = [by_cases(off, on) for off, on in ((none, none), (full(3), none), (none, full(2)), (full(3), full(2)))]
+    assert [7, 7, 7, 14] == [bounds.least(each) for each in made]
+
+
+def test_cases_that_nothing_fits_do_not_count() -> None:
+    """A partition with one replica in a rack can't be on both of its brokers: only the other cases are left."""
+    none = bounds.none_priced(TWO_RACKS)
+    both = Branch(0, 3, none, Branch(0, 2, none, none))
+    made = Certificate(TWO_RACKS, none, (Part((1,), both),))
+    assert 7 == bounds.least(made)
+    forced = Branch(0, 2, Branch(0, 3, none, none), Branch(0, 3, none, none))
+    assert 7 == bounds.least(replace(made, parts=(Part((1,), forced),)))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("racks", [0]), ("racks", [1, 1]), ("racks", [2]), ("row", 3), ("broker", 0), ("broker", 4), ("broker", -1)],
+)
+def test_cases_about_something_else_are_refused(key: str, value: object) -> None:
+    """Racks that there aren't or that count twice, and rows or brokers beyond those of the part."""
+    document = bounds.to_document(by_cases(full(3), full(2)))
+    (document["parts"][0] if key == "racks" else document["parts"][0]["case"])[key] = value
+    with pytest.raises(ValueError, match=r"racks|row"):
+        bounds.from_document(document)
+
+
+@pytest.mark.parametrize("missing", ["off", "on"])
+def test_every_case_has_to_be_there(missing: str) -> None:
+    """A decision with one of its two cases left out proves nothing."""
+    document = bounds.to_document(by_cases(full(3), full(2)))
+    del document["parts"][0]["case"][missing]
+    with pytest.raises(KeyError, match=missing):
+        bounds.from_document(document)

@@ -10,6 +10,7 @@ import pytest
 from bad_balance_specs import BALANCE_CASES, CLASSES
 from bad_change_specs import CAPACITIES, CHANGE_CASES
 from bad_cluster_specs import CLUSTER_CASES, FROM_FILES, after, line
+from bad_new_topic_specs import NEW_TOPIC_CASES
 from bad_state_files import DESCRIBE, LOG_DIRS, MOVING, STATE_CASES
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,7 +35,7 @@ def summary(found: tuple[Finding, ...], folder: Path) -> list[str]:
     return [f"{finding.place} {finding.key}".replace(f"{folder.as_posix()}/", "").strip() for finding in found]
 
 
-CASES = CLUSTER_CASES + CHANGE_CASES + BALANCE_CASES
+CASES = CLUSTER_CASES + CHANGE_CASES + BALANCE_CASES + NEW_TOPIC_CASES
 
 
 @pytest.mark.parametrize(("text", "where", "part"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
@@ -74,6 +75,12 @@ def test_a_state_file_that_is_not_utf8_names_its_line(tmp_path: Path) -> None:
     assert ["describe.txt:4:1"] == summary(findings(tmp_path, FROM_FILES), tmp_path)
 
 
+def test_a_bad_byte_behind_a_byte_order_mark_has_its_place(tmp_path: Path) -> None:
+    """The mark isn't counted."""
+    assert ["s.yaml:1:3"] == summary(findings(tmp_path, b"\xef\xbb\xbfab\xff"), tmp_path)
+    assert ["s.yaml:1:1"] == summary(findings(tmp_path, b"\xef\xbb\xbf\xff"), tmp_path)
+
+
 def test_a_spec_that_is_not_there_names_the_file(tmp_path: Path) -> None:
     """A missing YAML file is a finding about that file."""
     with pytest.raises(SpecError, match=r"gone\.yaml: .*can't be read: No such file or directory"):
@@ -81,14 +88,12 @@ def test_a_spec_that_is_not_there_names_the_file(tmp_path: Path) -> None:
 
 
 def test_everything_is_found_in_one_pass(tmp_path: Path) -> None:
-    """Schema, unit, key, duplicate, broker, pattern and unsupported faults come together, sorted by place."""
-    text = line(4, "  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c, log_dirs: [5]}]") + (
+    """Schema, unit, key, duplicate, broker and pattern faults come together, sorted by place."""
+    text = line(4, "  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}]") + (
         "changes:\n  remove_brokers: [8]\n  set_replication_factor: [{topics: gone, replication_factor: 9}]\n"
         "limits: {bytes_moved: 1 parsec, replica_moved: 4}\nsweep: {seed: yes}\nversion: 1\n"
     )
     expected = [
-        "s.yaml:4:66 cluster.brokers[2].log_dirs",
-        "s.yaml:4:77 cluster.brokers[2].log_dirs[0]",
         "s.yaml:12:20 changes.remove_brokers[0]",
         "s.yaml:13:29 changes.set_replication_factor[0].topics",
         "s.yaml:14:10 limits.bytes_moved",

@@ -4,7 +4,8 @@ Windows of bytes are side constraints that no pure flow has. A price a byte on e
 at those prices is still exact, its node potentials and the prices prove a bound (see `planner.bounds`), and exchanges
 of single replicas bring the loads from near their windows into them. Brokers that the cheapest placement leaves too
 empty get the price of a copied byte, which is nearly always the right one; where the gap stays open, the prices of a
-linear program are tried, and what it would do if replicas could be split, rounded.
+linear program are tried, and what it would do if replicas could be split, rounded. Where single partitions are as large
+as the windows, that goes by cases of where those lie; see `branching`.
 
 Where windows can't all hold, the placement that is the least outside of them says how wide they are, and is then made
 as cheap as those allow, with a bound for those.
@@ -25,11 +26,14 @@ from planner.model import FloatArray, IntArray, LongArray, Problem
 from planner.scenarios import Scenario
 from planner.strategies import byte_prices
 from planner.strategies.arena import Arena, Placement, of_layout
+from planner.strategies.branching import BranchedProof, branchings
 from planner.strategies.byte_loads import ByteLoads, byte_loads, priced
 from planner.strategies.dealing import matrix
 from planner.strategies.exchanges import polish, repair
-from planner.strategies.fractional import roundings
+from planner.strategies.fractional import rounded, roundings
 from planner.strategies.layout import Layout
+from planner.strategies.network import bounds as count_windows
+from planner.strategies.part_program import Fits
 from planner.strategies.placing import Placed, on_brokers, place, widened
 from planner.strategies.proof import Proof, facts, proof
 from planner.strategies.tie_breaks import settle, ties
@@ -37,6 +41,8 @@ from planner.windows import Windows
 
 # A plan within this part of its bound is as good as the bound; beyond the other, linear programs are worth their time.
 _CLOSE, _FAIR = 1e-5, 1e-4
+# What cases have brought this close isn't brought closer by programs that know no cases.
+_BY_CASES = 5e-4
 # Without prices only loads that are nearly even are mended: this part of all bytes may be outside the windows.
 _NEARLY = 0.02
 # Where windows can't hold, they are made wider than they must be by this part of that.
@@ -79,7 +85,7 @@ class _Plan(NamedTuple):
 class _Bound(NamedTuple):
     """A proof, and the least bytes by it."""
 
-    proof: Proof
+    proof: Proof | BranchedProof
     least: int
 
 
@@ -129,7 +135,7 @@ def even(
 
 def _search(task: _Task, placed: Placed, best: _Best) -> _Best:
     """The best of all attempts, until one is as good as its bound."""
-    for attempts, enough in ((_quick, _CLOSE), (_thorough, _FAIR)):
+    for attempts, enough in ((_quick, _CLOSE), (_by_cases, _FAIR), (_thorough, _FAIR)):
         if best.within(enough):
             return best
         for plan, bound in attempts(task, placed, best):
@@ -155,8 +161,27 @@ def _quick(task: _Task, placed: Placed, best: _Best) -> Iterator[tuple[_Plan | N
         yield guessed if guessed[0] or plan else (_finished(task, first, nothing, bound), None)
 
 
+def _by_cases(task: _Task, _: Placed, best: _Best) -> Iterator[tuple[_Plan | None, _Bound | None]]:
+    """Where partitions are as large as the windows: by cases of where those lie."""
+    if best.bound is None or isinstance(best.bound.proof, BranchedProof):
+        return
+    by_topic, in_all = count_windows(task.layout, task.wanted)
+    fits = Fits(by_topic, in_all, task.loads.windows, task.loads.scales)
+    for proven, shares in branchings(task.about, fits, best.bound.proof):
+        certificate = proven.certificate(task.about, task.loads.windows)
+        bound = _Bound(proven, bounds.least(certificate))
+        chosen = rounded(task.problem, task.layout, task.wanted, shares)
+        placement = Placement(task.arena, on_brokers(task.layout, chosen))
+        # Prices are of no use here: what has been decided goes against them.
+        repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
+        polish(placement, bound.least)
+        yield _Plan(placement, int(placement.outside().sum()), placement.cost), bound
+
+
 def _thorough(task: _Task, _: Placed, best: _Best) -> Iterator[tuple[_Plan | None, _Bound | None]]:
     """With the prices of a linear program, and rounded from what it would do with split replicas."""
+    if best.bound is not None and isinstance(best.bound.proof, BranchedProof) and best.within(_BY_CASES):
+        return
     prices = None
     for exact, chosen in roundings(task.problem, task.layout, task.wanted, task.loads):
         if prices is None:
@@ -208,7 +233,12 @@ def _finished(task: _Task, placement: Placement, prices: LongArray, bound: _Boun
 def _for_nothing(task: _Task, placed: Placed) -> Evened:
     """Bytes come first: only what must be copied anyway is dealt more evenly. The bound needs no prices."""
     nothing: FloatArray = np.zeros(task.loads.windows[:, 0].shape)
-    placement = Placement(task.arena, on_brokers(task.layout, placed.chosen))
+    arena, pinned = task.arena, task.layout.pinned
+    if pinned is not None:
+        # What a replacement takes over stays with it.
+        free = ~pinned.any(axis=1, keepdims=True)
+        arena = replace(arena, allowed=np.broadcast_to(free, pinned.shape))
+    placement = Placement(arena, on_brokers(task.layout, placed.chosen))
     repair(placement, nothing, for_nothing=True)
     return _evened(task, placement, Certificate(task.about, bounds.none_priced(task.about)))
 

@@ -57,12 +57,13 @@ class _Aim(NamedTuple):
     for_nothing: bool
 
 
-def repair(placement: Placement, prices: FloatArray, *, for_nothing: bool = False) -> None:
+def repair(placement: Placement, prices: FloatArray, *, for_nothing: bool = False, nearly: bool = False) -> None:
     """Bring the loads into their windows, as far as exchanges can; prices (D, B) in bytes a unit.
 
-    With `for_nothing` only by replicas that cost no more where they go.
+    With `for_nothing` only by replicas that cost no more where they go. What is `nearly` within them already isn't
+    taken further outside, whatever that saves.
     """
-    for weight in _WEIGHTS:
+    for weight in _WEIGHTS[-1:] if nearly else _WEIGHTS:
         _mend(placement, _Aim(weight, prices, for_nothing))
         if not placement.outside().any():
             return

@@ -67,7 +67,7 @@ def roundings(problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoad
         if (solved := _solve(program, settled, on)) is None:
             return
         shares, prices = solved
-        chosen = place(problem, _as_shared(layout, shares), wanted).chosen
+        chosen = rounded(problem, layout, wanted, shares)
         yield Rounded(prices, chosen)
         split = np.flatnonzero(((shares > _WHOLE) & (shares < 1 - _WHOLE)).any(axis=1))
         if not len(split):
@@ -75,6 +75,11 @@ def roundings(problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoad
         largest = split[np.argsort(-layout.enter_costs[split].max(axis=1), kind="stable")]
         settled[largest[: -(-len(split) // 2)]] = True
         on = np.where(settled[:, None], on_brokers(layout, chosen), on)
+
+
+def rounded(problem: Problem, layout: Layout, wanted: Windows, shares: FloatArray) -> IntArray:
+    """Replicas (M, W) that keep all counts and are the closest to these shares (M, Bt)."""
+    return place(problem, _as_shared(layout, shares), wanted).chosen
 
 
 def _program(layout: Layout, wanted: Windows, loads: ByteLoads) -> _Program:

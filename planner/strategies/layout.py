@@ -76,6 +76,16 @@ class Layout:
         return mask
 
     @cached_property
+    def pinned(self) -> BoolArray | None:
+        """(M, Bt): True where a broker replaces another that has a replica; None without replacements."""
+        if not self.replaced.any():
+            return None
+        pinned = np.zeros((len(self.rows), len(self.targets)), dtype=bool)
+        rows, slots = np.nonzero(self.replaced & (self.home >= 0))
+        pinned[rows, self.home[rows, slots]] = True
+        return pinned
+
+    @cached_property
     def _rack_nodes(self) -> IntArray:
         """(M, R): node of (row, rack); the row's own node where that rack needs none."""
         own = np.arange(len(self.rows), dtype=np.int32)[:, None]

@@ -17,7 +17,7 @@ from planner.model import BoolArray, FloatArray, IntArray, LongArray, Problem
 from planner.strategies.arena import Placement, further, of_layout
 from planner.strategies.dealing import matrix
 from planner.strategies.layout import Layout
-from planner.strategies.moves import movers, within_topics
+from planner.strategies.moves import movers
 from planner.strategies.placing import Placed, on_brokers, widened
 from planner.windows import Windows
 
@@ -25,6 +25,8 @@ from planner.windows import Windows
 _MOST_CELLS = 2_000_000
 # Rounds over all pairs; the second finds next to nothing.
 _ROUNDS = 2
+# Gains below this are none.
+_NOTHING = 1e-12
 # What the aim that comes first is worth against all of the other.
 _FIRST = 1e6
 
@@ -90,40 +92,79 @@ def _worth(aims: Sequence[str], aim: str) -> float:
 
 
 def _drain(placement: Placement, pair: tuple[int, int], by: Ties) -> bool:
-    """All gainful exchanges of two brokers; True where there were any."""
+    """The gainful exchanges of two brokers, best with best; True where there were any."""
     here, there = pair
+    out, back = _exchanges(placement, here, there, by)
     any_gain = False
-    while (found := _best(placement, here, there, by)) is not None:
-        out, back = found
-        placement.move(out, here, there)
-        placement.move(back, there, here)
+    for leaving, coming in zip(out.tolist(), back.tolist(), strict=True):
+        if _outward(placement, leaving, coming, here, there):
+            continue
+        placement.move(leaving, here, there)
+        placement.move(coming, there, here)
         any_gain = True
     return any_gain
 
 
-def _best(placement: Placement, here: int, there: int, by: Ties) -> tuple[int, int] | None:
-    """The rows of the best exchange, None where none gains."""
-    ours, theirs = movers(placement, here, there), movers(placement, there, here)
-    if by.pinned is not None:
-        ours, theirs = ours[~by.pinned[ours, here]], theirs[~by.pinned[theirs, there]]
-    out, back = within_topics(placement, ours, theirs)
-    if not len(out):
-        return None
-    arena, level = placement.arena, placement.arena.levels
-    goes, comes = (
-        level[out, there].astype(np.int64) - level[out, here],
-        level[back, here].astype(np.int64) - level[back, there],
-    )
-    cost = arena.costs[out] * goes + arena.costs[back] * comes
-    gain = _value(placement, out, there, by) - _value(placement, out, here, by)
-    gain += _value(placement, back, here, by) - _value(placement, back, there, by)
-    # Replicas without a known size cost nothing, but are still replicas.
-    gain[(cost != 0) | (goes + comes > 0)] = 0
-    for load, moving in enumerate(arena.loads):
-        shifted = moving[out] - moving[back]
-        gain[further(placement, load, here, -shifted) + further(placement, load, there, shifted) > 0] = 0
-    best = int(gain.argmax())
-    return (int(out[best]), int(back[best])) if gain[best] > 1e-12 else None
+def _exchanges(placement: Placement, here: int, there: int, by: Ties) -> tuple[IntArray, IntArray]:
+    """Rows that leave `here` and those that come back, of the same topic and for the same bytes and replicas.
+
+    Of rows alike in that the one that gains most meets the one that gains most: no pair need be looked at twice.
+    """
+    ours, theirs = _Side.of(placement, here, there, by), _Side.of(placement, there, here, by)
+    _, at, on = np.intersect1d(ours.places(theirs, 1), theirs.places(ours, -1), return_indices=True)
+    gain = ours.gains[at] + theirs.gains[on]
+    best = np.flatnonzero(gain > _NOTHING)
+    best = best[np.argsort(-gain[best], kind="stable")]
+    return ours.rows[at[best]], theirs.rows[on[best]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """Rows (K,) that may go from one broker to another, the most gainful first: their topics, what going there costs in
+    bytes and replicas, and what it gains.
+    """
+
+    rows: IntArray
+    topics: IntArray
+    costs: LongArray
+    copies: LongArray
+    gains: FloatArray
+
+    @staticmethod
+    def of(placement: Placement, here: int, there: int, by: Ties) -> _Side:
+        """All that may go from `here` to `there`."""
+        rows = movers(placement, here, there)
+        if by.pinned is not None:
+            rows = rows[~by.pinned[rows, here]]
+        gains = _value(placement, rows, there, by) - _value(placement, rows, here, by)
+        order = np.argsort(-gains, kind="stable")
+        rows, gains = rows[order], gains[order]
+        arena = placement.arena
+        copies = arena.levels[rows, there].astype(np.int64) - arena.levels[rows, here]
+        return _Side(rows, arena.topics[rows], arena.costs[rows] * copies, copies, gains)
+
+    def places(self, other: _Side, sign: int) -> LongArray:
+        """(K,): equal for rows of two sides that undo each other's costs and have the same rank among their like."""
+        mine, others = (
+            np.stack([side.topics, turn * side.costs, turn * side.copies], axis=1)
+            for side, turn in ((self, sign), (other, -sign))
+        )
+        _, kinds = np.unique(np.concatenate([mine, others]), axis=0, return_inverse=True)
+        kinds = kinds.ravel()[: len(mine)]
+        order = np.argsort(kinds, kind="stable")
+        ranks = np.empty(len(kinds), dtype=np.int64)
+        ranks[order] = np.arange(len(kinds)) - np.searchsorted(kinds[order], kinds[order])
+        places: LongArray = kinds * (len(mine) + len(others) + 1) + ranks
+        return places
+
+
+def _outward(placement: Placement, leaving: int, coming: int, here: int, there: int) -> bool:
+    """True where the exchange takes a load further outside its window."""
+    for load, moving in enumerate(placement.arena.loads):
+        shifted = np.array([moving[leaving] - moving[coming]])
+        if (further(placement, load, here, -shifted) + further(placement, load, there, shifted))[0] > 0:
+            return True
+    return False
 
 
 def _value(placement: Placement, rows: IntArray, broker: int, by: Ties) -> FloatArray:

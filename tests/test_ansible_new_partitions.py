@@ -1,0 +1,105 @@
+"""New partitions made by the generated playbooks: real Ansible against stand-ins for Kafka's tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plan_documents import Document
+from test_ansible import ORIGIN, TARGET, Site, at, plan, staged
+
+pytestmark = pytest.mark.ansible
+
+CREATED = {"n.1-0": [1, 2], "n.1-1": [2, 4]}
+ADDED = {"b-1": [4, 2], "b-2": [3, 4]}
+CONFIG = {"cleanup.policy": "compact", "x": "{{ 1 + 1 }} '$(id)'"}
+
+
+def made(topic: str, before: int, lists: dict[str, list[int]], old: str = "", **rest: Any) -> Document:
+    """One topic of a plan's `new_partitions`."""
+    new = [replicas for name, replicas in lists.items() if name.startswith(topic)]
+    texts = [*([old] if old else []), *(":".join(map(str, replicas)) for replicas in new)]
+    return {
+        "topic": topic,
+        "partitions_before": before,
+        "partitions": before + len(new),
+        "replication_factor": 2,
+        "config": {},
+        "replicas": new,
+        "replica_assignment": ",".join(texts),
+    } | rest
+
+
+def with_new(bin_dir: Path) -> Document:
+    """The plan of test_ansible, with a topic to create and more partitions of `b`."""
+    topics = [made("b", 1, ADDED, "2:3"), made("n.1", 0, CREATED, config=CONFIG)]
+    return plan(bin_dir) | {"new_partitions": {"topics": topics, "compared": []}}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """The plan's folder, and the cluster as the plan found it."""
+    return staged(tmp_path, with_new)
+
+
+def test_lint(site: Site) -> None:
+    """ansible-lint's production profile has nothing to say of plans with new partitions either."""
+    ended = site.playbooks.tool("ansible-lint", "--profile", "production", "--offline")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_check_mode_makes_nothing(site: Site) -> None:
+    """--check tells of the new partitions as one change more, and makes none."""
+    run = site.play("apply", "--check")
+    assert (0, 4) == (run.code, run.changed), run.output
+    assert ORIGIN == site.replicas()
+
+
+def test_apply_and_apply_again(site: Site) -> None:
+    """The topic is created with its configuration as written, the partitions are added; then nothing is left to do."""
+    first = site.play("apply")
+    assert (0, 6) == (first.code, first.changed), first.output
+    assert TARGET | CREATED | ADDED == site.replicas()
+    assert {"n.1": "cleanup.policy=compact,x={{ 1 + 1 }} '$(id)'"} == site.cluster["configs"]
+    second = site.play("apply")
+    assert (0, 0) == (second.code, second.changed), second.output
+    assert (1, 1) == (site.calls("--create"), site.calls("--alter"))
+
+
+def test_topic_that_is_there_as_planned_is_left_alone(site: Site) -> None:
+    """A run that ended after creating the topic goes on with the rest."""
+    site.set_cluster(partitions=site.cluster["partitions"] | at(CREATED))
+    run = site.play("apply", "--tags", "create")
+    assert (0, 1) == (run.code, run.changed), run.output
+    assert ORIGIN | CREATED | ADDED == site.replicas()
+    assert (0, 1) == (site.calls("--create"), site.calls("--alter"))
+
+
+@pytest.mark.parametrize("there", [{"n.1-0": [1, 2], "n.1-1": [4, 2]}, {"n.1-0": [1, 2]}, {"b-1": [4, 2]}])
+def test_partitions_made_otherwise_stop_the_play(site: Site, there: dict[str, list[int]]) -> None:
+    """Other replicas, or another number of partitions, than the plan's: nothing is made and nothing moves."""
+    site.set_cluster(partitions=site.cluster["partitions"] | at(there))
+    run = site.play("apply")
+    assert 2 == run.code, run.output
+    assert f"They are of {next(iter(there)).rpartition('-')[0]}" in run.text
+    assert ORIGIN | there == site.replicas()
+
+
+def test_rollback_leaves_them(site: Site) -> None:
+    """Going back moves what existed, and asks nothing of the new partitions."""
+    site.set_cluster(partitions=at(TARGET | CREATED | ADDED))
+    run = site.play("rollback")
+    assert 0 == run.code, run.output
+    assert ORIGIN | CREATED | ADDED == site.replicas()
+
+
+def test_verify_wants_them(site: Site) -> None:
+    """verify.yml fails while they are missing although all else is reached, and passes once they are there."""
+    site.set_cluster(partitions=at(TARGET | CREATED))
+    early = site.play("verify")
+    assert 2 == early.code, early.output
+    assert "New partitions aren't there as planned. They are of b" in early.text
+    site.set_cluster(partitions=at(TARGET | CREATED | ADDED))
+    late = site.play("verify")
+    assert (0, 0) == (late.code, late.changed), late.output
