@@ -76,25 +76,36 @@ def _uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
     Rows that nothing forces to move are left alone where `rebalance` isn't `all`, however they were spread, and so are
     topics that may not move.
     """
+    uneven = np.zeros(problem.rows, dtype=bool)
     if not problem.racks_matter:
-        return np.zeros(problem.rows, dtype=bool)
+        return uneven
     names = problem.broker_racks.clip(min=0)
-    counts = _by_rack(problem, replicas, names)
+    # No rack holds two more than another where none holds two.
+    crowded = np.flatnonzero(_any_rack_twice(replicas, names))
+    counts = _by_rack(replicas[crowded], names, len(problem.rack_names))
     sizes = np.bincount(names[problem.targets], minlength=len(problem.rack_names))[:, None]
     roomiest = np.where(counts < sizes, counts, np.iinfo(np.int32).max).min(axis=0)
-    uneven = counts.max(axis=0) >= roomiest.astype(np.int64) + 2
+    uneven[crowded] = counts.max(axis=0) >= roomiest.astype(np.int64) + 2
     return uneven & problem.movable & (problem.forced | (problem.rebalance == "all"))
 
 
-def _by_rack(problem: Problem, replicas: IntArray, names: IntArray) -> IntArray:
-    """(R, P): replicas of each partition in each rack, for racks of brokers (B,)."""
-    counts = np.zeros(len(problem.rack_names) * problem.rows, dtype=np.int32)
+def _any_rack_twice(replicas: IntArray, names: IntArray) -> BoolArray:
+    """(P,): True where two replicas lie in one rack, for racks of brokers (B,)."""
+    columns = [np.where(each >= 0, names[each.clip(0, len(names) - 1)], -1 - at) for at, each in enumerate(replicas.T)]
+    twice = np.zeros(len(replicas), dtype=bool)
+    for one, other in combinations(columns, 2):
+        twice |= one == other
+    return twice
+
+
+def _by_rack(replicas: IntArray, names: IntArray, racks: int) -> IntArray:
+    """(R, n): replicas of each of these partitions in each rack, for racks of brokers (B,)."""
+    counts = np.zeros((racks, len(replicas)), dtype=np.int32)
     for position in replicas.T:
         rows = np.flatnonzero(position >= 0)
-        racks = names[position[rows].clip(max=len(names) - 1)].astype(np.int64)
         # A partition is there once at most in a position, so that no place is counted twice at once.
-        counts[racks * problem.rows + rows] += 1
-    return counts.reshape(len(problem.rack_names), problem.rows)
+        counts[names[position[rows].clip(max=len(names) - 1)], rows] += 1
+    return counts
 
 
 def _excluded(problem: Problem, replicas: IntArray) -> BoolArray:

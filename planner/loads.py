@@ -72,8 +72,10 @@ def _sums(
 
 def _cells(brokers: IntArray, first: LongArray, here: IntArray) -> tuple[LongArray | slice, LongArray]:
     """The partitions of one of these brokers (P,) each that are on one that counts, and its (group, column), flat."""
-    at = np.where(brokers >= 0, here[brokers], -1)
-    if (at >= 0).all():
+    at = here[brokers]
+    if brokers.min(initial=0) < 0:
+        at[brokers < 0] = -1
+    if at.min(initial=0) >= 0:
         return slice(None), first + at
     rows = np.flatnonzero(at >= 0)
     return rows, first[rows] + at[rows]

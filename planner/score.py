@@ -293,16 +293,18 @@ def _crosses_racks(problem: Problem, replicas: IntArray) -> BoolArray:
 
 
 def _topic_sums(problem: Problem, values: LongArray) -> LongArray:
-    sums = np.zeros(len(problem.topic_names), dtype=np.int64)
-    np.add.at(sums, problem.topic_of, values)
-    return sums
+    """(T,): partitions are sorted by topic, and every topic has some."""
+    first = np.searchsorted(problem.topic_of, np.arange(len(problem.topic_names)))
+    return np.add.reduceat(values, first, dtype=np.int64) if len(values) else np.zeros(len(first), dtype=np.int64)
 
 
 def _digest(replicas: IntArray) -> LongArray:
     """A 64-bit mix of (row, position, broker) summed over positions (P,); sums wrap, whatever their order."""
-    position = np.arange(replicas.shape[1], dtype=np.uint64)[:, None]
-    places = (np.arange(len(replicas), dtype=np.uint64) * np.uint64(1 << 32) + position * np.uint64(1 << 24)).T
-    mixed = np.where(
-        replicas >= 0, mix(places + replicas.astype(np.int64).astype(np.uint64) + np.uint64(1)), np.uint64(0)
-    )
-    return mixed.sum(axis=1, dtype=np.uint64).view(np.int64)
+    rows = np.arange(len(replicas), dtype=np.uint64) * np.uint64(1 << 32) + np.uint64(1)
+    total = np.zeros(len(replicas), dtype=np.uint64)
+    for position, brokers in enumerate(replicas.T):
+        mixed = mix(rows + np.uint64(position << 24) + brokers.astype(np.uint64))
+        # What is absent, -1, counts for nothing.
+        mixed[brokers < 0] = 0
+        total += mixed
+    return total.view(np.int64)

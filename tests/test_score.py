@@ -54,6 +54,12 @@ def test_by_hand() -> None:
         "peak_disk_ppm": 2_909_091,
         "scenario_excess": 0,
         "scenarios_missed": 0,
+        # Broker 4 alone has y-0; 1, 2 and 2 lead topic x, all in one rack.
+        "broker_offline": 1,
+        "broker_refused": 1,
+        "rack_offline": 1,
+        "rack_refused": 1,
+        "rack_leaders": 3,
     }
     assert expected == scored(problem, [(1, 3), (2, 4), (2, 3), (4,)])
 
