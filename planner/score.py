@@ -282,14 +282,17 @@ def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: B
         added.sum(axis=1) * problem.size_bytes,
         added.sum(axis=1),
         (problem.may_lead_anew & ~problem.is_new & (problem.leaders != leaders)).astype(np.int64),
-        (added & _crosses_racks(problem, replicas)).sum(axis=1) * problem.size_bytes,
+        _crossing(problem, replicas, added) * problem.size_bytes,
     )
 
 
-def _crosses_racks(problem: Problem, replicas: IntArray) -> BoolArray:
-    """(P, W): True where the broker's rack isn't that of the leader it would copy from."""
-    source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])
-    return problem.broker_racks[replicas] != problem.broker_racks[source][:, None]
+def _crossing(problem: Problem, replicas: IntArray, added: BoolArray) -> LongArray:
+    """(P,): replicas added on brokers of another rack than that of the leader they would copy from."""
+    source = problem.broker_racks[np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])]
+    crossing = np.zeros(len(replicas), dtype=np.int64)
+    for brokers, copies in zip(replicas.T, added.T, strict=True):
+        crossing += copies & (problem.broker_racks[brokers] != source)
+    return crossing
 
 
 def _topic_sums(problem: Problem, values: LongArray) -> LongArray:

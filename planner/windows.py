@@ -110,7 +110,7 @@ def excess(bounds: LongArray, counts: LongArray, price: int) -> LongArray:
     for units, step in EXCESS_STEPS:
         taken = np.minimum(left, units)
         weight += taken * (step * price)
-        left = left - taken
+        left -= taken
     summed: LongArray = weight.sum(axis=-1)
     return summed
 

@@ -16,7 +16,10 @@ from planner.windows import BROKER_PRICE, TOPIC_PRICE, excess, windows
 
 
 def price(problem: Problem, leaders: tuple[int, ...]) -> tuple[int, int]:
-    """Excess over the leaders' windows, and the cost of the changes, of one leader a partition."""
+    """Excess over the leaders' windows, and the cost of the changes, of one leader a partition.
+
+    Who replaces a broker, and hasn't the partition yet, is taken for that broker.
+    """
     number = {broker: at for at, broker in enumerate(np.flatnonzero(problem.targets).tolist())}
     wanted = windows(problem, problem.balance)
     counts = np.zeros((len(problem.topic_names), len(number)), dtype=np.int64)
@@ -27,10 +30,16 @@ def price(problem: Problem, leaders: tuple[int, ...]) -> tuple[int, int]:
     if wanted.topic_leaders is not None:
         beyond = beyond + excess(wanted.topic_leaders, counts, TOPIC_PRICE).sum()
     changes = [
-        2 * (leader != preferred) + (leader != today)
-        for leader, preferred, today in zip(leaders, problem.replicas[:, 0], problem.leaders, strict=True)
+        2 * (leader != now(problem, row, problem.replicas[row, 0])) + (leader != now(problem, row, problem.leaders[row]))
+        for row, leader in enumerate(leaders)
     ]
     return int(beyond), int(sum(changes))
+
+
+def now(problem: Problem, row: int, broker: int) -> int:
+    """The broker, or who takes over its replica of a partition."""
+    successor = int(problem.replacements[broker]) if broker >= 0 else -1
+    return int(broker) if successor < 0 or successor in problem.replicas[row] else successor
 
 
 def best(problem: Problem, assignment: IntArray) -> tuple[int, int]:
