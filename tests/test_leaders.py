@@ -30,7 +30,8 @@ def price(problem: Problem, leaders: tuple[int, ...]) -> tuple[int, int]:
     if wanted.topic_leaders is not None:
         beyond = beyond + excess(wanted.topic_leaders, counts, TOPIC_PRICE).sum()
     changes = [
-        2 * (leader != now(problem, row, problem.replicas[row, 0])) + (leader != now(problem, row, problem.leaders[row]))
+        2 * (leader != now(problem, row, problem.replicas[row, 0]))
+        + (leader != now(problem, row, problem.leaders[row]))
         for row, leader in enumerate(leaders)
     ]
     return int(beyond), int(sum(changes))

@@ -33,6 +33,7 @@ from planner.model import (
     TopicFilter,
     Variant,
 )
+from planner.monthly import BrokerClass, Monthly, Rate
 from planner.resources import resource
 from planner.spec import load
 
@@ -93,6 +94,7 @@ execution:
   throttle: 50MB/s
   batches: {bytes: 500GiB, moves_per_broker: 4, replicas_per_partition: 1}
   kafka_bin_dir: /usr/bin
+growth: [{topics: "o*", per_month: 8%}]
 """
 
 
@@ -175,6 +177,14 @@ def test_every_key_that_is_acted_on(tmp_path: Path) -> None:
             growth=(Growth("o* × 2", "o*", 2.0), Growth("next year", "*", 1.5)),
         ),
         execution=Execution(50_000_000, BatchRules(500 * 1024**3, 4, 1), "/usr/bin"),
+        growth=Monthly(
+            (Rate("o*", 80_000),),
+            (
+                BrokerClass("big", 4 * 1024**4, 125_000_000),
+                BrokerClass("wide", None, 1_250_000_000),
+                BrokerClass("unused"),
+            ),
+        ),
         inputs=(InputFile("spec.yaml", digest),),
     )
     assert expected == spec

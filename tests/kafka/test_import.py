@@ -1,0 +1,66 @@
+"""`planner import` of a real cluster: asked itself, and from what Kafka's own tools print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from operator_at_work import Lists, Operator
+
+from planner.cli import commands
+
+pytestmark = pytest.mark.kafka
+
+
+def imported(operator: Operator, *words: object) -> dict[str, Any]:
+    """The `cluster:` part that the command writes."""
+    out = operator.folder / "cluster.yaml"
+    ran = CliRunner().invoke(commands, ["import", *map(str, words), "-o", str(out)], standalone_mode=False)
+    assert ran.exception is None, ran.output
+    document = yaml.safe_load(out.read_text())
+    assert isinstance(document, dict)
+    return document["cluster"]
+
+
+def lists(cluster: dict[str, Any]) -> Lists:
+    """The replica list of each partition."""
+    return {
+        f"{topic['name']}-{number}": list(partition["replicas"])
+        for topic in cluster["topics"]
+        for number, partition in enumerate(topic["partitions"])
+    }
+
+
+def racks(cluster: dict[str, Any]) -> dict[int, str | None]:
+    """The rack of each broker."""
+    return {broker["id"]: broker.get("rack") for broker in cluster["brokers"]}
+
+
+def test_a_running_cluster_is_asked(operator: Operator) -> None:
+    """Its brokers with their racks, its topics with their replicas and what is set on them."""
+    operator.create_topic("orders.v2", [[1, 2], [2, 3], [3, 1]])
+    servers = ",".join(operator.cluster.bootstrap_servers)
+    cluster = imported(operator, "--bootstrap-servers", servers)
+
+    assert operator.replicas() == lists(cluster)
+    assert operator.racks() == racks(cluster)
+    assert cluster["bootstrap_servers"]
+
+
+def test_the_tools_outputs_say_the_same(operator: Operator, tmp_path: Path) -> None:
+    """Two descriptions give the cluster's replicas and sizes; what they print can be planned from."""
+    operator.create_topic("orders", [[1, 2], [2, 3], [3, 1]])
+    operator.produce("orders", 3, 50_000)
+    operator.capture()
+    state = operator.folder / "state"
+    cluster = imported(operator, state / "topics-describe.txt", state / "log-dirs.txt")
+
+    assert operator.replicas() == lists(cluster)
+    assert all("size" in partition for topic in cluster["topics"] for partition in topic["partitions"])
+    spec = tmp_path / "imported.yaml"
+    spec.write_text(yaml.safe_dump({"version": 1, "cluster": cluster, "changes": {"remove_brokers": [3]}}))
+    plan = operator.whatif(spec)
+    assert not any(3 in replicas for replicas in (operator.replicas() | plan.replicas).values())
