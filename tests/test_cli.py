@@ -39,7 +39,7 @@ def whatif(planner, tmp_path):
 
     def run(spec, *arguments) -> Ran:
         out = ("--out", tmp_path / "plan") if "--out" not in arguments else ()
-        return planner("whatif", spec, "--engine", "local", "--candidates", 60, *out, *arguments)
+        return planner("whatif", spec, "--engine", "local", "--candidates", 20, *out, *arguments)
 
     return run
 

@@ -28,7 +28,7 @@ from planner.strategies.proof import Proof
 # Programs of more columns aren't worth their time; and so many are solved in all, each counted by its columns.
 _MOST_COLUMNS, _COLUMNS_IN_ALL = 60_000, 6_000_000
 # Nor are so many programs of one part, however small, or so many decisions.
-_MOST_SOLVES, _MOST_DECISIONS = 2_000, 200
+_MOST_SOLVES, _MOST_DECISIONS = 400, 200
 # Rows as large as the narrowest window come first, at most so many; then those of half the size, and so on.
 _MOST_ROWS, _HALVINGS = 200, 4
 # Shares are whole within this.
