@@ -158,6 +158,7 @@ class Operator:
 
     def capture(self) -> None:
         """The cluster's state, as Kafka's tools print it."""
+        self.await_true(self._without_offsets, "the topic of consumers' offsets to be gone")
         capture(self.cluster, self.folder / "state")
 
     def spec(self, changes: Mapping[str, Any], brokers: Sequence[int] | None = None, **top: Any) -> Path:
@@ -200,6 +201,13 @@ class Operator:
             options = ("--entity-type", "brokers", "--entity-name", broker, "--alter", "--delete-config", rates)
             self.cluster.tool("kafka-configs", *options)
         self.await_true(self._is_empty, "an empty cluster")
+
+    def _without_offsets(self) -> bool:
+        """Whether consumers' offsets have no topic. A consumer long closed can make Kafka create it anew; it is deleted."""
+        if OFFSETS not in self._metadata().topics:
+            return True
+        self.admin.delete_topics([OFFSETS], operation_timeout=30)[OFFSETS].exception()
+        return False
 
     def _is_empty(self) -> bool:
         """Whether no topic is left, be it Kafka's own, which plans would move. What is listed, is deleted."""
