@@ -203,7 +203,7 @@ class Operator:
         self.await_true(self._is_empty, "an empty cluster")
 
     def _without_offsets(self) -> bool:
-        """Whether consumers' offsets have no topic. A consumer long closed can make Kafka create it anew; it is deleted."""
+        """Whether consumers' offsets have no topic; it is deleted, since consumers long closed make Kafka create it anew."""
         if OFFSETS not in self._metadata().topics:
             return True
         self.admin.delete_topics([OFFSETS], operation_timeout=30)[OFFSETS].exception()
