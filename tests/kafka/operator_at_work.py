@@ -203,7 +203,7 @@ class Operator:
         self.await_true(self._is_empty, "an empty cluster")
 
     def _without_offsets(self) -> bool:
-        """Whether consumers' offsets have no topic; it is deleted, since consumers long closed make Kafka create it anew."""
+        """Whether consumers' offsets have no topic; else it is deleted. Consumers long closed make Kafka create it."""
         if OFFSETS not in self._metadata().topics:
             return True
         self.admin.delete_topics([OFFSETS], operation_timeout=30)[OFFSETS].exception()
