@@ -12,10 +12,16 @@ from dataclasses import replace
 from planner.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model import Budget
 
-# How far from its fair share each broker may be, in per cent, from one step of the ladder to the next.
-LEVELS = (2, 5, 8, 12, 16, 20, 25, 30, 40, 50, 60, 75, 90, 100)
+# How far from its fair share each broker may be, in per cent, from one step of the ladder to the next: where only the
+# costly windows are loosened, and where all are. No more steps than a small cluster's sweep solves.
+LEVELS_OF_COST = (5, 12, 20, 30, 50, 75)
+LEVELS = (2, 8, 16, 25, 40, 50, 60, 75, 90)
 TERMS = ("bytes_moved", "replicas_moved", "leaders_changed")
-_LOOSENED = ("replicas", "leaders", "disk", "network_in", "network_out")
+_BYTES = ("disk", "network_in", "network_out")
+_COUNTS = ("replicas", "leaders")
+_TOPICS = ("topic_replicas", "topic_leaders")
+# The windows that cost what a term limits. Even counts cost few bytes: they are met by moving small partitions.
+_COSTLY = {"bytes_moved": _BYTES, "replicas_moved": ("replicas", *_BYTES), "leaders_changed": ("leaders",)}
 
 
 def asked(budget: Budget) -> bool:
@@ -23,20 +29,19 @@ def asked(budget: Budget) -> bool:
     return any(getattr(budget, term) is not None for term in TERMS)
 
 
-def ladder(balance: Balance) -> tuple[Balance, ...]:
+def ladder(balance: Balance, budget: Budget) -> tuple[Balance, ...]:
     """Balances from the one asked for to none at all, ever looser.
 
-    Every step as it is, without the windows of single topics, and without those of leaders either.
+    The windows of single topics go first, since they cost most for what they even out. Then those windows are loosened
+    that cost what the budget limits; then all; then all, and the leaders' are let go of.
     """
-    steps = [balance, *(_loosened(balance, level) for level in LEVELS)]
-    no_topics = {"topic_replicas": NO_TOLERANCE, "topic_leaders": NO_TOLERANCE}
-    open_ended = Balance(**dict.fromkeys((*_LOOSENED, "topic_replicas", "topic_leaders"), NO_TOLERANCE))
-    found = [
-        each
-        for step in steps
-        for each in (step, replace(step, **no_topics), replace(step, **no_topics, leaders=NO_TOLERANCE))
-    ]
-    return tuple(dict.fromkeys([*found, open_ended]))
+    no_topics = _without(balance, _TOPICS)
+    costly = tuple(dict.fromkeys(knob for term in TERMS if getattr(budget, term) is not None for knob in _COSTLY[term]))
+    everything = (*_COUNTS, *_BYTES)
+    steps = [*_ever_looser(no_topics, costly, LEVELS_OF_COST), *_ever_looser(no_topics, everything, LEVELS)]
+    if budget.leaders_changed is not None:
+        steps += _ever_looser(_without(no_topics, ("leaders",)), everything, LEVELS)
+    return tuple(dict.fromkeys([balance, no_topics, *steps, _without(no_topics, everything)]))
 
 
 def spread_out(steps: Sequence[Balance]) -> tuple[Balance, ...]:
@@ -54,9 +59,14 @@ def within(budget: Budget, spent: Mapping[str, int]) -> bool:
     return all(limit is None or value <= limit for limit, value in limits)
 
 
-def _loosened(balance: Balance, level: int) -> Balance:
-    knobs = {knob: _looser(getattr(balance, knob), level) for knob in _LOOSENED}
-    return replace(balance, **knobs)
+def _ever_looser(balance: Balance, knobs: Sequence[str], levels: Sequence[int]) -> list[Balance]:
+    """A step for each level, and one without these windows."""
+    steps = [replace(balance, **{knob: _looser(getattr(balance, knob), level) for knob in knobs}) for level in levels]
+    return [*steps, _without(balance, knobs)]
+
+
+def _without(balance: Balance, knobs: Sequence[str]) -> Balance:
+    return replace(balance, **dict.fromkeys(knobs, NO_TOLERANCE))
 
 
 def _looser(tolerance: Tolerance, level: int) -> Tolerance:

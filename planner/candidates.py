@@ -141,7 +141,7 @@ def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
     if problem.rebalance != "all":
         return [wanted]
     if budget.asked(problem.budget):
-        return budget.spread_out(budget.ladder(wanted))
+        return budget.spread_out(budget.ladder(wanted, problem.budget))
     axes = [(getattr(wanted, knob), *getattr(_filled(problem, grid), knob)) for knob in KNOBS]
     points = [Balance(*point) for point in product(*axes)]
     return sorted(points, key=lambda point: sum(getattr(point, knob) != getattr(wanted, knob) for knob in KNOBS))
