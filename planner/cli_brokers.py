@@ -87,7 +87,12 @@ def of_file(path: Path) -> tuple[tuple[Topic, ...], Brokers, bool]:
 
 def _is_spec(path: Path) -> bool:
     """True for YAML by its name, or with the key `cluster` at the beginning of a line."""
-    if path.suffix in (".yaml", ".yml") or not path.is_file():
-        return path.suffix in (".yaml", ".yml")
-    with path.open("rb") as file:
-        return re.search(rb"^cluster\s*:", file.read(_HEAD_BYTES), re.MULTILINE) is not None
+    if path.suffix in (".yaml", ".yml"):
+        return True
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return re.search(rb"^cluster\s*:", file.read(_HEAD_BYTES), re.MULTILINE) is not None
+    except OSError:  # whoever reads it then says why it can't be read
+        return False

@@ -13,7 +13,7 @@ from planner import text_tables
 from planner.cli_brokers import Brokers, broker_options, given, of_file
 from planner.errors import InfeasibleError
 from planner.figures import UNKNOWN, printable
-from planner.report import code
+from planner.markup import code
 from planner.strategies import kafka_classic, kafka_striped
 
 Lists = Sequence[tuple[int, ...]]

@@ -14,7 +14,7 @@ from planner import seeds as search
 from planner import text_tables
 from planner.cli_brokers import broker_options, given, of_file
 from planner.figures import UNKNOWN, counted, number, printable, ranges
-from planner.report import code, text
+from planner.markup import code, text
 from planner.seeds import Explanation, Verdict
 
 HEADER = ("Topic", "Partitions", "RF", "Placed by", "Start index", "Shift", "On", "Differ")

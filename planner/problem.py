@@ -24,6 +24,7 @@ def build(spec: Spec) -> Problem:
     targets = _targets(spec, brokers)
     factors = _replication_factors(spec, topics, replicas)
     replacements = _replacements(spec, index)
+    forced = _forced(spec, replicas, targets, factors, _racks_today(spec, brokers), racks)
     return Problem(
         broker_ids=ids,
         broker_racks=racks,
@@ -38,8 +39,8 @@ def build(spec: Spec) -> Problem:
         size_bytes=_longs(row.size_bytes for row in rows),
         replication_factors=factors,
         min_insync=_ints(topic.min_insync_replicas for topic in topics)[topic_of],
-        movable=_may_change(spec, topics)[topic_of] | (replicas[:, 0] < 0),
-        forced=_forced(spec, replicas, targets, factors, _racks_today(spec, brokers), racks),
+        movable=(_may_change(spec, topics)[topic_of] & (_led(rows) | forced)) | (replicas[:, 0] < 0),
+        forced=forced,
         bytes_in_per_sec=_longs(partition.bytes_in_per_sec for partition in rows),
         bytes_out_per_sec=_longs(partition.bytes_out_per_sec for partition in rows),
         disk_bytes=_weights(targets, [broker.disk_bytes for broker in brokers]),
@@ -77,6 +78,11 @@ def may_move(topics: TopicFilter, name: str) -> bool:
 def _may_change(spec: Spec, topics: Sequence[Topic]) -> BoolArray:
     """(T,): False for the topics that the filter keeps, and for those that are being deleted."""
     return np.array([may_move(spec.topics, topic.name) and not topic.deleting for topic in topics], dtype=bool)
+
+
+def _led(rows: Sequence[Partition]) -> BoolArray:
+    """(P,): False for partitions without a leader: there is nobody to copy from, so nothing moves that need not."""
+    return np.fromiter((row.leader is not None for row in rows), dtype=bool, count=len(rows))
 
 
 def rows_to_place(problem: Problem) -> BoolArray:

@@ -117,6 +117,8 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
     if problem.deferred is not None:
         return "partitions that the budget leaves for a later step keep their replicas"
     if not problem.movable.all():
+        if (problem.leaders[~problem.movable] < 0).all():
+            return "partitions without a leader keep their replicas: there is nobody to copy from"
         return "excluded topics keep their replicas where they are"
     if window.name in BYTE_WINDOWS:
         return _why_bytes(problem, window)

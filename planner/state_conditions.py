@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from planner.figures import counted
 from planner.importers.parts import BrokerSeen
 from planner.model import Partition, Topic
 from planner.state_merge import Merged, some
@@ -18,7 +19,8 @@ def conditions(merged: Merged) -> Iterator[str]:
     rows = [(topic.name, partition) for topic in topics for partition in topic.partitions]
     yield from _partitions(rows)
     yield from _topics(topics)
-    yield from _down(rows)
+    yield from down(row for _, row in rows)
+    yield from unions(topics)
     yield from _unknown(rows, merged.brokers)
     yield from _sizes(rows, merged.sizes)
 
@@ -49,14 +51,38 @@ def _topics(topics: Iterable[Topic]) -> Iterator[str]:
         yield f"{some(deleting)} marked for deletion: kept as they are"
 
 
-def _down(rows: Sequence[tuple[str, Partition]]) -> Iterator[str]:
-    """Brokers with replicas of which none is in sync."""
-    known = [row for _, row in rows if row.isr is not None]
+def down(partitions: Iterable[Partition]) -> Iterator[str]:
+    """A sentence for each broker whose replicas are all out of sync, where ISRs are known: none is in a leader's ISR.
+
+    Of a partition without a leader Kafka shows the last ISR, whose brokers are down, or one of them would lead.
+    """
+    known = [row for row in partitions if row.isr is not None]
     held = Counter(broker for row in known for broker in row.replicas)
-    in_sync = Counter(broker for row in known for broker in row.isr or ())
-    for broker in sorted(held):
-        if not in_sync[broker]:
-            yield f"broker {broker} is in no ISR of its {held[broker]:,} replicas: down, as it seems"
+    listed = {broker for row in known for broker in row.isr or ()}
+    in_sync = {broker for row in known if row.leader is not None for broker in row.isr or ()}
+    for broker in sorted(held.keys() - in_sync):
+        what = "only in ISRs without a leader, of" if broker in listed else "in no ISR of"
+        yield f"broker {broker} is {what} its {counted(held[broker], 'replica')}: down, as it seems"
+
+
+def unions(topics: Iterable[Topic]) -> Iterator[str]:
+    """Partitions that may be on their way: Kafka before 2.4 shows the old and the new replicas together, and no more.
+
+    Those are more than the topic's other partitions have, and the new ones of them aren't in sync yet.
+    """
+    found = []
+    for topic in topics:
+        usual = min(len(row.replicas) for row in topic.partitions)
+        found += [
+            _name(topic.name, row)
+            for row in topic.partitions
+            if row.leader is not None and row.isr is not None and usual < len(row.replicas) > len(row.isr)
+        ]
+    if found:
+        yield (
+            f"{some(found, 'partition')} with more replicas than others of the topic, and not all in sync: being "
+            "reassigned, perhaps; the output of kafka-reassign-partitions --list tells"
+        )
 
 
 def _unknown(rows: Sequence[tuple[str, Partition]], seen: Sequence[BrokerSeen]) -> Iterator[str]:

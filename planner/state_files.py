@@ -44,8 +44,11 @@ def files_in(path: Path) -> tuple[Path, ...]:
 
     Links to folders aren't followed. UnreadableError where there is nothing.
     """
-    if not path.is_dir():
-        return (path,)
+    try:
+        if not path.is_dir():
+            return (path,)
+    except OSError as error:  # a name that is too long, for example
+        raise _unreadable(path, error) from None
     found: list[Path] = []
     for folder, folders, names in os.walk(path):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -68,10 +71,23 @@ def read_file(
         with path.open("rb") as handle:
             part = require(_read(handle, digest, path.as_posix(), topic, expected), expected)
     except OSError as error:
-        raise UnreadableError(
-            f"{path.as_posix()!r} can't be read: {error.strerror}; allowed: a readable file"
-        ) from None
+        raise _unreadable(path, error) from None
     return StateFile(replace(part, file=written), InputFile(written, digest.hexdigest()))
+
+
+def read_text(path: Path, written: str) -> tuple[str, InputFile]:
+    """A file's text, and its digest under the path as written; UnreadableError and ImportStateError as `read_file`."""
+    try:
+        _require_file(path, piped=False)
+        data = path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    _refuse_utf_16(data, path.as_posix())
+    return decode(data, path.as_posix()), InputFile(written, hashlib.sha256(data).hexdigest())
+
+
+def _unreadable(path: Path, error: OSError) -> UnreadableError:
+    return UnreadableError(f"{path.as_posix()!r} can't be read: {error.strerror}; allowed: a readable file")
 
 
 def _require_file(path: Path, piped: bool) -> None:
@@ -89,14 +105,18 @@ class _Digest(Protocol):
 
 def _read(handle: BinaryIO, digest: _Digest, file: str, topic: str | None, expected: Expected) -> StatePart:
     head = handle.read(4 * HEAD_CHARACTERS)
-    if head.startswith(_UTF_16):
-        message = "the file is in UTF-16, as Windows' PowerShell writes it; allowed: text in UTF-8"
-        raise ImportStateError([Finding(Place(file, 1, 1), "", message)])
+    _refuse_utf_16(head, file)
     if is_read_by_line(head.removeprefix(_BOM).decode("utf-8", errors="replace")):
         return read_lines(_lines(head, handle, digest, file), file)
     data = head + handle.read()
     digest.update(data)
     return read_part(decode(data, file), file, topic, expected)
+
+
+def _refuse_utf_16(head: bytes, file: str) -> None:
+    if head.startswith(_UTF_16):
+        message = "the file is in UTF-16, as Windows' PowerShell writes it; allowed: text in UTF-8"
+        raise ImportStateError([Finding(Place(file, 1, 1), "", message)])
 
 
 def _lines(head: bytes, handle: BinaryIO, digest: _Digest, file: str) -> Iterator[str]:

@@ -86,7 +86,7 @@ def _parts(files: Sequence[Path], options: Options) -> list[StatePart]:
     parts: list[StatePart] = []
     findings: list[Finding] = []
     if options.bootstrap_servers is not None:
-        parts.append(read_live(options.bootstrap_servers, _settings(options.command_config)))
+        parts.append(read_live(options.bootstrap_servers, client_settings(options.command_config)))
     for given in files:
         try:
             for path in files_in(given):
@@ -100,7 +100,8 @@ def _parts(files: Sequence[Path], options: Options) -> list[StatePart]:
     return parts
 
 
-def _settings(path: Path | None) -> dict[str, str]:
+def client_settings(path: Path | None) -> dict[str, str]:
+    """What a Java client's properties file says, as Confluent's client takes it; nothing without a file."""
     if path is None:
         return {}
     try:

@@ -44,7 +44,7 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     ranked = sorted((part for part in parts if part.entries), key=lambda part: part.rank)
     if not ranked:
         raise ImportStateError([_nothing(parts)])
-    moving = _moving(parts)
+    moving = moving_now(parts)
     if moving and not to_targets:
         raise ImportStateError(moving_finding(each) for each in moving.values())
     entries, notes = _entries(parts, ranked, moving)
@@ -112,7 +112,7 @@ def _chosen(primary: Sequence[StatePart]) -> tuple[dict[Key, Entry], list[Entry]
     return chosen, twice, repeats
 
 
-def _moving(parts: Iterable[StatePart]) -> dict[Key, Moving]:
+def moving_now(parts: Iterable[StatePart]) -> dict[Key, Moving]:
     """Each partition that is being reassigned, as the first source says."""
     moving: dict[Key, Moving] = {}
     for part in sorted(parts, key=lambda part: part.rank):

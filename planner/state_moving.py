@@ -20,7 +20,8 @@ def reassigned(entries: Iterable[Entry], moving: Mapping[Key, Moving]) -> tuple[
     known = {(entry.topic, entry.partition.id) for entry in moved}
     missing = [f"{topic}-{number}" for topic, number in moving if (topic, number) not in known]
     count = len(moving) - len(missing)
-    notes = [f"{count} of the partitions are being reassigned: the plan starts from their targets"] if count else []
+    are = "partition is" if count == 1 else "partitions are"
+    notes = [f"{count:,} {are} being reassigned: the plan starts from the target{'s'[: count > 1]}"] if count else []
     if missing:
         notes.append(f"{missing[0]} is being reassigned ({len(missing)} such), but isn't in the assignment")
     return moved, tuple(notes)

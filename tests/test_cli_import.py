@@ -145,6 +145,7 @@ def test_a_pipe_is_read(described: Path, capsys: pytest.CaptureFixture[str]) -> 
         (("{}", "--name", " x"), "--name ' x' can't be used; allowed: 1 to 200 characters"),
         (("gone.txt",), "'gone.txt' can't be read: No such file or directory; allowed: a readable file"),
         (("/dev/null",), "'/dev/null' isn't a regular file"),
+        (("x" * 5000,), "can't be read: File name too long; allowed: a readable file"),
         (("--bootstrap-servers", "h:1", "--command-config", "gone"), "gone: can't be read: No such file or directory"),
     ],
 )
@@ -164,3 +165,12 @@ def test_every_fault_of_every_file_is_told(tmp_path: Path, capsys: pytest.Captur
     err = capsys.readouterr().err
     assert "a:1:1: no state in a known format" in err
     assert "b:1:1: PartitionCount is ''" in err
+
+
+def test_names_write_nothing_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Escape codes of a name that is refused are shown, not sent."""
+    (tmp_path / "d").write_text(DESCRIBE.replace("Topic: a", "Topic: a\x1b[2J"), encoding="utf-8")
+    assert 1 == command(tmp_path / "d")
+    refusal = capsys.readouterr().err
+    assert "\x1b" not in refusal
+    assert "can't be a topic's name" in refusal

@@ -93,6 +93,8 @@ def _planned(spec: Path, out: Path, names: tuple[str, str, str]) -> None:
         json.loads(path.read_bytes())
     for path in out.rglob("*.yml"):
         yaml.load(path.read_bytes(), _Ansible)
+    for page in [*out.rglob("*.html"), *out.rglob("*.svg")]:
+        assert "<script>alert" not in page.read_text(encoding="utf-8"), page
     declared = json.loads((out / "terraform" / "kafka_topics.auto.tfvars.json").read_bytes())
     # Terraform would take `${` and `%{` for its own, were they not doubled in JSON too: values of a variable are not.
     assert value == declared["kafka_topics"]["a-1"]["config"]["cleanup.policy"]

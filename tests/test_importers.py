@@ -266,3 +266,26 @@ def test_sizes_are_whole_numbers_of_bytes(number: str) -> None:
     text = f'{{"brokers":[{{"broker":1,"logDirs":[{{"logDir":"/a","partitions":[{replica}]}}]}}]}}'
     with pytest.raises(ImportStateError, match="isn't a number"):
         read_part(text, "l.txt")
+
+
+@pytest.mark.parametrize(
+    ("topic", "end"),
+    [("a", "\tIsr: 2,13\tElr: "), ("a", "\tIs"), ("a", ""), ("a", ",1"), ("b", ""), ("b", ",1"), ("b", "\tIsr: 2,1")],
+)
+def test_an_output_that_is_cut_within_its_last_line_is_refused(topic: str, end: str) -> None:
+    """It would still read as a partition, of broker 1 instead of 13 perhaps."""
+    alone = topic == "b"
+    text = (
+        f"Topic: a\tPartitionCount: {1 if alone else 2}\tReplicationFactor: 2\tConfigs: \n"
+        "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\tElr: \tLastKnownElr: \n"
+        + "Topic: b\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: \n" * alone
+        + f"\tTopic: {topic}\tPartition: {0 if alone else 1}\tLeader: 2\tReplicas: 2{end}"
+    )
+    with pytest.raises(ImportStateError, match=r"the line ends before|isn't a replica|Replicas has '2.*Is'"):
+        topics_describe.parse(text, "d")
+
+
+def test_log_dirs_below_a_line_with_braces() -> None:
+    """A logger may print them; the JSON begins with its own line."""
+    text = '[main] {x} WARN\n{"brokers":[{"broker":1,"logDirs":[{"partitions":[{"partition":"a-0","size":7}]}]}]}\n'
+    assert {("a", 0): 7} == log_dirs.parse(text, "l")

@@ -87,7 +87,8 @@ def test_do_nothing_by_hand() -> None:
     # Replicas 2, 1, 4, 0 in windows of 1 to 2: broker 3 has two too many (1 + 3), broker 4 one too few.
     # Leaders 2, 1, 1, 0 in windows of 1 to 2: broker 4 has one too few. Topic x has 2, 1, 3, 0 in windows of 1 to 2.
     assert 100 * (1 + 3) + 100 + 100 + 1 + 1 == found["excess"]
-    assert (0, 0, 2) == (found["bytes_moved"], found["replicas_moved"], found["leaders_changed"])
+    # x-1 is led by 3 instead of 2; x-2 by nobody, and whom nobody leads no election helps.
+    assert (0, 0, 1) == (found["bytes_moved"], found["replicas_moved"], found["leaders_changed"])
     assert (4, 2, 3) == (found["replica_spread"], found["leader_spread"], found["topic_replica_spread"])
 
 

@@ -157,7 +157,7 @@ def test_a_reassignment_in_progress_is_planned_from_its_target(texts: tuple[str,
     state = merged(*texts, to_targets=True)
     assert {"a": [(4, 2), (2, 3)]} == replicas(state)
     assert 4 == state.assignment.topics[0].partitions[0].leader
-    assert ("1 of the partitions are being reassigned: the plan starts from their targets",) == state.notes
+    assert ("1 partition is being reassigned: the plan starts from the target",) == state.notes
 
 
 def test_no_reassignment_in_the_list_is_no_obstacle() -> None:

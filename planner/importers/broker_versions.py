@@ -13,7 +13,7 @@ from planner.importers.parts import BrokerSeen, Rank, StatePart
 
 TITLE = "kafka-broker-api-versions"
 _BROKER = re.compile(
-    r"^\S+:-?[0-9]{1,5} \(id: (\d{1,10}) rack: (.*?)(?: isFenced: (?:true|false))?\) -> ", re.ASCII | re.MULTILINE
+    r"^\S+:-?[0-9]{1,5} \(id: (\d{1,10}) rack: (.*?)(?: isFenced: (true|false))?\) -> ", re.ASCII | re.MULTILINE
 )
 
 
@@ -23,7 +23,10 @@ def recognises(text: str) -> bool:
 
 
 def read_part(text: str, file: str) -> StatePart:
-    """The live brokers. A rack that is really called `null` can't be told from none: Kafka prints both alike."""
+    """The live brokers, and a note of those that are fenced.
+
+    A rack that is really called `null` can't be told from none: Kafka prints both alike.
+    """
     seen = tuple(
         BrokerSeen(Place(file, text.count("\n", 0, match.start()) + 1, 1), int(match[1]), _rack(match[2]))
         for match in _BROKER.finditer(text)
@@ -32,7 +35,9 @@ def read_part(text: str, file: str) -> StatePart:
     for at, broker in enumerate(seen):
         if broker.id in ids[:at]:
             raise ImportStateError([Finding(broker.place, "", f"broker {broker.id} is here twice; allowed: once")])
-    return StatePart(TITLE, file, Rank.CLUSTER, brokers=seen)
+    fenced = [match[1] for match in _BROKER.finditer(text) if match[3] == "true"]
+    notes = tuple(f"broker {broker} is fenced by {file}: it is down, or not yet up" for broker in fenced)
+    return StatePart(TITLE, file, Rank.CLUSTER, brokers=seen, notes=notes)
 
 
 def _rack(text: str) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.errors import Finding, ImportStateError, Place
+from planner.group_values import DescribedGroup
 from planner.importers.entries import LARGEST_ID
 
 _HEADING = re.compile(r"^GROUP\s+(?:TOPIC|CONSUMER-ID|COORDINATOR)\b")
@@ -22,20 +23,6 @@ _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 _CHATTER = re.compile(r"^(?:Consumer group '|Warning: |Error: |\s*$)")
 _HINT = "allowed: what kafka-consumer-groups --describe prints, with --members --verbose or without"
 MISSING = "-"
-
-
-@dataclass(frozen=True)
-class DescribedGroup:
-    """A group as Kafka describes it. `assignor` is empty where it isn't told.
-
-    `members` are the ids of the consumers, each with the partitions that it owns, (topic, partition), sorted; `topics`
-    are those that the group has offsets for, or owns partitions of.
-    """
-
-    name: str
-    assignor: str = ""
-    members: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
-    topics: tuple[str, ...] = ()
 
 
 @dataclass

@@ -52,12 +52,20 @@ def read_object(text: str, start: int, file: str) -> tuple[dict[str, Any], int]:
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg}; allowed: the complete JSON as Kafka's tool prints it"
         raise ImportStateError([Finding(place_of(text, error.pos, file), "", message)]) from None
-    except (RecursionError, ValueError) as error:  # nested too deeply, or a number of thousands of digits
-        message = f"not usable JSON: {error}; allowed: the complete JSON as Kafka's tool prints it"
+    except (RecursionError, ValueError) as error:
+        reason = _reason(error)
+        message = f"not usable JSON: {reason}; allowed: the complete JSON as Kafka's tool prints it"
         raise ImportStateError([Finding(place_of(text, start, file), "", message)]) from None
     if not isinstance(value, dict):
         raise ImportStateError([Finding(place_of(text, start, file), "", "a JSON object is needed here")])
     return value, end
+
+
+def _reason(error: Exception) -> str:
+    """Our own words, or for Python's two limits what they mean: its own are advice to programmers."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return "a number has thousands of digits" if str(error).startswith("Exceeds the limit") else str(error)
 
 
 def read_alone(text: str, file: str) -> tuple[dict[str, Any], Place]:

@@ -16,6 +16,8 @@ from planner.log_dirs_values import ANY, LogDir, LogDirs, ReplicaDir
 
 _HINT = "allowed: what kafka-log-dirs --describe prints"
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
+# The JSON has a line of its own; what a logger prints above may have braces too.
+_BEGIN = re.compile(r"^[ \t]*\{", re.MULTILINE)
 _LARGEST_ID = 2**31 - 1
 
 
@@ -77,7 +79,8 @@ class _Broker(NamedTuple):
 
 def _document(text: str, file: str) -> tuple[dict[str, Any], Place]:
     """The JSON behind the headings, and where it begins."""
-    start = max(text.find("{"), 0)
+    begun = _BEGIN.search(text)
+    start = begun.end() - 1 if begun else max(text.find("{"), 0)
     value, end = read_object(text, start, file)
     rest = text[end:].lstrip()
     if rest:

@@ -35,6 +35,8 @@ _USUAL = re.compile(
     re.ASCII,
 )
 _CONFIG = re.compile(r"(?:^|,)([A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)+|preallocate)=")
+# What stands at the end of a partition's line: an output that was cut within its last line lacks some of it.
+_LAST_LABELS = re.compile(r"(?<=\s)(?:isr|elr|lastknownelr)(?=:)", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 _NO_LEADER = ("none", "-1", "")
 _HINT = "allowed: what kafka-topics --describe prints, headings included and without filters"
@@ -91,6 +93,7 @@ def read_part(lines: Iterable[str], file: str) -> StatePart:
     ImportStateError names each bad line, of very many the first hundred.
     """
     found = _Read()
+    read, before, last = 0, "", ""
     for number, line in enumerate(lines, start=1):
         entry = _usual_entry(line, number, file)
         if entry is not None:
@@ -99,7 +102,9 @@ def read_part(lines: Iterable[str], file: str) -> StatePart:
             _take(line, number, file, found)
         if len(found.findings) >= _MOST_FINDINGS:
             break
-    findings = found.findings or [*_count_findings(found)]
+        if len(found.entries) > read:
+            read, before, last = len(found.entries), last, line
+    findings = found.findings or [*_count_findings(found), *_cut_findings(found, before, last)]
     if findings:
         raise ImportStateError(findings)
     return StatePart(
@@ -235,6 +240,20 @@ def _count_findings(found: _Read) -> Iterator[Finding]:
         if entry.topic in alone:
             alone.discard(entry.topic)
             yield Finding(entry.place, entry.topic, f"the topic has no heading with its PartitionCount; {_HINT}")
+
+
+def _cut_findings(found: _Read, before: str, last: str) -> Iterator[Finding]:
+    """The last partition's line where it has less than the one before it: the number that it ends in may be cut too.
+
+    Every Kafka prints `Isr`; the labels after it are those of the line before, where that is of the same topic.
+    """
+    entries = found.entries[-2:]
+    same = len(entries) == 2 and entries[0].topic == entries[1].topic
+    told, usual = (_LAST_LABELS.findall(line) for line in (last, before))
+    wanted = usual if same else usual[:1]
+    if entries and len(told) < len(wanted):
+        message = f"the line ends before {wanted[len(told)]}: the output was cut; {_HINT}"
+        yield Finding(entries[-1].place, entries[-1].key, message)
 
 
 def _short(text: str) -> str:
