@@ -24,7 +24,7 @@ _PHASES = ("build", "solve", "leaders", "check")
 def check() -> None:
     """SetupError where the library that draws isn't installed."""
     if find_spec("matplotlib") is None:
-        raise SetupError("--out draws plots, for which matplotlib is missing: install kafka-planner[bench]")
+        raise SetupError("--out draws plots, for which matplotlib is missing: install the kafka-planner wheel again")
 
 
 def scale(points: Rows) -> bytes:

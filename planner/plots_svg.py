@@ -1,0 +1,220 @@
+"""Figures as SVG for people: named for screen readers, marks that can be pointed at, colours of light and dark pages.
+
+The same figure gives the same bytes. Colours are roles: each is drawn in the light theme's colour, which a style sheet
+then exchanges; without one the light colours stay.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SVG = "http://www.w3.org/2000/svg"
+_LINK = "{http://www.w3.org/1999/xlink}href"
+
+# Role → its colour on a light page, and on a dark one. Text has a contrast of at least 4.5, marks of 3.
+ROLES: Mapping[str, tuple[str, str]] = {
+    "page": ("#ffffff", "#0d1117"),
+    "text": ("#1f2328", "#e6edf3"),
+    "quiet": ("#59636e", "#9aa4af"),
+    "line": ("#d1d9e0", "#3d444d"),
+    "before": ("#8a939d", "#7d8590"),
+    "after": ("#0969da", "#4493f8"),
+    "in": ("#1a7f37", "#3fb950"),
+    "out": ("#bc4c00", "#f0883e"),
+    "heat": ("#218bff", "#2f81f7"),
+}
+COLOUR = {role: light for role, (light, _) in ROLES.items()}
+_ROLE = {light: role for role, light in COLOUR.items()}
+
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+FONT_SIZE = 9
+
+_SETTINGS: Any = {
+    "svg.fonttype": "none",
+    "font.family": "DejaVu Sans",
+    "font.size": FONT_SIZE,
+    # A topic may be called $x$.
+    "text.parse_math": False,
+    "text.color": COLOUR["text"],
+}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One thing drawn: its id within the plot, and what a pointer on it is told."""
+
+    id: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, what it shows in words, and the marks of each of its artists by the artist's gid."""
+
+    figure: Figure
+    title: str
+    description: str
+    marks: Mapping[str, Sequence[Mark]]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A plot as an SVG element for a page, which brings `STYLE` with it; `marks` counts what it shows."""
+
+    name: str
+    title: str
+    description: str
+    svg: str
+    marks: int
+
+    @property
+    def file(self) -> bytes:
+        """The plot as a file of its own, with its style sheet."""
+        opening, rest = self.svg.split(">", 1)
+        return f"{opening}><style>{STYLE}</style>{rest}\n".encode()
+
+
+def _style() -> str:
+    """Custom properties for each role, dark where the reader's system is and never on paper; rules that use them."""
+    light, dark = (";".join(f"--{role}:{colours[at]}" for role, colours in ROLES.items()) for at in (0, 1))
+    rules = (f".{key}-{role}{{{key}:var(--{role})}}" for role in ROLES for key in ("fill", "stroke"))
+    return (
+        f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{''.join(rules)}"
+        f".mark:hover{{stroke:var(--text);stroke-width:1.5}}"
+    )
+
+
+STYLE = _style()
+
+
+@contextmanager
+def settings() -> Iterator[None]:
+    """The library's own defaults and ours, whatever the user's matplotlibrc says; silent about fonts and caches."""
+    # Not at the top: who doesn't draw needs no matplotlib.
+    import logging
+    import warnings
+
+    logger = logging.getLogger("matplotlib")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        import matplotlib
+
+        with matplotlib.rc_context(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            matplotlib.rcdefaults()
+            matplotlib.rcParams.update(_SETTINGS)
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def finished(name: str, drawing: Drawing) -> Plot:
+    """A drawing as SVG; to be called within `settings`. ValueError where an artist didn't draw what its marks say."""
+    import matplotlib
+
+    matplotlib.rcParams["svg.hashsalt"] = name
+    image = BytesIO()
+    drawing.figure.savefig(image, format="svg", metadata={"Date": None, "Creator": None})
+    root = ET.fromstring(image.getvalue())
+    _strip(root)
+    for gid, marks in drawing.marks.items():
+        _mark(root, name, gid, marks)
+    _drop_ids(root, name)
+    _colour(root)
+    _describe(root, name, drawing)
+    ET.register_namespace("", SVG)
+    ET.register_namespace("xlink", _LINK[1:].split("}")[0])
+    count = sum(map(len, drawing.marks.values()))
+    return Plot(name, drawing.title, drawing.description, ET.tostring(root, encoding="unicode"), count)
+
+
+def _tag(name: str) -> str:
+    return f"{{{SVG}}}{name}"
+
+
+def _strip(root: ET.Element) -> None:
+    """Metadata, and the style that only the file's own reset is."""
+    for child in list(root):
+        if child.tag == _tag("metadata"):
+            root.remove(child)
+    for definitions in root.findall(_tag("defs")):
+        for style in definitions.findall(_tag("style")):
+            definitions.remove(style)
+        if not len(definitions):
+            root.remove(definitions)
+    for element in root.iter():
+        element.text = element.text if element.text and element.text.strip() else None
+        element.tail = "\n" if element.tail else None
+
+
+def _drawn(element: ET.Element) -> Iterator[ET.Element]:
+    """What is to be seen of an artist, in the order in which it was drawn."""
+    for child in element:
+        if child.tag in (_tag("path"), _tag("use")):
+            yield child
+        elif child.tag != _tag("defs"):
+            yield from _drawn(child)
+
+
+def _mark(root: ET.Element, name: str, gid: str, marks: Sequence[Mark]) -> None:
+    group = next((element for element in root.iter(_tag("g")) if element.get("id") == gid), None)
+    drawn = [] if group is None else list(_drawn(group))
+    if len(drawn) != len(marks):
+        raise ValueError(f"plot {name}: {gid} drew {len(drawn)} marks instead of {len(marks)}")
+    for element, mark in zip(drawn, marks, strict=True):
+        element.set("id", f"{name}-{mark.id}")
+        element.set("class", "mark")
+        ET.SubElement(element, _tag("title")).text = mark.title
+
+
+def _drop_ids(root: ET.Element, name: str) -> None:
+    """Ids that nothing needs would be there twice on a page with two plots."""
+    used = {element.get(_LINK, "")[1:] for element in root.iter()}
+    used |= {clip[5:-1] for element in root.iter() if (clip := element.get("clip-path"))}
+    for element in root.iter():
+        if element.get("id") and element.get("id") not in used and not element.get("id", "").startswith(f"{name}-"):
+            del element.attrib["id"]
+
+
+def _colour(root: ET.Element) -> None:
+    """Style attributes as presentation attributes, which a style sheet outranks, and a class for each role."""
+    for element in root.iter():
+        declared = _declarations(element.attrib.pop("style", ""))
+        if "font" in declared:
+            declared["font-size"] = re.sub(r"^\D*([\d.]+)px.*$", r"\1", declared.pop("font"))
+        classes = [element.get("class", "")]
+        for key, value in declared.items():
+            element.set(key, value)
+            if key in ("fill", "stroke") and value in _ROLE:
+                classes.append(f"{key}-{_ROLE[value]}")
+        if any(classes):
+            element.set("class", " ".join(filter(None, classes)))
+
+
+def _declarations(style: str) -> dict[str, str]:
+    pairs = (declaration.split(":", 1) for declaration in style.split(";") if ":" in declaration)
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
+def _describe(root: ET.Element, name: str, drawing: Drawing) -> None:
+    """An image with a name and a description, as wide as its place allows."""
+    width, height = (root.get(key, "").removesuffix("pt") for key in ("width", "height"))
+    root.attrib |= {"width": width, "height": height, "role": "img", "id": f"plot-{name}", "font-family": _FONT}
+    root.attrib |= {"aria-labelledby": f"plot-{name}-title", "aria-describedby": f"plot-{name}-description"}
+    words = (("title", drawing.title), ("desc", drawing.description))
+    for at, (tag, text) in enumerate(words):
+        element = ET.Element(_tag(tag), {"id": f"plot-{name}-{'title' if tag == 'title' else 'description'}"})
+        element.text = text
+        root.insert(at, element)
+    page = {"width": "100%", "height": "100%", "fill": COLOUR["page"], "class": "fill-page"}
+    root.insert(len(words), ET.Element(_tag("rect"), page))

@@ -1,0 +1,340 @@
+"""report.html as people have it before them: in a real browser, light and dark, by keyboard, on paper, and large."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from large_plans import HOSTILE, hostile, large
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from planner import report_html
+
+pytestmark = pytest.mark.browser
+
+PROGRAMS = ("chromium", "chromedriver")
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1280,900",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A real, headless Chromium with a profile of its own."""
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    if missing:
+        pytest.fail(f"{', '.join(missing)} not on PATH: apt-get install -y chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    environment = {**os.environ, "SE_OFFLINE": "true"}
+    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"), env=environment)
+    driver = webdriver.Chrome(options=options, service=service)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Writes a plan's files and gives the page's address."""
+
+    def write(name, plan) -> str:
+        folder = tmp_path_factory.mktemp(name)
+        for path, content in report_html.files(plan).items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_bytes(content)
+        return (folder / "report.html").as_uri()
+
+    return write
+
+
+PLAN = large(6, 3, 12, 5, 4)
+
+
+@pytest.fixture(scope="module")
+def address(pages) -> str:
+    """The page of a plan of nine brokers and twelve topics."""
+    return pages("nine", PLAN)
+
+
+@pytest.fixture
+def opened(browser, address):
+    """The page, just opened, on a light screen."""
+    media(browser, "screen", "light")
+    browser.set_window_size(1280, 900)
+    browser.get(address)
+    return browser
+
+
+def media(browser, kind: str, scheme: str) -> None:
+    """What the page is told of where it is shown."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": kind, "features": features})
+
+
+def said(browser) -> list[str]:
+    """What the console has, asked or not."""
+    return [entry["message"] for entry in browser.get_log("browser")]
+
+
+def test_it_opens_in_silence_and_asks_for_nothing(opened):
+    """No error, no warning, no request."""
+    assert [] == said(opened)
+    assert [] == opened.execute_script("return performance.getEntriesByType('resource').map(each => each.name)")
+    assert "Kafka plan for orders-eu" == opened.title
+
+
+# Counted by hand of PLAN: what is copied goes from any of 6 brokers to each of 3, in each of 4 batches.
+MARKS = {
+    "front": len(PLAN["pareto"]) + 1,
+    "brokers": 9 * 3 * 2,
+    "racks": 1 * 3 * 2,
+    "movement": len({(row["leader_before"], row["replicas"][0]) for row in PLAN["partitions"]}),
+    "batches": 4
+    + len(
+        {
+            (at, side, broker)
+            for at, batch in enumerate(PLAN["batches"])
+            for step in batch["partitions"]
+            for side, broker in (("out", step["replicas_before"][0]), ("in", step["replicas"][0]))
+        }
+    ),
+    "held": 9,
+}
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_every_plot_is_drawn_with_its_marks(opened, name):
+    """As many as the plan has; each is to be seen inside the plot, but for the bars of nothing."""
+    found = opened.execute_script(
+        """const plot = document.getElementById('plot-' + arguments[0]), box = plot.getBoundingClientRect();
+        return [...plot.querySelectorAll('.mark')].map(mark => {
+          const own = mark.getBoundingClientRect();
+          const inside = own.left >= box.left && own.right <= box.right &&
+            own.top >= box.top && own.bottom <= box.bottom;
+          return [mark.querySelector('title').textContent, inside, Math.max(own.width, own.height) >= 1];
+        })""",
+        name,
+    )
+
+    assert MARKS[name] == len(found)
+    assert [] == [title for title, inside, _ in found if not inside]
+    assert [] == [title for title, _, seen in found if not seen and ": 0 " not in title]
+
+
+def test_no_text_of_a_plot_is_cut_off_or_on_another(opened):
+    """Labels stay inside their plot, and no two of one plot overlap."""
+    found = opened.execute_script(
+        """const wrong = [];
+        for (const plot of document.querySelectorAll('figure svg')) {
+          const box = plot.getBoundingClientRect();
+          const texts = [...plot.querySelectorAll("text")].map(one => [one.textContent, one.getBoundingClientRect()]);
+          for (const [text, own] of texts)
+            if (own.left < box.left || own.right > box.right || own.top < box.top || own.bottom > box.bottom)
+              wrong.push([plot.id, 'outside', text]);
+          texts.forEach(([text, one], at) => { for (const [other, two] of texts.slice(at + 1)) {
+            const across = Math.min(one.right, two.right) - Math.max(one.left, two.left);
+            const along = Math.min(one.bottom, two.bottom) - Math.max(one.top, two.top);
+            if (across > 1 && along > 4) wrong.push([plot.id, text, other]);
+          }});
+        }
+        return wrong"""
+    )
+
+    assert [] == found
+
+
+def topics(browser) -> list[str]:
+    """The names shown, from above."""
+    return browser.execute_script(
+        "return [...document.querySelectorAll('#topics-table tbody tr:not([hidden]) th')].map(each => each.textContent)"
+    )
+
+
+def tab_to(browser, wanted: str) -> None:
+    """Press the tabulator until what a selector names has the focus; it must show that it has."""
+    for _ in range(60):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+        if browser.execute_script("return document.activeElement.matches(arguments[0])", wanted):
+            break
+    outline = browser.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
+    assert (True, "solid") == (
+        browser.execute_script("return document.activeElement.matches(arguments[0])", wanted),
+        outline,
+    )
+
+
+def test_topics_are_searched_by_keyboard(opened):
+    """What is typed is found, counted, and told; emptied, all are back."""
+    tab_to(opened, "#topics-query")
+    opened.switch_to.active_element.send_keys("PIC-00007")
+    assert ["topic-00007"] == topics(opened)
+    assert "1 of 12 topics" == opened.find_element(By.ID, "topics-status").text
+
+    opened.switch_to.active_element.send_keys(Keys.CONTROL, "a")
+    opened.switch_to.active_element.send_keys(Keys.DELETE)
+    assert 12 == len(topics(opened))
+
+
+@pytest.mark.parametrize("key", [Keys.ENTER, Keys.SPACE], ids=["enter", "space"])
+def test_topics_are_sorted_by_keyboard(opened, key):
+    """By number, the largest first, then the smallest; the head says which."""
+    names = [f"topic-{number:05}" for number in range(12)]
+    assert names[::-1] == topics(opened)
+
+    tab_to(opened, "#topics-table th:last-child button")
+    head = opened.find_element(By.CSS_SELECTOR, "#topics-table th:last-child")
+    opened.switch_to.active_element.send_keys(key)
+    assert ("descending", names[::-1]) == (head.get_attribute("aria-sort"), topics(opened))
+    opened.switch_to.active_element.send_keys(key)
+    assert ("ascending", names) == (head.get_attribute("aria-sort"), topics(opened))
+
+
+def test_another_column_takes_over(opened):
+    """One column at a time says that it sorts; a name sorts from a to z first."""
+    heads = opened.find_elements(By.CSS_SELECTOR, "#topics-table thead button")
+    heads[-1].click()
+    heads[0].click()
+
+    assert [f"topic-{number:05}" for number in range(12)] == topics(opened)
+    assert ["Topic"] == [head.text.split()[0] for head in opened.find_elements(By.CSS_SELECTOR, "[aria-sort]")]
+
+
+def test_folded_numbers_open_by_keyboard(opened):
+    """Each plot's table is one key away."""
+    tab_to(opened, "#movement summary")
+    opened.switch_to.active_element.send_keys(Keys.ENTER)
+
+    assert opened.find_element(By.ID, "movement-table").is_displayed()
+
+
+def test_a_screen_reader_finds_names_on_everything(opened):
+    """The browser's tree for assistive technology: plots are named images; tables, fields and regions have names."""
+    nodes = opened.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    seen = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
+    images = [name for role, name in seen if role in ("image", "img")]
+
+    assert [
+        "What less, or more, movement would give",
+        "Before and after, by broker",
+        "Before and after, by rack",
+        "Who sends how much to whom",
+        "Batches over time, and what each broker copies",
+        "What brokers hold meanwhile",
+    ] == images
+    named = ("table", "region", "button", "searchbox", "link", "heading", "columnheader")
+    nameless = [role for role, name in seen if role in named and not name]
+    # Two tables have a column whose cells speak for themselves.
+    assert nameless.count("columnheader") == len(nameless)
+    assert {"main", "navigation", "banner", "contentinfo"} <= {role for role, _ in seen}
+
+
+CONTRASTS = """
+const parse = colour => colour.match(/[\\d.]+/g).map(Number);
+const light = colour => { const [r, g, b] = colour.map(each => (each /= 255) <= 0.04045 ? each / 12.92 :
+  ((each + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const contrast = (one, two) => { const [a, b] = [light(one), light(two)].sort((x, y) => y - x);
+  return (a + 0.05) / (b + 0.05); };
+const page = parse(getComputedStyle(document.body).backgroundColor).slice(0, 3);
+const worst = (elements, key) => Math.min(...elements.map(each =>
+  contrast(parse(getComputedStyle(each)[key]).slice(0, 3), page)));
+const plotPages = [...document.querySelectorAll('figure rect.fill-page')].map(each =>
+  parse(getComputedStyle(each).fill));
+const over = mark => { const style = getComputedStyle(mark), alpha = Number(style.opacity) * Number(style.fillOpacity);
+  return parse(style.fill).slice(0, 3).map((each, at) => alpha * each + (1 - alpha) * page[at]); };
+const label = parse(getComputedStyle(document.querySelector('#plot-movement text.fill-text')).fill);
+return {
+  page: page.join(),
+  plots: [...new Set(plotPages.map(String))],
+  text: worst([...document.querySelectorAll('body *:not(svg *, script, style)')].filter(each => each.checkVisibility()),
+    'color'),
+  labels: worst([...document.querySelectorAll('figure text')].filter(each => each.textContent !== '■'), 'fill'),
+  cells: Math.min(...[...document.querySelectorAll('#plot-movement .mark')].map(each => contrast(label, over(each)))),
+  bars: worst([...document.querySelectorAll('#plot-brokers .mark')], 'fill'),
+};
+"""
+
+
+@pytest.mark.parametrize(("scheme", "page"), [("light", "255,255,255"), ("dark", "13,17,23")])
+def test_light_and_dark_are_readable(opened, scheme, page):
+    """Contrasts by the WCAG as the browser shows them: 4.5 for text, in plots and on cells too, 3 for bars."""
+    media(opened, "screen", scheme)
+    found = opened.execute_script(CONTRASTS)
+
+    assert (page, [page]) == (found["page"], [each.replace(" ", "") for each in found["plots"]])
+    assert min(found["text"], found["labels"], found["cells"]) >= 4.5, found
+    assert found["bars"] >= 3, found
+
+
+def test_paper_is_white_and_holds_everything(opened):
+    """Of a reader whose screen is dark: dark on white, nothing to type into, nothing wider than the sheet."""
+    media(opened, "print", "dark")
+    opened.set_window_size(794, 1123)
+    found = opened.execute_script(CONTRASTS)
+
+    assert "255,255,255" == found["page"]
+    assert found["text"] >= 4.5
+    assert not opened.find_element(By.ID, "topics-search").is_displayed()
+    assert [] == opened.execute_script(
+        "return [...document.querySelectorAll('figure svg')].filter(each => each.getBoundingClientRect().right >"
+        " document.documentElement.clientWidth).map(each => each.id)"
+    )
+    pdf = base64.b64decode(opened.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert b"%PDF" == pdf[:4]
+
+
+def test_a_telephone_scrolls_plots_and_not_the_page(opened):
+    """Wide things scroll by themselves, and the keyboard can scroll them."""
+    opened.set_window_size(500, 800)
+
+    assert opened.execute_script("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert [] == opened.execute_script(
+        "return [...document.querySelectorAll('.scroll')].filter(each => each.tabIndex !== 0).map(each => each.id)"
+    )
+
+
+def test_hostile_names_do_nothing(browser, pages):
+    """No script of a name runs, nothing is asked for, and names are shown as they are."""
+    media(browser, "screen", "light")
+    browser.get(pages("hostile", hostile()))
+
+    assert [] == said(browser)
+    assert [] == browser.execute_script("return performance.getEntriesByType('resource').map(each => each.name)")
+    assert browser.find_element(By.TAG_NAME, "h1").text.startswith(HOSTILE[:50])
+
+
+def test_a_million_replicas_open_in_five_seconds(browser, pages):
+    """336,000 partitions of three replicas on 150 brokers: summarised, and searched at once.
+
+    Seconds are those that the page keeps its thread busy, drawn and all: the clock would time whatever else runs here.
+    """
+    media(browser, "screen", "light")
+    large_page = pages("million", large(120, 30, 6_000, 56, 200))
+    size_bytes = Path(large_page.removeprefix("file://")).stat().st_size
+    browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+    browser.get(large_page)
+    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    seconds = {row["name"]: row["value"] for row in metrics}["TaskDuration"]
+
+    assert 0 < seconds <= 5
+    assert size_bytes < 3_000_000
+    assert [] == said(browser)
+    browser.find_element(By.ID, "topics-query").send_keys("05999")
+    assert ["topic-05999"] == topics(browser)
