@@ -26,9 +26,12 @@ from planner import (
     plan_budget,
     plan_front,
     plan_new_partitions,
+    plan_schema,
     plan_sections,
     resilience,
+    risks,
     scenarios,
+    validity,
 )
 from planner.batch_costs import Costs
 from planner.candidates import KNOBS, of_row
@@ -43,7 +46,7 @@ from planner.strategies import Proposal, prove
 from planner.sweep import SweepResult, planned_for
 from planner.variants import BASE, Swept
 
-FORMAT_VERSION = "1.3"
+FORMAT_VERSION = "1.4"
 
 
 class Planned(NamedTuple):
@@ -70,26 +73,28 @@ def planned(tried: Sequence[Swept]) -> Planned:
     problem = replace(problem, balance=candidate.balance)
     dirs = log_dirs.plan(spec, problem, proposal.assignment)
     changed = _with_rates(spec, log_dirs.told(changes(problem, proposal.assignment), dirs, problem))
-    costs = _costs(spec, problem, changed)
-    limits = gates.gates(spec, winner, costs)
+    costs = costed(spec, problem, changed)
+    bound = _bound(problem, winner, proposal, file)
+    limits = gates.gates(spec, winner, costs, bound)
     gates.refuse(spec, limits, costs)
     body = {
-        **_asked(spec),
+        **asked(spec),
         "brokers": plan_sections.brokers(spec, problem, proposal.assignment, costs.peaks),
         "racks": plan_sections.racks(spec, problem, proposal.assignment),
         "topics": plan_sections.topics(spec, problem, proposal.assignment),
-        "partitions": [_partition(change) for change in changed],
+        "partitions": [partition_row(change) for change in changed],
         "new_partitions": plan_new_partitions.section(spec, problem, proposal.assignment),
         "balance": _balance(problem, proposal, dirs),
         **log_dirs_document.section(dirs),
         "terms": log_dirs_document.with_terms(plan_sections.terms(spec, problem, winner, proposal.assignment), dirs),
-        "bound": _bound(problem, winner, proposal, file),
+        "bound": bound,
         **plan_front.sections(tried, chosen, proposal),
         "budget": of_budget,
         "scenarios": scenarios.documents(problem, proposal.assignment),
         "limits": limits,
+        "risks": risks.section(spec, costs.batches),
         "warnings": plan_budget.warnings(of_budget) + _warnings(spec, problem, changed, costs, dirs),
-        "execution": _execution(spec, costs),
+        "execution": execution(spec, costs),
         "batches": batch_costs.to_document(costs),
     }
     return Planned({"plan_id": plan_id(body), **body}, file)
@@ -107,12 +112,34 @@ def plan_id(plan: Mapping[str, Any]) -> str:
 
 
 def check_document(plan: Any, shown: str) -> None:
-    """StalePlanError where a document isn't a plan of a format we read, or its id isn't its content's any more."""
-    version = plan.get("format_version") if isinstance(plan, Mapping) else None
-    if not isinstance(version, str) or version.split(".")[0] != FORMAT_VERSION.split(".")[0]:
-        raise StalePlanError(f"{shown}: format_version is {version!r}, allowed: {FORMAT_VERSION.split('.')[0]}.x")
+    """StalePlanError where a document isn't a plan of a format we read, or its id isn't its content's any more.
+
+    What isn't as `schemas/plan.schema.json` says is told with its JSON path, the value seen, and what is allowed.
+    """
+    if not isinstance(plan, Mapping):
+        raise StalePlanError(f"{shown}: isn't a plan; allowed: the plan.json of a plan's folder")
+    major, minor = _version(plan.get("format_version"), shown)
+    ours = int(FORMAT_VERSION.split(".")[1])
+    found = next(plan_schema.misfits(plan, older=minor < ours, newer=minor > ours), None)
+    if found is not None:
+        raise StalePlanError(f"{shown}: {found} (format {major}.{minor})")
     if plan.get("plan_id") != plan_id(plan):
         raise StalePlanError(f"{shown}: plan_id doesn't fit the content: the plan was changed after it was made")
+
+
+def _version(version: Any, shown: str) -> tuple[int, int]:
+    """Major and minor of a format version that we read; StalePlanError for others."""
+    parts = version.split(".") if isinstance(version, str) else []
+    ours = int(FORMAT_VERSION.split(".")[0])
+    if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise StalePlanError(f"{shown}: format_version is {version!r}, allowed: {ours}.x")
+    major, minor = map(int, parts)
+    if major > ours:
+        newer = f"format_version is {version!r} of a newer planner, allowed: {ours}.x"
+        raise StalePlanError(f"{shown}: {newer}; install the release that made the plan")
+    if major < ours:
+        raise StalePlanError(f"{shown}: format_version is {version!r}, allowed: {ours}.x")
+    return major, minor
 
 
 def _judge(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> None:
@@ -124,12 +151,13 @@ def _judge(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> N
         raise InfeasibleError("\n".join(["no candidate keeps every rule; the best one breaks:", *map(str, violations)]))
 
 
-def _asked(spec: Spec) -> dict[str, Any]:
+def asked(spec: Spec) -> dict[str, Any]:
     """What the plan was made from."""
     return {
         "format_version": FORMAT_VERSION,
         "cluster": _cluster(spec),
         "inputs": [asdict(file) for file in spec.inputs],
+        **validity.section(spec.captured_at, spec.valid_for_seconds),
         "changes": plan_sections.changes(spec.changes),
         "rack_aware": spec.rack_aware,
     }
@@ -164,7 +192,8 @@ def _cluster(spec: Spec) -> dict[str, Any]:
     }
 
 
-def _partition(change: PartitionChange) -> dict[str, Any]:
+def partition_row(change: PartitionChange) -> dict[str, Any]:
+    """One row of the `partitions` of plan.json."""
     return {
         "topic": change.topic,
         "partition": change.partition,
@@ -174,6 +203,7 @@ def _partition(change: PartitionChange) -> dict[str, Any]:
         "size_bytes": change.size_bytes,
         "reason": str(change.reason),
         **batch_costs.log_dirs_of(change),
+        **({"bytes_in_per_sec": change.bytes_in_per_sec} if change.bytes_in_per_sec else {}),
     }
 
 
@@ -186,7 +216,7 @@ def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[Partiti
     return tuple(replace(each, bytes_in_per_sec=rates.get((each.topic, each.partition), 0)) for each in changed)
 
 
-def _costs(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Costs:
+def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Costs:
     """The changes in batches, with what those cost."""
     execution, racks = spec.execution, {b.id: b.rack for b in brokers_after(spec) if b.rack is not None}
     return batch_costs.costs(
@@ -198,11 +228,13 @@ def _costs(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> 
     )
 
 
-def _execution(spec: Spec, costs: Costs) -> dict[str, Any]:
+def execution(spec: Spec, costs: Costs) -> dict[str, Any]:
+    """The `execution` of plan.json."""
     return {
         "throttle_bytes_per_sec": spec.execution.throttle_bytes_per_sec,
         "seconds_at_throttle": costs.total_seconds,
         "kafka_bin_dir": spec.execution.kafka_bin_dir,
+        "batches": asdict(spec.execution.batches),
     }
 
 

@@ -109,6 +109,7 @@ def values(plan: Plan) -> dict[str, Any]:
     """What the role's templates name. No topic is among it: the role knows files, counts and digests only."""
     return {
         "plan_id": plan["plan_id"],
+        "valid_until": plan.get("validity", {}).get("valid_until") or "",
         "kafka_bin_dir": plan["execution"]["kafka_bin_dir"],
         "throttle_bytes_per_sec": plan["execution"]["throttle_bytes_per_sec"] or 0,
         "bootstrap_servers": plan["cluster"]["bootstrap_servers"],

@@ -1,0 +1,46 @@
+"""How commands show a plan on stdout: on a screen, as JSON, or as the report."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import click
+from rich.console import Console
+
+from planner import workflow
+
+Format = Literal["text", "json", "markdown"]
+
+format_option = click.option(
+    "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="What stdout shows."
+)
+
+
+def show(plan: Mapping[str, Any], form: Format, files: tuple[str, ...]) -> None:
+    """A plan.json document, and the files it was written to."""
+    match form:
+        case "json":
+            echo_json(plan)
+        case "markdown":
+            click.echo(workflow.markdown(plan), nl=False)
+        case _:
+            # Off a terminal rich would take 80 columns, and tables would lose some of theirs.
+            workflow.show(plan, files, screen(100))
+
+
+def echo_json(value: Mapping[str, Any]) -> None:
+    """One line, keys sorted."""
+    click.echo(json.dumps(value, sort_keys=True, ensure_ascii=False))
+
+
+def screen(columns: int) -> Console:
+    """As wide as the terminal; off one as wide as given."""
+    return Console() if _on_terminal() else Console(width=columns)
+
+
+def _on_terminal() -> bool:
+    """False where stdout is a pipe, a file, or closed."""
+    return sys.stdout is not None and sys.stdout.isatty()

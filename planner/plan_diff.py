@@ -1,0 +1,311 @@
+"""What changed between two plans, such as those of two pushes to one pull request; plain data, and lines for people.
+
+The document is in the shape of `schemas/plan-diff.schema.json`. Lists are bounded, and what was left out is counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from planner.figures import UNKNOWN, amount, arrow, duration, number, percent, printable, words
+
+Plan = Mapping[str, Any]
+Document = dict[str, Any]
+
+FORMAT_VERSION = "1.0"
+SHOWN = 10
+_NO_PARTITIONS: Mapping[str, Any] = {"topics": ()}
+
+
+def diff(old: Plan, new: Plan) -> Document:
+    """The difference of two plan.json documents; `equal` is True where they are one plan."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "equal": old["plan_id"] == new["plan_id"],
+        "plans": [_head(old), _head(new)],
+        "figures": list(_figures(old, new)),
+        "gates": _keyed(_gates(old), _gates(new), "key"),
+        "inputs": _keyed(_inputs(old), _inputs(new), "path"),
+        "changes": _keyed(_wish(old), _wish(new), "key"),
+        "brokers": _keyed(_brokers(old), _brokers(new), "broker"),
+        "partitions": _partitions(old, new),
+        "new_partitions": _keyed(_made(old), _made(new), "topic"),
+        "warnings": {
+            "added": [text for text in new["warnings"] if text not in old["warnings"]],
+            "removed": [text for text in old["warnings"] if text not in new["warnings"]],
+        },
+    }
+
+
+def _head(plan: Plan) -> Document:
+    return {
+        "plan_id": plan["plan_id"],
+        "cluster": plan["cluster"]["name"],
+        "valid_until": plan.get("validity", {}).get("valid_until"),
+        "resumes": plan.get("resumes", {}).get("plan_id"),
+    }
+
+
+def _figures(old: Plan, new: Plan) -> Iterator[Document]:
+    """What the plans come to, and their terms: each with both values, None where a plan doesn't have it."""
+    for name, unit, value in _FIGURES:
+        yield {"name": name, "unit": unit, "before": value(old), "after": value(new)}
+    before, after = ({term["name"]: term for term in plan["terms"]} for plan in (old, new))
+    for name in dict.fromkeys(chain(before, after)):
+        if name not in _NAMED:
+            unit = (after.get(name) or before[name])["unit"]
+            values = (terms[name]["plan"] if name in terms else None for terms in (before, after))
+            yield dict(zip(("name", "unit", "before", "after"), (name, unit, *values), strict=True))
+
+
+def _new_lists(plan: Plan) -> int:
+    return sum(len(topic["replicas"]) for topic in (plan.get("new_partitions") or _NO_PARTITIONS)["topics"])
+
+
+_FIGURES: tuple[tuple[str, str, Callable[[Plan], float | None]], ...] = (
+    ("bytes_moved", "bytes", lambda plan: plan["bound"]["bytes_moved"]),
+    ("least_bytes_moved", "bytes", lambda plan: plan["bound"]["least_bytes_moved"]),
+    ("gap", "%", lambda plan: plan["bound"]["gap_percent"]),
+    ("replicas_moved", "replicas", lambda plan: sum(batch["replicas_moved"] for batch in plan["batches"])),
+    ("partitions_changed", "partitions", lambda plan: len(plan["partitions"])),
+    ("leaders_elected", "leaders", lambda plan: sum(len(batch["elect"]) for batch in plan["batches"])),
+    ("new_partitions", "partitions", _new_lists),
+    ("batches", "batches", lambda plan: len(plan["batches"])),
+    ("time_at_throttle", "s", lambda plan: plan["execution"]["seconds_at_throttle"]),
+    ("throttle", "bytes/s", lambda plan: plan["execution"]["throttle_bytes_per_sec"]),
+    ("windows_relaxed", "windows", lambda plan: len(plan["balance"]["relaxed"])),
+    ("candidates", "candidates", lambda plan: plan["candidates"]["evaluated"]),
+)
+_NAMED = {name for name, _, _ in _FIGURES}
+
+
+def _gates(plan: Plan) -> dict[str, Document]:
+    return {gate["key"]: {"limit": gate["limit"], "value": gate["value"]} for gate in plan["limits"]}
+
+
+def _inputs(plan: Plan) -> dict[str, str]:
+    return {file["path"]: file["sha256"] for file in plan["inputs"]}
+
+
+def _wish(plan: Plan) -> dict[str, Any]:
+    wish = {key: value for key, value in plan["changes"].items() if value}
+    balance = {f"balance.{key}": value for key, value in plan["balance"]["wanted"].items()}
+    return {**wish, **balance, "rack_aware": plan["rack_aware"]}
+
+
+def _brokers(plan: Plan) -> dict[int, Document]:
+    keys = ("rack", "role", "disk_bytes")
+    return {broker["id"]: {key: broker[key] for key in keys} for broker in plan["brokers"]}
+
+
+def _made(plan: Plan) -> dict[str, Document]:
+    keys = ("partitions_before", "partitions", "replication_factor", "config", "replicas")
+    topics = (plan.get("new_partitions") or _NO_PARTITIONS)["topics"]
+    return {topic["topic"]: {key: topic[key] for key in keys} for topic in topics}
+
+
+def _keyed(old: Mapping[Any, Any], new: Mapping[Any, Any], key: str) -> list[Document]:
+    """Entries that only one of both has, or that differ; None where it isn't there."""
+    return [
+        {key: each, "before": old.get(each), "after": new.get(each)}
+        for each in dict.fromkeys(chain(old, new))
+        if old.get(each) != new.get(each)
+    ]
+
+
+def _partitions(old: Plan, new: Plan) -> Document:
+    """Which partitions only one of the plans changes, and which both do otherwise."""
+    before, after = ({(row["topic"], row["partition"]): row for row in plan["partitions"]} for plan in (old, new))
+    batches = [_batches(plan) for plan in (old, new)]
+    both = before.keys() & after.keys()
+    kinds = {
+        "only_before": before.keys() - after.keys(),
+        "only_after": after.keys() - before.keys(),
+        "other_target": {key for key in both if _target(before[key]) != _target(after[key])},
+        "other_origin": {key for key in both if before[key]["replicas_before"] != after[key]["replicas_before"]},
+        "other_batches": {key for key in both if batches[0].get(key) != batches[1].get(key)},
+    }
+    return {
+        kind: {
+            "count": len(keys),
+            "first": [_row(key, before.get(key), after.get(key), batches) for key in sorted(keys)[:SHOWN]],
+        }
+        for kind, keys in kinds.items()
+    }
+
+
+def _target(row: Plan) -> tuple[Any, Any]:
+    return row["replicas"], row.get("log_dirs")
+
+
+def _batches(plan: Plan) -> dict[tuple[str, int], list[int]]:
+    """The numbers of the batches that each partition is in."""
+    found: dict[tuple[str, int], list[int]] = {}
+    for batch in plan["batches"]:
+        for key in dict.fromkeys((row["topic"], row["partition"]) for row in (*batch["partitions"], *batch["elect"])):
+            found.setdefault(key, []).append(batch["number"])
+    return found
+
+
+def _row(
+    key: tuple[str, int], old: Plan | None, new: Plan | None, batches: Sequence[Mapping[tuple[str, int], list[int]]]
+) -> Document:
+    return {
+        "topic": key[0],
+        "partition": key[1],
+        "before": None if old is None else _side(old, batches[0].get(key, [])),
+        "after": None if new is None else _side(new, batches[1].get(key, [])),
+    }
+
+
+def _side(row: Plan, batches: list[int]) -> Document:
+    return {"replicas_before": row["replicas_before"], "replicas": row["replicas"], "batches": batches}
+
+
+def verdict(difference: Document) -> str:
+    """One sentence: whether anything differs, and the figures that people ask for first."""
+    old, new = (plan["plan_id"][:12] for plan in difference["plans"])
+    if difference["equal"]:
+        return f"Plan {old} in both: nothing differs."
+    figures = {row["name"]: row for row in difference["figures"]}
+    told = (f"{words(name)} {_arrow(figures[name])}" for name in ("bytes_moved", "replicas_moved", "batches"))
+    return f"Plan {old} → {new}: {', '.join(told)}."
+
+
+def figure_rows(difference: Document) -> list[tuple[str, str, str, str]]:
+    """The figures that differ, for a table: name, before, after, unit."""
+    rows = (row for row in difference["figures"] if row["before"] != row["after"])
+    return [(words(row["name"]), *_amounts(row), _unit(row)) for row in rows]
+
+
+def sections(difference: Document) -> list[tuple[str, int, list[str]]]:
+    """Everything else that differs: a heading, how many differ, and the first lines of them; empty ones left out."""
+    partitions = difference["partitions"]
+    found = [
+        ("Plan", list(_heads(*difference["plans"]))),
+        ("Gates", [_gate(row) for row in difference["gates"]]),
+        ("Inputs", [_input(row) for row in difference["inputs"]]),
+        ("Asked for", [_wished(row) for row in difference["changes"]]),
+        ("Brokers", [_broker(row) for row in difference["brokers"]]),
+        ("New partitions", [_new_topic(row) for row in difference["new_partitions"]]),
+        ("Warnings", [*(f"+ {text}" for text in difference["warnings"]["added"]),
+                      *(f"- {text}" for text in difference["warnings"]["removed"])]),
+    ]  # fmt: skip
+    told = [(title, len(lines), lines) for title, lines in found]
+    told += [
+        (title, partitions[kind]["count"], _partition_lines(partitions[kind], kind)) for kind, title in _KINDS.items()
+    ]
+    return [(title, count, list(_bounded(lines, count))) for title, count, lines in told if count]
+
+
+def _heads(old: Document, new: Document) -> Iterator[str]:
+    """What else the plans say of themselves."""
+    for key in ("cluster", "valid_until", "resumes"):
+        if old[key] != new[key]:
+            yield f"{words(key)}: {_value(old[key])} → {_value(new[key])}"
+
+
+_KINDS = {
+    "only_before": "Partitions that change no more",
+    "only_after": "Partitions that change by now",
+    "other_target": "Partitions with another target",
+    "other_origin": "Partitions found elsewhere",
+    "other_batches": "Partitions in other batches",
+}
+
+
+def _bounded(lines: Sequence[str], count: int) -> Iterator[str]:
+    """The first lines, and how many more there are."""
+    yield from map(printable, lines[:SHOWN])
+    if count > SHOWN:
+        yield f"and {count - SHOWN:,} more"
+
+
+def _wished(row: Document) -> str:
+    return f"{row['key']}: {_value(row['before'])} → {_value(row['after'])}"
+
+
+def _gate(row: Document) -> str:
+    return f"{row['key']}: {_of_gate(row['before'])} → {_of_gate(row['after'])}"
+
+
+def _of_gate(gate: Document | None) -> str:
+    return "not set" if gate is None else f"{number(gate['value'])} of {number(gate['limit'])}"
+
+
+def _input(row: Document) -> str:
+    what = "added" if row["before"] is None else "removed" if row["after"] is None else "changed"
+    return f"{row['path']} {what}"
+
+
+def _broker(row: Document) -> str:
+    sides = (
+        "none" if side is None else f"{side['role']}, rack {side['rack'] or UNKNOWN}"
+        for side in (row["before"], row["after"])
+    )
+    return f"broker {row['broker']}: {' → '.join(sides)}"
+
+
+def _partition_lines(kind: Document, name: str) -> list[str]:
+    return [_partition(row, name) for row in kind["first"]]
+
+
+def _partition(row: Document, kind: str) -> str:
+    named = f"{row['topic']}-{row['partition']}"
+    old, new = row["before"], row["after"]
+    match kind:
+        case "only_before" | "only_after":
+            side = old or new
+            return f"{named}: {_list(side['replicas_before'])} → {_list(side['replicas'])}"
+        case "other_batches":
+            return f"{named}: batch {_list(old['batches'])} → {_list(new['batches'])}"
+        case _:
+            key = "replicas" if kind == "other_target" else "replicas_before"
+            return f"{named}: {_list(old[key])} → {_list(new[key])}"
+
+
+def _new_topic(row: Document) -> str:
+    sides = (
+        "none" if side is None else f"{side['partitions_before']} → {side['partitions']} partitions"
+        for side in (row["before"], row["after"])
+    )
+    before, after = sides
+    return f"{row['topic']}: {before}, now {after}" if before != after else f"{row['topic']}: placed otherwise"
+
+
+def _list(values: Sequence[int]) -> str:
+    return ",".join(map(str, values)) or "none"
+
+
+def _value(value: Any) -> str:
+    return "none" if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _arrow(row: Document) -> str:
+    return arrow(_amount(row["before"], row), _amount(row["after"], row))
+
+
+def _amounts(row: Document) -> tuple[str, str]:
+    """Both values, exact where rounding would show one."""
+    before, after = _amount(row["before"], row), _amount(row["after"], row)
+    if before != after or row["before"] is None or row["after"] is None:
+        return before, after
+    suffix = " B" if row["unit"] == "bytes" else " %" if row["unit"].startswith("%") else ""
+    return f"{row['before']:,}{suffix}", f"{row['after']:,}{suffix}"
+
+
+def _amount(value: float | None, row: Document) -> str:
+    match row["unit"]:
+        case "s":
+            return duration(None if value is None else int(value))
+        case "%":
+            return percent(value)
+        case unit:
+            return amount(value, unit)
+
+
+def _unit(row: Document) -> str:
+    return "" if row["unit"] in ("s", "%", "bytes", "bytes/s") else row["unit"].removeprefix("%").strip()

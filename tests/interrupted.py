@@ -1,0 +1,84 @@
+"""Plans that were carried out in part, for tests: a spec, its plan, and the cluster after some of the batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from planner.candidates import candidates
+from planner.model import Partition, Spec, Topic
+from planner.plan import document
+from planner.problem import build
+from planner.state_now import Now
+from planner.sweep import run
+
+Key = tuple[str, int]
+Plan = dict[str, Any]
+
+
+def plan_of(spec: Spec, count: int = 3) -> Plan:
+    """The plan of a spec, swept in this process."""
+    problem = build(spec)
+    return document(spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=count))))
+
+
+def found(spec: Spec, *, racks: Mapping[int, str | None] | None = None) -> Now:
+    """The cluster of a spec as its plan found it."""
+    sizes = {(topic.name, each.id): each.size_bytes for topic in spec.cluster.topics for each in topic.partitions}
+    topics = {topic.name: topic for topic in spec.cluster.topics}
+    return Now(topics, racks=racks, sizes=sizes if spec.cluster.sizes_known else None)
+
+
+def after_batches(plan: Plan, now: Now, count: int) -> Now:
+    """The cluster once the first `count` batches were carried out, new partitions made before the first one."""
+    if count:
+        now = with_new_partitions(plan, now)
+    for batch in plan["batches"][:count]:
+        for step in batch["partitions"]:
+            now = moved(now, (step["topic"], step["partition"]), step["replicas"])
+        for each in batch["elect"]:
+            key = each["topic"], each["partition"]
+            now = led(now, key, partition(now, key).replicas[0])
+    return now
+
+
+def with_new_partitions(plan: Plan, now: Now) -> Now:
+    """The cluster with the partitions that the plan makes."""
+    topics = dict(now.topics)
+    for new in (plan["new_partitions"] or {"topics": ()})["topics"]:
+        before = topics.get(new["topic"], Topic(new["topic"], ()))
+        made = tuple(
+            Partition(at, tuple(replicas), replicas[0])
+            for at, replicas in enumerate(new["replicas"], new["partitions_before"])
+        )
+        topics[new["topic"]] = replace(before, partitions=before.partitions + made)
+    return replace(now, topics=topics)
+
+
+def partition(now: Now, key: Key) -> Partition:
+    """One of the cluster's partitions."""
+    return now.topics[key[0]].partitions[key[1]]
+
+
+def moved(now: Now, key: Key, replicas: list[int] | tuple[int, ...]) -> Now:
+    """The cluster with a partition on other brokers; its leader stays where it can, else the preferred one leads."""
+    old = partition(now, key)
+    leader = old.leader if old.leader in replicas else replicas[0]
+    return _with(now, key, replace(old, replicas=tuple(replicas), leader=leader, isr=None))
+
+
+def led(now: Now, key: Key, leader: int | None) -> Now:
+    """The cluster with another leader of a partition."""
+    return _with(now, key, replace(partition(now, key), leader=leader))
+
+
+def without_topic(now: Now, name: str) -> Now:
+    """The cluster without a topic."""
+    return replace(now, topics={key: topic for key, topic in now.topics.items() if key != name})
+
+
+def _with(now: Now, key: Key, wanted: Partition) -> Now:
+    topic = now.topics[key[0]]
+    partitions = tuple(wanted if each.id == key[1] else each for each in topic.partitions)
+    return replace(now, topics={**now.topics, key[0]: replace(topic, partitions=partitions)})
