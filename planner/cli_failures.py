@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from planner import failures_job, failures_report
-from planner.failures_scenarios import KINDS
+from planner.failures_scenarios import KINDS, MOST
 
 
 class _Kind(click.ParamType[str]):
@@ -36,7 +36,7 @@ class _Kind(click.ParamType[str]):
 @click.option(
     "--scenarios",
     type=click.IntRange(min=1, max=50_000_000),
-    default=200_000,
+    default=MOST,
     show_default=True,
     help="Of a number of brokers: all sets up to so many, beyond that so many drawn.",
 )

@@ -9,9 +9,8 @@ from typing import Literal
 
 from planner import consumers
 from planner.consumers import Ownership, TopicPartition
-from planner.errors import Finding, Place, SpecError
-from planner.importers.consumer_groups import DescribedGroup
-from planner.model import Cluster, ConsumerGroup, NewPartitions, Topic
+from planner.group_values import ConsumerGroup, DescribedGroup
+from planner.model import Cluster, NewPartitions, Topic
 
 Measure = Literal["bytes/s", "bytes", "partitions"]
 Loads = Mapping[TopicPartition, int]
@@ -61,23 +60,15 @@ def _weight(unit: Measure, bytes_per_sec: int, size_bytes: int) -> int:
     return {"bytes/s": bytes_per_sec, "bytes": size_bytes, "partitions": 1}[unit]
 
 
-def resolve(
-    declared: Sequence[ConsumerGroup], described: Mapping[str, Sequence[DescribedGroup]], topics: Sequence[Topic]
-) -> tuple[Group, ...]:
-    """The groups by name: declared with members, or found in the state files (`described`, by file).
+def resolve(declared: Sequence[ConsumerGroup], topics: Sequence[Topic]) -> tuple[Group, ...]:
+    """The groups by name: declared with members, or as their state files describe them.
 
-    What is declared of a member outranks what is found. SpecError for a file without the group, and for a partition
-    that the cluster doesn't have.
+    What is declared of a member outranks what is found. Every partition that a member owns is the cluster's.
     """
     counts = {topic.name: len(topic.partitions) for topic in topics}
-    groups = []
-    for each in declared:
-        found = described.get(each.state, ()) if each.state else ()
-        chosen = next((one for one in found if each.name == one.name), None)
-        if each.state and chosen is None:
-            listed = ", ".join(one.name for one in found)
-            raise SpecError([Finding(Place(each.state), each.name, f"the group isn't in it; allowed: {listed}")])
-        groups.append(_observed(each, chosen, counts) if chosen else _declared(each, counts))
+    groups = [
+        _observed(each, each.described, counts) if each.described else _declared(each, counts) for each in declared
+    ]
     return tuple(sorted(groups, key=lambda group: group.name))
 
 
@@ -100,12 +91,6 @@ def _with_owners(
 
 def _observed(group: ConsumerGroup, found: DescribedGroup, counts: Mapping[str, int]) -> Group:
     """A group of a state file: Kafka doesn't tell subscriptions, so each member has all topics of the group."""
-    assert group.state is not None
-    for member, held in found.members.items():
-        for topic, partition in held:
-            if partition >= counts.get(topic, 0):
-                message = f"{member!r} owns {topic}-{partition}, which the cluster doesn't have"
-                raise SpecError([Finding(Place(group.state), found.name, f"{message}; allowed: the same cluster's")])
     declared = {member.id: member for member in group.members}
     topics = tuple(topic for topic in found.topics if topic in counts)
     members = {

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from planner import consumers_groups, consumers_report, consumers_sweep, workflow
+from planner import consumers_groups, consumers_report, consumers_sweep, plan_file, spec
 from planner.consumers_groups import Group
 from planner.consumers_report import Question
-from planner.errors import Finding, Place, PlannerError, SetupError, SpecError
-from planner.importers import consumer_groups
-from planner.importers.consumer_groups import DescribedGroup
+from planner.errors import PlannerError, SetupError
 from planner.model import Spec
-from planner.yaml_source import decode
 
 
 @dataclass(frozen=True)
@@ -36,41 +33,27 @@ class Options:
 
 def consumers(path: Path, options: Options) -> dict[str, Any]:
     """The answer for a spec as a document; SpecError or PlannerError with what is wrong."""
-    spec = workflow.load(path)
-    if not spec.consumers:
+    wish = spec.load(path)
+    if not wish.consumers:
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
-    with _importable(path.resolve().parent):
-        groups = _asked(_groups(spec, path.parent), options.groups)
-        question = Question(spec, groups, _grown(spec, options.grown), options.keys, _replicas(options.plan))
+    replicas = None if options.plan is None else consumers_report.replicas_of(plan_file.read(options.plan))
+    with importable(path.resolve().parent):
+        groups = _asked(consumers_groups.resolve(wish.consumers, wish.cluster.topics), options.groups)
+        question = Question(wish, groups, _grown(wish, options.grown), options.keys, replicas)
         answer = consumers_report.document(question)
         if options.sweep:
-            answer["sweep"] = _swept(spec, groups, options)
+            answer["sweep"] = _swept(wish, groups, options)
     return answer
 
 
 @contextmanager
-def _importable(folder: Path) -> Iterator[None]:
+def importable(folder: Path) -> Iterator[None]:
     """Modules beside the spec can be imported meanwhile: an assignor of the user's own lies there."""
     sys.path.insert(0, str(folder))
     try:
         yield
     finally:
         sys.path.remove(str(folder))
-
-
-def _groups(spec: Spec, folder: Path) -> tuple[Group, ...]:
-    described = {each.state: _described(folder / each.state) for each in spec.consumers if each.state}
-    return consumers_groups.resolve(spec.consumers, described, spec.cluster.topics)
-
-
-def _described(path: Path) -> Sequence[DescribedGroup]:
-    file = path.as_posix()
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        message = f"can't be read: {error.strerror}; allowed: what kafka-consumer-groups --describe prints"
-        raise SpecError([Finding(Place(file), "", message)]) from None
-    return consumer_groups.parse(decode(data, file), file)
 
 
 def _asked(groups: tuple[Group, ...], names: Sequence[str]) -> tuple[Group, ...]:
@@ -89,14 +72,6 @@ def _grown(spec: Spec, grown: Sequence[tuple[str, int]]) -> Mapping[str, int]:
             allowed = f"more than its {counts[topic]} partitions" if topic in counts else "a topic of the cluster"
             raise PlannerError(f"--add-partitions {topic}={count} isn't possible; allowed: {allowed}")
     return dict(grown)
-
-
-def _replicas(plan: Path | None) -> dict[tuple[str, int], tuple[int, ...]] | None:
-    """The replicas that a plan gives, of the partitions that it changes."""
-    if plan is None:
-        return None
-    document = workflow.read_plan(plan)
-    return {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in document["partitions"]}
 
 
 def _swept(spec: Spec, groups: Sequence[Group], options: Options) -> dict[str, Any]:

@@ -32,6 +32,11 @@ class Question:
     replicas_after: Replicas | None = None
 
 
+def replicas_of(plan: Mapping[str, Any]) -> dict[TopicPartition, tuple[int, ...]]:
+    """The replicas that a plan.json gives, of the partitions that it changes."""
+    return {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in plan["partitions"]}
+
+
 @dataclass(frozen=True)
 class _Facts:
     """What all groups are reckoned against."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from planner import text_tables
 from planner.figures import UNKNOWN, amount, counted, number, percent, printable, ranges
+from planner.markup import code
+from planner.markup import text as escaped
 from planner.render import environment
-from planner.report import code
-from planner.report import text as escaped
 
 Document = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ Files and Spark are touched here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
@@ -15,12 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from planner import failures, problem, workflow
+from planner import failures, plan_file, spec
 from planner.errors import SetupError, StalePlanError
-from planner.failures_scenarios import KINDS, Scenarios
+from planner.failures_scenarios import KINDS, MOST, Scenarios
 from planner.failures_summary import Subject, document
-from planner.model import Spec
-from planner.variants import BASE
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class Options:
     plan: Path | None = None
     of: tuple[str, ...] = ()
     engine: Literal["spark", "local"] | None = None
-    scenarios: int = 200_000
+    scenarios: int = MOST
     seed: int = 0
     out: Path | None = None
     master: str | None = None
@@ -62,14 +60,14 @@ def find(path: Path, plan: Path | None) -> Subject:
     beside = path.with_suffix(".plan")
     if plan is None and not (beside / "plan.json").is_file():
         note = f"there is no plan beside the spec: today alone; planner whatif {path.name} makes one"
-        return _subject(workflow.load(path), None, (note,))
+        return Subject.of(spec.load(path), None, (note,))
     return _of_plan(path, plan or beside, beside if plan is None else None)
 
 
 def _spec_of(path: Path) -> Path:
     """The spec that a plan was made from: beside the plan's folder, under the name that the plan knows."""
     folder = path if path.is_dir() else path.parent
-    name = workflow.read_plan(path)["inputs"][0]["path"]
+    name = plan_file.read(path)["inputs"][0]["path"]
     found = folder.resolve().parent / name
     if not found.is_file():
         raise SetupError(f"{path}: its spec {name!r} isn't beside it; allowed: planner failures SPEC --plan {path}")
@@ -78,25 +76,15 @@ def _spec_of(path: Path) -> Path:
 
 def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
     """The spec with its plan; one that was only found beside it is passed over where it is of other files."""
-    spec, made = workflow.load(path), workflow.read_plan(plan)
-    if made["inputs"] == [{"path": each.path, "sha256": each.sha256} for each in spec.inputs]:
-        return _subject(spec, made, ())
+    wish, made = spec.load(path), plan_file.read(plan)
+    if made["inputs"] == [{"path": each.path, "sha256": each.sha256} for each in wish.inputs]:
+        return Subject.of(wish, made)
     if found is None:
         raise StalePlanError(f"{plan}: made from other files than {path} and its state are now; make the plan again")
     note = (
         f"{found.name} was made from other files than there are now: today alone; planner whatif {path.name} renews it"
     )
-    return _subject(spec, None, (note,))
-
-
-def _subject(spec: Spec, plan: dict[str, Any] | None, notes: tuple[str, ...]) -> Subject:
-    """The changes are those of the variant that the plan is of; partitions to be made aren't there to fail."""
-    variant = plan["choice"]["variant"] if plan and "choice" in plan else BASE
-    changes = next((each.changes for each in spec.sweep.variants if each.name == variant), spec.changes)
-    if changes.new_partitions:
-        notes = (*notes, "partitions that the plan makes anew aren't counted")
-    spec = replace(spec, changes=replace(changes, new_partitions=()))
-    return Subject(spec, problem.build(spec), plan, notes)
+    return Subject.of(wish, None, (note,))
 
 
 def _rows(study: failures.Study, wanted: Sequence[Scenarios], options: Options) -> pa.Table:

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from planner.failures_stages import PLANNED, TODAY
 from planner.figures import UNKNOWN, counted, number, printable, size
+from planner.markup import code, text
 from planner.render import environment
-from planner.report import code, text
 
 Document = Mapping[str, Any]
 
@@ -42,7 +42,8 @@ def show(document: Document, console: Console) -> None:
     console.print(_table(_HEADINGS, _kinds(document)), highlight=False)
     for line in _topics(document, lambda name: printable(name, 60)):
         console.print(_plain(line), highlight=False)
-    console.print(_table(_EACH, _scenarios(document)), highlight=False)
+    if document["scenarios"]:
+        console.print(_table(_EACH, _scenarios(document)), highlight=False)
     for note in document["notes"]:
         console.print(f"[dim]{_plain(note)}[/]", highlight=False)
 

@@ -18,6 +18,8 @@ from planner.model import IntArray, LongArray, Problem
 BROKERS, RACKS, PAIRS = "brokers", "racks", "pairs"
 KINDS = (BROKERS, RACKS, PAIRS)
 CONFIDENCE = 0.95
+# Of a number of brokers so many sets are looked at; where there are more, as many are drawn.
+MOST = 200_000
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 

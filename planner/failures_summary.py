@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,8 @@ from planner.failures_stages import Stage, stages
 from planner.failures_tables import failed_slots
 from planner.figures import counted
 from planner.model import LongArray, Problem, Spec
+from planner.problem import build
+from planner.variants import chosen
 
 FORMAT_VERSION = "1.0"
 # What makes one failure worse than another, most important first.
@@ -33,6 +35,18 @@ class Subject:
     problem: Problem
     plan: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, spec: Spec, plan: Mapping[str, Any] | None, notes: tuple[str, ...] = ()) -> Self:
+        """A spec with its plan; the changes are those of the variant that the plan is of.
+
+        Partitions to be made aren't there to fail.
+        """
+        changes = chosen(spec, plan).changes if plan else spec.changes
+        if changes.new_partitions:
+            notes = (*notes, "partitions that the plan makes anew aren't counted")
+        spec = replace(spec, changes=replace(changes, new_partitions=()))
+        return cls(spec, build(spec), plan, notes)
 
     @property
     def batches(self) -> Sequence[Mapping[str, Any]]:

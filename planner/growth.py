@@ -20,12 +20,13 @@ from planner.monthly import BrokerClass
 from planner.problem import brokers_after, build, today
 from planner.scenarios import without
 from planner.score import Yardstick
-from planner.strategies import STRATEGIES
-from planner.strategies.candidate import Candidate
+from planner.strategies import optimum
 
 PLANNED = "as planned"
 _SIZE, _IN, _OUT = (MEASURES.index(name) for name in ("size_bytes", "network_in", "network_out"))
 _MILLION = 1_000_000
+# Nobody grows a cluster to more than so many times its brokers in one go, and such plans take long.
+MOST_TIMES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +67,25 @@ def cases(spec: Spec, months: int) -> tuple[Case, ...]:
 
 
 def evaluate(case: Case) -> dict[str, Any]:
-    """The case planned twice, even today, and even and within its disks at the end too; the row of what lasts longer.
+    """The case planned even today, and where that doesn't last even and within its disks at the end too; the row of
+    what lasts longer.
 
     A flat row of numbers, and lists by broker.
     """
-    problem = case.forecast.problem
-    tried = [(_lasts(reached), -moved, reached, assignment) for reached, moved, assignment in _plans(case)]
+    tried = list(_plans(case))
     if not tried:
         return {"case": case.name, "feasible": False}
-    _, _, reached, assignment = max(tried, key=lambda each: each[:2])
-    scores = score.score(Yardstick.of(without(problem)), assignment)
+    reached, _, assignment = max(tried, key=lambda each: (_lasts(each[0]), -each[1]))
+    return _row(case, reached, assignment)
+
+
+def given(case: Case, assignment: IntArray) -> dict[str, Any]:
+    """The row of an assignment (P, W) that was planned elsewhere."""
+    return _row(case, _reached(case, assignment, assignment[:, 0]), assignment)
+
+
+def _row(case: Case, reached: Reached, assignment: IntArray) -> dict[str, Any]:
+    scores = score.score(Yardstick.of(without(case.forecast.problem)), assignment)
     return {
         "case": case.name,
         "feasible": True,
@@ -106,15 +116,22 @@ def _lasts(reached: Reached) -> int:
 
 
 def _plans(case: Case) -> Iterator[tuple[Reached, int, IntArray]]:
+    """Plans with what they reach and the bytes that they move; the first that lasts is the last one.
+
+    Windows at the end besides those of today never make a plan cheaper.
+    """
     problem = case.forecast.problem
-    candidate = Candidate("optimum", balance=problem.balance)
     for each in (without(problem), problem):
         try:
-            assignment = STRATEGIES["optimum"](each, candidate).assignment
+            # Nobody asks how few bytes would do: the cases that prove that aren't worth their time.
+            assignment = optimum.solve(each, problem.balance, cases=False).assignment
         except InfeasibleError:
             continue
         moved = int((score.adding(problem, assignment).sum(axis=1) * problem.size_bytes).sum())
-        yield _reached(case, assignment, assignment[:, 0]), moved, assignment
+        reached = _reached(case, assignment, assignment[:, 0])
+        yield reached, moved, assignment
+        if reached.first < 0:
+            return
 
 
 def _reached(case: Case, assignment: IntArray, leaders: IntArray) -> Reached:
@@ -166,8 +183,9 @@ def _counts(spec: Spec, base: Case, of: BrokerClass) -> tuple[int, ...]:
     least = max(at_least(spec, base, of), 1)
     racks = max(len(problem.rack_names), 1)
     full = -(-least // racks) * racks
+    here = int(problem.targets.sum())
     # Brokers that no replica is left for help nobody.
-    most = int(problem.replication_factors.sum()) - int(problem.targets.sum())
+    most = min(int(problem.replication_factors.sum()) - here, (MOST_TIMES - 1) * here)
     return tuple(sorted(n for n in {least, least + 1, full, full + racks} if n <= most))
 
 

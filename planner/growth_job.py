@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from planner import growth, workflow
+from planner import growth, spec
 from planner.errors import PlannerError, SetupError
 from planner.growth_summary import document
 
@@ -27,14 +27,14 @@ def run(path: Path, options: Options) -> dict[str, Any]:
     """The document of a spec. PlannerError where there is nothing to judge growth by."""
     if options.engine == "local" and (options.master or options.remote or options.partitions):
         raise SetupError("--master, --remote and --partitions are Spark's; allowed: --engine spark")
-    spec = workflow.load(path)
-    rated = any(part.bytes_in_per_sec for topic in spec.cluster.topics for part in topic.partitions)
-    if not spec.cluster.sizes_known and not rated:
+    wish = spec.load(path)
+    rated = any(part.bytes_in_per_sec for topic in wish.cluster.topics for part in topic.partitions)
+    if not wish.cluster.sizes_known and not rated:
         raise PlannerError(
             f"{path}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
         )
-    cases = growth.cases(spec, options.months)
-    return document(spec, cases, growth.as_it_is(cases[0]), _rows(cases, options))
+    cases = growth.cases(wish, options.months)
+    return document(wish, cases, growth.as_it_is(cases[0]), _rows(cases, options))
 
 
 def _rows(cases: Sequence[growth.Case], options: Options) -> list[dict[str, Any]]:

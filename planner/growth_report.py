@@ -10,13 +10,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from planner.figures import UNKNOWN, number, percent, printable, size
+from planner.growth import MOST_TIMES
+from planner.markup import text
 from planner.render import environment
-from planner.report import text
 
 Document = Mapping[str, Any]
 
 _LEFT = ("Broker", "Rack", "Brokers more", "lasts", "first limit", "Topic", "holds")
 _OPTIONS = ("Brokers more", "in all", "lasts", "first limit", "copied", "replicas", "leaders", "fullest disk")
+_TOO_MANY = f"not planned, as it is more than {MOST_TIMES} times as many, or than there are replicas for"
 _BROKERS_SHOWN = 24
 _TOPICS_SHOWN = 8
 
@@ -80,9 +82,7 @@ def _verdicts(document: Document) -> Iterator[str]:
     for each in document["classes"]:
         if each["class"] not in {option["class"] for option in fewest} and each["at_least"] > 0:
             tried = [option["added"] for option in document["options"] if option["class"] == each["class"]]
-            told = (
-                f"; up to {max(tried)} don't last so long" if tried else ", which is more than there are replicas for"
-            )
+            told = f"; up to {max(tried)} don't last so long" if tried else f": {_TOO_MANY}"
             yield f"Of {each['class']} it takes at least {each['at_least']} more{told}."
 
 

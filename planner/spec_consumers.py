@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 from planner.errors import Finding
+from planner.group_values import ConsumerGroup, ConsumerMember, DescribedGroup
 from planner.importers.entries import Assignment
-from planner.model import ConsumerGroup, ConsumerMember
 from planner.yaml_source import Document, Path
 
-
-def groups(document: Document) -> tuple[ConsumerGroup, ...]:
-    """`consumers`, in the file's order; subscriptions are still patterns."""
-    return tuple(_group(item) for item in document.get("consumers") or ())
+Described = Mapping[str, Sequence[DescribedGroup]]
 
 
-def _group(item: Mapping[str, Any]) -> ConsumerGroup:
+def groups(document: Document, described: Described) -> tuple[ConsumerGroup, ...]:
+    """`consumers`, in the file's order; subscriptions are still patterns. `described`: state files' groups, by path."""
+    return tuple(_group(item, described) for item in document.get("consumers") or ())
+
+
+def _group(item: Mapping[str, Any], described: Described) -> ConsumerGroup:
     listed, shared = item.get("members", ()), tuple(item.get("topics", ()))
     if isinstance(listed, int):
         width = len(str(listed))
         listed = [{"id": f"consumer-{number:0{width}}"} for number in range(1, listed + 1)]
     members = tuple(ConsumerMember(each["id"], tuple(each.get("topics", shared)), each.get("rack")) for each in listed)
-    return ConsumerGroup(item["group"], item.get("assignor", ""), members, item.get("state"))
+    found = next((one for one in described.get(item.get("state", ""), ()) if one.name == item["group"]), None)
+    return ConsumerGroup(item["group"], item.get("assignor", ""), members, found)
+
+
+def state_files_of_groups(document: Document) -> Iterator[tuple[Path, str]]:
+    """The state files that groups name, each once, with the key that names it first."""
+    seen: set[str] = set()
+    for at, item in enumerate(document.get("consumers") or ()):
+        if (file := item.get("state")) is not None and file not in seen:
+            seen.add(file)
+            yield ("consumers", at, "state"), file
 
 
 def group_findings(document: Document, assignment: Assignment) -> Iterator[Finding]:
@@ -42,6 +54,30 @@ def group_findings(document: Document, assignment: Assignment) -> Iterator[Findi
             if not any(fnmatchcase(topic, pattern) for topic in topics):
                 message = f"{pattern!r} matches no topic; allowed: topics of the cluster, such as {min(topics)}"
                 yield document.finding(pattern_path, message)
+
+
+def described_findings(document: Document, described: Described, assignment: Assignment) -> Iterator[Finding]:
+    """Groups that aren't in their state files, and partitions in those that the cluster doesn't have.
+
+    Of files that couldn't be read, which `described` lacks, nothing is said.
+    """
+    counts = {topic.name: len(topic.partitions) for topic in assignment.topics}
+    for at, item in enumerate(document.get("consumers") or ()):
+        path: Path = ("consumers", at)
+        groups = described.get(item.get("state", ""))
+        if groups is None:
+            continue
+        found = next((one for one in groups if one.name == item["group"]), None)
+        if found is None:
+            listed = ", ".join(one.name for one in groups)
+            message = f"{item['group']!r} isn't in {item['state']!r}; allowed: {listed}"
+            yield document.finding((*path, "group"), message)
+            continue
+        owned = [(member, *each) for member, held in found.members.items() for each in held]
+        for member, topic, partition in owned:
+            if partition >= counts.get(topic, 0):
+                message = f"{member!r} of {item['state']!r} owns {topic}-{partition}, which the cluster doesn't have"
+                yield document.finding((*path, "state"), f"{message}; allowed: groups of the same cluster")
 
 
 def _member_findings(document: Document, path: Path, item: Mapping[str, Any]) -> Iterator[Finding]:

@@ -273,7 +273,7 @@ def test_the_share_of_keys_that_move(before, after):
             (),
             "'fair' isn't possible here; allowed: range",
         ),
-        ("  - {group: g, state: none.txt}", (), "none.txt: can't be read"),
+        ("  - {group: g, state: none.txt}", (), "none.txt' can't be read: No such file or directory"),
         ("  - {group: g, members: 1, topics: [orders]}", ("--group", "h"), "--group h isn't in consumers; allowed: g"),
         (
             "  - {group: g, members: 1, topics: [orders]}",
@@ -300,11 +300,36 @@ def test_what_is_wrong_is_said(planner, tmp_path, groups, arguments, said):
 def test_a_file_of_another_group_or_cluster(planner, tmp_path):
     """The groups that are in it are named; and a partition that the cluster doesn't have."""
     (tmp_path / "group.txt").write_text("GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT\nh a /h a 1 x(7)\n")
-    for group, said in (("g", "the group isn't in it; allowed: h"), ("h", "owns x-7, which the cluster doesn't have")):
+    for group, said in (
+        ("g", "consumers[0].group: 'g' isn't in 'group.txt'; allowed: h"),
+        ("h", "consumers[0].state: 'a' of 'group.txt' owns x-7, which the cluster doesn't have"),
+    ):
         (tmp_path / "spec.yaml").write_text(f"{CLUSTER}\nconsumers:\n  - {{group: {group}, state: group.txt}}\n")
         code, _, err = planner("consumers", tmp_path / "spec.yaml")
 
         assert 1 == code
+        assert said in err
+
+
+def test_validate_reads_the_groups_files_too(planner, tmp_path):
+    """Every fault of every state file at once, each at its place, beside the spec's own."""
+    (tmp_path / "bad.txt").write_text("GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT\nh a /h a 1 x(-7)\n")
+    (tmp_path / "utf16.txt").write_bytes("GROUP".encode("utf-16"))
+    groups = [("g", "none.txt"), ("h", "bad.txt"), ("i", "."), ("j", "utf16.txt"), ("k", "none.txt")]
+    declared = "".join(f"  - {{group: {group}, state: {state}}}\n" for group, state in groups)
+    (tmp_path / "spec.yaml").write_text(f"{CLUSTER}\nconsumers:\n{declared}limits: {{replicas_moved: -1}}\n")
+    code, _, err = planner("validate", tmp_path / "spec.yaml")
+
+    assert 1 == code
+    assert 5 == len(err.splitlines())
+    for said in (
+        "consumers[0].state: ",
+        "none.txt' can't be read: No such file or directory; allowed: a readable file",
+        "bad.txt:2:1: assignment 'x(-7)' isn't topics with their partitions",
+        "consumers[2].state: ",
+        "utf16.txt:1:1: the file is in UTF-16",
+        "limits.replicas_moved: -1 isn't possible here",
+    ):
         assert said in err
 
 

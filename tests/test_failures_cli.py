@@ -9,11 +9,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from plan_documents import change, document
 
 from planner import failures, failures_job
 from planner.cli import commands, main
 from planner.errors import SetupError, StalePlanError
-from planner.plan import FORMAT_VERSION, plan_id
+from planner.plan import plan_id
 
 DATA = Path(__file__).parent / "data" / "failures"
 MOVES = [
@@ -22,30 +23,20 @@ MOVES = [
 ]
 
 
-def step(topic, partition, before, after):
-    """A partition of a batch, as in plan.json."""
-    return {"topic": topic, "partition": partition, "replicas_before": before, "replicas": after}
-
-
 @pytest.fixture
 def spec(tmp_path):
     """The spec with a plan of two batches beside it, written by hand so that no planner changes it."""
     path = tmp_path / "spec.yaml"
     path.write_bytes((DATA / "spec.yaml").read_bytes())
-    body = {
-        "format_version": FORMAT_VERSION,
-        "inputs": [{"path": "spec.yaml", "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}],
-        "batches": [
-            {
-                "number": number,
-                "partitions": [step(*move) for move in moves],
-                "elect": [{"topic": move[0], "partition": move[1]} for move in moves],
-            }
-            for number, moves in enumerate(MOVES, 1)
-        ],
-    }
+    made = document(
+        [change(*move) for moves in MOVES for move in moves],
+        [[change(*move) for move in moves] for moves in MOVES],
+        inputs=[{"path": "spec.yaml", "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}],
+    )
+    for batch, moves in zip(made["batches"], MOVES, strict=True):
+        batch["elect"] = [{"topic": move[0], "partition": move[1]} for move in moves]
     (tmp_path / "spec.plan").mkdir()
-    (tmp_path / "spec.plan" / "plan.json").write_text(json.dumps({"plan_id": plan_id(body), **body}))
+    (tmp_path / "spec.plan" / "plan.json").write_text(json.dumps({**made, "plan_id": plan_id(made)}))
     return path
 
 
@@ -83,19 +74,26 @@ def test_a_plan_finds_its_spec(spec):
 def test_a_spec_without_a_plan_says_what_fails_today(spec):
     """Without a plan beside it there is today alone, and the way to a plan."""
     (spec.with_suffix(".plan") / "plan.json").unlink()
-    document = json.loads(run(spec, "--format", "json"))
+    shown = json.loads(run(spec, "--format", "json"))
 
-    assert (None, 0) == (document["plan_id"], document["batches"])
-    assert ["today"] == [state["state"] for state in document["kinds"][0]["states"]]
-    assert "there is no plan beside the spec: today alone; planner whatif spec.yaml makes one" == document["notes"][0]
+    assert (None, 0) == (shown["plan_id"], shown["batches"])
+    assert ["today"] == [state["state"] for state in shown["kinds"][0]["states"]]
+    assert "there is no plan beside the spec: today alone; planner whatif spec.yaml makes one" == shown["notes"][0]
+
+
+def test_no_table_without_rows(spec):
+    """Of a number of brokers no single one is told."""
+    for form in ("text", "markdown"):
+        assert "if it fails" not in run(spec, "--of", "3", "--engine", "local", "--format", form).lower()
+        assert "if it fails" in run(spec, "--of", "brokers", "--format", form).lower()
 
 
 def test_a_plan_of_other_files_is_passed_over_or_refused(spec):
     """One that was found is passed over, and that is said; one that was named is refused."""
     spec.write_text(spec.read_text() + "# edited\n")
-    document = json.loads(run(spec, "--format", "json"))
+    shown = json.loads(run(spec, "--format", "json"))
 
-    assert document["notes"][0].startswith("spec.plan was made from other files than there are now: today alone")
+    assert shown["notes"][0].startswith("spec.plan was made from other files than there are now: today alone")
     with pytest.raises(StalePlanError, match="made from other files"):
         run(spec, "--plan", spec.with_suffix(".plan"))
 

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner import exposure, resilience, score, sweep_tables
-from planner.batches import Batch, Step
+from planner.batch_paths import replica_lists
+from planner.batches import Batch, Step, split
 from planner.choice import rule_text
 from planner.draws import draws
 from planner.errors import SpecError
-from planner.model import AIMS, Problem, Topic
+from planner.model import AIMS, BatchRules, PartitionChange, Problem, Reason, Topic
 from planner.score import Yardstick
 from planner.spec import load
 from planner.strategies import STRATEGIES
@@ -56,6 +57,49 @@ def test_terms_are_those_of_looking_at_every_partition(problem, seed, least):
     scores = score.score(Yardstick.of(problem), assignment)
 
     assert looked_at(problem, assignment) == tuple(int(getattr(scores, name)[0]) for name in NAMES)
+
+
+@st.composite
+def moves(draw, count=1):
+    """Racks by broker, and changes of partitions between any lists of two replicas and more, or one."""
+    racks = dict(enumerate(draw(st.lists(st.sampled_from("abc"), min_size=4, max_size=8))))
+    lists = st.lists(st.sampled_from(sorted(racks)), min_size=1, max_size=4, unique=True).map(tuple)
+    pairs = draw(st.lists(st.tuples(lists, lists), min_size=count, max_size=count))
+    return racks, [
+        PartitionChange(
+            "t", at, before, after, leader_before=before[0], size_bytes=at + 1, reason=Reason.BALANCE_REPLICAS
+        )
+        for at, (before, after) in enumerate(pairs)
+    ]
+
+
+def alone(replicas, racks):
+    """True where one rack has all of them."""
+    return len({racks[broker] for broker in replicas}) == 1
+
+
+@given(moves(), st.integers(1, 3))
+def test_no_list_in_between_is_on_one_rack_where_neither_end_is(move, at_most):
+    """Why the choice needs no look at batches: what survives a rack at both ends survives it on the way."""
+    racks, (change,) = move
+    between = [after for _, after in replica_lists(change, at_most, racks)]
+
+    if not alone(change.before, racks) and not alone(change.after, racks):
+        assert [] == [replicas for replicas in between if alone(replicas, racks)]
+
+
+@given(moves(6), st.sampled_from([BatchRules(), BatchRules(moves_per_broker=1), BatchRules(bytes=4)]))
+def test_no_batch_loses_more_than_today_and_the_end(move, rules):
+    """At each batch only partitions of today's or the end's lists are lost, and in the first one all of today's."""
+    racks, changes = move
+    today = {each.partition for each in changes if alone(each.before, racks)}
+    end = {each.partition for each in changes if alone(each.after, racks)}
+    spec = spec_of(racks, {"t": [list(each.before) for each in changes]}, resilience="rack")
+    _, during, after = resilience._counts(spec, split(changes, rules, racks))
+
+    assert len(end) == after
+    assert all(len(today) <= lost for lost in during[:1])
+    assert [] == [lost for lost in during if lost > len(today | end)]
 
 
 def test_leaders_of_the_worst_rack():

@@ -172,6 +172,27 @@ def test_the_fewest_brokers_that_last():
     assert Broker(2, "b").id < problem.broker_ids[2]
 
 
+def test_a_cluster_many_times_as_large_is_not_planned():
+    """How many brokers it takes at the least is told; more than four times today's aren't tried."""
+    most = (growth.MOST_TIMES - 1) * 2
+    cases = cluster(disk=9_999, classes=(BrokerClass("small", 9_999),), months=3)
+    beyond = cluster(disk=9_999, classes=(BrokerClass("small", 64_000 // (most + 3)),), months=3)
+
+    assert most >= max(case.added for case in cases)
+    assert ["as planned"] == [case.name for case in beyond]
+
+
+def test_a_plan_that_lasts_is_the_only_one_that_is_made(monkeypatch):
+    """Windows at the end besides those of today never make it cheaper."""
+    made = []
+    solve = growth.optimum.solve
+    monkeypatch.setattr(growth.optimum, "solve", lambda *args, **options: made.append(1) or solve(*args, **options))
+
+    assert (-1, 1) == (growth.evaluate(cluster(disk=99_999)[0])["first"], len(made))
+    made.clear()
+    assert (2, 2) == (growth.evaluate(cluster(disk=9_999)[0])["first"], len(made))
+
+
 def test_today_with_too_little_room_for_anything():
     """A plan is made all the same, and its month is 0."""
     (base, *_) = cluster(disk=10)

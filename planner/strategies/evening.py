@@ -64,7 +64,7 @@ class Evened(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What every attempt is about; windows of counts are as wide as can be kept."""
+    """What every attempt is about; windows of counts are as wide as can be kept. `cases`: they are worth their time."""
 
     problem: Problem
     layout: Layout
@@ -72,6 +72,7 @@ class _Task:
     loads: ByteLoads
     about: Facts
     arena: Arena
+    cases: bool
 
 
 class _Plan(NamedTuple):
@@ -112,15 +113,24 @@ class _Best(NamedTuple):
 
 
 def even(
-    problem: Problem, layout: Layout, wanted: Windows, placed: Placed, grown: Sequence[Scenario] = ()
+    problem: Problem,
+    layout: Layout,
+    wanted: Windows,
+    placed: Placed,
+    grown: Sequence[Scenario] = (),
+    *,
+    cases: bool = True,
 ) -> Evened | None:
-    """The placement brought into the windows of bytes and traffic in; None where no such window is asked for."""
+    """The placement brought into the windows of bytes and traffic in; None where no such window is asked for.
+
+    Without `cases` it is faster, a plan next to the same, with a bound that proves less.
+    """
     loads = byte_loads(problem, layout, wanted, grown)
     if loads is None:
         return None
     held = widened(layout, wanted, placed)
     about = facts(problem, layout, loads)
-    task = _Task(problem, layout, held, loads, about, of_layout(layout, held, about.costs, loads))
+    task = _Task(problem, layout, held, loads, about, of_layout(layout, held, about.costs, loads), cases)
     if problem.rebalance != "all":
         return _for_nothing(task, placed)
     best = _search(task, placed, _Best())
@@ -163,7 +173,7 @@ def _quick(task: _Task, placed: Placed, best: _Best) -> Iterator[tuple[_Plan | N
 
 def _by_cases(task: _Task, _: Placed, best: _Best) -> Iterator[tuple[_Plan | None, _Bound | None]]:
     """Where partitions are as large as the windows: by cases of where those lie."""
-    if best.bound is None or isinstance(best.bound.proof, BranchedProof):
+    if not task.cases or best.bound is None or isinstance(best.bound.proof, BranchedProof):
         return
     by_topic, in_all = count_windows(task.layout, task.wanted)
     fits = Fits(by_topic, in_all, task.loads.windows, task.loads.scales)
