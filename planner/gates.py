@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from planner.batch_costs import Costs, Flow, Peak, endless
 from planner.errors import UnsafePlanError
+from planner.gate_figures import gate_amount, gate_noun
 from planner.model import Spec
+from planner.spec_limits_rules import OF_RACKS, OF_SIZES
 
 _ALL_OF_IT = 1_000_000
-_UNITS = {"limits.eta": " s"}
+_FIELDS = {"eta": "eta_seconds", "disk_used": "disk_used_ppm", "gap": "gap_ppm"}
+# Terms of the winner's scores that are gates under the same name, in the order of the report's terms.
+_OF_SCORES = (
+    "bytes_moved",
+    "cross_rack_bytes",
+    "replicas_moved",
+    "leaders_changed",
+    "broker_offline",
+    "broker_refused",
+    "rack_offline",
+    "rack_refused",
+)
 _WHAT = {
     "copies in": "copies in",
     "leads": "leads, once for each follower,",
@@ -18,37 +31,27 @@ _WHAT = {
 }
 
 
-def gates(spec: Spec, winner: Mapping[str, Any], costs: Costs) -> list[dict[str, Any]]:
+def gates(spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The gates that were set, each with its limit and what the plan needs: the `limits` of plan.json.
 
-    `limits.disk_used` is there wherever a broker states a disk, with the broker that comes nearest to what it may hold;
-    what was above it before, and isn't made fuller, is for `overfull_today`.
-    UnsafePlanError where a gate can't be judged.
+    `winner` are the plan's scores, `bound` is that of plan.json. `limits.disk_used` is there wherever a broker states a
+    disk, with the broker that comes nearest to what it may hold; what was above it before, and isn't made fuller, is
+    for `overfull_today`. UnsafePlanError where a gate can't be judged.
     """
     _refuse_unjudged(spec)
-    limits = spec.limits
-    values = (
-        ("bytes_moved", limits.bytes_moved, winner["bytes_moved"]),
-        ("replicas_moved", limits.replicas_moved, winner["replicas_moved"]),
-        ("leaders_changed", limits.leaders_changed, winner["leaders_changed"]),
-        ("eta", limits.eta_seconds, costs.total_seconds),
-    )
+    values = {name: winner[name] for name in _OF_SCORES}
+    values |= {"eta": costs.total_seconds, "gap": _gap_ppm(winner, bound)}
     found = [
-        {"key": f"limits.{name}", "limit": limit, "value": value}
-        for name, limit, value in values
-        if limit is not None and value is not None
+        {"key": f"limits.{name}", "limit": _limit(spec, name), "value": value}
+        for name, value in values.items()
+        if _limit(spec, name) is not None and value is not None
     ]
     return [*found, *_disk_gate(spec, costs)]
 
 
 def refuse(spec: Spec, found: Sequence[Mapping[str, Any]], costs: Costs) -> None:
     """UnsafePlanError that lists every gate crossed, with the key to change, and a throttle that can't work."""
-    lines = [
-        f"{gate['key']}: the plan needs {gate['value']}{_UNITS.get(gate['key'], '')}, "
-        f"allowed: at most {gate['limit']}{_UNITS.get(gate['key'], '')}"
-        for gate in found
-        if gate["value"] > gate["limit"] and "broker" not in gate
-    ]
+    lines = [_crossed(gate) for gate in found if gate["value"] > gate["limit"] and "broker" not in gate]
     lines += [_overfull(spec, peak) for peak in costs.peaks if peak.batch and _allowed(spec, peak) < peak.size_bytes]
     stuck = endless(costs.batches, spec.execution.throttle_bytes_per_sec)
     if stuck:
@@ -70,21 +73,59 @@ def overfull_today(spec: Spec, costs: Costs) -> list[str]:
     ]
 
 
+def _limit(spec: Spec, name: str) -> int | None:
+    found: int | None = getattr(spec.limits, _FIELDS.get(name, name))
+    return found
+
+
 def _refuse_unjudged(spec: Spec) -> None:
-    """A gate without the numbers to judge it by would let everything pass."""
-    limits, cluster = spec.limits, spec.cluster
-    of_sizes = {"bytes_moved": limits.bytes_moved, "eta": limits.eta_seconds, "disk_used": limits.disk_used_ppm}
-    asked = [f"limits.{name}" for name, limit in of_sizes.items() if limit is not None]
-    if asked and (cluster.unsized or not cluster.sizes_known):
-        raise UnsafePlanError(
-            f"nothing was written: {' and '.join(asked)} can't be judged, {cluster.unsized or 'all'} partitions have "
-            "no size; allowed: sizes for every partition, or no such limit"
-        )
-    if limits.eta_seconds is not None and spec.execution.throttle_bytes_per_sec is None:
-        raise UnsafePlanError(
-            "nothing was written: limits.eta can't be judged without execution.throttle; "
-            "allowed: a throttle, or no such limit"
-        )
+    """What reading a YAML refuses already, for specs that were made otherwise."""
+    found = list(_unjudged(spec))
+    if found:
+        raise UnsafePlanError("\n".join(f"nothing was written: {line}" for line in found))
+
+
+def _unjudged(spec: Spec) -> Iterator[str]:
+    cluster = spec.cluster
+    if cluster.unsized or not cluster.sizes_known:
+        who = f"{cluster.unsized or 'all'} partitions have no size"
+        yield from _cannot(spec, OF_SIZES, f", {who}; allowed: sizes for every partition, or no such limit")
+    if all(broker.rack is None for broker in (*cluster.brokers, *spec.changes.add_brokers)):
+        yield from _cannot(spec, OF_RACKS, ", no broker has a rack; allowed: racks, or no such limit")
+    if spec.execution.throttle_bytes_per_sec is None:
+        yield from _cannot(spec, ("eta",), " without execution.throttle; allowed: a throttle, or no such limit")
+
+
+def _cannot(spec: Spec, names: Sequence[str], why: str) -> Iterator[str]:
+    asked = [f"limits.{name}" for name in names if _limit(spec, name) is not None]
+    if asked:
+        yield f"{' and '.join(asked)} can't be judged{why}"
+
+
+def _gap_ppm(winner: Mapping[str, Any], bound: Mapping[str, Any]) -> int:
+    """Millionths of what the plan copies that are above the proven least, rounded up: all of it without a proof.
+
+    Replicas are counted where no bytes are copied and the least of them is known.
+    """
+    moved, least = bound["bytes_moved"], bound["least_bytes_moved"]
+    if not moved and bound["least_replicas_moved"] is not None:
+        moved, least = winner["replicas_moved"], bound["least_replicas_moved"]
+    return -(-_ALL_OF_IT * max(moved - least, 0) // moved) if moved else 0
+
+
+def _crossed(gate: Mapping[str, Any]) -> str:
+    """The key to change, what the plan needs and what is allowed, exactly and for reading."""
+    return f"{gate['key']}: the plan needs {_exactly(gate, 'value')}, allowed: at most {_exactly(gate, 'limit')}"
+
+
+def _exactly(gate: Mapping[str, Any], which: str) -> str:
+    """A gate's number in its smallest unit, as the YAML takes it, and in a larger one where that says the same."""
+    value, noun = gate[which], gate_noun(gate["key"])
+    if noun == "%":
+        return f"{value / 10_000:.4f}".rstrip("0").rstrip(".") + "%"
+    exact = f"{value} {noun if noun == 's' or value == 1 else f'{noun}s'}"
+    small = value < (60 if noun == "s" else 1000)
+    return exact if small or noun not in ("s", "byte") else f"{exact} ({gate_amount(gate['key'], value)})"
 
 
 def _disk_gate(spec: Spec, costs: Costs) -> list[dict[str, Any]]:

@@ -6,30 +6,27 @@ is counted and named, and the two long lists share what the rest has left.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planner import figures
-from planner.figures import amount, arrow, counted, number, percent, printable, size
+from planner import figures, report_verdict
+from planner.figures import amount, arrow, counted, number, percent, size
+from planner.folds import Page, folds
+from planner.gate_figures import gate
+from planner.markup import LONGEST_NAME, code, text
 from planner.render import environment
 
 Plan = Mapping[str, Any]
 
 # Below GitHub's 65,536, for a bot that adds a line of its own. Counted in bytes: never fewer than characters.
 MOST_BYTES = 65_000
-_BROKERS_SHOWN = 24
-_POINTS_SHOWN = 24
+# What a screen holds, and what is worth unfolding.
+_BROKERS_SHOWN = 12
+_BROKERS_UNFOLDED = 60
+_POINTS_SHOWN = 8
 _LOG_DIRS_SHOWN = 32
-# Long enough for the longest topic name; a rack or a sentence may be of any length.
-_LONGEST_NAME = 250
 _LONGEST_RACK = 60
-_LONGEST_TEXT = 300
-
-# What Markdown, HTML or a forge could take for markup. `@` would notify whoever bears a rack's name.
-_MARKUP = re.compile(r"[\\`*_{}\[\]#|~$]")
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@<!-- -->"}
 
 
 @dataclass(frozen=True)
@@ -45,10 +42,10 @@ class Section:
         return sum(len(line.encode()) + 1 for line in self.lines)
 
 
-def markdown(plan: Plan) -> str:
+def markdown(plan: Plan, pages: Sequence[Page] = ()) -> str:
     """The report of a plan.json document, under 65,536 bytes however large the plan; GitHub and GitLab read it alike.
 
-    Sizes are decimal, brokers are ids, a replica list names its preferred leader first.
+    Sizes are decimal, brokers are ids, a replica list names its preferred leader first. `pages` are folded in.
     """
     view = _overview(plan)
     template = environment().get_template("report.md.j2")
@@ -57,27 +54,16 @@ def markdown(plan: Plan) -> str:
         "topics_changed": counted(len(changed), "topic"),
         "replicas_inside": counted(len(_dir_moves(plan)), "replica"),
         "partitions_changed": counted(len(plan["partitions"]), "partition"),
+        "folds": (),
     }
     # The frames of both lists are measured with a sentence in the place of their lines.
-    frame = Section(left_out="x" * 10 * _LONGEST_NAME)
+    frame = Section(left_out="x" * 10 * LONGEST_NAME)
+    free = MOST_BYTES - len(template.render(view, topics=frame, partitions=frame).encode())
+    view |= {"folds": folds(pages, free // 2)}
     free = MOST_BYTES - len(template.render(view, topics=frame, partitions=frame).encode())
     topics = _topics(plan, changed, free // 3)
     partitions = _partitions(plan, free - topics.size_bytes)
     return template.render(view, topics=topics, partitions=partitions).rstrip() + "\n"
-
-
-def text(value: str, at_most: int = _LONGEST_TEXT) -> str:
-    """A sentence or a name for Markdown's running text or table cell: nothing in it is markup any more."""
-    escaped = "".join(_ENTITIES.get(character, character) for character in printable(value, at_most))
-    return _MARKUP.sub(r"\\\g<0>", escaped.replace("@<!-- -->", "\0")).replace("\0", "@<!-- -->")
-
-
-def code(name: str, at_most: int = _LONGEST_NAME) -> str:
-    """A name as a code span for a table cell; pipes are escaped there even inside code."""
-    shown = printable(name, at_most).replace("|", "\\|")
-    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
-    pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
-    return f"{fence}{pad}{shown}{pad}{fence}" if shown else figures.UNKNOWN
 
 
 def _overview(plan: Plan) -> dict[str, Any]:
@@ -85,7 +71,10 @@ def _overview(plan: Plan) -> dict[str, Any]:
     return {
         "cluster": text(plan["cluster"]["name"], 100),
         "headline": text(figures.headline(plan)),
-        "state": text(figures.state(plan)),
+        "verdict": text(report_verdict.verdict(plan)),
+        "evenness": text(report_verdict.evenness(plan)),
+        "risks": [text(line) for line in report_verdict.risks(plan)],
+        "terraform": text(report_verdict.terraform(plan)),
         "wishes": text(figures.wishes(plan["changes"]), 600),
         "pace": text(figures.pace(plan)),
         "proof": text(plan["bound"]["proof"].rstrip(".")),
@@ -93,12 +82,13 @@ def _overview(plan: Plan) -> dict[str, Any]:
         "reasons": text(figures.reasons(plan)),
         "warnings": _section(plan["warnings"], text, 6_000, _rest("warning")),
         "relaxed": _section(plan["balance"]["relaxed"], _relaxed, 3_000, _rest("window")),
-        "limits": _section(plan["limits"], _limit, 2_000, _rest("limit")),
+        "limits": _section(plan["limits"], _limit, 2_000, _rest("gate")),
         "terms": _section(_by_group(plan["terms"]), _term, 7_000, _rest("term")),
-        "brokers": _brokers(plan),
+        "brokers": _brokers(plan, figures.fullest_and_emptiest(plan["brokers"], _BROKERS_SHOWN), 4_000),
+        "all_brokers": _more_brokers(plan),
         "disks": figures.states_disks(plan),
         "traffic": figures.states_traffic(plan),
-        "racks": _section(plan["racks"], _rack(plan), 3_000, _rest("rack")),
+        "racks": _section(plan["racks"], _rack(plan), 1_500, _rest("rack")),
         "log_dirs": _log_dirs(plan),
         "dir_moves": _section(_dir_moves(plan), _dir_move, 4_000, _rest("replica")),
         "compared": _section(plan["compared"], _compared(plan), 3_000, _rest("row")),
@@ -156,7 +146,7 @@ def _relaxed(row: Plan) -> str:
 
 def _limit(row: Plan) -> str:
     verdict = "**crossed**" if row["value"] > row["limit"] else "kept"
-    return _row(code(row["key"]), *figures.gate(row), verdict)
+    return _row(code(row["key"]), *gate(row), verdict)
 
 
 def _by_group(terms: Iterable[Plan]) -> list[Plan]:
@@ -184,13 +174,19 @@ def _load(plan: Plan, row: Plan) -> list[str]:
     return [*counts, held, *figures.traffic(plan, row)]
 
 
-def _brokers(plan: Plan) -> Section:
-    shown = figures.fullest_and_emptiest(plan["brokers"], _BROKERS_SHOWN)
-    section = _section(shown, lambda broker: _broker(plan, broker), 7_000, _rest("broker"))
+def _brokers(plan: Plan, shown: Sequence[Plan], most_bytes: int) -> Section:
+    section = _section(shown, lambda broker: _broker(plan, broker), most_bytes, _rest("broker"))
     kept = {broker["id"] for broker in shown[: len(section.lines)]}
     rest = [broker["id"] for broker in plan["brokers"] if broker["id"] not in kept]
     named = f"{counted(len(rest), 'broker')} neither among the fullest nor the emptiest left out here"
     return Section(section.lines, f"{named} ({text(figures.ranges(rest))}): see plan.json." if rest else "")
+
+
+def _more_brokers(plan: Plan) -> Section:
+    """A longer table to unfold, where the one in sight leaves brokers out."""
+    if len(plan["brokers"]) <= _BROKERS_SHOWN:
+        return Section()
+    return _brokers(plan, figures.fullest_and_emptiest(plan["brokers"], _BROKERS_UNFOLDED), 6_000)
 
 
 def _broker(plan: Plan, broker: Plan) -> str:

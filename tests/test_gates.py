@@ -12,6 +12,8 @@ import pytest
 from clusters import no_racks, spec_of
 from jsonschema import Draft202012Validator
 
+from planner import gates
+from planner.batch_costs import Costs
 from planner.candidates import candidates
 from planner.cli import main
 from planner.errors import UnsafePlanError
@@ -43,6 +45,14 @@ def replacement(
     brokers = tuple(replace(each, disk_bytes=room.get(each.id)) for each in spec.cluster.brokers)
     changes = replace(REPLACE, add_brokers=(Broker(4, None, room.get(4)),))
     return replace(spec, cluster=replace(spec.cluster, topics=(x, y), brokers=brokers), changes=changes)
+
+
+def in_racks(spec: Spec) -> Spec:
+    """The spec with brokers 1 and 3 in rack a, the others in rack b."""
+    brokers = tuple(replace(each, rack="ab"[each.id % 2 == 0]) for each in spec.cluster.brokers)
+    added = tuple(replace(each, rack="b") for each in spec.changes.add_brokers)
+    changes = replace(spec.changes, add_brokers=added)
+    return replace(spec, cluster=replace(spec.cluster, brokers=brokers), changes=changes, rack_aware=False)
 
 
 def test_a_plan_with_disks_rates_and_gates_fits_the_schema() -> None:
@@ -136,6 +146,7 @@ def test_without_a_throttle_rates_refuse_nothing() -> None:
     ("limits", "named"),
     [
         (Limits(bytes_moved=10**9), "limits.bytes_moved"),
+        (Limits(cross_rack_bytes=10**9), "limits.cross_rack_bytes"),
         (Limits(eta_seconds=10**9), "limits.eta"),
         (Limits(disk_used_ppm=10**6), "limits.disk_used"),
         (Limits(bytes_moved=10**9, eta_seconds=1), "limits.bytes_moved and limits.eta"),
@@ -146,7 +157,7 @@ def test_without_a_throttle_rates_refuse_nothing() -> None:
 )
 def test_gates_on_bytes_need_sizes(limits: Limits, named: str, unsized: int, known: bool, count: str) -> None:
     """What can't be judged is refused, not passed: exit code 3."""
-    spec = replacement(throttle=7, disks=dict.fromkeys((1, 2, 3, 4), 10**6), limits=limits)
+    spec = in_racks(replacement(throttle=7, disks=dict.fromkeys((1, 2, 3, 4), 10**6), limits=limits))
     with pytest.raises(UnsafePlanError) as error:
         plan_of(replace(spec, cluster=replace(spec.cluster, sizes_known=known, unsized=unsized)))
 
@@ -228,6 +239,88 @@ def test_all_crossed_gates_are_told_at_once() -> None:
     ]
 
 
+# What the replacement costs: both partitions of x are copied from 1 and 3, in rack a, to 4, in rack b. In the end they
+# are (1, 4), (2, 4), (1, 2): any broker's failure leaves a replica of each, rack b's takes x-1.
+SCORED = {
+    "bytes_moved": (60, "60 bytes", "59 bytes"),
+    "cross_rack_bytes": (60, "60 bytes", "59 bytes"),
+    "replicas_moved": (2, "2 replicas", "1 replica"),
+    "leaders_changed": (1, "1 leader", "0 leaders"),
+    "broker_refused": (2, "2 partitions", "1 partition"),
+    "rack_offline": (1, "1 partition", "0 partitions"),
+    "rack_refused": (3, "3 partitions", "2 partitions"),
+}
+
+
+def fragile(limits: Limits) -> Spec:
+    """The replacement in racks, where writes need both replicas and broker 3, which leaves, leads x-1."""
+    spec = in_racks(replacement(limits=limits))
+    x, y = (replace(topic, config=(("min.insync.replicas", "2"),)) for topic in spec.cluster.topics)
+    x = replace(x, partitions=(replace(x.partitions[0], leader=1), replace(x.partitions[1], leader=3)))
+    return replace(spec, cluster=replace(spec.cluster, topics=(x, y)))
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_every_term_that_has_a_gate_passes_at_it_and_is_refused_beyond(name: str) -> None:
+    """The refusal says what the plan needs and what is allowed in the unit that the YAML takes."""
+    needed, needs, allowed = SCORED[name]
+    passed = plan_of(fragile(Limits(**{name: needed})))
+    term = next(term for term in passed["terms"] if term["name"] == name)
+
+    assert [{"key": f"limits.{name}", "limit": needed, "value": needed}] == passed["limits"]
+    assert (needed, needed) == (term["plan"], term["limit"])
+    assert [f"limits.{name}: the plan needs {needs}, allowed: at most {allowed}"] == refused(
+        fragile(Limits(**{name: needed - 1}))
+    )
+
+
+def test_the_gap_is_a_gate() -> None:
+    """In millionths of what the plan copies, rounded up; none where the proof is tight."""
+    winner = dict.fromkeys((*SCORED, "broker_offline"), 0) | {"replicas_moved": 3}
+    spec, costs = replacement(limits=Limits(gap_ppm=333_333)), Costs((), (), None, (), ())
+
+    def gap(moved: int, least: int, replicas: int | None = None) -> int:
+        bound = {"bytes_moved": moved, "least_bytes_moved": least, "least_replicas_moved": replicas}
+        (found,) = gates.gates(spec, winner, costs, bound)
+        assert ("limits.gap", 333_333) == (found["key"], found["limit"])
+        return int(found["value"])
+
+    assert [{"key": "limits.gap", "limit": 0, "value": 0}] == limits_of(replacement(limits=Limits(gap_ppm=0)))
+    assert (333_334, 0, 0, 1_000_000) == (gap(30, 20), gap(30, 30), gap(0, 0), gap(30, 0))
+    assert (333_334, 0) == (gap(0, 0, 2), gap(0, 0, 3))
+    with pytest.raises(UnsafePlanError) as error:
+        gates.refuse(spec, [{"key": "limits.gap", "limit": 333_333, "value": 333_334}], costs)
+    assert "limits.gap: the plan needs 33.3334%, allowed: at most 33.3333%" == str(error.value).splitlines()[-1]
+
+
+def test_large_amounts_are_told_for_reading_too() -> None:
+    """The number to write, and the one to read."""
+    found = [
+        {"key": "limits.bytes_moved", "limit": 10**9, "value": 120_823_342},
+        {"key": "limits.cross_rack_bytes", "limit": 999, "value": 88_100_000},
+        {"key": "limits.replicas_moved", "limit": 1_000, "value": 1_200},
+    ]
+    with pytest.raises(UnsafePlanError) as error:
+        gates.refuse(replacement(), found, Costs((), (), None, (), ()))
+
+    assert [
+        "limits.cross_rack_bytes: the plan needs 88100000 bytes (88.1 MB), allowed: at most 999 bytes",
+        "limits.replicas_moved: the plan needs 1200 replicas, allowed: at most 1000 replicas",
+    ] == str(error.value).splitlines()[1:]
+
+
+def test_gates_of_racks_need_racks() -> None:
+    """Without any, no rack fails and nothing crosses: that is no pass."""
+    limits = Limits(cross_rack_bytes=1, rack_offline=0, rack_refused=0, broker_refused=9)
+    with pytest.raises(UnsafePlanError) as error:
+        plan_of(replacement(limits=limits))
+
+    assert (
+        "nothing was written: limits.cross_rack_bytes and limits.rack_offline and limits.rack_refused can't be "
+        "judged, no broker has a rack; allowed: racks, or no such limit" == str(error.value)
+    )
+
+
 def test_without_disks_there_is_no_gate() -> None:
     """No gate nobody asked for; peaks are told all the same."""
     plan = plan_of(replacement())
@@ -274,7 +367,7 @@ changes: {add_brokers: [{id: 3, capacity: {disk: 4TiB}}], replace_brokers: {2: 3
         ("execution: {throttle: 15MB/s}", "execution.throttle: 15000000 bytes/s never let batch 1 complete"),
         (
             "limits: {eta: 2h}\nexecution: {throttle: 100MB/s}",
-            "limits.eta: the plan needs 11765 s, allowed: at most 7200 s",
+            "limits.eta: the plan needs 11765 s (3 h 16 min), allowed: at most 7200 s (2 h)",
         ),
         (
             "limits: {disk_used: 20%}",

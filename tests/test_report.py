@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from plan_documents import Document
 from report_documents import huge, small, with_alternatives, with_disks, with_traffic
 
-from planner import report
+from planner import report, terraform_topics
 
 GOLDEN = Path(__file__).parent / "data" / "report" / "small.md"
 NASTY = "a|b`c``d*e*<img src=x onerror=alert(1)>[f](http://g)\n# h\n\n| i | @everyone $x$ \\"
@@ -51,9 +53,21 @@ def test_a_huge_plan_stays_under_the_limit_and_says_what_is_missing() -> None:
     assert 40_000 < len(markdown.encode()) < 65_536
     for text in ("more file", "warnings left out here", "windows left out here", "points between left out here"):
         assert text in markdown
-    for text in ("376 brokers neither among", "batches, ", "racks left out here", "topics, ", "partitions, `"):
+    for text in ("brokers neither among", "batches, ", "racks left out here", "topics, ", "partitions, `"):
         assert text in markdown
-    assert markdown.count("<details>") == markdown.count("</details>") == 2
+    assert 5 == markdown.count("<details>") == markdown.count("</details>")
+
+
+def test_brokers_shown_and_left_out_add_up() -> None:
+    """A table on the first screen and a longer one to unfold, each with the ids of all others."""
+    markdown = report.markdown(huge())
+
+    for heading, most in (("**Brokers, today → plan**", 12), ("<summary>More brokers, today → plan</summary>", 60)):
+        table = markdown.split(heading)[1].split("see plan.json.")[0]
+        rows = sum(line.startswith("| ") and line[2].isdigit() for line in table.splitlines())
+        left_out = int(table.split(" brokers neither among")[0].splitlines()[-1])
+        assert 400 == rows + left_out
+        assert 0 < rows <= most
 
 
 def test_rows_shown_and_left_out_add_up() -> None:
@@ -125,7 +139,7 @@ def test_empty_sections_leave_no_heading(section: str) -> None:
     headings = {
         "warnings": "**Warnings**",
         "racks": "| Rack | Brokers |",
-        "limits": "**Limits**",
+        "limits": "**Gates**",
         "pareto": "more, movement",
     }
 
@@ -133,12 +147,72 @@ def test_empty_sections_leave_no_heading(section: str) -> None:
     assert headings[section] not in report.markdown(small(**{section: []}))
 
 
-def test_a_plan_that_changes_nothing_has_nothing_to_unfold() -> None:
-    """No batches, no lists."""
+def test_a_plan_that_changes_nothing_has_no_moves_to_unfold() -> None:
+    """No batches, no lists, nothing for Terraform."""
     markdown = report.markdown(small(partitions=[], batches=[], topics=[]))
 
     assert "**Nothing to do: the cluster already is as asked.**" in markdown
-    assert "<details>" not in markdown
+    assert ["Every term, today and with this plan", "Beside doing nothing, and beside Kafka's own placements"] == [
+        line.removeprefix("<summary>").removesuffix("</summary>")
+        for line in markdown.splitlines()
+        if line.startswith("<summary>")
+    ]
+
+
+def test_what_decides_comes_before_what_is_folded() -> None:
+    """In this order: the verdict, gates, relaxed windows, risks, racks, brokers, batches, the front; then details."""
+    markdown = report.markdown(small())
+    order = (
+        "Would be carried out: the one gate holds; 1 balance window relaxed; 1 warning.",
+        "**Warnings**",
+        "**Gates**",
+        "**Balance that could not be kept**",
+        "**Risks**",
+        "**Racks, today → plan**",
+        "**Brokers, today → plan**",
+        "**Batches, in this order**",
+        "**What less, or more, movement would give**",
+        "<details>",
+        "**fairness**",
+        "Plan `0123",
+    )
+
+    assert sorted(markdown.index(part) for part in order) == [markdown.index(part) for part in order]
+    assert markdown.index("<details>") < 4_000
+
+
+@pytest.mark.parametrize(
+    "plan", [small(), huge(300, 4), with_disks(), with_traffic(), with_alternatives()], ids=lambda plan: ""
+)
+def test_github_and_gitlab_render_it(plan: Document) -> None:
+    """By a CommonMark parser with tables: every table line is a row of a table, and what is folded is Markdown.
+
+    An HTML block ends at a blank line, so `</summary>` needs one behind it, and `</details>` one before it.
+    """
+    markdown = report.markdown(plan)
+    tokens = parse(markdown)
+    html = [token.content.strip() for token in tokens if token.type == "html_block"]
+    table_lines = sum(line.startswith("|") for line in markdown.splitlines())
+    rows = sum(token.type == "tr_open" for token in tokens)
+    tables = sum(token.type == "table_open" for token in tokens)
+
+    assert table_lines == rows + tables
+    assert {"<details>", "</details>"} == {line.splitlines()[0] for line in html}
+    assert all(re.fullmatch(r"<details>\n<summary>[^<>\n]+</summary>|</details>", block) for block in html)
+    assert html.count("</details>") * 2 == len(html)
+
+
+def test_terraform_is_told_what_changes_for_it() -> None:
+    """The order of operations and the rule that ignores a throttle, only where a topic is declared anew."""
+    topic = {**small()["topics"][0], "replication_factor_before": [2], "replication_factor": 3}
+    mixed = {**topic, "name": "mixed", "replication_factor_before": [1, 2], "replication_factor": None}
+    markdown = report.markdown(small(topics=[topic, mixed]))
+    rule = next(token.content for token in parse(markdown) if token.type == "fence" and token.info == "hcl")
+
+    assert "<summary>Terraform</summary>" in markdown
+    assert "2 topics with another replication factor, more partitions than today, or new; 2 topics left out" in markdown
+    assert all(f'config["{key}"]' in rule for key in terraform_topics.THROTTLE_CONFIGS)
+    assert "Terraform" not in report.markdown(small())
 
 
 def test_peaks_stand_beside_each_broker_and_each_batch() -> None:
@@ -173,14 +247,15 @@ def test_plans_of_format_1_0_are_read() -> None:
     del plan["execution"]["seconds_at_throttle"]
 
     assert "| 1 | 1 | 1 | 1 | 12.0 GB | 4 min | – |" in report.markdown(plan)
-    assert "Peak disk |" not in report.markdown(plan).split("**Beside")[0]
+    assert "Peak disk |" not in report.markdown(plan).split("**Batches")[0]
 
 
 def test_no_bytes_are_shown_where_sizes_are_unknown() -> None:
     """A dash, not 0 B: nobody measured."""
     plan = small()
     plan["cluster"]["sizes_known"] = False
-    brokers = report.markdown(plan).split("**Brokers")[1].split("**Beside")[0]
+    assert "Disks on the way" not in report.markdown(plan)
+    brokers = report.markdown(plan).split("**Brokers")[1].split("**Batches")[0]
 
     assert "GB" not in brokers
     assert "| 1 | `a` |  | 40 → 39 | 20 → 19 | – | – | – |" in brokers

@@ -1,0 +1,46 @@
+# Needs no provider: what is declared is held against what the plan says.
+terraform {
+  required_version = ">= 1.5"
+}
+
+variable "plan" {
+  description = "The answer of planner external; null where there is no plan."
+  type        = map(string)
+  default     = null
+}
+
+variable "kafka_topics" {
+  description = "The topics as they are declared."
+  type = map(object({
+    partitions         = number
+    replication_factor = number
+    config             = optional(map(string), {})
+  }))
+}
+
+locals {
+  planned = var.plan == null ? {} : jsondecode(var.plan["kafka_topics"])
+  unlike = sort([
+    for name, topic in var.kafka_topics : name
+    if try(
+      topic.partitions != local.planned[name].partitions ||
+      topic.replication_factor != local.planned[name].replication_factor,
+      false,
+    )
+  ])
+}
+
+output "kafka_topics" {
+  description = "The topics, once they agree with the plan. Topics that it doesn't know are left to Terraform alone."
+  value       = var.kafka_topics
+
+  precondition {
+    condition     = length(local.unlike) == 0
+    error_message = "${join(", ", local.unlike)}: not declared as plan ${try(substr(var.plan["plan_id"], 0, 12), "")} leaves them; take its terraform/kafka_topics.auto.tfvars.json over."
+  }
+}
+
+output "plan" {
+  description = "The plan as it was given."
+  value       = var.plan
+}

@@ -1,0 +1,52 @@
+variables {
+  plan = {
+    plan_id      = "0123456789abcdef"
+    kafka_topics = "{\"orders\":{\"config\":{},\"partitions\":6,\"replication_factor\":3}}"
+  }
+  kafka_topics = {
+    orders = { partitions = 6, replication_factor = 3 }
+    other  = { partitions = 1, replication_factor = 1, config = { "retention.ms" = "3600000" } }
+  }
+}
+
+run "topics_as_the_plan_leaves_them_are_handed_on" {
+  command = apply
+
+  assert {
+    condition     = output.kafka_topics["orders"].replication_factor == 3 && length(output.kafka_topics) == 2
+    error_message = "A topic that the plan doesn't know was lost."
+  }
+}
+
+run "old_replication_factors_are_refused" {
+  command = plan
+
+  variables {
+    kafka_topics = { orders = { partitions = 6, replication_factor = 2 } }
+  }
+
+  expect_failures = [output.kafka_topics]
+}
+
+run "fewer_partitions_are_refused" {
+  command = plan
+
+  variables {
+    kafka_topics = { orders = { partitions = 4, replication_factor = 3 } }
+  }
+
+  expect_failures = [output.kafka_topics]
+}
+
+run "without_a_plan_everything_is_handed_on" {
+  command = apply
+
+  variables {
+    plan = null
+  }
+
+  assert {
+    condition     = length(output.kafka_topics) == 2
+    error_message = "A topic was lost."
+  }
+}

@@ -1,0 +1,33 @@
+# What the plan says, read anew at every terraform plan; nothing is planned or written here.
+data "external" "plan" {
+  count   = var.plan == "" ? 0 : 1
+  program = ["planner", "external"]
+  query   = { plan = var.plan }
+}
+
+# Refuses tfvars that aren't those of the plan: applying old ones would undo its replication factors.
+module "agreed" {
+  source       = "./agreed"
+  plan         = one(data.external.plan[*].result)
+  kafka_topics = var.kafka_topics
+}
+
+resource "kafka_topic" "this" {
+  for_each = module.agreed.kafka_topics
+
+  name               = each.key
+  partitions         = each.value.partitions
+  replication_factor = each.value.replication_factor
+  config             = each.value.config
+
+  lifecycle {
+    prevent_destroy = true
+
+    # The throttle of a reassignment is no wish of anybody's: while it lasts, or where a play ended before it was
+    # cleared, Terraform would take it away.
+    ignore_changes = [
+      config["leader.replication.throttled.replicas"],
+      config["follower.replication.throttled.replicas"],
+    ]
+  }
+}

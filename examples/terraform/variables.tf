@@ -1,0 +1,19 @@
+variable "bootstrap_servers" {
+  description = "Addresses of the brokers, host:port."
+  type        = list(string)
+}
+
+variable "plan" {
+  description = "The folder that planner whatif wrote; empty where no plan was carried out last."
+  type        = string
+  default     = ""
+}
+
+variable "kafka_topics" {
+  description = "All topics by name: terraform/kafka_topics.auto.tfvars.json of the plan that was carried out last."
+  type = map(object({
+    partitions         = number
+    replication_factor = number
+    config             = optional(map(string), {})
+  }))
+}
