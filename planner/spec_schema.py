@@ -29,6 +29,7 @@ _TYPE_WORDS = {
     "boolean": "true or false",
     "array": "a list",
     "object": "a mapping",
+    "null": "null",
 }
 
 
@@ -102,7 +103,7 @@ def _tell_value(document: Document, fault: _Fault) -> Iterator[Finding]:
         return  # enum tells it, with what is allowed
     path = (*fault.path, fault.value) if fault.of_key else fault.path
     quoted = f'; in quotes ("{fault.value}") it is text' if _only_unquoted(fault) else ""
-    message = f"{shown(fault.value)} isn't possible here; allowed: {_allowed(fault.schema)}{quoted}"
+    message = f"{shown(fault.value)} isn't possible here; allowed: {allowed(fault.schema)}{quoted}"
     yield document.finding(path, message)
 
 
@@ -159,8 +160,8 @@ _TELLERS: dict[str, Callable[[Document, _Fault], Iterator[Finding]]] = {
 }
 
 
-def _allowed(schema: Any) -> str:
-    """A schema's allowed values in words."""
+def allowed(schema: Any) -> str:
+    """A schema's allowed values in words, as messages and the reference pages tell them."""
     if "const" in schema:
         return str(schema["const"])
     if "enum" in schema:

@@ -44,7 +44,7 @@ class Playbooks:
     @contextmanager
     def playing(self, playbook: str, *options: str, delay: int = 1) -> Iterator[Playing]:
         """A playbook while it runs; killed if it still does at the end."""
-        environment = self._environment()
+        environment = self.environment()
         with (self.home / "playing.txt").open("w+") as output:
             process = subprocess.Popen(
                 [str(VENV_BIN / _command(playbook, delay)[0]), *_command(playbook, delay)[1:], *options],
@@ -65,14 +65,15 @@ class Playbooks:
         return subprocess.run(
             [str(VENV_BIN / name), *arguments],
             cwd=self.folder,
-            env=self._environment(),
+            env=self.environment(),
             capture_output=True,
             text=True,
             check=False,
             timeout=600,
         )
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """What Ansible runs in: this interpreter's programs first on PATH, and everything it keeps below `home`."""
         self.home.mkdir(exist_ok=True)
         own = {"HOME": self.home, "ANSIBLE_HOME": self.home, "ANSIBLE_LOCAL_TEMP": self.home / "local"}
         own |= {"TMPDIR": self.home, "ANSIBLE_REMOTE_TEMP": self.home / "remote"}

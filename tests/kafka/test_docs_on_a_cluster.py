@@ -1,0 +1,44 @@
+"""The commands of docs/carry-out.md, typed as they stand there, on a real cluster."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from docs_pages import ROOT, commands, missing
+from loop import State, assert_as_planned, assert_well
+from operator_at_work import Operator
+from test_loop import added, fill, ring
+
+pytestmark = pytest.mark.kafka
+
+
+def test_carry_out(operator: Operator) -> None:
+    """A plan is looked at, carried out, verified and rolled back by the page's own lines."""
+    fill(operator, {"orders": ring([1, 2, 3], 6, 2)})
+    plan = operator.plan({"add_brokers": added(operator, 4)}, brokers=[1, 2, 3])
+    (operator.folder / "expand.plan").symlink_to(plan.folder)
+    before = State.of(operator)
+    *steps, back = [each for each in commands(ROOT / "docs" / "carry-out.md") if each.where == "on a cluster"]
+
+    for command in steps:
+        assert [] == missing(command, _typed(command.script, operator, plan))
+    assert_as_planned(operator, plan, before)
+    assert [] == missing(back, _typed(back.script, operator, plan))
+    assert before == State.of(operator)
+    assert_well(operator)
+
+
+def _typed(script, operator, plan) -> str:
+    environment = plan.playbooks.environment()
+    ran = subprocess.run(
+        ["bash", "-e", "-c", script],
+        cwd=operator.folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert 0 == ran.returncode, ran.stdout + ran.stderr
+    return ran.stdout + ran.stderr

@@ -1,0 +1,79 @@
+"""docs/ tells what the program does: reference pages are made from the schemas, commands shown are run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from docs_pages import ROOT, commands, missing
+from reference_pages import plan_page, spec_page
+
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+# What a block's comment may say: `on a cluster` is run by tests/kafka/test_docs_on_a_cluster.py.
+RUN_BY = {"everywhere", "on a cluster", "by hand where there is conda"}
+REFERENCE = {"yaml.md": spec_page, "plan-json.md": plan_page}
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_reference_page_is_made_from_its_schema(name, request):
+    """No key without a line; `--update-goldens` writes the page anew."""
+    made = REFERENCE[name]()
+    if request.config.getoption("--update-goldens"):
+        (DOCS / name).write_text(made, encoding="utf-8")
+
+    assert (DOCS / name).read_text(encoding="utf-8") == made
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A copy of what the pages' commands touch, with the program first on PATH."""
+    for name in ("examples", "tests/data", "README.md"):
+        source, copy = ROOT / name, tmp_path / "clone" / name
+        if source.is_dir():
+            shutil.copytree(source, copy, ignore=shutil.ignore_patterns("*.plan", "run"))
+        else:
+            shutil.copy(source, copy)
+    return tmp_path / "clone"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_each_command_of_a_page_does_what_the_page_shows(page, checkout):
+    """Typed in a shell, in the page's order; every line shown stands in the output."""
+    for command in commands(page):
+        if command.where == "everywhere":
+            ran = _typed(command.script, checkout)
+            assert 0 == ran.returncode, f"{command.script}{ran.stdout}{ran.stderr}"
+            assert [] == missing(command, ran.stdout + ran.stderr), ran.stdout + ran.stderr
+
+
+def test_each_block_says_where_it_runs_in_words_that_tests_know():
+    """No command that no test runs."""
+    assert {"everywhere"} <= {command.where for page in PAGES for command in commands(page)} <= RUN_BY
+
+
+def test_each_link_of_a_page_leads_somewhere():
+    """Links within the checkout."""
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_first_page_names_every_page():
+    """No page that nobody finds."""
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+
+    assert [] == [page.name for page in PAGES if page.name != "README.md" and f"({page.name})" not in index]
+
+
+def _typed(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "COLUMNS": "120"}
+    return subprocess.run(
+        ["bash", "-e", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
