@@ -8,37 +8,38 @@ stderr progress and messages.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 from rich.console import Console
 
 from planner import (
     __version__,
+    cli_check,
     cli_consumers,
+    cli_diff,
+    cli_external,
     cli_failures,
     cli_growth,
     cli_import,
     cli_place,
+    cli_resume,
     cli_seeds,
     fleet,
     workflow,
 )
+from planner.cli_shown import Format, echo_json, format_option, screen
+from planner.cli_shown import show as show_plan
 from planner.errors import PlannerError, SpecError
-
-Format = Literal["text", "json", "markdown"]
+from planner.figures import printable
 
 _SPEC = click.Path(path_type=Path, dir_okay=False)
 _PLAN = click.Path(path_type=Path)
 _specs = click.argument("specs", metavar="SPEC...", type=_SPEC, nargs=-1, required=True)
-_format = click.option(
-    "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="What stdout shows."
-)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -62,7 +63,7 @@ def commands() -> None:
 @click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
 @click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
 @click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the plan doesn't depend on it.")
-@_format
+@format_option
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plan has something to do.")
 def whatif(specs: tuple[Path, ...], form: Format, detailed_exitcode: bool, **options: Any) -> int:
     """Sweep candidates for SPEC, choose a plan, and write every file to carry it out.
@@ -73,7 +74,7 @@ def whatif(specs: tuple[Path, ...], form: Format, detailed_exitcode: bool, **opt
     if fleet.is_fleet(specs):
         _summarise(planned, form)
     else:
-        _show(planned[0].plan, form, planned[0].files)
+        show_plan(planned[0].plan, form, planned[0].files)
     return 2 if detailed_exitcode and any(map(workflow.has_something_to_do, planned)) else 0
 
 
@@ -88,10 +89,10 @@ def validate(specs: tuple[Path, ...]) -> int:
 
 @commands.command()
 @click.argument("plan", type=_PLAN)
-@_format
+@format_option
 def show(plan: Path, form: Format) -> int:
     """Show PLAN, a plan.json or its folder."""
-    _show(workflow.read_plan(plan), form, ())
+    show_plan(workflow.read_plan(plan), form, ())
     return 0
 
 
@@ -99,27 +100,9 @@ def show(plan: Path, form: Format) -> int:
 @click.argument("plan", type=_PLAN)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
 def render(plan: Path, out: Path) -> int:
-    """Write PLAN's files again: the same bytes as `whatif` wrote, without the candidates' table."""
+    """Write PLAN's files again: the same bytes as `whatif` wrote."""
     for name in workflow.render(plan, out):
         click.echo(name)
-    return 0
-
-
-@commands.command()
-@click.argument("plan", type=_PLAN)
-@click.option("--bound", is_flag=True, help="Work the bound out again from bound.json: arithmetic, no solver.")
-def check(plan: Path, bound: bool) -> int:
-    """Check PLAN, a plan.json or its folder: that it wasn't changed, and what it claims."""
-    if not bound:
-        document = workflow.read_plan(plan)
-        click.echo(f"{plan}: plan {document['plan_id'][:12]} is as it was made")
-        return 0
-    checked = workflow.check_bound(plan)
-    click.echo(
-        f"{plan}: no plan moves fewer than {checked.least:,} {checked.measure}, worked out from {checked.prices:,} "
-        f"prices and {checked.partitions:,} partitions; this one moves {checked.moved:,}: "
-        f"within {checked.gap_percent:.3f} %"
-    )
     return 0
 
 
@@ -156,6 +139,10 @@ def bench(cases: tuple[str, ...], seed: str, seeds: int | None, out: Path | None
     return 0
 
 
+commands.add_command(cli_check.check)
+commands.add_command(cli_diff.diff)
+commands.add_command(cli_resume.resume)
+commands.add_command(cli_external.external)
 commands.add_command(cli_failures.failures)
 commands.add_command(cli_growth.growth)
 commands.add_command(cli_consumers.consumers)
@@ -174,10 +161,10 @@ def _run(command: Callable[[], Any]) -> int:
     try:
         return int(command() or 0)
     except SpecError as error:
-        click.echo(str(error), err=True)
+        click.echo(_inert(error), err=True)
         return error.exit_code
     except PlannerError as error:
-        click.echo(f"planner: {error}", err=True)
+        click.echo(f"planner: {_inert(error)}", err=True)
         return error.exit_code
     except click.exceptions.Exit as end:
         return end.exit_code
@@ -191,40 +178,20 @@ def _run(command: Callable[[], Any]) -> int:
         return 1
 
 
-def _show(plan: Mapping[str, Any], form: Format, files: tuple[str, ...]) -> None:
-    match form:
-        case "json":
-            _echo_json(plan)
-        case "markdown":
-            click.echo(workflow.markdown(plan), nl=False)
-        case _:
-            # Off a terminal rich would take 80 columns, and tables would lose some of theirs.
-            workflow.show(plan, files, _screen(100))
+def _inert(error: PlannerError) -> str:
+    """The error's text without the control characters of names that it repeats: they could write to the terminal."""
+    return "\n".join(printable(line, len(line)) for line in str(error).split("\n"))
 
 
 def _summarise(planned: Sequence[fleet.Planned], form: Format) -> None:
     match form:
         case "json":
-            _echo_json({"clusters": fleet.summary(planned)})
+            echo_json({"clusters": fleet.summary(planned)})
         case "markdown":
             click.echo(fleet.markdown(planned), nl=False)
         case _:
             # Paths may be of any length, and programs read them.
-            fleet.show(planned, _screen(1000))
-
-
-def _echo_json(value: Mapping[str, Any]) -> None:
-    click.echo(json.dumps(value, sort_keys=True, ensure_ascii=False))
-
-
-def _screen(columns: int) -> Console:
-    """As wide as the terminal; off one as wide as given."""
-    return Console() if _on_terminal() else Console(width=columns)
-
-
-def _on_terminal() -> bool:
-    """False where stdout is a pipe, a file, or closed."""
-    return sys.stdout is not None and sys.stdout.isatty()
+            fleet.show(planned, screen(1000))
 
 
 def _unwritable(error: OSError) -> int:

@@ -18,7 +18,6 @@ _DAY = 86_400
 # Beyond this the exact number tells nobody anything, and calendars end.
 _ENDLESS = 100 * 365 * _DAY
 # In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
-_SIZE_GATES = ("limits.bytes_moved", "limits.disk_used")
 _WINDOWS = ("replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out")
 # Windows of bytes are percentages around a share; what was reached is told as one too.
 _BYTE_WINDOWS = ("disk", "network_in", "network_out", "log_dirs")
@@ -170,6 +169,8 @@ def log_dirs(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _gap(bound: Mapping[str, Any]) -> str:
     if bound.get("method") == "none":
         return "nobody knows how few bytes would do"
+    if bound.get("method") == "target":
+        return "what an approved plan left to do"
     if bound["bytes_moved"] <= bound["least_bytes_moved"]:
         return "the proven least"
     return f"within {_at_most(bound['bytes_moved'], bound['least_bytes_moved'])} of the proven least"
@@ -224,13 +225,6 @@ def state(plan: Mapping[str, Any]) -> str:
     ]
     sentence = "; ".join(parts)
     return sentence[0].upper() + sentence[1:] + "."
-
-
-def gate(row: Mapping[str, Any]) -> tuple[str, str]:
-    """What the plan needs of a gate, and what is allowed; `limits.disk_used` is that of the fullest broker, named."""
-    shown = size if row["key"] in _SIZE_GATES else duration if row["key"] == "limits.eta" else number
-    of = f" on broker {row['broker']}" if "broker" in row else ""
-    return f"{shown(row['value'])}{of}", shown(row["limit"])
 
 
 def disk(size_bytes: int, disk_bytes: int | None) -> str:

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from planner import figures
 from planner.errors import PlannerError, SetupError, SpecError, UnsafePlanError
-from planner.report import code, text
+from planner.markup import code, text
 
 T = TypeVar("T")
 

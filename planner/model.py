@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
+from planner.group_values import ConsumerGroup
 from planner.log_dirs_values import NO_LOG_DIRS, LogDir, LogDirs
 from planner.monthly import Monthly
 from planner.partition_changes import PartitionChange as PartitionChange
@@ -147,6 +148,8 @@ class Limits:
     """Gates: a plan beyond one of them is refused. None means no gate.
 
     `disk_used_ppm` is a share of each broker's `disk_bytes`, in millionths; None means all of it where it is stated.
+    `gap_ppm` is how far the plan may be above the proven least, in millionths of itself. `broker_offline` to
+    `rack_refused` are partitions, by the worst single failure (see `exposure`).
     """
 
     bytes_moved: int | None = None
@@ -154,6 +157,12 @@ class Limits:
     leaders_changed: int | None = None
     eta_seconds: int | None = None
     disk_used_ppm: int | None = None
+    cross_rack_bytes: int | None = None
+    broker_offline: int | None = None
+    broker_refused: int | None = None
+    rack_offline: int | None = None
+    rack_refused: int | None = None
+    gap_ppm: int | None = None
 
 
 @dataclass(frozen=True)
@@ -233,22 +242,14 @@ class Execution:
 
 
 @dataclass(frozen=True)
-class ConsumerMember:
-    """A consumer of a group: its id, shell-style patterns of the topics that it reads, its `client.rack`."""
+class ReportSections:
+    """What else the plan tells: kinds of failures (as `planner failures --of` has them), so many months of growth (None
+    without), consumer groups.
+    """
 
-    id: str
-    topics: tuple[str, ...]
-    rack: str | None = None
-
-
-@dataclass(frozen=True)
-class ConsumerGroup:
-    """A consumer group of the YAML. `assignor` is empty where it isn't said; `state` is a file that describes it."""
-
-    name: str
-    assignor: str = ""
-    members: tuple[ConsumerMember, ...] = ()
-    state: str | None = None
+    failures: tuple[str, ...] = ()
+    growth_months: int | None = None
+    consumers: bool = False
 
 
 @dataclass(frozen=True)
@@ -276,6 +277,9 @@ class Spec:
     resilience: Survive = "none"
     growth: Monthly = field(default_factory=Monthly)
     consumers: tuple[ConsumerGroup, ...] = ()
+    report: ReportSections = field(default_factory=ReportSections)
+    captured_at: str | None = None
+    valid_for_seconds: int | None = None
     inputs: tuple[InputFile, ...] = ()
 
 
@@ -296,7 +300,7 @@ class Problem:
     size_bytes      (P,)    bytes of one replica
     replication_factors (P,) replicas wanted
     min_insync      (P,)    the topic's min.insync.replicas
-    movable         (P,)    False where the topic filter keeps the partition as it is
+    movable         (P,)    False where the partition stays as it is: by the topic filter, or without a leader
     forced          (P,)    True where a change makes it impossible to leave the partition as it is
     bytes_in_per_sec, bytes_out_per_sec (P,) what producers write to the leader and what consumers read of it
     disk_bytes      (B,)    weights of the shares of replicas and bytes: capacities, or 1 each where some state none

@@ -11,7 +11,7 @@ import pyarrow as pa
 from planner import certified, plan_sections
 from planner.candidates import CANDIDATE_SCHEMA, KNOBS
 from planner.choice import Best, Chosen, rule_of, rule_text
-from planner.model import Problem
+from planner.model import Problem, Spec
 from planner.strategies import UNKNOWN, Proposal
 from planner.sweep import SweepResult, best, ranking
 from planner.variants import Swept
@@ -46,15 +46,15 @@ def sections(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> dict
 def compared(problem: Problem, result: SweepResult, winner: Row) -> list[dict[str, Any]]:
     """Do nothing, the plan, and Kafka's own seeds: the best by our ranking and the median by bytes moved."""
     nothing = {**result.scores.slice(0, 1).to_pylist()[0], **plan_sections.as_it_is(problem)}
-    rows = [_comparison("do nothing", nothing), _comparison("this plan", winner)]
+    rows = [comparison("do nothing", nothing), comparison("this plan", winner)]
     names = result.scores["strategy"].to_numpy(zero_copy_only=False)
     seeds = result.scores.filter(pa.array(np.isin(names, ("kafka_classic", "kafka_striped"))))
     if len(seeds):
         by_bytes = seeds.sort_by([("bytes_moved", "ascending"), ("candidate", "ascending")])
         middle = by_bytes.slice((len(seeds) - 1) // 2, 1).to_pylist()[0]
         first = best(seeds, 1, ranking(problem.aims, problem.survive)).to_pylist()[0]
-        rows.append(_comparison(f"Kafka seed, best of {len(seeds)}", first))
-        rows.append(_comparison(f"Kafka seed, median of {len(seeds)}", middle))
+        rows.append(comparison(f"Kafka seed, best of {len(seeds)}", first))
+        rows.append(comparison(f"Kafka seed, median of {len(seeds)}", middle))
     return rows
 
 
@@ -64,7 +64,7 @@ def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> list[d
     winner = (chosen.at, chosen.row["candidate"])
     rows = {(at, row["candidate"]): row for at, row in kept} | {winner: _proven(chosen.row, proposal)}
     ordered = sorted(rows, key=lambda key: (rows[key]["bytes_moved"], rows[key]["imbalance_ppm"], *key))
-    return [_point(tried[key[0]], rows[key], chosen=key == winner) for key in ordered]
+    return [point(tried[key[0]].name, tried[key[0]].spec, rows[key], chosen=key == winner) for key in ordered]
 
 
 def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> list[dict[str, Any]]:
@@ -117,11 +117,12 @@ def _proven(row: Row, proposal: Proposal) -> Row:
     return row if proposal.least_bytes == UNKNOWN else {**row, "least_bytes": proposal.least_bytes}
 
 
-def _point(tried: Swept, row: Row, *, chosen: bool) -> dict[str, Any]:
+def point(variant: str, spec: Spec, row: Row, *, chosen: bool) -> dict[str, Any]:
+    """One entry of `pareto`."""
     return {
-        **_comparison("this plan" if chosen else row["strategy"], row),
-        **_figures(tried, row),
-        "variant": tried.name,
+        **comparison("this plan" if chosen else row["strategy"], row),
+        **_figures(spec, row),
+        "variant": variant,
         "balance": {knob: row[knob] for knob in KNOBS},
         "scenarios": row["scenarios"],
         "chosen": chosen,
@@ -136,16 +137,16 @@ def _variant(tried: Swept, found: Best, proposal: Proposal | None) -> dict[str, 
         "brokers": int(tried.problem.targets.sum()),
         "why_not": found.why_not,
         "chosen": proposal is not None,
-        **_comparison("this plan" if proposal is not None else row["strategy"], row),
-        **_figures(tried, row),
+        **comparison("this plan" if proposal is not None else row["strategy"], row),
+        **_figures(tried.spec, row),
     }
 
 
-def _figures(tried: Swept, row: Row) -> dict[str, Any]:
+def _figures(spec: Spec, row: Row) -> dict[str, Any]:
     """The bound of a row, the gap to it, what copying takes at least, and the scenarios it doesn't stand."""
     least = None if row["least_bytes"] == UNKNOWN else row["least_bytes"]
-    throttle = tried.spec.execution.throttle_bytes_per_sec
-    known = throttle is not None and tried.spec.cluster.sizes_known
+    throttle = spec.execution.throttle_bytes_per_sec
+    known = throttle is not None and spec.cluster.sizes_known
     return {
         "least_bytes_moved": least,
         "gap_percent": None if least is None else certified.gap_percent(row["bytes_moved"], least),
@@ -154,7 +155,8 @@ def _figures(tried: Swept, row: Row) -> dict[str, Any]:
     }
 
 
-def _comparison(label: str, row: Row) -> dict[str, Any]:
+def comparison(label: str, row: Row) -> dict[str, Any]:
+    """One entry of `compared`: a candidate's scores under a label."""
     return {
         "label": label,
         **{name: row[name] for name in _COMPARED},

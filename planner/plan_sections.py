@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from planner import model, plan_new_partitions, score
+from planner import model, plan_conditions, plan_new_partitions, score
 from planner.balance import Tolerance
 from planner.batch_costs import Peak
 from planner.changes import bytes_in_and_out
 from planner.loads import MEASURES, measured, on_all_brokers
 from planner.model import BoolArray, Broker, IntArray, LongArray, PartitionChange, Problem, Spec
-from planner.problem import today, topics_after
+from planner.problem import may_move, today, topics_after
 from planner.score import Yardstick
 
 
@@ -43,6 +43,7 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
     )
     arriving, leaving = bytes_in_and_out(problem, assignment)
     known = {broker.id for broker in spec.cluster.brokers}
+    capacities = {broker.id: broker.network_bytes_per_sec for broker in known_brokers(spec)}
     return [
         {
             "id": broker,
@@ -54,9 +55,14 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
             "bytes_out": int(leaving[at]),
             "disk_bytes": peak.disk_bytes,
             "peak_size_bytes": peak.size_bytes,
+            **_network(capacities[broker]),
         }
         for at, (broker, peak) in enumerate(zip(problem.broker_ids.tolist(), peaks, strict=True))
     ]
+
+
+def _network(bytes_per_sec: int | None) -> dict[str, int]:
+    return {} if bytes_per_sec is None else {"network_bytes_per_sec": bytes_per_sec}
 
 
 def held_bytes(problem: Problem) -> dict[int, int]:
@@ -154,9 +160,12 @@ def terms(spec: Spec, problem: Problem, plan: Mapping[str, Any], assignment: Int
         _term("safety", "single_replica", "partitions", *single),
         _term("resilience", "rack_spread_broken", "partitions", now["rack_violations"], plan["rack_violations"], 0),
         _term("resilience", "on_one_rack", "partitions", *lone),
-        *(_term("resilience", name, unit, now[name], plan[name]) for name, unit in _FAILURES),
+        *(
+            _term("resilience", name, unit, now[name], plan[name], getattr(limits, name, None))
+            for name, unit in _FAILURES
+        ),
         _term("movement", "bytes_moved", "bytes", 0, plan["bytes_moved"], limits.bytes_moved),
-        _term("movement", "cross_rack_bytes", "bytes", 0, plan["cross_rack_bytes"]),
+        _term("movement", "cross_rack_bytes", "bytes", 0, plan["cross_rack_bytes"], limits.cross_rack_bytes),
         _term("movement", "busiest_broker", "bytes", 0, plan["busiest_bytes"]),
         _percentage("movement", "peak_disk", f"% of {_room(problem)}", now, plan),
         _term("movement", "replicas_moved", "replicas", 0, plan["replicas_moved"], limits.replicas_moved),
@@ -174,12 +183,10 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     """What an operator should know before approving; nothing that the plan can help."""
     partitions = [part for topic in spec.cluster.topics for part in topic.partitions]
     lagging = sum(1 for part in partitions if part.isr is not None and len(part.isr) < len(part.replicas))
-    leaderless = sum(1 for part in partitions if part.leader is None)
     grown = sum(1 for new in spec.changes.new_partitions if new.first)
     mixed = sum(1 for topic in spec.cluster.topics if len({len(part.replicas) for part in topic.partitions}) > 1)
     deleting = sum(topic.deleting for topic in spec.cluster.topics)
-    excluded = ~problem.movable if problem.deferred is None else ~problem.movable & ~problem.deferred
-    kept = len(np.unique(problem.topic_of[excluded])) - deleting
+    kept = sum(not topic.deleting and not may_move(spec.topics, topic.name) for topic in spec.cluster.topics)
     targets = set(problem.broker_ids[problem.targets].tolist())
     stay = [broker for broker in known_brokers(spec) if broker.id in targets]
     disks, networks = {each.disk_bytes for each in stay}, {each.network_bytes_per_sec for each in stay}
@@ -191,7 +198,6 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
             "more bytes move than this plan says",
         ),
         (lagging, f"{_number(lagging, 'partition')} under-replicated today: a reassignment waits for a full ISR"),
-        (leaderless, f"{_number(leaderless, 'partition')} without a leader today: there is nothing to copy them from"),
         (grown, f"{_number(grown, 'topic')} with more partitions: from then on keys go to other ones than before"),
         (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
         (kept, f"{_number(kept, 'topic')} kept as they are by the topic filter, and counted"),
@@ -213,7 +219,8 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
             "capacity.disk isn't checked: sizes are unknown",
         ),
     ]
-    return [*(text for applies, text in found if applies), *spec.cluster.notes]
+    told = [text for applies, text in found if applies]
+    return [*told, *plan_conditions.conditions(spec, problem, changed), *spec.cluster.notes]
 
 
 _FAILURES = (

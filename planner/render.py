@@ -6,7 +6,7 @@ others are copied as they are. Nothing is decided here: what moves, when and why
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 import jinja2
 
-from planner import role
+from planner import role, terraform_topics
 from planner.quoting import FILTERS, canonical_json
 from planner.resources import resource
 
@@ -24,9 +24,6 @@ Plan = Mapping[str, Any]
 Files = dict[str, bytes]
 
 ROLE = "ansible/roles/kafka_reassign"
-
-# Kafka creates these itself; Terraform must not.
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 
 
 def files(plan: Plan) -> Files:
@@ -134,24 +131,9 @@ def _unpreferred(partitions: Sequence[Plan]) -> Files:
 
 
 def _terraform(plan: Plan) -> Files:
-    """Variables for Terraform's `kafka_topic`: topics whose partitions go on differing in RF can't be told to it."""
-    resized = {(p["topic"], len(p["replicas_before"]), len(p["replicas"])) for p in plan["partitions"]}
-    topics = {
-        topic["name"]: {key: topic[key] for key in ("partitions", "replication_factor", "config")}
-        for topic in plan["topics"]
-        if topic["name"] not in INTERNAL_TOPICS and _agrees(topic, resized)
-    }
+    """Variables for Terraform's `kafka_topic`."""
     path = "terraform/kafka_topics.auto.tfvars.json"
-    return {path: _from_template(f"{path}.j2", topics=topics)}
-
-
-def _agrees(topic: Plan, resized: Container[tuple[str, int, int]]) -> bool:
-    """True where all partitions end with one replication factor.
-
-    A new factor is always a whole topic's, so one partition that leaves an old one, (topic, old, new), speaks for all.
-    """
-    name, factor = topic["name"], topic["replication_factor"]
-    return all(old == factor or (name, old, factor) in resized for old in topic["replication_factor_before"])
+    return {path: _from_template(f"{path}.j2", topics=terraform_topics.topics(plan))}
 
 
 @cache

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from planner import figures
 from planner.figures import amount, arrow, counted, number, percent, printable, size
+from planner.gate_figures import gate
 
 Plan = Mapping[str, Any]
 
@@ -285,7 +286,7 @@ def _notes(plan: Plan, console: Console) -> None:
 
 
 def _limit(limit: Plan) -> str:
-    value, allowed = figures.gate(limit)
+    value, allowed = gate(limit)
     crossed = " [red]crossed[/]" if limit["value"] > limit["limit"] else ""
     name = _text(figures.words(limit["key"].removeprefix("limits.")), _LONGEST_NOTE)
     return f"{name} {value} of {allowed}{crossed}"

@@ -12,17 +12,20 @@ from pathlib import Path
 
 from planner import spec_log_dirs
 from planner.errors import Finding, ImportStateError, Place, SpecError
-from planner.importers import Expected, log_dirs
+from planner.group_values import DescribedGroup
+from planner.importers import Expected, consumer_groups, log_dirs
 from planner.importers.entries import Assignment
 from planner.importers.parts import StatePart
 from planner.log_dirs_values import LogDirs, merged
 from planner.model import InputFile, Spec
 from planner.spec_build import Sizes, brokers_today, build_spec, inline_assignment, inline_sizes, with_sizes
+from planner.spec_consumers import Described, described_findings, state_files_of_groups
+from planner.spec_limits_rules import size_findings
 from planner.spec_log_dirs_rules import known_findings
 from planner.spec_rules import rule_findings, source_findings
 from planner.spec_schema import schema_findings
 from planner.state_brokers import broker_notes
-from planner.state_files import UnreadableError, files_in, read_file
+from planner.state_files import UnreadableError, files_in, read_file, read_text
 from planner.state_merge import Merged, merge
 from planner.state_targets import target_notes
 from planner.yaml_source import Document, decode, read_yaml
@@ -80,11 +83,17 @@ def load(path: Path) -> Spec:
     # What stands inside a key that isn't acted on can't mislead a rule.
     ignored = tuple(f"{finding.key}{mark}" for finding in unsupported for mark in ".[")
     misleading = [finding for finding in broken if not finding.key.startswith(ignored)]
-    findings = [*broken, *unsupported, *topics.findings, *rule_findings(document, topics.assignment, misleading)]
+    groups = _groups(document, path.parent, misleading, topics.assignment)
+    findings = [*broken, *unsupported, *topics.findings, *groups.findings]
+    findings += rule_findings(document, topics.assignment, misleading)
+    if not topics.findings and topics.assignment is not None:
+        findings += size_findings(document, topics.sizes)
     if findings or topics.assignment is None:
         raise SpecError(findings)
-    inputs = (InputFile(path.name, _sha256(data)), *topics.inputs)
-    spec = build_spec(document, topics.assignment, topics.sizes, inputs, _log_dirs(written, path.parent))
+    told = groups.inputs if document.get("report", "consumers") else ()
+    inputs = (InputFile(path.name, _sha256(data)), *topics.inputs, *told)
+    dirs = _log_dirs(written, path.parent)
+    spec = build_spec(document, topics.assignment, topics.sizes, inputs, dirs, groups.described)
     return replace(spec, cluster=replace(spec.cluster, notes=topics.notes))
 
 
@@ -118,6 +127,35 @@ def _read_sources(document: Document, folder: Path) -> _Parts:
         except SpecError as error:
             findings += error.findings
     return _Parts(tuple(parts), tuple(inputs), tuple(findings))
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The groups of the state files that `consumers` names, by path, and what was wrong with them."""
+
+    described: Described
+    inputs: tuple[InputFile, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def _groups(document: Document, folder: Path, broken: list[Finding], assignment: Assignment | None) -> _Groups:
+    """The consumer groups' state files; none is opened where the key `consumers` is broken."""
+    if any(finding.key.startswith("consumers") for finding in broken):
+        return _Groups({})
+    described: dict[str, tuple[DescribedGroup, ...]] = {}
+    inputs, findings = list[InputFile](), list[Finding]()
+    for keys, written in state_files_of_groups(document):
+        try:
+            text, read = read_text(folder / written, written)
+            described[written] = consumer_groups.parse(text, (folder / written).as_posix())
+            inputs.append(read)
+        except UnreadableError as error:
+            findings.append(document.finding(keys, str(error)))
+        except SpecError as error:
+            findings += error.findings
+    if assignment is not None:
+        findings += described_findings(document, described, assignment)
+    return _Groups(described, tuple(inputs), tuple(findings))
 
 
 def _log_dirs(document: Document, folder: Path) -> LogDirs:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Any
 
-from planner import spec_balance, spec_consumers, spec_log_dirs
+from planner import spec_balance, spec_consumers, spec_log_dirs, spec_report, spec_validity_rules
 from planner.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
 from planner.importers.entries import Assignment, Config, Entry
 from planner.log_dirs_values import NO_LOG_DIRS, LogDirs
@@ -60,6 +61,7 @@ def build_spec(
     sizes: Sizes,
     inputs: tuple[InputFile, ...],
     log_dirs: LogDirs = NO_LOG_DIRS,
+    described: spec_consumers.Described = MappingProxyType({}),
 ) -> Spec:
     """The spec; the document and the assignment have passed every check."""
     return Spec(
@@ -83,7 +85,10 @@ def build_spec(
         execution=_execution(document.get("execution") or {}),
         resilience=document.get("resilience", "survive") or "none",
         growth=spec_balance.monthly(document),
-        consumers=spec_consumers.groups(document),
+        consumers=spec_consumers.groups(document, described),
+        report=spec_report.sections(document),
+        captured_at=spec_validity_rules.captured_at(document),
+        valid_for_seconds=spec_validity_rules.valid_for_seconds(document),
         inputs=inputs,
     )
 
@@ -323,13 +328,15 @@ def replication_factor_changes(document: Document) -> tuple[ReplicationFactorCha
 
 
 def _limits(limits: Mapping[str, Any]) -> Limits:
-    bytes_moved, eta, disk_used = (limits.get(key) for key in ("bytes_moved", "eta", "disk_used"))
+    counts = ("replicas_moved", "leaders_changed", "broker_offline", "broker_refused", "rack_offline", "rack_refused")
+    sizes = {key: parse_bytes(limits[key]) for key in ("bytes_moved", "cross_rack_bytes") if key in limits}
+    shares = {f"{key}_ppm": spec_balance.share_ppm(limits[key]) for key in ("disk_used", "gap") if key in limits}
+    eta = limits.get("eta")
     return Limits(
-        bytes_moved=None if bytes_moved is None else parse_bytes(bytes_moved),
-        replicas_moved=limits.get("replicas_moved"),
-        leaders_changed=limits.get("leaders_changed"),
+        **{key: limits[key] for key in counts if key in limits},
+        **sizes,
+        **shares,
         eta_seconds=None if eta is None else parse_seconds(eta),
-        disk_used_ppm=None if disk_used is None else spec_balance.share_ppm(disk_used),
     )
 
 

@@ -25,8 +25,11 @@ from planner.spec_build import (
     target_brokers,
     variants,
 )
+from planner.spec_limits_rules import LIMIT_RULES
 from planner.spec_log_dirs_rules import LOG_DIR_RULES
-from planner.spec_topic_rules import TOPIC_RULES, TopicRule
+from planner.spec_report_rules import REPORT_RULES
+from planner.spec_topic_rules import TOPIC_RULES, TopicRule, known_brokers
+from planner.spec_validity_rules import VALIDITY_RULES
 from planner.yaml_source import Document, Path, key_text
 
 BrokerRule = Callable[[Document], Iterator[Finding]]
@@ -41,7 +44,7 @@ def rule_findings(document: Document, assignment: Assignment | None, broken: Ite
     found = _findings(document, assignment, bad_keys, _Rules(BROKER_RULES, TOPIC_RULES))
     of_changes = _Rules(
         tuple(rule for rule in BROKER_RULES if _reads_changes(rule[0])),
-        tuple(rule for rule in TOPIC_RULES if _reads_changes(rule[0])),
+        tuple(rule for rule in TOPIC_RULES if _reads_changes(rule[0]) or rule[1] is known_brokers),
     )
     for _, view in variants(document):
         there = key_text(view.written(("changes",)))
@@ -75,8 +78,13 @@ def _findings(document: Document, assignment: Assignment | None, bad_keys: set[s
         return found
     # A broker that isn't known makes every count of target brokers wrong.
     bad_keys = bad_keys | {finding.key for finding in found}
-    topic_rules = [rule for reads, rule in rules.topics if sound(reads)]
-    return found + [finding for rule in topic_rules for finding in rule(document, assignment)]
+    for reads, rule in rules.topics:
+        told = list(rule(document, assignment)) if sound(reads) else []
+        found += told
+        # So does one that holds replicas and isn't listed.
+        if rule is known_brokers and told:
+            bad_keys = bad_keys | {_BROKERS}
+    return found
 
 
 def _reads_changes(reads: tuple[str, ...]) -> bool:
@@ -219,14 +227,6 @@ def _written(document: Document, ids: set[int]) -> Iterator[tuple[Path, int, int
             yield ("changes", "replace_brokers", str(old)), new, old
 
 
-def _eta_has_throttle(document: Document) -> Iterator[Finding]:
-    """Without a throttle nobody knows how long copying takes."""
-    eta = document.get("limits", "eta")
-    if eta is not None and document.get("execution", "throttle") is None:
-        message = f"{eta!r} can't be judged without execution.throttle; allowed: a throttle, or no such limit"
-        yield document.finding(("limits", "eta"), message)
-
-
 def _classes_known(document: Document) -> Iterator[Finding]:
     """A broker says what it can hold once: by its class, or by itself."""
     classes = document.get("cluster", "broker_classes") or {}
@@ -324,7 +324,6 @@ BROKER_RULES: tuple[tuple[tuple[str, ...], BrokerRule], ...] = (
     ((_BROKERS, _ADD, _REPLACE, "changes.set_racks"), _racks_of_known),
     ((*TARGET_KEYS, "rack_aware"), _racks_for_all),
     ((*TARGET_KEYS, "limits.disk_used"), _disks_for_all),
-    (("limits.eta", "execution.throttle"), _eta_has_throttle),
     (TARGET_KEYS, _someone_stays),
     ((*TARGET_KEYS, "resilience"), _racks_to_survive),
     ((_BROKERS, _ADD, "cluster.broker_classes"), _classes_known),
@@ -332,4 +331,7 @@ BROKER_RULES: tuple[tuple[tuple[str, ...], BrokerRule], ...] = (
     (("sweep.variants",), _variants_once),
     (("sweep.scenarios", *_KNOWN), _growth_once),
     *LOG_DIR_RULES,
+    *LIMIT_RULES,
+    *REPORT_RULES,
+    *VALIDITY_RULES,
 )

@@ -44,7 +44,7 @@ def _inline_partitions(document: Document, assignment: Assignment) -> Iterator[F
             yield from replica_findings(entry)
 
 
-def _known_brokers(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def known_brokers(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """One finding for each unknown broker, at the first of its partitions: there may be thousands."""
     known = {broker.id for broker in brokers_today(document)}
     holders: dict[int, list[Entry]] = {}
@@ -233,7 +233,7 @@ _FACTORS = "changes.set_replication_factor"
 TOPIC_RULES: tuple[tuple[tuple[str, ...], TopicRule], ...] = (
     ((), _topics_once),
     ((), _inline_partitions),
-    (("cluster.brokers",), _known_brokers),
+    (("cluster.brokers",), known_brokers),
     ((), _min_insync),
     ((*TARGET_KEYS, "sweep.scenarios"), _total_size),
     ((*TARGET_KEYS, "cluster.rates", "sweep.scenarios"), _total_rates),

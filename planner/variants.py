@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +51,13 @@ def alternatives(spec: Spec) -> tuple[Alternative, ...]:
 def _alternative(name: str, spec: Spec, among: int) -> Alternative:
     problem = stages.first_step(problems.build(spec))
     return Alternative(name, spec, problem, candidates(problem, spec.sweep, among))
+
+
+def chosen(spec: Spec, plan: Mapping[str, Any]) -> Spec:
+    """The spec with the changes of the variant that a plan.json is of."""
+    variant = plan["choice"]["variant"] if "choice" in plan else BASE
+    changes = next((each.changes for each in spec.sweep.variants if each.name == variant), spec.changes)
+    return replace(spec, changes=changes)
 
 
 def swept(tried: Sequence[Alternative], results: Sequence[SweepResult]) -> tuple[Swept, ...]:

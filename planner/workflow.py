@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,7 +16,23 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from planner import certified, figures, fleet, output_folder, plan, report, screen, spec, sweep, variants
+from planner import (
+    certified,
+    figures,
+    fleet,
+    manifest,
+    output_folder,
+    plan,
+    plan_file,
+    report,
+    report_html,
+    screen,
+    spec,
+    sweep,
+    variants,
+    what_ifs,
+)
+from planner.consumers_job import importable
 from planner.errors import PlannerError, SetupError
 from planner.fleet import Job, Planned
 from planner.model import Problem, Spec
@@ -25,6 +40,8 @@ from planner.quoting import canonical_json
 from planner.render import files as rendered
 from planner.sweep import SweepResult
 from planner.variants import Alternative
+
+_CANDIDATES = "candidates.parquet"
 
 
 @dataclass(frozen=True)
@@ -65,7 +82,7 @@ def whatif_fleet(arguments: Sequence[Path], options: Options, errors: Console) -
     specs = [job.spec for job in jobs]
     wishes = fleet.each(specs, lambda number: _wish(jobs[number], options))
     swept = _swept(wishes, options, errors)
-    plans = fleet.each(specs, lambda number: plan.planned(swept[number]))
+    plans = fleet.each(specs, lambda number: _planned(jobs[number], swept[number]))
     return _written(jobs, plans, swept)
 
 
@@ -82,17 +99,24 @@ def _swept(
     return tuple(variants.swept(wish, list(islice(results, len(wish)))) for wish in wishes)
 
 
+def _planned(job: Job, tried: Sequence[variants.Swept]) -> plan.Planned:
+    """The plan, with the other what-ifs that its spec asks for; assignors of the user's own lie beside the spec."""
+    made = plan.planned(tried)
+    with importable(job.spec.resolve().parent):
+        return made._replace(document=what_ifs.added(tried[0].spec, made.document))
+
+
 def _written(
     jobs: Sequence[Job], plans: Sequence[plan.Planned], swept: Sequence[Sequence[variants.Swept]]
 ) -> tuple[Planned, ...]:
     """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
     done: list[Planned] = []
     for job, planned, tried in zip(jobs, plans, swept, strict=True):
-        others = {"candidates.parquet": _parquet(variants.scores(tried))}
+        others = {_CANDIDATES: _parquet(variants.scores(tried))}
         if planned.bound is not None:
             others[certified.FILE] = planned.bound
         try:
-            done.append(Planned(job, planned.document, _write(job.folder, planned.document, others)))
+            done.append(Planned(job, planned.document, write_plan(job.folder, planned.document, others)))
         except SetupError as error:
             before = f"; written before that: {', '.join(str(each.job.folder) for each in done)}" if done else ""
             raise SetupError(f"{error}{before}") from error
@@ -105,49 +129,52 @@ def _wish(job: Job, options: Options) -> tuple[Alternative, ...]:
     return variants.alternatives(wish)
 
 
-def _write(folder: Path, document: dict[str, Any], others: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Write a plan's files, and others that only its making knows; the paths written."""
+def write_plan(folder: Path, document: dict[str, Any], others: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Write a plan's files, others that only its making knows, and the digests of all; the paths written."""
     files = _files(document) | dict(others)
+    files[manifest.FILE] = manifest.sums(files)
     output_folder.write(folder, files)
     return tuple(str(folder / name) for name in sorted(files))
 
 
 def read_plan(path: Path) -> dict[str, Any]:
     """A plan.json, or the one in a folder; PlannerError where it isn't one of ours or was changed."""
-    file = path / "plan.json" if path.is_dir() else path
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise PlannerError(f"{file}: can't be read as a plan: {error}") from error
-    plan.check_document(document, str(file))
-    return dict(document)
+    return plan_file.read(path)
 
 
 def render(path: Path, out: Path) -> tuple[str, ...]:
     """Write a plan's files into a folder; the paths written."""
-    bound = _beside(path)
-    return _write(out, read_plan(path), {certified.FILE: bound.read_bytes()} if bound.is_file() else {})
+    beside = {name: _beside(path, name) for name in (certified.FILE, _CANDIDATES)}
+    others = {name: file.read_bytes() for name, file in beside.items() if file.is_file()}
+    return write_plan(out, read_plan(path), others)
 
 
 def check_bound(path: Path) -> certified.Checked:
     """The bound of a plan, or of the one in a folder, worked out again; PlannerError where it doesn't hold."""
-    document, file = read_plan(path), _beside(path)
+    document, file = read_plan(path), _beside(path, certified.FILE)
     if document["bound"]["sha256"] is None:
-        raise PlannerError(f"{path}: the plan moves nothing, so it has no bound to check")
+        raise PlannerError(f"{path}: {_no_bound(document)}")
     try:
         return certified.check(document, file.read_bytes(), str(file))
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
         raise PlannerError(f"{file}: can't be read as the bound of a plan: {error}") from error
 
 
-def _beside(path: Path) -> Path:
-    """The bound's file of a plan.json or of its folder."""
-    return (path if path.is_dir() else path.parent) / certified.FILE
+def _no_bound(document: Mapping[str, Any]) -> str:
+    """Why a plan has no bound to check."""
+    if "resumes" in document:
+        return f"the plan finishes plan {document['resumes']['plan_id'][:12]}, whose bound is to be checked"
+    return "the plan moves nothing, so it has no bound to check"
+
+
+def _beside(path: Path, name: str) -> Path:
+    """Another file of the folder of a plan.json, or of that folder."""
+    return (path if path.is_dir() else path.parent) / name
 
 
 def markdown(document: Mapping[str, Any]) -> str:
     """The plan as report.md."""
-    return report.markdown(document)
+    return report.markdown(document, what_ifs.pages(document))
 
 
 def show(document: Mapping[str, Any], files: Sequence[str], console: Console) -> None:
@@ -225,7 +252,8 @@ def _files(document: dict[str, Any]) -> dict[str, bytes]:
     return {
         **rendered(document),
         "plan.json": canonical_json(document).encode(),
-        "report.md": report.markdown(document).encode(),
+        "report.md": markdown(document).encode(),
+        **report_html.files(document),
     }
 
 

@@ -294,6 +294,25 @@ CHANGE_CASES: list[Case] = [
     ("limit_negative", after("limits: {replicas_moved: -1}\n"), "11:10 limits.replicas_moved", "from 0"),
     ("limit_unit", after("limits: {bytes_moved: 2TiB/s}\n"), "11:10 limits.bytes_moved", "'2TiB/s' isn't a size"),
     ("limit_count_text", after("limits: {leaders_changed: 5%}\n"), "11:10 limits.leaders_changed", "a whole number"),
+    ("limit_gap_number", after("limits: {gap: 0.5}\n"), "11:10 limits.gap", "from 0% to 100%, such as 0.5%"),
+    ("limit_gap_beyond", after("limits: {gap: 100.5%}\n"), "11:10 limits.gap", "a percentage from 0% to 100%"),
+    ("limit_worst", after("limits: {worst_rack: 1}\n"), "11:10 limits.worst_rack", "rack_offline, rack_refused, gap"),
+    ("limit_rack_negative", after("limits: {rack_offline: -1}\n"), "11:10 limits.rack_offline", "from 0"),
+    (
+        "limit_without_size",
+        line(9, "        - {replicas: [1, 2, 3]}") + "limits: {cross_rack_bytes: 2TiB}\n",
+        "11:10 limits.cross_rack_bytes",
+        "'2TiB' can't be judged with 1 partition without a size; allowed: sizes for every partition (",
+    ),
+    *(
+        (
+            f"limit_without_racks_{key}",
+            line(4, "  brokers: [{id: 1}, {id: 2}, {id: 3}]") + f"limits: {{{key}: 1}}\n",
+            f"11:10 limits.{key}",
+            "1 can't be judged, no broker has a rack; allowed: racks, or no such limit",
+        )
+        for key in ("cross_rack_bytes", "rack_offline", "rack_refused")
+    ),
     ("candidates_zero", after("sweep: {candidates: 0}\n"), "11:9 sweep.candidates", "from 2 to"),
     ("seed_text", after("sweep: {seed: lucky}\n"), "11:9 sweep.seed", "'lucky' isn't possible here"),
     ("grid_scalar", after("sweep: {balance: {replicas: 1}}\n"), "11:19 sweep.balance.replicas", "allowed: a list"),

@@ -14,10 +14,10 @@ FILES = sorted([*PLANNER.rglob("*.py"), *(ROOT / "spark_jobs").rglob("*.py")])
 
 # From the bottom up: a module imports what is below it, and what is in its own family.
 LAYERS = (
-    {"balance", "log_dirs_values", "monthly"},
+    {"balance", "group_values", "log_dirs_values", "monthly"},
     {"partition_changes"},
-    {"errors", "model", "amounts", "java_random", "quoting", "figures", "text_tables"},
-    {"shares", "loads", "bounds"},
+    {"errors", "model", "amounts", "java_random", "quoting", "figures", "folds", "text_tables"},
+    {"shares", "loads", "bounds", "gate_figures", "markup"},
     {
         "draws",
         "windows",
@@ -25,16 +25,19 @@ LAYERS = (
         "log_dirs_packing",
         "log_dirs_batches",
         "checks",
+        "manifest",
         "resources",
         "role",
+        "terraform",
         "output_folder",
+        "validity",
         "yaml_source",
         "importers",
         "batch_loads",
         "batch_paths",
     },
-    {"scenarios", "certified", "budget", "exposure", "state"},
-    {"flow", "score", "spec", "batch_filling"},
+    {"scenarios", "certified", "budget", "exposure", "state", "plan_schema"},
+    {"flow", "score", "spec", "batch_filling", "staleness"},
     {"strategies", "relaxed", "batch_polish"},
     {
         "candidates",
@@ -43,6 +46,7 @@ LAYERS = (
         "sweep_tables",
         "batch_packing",
         "plan_budget",
+        "plan_conditions",
         "plan_new_partitions",
         "seeds",
         "stages",
@@ -51,16 +55,33 @@ LAYERS = (
     {"variants"},
     {"batches", "choice"},
     {"batch_costs"},
-    {"gates", "plan_sections", "log_dirs_document", "resilience"},
+    {"gates", "risks", "plan_sections", "log_dirs_document", "resilience"},
     {"plan_front"},
-    {"plan", "render"},
-    {"report", "screen", "bench"},
+    {"plan", "render", "plots"},
+    {"plan_file"},
+    {"consumers", "failures", "growth"},
+    {"what_ifs"},
+    {"report", "screen", "bench", "resume", "plan_diff"},
     {"fleet"},
     {"workflow"},
-    {"consumers", "failures", "growth"},
+    {"approval"},
     {"cli"},
 )
-FAMILIES = ("spec", "bench", "failures", "growth", "seeds", "consumers", "cli", "state")
+FAMILIES = (
+    "resume",
+    "plan_diff",
+    "spec",
+    "bench",
+    "failures",
+    "growth",
+    "seeds",
+    "consumers",
+    "cli",
+    "state",
+    "plots",
+    "report",
+    "terraform",
+)
 MOST_LINES, LONGEST_FUNCTION = 400, 45
 
 

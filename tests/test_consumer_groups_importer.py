@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import ImportStateError
+from planner.group_values import DescribedGroup
 from planner.importers import consumer_groups
-from planner.importers.consumer_groups import DescribedGroup
 
 OFFSETS = """
 GROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             CONSUMER-ID                                HOST            CLIENT-ID

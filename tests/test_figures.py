@@ -189,15 +189,6 @@ def test_the_pace_names_the_throttle() -> None:
     assert "2 batches at 50.0 MB/s a broker" == figures.pace(plan | {"cluster": {"sizes_known": False}})
 
 
-def test_gates_are_in_their_own_units() -> None:
-    """Bytes, a duration, a count; the disk's is that of a broker, which is named."""
-    rows = {"limits.bytes_moved": GB, "limits.eta": 5_400, "limits.replicas_moved": 1_200}
-    shown = [figures.gate({"key": key, "limit": value, "value": value}) for key, value in rows.items()]
-
-    assert [("1.00 GB", "1.00 GB"), ("1 h 30 min", "1 h 30 min"), ("1,200", "1,200")] == shown
-    assert ("40.0 GB on broker 3", "45.0 GB") == figures.gate(with_disks()["limits"][1])
-
-
 def test_disks_are_shown_where_they_are_stated() -> None:
     """Bytes and their share of the disk; a broker without one among others that have one gets a dash."""
     plan = with_disks()

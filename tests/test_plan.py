@@ -234,8 +234,8 @@ def test_gates(key: str) -> None:
     with pytest.raises(UnsafePlanError) as refused:
         plan_of(expansion(limits=Limits(**{key: needed - 1})))
     assert 3 == refused.value.exit_code
-    expected = f"limits.{key}: the plan needs {needed}, allowed: at most {needed - 1}"
-    assert expected == str(refused.value).splitlines()[-1]
+    expected = f"limits.{key}: the plan needs {needed} "
+    assert str(refused.value).splitlines()[-1].startswith(expected)
 
 
 def test_no_valid_candidate() -> None:
@@ -264,7 +264,7 @@ def test_tampering_is_seen(path: tuple[Any, ...]) -> None:
     inner = plan
     for key in way:
         inner = inner[key]
-    inner[last] = 99
+    inner[last] = {int: 99, str: "other", list: ["other"]}[type(inner[last])]
     assert plan_id(plan) != plan["plan_id"]
     with pytest.raises(StalePlanError, match=r"plans/plan\.json: plan_id doesn't fit the content"):
         check_document(plan, "plans/plan.json")
@@ -295,7 +295,7 @@ def test_other_formats_are_refused(version: Any) -> None:
 @pytest.mark.parametrize("document", [[], None, "1.0", 3])
 def test_documents_that_are_no_plan(document: Any) -> None:
     """JSON that isn't an object is no plan either."""
-    with pytest.raises(StalePlanError, match="format_version is None"):
+    with pytest.raises(StalePlanError, match="isn't a plan; allowed: "):
         check_document(document, "old.json")
 
 

@@ -64,7 +64,7 @@ cluster:
       config: {min.insync.replicas: 2, unclean.leader.election.enable: no, min.cleanable.dirty.ratio: 0.5}
       partitions:
         - {replicas: [1, 2, 3], size: 12GiB, leader: 2, isr: [2, 3], bytes_in: 3MB/s, bytes_out: 9MB/s}
-        - {replicas: [4, 5, 1], leader: none, isr: []}
+        - {replicas: [4, 5, 1], leader: none, isr: [], size: 0}
     - name: __consumer_offsets
       partitions: [{replicas: [1], size: 7}]
 changes:
@@ -255,8 +255,12 @@ cluster:
   rates: [{topics: "click*", bytes_in: 11, bytes_out: 5}, {topics: "*", bytes_in: 1MB/s}]
   topics:
     - name: clicks
-      partitions: [{replicas: [1]}, {replicas: [1], bytes_in: 0}, {replicas: [1], bytes_out: 7}, {replicas: [1]}]
-    - {name: orders, partitions: [{replicas: [2]}]}
+      partitions:
+        - {replicas: [1], size: 1}
+        - {replicas: [1], size: 1, bytes_in: 0}
+        - {replicas: [1], size: 1, bytes_out: 7}
+        - {replicas: [1], size: 1}
+    - {name: orders, partitions: [{replicas: [2], size: 1}]}
 changes: {add_brokers: [{id: 7, capacity: {disk: 9}}], replace_brokers: {3: 8, 2: 9}}
 limits: {eta: 6h}
 execution: {throttle: 5MB/s}
@@ -269,6 +273,15 @@ execution: {throttle: 5MB/s}
     read = [[row.bytes_out_per_sec for row in topic.partitions] for topic in spec.cluster.topics]
     assert [[2, 1, 7, 1], [0]] == read
     assert Limits(eta_seconds=21_600) == spec.limits
+
+
+def test_every_gate_of_limits_is_read(tmp_path: Path) -> None:
+    """Sizes in bytes, counts as they are, percentages in millionths."""
+    text = "cross_rack_bytes: 1MB, broker_offline: 0, broker_refused: 1, rack_offline: 2, rack_refused: 3, gap: 0.5%"
+
+    sized = SMALL.replace("], [", "").replace("]}", "], size: 1GB}")
+    expected = Limits(None, None, None, None, None, 10**6, 0, 1, 2, 3, 5_000)
+    assert expected == spec_of(tmp_path, f"{sized}limits: {{{text}}}\n").limits
 
 
 @pytest.mark.parametrize(
@@ -289,7 +302,8 @@ def test_what_is_chosen(text: str, choice: Choice, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "ppm"), [("80%", 800_000), ("87.5%", 875_000), ("100%", 10**6), ("0.0001%", 1)])
 def test_a_share_of_the_disks(text: str, ppm: int, tmp_path: Path) -> None:
     """Exact to four decimals; a broker that leaves needs to state no disk."""
-    disks = SMALL.replace("rack: a}", "rack: a, capacity: {disk: 1TB}}").replace(
+    sized = SMALL.replace("]}", "], size: 1GB}").replace("[1, 2], size: 1GB}", "[1, 2], size: 2GB}")
+    disks = sized.replace("rack: a}", "rack: a, capacity: {disk: 1TB}}").replace(
         "rack: b}", "rack: b, capacity: {disk: 1TB}}"
     )
     spec = spec_of(tmp_path, f"{disks}changes: {{remove_brokers: [3]}}\nlimits: {{disk_used: {text}}}\n")

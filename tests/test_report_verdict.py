@@ -1,0 +1,123 @@
+"""What a reviewer decides on: the verdict and the risks, as sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from plan_documents import Document
+from report_documents import GB, small, term, with_disks
+
+from planner import report_verdict
+
+
+def gate(key: str, value: int = 1) -> Document:
+    """A gate at 1."""
+    return {"key": f"limits.{key}", "limit": 1, "value": value}
+
+
+@pytest.mark.parametrize(
+    ("gates", "said"),
+    [
+        ([], "Would be carried out: no gate is set (limits in the YAML)"),
+        ([gate("eta")], "Would be carried out: the one gate holds"),
+        ([gate("eta"), gate("gap")], "Would be carried out: both gates hold"),
+        ([gate("eta")] * 4, "Would be carried out: all 4 gates hold"),
+        ([gate("eta"), gate("gap", 2)], "Would be refused: 1 of 2 gates is crossed, limits.gap"),
+        ([gate("a", 2), gate("b", 2)], "Would be refused: 2 of 2 gates are crossed, limits.a, limits.b"),
+    ],
+)
+def test_the_verdict_counts_the_gates(gates: list[Document], said: str) -> None:
+    """A gate at its limit holds; a crossed one is named."""
+    plan = small(limits=gates, warnings=[])
+    plan["balance"]["relaxed"] = []
+
+    assert f"{said}; balance as asked; no warnings." == report_verdict.verdict(plan)
+
+
+def test_the_verdict_says_what_asks_for_a_second_look() -> None:
+    """Windows relaxed, warnings, and how long the plan may be carried out."""
+    plan = small(validity={"valid_until": "2026-11-22T00:00:00Z"})
+
+    assert report_verdict.verdict(plan).endswith(
+        "; 1 balance window relaxed; 1 warning; refused from 2026-11-22T00:00:00Z on."
+    )
+
+
+def test_how_even_it_gets_is_one_sentence() -> None:
+    """Terms that a plan has, in their units."""
+    assert "most minus fewest replicas 40 → 38; fullest broker 33.3 % → 3.25 % above mean" == report_verdict.evenness(
+        small()
+    )
+
+
+def risks(**top: Any) -> list[str]:
+    """The risks of the small plan with more in it."""
+    return list(report_verdict.risks(small(**top)))
+
+
+def test_writes_at_risk_are_told_with_their_batches() -> None:
+    """None, some, and where nobody knows who is in sync; plans before format 1.4 don't say."""
+    known = {"isr_known": True, "under_min_isr": [0, 0]}
+
+    assert "Writes: no partition is under min.insync.replicas in any batch." == risks(risks=known)[0]
+    assert (
+        "Writes with acks=all are refused: 5 partitions of batches 1–2 under min.insync.replicas."
+        == (risks(risks=known | {"under_min_isr": [2, 3]})[0])
+    )
+    assert (
+        "Writes: no partition is under min.insync.replicas in any batch "
+        "(which replicas are in sync isn't known everywhere: all of them, here)."
+        == risks(risks=known | {"isr_known": False})[0]
+    )
+    assert not [line for line in risks() if line.startswith("Writes")]
+
+
+def test_bytes_between_racks_are_told_with_their_share() -> None:
+    """Of all that is copied."""
+    terms = [term("movement", "cross_rack_bytes", "bytes", 0, 6 * GB, None)]
+
+    assert "Between racks: 6.00 GB of 24.0 GB copied (25 %)." in risks(terms=terms)
+    assert not [line for line in risks(terms=terms, racks=[]) if "racks" in line]
+
+
+def test_the_fullest_disk_on_the_way_is_named() -> None:
+    """By its share where disks are stated, and by bytes else."""
+    plan = with_disks()
+    plan["batches"][1]["fullest_broker"] = {"id": 7, "peak_size_bytes": 30 * GB, "disk_bytes": 33 * GB}
+
+    assert "Disks on the way: broker 7 is the fullest in batch 2, 30.0 GB, 90.9 %." in report_verdict.risks(plan)
+    assert "Disks on the way: broker 3 is the fullest in batch 1, 40.0 GB." in risks()
+
+
+def test_the_worst_failures_are_told_before_and_after() -> None:
+    """Those that cost something today or afterwards; else that none does."""
+    none = [
+        term("resilience", f"{of}_{cost}", "partitions", 0, 0, 0)
+        for of in ("broker", "rack")
+        for cost in ("offline", "refused")
+    ]
+    some = [{**none[0], "plan": 2}, {**none[1], "today": 5, "plan": 5}, *none[2:]]
+
+    assert "Failures after it: no single broker or rack takes a partition offline, or makes it refuse writes." in risks(
+        terms=none
+    )
+    assert (
+        "Failures, today → after, in partitions: without the worst broker 0 → 2 offline, 5 refusing writes."
+        in risks(terms=some)
+    )
+
+
+def test_consumer_groups_whose_topics_get_other_leaders_are_counted() -> None:
+    """Where the plan tells of groups; the first few by name."""
+    groups = [{"group": f"g{n}", "topics": {"orders": 2}} for n in range(5)] + [{"group": "h", "topics": {"x": 1}}]
+
+    assert "Consumers: 5 of 6 groups read topics that get other leaders: g0, g1, g2 and 2 more." in risks(
+        consumers={"groups": groups}
+    )
+    assert "Consumers: 0 of 1 group read topics that get other leaders." in risks(consumers={"groups": groups[5:]})
+
+
+def test_a_plan_that_changes_nothing_risks_nothing() -> None:
+    """What fails tomorrow is all that is left to tell."""
+    assert [] == risks(partitions=[], batches=[])
