@@ -11,14 +11,15 @@ LONGEST_NAME = 250
 LONGEST_TEXT = 300
 
 # What Markdown, HTML or a forge could take for markup. `@` would notify whoever bears a rack's name.
+AT_SIGN = "@<!-- -->"
 _MARKUP = re.compile(r"[\\`*_{}\[\]#|~$]")
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@<!-- -->"}
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": AT_SIGN}
 
 
 def text(value: str, at_most: int = LONGEST_TEXT) -> str:
     """A sentence or a name for Markdown's running text or table cell: nothing in it is markup any more."""
     escaped = "".join(_ENTITIES.get(character, character) for character in printable(value, at_most))
-    return _MARKUP.sub(r"\\\g<0>", escaped.replace("@<!-- -->", "\0")).replace("\0", "@<!-- -->")
+    return _MARKUP.sub(r"\\\g<0>", escaped.replace(AT_SIGN, "\0")).replace("\0", AT_SIGN)
 
 
 def code(name: str, at_most: int = LONGEST_NAME) -> str:

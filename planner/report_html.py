@@ -7,16 +7,19 @@ Whatever comes from the cluster is escaped by the template, and none of it gets 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from typing import Any
 
 import jinja2
+from markdown_it import MarkdownIt
 
 from planner import figures, plots, plots_values, report_tables
 from planner.figures import counted, number, printable, size
+from planner.folds import Page, folds
+from planner.markup import AT_SIGN
 from planner.plots_svg import STYLE, Plot
 from planner.plots_values import Movement, Plan
 from planner.render import environment
@@ -26,6 +29,8 @@ from planner.resources import resource
 _LONGEST_TEXT = 300
 _WARNINGS_SHOWN = 100
 _INPUTS_SHOWN = 20
+# Of the pages of other commands: a screen of each for every broker and topic of a large cluster, and no more.
+_MOST_PAGES_BYTES = 600_000
 
 
 @dataclass(frozen=True)
@@ -39,24 +44,46 @@ class Section:
     tables: tuple[Table, ...] = ()
 
 
-def files(plan: Plan) -> dict[str, bytes]:
-    """`report.html` and `plots/*.svg` of a plan.json document, relative path → bytes; the same each time."""
+@dataclass(frozen=True)
+class Told:
+    """What another command's page says, as HTML."""
+
+    id: str
+    title: str
+    html: str
+    left_out: str
+
+
+def files(plan: Plan, pages: Sequence[Page] = ()) -> dict[str, bytes]:
+    """`report.html` and `plots/*.svg` of a plan.json document, relative path → bytes; the same each time.
+
+    `pages` are those of other commands that the plan tells.
+    """
     drawn = plots.draw(plan)
-    page = _page(plan, {plot.name: plot for plot in drawn}).encode()
+    page = _page(plan, {plot.name: plot for plot in drawn}, pages).encode()
     return {"report.html": page, **{f"plots/{plot.name}.svg": plot.file for plot in drawn}}
 
 
-def _page(plan: Plan, drawn: Mapping[str, Plot]) -> str:
+def _page(plan: Plan, drawn: Mapping[str, Plot], pages: Sequence[Page]) -> str:
     script = _shipped("report.js")
     return _template().render(
         _verdict(plan),
         sections=list(_sections(plan, drawn)),
+        pages=list(_told(pages)),
         topics=report_tables.topics(plan),
         style=STYLE + _shipped("report.css"),
         script=script,
         # No other script runs, whatever a name from the cluster might have smuggled in.
         script_digest=b64encode(sha256(script.encode()).digest()).decode(),
     )
+
+
+def _told(pages: Sequence[Page]) -> Iterator[Told]:
+    """Their Markdown escapes what comes from the cluster; HTML in it would be shown as text, too."""
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    for at, fold in enumerate(folds(pages, _MOST_PAGES_BYTES), start=1):
+        lines = "\n".join(fold.lines).replace(AT_SIGN, "@")
+        yield Told(f"page-{at}", fold.heading, markdown.render(lines), fold.left_out)
 
 
 @cache

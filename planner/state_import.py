@@ -20,7 +20,7 @@ from planner.state_conditions import conditions
 from planner.state_files import UnreadableError, files_in, read_file
 from planner.state_live import read_live
 from planner.state_merge import Merged, merge
-from planner.state_properties import librdkafka_settings
+from planner.state_properties import Settings, kafka_python_settings
 from planner.state_targets import targets
 from planner.state_text import describe, log_dirs
 from planner.state_yaml import MARK, Imported, text
@@ -100,12 +100,12 @@ def _parts(files: Sequence[Path], options: Options) -> list[StatePart]:
     return parts
 
 
-def client_settings(path: Path | None) -> dict[str, str]:
-    """What a Java client's properties file says, as Confluent's client takes it; nothing without a file."""
+def client_settings(path: Path | None) -> Settings:
+    """What a Java client's properties file says, as kafka-python takes it; nothing without a file."""
     if path is None:
         return {}
     try:
-        return librdkafka_settings(decode(path.read_bytes(), path.as_posix()), path.as_posix())
+        return kafka_python_settings(decode(path.read_bytes(), path.as_posix()), path.as_posix())
     except OSError as error:
         raise SetupError(f"{path}: can't be read: {error.strerror}; allowed: a properties file") from None
 

@@ -1,95 +1,160 @@
-"""A running cluster's state, through Confluent's client: the extra `live`.
+"""A running cluster's state, through kafka-python's client: the extra `live`.
 
-Topics with replicas, leaders and ISRs, brokers with racks, and the configuration that topics set themselves. The client
-offers neither log dirs nor running reassignments: the output of Kafka's own tools goes beside it.
+Topics with replicas, leaders and ISRs, brokers with racks, the configuration that topics set themselves, the sizes in
+the brokers' log dirs, and running reassignments: what Kafka's own tools print, without running them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 from planner.errors import Place, SetupError
+from planner.importers import log_dirs
 from planner.importers.entries import Config, Entry
-from planner.importers.parts import BrokerSeen, Rank, StatePart
+from planner.importers.parts import BrokerSeen, Moving, Rank, StatePart
 from planner.model import Partition
 
 TITLE = "the live cluster"
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_MS = 30_000
 _AT_ONCE = 500
-_NOTE = (
-    "the client doesn't tell running reassignments: add the output of kafka-reassign-partitions --list, "
-    "or make sure that there are none"
-)
-# `ConfigSource.DYNAMIC_TOPIC_CONFIG`: set for the topic itself.
-_OF_TOPIC = 1
+# Set for the topic itself, not inherited.
+_OF_TOPIC = "DYNAMIC_TOPIC_CONFIG"
+
+Settings = Mapping[str, str | int | bool]
 
 
-def read_live(bootstrap_servers: str, settings: Mapping[str, str]) -> StatePart:
+def read_live(bootstrap_servers: str, settings: Settings) -> StatePart:
     """The state of the cluster at `bootstrap_servers`. SetupError where the client is missing or can't reach it."""
     try:
-        admin = import_module("confluent_kafka.admin")
-        kafka_error = import_module("confluent_kafka").KafkaException
+        admin, errors = import_module("kafka.admin"), import_module("kafka.errors")
     except ImportError:
-        message = "confluent-kafka isn't installed, which --bootstrap-servers needs"
+        message = "kafka-python isn't installed, which --bootstrap-servers needs"
         raise SetupError(f"{message}; allowed: pip install 'kafka-planner[live]'") from None
-    complaints: list[str] = []
-    own = {
-        "bootstrap.servers": bootstrap_servers,
-        "error_cb": lambda error: complaints.append(error.str()),
-        "log_level": 0,
-    }
+    timeouts = {"bootstrap_timeout_ms": TIMEOUT_MS, "request_timeout_ms": TIMEOUT_MS}
+    servers = {"bootstrap_servers": bootstrap_servers.split(",")}
     try:
-        return read_cluster(admin.AdminClient({**settings, **own}), admin.ConfigResource, bootstrap_servers)
-    except (kafka_error, ValueError, TypeError) as error:
-        told = "; ".join(dict.fromkeys([*_told(error), *complaints[:3]]))
+        with _silent(), admin.KafkaAdminClient(**{**timeouts, **settings, **servers}) as client:
+            return read_cluster(client, _resources(admin), errors.IncompatibleBrokerVersion, bootstrap_servers)
+    except (errors.KafkaError, OSError, ValueError, TypeError) as error:
+        told = str(error) or type(error).__name__
         raise SetupError(f"{bootstrap_servers}: the cluster can't be read: {told}") from None
 
 
-def _told(error: Exception) -> Iterable[str]:
-    """What librdkafka says; its KafkaException holds a KafkaError."""
-    first = error.args[0] if error.args else error
-    return [first.str() if hasattr(first, "str") else str(first)]
+@contextmanager
+def _silent() -> Iterator[None]:
+    """The client logs each attempt; what went wrong is in its exception."""
+    logger = logging.getLogger("kafka")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
-def read_cluster(client: Any, resource: Callable[[str, str], Any], where: str) -> StatePart:
-    """What an AdminClient tells; `resource` makes the ConfigResource of a type and a name."""
-    metadata = client.list_topics(timeout=TIMEOUT_SECONDS)
-    described = client.describe_cluster(request_timeout=TIMEOUT_SECONDS).result()
+def _resources(admin: Any) -> Callable[[str], Any]:
+    return lambda name: admin.ConfigResource(admin.ConfigResourceType.TOPIC, name)
+
+
+def read_cluster(client: Any, resource: Callable[[str], Any], too_old: type[Exception], where: str) -> StatePart:
+    """What a KafkaAdminClient tells; `resource` makes the ConfigResource of a topic, `too_old` is its error for brokers
+    that don't know a request yet (log dirs: before Kafka 1.0, reassignments: before 2.4).
+    """
     place = Place(where)
+    topics = sorted(client.describe_topics(), key=lambda topic: str(topic["name"]))
+    for topic in topics:
+        if topic["error_code"]:
+            raise SetupError(f"{where}: topic {topic['name']} can't be read: Kafka's error {topic['error_code']}")
+    live, fenced = _brokers(client, place)
+    sizes: Mapping[tuple[str, int], int] | None = None
+    moving: tuple[Moving, ...] = ()
+    notes = list(fenced)
+    try:
+        sizes = log_dirs.parse(_as_the_tool_prints(client.describe_log_dirs()), where)
+    except too_old:
+        notes.append("the brokers are too old to tell sizes: add the output of kafka-log-dirs")
+    try:
+        moving = tuple(_moving(client.list_partition_reassignments(), place))
+    except too_old:
+        notes.append("the brokers are too old to tell running reassignments: make sure that there are none")
     return StatePart(
         TITLE,
         where,
         Rank.CLUSTER,
-        tuple(_entries(metadata, place)),
-        _configs(client, resource, sorted(metadata.topics)),
+        tuple(_entries(topics, place)),
+        _configs(client, resource, [topic["name"] for topic in topics]),
         leaders_known=True,
         whole=True,
-        brokers=tuple(
-            BrokerSeen(place, node.id, node.rack or None) for node in sorted(described.nodes, key=lambda node: node.id)
-        ),
-        notes=(_NOTE,),
+        moving=moving,
+        brokers=live,
+        sizes=sizes,
+        notes=tuple(notes),
     )
 
 
-def _entries(metadata: Any, place: Place) -> Iterable[Entry]:
-    for name, topic in sorted(metadata.topics.items()):
-        if topic.error is not None:
-            raise SetupError(f"{place.file}: topic {name} can't be read: {topic.error.str()}")
-        for number, found in sorted(topic.partitions.items()):
-            leader = found.leader if found.leader >= 0 else None
-            partition = Partition(number, tuple(found.replicas), leader, tuple(found.isrs))
+def _entries(topics: Iterable[Mapping[str, Any]], place: Place) -> Iterator[Entry]:
+    for topic in topics:
+        name = topic["name"]
+        for found in sorted(topic["partitions"], key=lambda each: int(each["partition_index"])):
+            number = found["partition_index"]
+            leader = found["leader_id"] if found["leader_id"] >= 0 else None
+            partition = Partition(number, tuple(found["replica_nodes"]), leader, tuple(found["isr_nodes"]))
             yield Entry(place, f"{name}-{number}", name, partition)
 
 
-def _configs(client: Any, resource: Callable[[str, str], Any], names: Sequence[str]) -> dict[str, Config]:
+def _brokers(client: Any, place: Place) -> tuple[tuple[BrokerSeen, ...], list[str]]:
+    """The brokers that live, with their racks, and a note on each that is fenced."""
+    found = sorted(client.describe_cluster()["brokers"], key=lambda broker: int(broker["broker_id"]))
+    live = [broker for broker in found if not broker.get("is_fenced")]
+    fenced = [f"broker {each['broker_id']} is fenced: it is down, or not yet up" for each in found if each not in live]
+    return tuple(BrokerSeen(place, broker["broker_id"], broker["rack"] or None) for broker in live), fenced
+
+
+def _moving(running: Mapping[Any, Mapping[str, Sequence[int]]], place: Place) -> Iterator[Moving]:
+    for at, each in sorted(running.items()):
+        adding, removing = tuple(each["adding_replicas"]), tuple(each["removing_replicas"])
+        key = f"{at.topic}-{at.partition}"
+        yield Moving(place, at.topic, at.partition, adding, removing, tuple(each["replicas"]), key)
+
+
+def _as_the_tool_prints(answers: Iterable[Mapping[str, Any]]) -> str:
+    """What the brokers answer on their log dirs, in the layout of `kafka-log-dirs --describe`."""
+    return json.dumps({"version": 1, "brokers": [_broker_dirs(answer) for answer in answers]})
+
+
+def _broker_dirs(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "broker": answer["broker"],
+        "logDirs": [
+            {
+                "logDir": found["log_dir"],
+                "partitions": [
+                    {
+                        "partition": f"{topic['name']}-{partition['partition_index']}",
+                        "size": partition["partition_size"],
+                        "isFuture": partition["is_future_key"],
+                    }
+                    for topic in found["topics"]
+                    for partition in topic["partitions"]
+                ],
+            }
+            for found in answer["log_dirs"]
+            if not found["error_code"]
+        ],
+    }
+
+
+def _configs(client: Any, resource: Callable[[str], Any], names: Sequence[str]) -> dict[str, Config]:
     """What each topic sets itself."""
     configs: dict[str, Config] = {}
     for start in range(0, len(names), _AT_ONCE):
-        asked = [resource("TOPIC", name) for name in names[start : start + _AT_ONCE]]
-        for about, future in client.describe_configs(asked, request_timeout=TIMEOUT_SECONDS).items():
-            entries = future.result().values()
-            own = [(entry.name, entry.value) for entry in entries if entry.source == _OF_TOPIC and entry.value]
-            configs[about.name] = tuple(sorted(own))
+        asked = [resource(name) for name in names[start : start + _AT_ONCE]]
+        for name, found in client.describe_configs(asked, config_filter="all").get("topic", {}).items():
+            own = [(key, entry["value"]) for key, entry in found.items() if entry["config_source"] == _OF_TOPIC]
+            configs[name] = tuple(sorted((key, value) for key, value in own if value))
     return configs

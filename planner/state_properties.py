@@ -1,7 +1,7 @@
-"""A Java client's properties file, as `--command-config` of Kafka's tools takes it, as settings of librdkafka.
+"""A Java client's properties file, as `--command-config` of Kafka's tools takes it, as settings of kafka-python.
 
-Sources: `java.util.Properties.load`, `org.apache.kafka.common.config.SslConfigs` and `SaslConfigs`, and librdkafka's
-CONFIGURATION.md.
+Sources: `java.util.Properties.load`, `org.apache.kafka.common.config.SslConfigs` and `SaslConfigs`, and kafka-python's
+`KafkaAdminClient`.
 """
 
 from __future__ import annotations
@@ -11,58 +11,68 @@ from collections.abc import Iterator, Mapping
 
 from planner.errors import Finding, Place, SpecError
 
-Settings = dict[str, str]
+Settings = dict[str, str | int | bool]
 
 # Alike in both, but for the name.
 _NAMES = {
-    "client.id": "client.id",
-    "security.protocol": "security.protocol",
-    "sasl.mechanism": "sasl.mechanisms",
-    "sasl.kerberos.service.name": "sasl.kerberos.service.name",
-    "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
-    "ssl.key.password": "ssl.key.password",
-    "ssl.truststore.certificates": "ssl.ca.pem",
-    "ssl.keystore.key": "ssl.key.pem",
-    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
-    "ssl.cipher.suites": "ssl.cipher.suites",
-    "request.timeout.ms": "socket.timeout.ms",
+    "client.id": "client_id",
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
+    "ssl.key.password": "ssl_password",
 }
-_STORES = {
-    ("truststore", "PEM"): ("ssl.ca.location",),
-    ("keystore", "PEM"): ("ssl.certificate.location", "ssl.key.location"),
-    ("keystore", "PKCS12"): ("ssl.keystore.location",),
-}
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
+# Files in PEM: authorities; a certificate and its key.
+_STORES = {"truststore": ("ssl_cafile",), "keystore": ("ssl_certfile", "ssl_keyfile")}
 # Said by their own rules below.
 _OWN = (
+    "request.timeout.ms",
     "sasl.jaas.config",
     "ssl.endpoint.identification.algorithm",
     *(f"ssl.{store}.{what}" for store in ("truststore", "keystore") for what in ("location", "type", "password")),
 )
-_MODULES = ("PlainLoginModule", "ScramLoginModule", "OAuthBearerLoginModule")
+_MODULES = ("PlainLoginModule", "ScramLoginModule", "Krb5LoginModule")
 _OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;"']+))""")
 _ENTRY = re.compile(r"((?:\\.|[^\\=:\s])*)(?:\s*[=:]\s*|\s+|$)(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def librdkafka_settings(text: str, file: str) -> Settings:
-    """librdkafka's settings for a client's properties. SpecError for security settings that it can't take.
+def kafka_python_settings(text: str, file: str) -> Settings:
+    """kafka-python's settings for a client's properties. SpecError for security settings that it can't take.
 
     Settings that have nothing to do with connecting are passed over. No message repeats a value: they may be secrets.
     """
     found = {key: (value, Place(file, line, 1)) for line, key, value in _properties(text)}
     values = {key: value for key, (value, _) in found.items()}
     places = {key: place for key, (_, place) in found.items()}
+    _require_known(values, places)
+    settings: Settings = {_NAMES[key]: value for key, value in values.items() if key in _NAMES and value}
+    settings |= _stores(values, places) | _login(values, places) | _timeout(values, places)
+    if "ssl.endpoint.identification.algorithm" in values:
+        settings["ssl_check_hostname"] = bool(values["ssl.endpoint.identification.algorithm"])
+    return settings
+
+
+def _require_known(values: Mapping[str, str], places: Mapping[str, Place]) -> None:
     unknown = [key for key in values if key.startswith(("ssl.", "sasl.")) and key not in (*_NAMES, *_OWN)]
     if unknown:
         allowed = ", ".join(sorted(key for key in (*_NAMES, *_OWN) if key.startswith(("ssl.", "sasl."))))
         raise SpecError(Finding(places[key], key, f"isn't known here; allowed: {allowed}") for key in unknown)
-    settings = {_NAMES[key]: value for key, value in values.items() if key in _NAMES and value}
-    settings |= _stores(values, places) | _login(values, places)
-    if "ssl.endpoint.identification.algorithm" in values:
-        asked = values["ssl.endpoint.identification.algorithm"].lower()
-        settings["ssl.endpoint.identification.algorithm"] = asked or "none"
-    return settings
+    for key, allowed_values in (("security.protocol", _PROTOCOLS), ("sasl.mechanism", _MECHANISMS)):
+        if values.get(key, allowed_values[0]) not in allowed_values:
+            message = f"can't be used; allowed: {', '.join(allowed_values)}"
+            raise SpecError([Finding(places[key], key, message)])
+
+
+def _timeout(values: Mapping[str, str], places: Mapping[str, Place]) -> Settings:
+    key = "request.timeout.ms"
+    if key not in values:
+        return {}
+    if not re.fullmatch("[0-9]{1,9}", values[key], re.ASCII):
+        raise SpecError([Finding(places[key], key, "isn't a number of milliseconds; allowed: such as 30000")])
+    return {"request_timeout_ms": int(values[key])}
 
 
 def _properties(text: str) -> Iterator[tuple[int, str, str]]:
@@ -97,42 +107,34 @@ def _plain(text: str) -> str:
 
 
 def _stores(values: Mapping[str, str], places: Mapping[str, Place]) -> Settings:
-    """Files of certificates and keys: librdkafka reads PEM, and PKCS12 for the client's own."""
+    """Files of certificates and keys, which Python reads in PEM."""
     settings: Settings = {}
-    for store in ("truststore", "keystore"):
+    for store, names in _STORES.items():
         location = values.get(f"ssl.{store}.location")
         if not location:
             continue
         kind = values.get(f"ssl.{store}.type", "JKS").upper()
-        names = _STORES.get((store, kind))
-        if names is None:
-            kinds = " or ".join(kind for name, kind in _STORES if name == store)
-            message = f"a {store} of type {kind[:20]} can't be read; allowed: ssl.{store}.type={kinds}"
+        if kind != "PEM":
+            message = f"a {store} of type {kind[:20]} can't be read; allowed: ssl.{store}.type=PEM"
             raise SpecError([Finding(places[f"ssl.{store}.location"], f"ssl.{store}.location", message)])
         settings |= dict.fromkeys(names, location)
-        if kind == "PKCS12" and f"ssl.{store}.password" in values:
-            settings[f"ssl.{store}.password"] = values[f"ssl.{store}.password"]
     return settings
 
 
 def _login(values: Mapping[str, str], places: Mapping[str, Place]) -> Settings:
-    """Name and password, or the client's id and secret, from `sasl.jaas.config`."""
+    """Name and password from `sasl.jaas.config`; Kerberos has its tickets elsewhere."""
     jaas = values.get("sasl.jaas.config")
     if jaas is None:
         return {}
     module = jaas.split()[0].rsplit(".", 1)[-1] if jaas.split() else ""
     options = {match[1]: _option(match) for match in _OPTION.finditer(jaas)}
-    if module == "OAuthBearerLoginModule":
-        names = {"clientId": "sasl.oauthbearer.client.id", "clientSecret": "sasl.oauthbearer.client.secret"}
-        scope = {"sasl.oauthbearer.scope": options["scope"]} if "scope" in options else {}
-        method = {"sasl.oauthbearer.method": "oidc"}
-    else:
-        names, scope, method = {"username": "sasl.username", "password": "sasl.password"}, {}, {}
-    missing = [name for name in names if name not in options]
-    if module not in _MODULES or missing:
-        allowed = f"one of {', '.join(_MODULES)}, with {' and '.join(names)}"
+    names = (
+        {} if module == "Krb5LoginModule" else {"username": "sasl_plain_username", "password": "sasl_plain_password"}
+    )
+    if module not in _MODULES or any(name not in options for name in names):
+        allowed = f"one of {', '.join(_MODULES)}, with username and password"
         raise SpecError([Finding(places["sasl.jaas.config"], "sasl.jaas.config", f"can't be used; allowed: {allowed}")])
-    return {setting: options[name] for name, setting in names.items()} | scope | method
+    return {setting: options[name] for name, setting in names.items()}
 
 
 def _option(match: re.Match[str]) -> str:

@@ -253,7 +253,7 @@ def _files(document: dict[str, Any]) -> dict[str, bytes]:
         **rendered(document),
         "plan.json": canonical_json(document).encode(),
         "report.md": markdown(document).encode(),
-        **report_html.files(document),
+        **report_html.files(document, what_ifs.pages(document)),
     }
 
 

@@ -13,6 +13,7 @@ from plan_documents import document
 from report_documents import small, with_alternatives, with_disks
 
 from planner import report_html, report_tables
+from planner.folds import Page
 
 HTML = "{http://www.w3.org/1999/xhtml}"
 
@@ -200,3 +201,26 @@ def test_limits_crossed_stand_out():
 
     assert [["limits.bytes_moved", "crossed", "24 B", "10 B"]] == rows(root, "limits")
     assert "look" in next(each for each in root.iter() if each.get("class", "").startswith("verdict")).get("class")
+
+
+def test_pages_of_other_commands_are_sections_of_their_own():
+    """Their tables are tables, an address-like name is readable, and HTML in them is text."""
+    told = "said\n\n| broker | offline |\n|---|--:|\n| `a` at x@<!-- -->y | 1 |\n\n<script>alert(1)</script>\n"
+    source = report_html.files(small(), (Page("What breaks", told, "planner failures"),))["report.html"].decode()
+    root = html5lib.HTMLParser(strict=True).parse(source)
+    section = by_id(root, "page-1")
+
+    assert ["What breaks"] == [text(each) for each in found(section, "h2")]
+    assert [["a at x@y", "1"]] == [[text(cell) for cell in row] for row in found(section, "tr")[1:]]
+    assert "<script>alert(1)</script>" in text(section)
+    assert 1 == len(found(root, "script"))
+    assert "#page-1" in [link.get("href") for link in found(root, "a")]
+
+
+def test_a_page_too_long_is_cut_and_says_so():
+    """At a line's end, with the command that shows the rest."""
+    long = Page("All", "\n".join(f"- line {number} {'x' * 90}" for number in range(20_000)), "planner failures")
+    source = report_html.files(small(), (long,))["report.html"].decode()
+
+    assert len(source) < len(report_html.files(small())["report.html"]) + 700_000
+    assert "planner failures" in source

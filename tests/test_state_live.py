@@ -1,123 +1,144 @@
-"""A running cluster's state: through a client that answers from memory, and through Confluent's own mock cluster."""
+"""A running cluster's state, through a client that answers from memory; tests/kafka/test_import.py asks a real one."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from concurrent.futures import Future
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, ConfigResource
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import IncompatibleBrokerVersion
+from kafka.structs import TopicPartition
 
 from planner import state_live
 from planner.errors import SetupError
 from planner.model import Partition, Topic
 from planner.state_live import read_cluster, read_live
-from planner.state_merge import merge
+from planner.state_merge import Merged, merge
 
 
-def done(value: Any) -> Future[Any]:
-    """A future that is done."""
-    future: Future[Any] = Future()
-    future.set_result(value)
-    return future
-
-
-def partition(leader: int, replicas: list[int], isrs: list[int]) -> SimpleNamespace:
+def partition(number: int, leader: int, replicas: list[int], isr: list[int]) -> dict[str, Any]:
     """A partition's metadata."""
-    return SimpleNamespace(leader=leader, replicas=replicas, isrs=isrs)
+    return {"partition_index": number, "leader_id": leader, "replica_nodes": replicas, "isr_nodes": isr}
 
 
 class Client:
-    """Answers as an AdminClient does."""
+    """Answers as a KafkaAdminClient does."""
 
-    def __init__(self, error: Any = None) -> None:
+    def __init__(self, error: int = 0, moving: dict[Any, Any] | None = None, old: bool = False) -> None:
         self.error = error
+        self.moving = moving or {}
+        self.old = old
 
-    def list_topics(self, timeout: float) -> Any:
-        """Two topics, one of them without a leader."""
-        a = SimpleNamespace(error=self.error, partitions={0: partition(1, [2, 1], [1]), 1: partition(-1, [2], [2])})
-        b = SimpleNamespace(error=None, partitions={0: partition(2, [2], [2])})
-        return SimpleNamespace(topics={"b": b, "a": a})
+    def describe_topics(self) -> list[dict[str, Any]]:
+        """Two topics, one of them with a partition without a leader."""
+        a = [partition(1, -1, [2], [2]), partition(0, 1, [2, 1], [1])]
+        return [
+            {"name": "b", "error_code": 0, "partitions": [partition(0, 2, [2], [2])]},
+            {"name": "a", "error_code": self.error, "partitions": a},
+        ]
 
-    def describe_cluster(self, request_timeout: float) -> Any:
-        """Two brokers, one with a rack."""
-        return done(SimpleNamespace(nodes=[SimpleNamespace(id=2, rack=""), SimpleNamespace(id=1, rack="r1")]))
+    def describe_cluster(self) -> dict[str, Any]:
+        """Two brokers that live, one with a rack, and one that is fenced."""
+        brokers = [(2, "", False), (1, "r1", False), (3, "r3", True)]
+        return {
+            "brokers": [{"broker_id": number, "rack": rack, "is_fenced": fenced} for number, rack, fenced in brokers]
+        }
 
-    def describe_configs(self, resources: list[Any], request_timeout: float) -> dict[Any, Any]:
+    def describe_configs(self, resources: list[Any], config_filter: str) -> dict[str, Any]:
         """One setting of the topic's own and one that it inherits."""
-        own = SimpleNamespace(name="min.insync.replicas", value="2", source=1)
-        inherited = SimpleNamespace(name="retention.ms", value="5", source=5)
-        return {each: done({"x": own, "y": inherited}) for each in resources}
+        own = {"value": "2", "config_source": "DYNAMIC_TOPIC_CONFIG"}
+        inherited = {"value": "5", "config_source": "DEFAULT_CONFIG"}
+        return {"topic": {each.name: {"min.insync.replicas": own, "retention.ms": inherited} for each in resources}}
+
+    def describe_log_dirs(self) -> list[dict[str, Any]]:
+        """A log dir a broker, one of them broken; a replica on its way doesn't count."""
+        if self.old:
+            raise IncompatibleBrokerVersion
+        whole = {"partition_index": 0, "partition_size": 70, "is_future_key": False}
+        copy = {"partition_index": 0, "partition_size": 90, "is_future_key": True}
+        ok = {"error_code": 0, "log_dir": "/d1", "topics": [{"name": "a", "partitions": [whole]}]}
+        other = {"error_code": 0, "log_dir": "/d2", "topics": [{"name": "a", "partitions": [copy]}]}
+        return [
+            {"broker": 2, "log_dirs": [ok, other]},
+            {"broker": 1, "log_dirs": [{"error_code": 56, "log_dir": "/d1", "topics": []}]},
+        ]
+
+    def list_partition_reassignments(self) -> dict[Any, Any]:
+        """What is being reassigned."""
+        if self.old:
+            raise IncompatibleBrokerVersion
+        return self.moving
 
 
-def resource(_: str, name: str) -> ConfigResource:
+def resource(name: str) -> ConfigResource:
     """A topic's ConfigResource."""
-    return ConfigResource("TOPIC", name)
+    return ConfigResource(ConfigResourceType.TOPIC, name)
+
+
+def merged(client: Client, *, to_targets: bool = False) -> Merged:
+    """The state of the client's cluster."""
+    return merge([read_cluster(client, resource, IncompatibleBrokerVersion, "k:9092")], to_targets=to_targets)
 
 
 def test_a_cluster_is_what_its_client_tells() -> None:
-    """Topics, leaders, ISRs, racks, and the configuration that topics set themselves."""
-    merged = merge([read_cluster(Client(), resource, "k:9092")])
+    """Topics, leaders, ISRs, sizes, racks, and the configuration that topics set themselves."""
+    found = merged(Client())
     config = (("min.insync.replicas", "2"),)
     assert (
         Topic("a", (Partition(0, (2, 1), 1, (1,)), Partition(1, (2,), None, (2,))), config),
         Topic("b", (Partition(0, (2,), 2, (2,)),), config),
-    ) == merged.assignment.topics
-    assert [(1, "r1"), (2, None)] == [(broker.id, broker.rack) for broker in merged.brokers]
-    assert "add the output of kafka-reassign-partitions --list" in merged.notes[0]
+    ) == found.assignment.topics
+    assert [(1, "r1"), (2, None)] == [(broker.id, broker.rack) for broker in found.brokers]
+    assert {("a", 0): 70} == found.sizes
+
+
+def test_a_fenced_broker_does_not_live() -> None:
+    """It is registered, and told of, and counts as down."""
+    assert "broker 3 is fenced: it is down, or not yet up" in merged(Client()).notes
+
+
+def test_running_reassignments_are_told_and_planned_from_where_asked() -> None:
+    """As from any other source: refused, or their target."""
+    running = {TopicPartition("a", 0): {"replicas": [1, 2], "adding_replicas": [1], "removing_replicas": [2]}}
+    with pytest.raises(Exception, match=r"partition 0 of a is being reassigned \(Adding Replicas: 1\)"):
+        merged(Client(moving=running))
+    assert (1,) == merged(Client(moving=running), to_targets=True).assignment.topics[0].partitions[0].replicas
+
+
+def test_old_brokers_tell_less() -> None:
+    """What they can't tell is asked of people."""
+    found = merged(Client(old=True))
+    assert None is found.sizes
+    assert ["the brokers are too old to tell sizes", "the brokers are too old to tell running reassignments"] == [
+        note.partition(":")[0] for note in found.notes if "too old" in note
+    ]
 
 
 def test_a_topic_that_cannot_be_read_is_refused() -> None:
     """Otherwise it would be missing from the plan."""
-    error = SimpleNamespace(str=lambda: "no access")
-    with pytest.raises(SetupError, match="topic a can't be read: no access"):
-        read_cluster(Client(error), resource, "k:9092")
+    with pytest.raises(SetupError, match="topic a can't be read: Kafka's error 29"):
+        merged(Client(error=29))
 
 
-def test_confluents_client_answers_in_this_way() -> None:
-    """librdkafka's own mock cluster, for what it can: brokers and topics."""
-    mock = {"test.mock.num.brokers": 3}
-    producer = Producer({**mock, "allow.auto.create.topics": True})
-    producer.list_topics("made", timeout=10)
-    address = ",".join(str(broker) for broker in _addresses(producer))
-    admin = AdminClient({"bootstrap.servers": address})
-    names: Callable[..., dict[Any, Any]] = lambda asked, request_timeout: {each: done({}) for each in asked}  # noqa: E731
-    client = SimpleNamespace(
-        list_topics=admin.list_topics,
-        describe_cluster=lambda request_timeout: done(
-            SimpleNamespace(nodes=[SimpleNamespace(id=each, rack=None) for each in admin.list_topics().brokers])
-        ),
-        describe_configs=names,
-    )
-    part = read_cluster(client, resource, address)
-    assert {"made"} == {entry.topic for entry in part.entries}
-    assert [1, 2, 3] == [broker.id for broker in part.brokers]
-    assert all(set(entry.partition.replicas) <= {1, 2, 3} for entry in part.entries)
-
-
-def _addresses(producer: Any) -> list[str]:
-    return [f"{broker.host}:{broker.port}" for broker in producer.list_topics(timeout=10).brokers.values()]
-
-
-def test_a_cluster_out_of_reach_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what librdkafka says."""
-    monkeypatch.setattr(state_live, "TIMEOUT_SECONDS", 1.0)
+def test_a_cluster_out_of_reach_is_one_error(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With what the client says, and nothing of its log."""
+    monkeypatch.setattr(state_live, "TIMEOUT_MS", 1000)
     with pytest.raises(SetupError, match=r"127\.0\.0\.1:1: the cluster can't be read: "):
-        read_live("127.0.0.1:1", {"socket.timeout.ms": "1000", "client.id": "x"})
+        read_live("127.0.0.1:1", {"client_id": "x"})
+    assert ("", "") == capfd.readouterr()
 
 
-def test_settings_that_make_no_sense_are_one_error() -> None:
-    """librdkafka judges its settings itself."""
-    with pytest.raises(SetupError, match=r"security\.protocol"):
-        read_live("127.0.0.1:1", {"security.protocol": "NONE"})
+def test_a_certificate_that_is_not_there_is_one_error() -> None:
+    """By what Python says."""
+    with pytest.raises(SetupError, match="can't be read: "):
+        read_live("127.0.0.1:1", {"security_protocol": "SSL", "ssl_cafile": "/nowhere.pem"})
 
 
 def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is an extra."""
-    monkeypatch.setitem(sys.modules, "confluent_kafka.admin", None)
+    monkeypatch.setitem(sys.modules, "kafka.admin", None)
     with pytest.raises(SetupError, match=r"allowed: pip install 'kafka-planner\[live\]'"):
         read_live("127.0.0.1:1", {})

@@ -1,11 +1,11 @@
-"""A Java client's properties as librdkafka's settings."""
+"""A Java client's properties as kafka-python's settings."""
 
 from __future__ import annotations
 
 import pytest
 
 from planner.errors import SpecError
-from planner.state_properties import librdkafka_settings
+from planner.state_properties import kafka_python_settings
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
@@ -20,61 +20,52 @@ def test_tls_with_a_password() -> None:
         "retries=5\nrequest.timeout.ms 1000\n"
     )
     expected = {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanisms": "SCRAM-SHA-512",
-        "sasl.username": 'al"ice',
-        "sasl.password": "p w;",
-        "ssl.ca.location": "/etc/ca.pem",
-        "ssl.endpoint.identification.algorithm": "none",
-        "socket.timeout.ms": "1000",
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": 'al"ice',
+        "sasl_plain_password": "p w;",
+        "ssl_cafile": "/etc/ca.pem",
+        "ssl_check_hostname": False,
+        "request_timeout_ms": 1000,
     }
     # The properties file's own backslash goes first, so the quote needs two.
-    assert expected == librdkafka_settings(text.replace('\\"ice', '\\\\"ice'), "c.properties")
+    assert expected == kafka_python_settings(text.replace('\\"ice', '\\\\"ice'), "c.properties")
 
 
 def test_a_certificate_of_ones_own() -> None:
-    """A keystore in PEM holds both key and certificate; in PKCS12 it has a password."""
+    """A keystore in PEM holds both key and certificate."""
     pem = "ssl.keystore.type=PEM\nssl.keystore.location=/k.pem\nssl.key.password=x\n"
-    pkcs = "ssl.keystore.type=PKCS12\nssl.keystore.location=/k.p12\nssl.keystore.password=y\n"
-    assert {
-        "ssl.certificate.location": "/k.pem",
-        "ssl.key.location": "/k.pem",
-        "ssl.key.password": "x",
-    } == librdkafka_settings(pem, "c")
-    assert {"ssl.keystore.location": "/k.p12", "ssl.keystore.password": "y"} == librdkafka_settings(pkcs, "c")
+    assert {"ssl_certfile": "/k.pem", "ssl_keyfile": "/k.pem", "ssl_password": "x"} == kafka_python_settings(pem, "c")
 
 
-def test_tokens() -> None:
-    """A client's id and secret at a token endpoint."""
-    text = (
-        "sasl.mechanism=OAUTHBEARER\nsasl.oauthbearer.token.endpoint.url=https\\://t/\n"
-        "sasl.jaas.config=x.OAuthBearerLoginModule required clientId=i clientSecret=s scope=all ;\n"
-    )
-    assert {
-        "sasl.mechanisms": "OAUTHBEARER",
-        "sasl.oauthbearer.token.endpoint.url": "https://t/",
-        "sasl.oauthbearer.client.id": "i",
-        "sasl.oauthbearer.client.secret": "s",
-        "sasl.oauthbearer.scope": "all",
-        "sasl.oauthbearer.method": "oidc",
-    } == librdkafka_settings(text, "c")
+def test_kerberos_needs_no_password() -> None:
+    """Its tickets are the machine's."""
+    text = "sasl.mechanism=GSSAPI\nsasl.kerberos.service.name=k\nsasl.jaas.config=x.Krb5LoginModule required;\n"
+    assert {"sasl_mechanism": "GSSAPI", "sasl_kerberos_service_name": "k"} == kafka_python_settings(text, "c")
 
 
 @pytest.mark.parametrize(
     ("text", "where", "allowed"),
     [
         ("\nssl.truststore.location=/a.jks", "c:2:1: ssl.truststore.location", "allowed: ssl.truststore.type=PEM"),
-        ("ssl.keystore.location=/a", "c:1:1: ssl.keystore.location", "allowed: ssl.keystore.type=PEM or PKCS12"),
+        ("ssl.keystore.location=/a", "c:1:1: ssl.keystore.location", "allowed: ssl.keystore.type=PEM"),
+        ("security.protocol=NONE", "c:1:1: security.protocol", "allowed: PLAINTEXT, SSL"),
+        ("sasl.mechanism=OAUTHBEARER", "c:1:1: sasl.mechanism", "allowed: PLAIN, SCRAM-SHA-256"),
+        ("request.timeout.ms=soon", "c:1:1: request.timeout.ms", "allowed: such as 30000"),
         ("sasl.login.class=x", "c:1:1: sasl.login.class", "isn't known here; allowed: sasl.jaas.config"),
-        ("sasl.jaas.config=x.Krb5LoginModule required;", "c:1:1: sasl.jaas.config", "allowed: one of PlainLoginModule"),
+        (
+            "sasl.jaas.config=x.TokenLoginModule required;",
+            "c:1:1: sasl.jaas.config",
+            "allowed: one of PlainLoginModule",
+        ),
         ("sasl.jaas.config=", "c:1:1: sasl.jaas.config", "allowed: one of PlainLoginModule"),
         (f"sasl.jaas.config={SCRAM} username=x;", "c:1:1: sasl.jaas.config", "with username and password"),
     ],
 )
-def test_what_librdkafka_cannot_do_is_refused(text: str, where: str, allowed: str) -> None:
+def test_what_the_client_cannot_do_is_refused(text: str, where: str, allowed: str) -> None:
     """By key and line, and never with the value."""
     with pytest.raises(SpecError) as caught:
-        librdkafka_settings(text, "c")
+        kafka_python_settings(text, "c")
     assert str(caught.value).startswith(where)
     assert allowed in str(caught.value)
     assert text.partition("=")[2] not in str(caught.value) or not text.partition("=")[2]

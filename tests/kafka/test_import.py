@@ -10,6 +10,7 @@ import yaml
 from click.testing import CliRunner
 from operator_at_work import Lists, Operator
 
+from planner.amounts import parse_amount
 from planner.cli import commands
 
 pytestmark = pytest.mark.kafka
@@ -34,20 +35,48 @@ def lists(cluster: dict[str, Any]) -> Lists:
     }
 
 
+def sizes(cluster: dict[str, Any]) -> list[Any]:
+    """The size of each partition, in the order of the YAML, which may write it with a unit."""
+    return [
+        parse_amount(partition["size"], "bytes") for topic in cluster["topics"] for partition in topic["partitions"]
+    ]
+
+
 def racks(cluster: dict[str, Any]) -> dict[int, str | None]:
     """The rack of each broker."""
     return {broker["id"]: broker.get("rack") for broker in cluster["brokers"]}
 
 
 def test_a_running_cluster_is_asked(operator: Operator) -> None:
-    """Its brokers with their racks, its topics with their replicas and what is set on them."""
-    operator.create_topic("orders.v2", [[1, 2], [2, 3], [3, 1]])
+    """Its brokers with their racks, its topics with replicas, sizes and what is set on them: as the tools say it."""
+    operator.create_topic("orders.v2", [[1, 2], [2, 3], [3, 1]], retention_ms="86400000")
+    operator.produce("orders.v2", 3, 20_000)
+    operator.capture()
+    state = operator.folder / "state"
     servers = ",".join(operator.cluster.bootstrap_servers)
     cluster = imported(operator, "--bootstrap-servers", servers)
+    printed = imported(operator, state / "topics-describe.txt", state / "log-dirs.txt")
 
     assert operator.replicas() == lists(cluster)
     assert operator.racks() == racks(cluster)
     assert cluster["bootstrap_servers"]
+    assert [{"retention.ms": "86400000"}] == [topic["config"] for topic in cluster["topics"]]
+    assert sizes(printed) == sizes(cluster)
+    assert all(size > 20_000_000 for size in sizes(cluster))
+
+
+def test_a_running_reassignment_is_noticed(operator: Operator) -> None:
+    """The cluster itself tells: refused, or taken at its target where asked."""
+    operator.create_topic("orders", [[1, 2]])
+    operator.produce("orders", 1, 20_000)
+    operator.reassign({"orders-0": [3, 4]}, "--throttle", 1)
+    asked = ["import", "--bootstrap-servers", ",".join(operator.cluster.bootstrap_servers)]
+    refused = CliRunner().invoke(commands, asked, standalone_mode=False)
+    cluster = imported(operator, *asked[1:], "--reassigning", "target")
+    operator.lift_throttle()
+
+    assert "partition 0 of orders is being reassigned (Adding Replicas: 3, 4)" in str(refused.exception)
+    assert {"orders-0": [3, 4]} == lists(cluster)
 
 
 def test_the_tools_outputs_say_the_same(operator: Operator, tmp_path: Path) -> None:
