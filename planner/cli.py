@@ -34,6 +34,7 @@ from planner import (
 )
 from planner.cli_shown import Format, echo_json, format_option, screen
 from planner.cli_shown import show as show_plan
+from planner.cli_examples import with_examples
 from planner.errors import PlannerError, SpecError
 from planner.figures import printable
 
@@ -149,6 +150,7 @@ commands.add_command(cli_consumers.consumers)
 commands.add_command(cli_place.place)
 commands.add_command(cli_seeds.seeds)
 commands.add_command(cli_import.import_)
+with_examples(commands)
 
 
 def main(arguments: list[str] | None = None) -> None:
