@@ -32,9 +32,9 @@ from planner import (
     fleet,
     workflow,
 )
+from planner.cli_examples import with_examples
 from planner.cli_shown import Format, echo_json, format_option, screen
 from planner.cli_shown import show as show_plan
-from planner.cli_examples import with_examples
 from planner.errors import PlannerError, SpecError
 from planner.figures import printable
 
