@@ -259,8 +259,15 @@ class Plan:
 
     @property
     def replicas(self) -> Lists:
-        """The replica lists that the plan gives to the partitions it changes."""
-        return {f"{p['topic']}-{p['partition']}": list(p["replicas"]) for p in self.document["partitions"]}
+        """The replica lists that the plan gives to the partitions it changes, those of Kafka's own topics left out.
+
+        A consumer closed long ago may make Kafka create one just before the state is captured.
+        """
+        return {
+            f"{partition['topic']}-{partition['partition']}": list(partition["replicas"])
+            for partition in self.document["partitions"]
+            if not partition["topic"].startswith("__")
+        }
 
     @property
     def racks(self) -> dict[int, str]:
