@@ -183,6 +183,19 @@ def _at_most(moved: int, least: int) -> str:
     return f"{-(-thousandths // step) * step / 1000:,.{digits}f} %"
 
 
+def known_size(plan: Mapping[str, Any], size_bytes: int | None) -> str:
+    """A size; unknown where the plan counts replicas."""
+    return size(size_bytes) if plan["cluster"]["sizes_known"] else UNKNOWN
+
+
+def moves(plan: Mapping[str, Any], row: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a point of the front, or a variant's plan, moves beside the least for it, and how even it is: six cells."""
+    least = row.get("least_bytes_moved")
+    shown = UNKNOWN if least is None else known_size(plan, least)
+    counts = (number(row["replicas_moved"]), number(row["leaders_changed"]))
+    return known_size(plan, row["bytes_moved"]), shown, gap(row), *counts, percent(row["imbalance_percent"])
+
+
 def gap(point: Mapping[str, Any]) -> str:
     """A point's gap to the least possible within its own windows: `0 %`, `< 0.01 %`; `–` where nobody knows."""
     return percent(point.get("gap_percent"))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner import figures, report_verdict
-from planner.figures import amount, arrow, counted, number, percent, size
+from planner.figures import amount, arrow, counted, known_size, number, percent, size
 from planner.folds import Page, folds
 from planner.gate_figures import gate
 from planner.markup import LONGEST_NAME, code, text
@@ -135,10 +135,6 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _bytes(plan: Plan, size_bytes: int) -> str:
-    return size(size_bytes) if plan["cluster"]["sizes_known"] else figures.UNKNOWN
-
-
 def _relaxed(row: Plan) -> str:
     topic = "all" if row["topic"] is None else code(row["topic"])
     return _row(text(figures.words(row["window"])), topic, text(row["wanted"]), figures.reached(row), text(row["why"]))
@@ -170,7 +166,7 @@ def _term(term: Plan) -> str:
 def _load(plan: Plan, row: Plan) -> list[str]:
     before, after = row["before"], row["after"]
     counts = [arrow(number(before[key]), number(after[key])) for key in ("replicas", "leaders")]
-    held = arrow(_bytes(plan, before["size_bytes"]), _bytes(plan, after["size_bytes"]))
+    held = arrow(known_size(plan, before["size_bytes"]), known_size(plan, after["size_bytes"]))
     return [*counts, held, *figures.traffic(plan, row)]
 
 
@@ -192,7 +188,7 @@ def _more_brokers(plan: Plan) -> Section:
 def _broker(plan: Plan, broker: Plan) -> str:
     rack = figures.UNKNOWN if broker["rack"] is None else code(broker["rack"], _LONGEST_RACK)
     role = "" if broker["role"] == "stays" else f"**{text(broker['role'])}**"
-    copied = (_bytes(plan, broker[key]) for key in ("bytes_in", "bytes_out"))
+    copied = (known_size(plan, broker[key]) for key in ("bytes_in", "bytes_out"))
     disk = [figures.broker_peak(broker)] if figures.states_disks(plan) else []
     return _row(str(broker["id"]), rack, role, *_load(plan, broker), *copied, *disk)
 
@@ -248,7 +244,7 @@ def _compared(plan: Plan) -> Callable[[Plan], str]:
         return _row(
             f"**{label}**" if row["label"] == "this plan" else label,
             valid,
-            _bytes(plan, row["bytes_moved"]),
+            known_size(plan, row["bytes_moved"]),
             *counts,
             percent(row["imbalance_percent"]),
         )
@@ -287,22 +283,9 @@ def _front(plan: Plan) -> Section:
 def _point(plan: Plan, point: Plan) -> str:
     return _row(
         text(figures.origin(plan, point)),
-        *_moves(plan, point),
+        *figures.moves(plan, point),
         *([_missed(plan, point)] if plan.get("scenarios") else []),
         "**this plan**" if point["chosen"] else "",
-    )
-
-
-def _moves(plan: Plan, row: Plan) -> tuple[str, ...]:
-    """What a point of the front, or a variant's plan, moves beside the least for it, and how even it is."""
-    least = row.get("least_bytes_moved")
-    return (
-        _bytes(plan, row["bytes_moved"]),
-        figures.UNKNOWN if least is None else _bytes(plan, least),
-        figures.gap(row),
-        number(row["replicas_moved"]),
-        number(row["leaders_changed"]),
-        percent(row["imbalance_percent"]),
     )
 
 
@@ -317,7 +300,7 @@ def _variant(plan: Plan) -> Callable[[Plan], str]:
             f"**{name}**" if row["chosen"] else name,
             text(figures.wishes(row["changes"], 3)),
             number(row["brokers"]),
-            *_moves(plan, row),
+            *figures.moves(plan, row),
             figures.duration(row["seconds_at_throttle"]),
             *([_missed(plan, row)] if plan.get("scenarios") else []),
             text(row["why_not"] or "") or ("**this plan**" if row["chosen"] else ""),
@@ -332,7 +315,7 @@ def _scenario(row: Plan) -> str:
 
 def _batches(plan: Plan) -> Section:
     def left_out(rows: Sequence[Plan]) -> str:
-        copied = _bytes(plan, sum(row["bytes_moved"] for row in rows))
+        copied = known_size(plan, sum(row["bytes_moved"] for row in rows))
         return f"{_rest('batch', lambda row: str(row['number']))(rows)} They copy {copied}.".replace(
             "batchs", "batches"
         )
@@ -346,7 +329,7 @@ def _batch(plan: Plan, batch: Plan) -> str:
         number(len(batch["partitions"])),
         number(len(batch["elect"])),
         number(batch["replicas_moved"]),
-        _bytes(plan, batch["bytes_moved"]),
+        known_size(plan, batch["bytes_moved"]),
         figures.duration(batch["seconds_at_throttle"]) if plan["cluster"]["sizes_known"] else figures.UNKNOWN,
         figures.peak_disk(batch),
     )
@@ -373,7 +356,7 @@ def _topic(plan: Plan, topic: Plan) -> str:
         f"{number(topic['partitions_changed'])} of {number(topic['partitions'])}",
         arrow(before, after),
         number(topic["replicas_moved"]),
-        _bytes(plan, topic["bytes_moved"]),
+        known_size(plan, topic["bytes_moved"]),
     )
 
 
@@ -386,7 +369,7 @@ def _partitions(plan: Plan, most_bytes: int) -> Section:
         leader = "none" if row["leader_before"] is None else str(row["leader_before"])
         leaders = arrow(leader, leader if row["reason"] == "balance_log_dirs" else str(row["replicas"][0]))
         return _row(
-            name(row), arrow(before, after), leaders, _bytes(plan, row["size_bytes"]), figures.words(row["reason"])
+            name(row), arrow(before, after), leaders, known_size(plan, row["size_bytes"]), figures.words(row["reason"])
         )
 
     return _section(plan["partitions"], line, most_bytes, _rest("partition", name))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from planner import figures, plots, plots_values
-from planner.figures import amount, arrow, counted, number, percent, printable, size
+from planner.figures import amount, arrow, counted, known_size, number, percent, printable, size
 from planner.gate_figures import gate
 from planner.plots_values import Movement, Plan
 
@@ -52,10 +52,6 @@ def _table(
     return Table(name, caption, *columns, tuple(map(row, shown)), rest, strong)
 
 
-def _bytes(plan: Plan, size_bytes: int | None) -> str:
-    return size(size_bytes) if plan["cluster"]["sizes_known"] else figures.UNKNOWN
-
-
 def limits(plan: Plan) -> Table:
     """The gates, and whether they are kept."""
 
@@ -81,16 +77,10 @@ def front(plan: Plan) -> Table:
     """The points of the front that are drawn."""
 
     def row(point: Plan) -> Row:
-        least = point.get("least_bytes_moved")
         return (
             figures.origin(plan, point),
             "this plan" if point["chosen"] else "",
-            _bytes(plan, point["bytes_moved"]),
-            figures.UNKNOWN if least is None else _bytes(plan, least),
-            figures.gap(point),
-            number(point["replicas_moved"]),
-            number(point["leaders_changed"]),
-            percent(point["imbalance_percent"]),
+            *figures.moves(plan, point),
         )
 
     columns = ("Copied", "The least for that", "Gap", "Replicas", "Leaders", "Fullest above share")
@@ -108,7 +98,7 @@ def compared(plan: Plan) -> Table:
         keys = ("replicas_moved", "leaders_changed", "replica_spread", "leader_spread", "topic_replica_spread")
         counts = (number(each[key]) for key in keys)
         fullest = percent(each["imbalance_percent"])
-        return printable(each["label"]), valid, _bytes(plan, each["bytes_moved"]), *counts, fullest
+        return printable(each["label"]), valid, known_size(plan, each["bytes_moved"]), *counts, fullest
 
     spreads = ("Replica spread", "Leader spread", "Topic replica spread")
     columns = ("Copied", "Replicas", "Leaders", *spreads, "Fullest above mean")
@@ -132,7 +122,7 @@ def brokers(plan: Plan) -> Table:
 
     def row(broker: Plan) -> Row:
         rack = figures.UNKNOWN if broker["rack"] is None else printable(broker["rack"], _LONGEST_RACK)
-        copied = (_bytes(plan, broker[key]) for key in ("bytes_in", "bytes_out"))
+        copied = (known_size(plan, broker[key]) for key in ("bytes_in", "bytes_out"))
         peak = (figures.broker_peak(broker),) if figures.states_disks(plan) else ()
         return str(broker["id"]), rack, broker["role"], *_load(plan, broker), *copied, *peak
 
@@ -159,7 +149,7 @@ def _loads(plan: Plan) -> Row:
 def _load(plan: Plan, row: Plan) -> Row:
     before, after = row["before"], row["after"]
     counts = (arrow(number(before[key]), number(after[key])) for key in ("replicas", "leaders"))
-    held = arrow(_bytes(plan, before["size_bytes"]), _bytes(plan, after["size_bytes"]))
+    held = arrow(known_size(plan, before["size_bytes"]), known_size(plan, after["size_bytes"]))
     return *counts, held, *figures.traffic(plan, row)
 
 
@@ -186,7 +176,7 @@ def batches(plan: Plan) -> Table:
             number(len(batch["partitions"])),
             number(len(batch["elect"])),
             number(batch["replicas_moved"]),
-            _bytes(plan, batch["bytes_moved"]),
+            known_size(plan, batch["bytes_moved"]),
             figures.duration(batch["seconds_at_throttle"]) if known else figures.UNKNOWN,
             figures.peak_disk(batch),
         )
@@ -241,7 +231,7 @@ def topics(plan: Plan) -> Table:
 def _topics_left_out(plan: Plan, rest: Sequence[Plan]) -> str:
     if not rest:
         return ""
-    copied = _bytes(plan, sum(topic["bytes_moved"] for topic in rest))
+    copied = known_size(plan, sum(topic["bytes_moved"] for topic in rest))
     return f"{counted(len(rest), 'topic')} that copy less, {copied} in all, left out here: see plan.json."
 
 
@@ -249,7 +239,7 @@ def _topic(plan: Plan, topic: Plan) -> Row:
     before = "/".join(map(str, topic["replication_factor_before"])) or figures.UNKNOWN
     after = "mixed" if topic["replication_factor"] is None else str(topic["replication_factor"])
     counts = (number(topic["partitions"]), number(topic["partitions_changed"]), arrow(before, after))
-    return printable(topic["name"]), *counts, number(topic["replicas_moved"]), _bytes(plan, topic["bytes_moved"])
+    return printable(topic["name"]), *counts, number(topic["replicas_moved"]), known_size(plan, topic["bytes_moved"])
 
 
 def others(plan: Plan) -> Iterator[Table]:
@@ -265,7 +255,7 @@ def _variants(plan: Plan) -> Table:
             figures.wishes(variant["changes"], 3),
             printable(variant["why_not"] or "", _LONGEST_TEXT) or ("this plan" if variant["chosen"] else ""),
             number(variant["brokers"]),
-            _bytes(plan, variant["bytes_moved"]),
+            known_size(plan, variant["bytes_moved"]),
             figures.gap(variant),
             number(variant["replicas_moved"]),
             number(variant["leaders_changed"]),

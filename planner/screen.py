@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from planner import figures
-from planner.figures import amount, arrow, counted, number, percent, printable, size
+from planner.figures import amount, arrow, counted, known_size, number, percent, printable, size
 from planner.gate_figures import gate
 
 Plan = Mapping[str, Any]
@@ -106,10 +106,6 @@ def _table(title: str, *columns: str, widest: int = _LONGEST_LABEL) -> Table:
     return table
 
 
-def _bytes(plan: Plan, size_bytes: int) -> str:
-    return size(size_bytes) if plan["cluster"]["sizes_known"] else figures.UNKNOWN
-
-
 def _terms(plan: Plan) -> Table:
     """The terms that say something, by group."""
     table = _table("\nTerms", "<", "\ntoday", "\nplan", "\nlimit", "<\nunit")
@@ -189,9 +185,9 @@ def _broker_cells(plan: Plan, broker: Plan) -> tuple[str, ...]:
         figures.UNKNOWN if broker["rack"] is None else _text(broker["rack"], _LONGEST_NAME),
         arrow(number(before["replicas"]), number(after["replicas"])),
         arrow(number(before["leaders"]), number(after["leaders"])),
-        arrow(_bytes(plan, before["size_bytes"]), _bytes(plan, after["size_bytes"])),
-        _bytes(plan, broker["bytes_in"]),
-        _bytes(plan, broker["bytes_out"]),
+        arrow(known_size(plan, before["size_bytes"]), known_size(plan, after["size_bytes"])),
+        known_size(plan, broker["bytes_in"]),
+        known_size(plan, broker["bytes_out"]),
     )
 
 
@@ -244,7 +240,7 @@ def _moves(plan: Plan, row: Plan) -> tuple[str, ...]:
     scenarios = plan.get("scenarios", ())
     stood = [f"{number(len(scenarios) - row['scenarios_missed'])} of {number(len(scenarios))}"] if scenarios else []
     return (
-        _bytes(plan, row["bytes_moved"]),
+        known_size(plan, row["bytes_moved"]),
         figures.gap(row),
         number(row["replicas_moved"]),
         number(row["leaders_changed"]),
@@ -270,7 +266,7 @@ def _label(row: Plan) -> str:
 def _alternative(plan: Plan, row: Plan) -> Iterable[str]:
     counts = ("replicas_moved", "leaders_changed", "replica_spread", "leader_spread", "topic_replica_spread")
     return (
-        _bytes(plan, row["bytes_moved"]),
+        known_size(plan, row["bytes_moved"]),
         *(number(row[key]) for key in counts),
         f"+{percent(row['imbalance_percent'])}",
     )

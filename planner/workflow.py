@@ -249,11 +249,12 @@ def _progress(console: Console) -> Iterator[sweep.Progress]:
 
 def _files(document: dict[str, Any]) -> dict[str, bytes]:
     """Everything that is rendered from the plan, by relative path."""
+    pages = what_ifs.pages(document)
     return {
         **rendered(document),
         "plan.json": canonical_json(document).encode(),
-        "report.md": markdown(document).encode(),
-        **report_html.files(document, what_ifs.pages(document)),
+        "report.md": report.markdown(document, pages).encode(),
+        **report_html.files(document, pages),
     }
 
 
