@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from planner.errors import SetupError
+from planner.memory import keep_freed
 
 _PROCESSES = Path("/proc")
 _SAMPLE_SECONDS = 0.2
@@ -24,7 +25,7 @@ Result = TypeVar("Result")
 
 def apart(function: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
     """What the function returns, or raises, in a fresh process; SetupError where the process was killed."""
-    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"), initializer=keep_freed) as pool:
         try:
             return pool.submit(function, *args, **kwargs).result()
         except BrokenProcessPool as error:

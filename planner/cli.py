@@ -30,6 +30,7 @@ from planner import (
     cli_resume,
     cli_seeds,
     fleet,
+    memory,
     workflow,
 )
 from planner.cli_examples import with_examples
@@ -155,6 +156,7 @@ with_examples(commands)
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit."""
+    memory.keep_freed()
     sys.exit(_run(lambda: commands.main(arguments, prog_name="planner", standalone_mode=False)))
 
 

@@ -20,8 +20,8 @@ _LOW = (1 << _SHIFT) - 1
 
 @dataclass(frozen=True, eq=False)
 class Fragile:
-    """What `by_topic` needs to know of a problem: the partitions (n,) for which a single broker matters, and how many
-    numbers there are for each topic: one a rack, and one a target broker where any partition is fragile.
+    """What `by_group` needs to know of a problem: the partitions (n,) for which a single broker matters, and how many
+    numbers there are for each group: one a rack, and one a target broker where any partition is fragile.
     """
 
     rows: LongArray
@@ -37,14 +37,16 @@ class Fragile:
         return Fragile(np.flatnonzero(felt), len(problem.rack_names) + brokers)
 
 
-def by_topic(problem: Problem, fragile: Fragile, assignment: IntArray) -> LongArray:
-    """(T, width): offline and refused partitions, packed, for each rack and broker that fails alone."""
+def by_group(problem: Problem, fragile: Fragile, assignment: IntArray, groups: IntArray, count: int) -> LongArray:
+    """(count, width): offline and refused partitions of each group of partitions (P,), packed, for each rack and broker
+    that fails alone.
+    """
     racks = len(problem.rack_names)
-    found = np.zeros((len(problem.topic_names), fragile.width), dtype=np.int64)
+    found = np.zeros((count, fragile.width), dtype=np.int64)
     if racks:
-        _add_racks(problem, assignment, found)
+        _add_racks(problem, assignment, groups, found)
     if fragile.width > racks:
-        _add_brokers(problem, fragile, assignment, found[:, racks:])
+        _add_brokers(problem, fragile, assignment, groups, found[:, racks:])
     return found
 
 
@@ -65,8 +67,8 @@ def rack_leaders(problem: Problem, leaders: LongArray) -> LongArray:
     return (leaders @ inside).max(axis=1, initial=0)
 
 
-def _add_racks(problem: Problem, assignment: IntArray, found: LongArray) -> None:
-    """What each rack's failure costs each topic; a rack counts once a partition, at its first replica there."""
+def _add_racks(problem: Problem, assignment: IntArray, groups: IntArray, found: LongArray) -> None:
+    """What each rack's failure costs each group; a rack counts once a partition, at its first replica there."""
     slots = np.ascontiguousarray(assignment.T)
     racks = np.append(problem.broker_racks, -1)[slots]
     inside, first = np.ones(slots.shape, dtype=np.int8), racks >= 0
@@ -80,13 +82,13 @@ def _add_racks(problem: Problem, assignment: IntArray, found: LongArray) -> None
     left = factors - inside
     columns, rows = np.nonzero(first & (left < np.where(served, problem.min_insync, 1)))
     packed = ((left[columns, rows] == 0).astype(np.int64) << _SHIFT) + served[rows]
-    np.add.at(found, (problem.topic_of[rows], racks[columns, rows]), packed)
+    np.add.at(found, (groups[rows], racks[columns, rows]), packed)
 
 
-def _add_brokers(problem: Problem, fragile: Fragile, assignment: IntArray, found: LongArray) -> None:
-    held, topics = assignment[fragile.rows], problem.topic_of[fragile.rows]
+def _add_brokers(problem: Problem, fragile: Fragile, assignment: IntArray, groups: IntArray, found: LongArray) -> None:
+    held, within = assignment[fragile.rows], groups[fragile.rows]
     column_of = np.append(np.where(problem.targets, np.cumsum(problem.targets) - 1, -1), -1)
     factors = (held >= 0).sum(axis=1)
     packed = ((factors == 1).astype(np.int64) << _SHIFT) + (factors == problem.min_insync[fragile.rows])
     rows, slots = np.nonzero((column_of[held] >= 0) & (packed > 0)[:, None])
-    np.add.at(found, (topics[rows], column_of[held[rows, slots]]), packed[rows])
+    np.add.at(found, (within[rows], column_of[held[rows, slots]]), packed[rows])

@@ -57,17 +57,18 @@ def _sums(
     count, measures, here = shape
     columns = int(here.max(initial=-1)) + 1
     first = groups.astype(np.int64) * columns
-    sums = np.zeros((len(MEASURES), count * columns), dtype=np.int64)
+    sums = np.zeros((measures, count * columns), dtype=np.int64)
     of_replicas = ((2, problem.size_bytes), (3, problem.bytes_in_per_sec))
     for position in replicas.T:
         rows, cells = _cells(position, first, here)
         sums[0] += np.bincount(cells, minlength=count * columns)
-        _add(sums[:measures], cells, rows, of_replicas)
-    rows, cells = _cells(leaders, first, here)
-    sums[1] = np.bincount(cells, minlength=count * columns)
+        _add(sums, cells, rows, of_replicas)
+    if measures > 1:
+        rows, cells = _cells(leaders, first, here)
+        sums[1] = np.bincount(cells, minlength=count * columns)
     if measures > _WITHOUT_RATES:
         _add(sums, cells, rows, ((4, _sent_per_sec(problem, replicas)),))
-    return sums[:measures].reshape(measures, count, columns).transpose(1, 0, 2)
+    return sums.reshape(measures, count, columns).transpose(1, 0, 2)
 
 
 def _cells(brokers: IntArray, first: LongArray, here: IntArray) -> tuple[LongArray | slice, LongArray]:

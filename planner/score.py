@@ -139,34 +139,75 @@ class Scores:
 
 def score(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Scores:
     """The scores (1,) of one assignment (P, W), led by its preferred leaders unless others are given (P,), -1: none."""
-    return finish(yardstick, by_topic(yardstick, assignment, leaders).summed())
+    return finish(yardstick, in_all(yardstick, assignment, leaders))
 
 
 def by_topic(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Tally:
     """The tallies of the T topics under an assignment (P, W); leaders as in `score`."""
+    return _tally(yardstick, assignment, leaders, _Groups.topics(yardstick.problem))
+
+
+def in_all(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Tally:
+    """The tally of all topics together (G = 1): that of `by_topic`, summed, without a row for every topic before."""
+    return _tally(yardstick, assignment, leaders, _Groups.whole(yardstick.problem))
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """What is tallied together: the group (P,) of each partition, and the first topic (G,) of each group."""
+
+    of: IntArray
+    first_topic: IntArray
+    first_row: LongArray
+
+    @staticmethod
+    def topics(problem: Problem) -> _Groups:
+        """Every topic by itself; partitions are sorted by topic, and every topic has some."""
+        every = np.arange(len(problem.topic_names), dtype=np.int32)
+        return _Groups(problem.topic_of, every, np.searchsorted(problem.topic_of, every))
+
+    @staticmethod
+    def whole(problem: Problem) -> _Groups:
+        """One group."""
+        return _Groups(np.zeros_like(problem.topic_of), np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.first_topic)
+
+    def rows_summed(self, values: LongArray) -> LongArray:
+        """(G,) of a value for each partition (P,)."""
+        return np.add.reduceat(values, self.first_row, dtype=np.int64) if len(values) else np.zeros(len(self), np.int64)
+
+
+def _tally(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None, groups: _Groups) -> Tally:
     problem = yardstick.problem
     leading = assignment[:, 0] if leaders is None else leaders
     # Column by column: numpy is ten times slower where what it goes along is short and innermost.
     assignment = np.asfortranarray(assignment)
-    per_broker = loads.by_group(
-        problem, assignment, leading, problem.topic_of, len(problem.topic_names), yardstick.measures
-    )
-    here = per_broker[:, 0]
     added = adding(problem, assignment)
-    columns = [_topic_sums(problem, column) for column in _row_terms(problem, assignment, leading, added)]
-    beyond = excess_anywhere(yardstick.windows.topic_replicas, here, TOPIC_PRICE, problem.balance.topic_replicas)
-    if yardstick.windows.topic_leaders is not None:
-        beyond = beyond + excess_anywhere(
-            yardstick.windows.topic_leaders, per_broker[:, 1], TOPIC_PRICE, problem.balance.topic_leaders
-        )
+    columns = [groups.rows_summed(column) for column in _row_terms(problem, assignment, leading, added)]
+    beyond, spread = _of_topics(yardstick, assignment, leading)
+    firsts = groups.first_topic
     return Tally(
-        np.stack([*columns, beyond], axis=1),
-        per_broker,
-        _copied(problem, assignment, added),
-        _grown(yardstick, assignment, leading),
-        exposure.by_topic(problem, yardstick.fragile, assignment),
-        here.max(axis=1) - here.min(axis=1),
+        np.stack([*columns, np.add.reduceat(beyond, firsts)], axis=1),
+        loads.by_group(problem, assignment, leading, groups.of, len(groups), yardstick.measures),
+        _copied(problem, assignment, added, groups),
+        _grown(yardstick, assignment, leading, groups),
+        exposure.by_group(problem, yardstick.fragile, assignment, groups.of, len(groups)),
+        np.maximum.reduceat(spread, firsts),
     )
+
+
+def _of_topics(yardstick: Yardstick, assignment: IntArray, leading: IntArray) -> tuple[LongArray, LongArray]:
+    """How far each topic (T,) is outside its windows, weighted, and the spread of its replicas."""
+    problem, wanted = yardstick.problem, yardstick.windows
+    counted = 1 if wanted.topic_leaders is None else 2
+    held = loads.by_group(problem, assignment, leading, problem.topic_of, len(problem.topic_names), counted)
+    here = held[:, 0]
+    beyond = excess_anywhere(wanted.topic_replicas, here, TOPIC_PRICE, problem.balance.topic_replicas)
+    if wanted.topic_leaders is not None:
+        beyond = beyond + excess_anywhere(wanted.topic_leaders, held[:, 1], TOPIC_PRICE, problem.balance.topic_leaders)
+    return beyond, here.max(axis=1) - here.min(axis=1)
 
 
 def finish(yardstick: Yardstick, total: Tally) -> Scores:
@@ -216,27 +257,26 @@ def _room(problem: Problem, wanted: Windows) -> LongArray:
     return wanted.byte_shares[BYTE_WINDOWS.index("disk")]
 
 
-def _copied(problem: Problem, assignment: IntArray, added: BoolArray) -> LongArray:
-    """(T, 2, B): bytes of each topic that each broker copies in, and that today's leaders on it send."""
-    topics, brokers = len(problem.topic_names), len(problem.broker_ids)
+def _copied(problem: Problem, assignment: IntArray, added: BoolArray, groups: _Groups) -> LongArray:
+    """(G, 2, B): bytes of each group that each broker copies in, and that today's leaders on it send."""
+    brokers = len(problem.broker_ids)
     source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])
-    first = problem.topic_of.astype(np.int64) * brokers
-    arriving, sent = np.zeros((2, topics * brokers), dtype=np.int64)
+    first = groups.of.astype(np.int64) * brokers
+    arriving, sent = np.zeros((2, len(groups) * brokers), dtype=np.int64)
     for position, copies in zip(assignment.T, added.T, strict=True):
         rows = np.flatnonzero(copies)
         np.add.at(arriving, first[rows] + position[rows], problem.size_bytes[rows])
     np.add.at(sent, first + source, problem.size_bytes * added.sum(axis=1))
-    return np.stack([each.reshape(topics, brokers) for each in (arriving, sent)], axis=1)
+    return np.stack([each.reshape(-1, brokers) for each in (arriving, sent)], axis=1)
 
 
-def _grown(yardstick: Yardstick, assignment: IntArray, leaders: IntArray) -> LongArray:
-    """(T, S, 3, Bt): bytes and traffic of each topic in each scenario."""
-    problem, every = yardstick.problem, len(loads.MEASURES)
-    topics = len(problem.topic_names)
+def _grown(yardstick: Yardstick, assignment: IntArray, leaders: IntArray, groups: _Groups) -> LongArray:
+    """(G, S, 3, Bt): bytes and traffic of each group in each scenario."""
+    problem, every, count = yardstick.problem, len(loads.MEASURES), len(groups)
     if not yardstick.scenarios:
-        return np.zeros((topics, 0, len(BYTE_WINDOWS), int(problem.targets.sum())), dtype=np.int64)
+        return np.zeros((count, 0, len(BYTE_WINDOWS), int(problem.targets.sum())), dtype=np.int64)
     then = [each.problem for each in yardstick.scenarios]
-    held = [loads.by_group(each, assignment, leaders, each.topic_of, topics, every)[:, 2:] for each in then]
+    held = [loads.by_group(each, assignment, leaders, groups.of, count, every)[:, 2:] for each in then]
     return np.stack(held, axis=1)
 
 
@@ -293,12 +333,6 @@ def _crossing(problem: Problem, replicas: IntArray, added: BoolArray) -> LongArr
     for brokers, copies in zip(replicas.T, added.T, strict=True):
         crossing += copies & (problem.broker_racks[brokers] != source)
     return crossing
-
-
-def _topic_sums(problem: Problem, values: LongArray) -> LongArray:
-    """(T,): partitions are sorted by topic, and every topic has some."""
-    first = np.searchsorted(problem.topic_of, np.arange(len(problem.topic_names)))
-    return np.add.reduceat(values, first, dtype=np.int64) if len(values) else np.zeros(len(first), dtype=np.int64)
 
 
 def _digest(replicas: IntArray) -> LongArray:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from planner import memory
 from planner.errors import SetupError
 from spark_jobs import java
 
@@ -67,6 +68,7 @@ OPTIONS = {
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
     "spark.executorEnv.MKL_NUM_THREADS": "1",
+    **{f"spark.executorEnv.{name}": value for name, value in memory.ENVIRONMENT.items()},
 }
 LOOPBACK_OPTIONS = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
 

@@ -16,7 +16,7 @@ FILES = sorted([*PLANNER.rglob("*.py"), *(ROOT / "spark_jobs").rglob("*.py")])
 LAYERS = (
     {"balance", "group_values", "log_dirs_values", "monthly"},
     {"partition_changes"},
-    {"errors", "model", "amounts", "java_random", "quoting", "figures", "folds", "text_tables"},
+    {"errors", "model", "amounts", "java_random", "quoting", "figures", "folds", "memory", "text_tables"},
     {"shares", "loads", "bounds", "gate_figures", "markup"},
     {
         "draws",

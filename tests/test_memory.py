@@ -1,0 +1,55 @@
+"""Freed memory is kept, where the C library lets us say so."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from planner import memory
+
+# What a sweep does: arrays of some hundred kilobytes, several at a time, again and again.
+CHURN = """
+import resource, sys
+import numpy as np
+from planner import memory
+if "keep" in sys.argv:
+    assert memory.keep_freed()
+def churn(times):
+    for _ in range(times):
+        several = [np.ones(60_000) for _ in range(8)]
+churn(3)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+churn(50)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+on_glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library isn't glibc")
+
+
+def page_faults(*words: str, **environment: str) -> int:
+    """Page faults of that churning in a process of its own."""
+    command = [sys.executable, "-c", CHURN, *words]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **environment})
+    return int(ran.stdout)
+
+
+@on_glibc
+def test_freed_memory_is_kept_for_the_next_array() -> None:
+    """The system is asked for it once."""
+    assert page_faults() > 1_000
+    assert page_faults("keep") < 100
+
+
+@on_glibc
+def test_processes_that_others_start_are_told_by_their_environment() -> None:
+    """Spark's workers call nothing of ours when they start."""
+    assert page_faults(**memory.ENVIRONMENT) < 100
+
+
+def test_another_c_library_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its functions have no such knob."""
+    monkeypatch.setattr("ctypes.CDLL", lambda name: object())
+    assert not memory.keep_freed()
