@@ -2,8 +2,9 @@
 
 The budget is spent by a fixed rule, never by the clock: do nothing; the optimum at the balance asked for; the optimum
 at other points of the knobs' grid, those first that differ in the fewest knobs; further optima of equal cost, by their
-tie-break seeds; then Kafka's own placements: every (start index, shift) where the budget holds them all, the KRaft
-placer's seeds, and classic placements with a start index and a shift drawn for every topic.
+tie-break seeds, until there are `sweep.solved` of both; then Kafka's own placements: every (start index, shift) where
+the budget holds them all, the KRaft placer's seeds, and classic placements with a start index and a shift drawn for
+every topic.
 """
 
 from __future__ import annotations
@@ -94,9 +95,12 @@ def of_row(values: Mapping[str, Any]) -> Candidate:
 
 def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[dict[str, object]]:
     """Optima: the grid of knobs first, what is asked for at its head, then tie-break seeds at that."""
-    most, given = max(1, count // 5), budget.asked(problem.budget) or any(getattr(sweep.grid, knob) for knob in KNOBS)
+    most, given = _most_solved(sweep, count, among), budget.asked(problem.budget) or any(getattr(sweep.grid, knob) for knob in KNOBS)
     asked, *others = dict.fromkeys(_points(problem, sweep.grid))
-    left = max(0, _SOLVED_PLACEMENTS // among - _price(problem, asked.balance))
+    worth = _SOLVED_PLACEMENTS // among
+    if sweep.solved is not None:
+        worth = most * max(_price(problem, point.balance) for point in (asked, *others))
+    left = max(0, worth - _price(problem, asked.balance))
     kept = left * (1 if given else _OWN_GRID)
     points, sure = [asked], _LEAST_OF_LADDER if budget.asked(problem.budget) else 1
     for point in others:
@@ -107,6 +111,11 @@ def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[dict
     rows = [_values(Candidate("optimum", balance=each.balance), each.scenarios) for each in points]
     again = (Candidate("optimum", _seed(sweep, number), balance=asked.balance) for number in range(1, seeds + 1))
     return rows + [_values(each, asked.scenarios) for each in again]
+
+
+def _most_solved(sweep: Sweep, count: int, among: int) -> int:
+    """As many as asked for, at least one and never all; else a fifth."""
+    return max(1, count // 5 if sweep.solved is None else min(sweep.solved // among, count - 1))
 
 
 def _price(problem: Problem, balance: Balance) -> int:

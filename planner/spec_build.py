@@ -350,6 +350,7 @@ def _sweep(document: Document, topics: Sequence[Topic]) -> Sweep:
         choice=spec_balance.choice(document),
         variants=tuple(Variant(item["name"], _changes(view, topics)) for item, view in variants(document)),
         growth=spec_balance.growth(document),
+        solved=sweep.get("solved"),
     )
 
 

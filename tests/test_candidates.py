@@ -97,6 +97,21 @@ def test_the_grid_of_the_yaml() -> None:
     assert {expected[0]} == set(found[4:])
 
 
+@pytest.mark.parametrize(("solved", "expected"), [(1, 1), (3, 3), (150, 150), (199, 199), (500, 199)])
+def test_as_many_solved_plans_as_asked_for(solved: int, expected: int) -> None:
+    """The grid first, tie-breaks at the balance asked for after it; today's assignment stays a candidate."""
+    problem = problem_of(no_racks(0, 1, 2), ROWS)
+    table = candidates(problem, Sweep(200, solved=solved))
+    assert 200 == len(table)
+    assert (1, expected) == (strategies(table)["unchanged"], strategies(table)["optimum"])
+
+
+def test_a_fleet_shares_the_solved_plans() -> None:
+    """As it shares the candidates."""
+    problem = problem_of(no_racks(0, 1, 2), ROWS)
+    assert 25 == len(optima(problem, Sweep(200, solved=100), among=4))
+
+
 def test_forced_only_has_no_grid() -> None:
     """Where only what must move may, windows hardly matter: one balance, and tie-breaks."""
     changes = Changes(remove_brokers=(1,), rebalance="none")

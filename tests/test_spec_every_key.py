@@ -65,6 +65,7 @@ limits: {bytes_moved: 2TiB, replicas_moved: 500, leaders_changed: 0}
 sweep:
   candidates: 5000
   seed: 7
+  solved: 900
   balance: {replicas: [1, 5%, none], topic_leaders: [3], disk: [2%, none], network_in: [5%], network_out: [9%]}
   aims: [makespan, leaders_changed]
   choose: {fewest_bytes_within_imbalance: 8.5%}
@@ -149,6 +150,7 @@ def test_the_sweep(spec: Spec) -> None:
             choice=Choice("fewest_bytes_within_imbalance", 85_000),
             variants=(Variant("two racks", two_racks), Variant("nothing", Changes())),
             growth=(Growth("o* × 2", "o*", 2.0), Growth("next year", "*", 1.5)),
+            solved=900,
         )
         == spec.sweep
     )
