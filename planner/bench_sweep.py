@@ -1,8 +1,8 @@
 """The benchmark of the sweep: the same candidates without Spark, and through Spark with one worker and with two.
 
 Three jobs on one cluster: a million of Kafka's own placements, a start index and a shift drawn for every topic, which
-cost next to nothing each; the 5,000 candidates of a what-if; and 5,000 of which a fifth are solved plans. Each engine is
-measured in a process of its own, and all must name the same best candidate.
+cost next to nothing each; the 5,000 candidates of a what-if; and 5,000 of which a fifth are solved plans. Each engine
+is measured in a process of its own, and all must name the same best candidate.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from scipy.special import betaincinv
+import scipy
 
 from planner.draws import mix
 from planner.errors import SetupError
@@ -42,7 +42,7 @@ class Scenarios:
 
         The upper end of the one-sided Clopper-Pearson interval for 0 of C (about 3 / C, the rule of three).
         """
-        return float(betaincinv(1, len(self.sets), CONFIDENCE)) if self.drawn else 0.0
+        return float(scipy.special.betaincinv(1, len(self.sets), CONFIDENCE)) if self.drawn else 0.0
 
 
 def scenarios(problem: Problem, kind: str, most: int, seed: int) -> Scenarios:

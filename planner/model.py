@@ -211,7 +211,7 @@ AIMS = ("leaders_changed", "cross_rack_bytes", "makespan", "peak_disk")
 class Sweep:
     """How wide to look. `candidates` None means: by the size of the cluster (see `candidates.candidate_budget`).
 
-    `solved` is how many of the candidates are plans of our own; None means: by the size of the cluster, at most a fifth.
+    `solved` is how many of the candidates are solved plans; None means: by the size of the cluster, at most a fifth.
     `aims` is what comes after bytes among equally cheap plans, most important first: some of AIMS.
     """
 

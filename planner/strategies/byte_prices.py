@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from ortools.pdlp import solvers_pb2
 from ortools.pdlp.python import pdlp
-from scipy import sparse
-from scipy.optimize import linprog
 
 from planner.model import FloatArray, IntArray, LongArray
 from planner.strategies.byte_loads import ByteLoads
@@ -33,7 +32,7 @@ class _Program:
     """Least `costs` x with low <= matrix x <= high and 0 <= x <= most; the last `priced` rows are loads'."""
 
     costs: FloatArray
-    matrix: sparse.csr_matrix
+    matrix: scipy.sparse.csr_matrix
     low: FloatArray
     high: FloatArray
     most: FloatArray
@@ -117,7 +116,7 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads) -> _Program:
     most[: starts[1]] = 1
     most[starts[1] : starts[2]] = layout.most[columns.enter[0], columns.enter[1]]
     entries = [np.concatenate(part) for part in zip(*rows.parts, strict=True)]
-    table = sparse.csr_matrix((entries[2], (entries[0], entries[1])), shape=(rows.count, starts[-1]))
+    table = scipy.sparse.csr_matrix((entries[2], (entries[0], entries[1])), shape=(rows.count, starts[-1]))
     return _Program(costs, table, np.concatenate(rows.low), np.concatenate(rows.high), most, windows[:, 0].size)
 
 
@@ -186,8 +185,8 @@ def _exact(program: _Program) -> FloatArray | None:
     """The rows' prices by HiGHS' interior point method."""
     fixed = program.low == program.high
     upper, lower = ~fixed & np.isfinite(program.high), ~fixed & np.isfinite(program.low)
-    table = sparse.vstack([program.matrix[upper], -program.matrix[lower]])
-    solved = linprog(
+    table = scipy.sparse.vstack([program.matrix[upper], -program.matrix[lower]])
+    solved = scipy.optimize.linprog(
         program.costs,
         A_ub=table,
         b_ub=np.concatenate([program.high[upper], -program.low[lower]]),
@@ -210,7 +209,7 @@ def _first_order(program: _Program) -> FloatArray | None:
     """The rows' prices by OR-tools' PDLP, always in as many pieces, so that it doesn't matter who runs it."""
     quadratic = pdlp.QuadraticProgram()
     quadratic.objective_vector = program.costs
-    quadratic.constraint_matrix = sparse.csc_matrix(program.matrix)
+    quadratic.constraint_matrix = scipy.sparse.csc_matrix(program.matrix)
     quadratic.constraint_lower_bounds, quadratic.constraint_upper_bounds = program.low, program.high
     quadratic.variable_lower_bounds, quadratic.variable_upper_bounds = np.zeros_like(program.most), program.most
     settings = solvers_pb2.PrimalDualHybridGradientParams(num_threads=2, num_shards=8)

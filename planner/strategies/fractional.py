@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
-from scipy.optimize import linprog
+import scipy
 
 from planner.model import BoolArray, FloatArray, IntArray, LongArray, Problem
 from planner.strategies.byte_loads import ByteLoads
@@ -48,7 +47,7 @@ class _Program:
     """
 
     costs: FloatArray
-    matrix: sparse.csr_matrix
+    matrix: scipy.sparse.csr_matrix
     low: FloatArray
     high: FloatArray
     worth: FloatArray
@@ -104,20 +103,20 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads) -> _Program:
     tables = [_table(places, values, window[0].size) for places, values, window in blocks]
     low, high = (np.concatenate([window[side].ravel() for _, _, window in blocks]).astype(float) for side in (0, 1))
     worth = unit * layout.cost_bytes / units
-    return _Program(costs.ravel() / unit, sparse.vstack(tables).tocsr(), low, high, worth)
+    return _Program(costs.ravel() / unit, scipy.sparse.vstack(tables).tocsr(), low, high, worth)
 
 
-def _table(places: IntArray, values: FloatArray, rows: int) -> sparse.csr_matrix:
-    return sparse.csr_matrix((values, (places, np.arange(len(places)))), shape=(rows, len(places)))
+def _table(places: IntArray, values: FloatArray, rows: int) -> scipy.sparse.csr_matrix:
+    return scipy.sparse.csr_matrix((values, (places, np.arange(len(places)))), shape=(rows, len(places)))
 
 
 def _solve(program: _Program, settled: BoolArray, on: BoolArray) -> tuple[FloatArray, FloatArray] | None:
     """Shares (M, Bt) and prices (D, Bt) by HiGHS' simplex, with the settled rows where they are; None: no solution."""
     fixed = program.low == program.high
     above, below = ~fixed & np.isfinite(program.high), ~fixed & np.isfinite(program.low)
-    solved = linprog(
+    solved = scipy.optimize.linprog(
         program.costs,
-        A_ub=sparse.vstack([program.matrix[above], -program.matrix[below]]),
+        A_ub=scipy.sparse.vstack([program.matrix[above], -program.matrix[below]]),
         b_ub=np.concatenate([program.high[above], -program.low[below]]),
         A_eq=program.matrix[fixed],
         b_eq=program.low[fixed],
