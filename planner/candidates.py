@@ -95,10 +95,8 @@ def of_row(values: Mapping[str, Any]) -> Candidate:
 
 def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[dict[str, object]]:
     """Optima: the grid of knobs first, what is asked for at its head, then tie-break seeds at that."""
-    most, given = (
-        _most_solved(sweep, count, among),
-        budget.asked(problem.budget) or any(getattr(sweep.grid, knob) for knob in KNOBS),
-    )
+    most = _most_solved(sweep, count, among)
+    given = budget.asked(problem.budget) or any(getattr(sweep.grid, knob) for knob in KNOBS)
     asked, *others = dict.fromkeys(_points(problem, sweep.grid))
     worth = _SOLVED_PLACEMENTS // among
     if sweep.solved is not None:

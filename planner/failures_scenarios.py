@@ -7,7 +7,7 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-import scipy
+import scipy  # its parts are imported where they are first used: most commands use none
 
 from planner.draws import mix
 from planner.errors import SetupError

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
+import scipy  # its parts are imported where they are first used: most commands use none
 from ortools.pdlp import solvers_pb2
 from ortools.pdlp.python import pdlp
 

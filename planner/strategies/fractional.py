@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import scipy
+import scipy  # its parts are imported where they are first used: most commands use none
 
 from planner.model import BoolArray, FloatArray, IntArray, LongArray, Problem
 from planner.strategies.byte_loads import ByteLoads
