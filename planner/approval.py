@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from planner import manifest, output_folder, staleness, validity, workflow
-from planner import resume as resume_plan
 from planner.errors import SetupError, StalePlanError
 from planner.render import files as rendered
+from planner.resume import remaining as resume_plan
 from planner.staleness import Fit
-from planner.state_sources import Sources, read_now
+from planner.state.sources import Sources, read_now
 
 Plan = Mapping[str, Any]
 

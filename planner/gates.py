@@ -9,7 +9,7 @@ from planner.batch_costs import Costs, Flow, Peak, endless
 from planner.errors import UnsafePlanError
 from planner.gate_figures import gate_amount, gate_noun
 from planner.model import Spec
-from planner.spec_limits_rules import OF_RACKS, OF_SIZES
+from planner.spec.limits_rules import OF_RACKS, OF_SIZES
 
 _ALL_OF_IT = 1_000_000
 _FIELDS = {"eta": "eta_seconds", "disk_used": "disk_used_ppm", "gap": "gap_ppm"}

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from planner.figures import counted
 from planner.model import PartitionChange, Problem, Spec, Topic
-from planner.state_conditions import down, unions
+from planner.state.conditions import down, unions
 
 # Kafka's switch of a topic whose older segments lie in remote storage (KIP-405).
 _TIERED = ("remote.storage.enable", "true")

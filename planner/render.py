@@ -14,9 +14,10 @@ from typing import Any
 
 import jinja2
 
-from planner import role, terraform_topics
+from planner import role
 from planner.quoting import FILTERS, canonical_json
 from planner.resources import resource
+from planner.terraform import topics as terraform_topics
 
 __all__ = ["canonical_json", "files"]
 

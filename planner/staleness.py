@@ -19,7 +19,7 @@ from planner import role
 from planner.figures import counted, printable
 from planner.log_dirs_values import ANY
 from planner.model import Partition, Reason, Topic
-from planner.state_now import Now
+from planner.state.now import Now
 
 Plan = Mapping[str, Any]
 Key = tuple[str, int]

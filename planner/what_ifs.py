@@ -11,23 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from planner import (
-    consumers_groups,
-    consumers_report,
-    consumers_view,
-    failures,
-    failures_report,
-    failures_summary,
-    growth,
-    growth_report,
-    growth_summary,
-)
-from planner.consumers_report import Question
-from planner.failures_scenarios import MOST
-from planner.failures_stages import PLANNED, TODAY
-from planner.failures_summary import Subject
+from planner.consumers import groups as consumers_groups
+from planner.consumers import report as consumers_report
+from planner.consumers import view as consumers_view
+from planner.consumers.report import Question
+from planner.failures import report as failures_report
+from planner.failures import rows as failures
+from planner.failures import summary as failures_summary
+from planner.failures.scenarios import MOST
+from planner.failures.stages import PLANNED, TODAY
+from planner.failures.summary import Subject
 from planner.figures import counted
 from planner.folds import Page
+from planner.growth import lifetime as growth
+from planner.growth import report as growth_report
+from planner.growth import summary as growth_summary
 from planner.model import IntArray, Problem, ReportSections, Spec
 from planner.plan import plan_id
 from planner.problem import today

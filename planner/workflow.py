@@ -24,20 +24,20 @@ from planner import (
     output_folder,
     plan,
     plan_file,
-    report,
-    report_html,
     screen,
-    spec,
     sweep,
     variants,
     what_ifs,
 )
-from planner.consumers_job import importable
+from planner.consumers.job import importable
 from planner.errors import PlannerError, SetupError
 from planner.fleet import Job, Planned
 from planner.model import Problem, Spec
 from planner.quoting import canonical_json
 from planner.render import files as rendered
+from planner.report import markdown as report
+from planner.report import page as report_html
+from planner.spec import reading as spec
 from planner.sweep import SweepResult
 from planner.variants import Alternative
 
@@ -192,7 +192,7 @@ def warm_spark(errors: Console) -> str:
 
 def bench(cases: Sequence[str], **scope: Any) -> Iterator[str]:
     """The benchmark's lines; `scope` as the fields of `bench.Scope`."""
-    from planner import bench as benchmark
+    from planner.bench import benchmark
 
     return benchmark.lines(benchmark.Scope(cases=tuple(cases), **scope))
 

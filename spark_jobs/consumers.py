@@ -1,4 +1,4 @@
-"""The sweep over consumers on Spark: combinations out, scores back. The same as `planner.consumers_sweep.evaluate`."""
+"""The sweep over consumers on Spark: combinations out, scores back. The same as `planner.consumers.sweep.evaluate`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from planner import consumers
-from planner.consumers_sweep import SCORE_SCHEMA, Study, evaluate
+from planner.consumers import assignors as consumers
+from planner.consumers.sweep import SCORE_SCHEMA, Study, evaluate
 from planner.errors import SetupError
 from spark_jobs.progress import Progress, follow
 from spark_jobs.sweep import framed, python_faults_named, received, sent, tasks_for

@@ -42,7 +42,8 @@ def record(base: Path, spark: Path) -> None:
     """Run a small sweep in a session whose Java writes down what it loaded when it ends, and wait for that end."""
     from pyspark import SparkContext
 
-    from planner import bench_cases, problem
+    from planner import problem
+    from planner.bench import cases as bench_cases
     from planner.candidates import candidates
     from planner.model import Sweep
     from spark_jobs import sweep

@@ -10,7 +10,7 @@ from planner.candidates import candidates
 from planner.model import Partition, Spec, Topic
 from planner.plan import document
 from planner.problem import build
-from planner.state_now import Now
+from planner.state.now import Now
 from planner.sweep import run
 
 Key = tuple[str, int]

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from planner.resources import resource
-from planner.spec_schema import allowed
+from planner.spec.schema import allowed
 
 Schema = Mapping[str, Any]
 

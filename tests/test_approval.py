@@ -12,10 +12,10 @@ import pytest
 from interrupted import after_batches
 from jsonschema import Draft202012Validator
 
-from planner.cli import main
+from planner.cli.main import main
 from planner.importers import read_assignment
-from planner.state_now import Now
-from planner.state_text import describe
+from planner.state.now import Now
+from planner.state.texts import describe
 
 ROOT = Path(__file__).parent.parent
 DESCRIBED = "topics-describe.txt"

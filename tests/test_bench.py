@@ -8,11 +8,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from planner import bench, bench_cases, bench_peers, problem
-from planner.bench import Scope
-from planner.bench_measure import makespans_over_bound, measure, outcome, seeds_tried
-from planner.bench_process import apart, peak_bytes
-from planner.bench_table import gap, ratio, row
+from planner import problem
+from planner.bench import benchmark as bench
+from planner.bench import cases as bench_cases
+from planner.bench import peers as bench_peers
+from planner.bench.apart import apart, peak_bytes
+from planner.bench.benchmark import Scope
+from planner.bench.measure import makespans_over_bound, measure, outcome, seeds_tried
+from planner.bench.table import gap, ratio, row
 from planner.errors import SetupError
 from planner.model import IntArray, Problem
 from planner.strategies import optimum

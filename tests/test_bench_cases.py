@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.bench_cases import CASES, BenchCase, make, to_spec
+from planner.bench.cases import CASES, BenchCase, make, to_spec
 from planner.model import Broker, ReplicationFactorChange
 from planner.problem import build
 

@@ -7,10 +7,13 @@ import re
 
 import pytest
 
-from planner import bench, bench_files, bench_plot, bench_scale
-from planner.bench import Scope
-from planner.bench_cases import Recipe
-from planner.bench_table import Figures
+from planner.bench import benchmark as bench
+from planner.bench import files as bench_files
+from planner.bench import plot as bench_plot
+from planner.bench import scale as bench_scale
+from planner.bench.benchmark import Scope
+from planner.bench.cases import Recipe
+from planner.bench.table import Figures
 from planner.errors import SetupError
 
 TINY = Recipe(3, 3, 6, 3, 4, 5, 3, None, 1.0)

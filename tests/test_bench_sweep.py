@@ -6,9 +6,12 @@ from collections import Counter
 
 import pytest
 
-from planner import bench_candidates, bench_cases, bench_sweep, problem, sweep
-from planner.bench_sweep import DRAWN, WHATIF, Timing
-from planner.bench_table import Figures
+from planner import problem, sweep
+from planner.bench import candidates as bench_candidates
+from planner.bench import cases as bench_cases
+from planner.bench import sweep as bench_sweep
+from planner.bench.sweep import DRAWN, WHATIF, Timing
+from planner.bench.table import Figures
 from planner.model import Problem
 
 

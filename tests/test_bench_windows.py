@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner import bench_cases, bench_peers, bench_windows
 from planner.balance import NO_TOLERANCE, SPREAD_1, Balance, Tolerance
-from planner.bench_table import Figures
-from planner.bench_windows import EVEN_DISKS, balance_of, measure
+from planner.bench import cases as bench_cases
+from planner.bench import peers as bench_peers
+from planner.bench import windows as bench_windows
+from planner.bench.table import Figures
+from planner.bench.windows import EVEN_DISKS, balance_of, measure
 
 PEER = bench_peers.peers("no-racks")[5]
 

@@ -283,7 +283,7 @@ def test_a_plan_that_does_not_fit_any_more_is_not_applied(name: str, forge: Forg
 
 def test_the_commands_used_exist() -> None:
     """Every planner command and option in the recipes is one of the program's."""
-    from planner.cli import commands
+    from planner.cli.main import commands
 
     text = "\n".join(shells().values())
     used = re.findall(r"\bplanner (whatif|diff|check)\b([^;\n]*)", text)
@@ -307,7 +307,7 @@ def test_the_hook_is_one_of_pre_commits() -> None:
 def test_the_hook_runs_under_pre_commit(add: str, code: int, said: str, forge: Forge) -> None:
     """The real one, with the installed planner in the place of one that it would install itself."""
     (hook,) = loaded(HOOKS)
-    entry = f"{sys.executable} -c 'from planner.cli import main; main()' {hook['entry'].removeprefix('planner ')}"
+    entry = f"{sys.executable} -c 'from planner.cli.main import main; main()' {hook['entry'].removeprefix('planner ')}"
     config = {"repos": [{"repo": "local", "hooks": [{**hook, "language": "system", "entry": entry}]}]}
     (forge.checkout / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
     (forge.checkout / SPEC).write_text(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from planner.cli import main
-from planner.spec import load
+from planner.cli.main import main
+from planner.spec.reading import load
 
 DATA = Path(__file__).parent / "data"
 KRAFT = DATA / "kraft-4.1"
@@ -82,7 +82,7 @@ def test_large_states_are_written_beside_the_yaml(
     described: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As Kafka's tools print them; a folder with other things in it is left alone."""
-    monkeypatch.setattr("planner.state_import.MOST_INLINE", 0)
+    monkeypatch.setattr("planner.state.importing.MOST_INLINE", 0)
     out, state = tmp_path / "c.yaml", tmp_path / "c.state"
     for _ in range(2):
         assert 0 == command(described, "-o", out)

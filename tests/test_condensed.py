@@ -7,8 +7,9 @@ import pytest
 from clusters import problem_of, problems
 from hypothesis import given, settings
 
-from planner import bench_cases, flow
+from planner import flow
 from planner.balance import SPREAD_1, Balance, Tolerance
+from planner.bench import cases as bench_cases
 from planner.model import Broker, Changes, Problem
 from planner.problem import build
 from planner.strategies import condensed

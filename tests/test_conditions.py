@@ -10,7 +10,7 @@ import pytest
 from condition_clusters import NONE, SIX, THREE, Described, Racks, plan_of, spec_in
 
 from planner.errors import SpecError
-from planner.spec import load
+from planner.spec.reading import load
 
 LARGEST = 2**31 - 1
 

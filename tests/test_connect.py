@@ -35,7 +35,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def remote(server: Server, *arguments: object) -> subprocess.CompletedProcess[str]:
     """`planner whatif … --remote` with no Java to be found: the server's is the only one needed."""
-    code = "from planner.cli import main; main()"
+    code = "from planner.cli.main import main; main()"
     environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PATH")}
     return subprocess.run(
         [sys.executable, "-c", code, "whatif", *map(str, arguments), "--remote", server.address],

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.consumers import ASSIGNORS, assign
+from planner.consumers.assignors import ASSIGNORS, assign
 from planner.errors import PlannerError
 
 ROOT = Path(__file__).parent.parent

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from planner import consumers_keys
-from planner.cli import main
+from planner.cli.main import main
+from planner.consumers import keys as consumers_keys
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "consumers" / "consumers.yaml"

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner import bench_cases, bounds, checks
+from planner import bounds, checks
 from planner import problem as problems
 from planner.balance import Balance, Tolerance
+from planner.bench import cases as bench_cases
 from planner.loads import loads
 from planner.score import Yardstick, score
 from planner.strategies import optimum

@@ -11,13 +11,14 @@ from clusters import no_racks, spec_of, specs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner import batch_costs, batches, failures
+from planner import batch_costs, batches
 from planner.changes import changes
 from planner.errors import StalePlanError
-from planner.failures_outcomes import FACTS, outcome, worse
-from planner.failures_scenarios import BROKERS, RACKS, Scenarios, scenarios
-from planner.failures_stages import stages
-from planner.failures_tables import failed_slots
+from planner.failures import rows as failures
+from planner.failures.outcomes import FACTS, outcome, worse
+from planner.failures.scenarios import BROKERS, RACKS, Scenarios, scenarios
+from planner.failures.stages import stages
+from planner.failures.tables import failed_slots
 from planner.model import BatchRules, Changes
 from planner.problem import brokers_after, build
 from planner.strategies import STRATEGIES

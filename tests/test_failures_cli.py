@@ -11,9 +11,10 @@ import pytest
 from click.testing import CliRunner
 from plan_documents import change, document
 
-from planner import failures, failures_job
-from planner.cli import commands, main
+from planner.cli.main import commands, main
 from planner.errors import SetupError, StalePlanError
+from planner.failures import job as failures_job
+from planner.failures import rows as failures
 from planner.plan import plan_id
 
 DATA = Path(__file__).parent / "data" / "failures"

@@ -18,7 +18,7 @@ from planner.draws import draws
 from planner.errors import SpecError
 from planner.model import AIMS, BatchRules, PartitionChange, Problem, Reason, Topic
 from planner.score import Yardstick
-from planner.spec import load
+from planner.spec.reading import load
 from planner.strategies import STRATEGIES
 from planner.strategies.candidate import Candidate
 from planner.sweep import ranking

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner import fleet, output_folder
-from planner.cli import main
+from planner.cli.main import main
 from planner.errors import InfeasibleError, PlannerError, SetupError, UnsafePlanError
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

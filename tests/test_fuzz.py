@@ -20,9 +20,9 @@ from fuzz_inputs import FROM_FILES, HOSTILE, INLINE, STATE_FILES, mutated, named
 from rich.console import Console
 
 from planner.errors import PlannerError
-from planner.spec import load
-from planner.state_import import Options, import_state
-from planner.state_yaml import MARK
+from planner.spec.reading import load
+from planner.state.importing import Options, import_state
+from planner.state.yaml import MARK
 from planner.workflow import Options as WhatifOptions
 from planner.workflow import whatif
 

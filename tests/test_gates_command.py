@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.cli import main
+from planner.cli.main import main
 
 SPEC = """\
 version: 1

@@ -10,8 +10,8 @@ from clusters import spec_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner import growth
-from planner.growth_forecast import MONTH_SECONDS, WEEK_MS, Retention, forecast, retention
+from planner.growth import lifetime as growth
+from planner.growth.forecast import MONTH_SECONDS, WEEK_MS, Retention, forecast, retention
 from planner.model import Broker, Limits
 from planner.monthly import BrokerClass, Monthly, Rate
 from planner.problem import build

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from planner import growth
-from planner.cli import commands, main
+from planner.cli.main import commands, main
 from planner.errors import SpecError
-from planner.spec import load
+from planner.growth import lifetime as growth
+from planner.spec.reading import load
 
 DATA = Path(__file__).parent / "data" / "growth"
 

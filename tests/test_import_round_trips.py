@@ -14,11 +14,11 @@ from planner import plan
 from planner.importers import read_assignment, read_part
 from planner.importers.parts import StatePart
 from planner.model import Broker, Partition, Topic
-from planner.spec import load
-from planner.state_import import Options, import_state
-from planner.state_merge import merge
-from planner.state_text import describe, log_dirs
-from planner.state_yaml import Imported, text
+from planner.spec.reading import load
+from planner.state.importing import Options, import_state
+from planner.state.merge import merge
+from planner.state.texts import describe, log_dirs
+from planner.state.yaml import Imported, text
 from planner.sweep import run
 from planner.variants import alternatives, swept
 
@@ -193,7 +193,7 @@ def planned(path: Path) -> dict[str, object]:
 @pytest.mark.parametrize("most_inline", [2_000, 10], ids=["inline", "state files beside it"])
 def test_an_import_gives_the_same_plan(most_inline: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the state files that it was made from."""
-    monkeypatch.setattr("planner.state_import.MOST_INLINE", most_inline)
+    monkeypatch.setattr("planner.state.importing.MOST_INLINE", most_inline)
     files = {name: DATA / "kraft-4.1" / name for name in ("kafka-topics-describe.txt", "kafka-log-dirs-describe.txt")}
     for name, path in files.items():
         (tmp_path / name).write_bytes(path.read_bytes())

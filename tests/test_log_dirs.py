@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
-from planner import render, report, screen
+from planner import render, screen
 from planner.balance import Tolerance
 from planner.candidates import candidates
 from planner.errors import ImportStateError, SpecError, UnsafePlanError
@@ -26,8 +26,9 @@ from planner.log_dirs_values import ANY, LogDir, LogDirs, ReplicaDir, merged
 from planner.model import Spec
 from planner.plan import document
 from planner.problem import build
+from planner.report import markdown as report
 from planner.resources import resource
-from planner.spec import load
+from planner.spec.reading import load
 from planner.sweep import run
 
 DATA = Path(__file__).parent / "data"

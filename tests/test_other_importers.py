@@ -11,8 +11,8 @@ from planner.errors import ImportStateError
 from planner.importers import read_part
 from planner.importers.parts import Rank
 from planner.model import Partition
-from planner.state_merge import merge
-from planner.state_targets import Targets, target_notes, targets
+from planner.state.merge import merge
+from planner.state.targets import Targets, target_notes, targets
 
 DESCRIBE = """\
 Topic: a\tPartitionCount: 1\tReplicationFactor: 2\tConfigs:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.cli import main
-from planner.cli_brokers import of_file
+from planner.cli.brokers import of_file
+from planner.cli.main import main
 from planner.strategies import kafka_striped
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -8,11 +8,12 @@ import pytest
 from clusters import no_racks, spec_of
 from jsonschema import Draft202012Validator
 
-from planner import figures, plan_new_partitions, render, report
+from planner import figures, plan_new_partitions, render
 from planner import problem as problems
 from planner.candidates import candidates
 from planner.model import Broker, Changes, NewPartitions, Spec, Sweep
 from planner.plan import document
+from planner.report import markdown as report
 from planner.resources import resource
 from planner.sweep import run
 

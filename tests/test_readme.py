@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from planner.cli import commands as group
+from planner.cli.main import commands as group
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -40,7 +40,7 @@ def test_the_yaml_shown_is_the_examples():
 @pytest.mark.spark
 def test_the_screen_shown_is_what_the_command_prints():
     """The first screen's output, byte for byte, from the first command's program and its default engine."""
-    command = [sys.executable, "-c", "from planner.cli import main; main()", "whatif", "examples/expand.yaml"]
+    command = [sys.executable, "-c", "from planner.cli.main import main; main()", "whatif", "examples/expand.yaml"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert ran.stdout.rstrip("\n") in README

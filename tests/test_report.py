@@ -14,7 +14,8 @@ from markdown_it.token import Token
 from plan_documents import Document
 from report_documents import huge, small, with_alternatives, with_disks, with_traffic
 
-from planner import report, terraform_topics
+from planner.report import markdown as report
+from planner.terraform import topics as terraform_topics
 
 GOLDEN = Path(__file__).parent / "data" / "report" / "small.md"
 NASTY = "a|b`c``d*e*<img src=x onerror=alert(1)>[f](http://g)\n# h\n\n| i | @everyone $x$ \\"

@@ -12,8 +12,9 @@ from large_plans import HOSTILE, hostile, large
 from plan_documents import document
 from report_documents import small, with_alternatives, with_disks
 
-from planner import report_html, report_tables
 from planner.folds import Page
+from planner.report import page as report_html
+from planner.report import tables as report_tables
 
 HTML = "{http://www.w3.org/1999/xhtml}"
 

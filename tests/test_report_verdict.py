@@ -8,7 +8,7 @@ import pytest
 from plan_documents import Document
 from report_documents import GB, small, term, with_disks
 
-from planner import report_verdict
+from planner.report import verdict as report_verdict
 
 
 def gate(key: str, value: int = 1) -> Document:

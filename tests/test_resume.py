@@ -39,7 +39,7 @@ from planner.model import (
 )
 from planner.plan import plan_id
 from planner.render import files
-from planner.resume import resumed
+from planner.resume.remaining import resumed
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "schemas" / "plan.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)

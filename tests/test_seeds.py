@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner import seeds, seeds_striped
-from planner.cli import main
-from planner.cli_brokers import of_file
+from planner.cli.brokers import of_file
+from planner.cli.main import main
 from planner.model import Partition, Topic
+from planner.seeds import explain as seeds
+from planner.seeds import striped as seeds_striped
 from planner.strategies import kafka_classic, kafka_striped
 
 DATA = Path(__file__).parent / "data"

@@ -38,7 +38,7 @@ def python(code: str, environment: dict[str, str]) -> subprocess.CompletedProces
 def test_a_machine_without_java_plans_with_the_wheels_own(tmp_path):
     """`planner whatif` through Spark with no java on PATH and no JAVA_HOME; stderr stays empty."""
     out = tmp_path / "plan"
-    code = "from planner.cli import main; main()"
+    code = "from planner.cli.main import main; main()"
     arguments = ["whatif", str(ROOT / "examples" / "expand.yaml"), "--out", str(out), "--candidates", "50"]
     environment = without_java(tmp_path)
 
@@ -77,7 +77,7 @@ def test_a_local_session_listens_on_loopback_alone(spark):
 @pytest.mark.spark
 def test_an_unreachable_master_is_one_clear_error(tmp_path):
     """The option and Spark's own reason, no traceback, nothing written."""
-    code = "from planner.cli import main; main()"
+    code = "from planner.cli.main import main; main()"
     arguments = ["whatif", str(ROOT / "examples" / "expand.yaml"), "--out", str(tmp_path / "plan")]
     ran = subprocess.run(
         [sys.executable, "-c", code, *arguments, "--master", "nonsense"], capture_output=True, text=True, check=False
@@ -95,7 +95,7 @@ def test_warm_makes_an_archive_that_sessions_then_use(tmp_path, machine):
     """`planner spark warm` with either Java; a session that starts from the archive still works."""
     bare = without_java(tmp_path)
     environment = bare if machine == "the wheel's Java" else {**os.environ, "XDG_CACHE_HOME": bare["XDG_CACHE_HOME"]}
-    warmed = python("from planner.cli import main; main(['spark', 'warm'])", environment)
+    warmed = python("from planner.cli.main import main; main(['spark', 'warm'])", environment)
 
     assert (0, "") == (warmed.returncode, warmed.stderr)
     archive = Path(warmed.stdout.split(": ")[0])

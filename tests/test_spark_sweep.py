@@ -15,7 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from planner import bench_cases, problem, sweep, variants
+from planner import problem, sweep, variants
+from planner.bench import cases as bench_cases
 from planner.candidates import candidates
 from planner.errors import SetupError
 from planner.model import Changes, Growth, Sweep, Variant
@@ -189,6 +190,6 @@ def folder(out: Path, *options: str) -> dict[str, bytes]:
     """What `planner whatif` writes, run in a process of its own: one process has one Spark."""
     spec = ROOT / "examples" / "remove-brokers.yaml"
     arguments = ["whatif", str(spec), "--out", str(out), "--candidates", "60", *options]
-    command = [sys.executable, "-c", "from planner.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from planner.cli.main import main; main()", *arguments]
     subprocess.run(command, check=True, capture_output=True)
     return {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}

@@ -21,7 +21,7 @@ from planner.model import (
     Spec,
 )
 from planner.resources import resource
-from planner.spec import load
+from planner.spec.reading import load
 
 DATA = Path(__file__).parent / "data"
 SMALL = """\

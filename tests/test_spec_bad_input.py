@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import Finding, SpecError
-from planner.spec import load
+from planner.spec.reading import load
 
 DATA = Path(__file__).parent / "data"
 

@@ -28,7 +28,7 @@ from planner.model import (
     Variant,
 )
 from planner.monthly import BrokerClass, Monthly, Rate
-from planner.spec import load
+from planner.spec.reading import load
 
 FULL = """\
 version: 1

@@ -8,7 +8,7 @@ import pytest
 from bad_cluster_specs import SOUND
 
 from planner.model import NewPartitions, Spec
-from planner.spec import load
+from planner.spec.reading import load
 
 
 def loaded(folder: Path, changes: str, more: str = "") -> Spec:

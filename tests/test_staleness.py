@@ -11,7 +11,7 @@ from plan_documents import change, document
 from planner.importers import read_part
 from planner.model import Partition, Topic
 from planner.staleness import Fit, Standing, fit
-from planner.state_now import Now, now_of
+from planner.state.now import Now, now_of
 
 # a-0 takes two batches, a-1 changes its order, b-0 gets a replica, c-0 only another leader; broker 9 leaves.
 A0, A1 = change("a", 0, [1, 9], [3, 4]), change("a", 1, [2, 1], [1, 2])

@@ -46,7 +46,7 @@ class Cluster:
         events = settings / "events"
         events.mkdir(parents=True)
         (settings / "spark-defaults.conf").write_text(DEFAULTS.format(events=events))
-        command = [sys.executable, "-c", "from planner.cli import main; main()", "whatif", *map(str, arguments)]
+        command = [sys.executable, "-c", "from planner.cli.main import main; main()", "whatif", *map(str, arguments)]
         return subprocess.Popen(
             [*command, "--master", self.master.address],
             env=self.machine.environment | {"SPARK_CONF_DIR": str(settings)},

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planner.importers import read_part
-from planner.state_conditions import conditions
-from planner.state_merge import merge
+from planner.state.conditions import conditions
+from planner.state.merge import merge
 
 
 def told(*texts: str) -> list[str]:

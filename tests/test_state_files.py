@@ -9,8 +9,8 @@ import pytest
 
 from planner.errors import ImportStateError, SpecError
 from planner.model import Spec
-from planner.spec import load
-from planner.state_files import UnreadableError, files_in, read_file
+from planner.spec.reading import load
+from planner.state.files import UnreadableError, files_in, read_file
 
 DESCRIBE = "Topic: a\tPartitionCount: 1\tConfigs: \n\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
 SIZES = '{"brokers":[{"broker":1,"logDirs":[{"logDir":"/d","partitions":[{"partition":"a-0","size":7}]}]}]}'

@@ -10,11 +10,11 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import IncompatibleBrokerVersion
 from kafka.structs import TopicPartition
 
-from planner import state_live
 from planner.errors import SetupError
 from planner.model import Partition, Topic
-from planner.state_live import read_cluster, read_live
-from planner.state_merge import Merged, merge
+from planner.state import live as state_live
+from planner.state.live import read_cluster, read_live
+from planner.state.merge import Merged, merge
 
 
 def partition(number: int, leader: int, replicas: list[int], isr: list[int]) -> dict[str, Any]:

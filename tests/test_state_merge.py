@@ -11,7 +11,7 @@ from planner.errors import ImportStateError
 from planner.importers import read_part
 from planner.importers.parts import StatePart
 from planner.model import Partition
-from planner.state_merge import Merged, merge
+from planner.state.merge import Merged, merge
 
 DATA = Path(__file__).parent / "data"
 

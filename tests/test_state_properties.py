@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import SpecError
-from planner.state_properties import kafka_python_settings
+from planner.state.properties import kafka_python_settings
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 

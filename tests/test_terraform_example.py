@@ -13,7 +13,7 @@ import hcl2
 import pytest
 from hcl2.utils import SerializationOptions
 
-from planner import terraform_topics
+from planner.terraform import topics as terraform_topics
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "terraform"
@@ -94,7 +94,7 @@ def test_the_part_without_providers_is_valid_and_passes_its_own_tests(example: P
 def test_the_part_without_providers_takes_what_planner_external_says(example: Path) -> None:
     """A golden plan's answer and tfvars agree; with one replication factor as before they don't, and it is named."""
     from planner.plan_file import read
-    from planner.terraform_external import described
+    from planner.terraform.external import described
 
     case = ROOT / "tests" / "cases" / "raise-rf"
     tfvars = json.loads((case / "terraform" / "kafka_topics.auto.tfvars.json").read_text())

@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 from plan_documents import Document, change, document
 
-from planner import terraform_external, terraform_topics
-from planner.cli import commands, main
+from planner.cli.main import commands, main
+from planner.terraform import external as terraform_external
+from planner.terraform import topics as terraform_topics
 
 ROOT = Path(__file__).parent.parent
 CASE = ROOT / "tests" / "cases" / "raise-rf"

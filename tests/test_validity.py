@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SpecError, StalePlanError
-from planner.spec import load
+from planner.spec.reading import load
 from planner.validity import parse_moment, require_valid, section, valid_until, written
 
 SPEC = "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1}]\n  topics: [{name: t, partitions: [{replicas: [1]}]}]\n"

@@ -13,7 +13,7 @@ from clusters import balance_of, no_racks, spec_of
 from jsonschema import Draft202012Validator
 
 from planner import choice, plan, variants
-from planner.cli import main
+from planner.cli.main import main
 from planner.errors import InfeasibleError, UnsafePlanError
 from planner.model import AIMS, Broker, Changes, Choice, ReplicationFactorChange, Spec, Sweep, Variant
 from planner.resources import resource

@@ -11,11 +11,14 @@ from jsonschema import Draft202012Validator
 from report_documents import huge, small
 from rich.console import Console
 
-from planner import growth, report, spec, what_ifs, workflow
+from planner import what_ifs, workflow
 from planner.errors import SpecError
 from planner.folds import Fold, Page, folds
+from planner.growth import lifetime as growth
 from planner.plan import plan_id
+from planner.report import markdown as report
 from planner.resources import resource
+from planner.spec import reading as spec
 from planner.strategies import optimum
 
 CLUSTER = """
@@ -64,7 +67,7 @@ def command(folder, *words):
     """What a command shows of the spec, as JSON."""
     from click.testing import CliRunner
 
-    from planner.cli import commands
+    from planner.cli.main import commands
 
     ended = CliRunner().invoke(commands, [*words, str(folder / "spec.yaml"), "--format", "json", "--engine", "local"])
     return json.loads(ended.stdout)

@@ -26,7 +26,7 @@ def installed(tmp_path_factory) -> Path:
 
 def test_an_installed_wheel_plans_from_another_folder(installed, tmp_path):
     """`planner whatif` from the unpacked wheel, run elsewhere, writes a plan."""
-    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from planner.cli import main; main()"
+    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from planner.cli.main import main; main()"
     spec, out = ROOT / "examples" / "expand.yaml", tmp_path / "plan"
     arguments = ["whatif", str(spec), "--out", str(out), "--engine", "local", "--candidates", "50"]
     command = [sys.executable, "-P", "-c", code, str(installed), *arguments]

@@ -11,8 +11,8 @@ from planner.errors import ImportStateError
 from planner.importers import read_assignment, read_part
 from planner.importers.parts import BrokerSeen, Moving
 from planner.model import Partition
-from planner.state_files import files_in, read_file
-from planner.state_merge import merge
+from planner.state.files import files_in, read_file
+from planner.state.merge import merge
 
 DATA = Path(__file__).parent / "data" / "zookeeper-3.9"
 TOPIC = '{"version":3,"partitions":{"0":[1,2],"1":[2,1]},"topic_id":"x","adding_replicas":{},"removing_replicas":{}}'

@@ -1,7 +1,7 @@
 """What one source says of a cluster, whatever its format: a part of the state, to be merged with others.
 
 Which source is believed where several say different things is told by their rank, and within a rank by their order:
-see `planner.state_merge`.
+see `planner.state.merge`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from confluent_kafka.admin import (
 )
 from playbooks import Playbooks
 
-from planner.cli import commands
+from planner.cli.main import commands
 
 Lists = dict[str, list[int]]
 RECORD_BYTES = 1_000

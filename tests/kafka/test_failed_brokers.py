@@ -9,14 +9,14 @@ from click.testing import CliRunner
 from faults import MEGABYTE
 from operator_at_work import Operator
 
-from planner.cli import commands
-from planner.failures_outcomes import FACTS, outcome
-from planner.failures_scenarios import BROKERS, scenarios
-from planner.failures_stages import Rows, stages
-from planner.failures_tables import failed_slots
+from planner.cli.main import commands
+from planner.failures.outcomes import FACTS, outcome
+from planner.failures.scenarios import BROKERS, scenarios
+from planner.failures.stages import Rows, stages
+from planner.failures.tables import failed_slots
 from planner.model import Problem
 from planner.problem import build
-from planner.spec import load
+from planner.spec.reading import load
 
 pytestmark = pytest.mark.kafka
 

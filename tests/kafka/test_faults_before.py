@@ -13,7 +13,7 @@ from faults import MEGABYTE, assert_refused, assert_unharmed, expansion
 from operator_at_work import Operator
 from playbooks import Run
 
-from planner.cli import main
+from planner.cli.main import main
 
 pytestmark = pytest.mark.kafka
 

@@ -1,0 +1,1 @@
+"""The commands: what is typed, what is printed, which exit code it gives."""

@@ -1,0 +1,38 @@
+"""`planner diff`: what changed between two plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from planner import plan_diff, workflow
+from planner.cli.shown import Format, echo_json, format_option, screen
+from planner.plan_diff_shown import markdown, show
+
+_PLAN = click.Path(path_type=Path)
+
+
+@click.command("diff")
+@click.argument("before", type=_PLAN)
+@click.argument("after", type=_PLAN)
+@format_option
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plans differ.")
+def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> int:
+    """Show what changed from the plan BEFORE to the plan AFTER, each a plan.json or its folder.
+
+    Figures before and after, gates, inputs, what was asked for, brokers, partitions that only one of them changes or
+    that go elsewhere, and warnings. Lists are bounded, what is left out is counted.
+
+    \b
+    planner diff main/expand.plan expand.plan --format markdown
+    """
+    difference = plan_diff.diff(workflow.read_plan(before), workflow.read_plan(after))
+    match form:
+        case "json":
+            echo_json(difference)
+        case "markdown":
+            click.echo(markdown(difference), nl=False)
+        case _:
+            show(difference, screen(100))
+    return 2 if detailed_exitcode and not difference["equal"] else 0

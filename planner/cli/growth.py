@@ -1,0 +1,38 @@
+"""`planner growth`: how long a cluster lasts, and what helps."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from planner.growth import job as growth_job
+from planner.growth import report as growth_report
+
+
+@click.command()
+@click.argument("spec", metavar="SPEC", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--months", type=click.IntRange(min=1, max=120), default=12, show_default=True, help="How far to look.")
+@click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
+@click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
+@click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
+@click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="What stdout shows."
+)
+def growth(spec: Path, form: str, **options: Any) -> int:
+    """Show when which broker of SPEC reaches a limit, today and as planned, and how many more brokers help."""
+    document = growth_job.run(spec, growth_job.Options(**options))
+    match form:
+        case "json":
+            click.echo(json.dumps(document, sort_keys=True, ensure_ascii=False))
+        case "markdown":
+            click.echo(growth_report.markdown(document), nl=False)
+        case _:
+            terminal = sys.stdout is not None and sys.stdout.isatty()
+            growth_report.show(document, Console() if terminal else Console(width=120))
+    return 0

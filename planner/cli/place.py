@@ -1,0 +1,128 @@
+"""`planner place`: what Kafka's own placement gives, for a start index and a shift or for a seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from planner import text_tables
+from planner.cli.brokers import Brokers, broker_options, given, of_file
+from planner.errors import InfeasibleError
+from planner.figures import UNKNOWN, printable
+from planner.markup import code
+from planner.strategies import kafka_classic, kafka_striped
+
+Lists = Sequence[tuple[int, ...]]
+
+_COUNT = click.IntRange(min=1, max=200_000)
+_INDEX = click.IntRange(min=0, max=2**31 - 1)
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@broker_options
+@click.option("--algorithm", type=click.Choice(["classic", "striped"]), default="classic", show_default=True)
+@click.option("--partitions", type=_COUNT, required=True, help="How many partitions to place.")
+@click.option("--replication-factor", type=click.IntRange(min=1, max=32_767), required=True)
+@click.option("--start-index", type=_INDEX, help="Position of partition 0's leader among the brokers (classic).")
+@click.option("--next-replica-shift", type=_INDEX, help="Distance of its second replica, less one (classic).")
+@click.option("--start-partition", type=_INDEX, default=0, show_default=True, help="The first partition's id.")
+@click.option(
+    "--java-random-seed", type=click.IntRange(-(2**63), 2**63 - 1), help="Seed of java.util.Random (striped)."
+)
+@click.option("--topic", help="The topic's name, which JSON needs.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "markdown", "replica-assignment"]), default="text")
+def place(spec: Path | None, form: str, topic: str | None, **options: Any) -> int:
+    """Show where Kafka places the partitions of a new topic, or those added to one.
+
+    The brokers are those of --brokers, or of SPEC. The classic algorithm (AdminUtils) is that of ZooKeeper clusters
+    and of kafka-reassign-partitions --generate before Kafka 4.1; striped is KRaft's.
+    """
+    brokers, rack_aware = _brokers(spec, options)
+    lists = _placed(brokers, rack_aware, options)
+    first = options["start_partition"]
+    match form:
+        case "json":
+            click.echo(_reassignment(topic, first, lists))
+        case "replica-assignment":
+            click.echo(replica_assignment(lists))
+        case "markdown":
+            click.echo(_table(first, lists, dict(brokers), markdown=True), nl=False)
+            click.echo(f"\n`--replica-assignment {replica_assignment(lists)}`")
+        case _:
+            click.echo(_table(first, lists, dict(brokers), markdown=False), nl=False)
+            click.echo(f"--replica-assignment {replica_assignment(lists)}")
+    return 0
+
+
+def replica_assignment(lists: Lists) -> str:
+    """`0:1,1:0,0:1`, as kafka-topics --replica-assignment takes it: brokers with colons, partitions with commas."""
+    return ",".join(":".join(map(str, replicas)) for replicas in lists)
+
+
+def _brokers(spec: Path | None, options: dict[str, Any]) -> tuple[Brokers, bool]:
+    """The brokers by id, and whether racks count."""
+    if (spec is None) == (options["brokers"] is None):
+        raise click.UsageError("the brokers come from --brokers or from SPEC; allowed: one of them")
+    if spec is None:
+        return given(options["brokers"], options["racks"]), not options["disable_rack_aware"]
+    given(None, options["racks"])
+    _, brokers, rack_aware = of_file(spec)
+    if not brokers:
+        raise click.UsageError(f"{spec}: a state file doesn't list the brokers; allowed: a spec, or --brokers")
+    return brokers, rack_aware and not options["disable_rack_aware"]
+
+
+def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> Lists:
+    count, factor = options["partitions"], options["replication_factor"]
+    pair, seed = (options["start_index"], options["next_replica_shift"]), options["java_random_seed"]
+    if options["algorithm"] == "striped":
+        if seed is None or pair != (None, None):
+            raise click.UsageError("striped takes --java-random-seed; allowed: no --start-index, no shift")
+        known = [(broker, rack if rack_aware else None, False) for broker, rack in brokers]
+        return kafka_striped.place(known, count, factor, java_random_seed=seed)
+    if None in pair or seed is not None:
+        raise click.UsageError("classic takes --start-index and --next-replica-shift; allowed: no --java-random-seed")
+    try:
+        return kafka_classic.place(
+            brokers,
+            count,
+            factor,
+            start_index=pair[0],
+            next_replica_shift=pair[1],
+            start_partition_id=options["start_partition"],
+            rack_aware=rack_aware,
+        )
+    except InfeasibleError as error:
+        raise InfeasibleError(str(error).replace("set rack_aware: disabled", "use --disable-rack-aware")) from None
+
+
+def _reassignment(topic: str | None, first: int, lists: Lists) -> str:
+    """Kafka's reassignment JSON."""
+    if not topic:
+        raise click.UsageError("--format json needs --topic; allowed: the topic's name")
+    rows = [
+        {"topic": topic, "partition": first + number, "replicas": list(replicas)}
+        for number, replicas in enumerate(lists)
+    ]
+    return json.dumps({"version": 1, "partitions": rows}, sort_keys=True, ensure_ascii=False)
+
+
+def _table(first: int, lists: Lists, racks: dict[int, str | None], markdown: bool) -> str:
+    """A line a partition; the racks where any broker has one."""
+    racked = any(rack is not None for rack in racks.values())
+    name = code if markdown else printable
+    rows = [
+        (
+            str(first + number),
+            ",".join(map(str, replicas)),
+            *((",".join(UNKNOWN if racks[each] is None else name(str(racks[each])) for each in replicas),) * racked),
+        )
+        for number, replicas in enumerate(lists)
+    ]
+    header = ("Partition", "Replicas", *(("Racks",) * racked))
+    return (text_tables.markdown if markdown else text_tables.aligned)(header, rows, right=(0,))

@@ -1,0 +1,45 @@
+"""`planner resume`: what is left of a plan after a run that was interrupted, as a plan of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from planner import approval, figures
+from planner.cli import sources as cli_sources
+from planner.cli.shown import Format, format_option, show
+from planner.state.sources import Sources
+
+
+@click.command()
+@click.argument("plan", type=click.Path(path_type=Path))
+@cli_sources.options
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
+@click.option("--captured-at", metavar="MOMENT", help="When the state was captured; a plan with valid_for needs it.")
+@click.option(
+    "--leave-moved", is_flag=True, help="Leave partitions that others have moved where they are, and list them."
+)
+@format_option
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where there is something left to do.")
+def resume(
+    plan: Path,
+    sources: Sources,
+    out: Path,
+    captured_at: str | None,
+    leave_moved: bool,
+    form: Format,
+    detailed_exitcode: bool,
+) -> int:
+    """Write what is left of PLAN, from the cluster as it is now: the same target, in batches anew.
+
+    What is where PLAN wants it drops out; what no longer exists is dropped and listed among the warnings. Partitions
+    that aren't on PLAN's way are refused, with exit code 1. PLAN's limits are judged again; beyond one nothing is
+    written, and the exit code is 3.
+
+    \b
+    planner resume expand.plan --state state/now/ --out expand-rest.plan
+    """
+    resumed = approval.resume(plan, sources, out, captured_at, leave_moved=leave_moved)
+    show(resumed.plan, form, resumed.files)
+    return 2 if detailed_exitcode and figures.has_something_to_do(resumed.plan) else 0

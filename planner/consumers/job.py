@@ -1,0 +1,95 @@
+"""`planner consumers`, step by step: the spec, its groups' state files, a plan; and the sweep, here or on Spark."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from planner import plan_file
+from planner.consumers import groups as consumers_groups
+from planner.consumers import report
+from planner.consumers import sweep as consumers_sweep
+from planner.consumers.groups import Group
+from planner.consumers.report import Question
+from planner.errors import PlannerError, SetupError
+from planner.model import Spec
+from planner.spec import reading as spec
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command; `grown` are partition counts by topic."""
+
+    plan: Path | None = None
+    groups: tuple[str, ...] = ()
+    grown: tuple[tuple[str, int], ...] = ()
+    keys: tuple[str, ...] = ()
+    sweep: bool = False
+    consumers: tuple[int, int] | None = None
+    engine: Literal["spark", "local"] = "spark"
+    master: str | None = None
+    remote: str | None = None
+
+
+def consumers(path: Path, options: Options) -> dict[str, Any]:
+    """The answer for a spec as a document; SpecError or PlannerError with what is wrong."""
+    wish = spec.load(path)
+    if not wish.consumers:
+        raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
+    replicas = None if options.plan is None else report.replicas_of(plan_file.read(options.plan))
+    with importable(path.resolve().parent):
+        groups = _asked(consumers_groups.resolve(wish.consumers, wish.cluster.topics), options.groups)
+        question = Question(wish, groups, _grown(wish, options.grown), options.keys, replicas)
+        answer = report.document(question)
+        if options.sweep:
+            answer["sweep"] = _swept(wish, groups, options)
+    return answer
+
+
+@contextmanager
+def importable(folder: Path) -> Iterator[None]:
+    """Modules beside the spec can be imported meanwhile: an assignor of the user's own lies there."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _asked(groups: tuple[Group, ...], names: Sequence[str]) -> tuple[Group, ...]:
+    known = {group.name for group in groups}
+    for name in names:
+        if name not in known:
+            raise PlannerError(f"--group {name} isn't in consumers; allowed: {', '.join(sorted(known))}")
+    return tuple(group for group in groups if not names or group.name in names)
+
+
+def _grown(spec: Spec, grown: Sequence[tuple[str, int]]) -> Mapping[str, int]:
+    """The partition counts asked for; a topic only grows."""
+    counts = {topic.name: len(topic.partitions) for topic in spec.cluster.topics}
+    for topic, count in grown:
+        if count <= counts.get(topic, count):
+            allowed = f"more than its {counts[topic]} partitions" if topic in counts else "a topic of the cluster"
+            raise PlannerError(f"--add-partitions {topic}={count} isn't possible; allowed: {allowed}")
+    return dict(grown)
+
+
+def _swept(spec: Spec, groups: Sequence[Group], options: Options) -> dict[str, Any]:
+    """The sweep's part of the document."""
+    unit = consumers_groups.measure(spec.cluster)
+    loads = consumers_groups.loads(spec.cluster.topics, unit)
+    study = consumers_sweep.study(groups, loads, spec.sweep.growth)
+    rows = consumers_sweep.rows(groups, *(options.consumers or (None, None)))
+    if options.engine == "local":
+        if options.master or options.remote:
+            raise SetupError("--master and --remote are Spark's; allowed: --engine spark, or leave them out")
+        return consumers_sweep.document(study, consumers_sweep.evaluate(study, rows.to_pylist()))
+    from spark_jobs import consumers as job  # planner never imports pyspark; this is its only door
+    from spark_jobs import session
+
+    with session.open_session(master=options.master, remote=options.remote) as spark:
+        return consumers_sweep.document(study, job.run(spark, study, rows))

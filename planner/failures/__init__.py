@@ -1,0 +1,1 @@
+"""What breaks when brokers or racks fail: scenarios, outcomes, tables."""

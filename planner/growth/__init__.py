@@ -1,0 +1,1 @@
+"""How long a cluster lasts as its topics grow."""

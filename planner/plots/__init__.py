@@ -1,0 +1,1 @@
+"""The plots of report.html and `plots/*.svg`."""

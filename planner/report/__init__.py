@@ -1,0 +1,1 @@
+"""plan.json as report.md and report.html."""

@@ -1,0 +1,150 @@
+"""What a reviewer decides on, as sentences: the verdict, how even it gets, the risks, and what Terraform will see.
+
+Plain text; whoever prints it escapes what comes from the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner import figures
+from planner.figures import amount, arrow, counted, number, percent, size
+from planner.terraform.topics import topics as terraform_topics
+
+Plan = Mapping[str, Any]
+
+_GROUPS_NAMED = 3
+_SPREADS = (("replica_spread", "replicas"), ("leader_spread", "leaders"), ("topic_replica_spread", "within a topic"))
+_DOMAINS = ("broker", "rack")
+
+
+def verdict(plan: Plan) -> str:
+    """Whether it would be carried out, and what asks for a second look; the first thing to read."""
+    relaxed, warnings = len(plan["balance"]["relaxed"]), len(plan["warnings"])
+    until = (plan.get("validity") or {}).get("valid_until")
+    parts = [
+        f"{counted(relaxed, 'balance window')} relaxed" if relaxed else "balance as asked",
+        counted(warnings, "warning") if warnings else "no warnings",
+        *([f"refused from {until} on"] if until else []),
+    ]
+    return f"{_gates(plan)}; {'; '.join(parts)}."
+
+
+def _gates(plan: Plan) -> str:
+    gates = plan["limits"]
+    crossed = [gate["key"] for gate in gates if gate["value"] > gate["limit"]]
+    if crossed:
+        verb = "is" if len(crossed) == 1 else "are"
+        return f"Would be refused: {len(crossed)} of {counted(len(gates), 'gate')} {verb} crossed, {', '.join(crossed)}"
+    if not gates:
+        return "Would be carried out: no gate is set (limits in the YAML)"
+    hold = {1: "the one gate holds", 2: "both gates hold"}.get(len(gates), f"all {len(gates)} gates hold")
+    return f"Would be carried out: {hold}"
+
+
+def evenness(plan: Plan) -> str:
+    """How even the cluster is today and afterwards, in a sentence without its full stop."""
+    terms = {term["name"]: term for term in plan["terms"]}
+    spreads = [f"{word} {_arrow(terms[name])}" for name, word in _SPREADS if name in terms]
+    fullest = terms.get("fullest_broker")
+    more = [f"fullest broker {_arrow(fullest)} {figures.unit_of(fullest['unit'])}"] if fullest else []
+    return "; ".join([*([f"most minus fewest {', '.join(spreads)}"] if spreads else []), *more])
+
+
+def risks(plan: Plan) -> Iterator[str]:
+    """A sentence for each thing that may hurt while the plan runs or after it, good news included."""
+    if plan["partitions"]:
+        yield from _writes(plan)
+        yield from _racks(plan)
+        yield from _disks(plan)
+        yield from _groups(plan)
+    yield from _failures(plan)
+
+
+def terraform(plan: Plan) -> str:
+    """What the tfvars say that Terraform doesn't know yet; empty where it would find nothing new."""
+    grown = {topic["topic"] for topic in (plan.get("new_partitions") or {"topics": ()})["topics"]}
+    changed = sum(_resized(topic) or topic["name"] in grown for topic in plan["topics"])
+    left_out = len(plan["topics"]) - len(terraform_topics(plan))
+    if not changed:
+        return ""
+    said = f"{counted(changed, 'topic')} with another replication factor, more partitions than today, or new"
+    missing = f"; {counted(left_out, 'topic')} left out, Kafka's own or of unlike replication factors"
+    return f"{said}{missing if left_out else ''}"
+
+
+def _resized(topic: Plan) -> bool:
+    return bool(topic["replication_factor_before"] != [topic["replication_factor"]])
+
+
+def _arrow(term: Plan) -> str:
+    return arrow(amount(term["today"], term["unit"]), amount(term["plan"], term["unit"]))
+
+
+def _writes(plan: Plan) -> Iterator[str]:
+    found = plan.get("risks")
+    if found is None:
+        return
+    unknown = "" if found["isr_known"] else " (which replicas are in sync isn't known everywhere: all of them, here)"
+    worst = max(found["under_min_isr"], default=0)
+    if not worst:
+        yield f"Writes: no partition is under min.insync.replicas in any batch{unknown}."
+        return
+    batches = [number + 1 for number, count in enumerate(found["under_min_isr"]) if count]
+    where = f"{'batch' if len(batches) == 1 else 'batches'} {figures.ranges(batches)}"
+    total = counted(sum(found["under_min_isr"]), "partition")
+    yield f"Writes with acks=all are refused: {total} of {where} under min.insync.replicas{unknown}."
+
+
+def _racks(plan: Plan) -> Iterator[str]:
+    crossing = next((term["plan"] for term in plan["terms"] if term["name"] == "cross_rack_bytes"), 0)
+    moved = plan["bound"]["bytes_moved"]
+    if plan["racks"] and moved and plan["cluster"]["sizes_known"]:
+        yield f"Between racks: {size(crossing)} of {size(moved)} copied ({percent(100 * crossing / moved)})."
+
+
+def _disks(plan: Plan) -> Iterator[str]:
+    """The fullest broker of any batch: by its disk where one is stated."""
+    rows = [(batch["fullest_broker"], batch["number"]) for batch in plan["batches"] if batch.get("fullest_broker")]
+    if rows and plan["cluster"]["sizes_known"]:
+        row, batch = max(rows, key=lambda each: _fullness(each[0]))
+        held = figures.disk(row["peak_size_bytes"], row["disk_bytes"])
+        yield f"Disks on the way: broker {row['id']} is the fullest in batch {batch}, {held}."
+
+
+def _fullness(row: Plan) -> tuple[bool, float]:
+    disk, held = row["disk_bytes"], row["peak_size_bytes"]
+    return bool(disk), held / disk if disk else held
+
+
+def _failures(plan: Plan) -> Iterator[str]:
+    terms = {term["name"]: term for term in plan["terms"]}
+    of_each = [(of, [terms[key] for key in (f"{of}_offline", f"{of}_refused") if key in terms]) for of in _DOMAINS]
+    shown = [
+        f"without the worst {of} {', '.join(map(_failed, found))}"
+        for of, found in of_each
+        if any(term["today"] or term["plan"] for term in found)
+    ]
+    if shown:
+        yield f"Failures, today → after, in partitions: {'; '.join(shown)}."
+    elif any(found for _, found in of_each):
+        yield "Failures after it: no single broker or rack takes a partition offline, or makes it refuse writes."
+
+
+def _failed(term: Plan) -> str:
+    return f"{_arrow(term)} {'offline' if term['name'].endswith('offline') else 'refusing writes'}"
+
+
+def _groups(plan: Plan) -> Iterator[str]:
+    """Consumer groups that read topics whose leaders change, where the plan tells of groups."""
+    section = plan.get("consumers")
+    if section is None:
+        return
+    moved = {row["topic"] for row in plan["partitions"] if row["leader_before"] != row["replicas"][0]}
+    found = [group["group"] for group in section["groups"] if moved & group["topics"].keys()]
+    shown = [figures.printable(name, 60) for name in found[:_GROUPS_NAMED]]
+    more = f" and {number(len(found) - len(shown))} more" if len(found) > len(shown) else ""
+    told = f": {', '.join(shown)}{more}" if found else ""
+    of = f"{number(len(found))} of {counted(len(section['groups']), 'group')}"
+    yield f"Consumers: {of} read topics that get other leaders{told}."

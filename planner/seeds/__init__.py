@@ -1,0 +1,1 @@
+"""Which of Kafka's own placements explains an assignment."""

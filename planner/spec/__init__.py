@@ -1,0 +1,1 @@
+"""The input side: one YAML file, its schema and its rules, as a `Spec`."""

@@ -1,0 +1,1 @@
+"""What clusters, tools and files say of the state of a cluster, read, merged and written as YAML."""

@@ -1,0 +1,109 @@
+"""How the cluster is that a state describes: what an operator should know before anything is planned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from planner.figures import counted
+from planner.importers.parts import BrokerSeen
+from planner.model import Partition, Topic
+from planner.state.merge import Merged, some
+
+Key = tuple[str, int]
+
+
+def conditions(merged: Merged) -> Iterator[str]:
+    """One sentence for each condition that isn't as it should be, with the first few of whom it concerns."""
+    topics = merged.assignment.topics
+    rows = [(topic.name, partition) for topic in topics for partition in topic.partitions]
+    yield from _partitions(rows)
+    yield from _topics(topics)
+    yield from down(row for _, row in rows)
+    yield from unions(topics)
+    yield from _unknown(rows, merged.brokers)
+    yield from _sizes(rows, merged.sizes)
+
+
+def _partitions(rows: Sequence[tuple[str, Partition]]) -> Iterator[str]:
+    offline = [_name(topic, row) for topic, row in rows if row.leader is None]
+    lagging = [
+        _name(topic, row)
+        for topic, row in rows
+        if row.isr is not None and row.leader is not None and len(row.isr) < len(row.replicas)
+    ]
+    strayed = sum(row.leader is not None and row.leader != row.replicas[0] for _, row in rows)
+    if offline:
+        yield f"{some(offline, 'partition')} without a leader: offline"
+    if lagging:
+        yield f"{some(lagging, 'partition')} under-replicated"
+    if strayed:
+        yield f"{strayed:,} of {len(rows):,} partitions not led by their preferred leaders"
+
+
+def _topics(topics: Iterable[Topic]) -> Iterator[str]:
+    topics = list(topics)
+    mixed = [topic.name for topic in topics if len({len(each.replicas) for each in topic.partitions}) > 1]
+    deleting = [topic.name for topic in topics if topic.deleting]
+    if mixed:
+        yield f"{some(mixed)} with unlike replication factors within the topic"
+    if deleting:
+        yield f"{some(deleting)} marked for deletion: kept as they are"
+
+
+def down(partitions: Iterable[Partition]) -> Iterator[str]:
+    """A sentence for each broker whose replicas are all out of sync, where ISRs are known: none is in a leader's ISR.
+
+    Of a partition without a leader Kafka shows the last ISR, whose brokers are down, or one of them would lead.
+    """
+    known = [row for row in partitions if row.isr is not None]
+    held = Counter(broker for row in known for broker in row.replicas)
+    listed = {broker for row in known for broker in row.isr or ()}
+    in_sync = {broker for row in known if row.leader is not None for broker in row.isr or ()}
+    for broker in sorted(held.keys() - in_sync):
+        what = "only in ISRs without a leader, of" if broker in listed else "in no ISR of"
+        yield f"broker {broker} is {what} its {counted(held[broker], 'replica')}: down, as it seems"
+
+
+def unions(topics: Iterable[Topic]) -> Iterator[str]:
+    """Partitions that may be on their way: Kafka before 2.4 shows the old and the new replicas together, and no more.
+
+    Those are more than the topic's other partitions have, and the new ones of them aren't in sync yet.
+    """
+    found = []
+    for topic in topics:
+        usual = min(len(row.replicas) for row in topic.partitions)
+        found += [
+            _name(topic.name, row)
+            for row in topic.partitions
+            if row.leader is not None and row.isr is not None and usual < len(row.replicas) > len(row.isr)
+        ]
+    if found:
+        yield (
+            f"{some(found, 'partition')} with more replicas than others of the topic, and not all in sync: being "
+            "reassigned, perhaps; the output of kafka-reassign-partitions --list tells"
+        )
+
+
+def _unknown(rows: Sequence[tuple[str, Partition]], seen: Sequence[BrokerSeen]) -> Iterator[str]:
+    """Brokers that hold replicas without being live, where the live ones are known."""
+    live = {broker.id for broker in seen}
+    holders = sorted({broker for _, row in rows for broker in row.replicas})
+    for broker in holders:
+        if live and broker not in live:
+            yield f"broker {broker} holds replicas, but isn't live: its rack isn't known"
+    if not live or all(broker.rack is None for broker in seen):
+        yield "no source tells racks: add them to cluster.brokers, or the output of kafka-broker-api-versions"
+
+
+def _sizes(rows: Sequence[tuple[str, Partition]], sizes: Mapping[Key, int] | None) -> Iterator[str]:
+    if sizes is None:
+        yield "no source tells sizes: add the output of kafka-log-dirs --describe"
+        return
+    without = [_name(topic, row) for topic, row in rows if (topic, row.id) not in sizes]
+    if without:
+        yield f"{some(without, 'partition')} without a size, counted as empty"
+
+
+def _name(topic: str, partition: Partition) -> str:
+    return f"{topic}-{partition.id}"

@@ -1,0 +1,214 @@
+"""`planner import`, step by step: read the sources, merge them, write the `cluster` part of a spec."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from planner.errors import Finding, ImportStateError, SetupError, SpecError
+from planner.importers import topics_describe
+from planner.importers.entries import assignment
+from planner.importers.parts import StatePart
+from planner.model import Broker, Topic
+from planner.state.brokers import ALLOWED_TEXT, TEXT
+from planner.state.conditions import conditions
+from planner.state.files import UnreadableError, files_in, read_file
+from planner.state.live import read_live
+from planner.state.merge import Merged, merge
+from planner.state.properties import Settings, kafka_python_settings
+from planner.state.targets import targets
+from planner.state.texts import describe, log_dirs
+from planner.state.yaml import MARK, Imported, text
+from planner.yaml_source import decode
+
+# Beyond, YAML takes its time to be read, and nobody reads it.
+MOST_INLINE = 2_000
+# As in the schema of the YAML; the client takes other addresses too, which playbooks can't.
+_SERVER = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:,/\[\]]+):[0-9]{1,5}")
+_STATE_FILES = ("topics-describe.txt", "log-dirs.json")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `planner import`, as given on the command line."""
+
+    bootstrap_servers: str | None = None
+    command_config: Path | None = None
+    name: str = "imported"
+    topic: str | None = None
+    reassigning: str = "refuse"
+    out: Path | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The YAML, what is worth knowing about the state in sentences, and the paths written."""
+
+    yaml: str
+    notes: tuple[str, ...]
+    written: tuple[str, ...] = ()
+
+
+def import_state(files: Sequence[Path], options: Options) -> Result:
+    """Read every source, and write what they say where `options.out` says, if it does.
+
+    SpecError with every fault of every source; SetupError where the cluster can't be reached, or `out` not written.
+    """
+    if not files and options.bootstrap_servers is None:
+        raise SetupError("nothing to import; allowed: files, --bootstrap-servers, or both")
+    if options.command_config is not None and options.bootstrap_servers is None:
+        raise SetupError("--command-config is for --bootstrap-servers; allowed: both, or leave it out")
+    if not TEXT.fullmatch(options.name):
+        raise SetupError(f"--name {options.name[:60]!r} can't be used; allowed: {ALLOWED_TEXT}")
+    if options.out is not None:
+        _require_ours(options.out)
+    merged = merge(_parts(files, options), to_targets=options.reassigning == "target")
+    imported = _imported(merged, options)
+    notes = (*merged.notes, *conditions(merged))
+    if options.out is None:
+        return Result(text(imported), (*notes, *_long(imported)))
+    return _written(imported, notes, options.out)
+
+
+def _long(imported: Imported) -> Iterator[str]:
+    """YAML with every partition in it takes a second or two of a core for each thousand of them, to be read."""
+    count = sum(len(topic.partitions) for topic in imported.topics)
+    if count > MOST_INLINE:
+        yield f"{count:,} partitions make a YAML that takes long to read: with --out they go into files beside it"
+
+
+def _parts(files: Sequence[Path], options: Options) -> list[StatePart]:
+    parts: list[StatePart] = []
+    findings: list[Finding] = []
+    if options.bootstrap_servers is not None:
+        parts.append(read_live(options.bootstrap_servers, client_settings(options.command_config)))
+    for given in files:
+        try:
+            for path in files_in(given):
+                parts.append(read_file(path, path.as_posix(), options.topic, piped=True).part)
+        except UnreadableError as error:
+            raise SetupError(str(error)) from None
+        except SpecError as error:
+            findings += error.findings
+    if findings:
+        raise ImportStateError(findings)
+    return parts
+
+
+def client_settings(path: Path | None) -> Settings:
+    """What a Java client's properties file says, as kafka-python takes it; nothing without a file."""
+    if path is None:
+        return {}
+    try:
+        return kafka_python_settings(decode(path.read_bytes(), path.as_posix()), path.as_posix())
+    except OSError as error:
+        raise SetupError(f"{path}: can't be read: {error.strerror}; allowed: a properties file") from None
+
+
+def _imported(merged: Merged, options: Options) -> Imported:
+    topics = merged.assignment.topics
+    seen = {broker.id: Broker(broker.id, broker.rack) for broker in merged.brokers}
+    held = {broker for topic in topics for partition in topic.partitions for broker in partition.replicas}
+    brokers = tuple(seen.get(number, Broker(number)) for number in sorted(held | seen.keys()))
+    servers = tuple(each for each in (options.bootstrap_servers or "").split(",") if _SERVER.fullmatch(each))
+    return Imported(
+        options.name,
+        brokers,
+        topics,
+        merged.sizes or {},
+        servers,
+        merged.only_topics,
+        targets(merged),
+    )
+
+
+def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
+    """Write the YAML, and for many partitions the state in files beside it, each complete before it takes its place."""
+    count = sum(len(topic.partitions) for topic in imported.topics)
+    folder = out.with_name(f"{out.stem}.state")
+    beside = {} if count <= MOST_INLINE else _state_files(imported)
+    if beside:
+        keys = dict(zip(("assignment", "sizes"), _STATE_FILES, strict=True))
+        state = {key: f"{folder.name}/{name}" for key, name in keys.items() if name in beside}
+        imported = replace(imported, state=state)
+    written = text(imported)
+    try:
+        if beside:
+            _replace_folder(folder, beside)
+        _replace_file(out, written)
+    except OSError as error:
+        raise SetupError(f"{out}: can't be written: {error.strerror}; what was there is as it was") from error
+    return Result(written, notes, tuple(str(path) for path in (*(folder / name for name in sorted(beside)), out)))
+
+
+def _state_files(imported: Imported) -> dict[str, str]:
+    """The state as Kafka's tools print it; nothing where that wouldn't be read back as it is."""
+    written = describe(imported.topics)
+    try:
+        part = topics_describe.read_part(written.split("\n"), "")
+        back = assignment(part.entries, part.configs, (), part.deleting).topics
+    except ImportStateError:
+        return {}
+    if back != _without_sizes(imported.topics):
+        return {}
+    sizes = {_STATE_FILES[1]: log_dirs(imported.topics, imported.sizes)} if imported.sizes else {}
+    return {_STATE_FILES[0]: written, **sizes}
+
+
+def _without_sizes(topics: Sequence[Topic]) -> tuple[Topic, ...]:
+    return tuple(
+        replace(topic, partitions=tuple(replace(each, size_bytes=0) for each in topic.partitions)) for topic in topics
+    )
+
+
+def _require_ours(out: Path) -> None:
+    """What isn't an earlier import isn't replaced: someone may have worked on it, and an import knows no wishes."""
+    folder = out.with_name(f"{out.stem}.state")
+    try:
+        if out.exists() and not (out.is_file() and out.read_bytes().startswith(MARK.encode())):
+            raise SetupError(f"{out}: wasn't written by planner import; allowed: a new file, or an earlier import")
+        strange = {entry.name for entry in folder.iterdir()} - set(_STATE_FILES) if folder.is_dir() else set()
+    except OSError as error:
+        raise SetupError(f"{out}: can't be written: {error.strerror}; nothing was changed") from error
+    if strange or (folder.exists() and not folder.is_dir()):
+        raise SetupError(f"{folder}: wasn't written by planner import; allowed: another name than {out.name}")
+
+
+def _replace_file(path: Path, content: str) -> None:
+    handle, staged = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode())
+        Path(staged).chmod(0o644)
+        Path(staged).replace(path)
+    except BaseException:
+        Path(staged).unlink(missing_ok=True)
+        raise
+
+
+def _replace_folder(folder: Path, files: dict[str, str]) -> None:
+    staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        new = staging / "new"
+        new.mkdir()
+        for name, content in files.items():
+            (new / name).write_bytes(content.encode())
+        if folder.exists():
+            folder.rename(staging / "old")
+        _rename_or_restore(new, folder, staging / "old")
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _rename_or_restore(new: Path, folder: Path, old: Path) -> None:
+    try:
+        new.rename(folder)
+    except OSError:
+        if old.exists():
+            old.rename(folder)
+        raise

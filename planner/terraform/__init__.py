@@ -1,0 +1,1 @@
+"""Terraform's side: topics from its plans, the external data source."""
