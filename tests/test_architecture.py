@@ -17,7 +17,7 @@ LAYERS = (
     {"balance", "group_values", "log_dirs_values", "monthly"},
     {"partition_changes"},
     {"errors", "model", "amounts", "java_random", "quoting", "figures", "folds", "memory", "text_tables"},
-    {"shares", "loads", "bounds", "gate_figures", "markup"},
+    {"shares", "loads", "bounds", "gate_figures", "markup", "terminal"},
     {
         "draws",
         "windows",

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from planner.cli.main import main
 from planner.consumers import keys as consumers_keys
 
 ROOT = Path(__file__).parent.parent
@@ -28,19 +27,6 @@ cluster:
         - {replicas: [1, 2], bytes_in: 1MB/s}
     - {name: audit, partitions: [{replicas: [1]}, {replicas: [2]}]}
 """
-
-
-@pytest.fixture
-def planner(capsys):
-    """Runs the command line: exit code, stdout, stderr."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

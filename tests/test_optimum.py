@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pytest
+from brute_force import even_sets, held, options
 from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, problems, scrambled
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,26 +23,6 @@ from planner.strategies.optimum import solve
 from planner.windows import BROKER_PRICE, TOPIC_PRICE, Windows, excess, windows
 
 MOST_PLANS = 60_000
-
-
-def even_sets(problem: Problem, row: int) -> list[tuple[int, ...]]:
-    """Every set of target brokers that a partition may be on: the least sum of squares over racks, if racks matter."""
-    sets = list(combinations(np.flatnonzero(problem.targets).tolist(), int(problem.replication_factors[row])))
-    if not problem.racks_matter:
-        return sets
-    crowding = [sum(n * n for n in Counter(problem.broker_racks[list(each)].tolist()).values()) for each in sets]
-    return [each for each, crowd in zip(sets, crowding, strict=True) if crowd == min(crowding)]
-
-
-def held(problem: Problem, row: int) -> tuple[int, ...]:
-    """Today's replicas of a partition."""
-    return tuple(broker for broker in problem.replicas[row].tolist() if broker >= 0)
-
-
-def options(problem: Problem) -> list[list[tuple[int, ...]]]:
-    """For each partition the sets of brokers that it may be on."""
-    free = problem.movable & (problem.forced | (problem.rebalance == "all"))
-    return [even_sets(problem, row) if free[row] else [held(problem, row)] for row in range(problem.rows)]
 
 
 def replica_excess(problem: Problem, wanted: Windows, plan: Sequence[Sequence[int]]) -> int:

@@ -8,25 +8,11 @@ from pathlib import Path
 import pytest
 
 from planner.cli.brokers import of_file
-from planner.cli.main import main
 from planner.strategies import kafka_striped
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PAIR = ("--start-index", 2, "--next-replica-shift", 0)
 SIX = ("place", "--partitions", 6, "--replication-factor", 3)
-
-
-@pytest.fixture
-def planner(capsys):
-    """Runs the command line: exit code, stdout, stderr."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 def assignment(planner, *arguments) -> str:

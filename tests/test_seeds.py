@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cli.brokers import of_file
-from planner.cli.main import main
 from planner.model import Partition, Topic
 from planner.seeds import explain as seeds
 from planner.seeds import striped as seeds_striped
@@ -305,19 +304,6 @@ def test_a_thousand_topics_on_ninety_brokers():
     assert time.process_time() - start < 10
     assert {"exact"} == {each.verdict for each in found[::2]}
     assert {"none"} == {each.verdict for each in found[1::2]}
-
-
-@pytest.fixture
-def planner(capsys):
-    """Runs the command line: exit code, stdout, stderr."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 def test_the_command_shows_a_table(planner):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from planner.failures.stages import PLANNED, TODAY
 from planner.figures import UNKNOWN, counted, number, printable, size
 from planner.markup import code, text
 from planner.render import environment
+from planner.terminal import plain, table
 
 Document = Mapping[str, Any]
 
@@ -38,14 +37,14 @@ _LEFT = ("Fails", "State", "Worst", "If it fails", "to")
 
 def show(document: Document, console: Console) -> None:
     """Print the document: about 40 lines of 100 columns."""
-    console.print(f"[bold]{_plain(document['cluster'], 60)}[/]: {_plain(_scope(document))}", highlight=False)
-    console.print(_table(_HEADINGS, _kinds(document)), highlight=False)
+    console.print(f"[bold]{plain(document['cluster'], 60)}[/]: {plain(_scope(document))}", highlight=False)
+    console.print(table(_HEADINGS, _kinds(document), _LEFT), highlight=False)
     for line in _topics(document, lambda name: printable(name, 60)):
-        console.print(_plain(line), highlight=False)
+        console.print(plain(line), highlight=False)
     if document["scenarios"]:
-        console.print(_table(_EACH, _scenarios(document)), highlight=False)
+        console.print(table(_EACH, _scenarios(document), _LEFT), highlight=False)
     for note in document["notes"]:
-        console.print(f"[dim]{_plain(note)}[/]", highlight=False)
+        console.print(f"[dim]{plain(note)}[/]", highlight=False)
 
 
 def markdown(document: Document) -> str:
@@ -146,16 +145,3 @@ def _to(moved: Sequence[Document]) -> str:
     told = ", ".join(f"{row['broker']}: {number(row['leaders'])}" for row in most[:_BROKERS_SHOWN])
     more = len(most) - _BROKERS_SHOWN
     return f"{told}, and {counted(more, 'broker')}" if more > 0 else told or UNKNOWN
-
-
-def _table(headings: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in _LEFT else "right")
-    for row in rows:
-        table.add_row(*(_plain(cell) for cell in row))
-    return table
-
-
-def _plain(value: str, at_most: int = 400) -> str:
-    return escape(printable(value, at_most))

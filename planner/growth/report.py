@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from planner.figures import UNKNOWN, number, percent, printable, size
 from planner.growth.lifetime import MOST_TIMES
 from planner.markup import text
 from planner.render import environment
+from planner.terminal import plain, table
 
 Document = Mapping[str, Any]
 
@@ -25,9 +24,9 @@ _TOPICS_SHOWN = 8
 
 def show(document: Document, console: Console) -> None:
     """Print the document: about 40 lines of 100 columns."""
-    console.print(f"[bold]{_plain(document['cluster'], 60)}[/]", highlight=False)
+    console.print(f"[bold]{plain(document['cluster'], 60)}[/]", highlight=False)
     for line in _verdicts(document):
-        console.print(_plain(line), highlight=False)
+        console.print(plain(line), highlight=False)
     months = document["months"]
     headings = (
         "Broker",
@@ -40,13 +39,13 @@ def show(document: Document, console: Console) -> None:
         "network full:\ntoday's",
         "\nplanned",
     )
-    console.print(_table(headings, _brokers(document)), highlight=False)
+    console.print(table(headings, _brokers(document), _LEFT), highlight=False)
     if document["options"]:
-        console.print(_table(_OPTIONS, _options(document)), highlight=False)
+        console.print(table(_OPTIONS, _options(document), _LEFT), highlight=False)
     of_topics = ("Topic", "a month", "holds", "today", f"in {months} months")
-    console.print(_table(of_topics, _topics(document)), highlight=False)
+    console.print(table(of_topics, _topics(document), _LEFT), highlight=False)
     for note in document["notes"]:
-        console.print(f"[dim]{_plain(note)}[/]", highlight=False)
+        console.print(f"[dim]{plain(note)}[/]", highlight=False)
 
 
 def markdown(document: Document) -> str:
@@ -147,16 +146,3 @@ def _topics(document: Document) -> Iterator[list[str]]:
         ]
     if len(ordered) > _TOPICS_SHOWN:
         yield [f"and {number(len(ordered) - _TOPICS_SHOWN)} more", "", "", "", ""]
-
-
-def _table(headings: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in _LEFT else "right")
-    for row in rows:
-        table.add_row(*(_plain(cell) for cell in row))
-    return table
-
-
-def _plain(value: str, at_most: int = 400) -> str:
-    return escape(printable(value, at_most))
