@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from command_line import Ran, Run
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
@@ -52,14 +53,14 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.fixture
-def planner(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def planner(capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs the command line in this process: exit code, stdout, stderr."""
     from planner.cli.main import main
 
-    def run(*arguments: object) -> tuple[int, str, str]:
+    def run(*arguments: object) -> Ran:
         with pytest.raises(SystemExit) as ended:
             main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
+        return Ran(int(ended.value.code or 0), captured.out, captured.err)
 
     return run

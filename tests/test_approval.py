@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import Ran, Run
 from interrupted import after_batches
 from jsonschema import Draft202012Validator
 
@@ -21,29 +21,6 @@ ROOT = Path(__file__).parent.parent
 DESCRIBED = "topics-describe.txt"
 SCHEMAS = ROOT / "schemas"
 CAPTURED = "2026-11-20T10:00:00Z"
-
-
-class Ran:
-    """What a command printed and how it ended."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def planner(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command line in this process."""
-
-    def run(*arguments: object) -> Ran:
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Ran(int(ended.value.code or 0), captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture(scope="module")

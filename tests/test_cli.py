@@ -7,30 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-
-from planner.cli.main import main
+from command_line import Ran
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-
-
-class Ran:
-    """What a command printed and how it ended."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
-@pytest.fixture
-def planner(capsys):
-    """Runs the command line in this process."""
-
-    def run(*arguments) -> Ran:
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Ran(int(ended.value.code or 0), captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture
