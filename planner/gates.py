@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from planner.batch_costs import Costs, Flow, Peak, endless
+from planner.batches.costs import Costs, Flow, Peak, endless
 from planner.errors import UnsafePlanError
 from planner.gate_figures import gate_amount, gate_noun
 from planner.model import Spec

@@ -15,8 +15,6 @@ from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from planner import (
-    batch_costs,
-    batches,
     certified,
     checks,
     choice,
@@ -33,7 +31,9 @@ from planner import (
     scenarios,
     validity,
 )
-from planner.batch_costs import Costs
+from planner.batches import costs as batch_costs
+from planner.batches import cutting as batches
+from planner.batches.costs import Costs
 from planner.candidates import KNOBS, of_row
 from planner.changes import changes
 from planner.errors import InfeasibleError, StalePlanError

@@ -11,7 +11,7 @@ import numpy as np
 
 from planner import model, plan_conditions, plan_new_partitions, score
 from planner.balance import Tolerance
-from planner.batch_costs import Peak
+from planner.batches.costs import Peak
 from planner.changes import bytes_in_and_out
 from planner.loads import MEASURES, measured, on_all_brokers
 from planner.model import BoolArray, Broker, IntArray, LongArray, PartitionChange, Problem, Spec

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from planner.batches import Batch, Step
+from planner.batches.cutting import Batch, Step
 from planner.figures import counted
 from planner.model import Spec
 from planner.problem import brokers_after

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from planner.batches import Batch, Step
+from planner.batches.cutting import Batch, Step
 from planner.model import Partition, Spec
 
 

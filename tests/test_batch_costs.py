@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.batch_costs import Costs, Flow, Peak, costs, endless, flows, seconds_at_throttle, to_document
-from planner.batches import Batch, Step, busiest_bytes, split
+from planner.batches.costs import Costs, Flow, Peak, costs, endless, flows, seconds_at_throttle, to_document
+from planner.batches.cutting import Batch, Step, busiest_bytes, split
 from planner.model import BatchRules, PartitionChange, Reason
 
 Lists = tuple[int, ...]

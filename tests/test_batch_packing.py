@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
-from planner.batch_filling import Filling
-from planner.batch_loads import Loads
-from planner.batch_packing import AT_RISK, pack
-from planner.batch_polish import bring_forward, few_enough, polish
+from planner.batches.filling import Filling
+from planner.batches.loads import Loads
+from planner.batches.packing import AT_RISK, pack
+from planner.batches.polish import bring_forward, few_enough, polish
 from planner.model import BatchRules
 
 CAN_WAIT = 2

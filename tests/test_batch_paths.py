@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.batch_paths import replica_lists
+from planner.batches.paths import replica_lists
 from planner.model import PartitionChange, Reason
 
 

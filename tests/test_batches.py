@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.batches import Batch, Step, busiest_bytes, split
+from planner.batches.cutting import Batch, Step, busiest_bytes, split
 from planner.model import BatchRules, PartitionChange, Reason
 
 NO_RULES = BatchRules()

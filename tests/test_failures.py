@@ -11,7 +11,8 @@ from clusters import no_racks, spec_of, specs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner import batch_costs, batches
+from planner.batches import costs as batch_costs
+from planner.batches import cutting as batches
 from planner.changes import changes
 from planner.errors import StalePlanError
 from planner.failures import rows as failures

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner import exposure, resilience, score, sweep_tables
-from planner.batch_paths import replica_lists
-from planner.batches import Batch, Step, split
+from planner.batches.cutting import Batch, Step, split
+from planner.batches.paths import replica_lists
 from planner.choice import rule_text
 from planner.draws import draws
 from planner.errors import SpecError

@@ -13,7 +13,7 @@ from clusters import no_racks, spec_of
 from jsonschema import Draft202012Validator
 
 from planner import gates
-from planner.batch_costs import Costs
+from planner.batches.costs import Costs
 from planner.candidates import candidates
 from planner.errors import UnsafePlanError
 from planner.model import Broker, Changes, Execution, Limits, Spec

@@ -8,7 +8,7 @@ from typing import Any
 from clusters import no_racks, spec_of
 
 from planner import risks
-from planner.batches import split
+from planner.batches.cutting import split
 from planner.model import BatchRules, PartitionChange, Reason, Spec
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner import batches, changes, checks, score, sweep
+from planner import changes, checks, score, sweep
 from planner import problem as problems
+from planner.batches import cutting as batches
 from planner.bench import cases
 from planner.bench.apart import peak_bytes
 from planner.candidates import candidates

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from planner import batch_costs, checks, gates, plan, plan_budget, plan_front, plan_new_partitions, plan_sections
-from planner.batch_costs import Costs
+from planner import checks, gates, plan, plan_budget, plan_front, plan_new_partitions, plan_sections
+from planner.batches import costs as batch_costs
+from planner.batches.costs import Costs
 from planner.candidates import CANDIDATE_SCHEMA, KNOBS, NO_SCENARIOS
 from planner.choice import rule_text
 from planner.errors import InfeasibleError

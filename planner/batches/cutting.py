@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, zip_longest
 
-from planner.batch_loads import Loads
-from planner.batch_packing import AT_RISK, pack
-from planner.batch_paths import replica_lists
+from planner.batches.loads import Loads
+from planner.batches.packing import AT_RISK, pack
+from planner.batches.paths import replica_lists
 from planner.log_dirs_batches import deal, of_step
 from planner.log_dirs_values import ANY
 from planner.model import BatchRules, PartitionChange, Reason

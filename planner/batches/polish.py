@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from planner.batch_filling import Filling
-from planner.batch_loads import FloatArray
+from planner.batches.filling import Filling
+from planner.batches.loads import FloatArray
 from planner.model import BoolArray, LongArray
 
 CLOSE_ENOUGH = 1.02

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.batch_filling import NOWHERE, Filling
-from planner.batch_loads import FloatArray, Loads
-from planner.batch_polish import CLOSE_ENOUGH, bring_forward, few_enough, polish
+from planner.batches.filling import NOWHERE, Filling
+from planner.batches.loads import FloatArray, Loads
+from planner.batches.polish import CLOSE_ENOUGH, bring_forward, few_enough, polish
 from planner.model import BatchRules
 
 AT_RISK = 0

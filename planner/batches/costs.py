@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from planner.batches import Batch, Step
+from planner.batches.cutting import Batch, Step
 from planner.model import BoolArray, LongArray, PartitionChange
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.batch_loads import Loads
+from planner.batches.loads import Loads
 from planner.model import BatchRules, BoolArray, LongArray
 
 NOWHERE = -1

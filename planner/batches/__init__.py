@@ -1,0 +1,1 @@
+"""A plan's changes cut into batches, and what each of them costs."""
