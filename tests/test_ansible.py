@@ -123,16 +123,6 @@ def test_lint(site: Site) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-def test_check_mode_changes_nothing(site: Site) -> None:
-    """--check tells of two batches and of the leaders that would change, and neither moves nor leaves anything."""
-    before = site.cluster["partitions"]
-    run = site.play("apply", "--check")
-    assert (0, 3) == (run.code, run.changed), run.output
-    assert before == site.cluster["partitions"]
-    assert 0 == site.calls("--execute") + site.calls("--election-type")
-    assert [] == list((site.folder.parent / "home").glob("kafka_reassign.*"))
-
-
 def test_apply_and_apply_again(site: Site) -> None:
     """The first run reaches lists and leaders and clears the throttle; the second run changes nothing."""
     first = site.play("apply")
@@ -145,17 +135,6 @@ def test_apply_and_apply_again(site: Site) -> None:
     assert (0, 0) == (second.code, second.changed), second.output
     assert (2, 2) == (site.calls("--execute"), site.calls("--throttle"))
     assert [] == list((site.folder.parent / "home").glob("kafka_reassign.*"))
-
-
-def test_rollback_and_rollback_again(site: Site) -> None:
-    """Rolling back restores every list with its order, and the leaders, also one that isn't the preferred one."""
-    site.set_cluster(partitions=at(TARGET))
-    first = site.play("rollback")
-    assert (0, 6) == (first.code, first.changed), first.output
-    assert ORIGIN == site.replicas()
-    assert LEADERS == site.leaders()
-    second = site.play("rollback")
-    assert (0, 0) == (second.code, second.changed), second.output
 
 
 def test_partition_past_a_batch_stays(site: Site) -> None:

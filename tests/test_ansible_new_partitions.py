@@ -49,13 +49,6 @@ def test_lint(site: Site) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-def test_check_mode_makes_nothing(site: Site) -> None:
-    """--check tells of the new partitions as one change more, and makes none."""
-    run = site.play("apply", "--check")
-    assert (0, 4) == (run.code, run.changed), run.output
-    assert ORIGIN == site.replicas()
-
-
 def test_apply_and_apply_again(site: Site) -> None:
     """The topic is created with its configuration as written, the partitions are added; then nothing is left to do."""
     first = site.play("apply")
@@ -84,14 +77,6 @@ def test_partitions_made_otherwise_stop_the_play(site: Site, there: dict[str, li
     assert 2 == run.code, run.output
     assert f"They are of {next(iter(there)).rpartition('-')[0]}" in run.text
     assert ORIGIN | there == site.replicas()
-
-
-def test_rollback_leaves_them(site: Site) -> None:
-    """Going back moves what existed, and asks nothing of the new partitions."""
-    site.set_cluster(partitions=at(TARGET | CREATED | ADDED))
-    run = site.play("rollback")
-    assert 0 == run.code, run.output
-    assert ORIGIN | CREATED | ADDED == site.replicas()
 
 
 def test_verify_wants_them(site: Site) -> None:
