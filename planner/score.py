@@ -79,11 +79,6 @@ class Tally:
     exposed: LongArray
     topic_spread: LongArray
 
-    def summed(self) -> Tally:
-        """All of the G together, as one."""
-        added = (column.sum(axis=0)[None] for column in self.added)
-        return Tally.of(added, self.topic_spread.max(axis=0, initial=0)[None])
-
     @property
     def added(self) -> tuple[LongArray, ...]:
         """What is added up, in order."""
@@ -139,17 +134,12 @@ class Scores:
 
 def score(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Scores:
     """The scores (1,) of one assignment (P, W), led by its preferred leaders unless others are given (P,), -1: none."""
-    return finish(yardstick, in_all(yardstick, assignment, leaders))
+    return finish(yardstick, _tally(yardstick, assignment, leaders, _Groups.whole(yardstick.problem)))
 
 
 def by_topic(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Tally:
     """The tallies of the T topics under an assignment (P, W); leaders as in `score`."""
     return _tally(yardstick, assignment, leaders, _Groups.topics(yardstick.problem))
-
-
-def in_all(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Tally:
-    """The tally of all topics together (G = 1): that of `by_topic`, summed, without a row for every topic before."""
-    return _tally(yardstick, assignment, leaders, _Groups.whole(yardstick.problem))
 
 
 @dataclass(frozen=True, eq=False)

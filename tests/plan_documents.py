@@ -55,15 +55,7 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
             "proof": "Each move is forced.", "method": "flow", "sha256": "ab" * 32,
         },
         "choice": {"rule": "asked", "value": None, "variant": "changes", "why": "the fewest bytes: 100 B"},
-        "compared": [_compared("do nothing"), _compared("this plan")],
-        "variants": [],
-        "pareto": [point("this plan", chosen=True)],
-        "budget": None,
-        "scenarios": [],
-        "candidates": {
-            "evaluated": 2, "by_strategy": {"optimum": 1, "unchanged": 1}, "winner": _winner(),
-            "digest": "0123456789abcdef", "rule": "Least bytes first.",
-        },
+        **_swept(),
         "limits": [{"key": "limits.bytes_moved", "limit": 1000, "value": 100}],
         "warnings": [],
         "execution": {
@@ -73,6 +65,24 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         },
         "batches": [_batch(index, batches, changes) for index in range(len(batches))],
     } | top  # fmt: skip
+
+
+def _swept() -> Document:
+    """What the search leaves in the document: alternatives, the front, the candidates."""
+    return {
+        "compared": [_compared("do nothing"), _compared("this plan")],
+        "variants": [],
+        "pareto": [point("this plan", chosen=True)],
+        "budget": None,
+        "scenarios": [],
+        "candidates": {
+            "evaluated": 2,
+            "by_strategy": {"optimum": 1, "unchanged": 1},
+            "winner": _winner(),
+            "digest": "0123456789abcdef",
+            "rule": "Least bytes first.",
+        },
+    }
 
 
 def _name(entry: Document) -> tuple[str, int]:

@@ -17,7 +17,7 @@ import resource, sys
 import numpy as np
 from planner import memory
 if "keep" in sys.argv:
-    assert memory.keep_freed()
+    memory.keep_freed()
 def churn(times):
     for _ in range(times):
         several = [np.ones(60_000) for _ in range(8)]
@@ -26,7 +26,8 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 churn(50)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
-on_glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library isn't glibc")
+# Other C libraries have other ways; there nothing is promised but that all goes on.
+GLIBC = platform.libc_ver()[0] == "glibc"
 
 
 def page_faults(*words: str, **environment: str) -> int:
@@ -36,17 +37,15 @@ def page_faults(*words: str, **environment: str) -> int:
     return int(ran.stdout)
 
 
-@on_glibc
 def test_freed_memory_is_kept_for_the_next_array() -> None:
     """The system is asked for it once."""
-    assert page_faults() > 1_000
-    assert page_faults("keep") < 100
+    assert GLIBC == memory.keep_freed()
+    assert page_faults("keep") < page_faults() / 10 or not GLIBC
 
 
-@on_glibc
 def test_processes_that_others_start_are_told_by_their_environment() -> None:
     """Spark's workers call nothing of ours when they start."""
-    assert page_faults(**memory.ENVIRONMENT) < 100
+    assert page_faults(**memory.ENVIRONMENT) < page_faults() / 10 or not GLIBC
 
 
 def test_another_c_library_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
