@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 import yaml
 from click.testing import CliRunner
 from cluster import Cluster, capture
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -24,13 +25,13 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from playbooks import Playbooks
 
 from planner.cli.main import commands
 
 Lists = dict[str, list[int]]
 RECORD_BYTES = 1_000
-OFFSETS = "__consumer_offsets"
 
 
 @dataclass
@@ -72,21 +73,21 @@ class Operator:
         return {name: count - len(consumed[name]) for name, count in kept.items() if count != len(consumed[name])}
 
     def _consumed(self, wanted: Mapping[str, int]) -> dict[str, set[int]]:
-        """The numbers of the records that each partition gives back, each once."""
-        options = {"group.id": "tests", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-        consumer = Consumer(self._client() | options | {"enable.partition.eof": False})
+        """The numbers of the records that each partition gives back, each once.
+
+        Without a group: the first consumer with one makes Kafka create the topic of offsets, which plans would move.
+        """
+        consumer = KafkaConsumer(bootstrap_servers=self.cluster.bootstrap_servers, group_id=None)
         names = [(name.rpartition("-")[0], int(name.rpartition("-")[2])) for name in wanted]
-        consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in names])
+        partitions = list(starmap(TopicPartition, names))
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
         found: dict[str, set[int]] = defaultdict(set)
         deadline = time.monotonic() + 60
         while sum(map(len, found.values())) < sum(wanted.values()) and time.monotonic() < deadline:
-            for message in consumer.consume(10_000, 1.0):
-                assert message.error() is None, message.error()
-                found[f"{message.topic()}-{message.partition()}"].add(int(message.value()))
-        # The consumer makes Kafka create this topic, soon or late; plans would have to move it.
-        self.await_true(lambda: OFFSETS in self._metadata().topics, "the topic of consumers' offsets")
+            for partition, records in consumer.poll(1_000, max_records=10_000).items():
+                found[f"{partition.topic}-{partition.partition}"].update(int(record.value) for record in records)
         consumer.close()
-        self.admin.delete_topics([OFFSETS], operation_timeout=30)[OFFSETS].result()
         return found
 
     def replicas(self) -> Lists:
@@ -118,9 +119,9 @@ class Operator:
         self.await_true(self.in_sync, f"broker {broker} to catch up")
 
     def moving(self) -> list[str]:
-        """The partitions that Kafka is reassigning."""
-        lines = self.cluster.tool("kafka-reassign-partitions", "--list").splitlines()
-        return [line.split(": ")[0] for line in lines if ": replicas: " in line]
+        """The partitions that Kafka is reassigning; from a new client each time, since any broker may have died."""
+        with KafkaAdminClient(bootstrap_servers=self.cluster.bootstrap_servers) as client:
+            return [f"{topic}-{number}" for topic, number in sorted(client.list_partition_reassignments())]
 
     def reassign(self, lists: Lists, *options: object) -> None:
         """What somebody else does with Kafka's tool: give these partitions other replica lists."""
@@ -158,7 +159,6 @@ class Operator:
 
     def capture(self) -> None:
         """The cluster's state, as Kafka's tools print it."""
-        self.await_true(self._without_offsets, "the topic of consumers' offsets to be gone")
         capture(self.cluster, self.folder / "state")
 
     def spec(self, changes: Mapping[str, Any], brokers: Sequence[int] | None = None, **top: Any) -> Path:
@@ -202,15 +202,8 @@ class Operator:
             self.cluster.tool("kafka-configs", *options)
         self.await_true(self._is_empty, "an empty cluster")
 
-    def _without_offsets(self) -> bool:
-        """Whether consumers' offsets have no topic; else it is deleted. Consumers long closed make Kafka create it."""
-        if OFFSETS not in self._metadata().topics:
-            return True
-        self.admin.delete_topics([OFFSETS], operation_timeout=30)[OFFSETS].exception()
-        return False
-
     def _is_empty(self) -> bool:
-        """Whether no topic is left, be it Kafka's own, which plans would move. What is listed, is deleted."""
+        """Whether no topic is left. What is listed, is deleted."""
         topics = list(self._metadata().topics)
         for future in (self.admin.delete_topics(topics, operation_timeout=30) if topics else {}).values():
             future.exception()  # Not every broker knows yet of one that was deleted a moment ago.
@@ -240,7 +233,6 @@ class Operator:
         return {
             f"{topic}-{number}": partition
             for topic, described in sorted(topics.items())
-            if not topic.startswith("__")
             for number, partition in sorted(described.partitions.items())
         }
 
@@ -259,14 +251,10 @@ class Plan:
 
     @property
     def replicas(self) -> Lists:
-        """The replica lists that the plan gives to the partitions it changes, those of Kafka's own topics left out.
-
-        A consumer closed long ago may make Kafka create one just before the state is captured.
-        """
+        """The replica lists that the plan gives to the partitions it changes."""
         return {
             f"{partition['topic']}-{partition['partition']}": list(partition["replicas"])
             for partition in self.document["partitions"]
-            if not partition["topic"].startswith("__")
         }
 
     @property

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from loop import State, apply, play, roll_back, walk
+from loop import State, apply, apply_again, play, roll_back, walk
 from operator_at_work import Lists, Operator, Plan
 
 pytestmark = pytest.mark.kafka
@@ -57,7 +57,9 @@ def test_expansion(operator: Operator) -> None:
     plan = operator.plan({"add_brokers": added(operator, 4, 5, 6)}, brokers=[1, 2, 3], execution=execution)
 
     assert 2 <= len(plan.document["batches"])
-    walk(operator, plan, checked=True)
+    before = apply(operator, plan, checked=True)
+    apply_again(operator, plan)
+    roll_back(operator, plan, before)
 
 
 def test_replication_factor(operator: Operator) -> None:
@@ -67,7 +69,7 @@ def test_replication_factor(operator: Operator) -> None:
     plan = operator.plan(wish, execution={"throttle": "50MB/s", "batches": {"bytes": "2MB"}})
 
     assert [{1}, {2}] == sorted(batches_by_topic(plan).values(), key=min)
-    walk(operator, plan)
+    roll_back(operator, plan, apply(operator, plan))
 
 
 def test_new_rack(operator: Operator) -> None:
@@ -104,6 +106,7 @@ def test_leaders_only(operator: Operator) -> None:
 
     assert 0 == plan.bytes_moved
     apply(operator, plan)
+    apply_again(operator, plan)
     assert unordered(before.replicas) == unordered(operator.replicas())
     assert stored == [operator.stored(broker) for broker in plan.racks]
     roll_back(operator, plan, before)
@@ -116,7 +119,7 @@ def test_rollback_to_leaders_that_are_not_preferred(operator: Operator) -> None:
     plan = operator.plan({"add_brokers": added(operator, 4, 5)}, brokers=[1, 2])
 
     assert {2} == set(operator.leaders().values())
-    walk(operator, plan)
+    roll_back(operator, plan, apply(operator, plan))
     play(plan, "rollback", changes=False)
 
 
