@@ -1,0 +1,50 @@
+"""The functions that programs outside import: their names and parameters stay where they are."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from planner import consumers
+from planner.strategies import kafka_classic, kafka_striped
+
+
+@pytest.mark.parametrize(
+    ("door", "parameters"),
+    [
+        (
+            kafka_classic.place,
+            "brokers partitions replication_factor * start_index next_replica_shift start_partition_id rack_aware",
+        ),
+        (kafka_striped.place, "brokers partitions replication_factor * java_random_seed start_partition"),
+        (consumers.assign, "assignor topics subscriptions owned"),
+    ],
+    ids=["kafka_classic.place", "kafka_striped.place", "consumers.assign"],
+)
+def test_parameters(door: Callable[..., Any], parameters: str) -> None:
+    """Names and order; what follows the star is given by name."""
+    positional, _, by_name = (part.split() for part in parameters.partition("*"))
+    asked = inspect.signature(door).parameters.values()
+    assert positional == [each.name for each in asked if each.kind is each.POSITIONAL_OR_KEYWORD]
+    assert by_name == [each.name for each in asked if each.kind is each.KEYWORD_ONLY]
+
+
+def test_classic_placement() -> None:
+    """A list of brokers for each partition."""
+    brokers = [(1, "a"), (2, "b"), (3, "a")]
+    placed = kafka_classic.place(brokers, 2, 2, start_index=0, next_replica_shift=0)
+    assert [(1, 2), (2, 3)] == placed
+
+
+def test_striped_placement() -> None:
+    """A list of brokers for each partition; no fenced one where others suffice."""
+    placed = kafka_striped.place([(1, None, False), (2, None, False), (3, None, True)], 2, 2, java_random_seed=7)
+    assert [(2, 1), (1, 2)] == placed
+
+
+def test_assignment_of_a_group() -> None:
+    """Each member's partitions."""
+    assert {"a": [("t", 0), ("t", 1)], "b": [("t", 2)]} == consumers.assign("range", {"t": 3}, {"a": ["t"], "b": ["t"]})
