@@ -96,11 +96,7 @@ def _files(folder: Path, plan: Plan) -> tuple[manifest.Found, int]:
         made = manifest.listed(file.read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError):
         raise StalePlanError(f"{file} can't be read: the folder isn't as it was made; {_MEND}") from None
-    now = {
-        path.relative_to(folder).as_posix(): manifest.digest(path.read_bytes())
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    now = manifest.now(folder)
     found = manifest.compare(made, now)
     if found.as_made:
         _require_said(folder, plan)

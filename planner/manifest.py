@@ -6,9 +6,11 @@ It ties the files that were reviewed to those that are carried out, for whoever 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from planner.errors import StalePlanError
 
@@ -53,6 +55,16 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def now(folder: Path) -> dict[str, str]:
+    """The digests of the files in a folder, by relative path; of links to folders, or to nothing, their goals'."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() or path.is_symlink())
+    return {path.relative_to(folder).as_posix(): digest(_content(path)) for path in files}
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else os.fsencode(path.readlink())
+
+
 def listed(text: str, shown: str) -> dict[str, str]:
     """Path to digest; StalePlanError for a line that is no such pair."""
     found: dict[str, str] = {}
@@ -68,15 +80,20 @@ def compare(made: Mapping[str, str], now: Mapping[str, str]) -> Found:
     """The digests of a folder's files now, by path, held against those that were made."""
     changed = _sorted(path for path in made if path in now and made[path] != now[path])
     extra = _sorted(path for path in now if path not in made and path != FILE)
+    own = [path for path in changed if _is_in(path, _OPERATORS_OWN)]
+    own += [path for path in extra if _is_in(path, _OPERATORS_OWN + _OPERATORS_TOO)]
+    missing = _sorted(path for path in made if path not in now and not _is_in(path, _OPERATORS_OWN))
     return Found(
-        changed=tuple(path for path in changed if not path.startswith(_OPERATORS_OWN)),
-        missing=_sorted(path for path in made if path not in now and not path.startswith(_OPERATORS_OWN)),
-        extra=tuple(path for path in extra if not path.startswith(_OPERATORS_OWN + _OPERATORS_TOO)),
-        own=_sorted(
-            [path for path in changed if path.startswith(_OPERATORS_OWN)]
-            + [path for path in extra if path.startswith(_OPERATORS_OWN + _OPERATORS_TOO)]
-        ),
+        tuple(path for path in changed if path not in own),
+        missing,
+        tuple(path for path in extra if path not in own),
+        _sorted(own),
     )
+
+
+def _is_in(path: str, places: tuple[str, ...]) -> bool:
+    """Whether a path lies in one of these places, or is one."""
+    return f"{path}/".startswith(places)
 
 
 def _sorted(paths: Iterable[str]) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""Writes a plan's files as one folder, all or nothing: readers see the old folder or the new one, never a mixture."""
+"""Writes a plan's files as one folder, all or nothing: readers see the old folder or the new one, never a mixture.
+
+What is the operator's own in an earlier plan's folder (an inventory, Terraform's state) is taken over as it is.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from planner.errors import SetupError
+from planner import manifest
+from planner.errors import SetupError, StalePlanError
 
 FORMAT_MAJOR = "1"
 
@@ -42,7 +46,7 @@ def check(folder: Path) -> None:
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Make `folder` hold exactly `files` (relative POSIX path → bytes), in the place of an earlier plan's folder.
+    """Make `folder` hold `files` (relative POSIX path → bytes) and the operator's own, in an earlier plan's place.
 
     Raises SetupError, with everything left as it was, where `folder` is a file, holds anything that isn't an earlier
     plan's, or can't be written; ValueError for a path that would leave the folder.
@@ -86,6 +90,20 @@ def _require_replaceable(target: Path, shown: Path, files: Iterable[str]) -> Non
     strange = sorted(names - OWN_NAMES - {PurePosixPath(path).parts[0] for path in files})
     if strange:
         raise SetupError(f"{shown}: holds {strange[0]!r}, which isn't part of a plan and would be lost; move it away")
+    added = _added(target)
+    if added.extra:
+        raise SetupError(
+            f"{shown}: holds {added.extra[0]!r}, which isn't part of the plan and would be lost; move it away"
+        )
+
+
+def _added(target: Path) -> manifest.Found:
+    """What isn't as an earlier plan's digests say; without them nothing is known but what is in operators' places."""
+    try:
+        made = manifest.listed((target / manifest.FILE).read_text(encoding="utf-8"), manifest.FILE)
+    except (OSError, UnicodeDecodeError, StalePlanError):
+        return manifest.Found(own=manifest.compare({}, manifest.now(target)).own)
+    return manifest.compare(made, manifest.now(target))
 
 
 def _is_a_plan(path: Path) -> bool:
@@ -105,6 +123,7 @@ def _replace(target: Path, files: Mapping[str, bytes]) -> None:
         new, old = staging / "new", staging / "old"
         _fill(new, files)
         if target.exists():
+            _take_over(target, new)
             target.rename(old)
         _rename_or_restore(new, target, old)
     finally:
@@ -118,6 +137,14 @@ def _fill(folder: Path, files: Mapping[str, bytes]) -> None:
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
+
+
+def _take_over(old: Path, new: Path) -> None:
+    """Copy what is the operator's own; a link stays a link."""
+    for path in _added(old).own:
+        (new / path).parent.mkdir(parents=True, exist_ok=True)
+        (new / path).unlink(missing_ok=True)
+        shutil.copy2(old / path, new / path, follow_symlinks=False)
 
 
 def _rename_or_restore(new: Path, target: Path, old: Path) -> None:

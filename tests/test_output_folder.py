@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner import output_folder
+from planner import manifest, output_folder
 from planner.errors import SetupError
 
 PLAN = json.dumps({"format_version": "1.0", "plan_id": "ab"}).encode()
@@ -45,6 +45,66 @@ def test_earlier_plan_is_replaced_whole(tmp_path: Path) -> None:
     output_folder.write(tmp_path / "out", FILES)
     assert FILES == _contents(tmp_path / "out")
     assert ["out"] == [path.name for path in tmp_path.iterdir()]
+
+
+OWN = {
+    "ansible/inventory/hosts.yml": b"mine",
+    "ansible/group_vars/all.yml": b"mine",
+    "terraform/.terraform/providers/x": b"mine",
+}
+
+
+def _plan_of(files: dict[str, bytes]) -> dict[str, bytes]:
+    return files | {manifest.FILE: manifest.sums(files)}
+
+
+def test_what_is_the_operators_own_is_taken_over(tmp_path: Path) -> None:
+    """An edited inventory, variables and what Terraform keeps survive; what nobody touched is the new plan's."""
+    out = tmp_path / "out"
+    first = _plan_of(FILES | {"ansible/inventory/hosts.yml": b"made", "ansible/ansible.cfg": b"made"})
+    output_folder.write(out, first)
+    for path, content in OWN.items():
+        (out / path).parent.mkdir(parents=True, exist_ok=True)
+        (out / path).write_bytes(content)
+    second = _plan_of(FILES | {"ansible/inventory/hosts.yml": b"new", "ansible/ansible.cfg": b"new"})
+    output_folder.write(out, second)
+    assert second | OWN == _contents(out)
+
+
+def test_what_is_in_an_operators_place_survives_without_digests(tmp_path: Path) -> None:
+    """A plan whose digests are gone doesn't say what is whose: nothing is lost."""
+    output_folder.write(tmp_path / "out", FILES | OWN)
+    output_folder.write(tmp_path / "out", FILES)
+    assert FILES | OWN == _contents(tmp_path / "out")
+
+
+def test_links_of_the_operator_are_taken_over_as_links(tmp_path: Path) -> None:
+    """Variables that are kept elsewhere, as a file or as a folder, stay there."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "hosts.yml").write_bytes(b"mine")
+    out = tmp_path / "out"
+    files = _plan_of(FILES | {"ansible/inventory/hosts.yml": b"made"})
+    output_folder.write(out, files)
+    (out / "ansible/group_vars").symlink_to("../../shared")
+    (out / "ansible/inventory/hosts.yml").unlink()
+    (out / "ansible/inventory/hosts.yml").symlink_to("../../../shared/hosts.yml")
+    output_folder.write(out, files)
+    assert (out / "ansible/group_vars").readlink() == Path("../../shared")
+    assert b"mine" == (out / "ansible/inventory/hosts.yml").read_bytes()
+    assert (out / "ansible/inventory/hosts.yml").is_symlink()
+
+
+@pytest.mark.parametrize("path", ["batches/notes.txt", "ansible/roles/mine/tasks/main.yml"])
+def test_others_files_below_are_refused(tmp_path: Path, path: str) -> None:
+    """A file that no plan made and that is in no operator's place is named, before anything is lost."""
+    output_folder.write(tmp_path / "out", _plan_of(FILES))
+    (tmp_path / "out" / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "out" / path).write_bytes(b"mine")
+    with pytest.raises(SetupError, match=f"out: holds '{path}', which isn't part of the plan and would be lost"):
+        output_folder.check(tmp_path / "out")
+    with pytest.raises(SetupError, match="move it away"):
+        output_folder.write(tmp_path / "out", _plan_of(FILES))
+    assert b"mine" == (tmp_path / "out" / path).read_bytes()
 
 
 def test_symbolic_link_stays(tmp_path: Path) -> None:
