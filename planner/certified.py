@@ -21,7 +21,7 @@ METHODS = {
     "forced": "only what the other changes force moves: every partition's cheapest choice, summed",
     "flow": "a min-cost flow's optimum: no plan with these racks, replication factors and replica windows moves less",
     "prices": (
-        "prices of bytes on each broker over a min-cost flow: no plan with these racks, replication factors and "
+        "a min-cost flow with a price on each broker's bytes: no plan with these racks, replication factors and "
         "windows of replicas, bytes and traffic moves less"
     ),
     "branches": (

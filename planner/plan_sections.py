@@ -153,7 +153,7 @@ def terms(spec: Spec, problem: Problem, plan: Mapping[str, Any], assignment: Int
             _term("fairness", name, unit, now[name], plan[name], _most(capacities, problem, tolerance))
             for name, unit, capacities, tolerance in spreads
         ),
-        _percentage("fairness", "fullest_broker", f"% above {_fair(problem)}", now, plan),
+        _percentage("fairness", "fullest_broker", "% above share", now, plan),
         _term("safety", "broken_rules", "partitions", now["violations"], plan["violations"], 0),
         _term("safety", "without_leader", "partitions", leaderless, leaderless),
         _term("safety", "under_min_insync", "partitions", *refused),
@@ -270,16 +270,6 @@ def _term(group: str, name: str, unit: str, before: float, after: float, limit: 
 def _most(capacities: LongArray, problem: Problem, wanted: Tolerance) -> int | None:
     """The spread allowed; brokers of unlike capacity have windows of their own, and differ by more."""
     return int(wanted.value) if wanted.kind == "spread" and _alike(capacities, problem) else None
-
-
-def _fair(problem: Problem) -> str:
-    """What a broker's share is called: the mean where all have the same."""
-    both = (problem.disk_bytes, problem.network_bytes_per_sec)
-    return "mean" if all(_alike(capacities, problem) for capacities in both) else "share"
-
-
-def _alike(capacities: LongArray, problem: Problem) -> bool:
-    return len(np.unique(capacities[problem.targets])) < 2
 
 
 def _room(problem: Problem) -> str:

@@ -74,7 +74,7 @@ def _verdict(plan: Plan, console: Console) -> None:
         f"[{style}]{_text(figures.headline(plan))}[/]",
         f"{_text(figures.state(plan))}" + (f" Why: {_text(figures.reasons(plan))}." if plan["partitions"] else ""),
         f"Runs in {_text(figures.pace(plan))}. Best of {counted(plan['candidates']['evaluated'], 'candidate')}.",
-        f"[dim]Least: {_text(plan['bound']['proof'].rstrip('.'))}.[/]",
+        f"[dim]Proof: {_text(plan['bound']['proof'].rstrip('.'))}.[/]",
         *([f"Chosen: {_text(figures.chosen(plan), _LONGEST_WHY)}."] if _says_why(plan) else []),
     )
     for line in lines if plan["partitions"] else lines[: 2 + bool(plan.get("new_partitions"))]:

@@ -36,7 +36,7 @@ def _small_sections() -> Document:
         ],
         "terms": [
             term("fairness", "replica_spread", "replicas", 40, 38, 1),
-            term("fairness", "fullest_broker", "% above mean", 33.33, 3.25, None),
+            term("fairness", "fullest_broker", "% above share", 33.33, 3.25, None),
             term("safety", "without_leader", "partitions", 0, 0, 0),
             term("movement", "bytes_moved", "bytes", 0, 24 * GB, 30 * GB),
         ],

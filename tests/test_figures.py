@@ -70,7 +70,7 @@ def test_amounts_follow_their_unit() -> None:
     """Bytes and percentages carry their unit; counts have it beside them."""
     assert "1.50 GB" == figures.amount(1.5 * GB, "bytes")
     assert "50.0 MB/s" == figures.amount(50_000_000, "bytes/s")
-    assert ("9.13 %", "above mean") == (figures.amount(9.13, "% above mean"), figures.unit_of("% above mean"))
+    assert ("9.13 %", "above share") == (figures.amount(9.13, "% above share"), figures.unit_of("% above share"))
     assert ("1,379", "replicas") == (figures.amount(1379, "replicas"), figures.unit_of("replicas"))
     assert "–" == figures.amount(None, "replicas")
     assert "" == figures.unit_of("bytes")

@@ -103,7 +103,7 @@ def compared(plan: Plan) -> Table:
         return printable(each["label"]), valid, known_size(plan, each["bytes_moved"]), *counts, fullest
 
     spreads = ("Replica spread", "Leader spread", "Topic replica spread")
-    columns = ("Copied", "Replicas", "Leaders", *spreads, "Fullest above mean")
+    columns = ("Copied", "Replicas", "Leaders", *spreads, "Fullest above share")
     return _table("compared", "Beside the alternatives", (("Plan", "Valid"), columns), plan["compared"], row, "row")
 
 
