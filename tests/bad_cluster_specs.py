@@ -172,6 +172,12 @@ CLUSTER_CASES: list[Case] = [
         "min.insync.replicas is '0'",
     ),
     (
+        "retention_with_unit",
+        line(7, "      config: {retention.ms: 7d}"),
+        "7:16 cluster.topics[0].config['retention.ms']",
+        "retention.ms is '7d'; allowed: a whole number from -1",
+    ),
+    (
         "no_partitions",
         "".join(SOUND.splitlines(True)[:7]) + "      partitions: []\n",
         "8:7 cluster.topics[0].partitions",

@@ -82,6 +82,12 @@ NEW_TOPIC_CASES: list[Case] = [
         "11:90 changes.create_topics[0].config['min.insync.replicas']",
         "'two' would refuse",
     ),
+    (
+        "create_retention_with_unit",
+        create(config="{retention.ms: 7d}"),
+        "11:90 changes.create_topics[0].config['retention.ms']",
+        "retention.ms is '7d'; allowed: a whole number from -1",
+    ),
     # more partitions
     (
         "add_to_unknown",

@@ -17,7 +17,7 @@ LAYERS = (
     {"balance", "group_values", "log_dirs_values", "monthly"},
     {"partition_changes"},
     {"errors", "model", "amounts", "java_random", "quoting", "figures", "folds", "memory", "text_tables"},
-    {"shares", "loads", "bounds", "gate_figures", "markup", "terminal"},
+    {"shares", "loads", "bounds", "gate_figures", "markup", "terminal", "manifest"},
     {
         "draws",
         "windows",
@@ -25,7 +25,6 @@ LAYERS = (
         "log_dirs_packing",
         "log_dirs_batches",
         "checks",
-        "manifest",
         "resources",
         "role",
         "terraform",

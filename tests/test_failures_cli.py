@@ -140,6 +140,14 @@ def test_a_plan_without_its_spec(spec, tmp_path):
 
 
 @pytest.mark.spark
+def test_a_file_that_cannot_be_written(spec, tmp_path):
+    """Its folder is asked for before the study; what the system says is told."""
+    with pytest.raises(SetupError, match=r"nowhere/rows.parquet: can't be written: .*nowhere isn't a folder"):
+        run(spec, "--of", "brokers", "--engine", "local", "--out", tmp_path / "nowhere" / "rows.parquet")
+    with pytest.raises(SetupError, match="/dev/full: can't be written: No space left on device"):
+        run(spec, "--of", "brokers", "--engine", "local", "--out", "/dev/full")
+
+
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_spark_gives_the_same_rows(spec, spark, partitions, monkeypatch):
     """With any number of tasks, and chunks of a few scenarios each."""

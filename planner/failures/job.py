@@ -40,6 +40,8 @@ class Options:
 
 def run(path: Path, options: Options, errors: Console) -> dict[str, Any]:
     """The document of a spec or a plan; writes the rows where `options.out` says so."""
+    if options.out is not None and not options.out.resolve().parent.is_dir():
+        raise SetupError(f"{options.out}: can't be written: {options.out.parent} isn't a folder")
     subject = find(path, options.plan)
     kinds = options.of or KINDS
     wanted = failures.all_scenarios(subject.problem, kinds, options.scenarios, options.seed)
@@ -105,4 +107,7 @@ def _rows(study: failures.Study, wanted: Sequence[Scenarios], options: Options) 
 def _write(rows: pa.Table, out: Path) -> None:
     buffer = BytesIO()
     pq.write_table(rows.replace_schema_metadata(None).combine_chunks(), buffer, compression="zstd")
-    out.write_bytes(buffer.getvalue())
+    try:
+        out.write_bytes(buffer.getvalue())
+    except OSError as error:
+        raise SetupError(f"{out}: can't be written: {error.strerror}") from error

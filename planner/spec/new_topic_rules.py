@@ -22,6 +22,7 @@ from planner.spec.build import (
     replication_factor_changes,
     target_brokers,
 )
+from planner.spec.topic_configs import new_configs
 from planner.yaml_source import Document
 
 _Rule = Callable[[Document, Assignment], Iterator[Finding]]
@@ -195,6 +196,7 @@ NEW_TOPIC_RULES: tuple[tuple[tuple[str, ...], _Rule], ...] = (
     ((_ADD,), _added_names),
     ((_ADD,), _more_than_today),
     ((*TARGET_KEYS, _CREATE), _created_factors),
+    ((_CREATE,), new_configs),
     ((_ADD, _FACTORS), _added_factors),
     ((*TARGET_KEYS, _CREATE, _ADD), _at_once),
     ((_CREATE, _ADD, "cluster.rates", "cluster.state"), _loads_are_comparable),

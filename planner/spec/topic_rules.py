@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 
-from planner.errors import Finding, Place
+from planner.errors import Finding
 from planner.importers.entries import Assignment, Entry, replica_findings
 from planner.model import Topic, TopicFilter
 from planner.problem import may_move
@@ -21,6 +21,7 @@ from planner.spec.build import (
 )
 from planner.spec.consumers import group_findings
 from planner.spec.new_topic_rules import NEW_TOPIC_RULES
+from planner.spec.topic_configs import todays_configs
 from planner.yaml_source import Document, Path
 
 TopicRule = Callable[[Document, Assignment], Iterator[Finding]]
@@ -59,29 +60,12 @@ def known_brokers(document: Document, assignment: Assignment) -> Iterator[Findin
         yield Finding(entries[0].place, entries[0].key, message)
 
 
-def _min_insync(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    for topic in assignment.topics:
-        if _least_in_sync(topic) < 1:
-            place, key = _config_place(document, assignment, topic.name)
-            value = dict(topic.config)["min.insync.replicas"]
-            yield Finding(place, key, f"min.insync.replicas is {value!r}; allowed: a whole number from 1")
-
-
 def _least_in_sync(topic: Topic) -> int:
-    """The topic's min.insync.replicas, 0 where it isn't a number."""
+    """The topic's min.insync.replicas, 0 where it isn't a number, which another rule tells."""
     try:
         return topic.min_insync_replicas
     except ValueError:
         return 0
-
-
-def _config_place(document: Document, assignment: Assignment, name: str) -> tuple[Place, str]:
-    """Where a topic's configuration is written; in a state file, its first partition is near enough."""
-    for at, topic in enumerate(document.get("cluster", "topics") or ()):
-        if topic["name"] == name:
-            finding = document.finding(("cluster", "topics", at, "config", "min.insync.replicas"), "")
-            return finding.place, finding.key
-    return next((entry.place, entry.key) for entry in assignment.entries if entry.topic == name)
 
 
 def _total_size(document: Document, assignment: Assignment) -> Iterator[Finding]:
@@ -234,7 +218,7 @@ TOPIC_RULES: tuple[tuple[tuple[str, ...], TopicRule], ...] = (
     ((), _topics_once),
     ((), _inline_partitions),
     (("cluster.brokers",), known_brokers),
-    ((), _min_insync),
+    ((), todays_configs),
     ((*TARGET_KEYS, "sweep.scenarios"), _total_size),
     ((*TARGET_KEYS, "cluster.rates", "sweep.scenarios"), _total_rates),
     (("sweep.scenarios",), _growth_matches),
