@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import click
 
+from planner.cli.shown import Format, echo_json, format_option
 from planner.consumers import job as consumers_job
 from planner.consumers import view as consumers_view
 
@@ -46,8 +46,8 @@ def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[in
 @click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
 @click.option("--master", help="Spark master. [default: local[*]]")
 @click.option("--remote", help="Spark Connect server.")
-@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text")
-def consumers(spec: Path, form: str, **options: Any) -> int:
+@format_option
+def consumers(spec: Path, form: Format, **options: Any) -> int:
     """Show who reads what in SPEC's consumer groups, how even that is, and what moves when something happens.
 
     Groups stand in SPEC's `consumers`: written there, or as kafka-consumer-groups --describe prints them.
@@ -55,7 +55,7 @@ def consumers(spec: Path, form: str, **options: Any) -> int:
     found = consumers_job.consumers(spec, consumers_job.Options(**options))
     match form:
         case "json":
-            click.echo(json.dumps(found, sort_keys=True, ensure_ascii=False))
+            echo_json(found)
         case "markdown":
             click.echo(consumers_view.markdown(found), nl=False)
         case _:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from planner.cli.shown import Format, echo_json, format_option, screen
 from planner.failures import job as failures_job
 from planner.failures import report as failures_report
 from planner.failures.scenarios import KINDS, MOST
@@ -46,18 +45,15 @@ class _Kind(click.ParamType[str]):
 @click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
 @click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
 @click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it.")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="What stdout shows."
-)
-def failures(subject: Path, form: str, **options: Any) -> int:
+@format_option
+def failures(subject: Path, form: Format, **options: Any) -> int:
     """Show what breaks when brokers of SPEC fail: today, at each batch of its plan, and afterwards."""
     document = failures_job.run(subject, failures_job.Options(**options), Console(stderr=True))
     match form:
         case "json":
-            click.echo(json.dumps(document, sort_keys=True, ensure_ascii=False))
+            echo_json(document)
         case "markdown":
             click.echo(failures_report.markdown(document), nl=False)
         case _:
-            terminal = sys.stdout is not None and sys.stdout.isatty()
-            failures_report.show(document, Console() if terminal else Console(width=120))
+            failures_report.show(document, screen(120))
     return 0

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
+from planner.cli.shown import Format, echo_json, format_option, screen
 from planner.growth import job as growth_job
 from planner.growth import report as growth_report
 
@@ -21,18 +19,15 @@ from planner.growth import report as growth_report
 @click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
 @click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
 @click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it.")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="What stdout shows."
-)
-def growth(spec: Path, form: str, **options: Any) -> int:
+@format_option
+def growth(spec: Path, form: Format, **options: Any) -> int:
     """Show when which broker of SPEC reaches a limit, today and as planned, and how many more brokers help."""
     document = growth_job.run(spec, growth_job.Options(**options))
     match form:
         case "json":
-            click.echo(json.dumps(document, sort_keys=True, ensure_ascii=False))
+            echo_json(document)
         case "markdown":
             click.echo(growth_report.markdown(document), nl=False)
         case _:
-            terminal = sys.stdout is not None and sys.stdout.isatty()
-            growth_report.show(document, Console() if terminal else Console(width=120))
+            growth_report.show(document, screen(120))
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -38,7 +39,16 @@ def echo_json(value: Mapping[str, Any]) -> None:
 
 def screen(columns: int) -> Console:
     """As wide as the terminal; off one as wide as given."""
-    return Console() if _on_terminal() else Console(width=columns)
+    return _Screen() if _on_terminal() else _Screen(width=columns)
+
+
+class _Screen(Console):
+    """A console that takes it that what reads it has ended, as `head` does: the exit code stays the command's."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        # Python would try once more at its end, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 def _on_terminal() -> bool:

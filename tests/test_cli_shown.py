@@ -1,0 +1,36 @@
+"""How commands write to stdout when what reads it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+SHOWN = """
+import sys
+from planner.cli.shown import screen
+
+sys.stdin.readline()  # By now nobody reads stdout.
+console = screen(80)
+for _ in range(3):
+    console.print("a line")
+print("went on", file=sys.stderr)
+sys.exit(2)
+"""
+
+
+@pytest.fixture
+def unread() -> subprocess.Popen[bytes]:
+    """A program whose stdout was closed by its reader."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", SHOWN], **pipes)
+    assert process.stdout is not None
+    process.stdout.close()
+    return process
+
+
+def test_a_reader_that_ends_changes_no_exit_code(unread: subprocess.Popen[bytes]) -> None:
+    """As `planner whatif … | head` does, with --detailed-exitcode too; nothing is complained about."""
+    _, errors = unread.communicate(b"\n")
+    assert (2, b"went on\n") == (unread.returncode, errors)
