@@ -151,9 +151,9 @@ def forge(tmp_path: Path) -> Forge:
     return made
 
 
-def another_plan(forge: Forge) -> None:
-    """From now on planning gives another plan than is committed."""
-    (forge.folder / "next" / "plan.json").write_text("{}")
+def another_plan(forge: Forge, file: str = "plan.json") -> None:
+    """From now on planning gives another plan than is committed, or another file of it."""
+    (forge.folder / "next" / file).write_text("{}")
 
 
 def refusal(forge: Forge) -> None:
@@ -165,6 +165,7 @@ def github(forge: Forge, before: str = "0" * 40) -> list[int]:
     """Exit codes of the action's own steps, until one fails."""
     env = {
         "SPEC": SPEC, "PLAN": PLAN, "WHATIF_OPTIONS": "--engine local", "PACKAGE": "kafka-planner",
+        "CONSTRAINTS": "c.txt",
         "RUNNER_TEMP": str(forge.folder / "temp"), "GITHUB_OUTPUT": str(forge.folder / "output"), "BEFORE": before,
         "GITHUB_REPOSITORY": "o/r", "PULL_REQUEST": "7", "GH_TOKEN": "secret",
     }  # fmt: skip
@@ -204,13 +205,14 @@ def test_a_plan_as_committed_is_commented_once(name: str, forge: Forge) -> None:
         assert ["hello", "<!-- other -->"] == others
         assert ours.startswith(f"{MARKER}\n{(CASE / 'report.md').read_text()}")
         assert len(ours) < 65_536
-    assert any("pip install --quiet kafka-planner" in line for line in forge.used)
+    assert any("pip install --quiet -c" in line and "kafka-planner" in line for line in forge.used)
 
 
 @both
-def test_a_folder_that_is_not_the_plan_of_its_spec_fails(name: str, forge: Forge) -> None:
+@pytest.mark.parametrize("file", ["plan.json", "ansible/roles/kafka_reassign/tasks/batch.yml"])
+def test_a_folder_that_is_not_the_plan_of_its_spec_fails(name: str, file: str, forge: Forge) -> None:
     """What is approved is what will run, so it is committed; the comment is about what planning gives."""
-    another_plan(forge)
+    another_plan(forge, file)
 
     assert 1 == planned_on(name, forge)
     assert forge.comments[2].startswith(MARKER)
@@ -236,8 +238,8 @@ def test_what_changed_since_the_last_push_is_folded_in(forge: Forge) -> None:
 def test_a_long_report_leaves_the_diff_out(forge: Forge) -> None:
     """A comment of GitHub's has 65,536 characters."""
     (forge.folder / "next" / "report.md").write_text("x" * 64_950)
+    github(forge, forge.git("rev-parse", "HEAD"))
 
-    assert 0 == github(forge, forge.git("rev-parse", "HEAD"))[-1]
     assert f"{MARKER}\n{'x' * 64_950}" == forge.comments[2]
 
 
