@@ -131,6 +131,10 @@ class Operator:
         path.write_text(json.dumps({"version": 1, "partitions": moves}))
         self.cluster.tool("kafka-reassign-partitions", "--execute", "--reassignment-json-file", path, *options)
 
+    def await_moved(self, lists: Lists) -> None:
+        """Wait until nothing moves and these lists are reached: brokers hear of it a little after the controller."""
+        self.await_true(lambda: [] == self.moving() and lists.items() <= self.replicas().items(), f"moves to {lists}")
+
     def lift_throttle(self) -> None:
         """Let what moves go on at full speed, with all throttles still set."""
         rates = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")

@@ -111,8 +111,7 @@ def test_a_broker_dies_while_a_batch_copies(operator: Operator) -> None:
 
     operator.cluster.start(1)
     operator.lift_throttle()
-    operator.await_true(lambda: [] == operator.moving(), "the move")
-    assert problem.broker_ids[planned.first.replicas[0][:3]].tolist() == operator.replicas()["orders-0"]
+    operator.await_moved({"orders-0": problem.broker_ids[planned.first.replicas[0][:3]].tolist()})
     operator.lose(3)
     expected = foretold(problem, planned.first, 3)[1]
     operator.await_true(lambda: expected == seen(operator)[1], "the ISR without broker 3")

@@ -79,7 +79,7 @@ def test_state_changed_since(operator: Operator) -> None:
     last = plan.document["batches"][-1]["partitions"][0]
     name = f"{last['topic']}-{last['partition']}"
     operator.reassign({name: [4, 5, 6]})
-    operator.await_true(lambda: [] == operator.moving(), "somebody else's move")
+    operator.await_moved({name: [4, 5, 6]})
     before = operator.replicas()
     planned = ",".join(map(str, last["replicas_before"]))
     message = (
