@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
+
+
+def exact(number: float) -> str:
+    """The shortest text that is read as the same number again, without an exponent: `5`, `0.5`, `33.33333`."""
+    return f"{Decimal(str(number)):f}".removesuffix(".0")
 
 
 @dataclass(frozen=True)
@@ -11,7 +17,8 @@ class Tolerance:
     """How even a count must be over the brokers.
 
     `spread`: largest minus smallest at most `value`; `percent`: each broker within ±`value` % of its fair share;
-    `none`: not asked for. Written `1`, `5%`, `none`, in the YAML and in a candidate's row alike.
+    `none`: not asked for. Written `1`, `5%`, `none`, in the YAML and in a candidate's row alike; a row is read again to
+    make its plan, so that nothing may be lost.
     """
 
     kind: Literal["spread", "percent", "none"]
@@ -32,7 +39,7 @@ class Tolerance:
             case "none":
                 return "none"
             case "percent":
-                return f"{self.value:g}%"
+                return f"{exact(self.value)}%"
             case _:
                 return f"{int(self.value)}"
 

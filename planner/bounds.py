@@ -9,7 +9,8 @@ moves, whatever the prices are. Good prices make it tight: they are the node pot
 Where single partitions are as large as the windows of bytes, no prices do. Then the bound goes by cases: a partition
 has a replica on a broker or it hasn't, each case has prices of its own, or two cases more, and the least of them all is
 the bound. What the brokers of one rack cost can be bounded apart from those of others, which keeps the cases few: their
-sum is the bound.
+sum is the bound. A window that may begin anywhere is one more reason for cases: it begins at one of these places, or
+at one of those.
 
 Everything is an integer: prices are in whole parts (`grain`) of a byte, so nothing is lost to rounding.
 """
@@ -103,11 +104,16 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Facts, and prices or also parts: enough to work out the bound again."""
+    """Facts, and prices or also parts: enough to work out the bound again.
+
+    Where a window may begin at any of several places, these may be for some of them only; `others` are the certificates
+    of the same facts for the rest, and the bound is the least of all.
+    """
 
     facts: Facts
     prices: Prices
     parts: tuple[Part, ...] = ()
+    others: tuple[Certificate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,10 +128,11 @@ def least(certificate: Certificate) -> int:
     """The bound in bytes (or replicas): no plan within the windows moves less. Never negative."""
     facts = certificate.facts
     racks = tuple(range(facts.least.shape[1]))
-    return max(
+    proven = max(
         _least(facts, certificate.prices, racks, _Decided()),
         sum(_least(facts, part.case, part.racks, _Decided()) for part in certificate.parts),
     )
+    return min([proven, *(least(other) for other in certificate.others)])
 
 
 def leaves(case: Case) -> Iterator[Prices]:
@@ -152,7 +159,7 @@ def at_edges(prices: LongArray, windows: LongArray) -> LongArray:
 def to_document(certificate: Certificate) -> dict[str, Any]:
     """Plain data, by the names of the dataclasses; parts where there are any."""
     facts, prices = certificate.facts, certificate.prices
-    parts = [{"racks": list(part.racks), "case": _case_document(part.case)} for part in certificate.parts]
+    parts, others = _parts_document(certificate.parts), [_other_document(other) for other in certificate.others]
     names = ("broker_ids", "racks", "least", "most", "topics", "factors", "costs", "home", "home_costs")
     loads = zip(facts.load_names, facts.loads, prices.loads, strict=True)
     return {
@@ -162,6 +169,7 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
         "loads": [{"window": name, "of": of.tolist(), "prices": table.T.tolist()} for name, of, table in loads],
         "prices": {"topic_replicas": prices.topic_replicas.T.tolist(), "replicas": prices.replicas.T.tolist()},
         **({"parts": parts} if parts else {}),
+        **({"others": others} if others else {}),
     }
 
 
@@ -179,7 +187,20 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
         load_names=tuple(str(load["window"]) for load in loads),
     )
     tables = {"loads": [load["prices"] for load in loads], "grain": document["grain"], **document["prices"]}
-    return Certificate(facts, _prices(facts, tables), _parts(facts, document.get("parts", ())))
+    others = tuple(
+        Certificate(facts, _prices(facts, other["prices"]), _parts(facts, other.get("parts", ())))
+        for other in document.get("others", ())
+    )
+    return Certificate(facts, _prices(facts, tables), _parts(facts, document.get("parts", ())), others)
+
+
+def _parts_document(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
+    return [{"racks": list(part.racks), "case": _case_document(part.case)} for part in parts]
+
+
+def _other_document(other: Certificate) -> dict[str, Any]:
+    parts = _parts_document(other.parts)
+    return {"prices": _case_document(other.prices), **({"parts": parts} if parts else {})}
 
 
 def _case_document(case: Case) -> dict[str, Any]:

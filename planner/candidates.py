@@ -47,7 +47,8 @@ _PLACEMENTS, _SOLVED_PLACEMENTS, _STRIPED_PLACEMENTS = 50_000_000, 1_000_000, 50
 _LEAST_SOLVED, _LEAST_SOLVED_BYTES, _TIMES_BYTES = 5_000, 50_000, 10
 # What a grid of our own leaves of the solved plans to tie-break seeds.
 _OWN_GRID = 0.6
-# Steps of a budget's ladder that are tried however large the cluster: without its last one, nothing may fit.
+# Steps of a budget's ladder that are tried however large the cluster and few the candidates: without its last one,
+# nothing may fit.
 _LEAST_OF_LADDER = 3
 # Tolerances tried beside the ones asked for where the YAML gives no grid.
 _LOOSER = (Tolerance("percent", 5), Tolerance("percent", 10), Tolerance("percent", 25))
@@ -95,7 +96,7 @@ def of_row(values: Mapping[str, Any]) -> Candidate:
 
 def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[dict[str, object]]:
     """Optima: the grid of knobs first, what is asked for at its head, then tie-break seeds at that."""
-    most = _most_solved(sweep, count, among)
+    most = _most_solved(problem, sweep, count, among)
     given = budget.asked(problem.budget) or any(getattr(sweep.grid, knob) for knob in KNOBS)
     asked, *others = dict.fromkeys(_points(problem, sweep.grid))
     worth = _SOLVED_PLACEMENTS // among
@@ -114,9 +115,12 @@ def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[dict
     return rows + [_values(each, asked.scenarios) for each in again]
 
 
-def _most_solved(sweep: Sweep, count: int, among: int) -> int:
-    """As many as asked for, at least one and never all; else a fifth."""
-    return max(1, count // 5 if sweep.solved is None else min(sweep.solved // among, count - 1))
+def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:
+    """As many as asked for, at least one and never all; else a fifth, and the least of a budget's ladder."""
+    if sweep.solved is not None:
+        return max(1, min(sweep.solved // among, count - 1))
+    least = min(_LEAST_OF_LADDER, count - 1) if budget.asked(problem.budget) else 1
+    return max(least, count // 5)
 
 
 def _price(problem: Problem, balance: Balance) -> int:

@@ -58,9 +58,10 @@ def method(certificate: Certificate | None, forced_only: bool) -> str:
         return "none"
     if forced_only:
         return "forced"
-    if certificate.parts:
+    every = (certificate, *certificate.others)
+    if any(each.parts for each in every):
         return "branches"
-    return "prices" if any(table.size for table in certificate.prices.loads) else "flow"
+    return "prices" if any(table.size for each in every for table in each.prices.loads) else "flow"
 
 
 def encoded(certificate: Certificate) -> bytes:
@@ -96,8 +97,9 @@ def check(plan: Mapping[str, Any], file: bytes, shown: str) -> Checked:
 
 
 def _tables(certificate: Certificate) -> tuple[Any, ...]:
-    cases = [each for part in certificate.parts for each in bounds.leaves(part.case)]
-    return tuple(table for prices in (certificate.prices, *cases) for table in prices.tables)
+    every = (certificate, *certificate.others)
+    cases = [each for of in every for part in of.parts for each in bounds.leaves(part.case)]
+    return tuple(table for prices in (*(of.prices for of in every), *cases) for table in prices.tables)
 
 
 def _moved(plan: Mapping[str, Any], in_bytes: bool) -> int:

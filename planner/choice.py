@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow.compute as pc
 
 from planner import budget, model
+from planner.balance import exact
 from planner.errors import InfeasibleError, UnsafePlanError
 from planner.figures import percent, size
 from planner.model import Spec
@@ -52,8 +53,8 @@ def choose(tried: Sequence[Swept]) -> Chosen:
     best = tuple(_best(each, rule) for each in tried)
     asked_base = rule.rule in ("asked", "within_budget") and tried[0].name == BASE
     open_to = [0] if asked_base else [at for at, each in enumerate(best) if each.why_not is None]
-    if rule.rule == "within_budget" and best[0].why_not:
-        _refuse_spending(tried[0])
+    if rule.rule == "within_budget" and (best[0].why_not if asked_base else not open_to):
+        _refuse_spending(tried[:1] if asked_base else tried)
     if asked_base and best[0].why_not:
         _refuse_base(tried, best)
     if not open_to and rule.rule not in ("asked", "within_budget"):
@@ -120,7 +121,8 @@ def _key(tried: Swept, rule: model.Choice, row: Row) -> tuple[int, ...]:
         case "most_even_within_bytes":
             return (*first, row["imbalance_ppm"], row["bytes_moved"], *order)
         case "fewest_bytes_within_imbalance":
-            return (*first, row["bytes_moved"], *order)
+            # Where sizes are unknown no plan moves bytes: what it moves are replicas.
+            return (*first, row["bytes_moved"], row["replicas_moved"], *order)
         case _:
             return tuple(order)
 
@@ -128,8 +130,9 @@ def _key(tried: Swept, rule: model.Choice, row: Row) -> tuple[int, ...]:
 def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
     rule, others = rule_of(tried[0].spec), f" of {len(tried)} alternatives" if len(tried) > 1 else ""
     moved, above = size(row["bytes_moved"]), f"the fullest broker {percent(row['imbalance_ppm'] / 10_000)} above"
+    unit = "bytes"
     if not tried[at].spec.cluster.sizes_known:
-        moved = f"{row['replicas_moved']} replicas"
+        moved, unit = f"{row['replicas_moved']} replicas", "replicas"
     match rule.rule:
         case "within_budget":
             return f"the most even plan{others} within the budget: {moved}, {above} its share"
@@ -137,7 +140,7 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
             return f"the most even plan{others} that moves at most {size(rule.value)}: {moved}, {above} its share"
         case "fewest_bytes_within_imbalance":
             return (
-                f"the fewest bytes{others} with no broker more than {percent(rule.value / 10_000)} above its share: "
+                f"the fewest {unit}{others} with no broker more than {percent(rule.value / 10_000)} above its share: "
                 f"{moved}, {above}"
             )
         case _:
@@ -155,16 +158,26 @@ def _refuse_base(tried: Sequence[Swept], best: Sequence[Best]) -> None:
         )
 
 
-def _refuse_spending(tried: Swept) -> None:
-    """The error for a budget that even the changes alone exceed."""
-    rows = [row for row in _pool(tried.result) if not row["violations"]]
-    lines = []
-    for term in budget.TERMS:
-        allowed, least = getattr(tried.spec.budget, term), min((row[term] for row in rows), default=None)
-        if allowed is not None and least is not None:
-            lines.append(f"budget.{term}: the changes take {least} at the least, allowed by the budget: {allowed}")
+def _refuse_spending(tried: Sequence[Swept]) -> None:
+    """The error for a budget that none of these alternatives keeps within.
+
+    What it takes at the least is said of the plans tried, not of all there are: the ladder may be tried in part.
+    """
+    sound = [(each.name, row) for each in tried for row in _pool(each.result) if not row["violations"]]
+    limits = ((term, getattr(tried[0].spec.budget, term)) for term in budget.TERMS)
+    lines = [_overspent(term, allowed, sound, len(tried)) for term, allowed in limits if allowed is not None and sound]
     if lines:
-        raise UnsafePlanError("\n".join(["nothing was written: no plan keeps within the budget:", *lines]))
+        candidates = sum(len(each.result.scores) for each in tried)
+        head = f"nothing was written: no valid plan among {candidates} candidates keeps within the budget:"
+        raise UnsafePlanError("\n".join([head, *lines]))
+
+
+def _overspent(term: str, allowed: int, sound: Sequence[tuple[str, Row]], alternatives: int) -> str:
+    """What the cheapest of these plans takes, and whose it is where there are several alternatives."""
+    name, row = min(sound, key=lambda each: int(each[1][term]))
+    who, whose = ("the changes", "") if alternatives == 1 else ("the alternatives", f" ({name})")
+    least = f"in these plans {who} take {row[term]} at the least{whose}"
+    return f"budget.{term}: {least}, allowed by the budget: {allowed}"
 
 
 def _refuse(tried: Sequence[Swept], rule: model.Choice) -> None:
@@ -173,7 +186,7 @@ def _refuse(tried: Sequence[Swept], rule: model.Choice) -> None:
     sound = [(each, row) for each in tried for row in _pool(each.result) if not row["violations"]]
     rows = [row for each, row in sound if budget.within(each.spec.budget, row)]
     if sound and not rows:
-        _refuse_spending(tried[0])
+        _refuse_spending(tried)
     if not rows:
         return
     least = min(row[column] for row in rows)
@@ -189,4 +202,4 @@ def _ppm(value: int) -> str:
 
 def _exactly(value: int, of_bytes: bool) -> str:
     """An amount as the YAML takes it, not rounded."""
-    return f"{value} bytes" if of_bytes else f"{value / 10_000:g}%"
+    return f"{value} bytes" if of_bytes else f"{exact(value / 10_000)}%"

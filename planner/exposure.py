@@ -21,7 +21,7 @@ _LOW = (1 << _SHIFT) - 1
 @dataclass(frozen=True, eq=False)
 class Fragile:
     """What `by_group` needs to know of a problem: the partitions (n,) for which a single broker matters, and how many
-    numbers there are for each group: one a rack, and one a target broker where any partition is fragile.
+    numbers there are for each group: one a rack, and one a broker where any partition is fragile.
     """
 
     rows: LongArray
@@ -33,7 +33,8 @@ class Fragile:
         felt = np.zeros(problem.rows, dtype=bool)
         for factors in (problem.replication_factors, (problem.replicas >= 0).sum(axis=1)):
             felt |= (factors == 1) | (factors == problem.min_insync)
-        brokers = int(problem.targets.sum()) if felt.any() else 0
+        # A broker that leaves holds partitions today, and goes on to where a budget leaves some for a later step.
+        brokers = len(problem.broker_ids) if felt.any() else 0
         return Fragile(np.flatnonzero(felt), len(problem.rack_names) + brokers)
 
 
@@ -87,8 +88,7 @@ def _add_racks(problem: Problem, assignment: IntArray, groups: IntArray, found: 
 
 def _add_brokers(problem: Problem, fragile: Fragile, assignment: IntArray, groups: IntArray, found: LongArray) -> None:
     held, within = assignment[fragile.rows], groups[fragile.rows]
-    column_of = np.append(np.where(problem.targets, np.cumsum(problem.targets) - 1, -1), -1)
     factors = (held >= 0).sum(axis=1)
     packed = ((factors == 1).astype(np.int64) << _SHIFT) + (factors == problem.min_insync[fragile.rows])
-    rows, slots = np.nonzero((column_of[held] >= 0) & (packed > 0)[:, None])
-    np.add.at(found, (within[rows], column_of[held[rows, slots]]), packed[rows])
+    rows, slots = np.nonzero((held >= 0) & (packed > 0)[:, None])
+    np.add.at(found, (within[rows], held[rows, slots]), packed[rows])

@@ -23,12 +23,21 @@ def measured(problem: Problem) -> int:
     return len(MEASURES) if known else _WITHOUT_RATES
 
 
+def leaders_after(problem: Problem, assignment: IntArray) -> IntArray:
+    """(P,): who leads once an assignment (P, W) is carried out, -1 for none.
+
+    The preferred leader where the plan may say who leads: it holds an election wherever another one does today.
+    Nowhere else does it hold any, so that the others are led as they are today, be it by nobody.
+    """
+    return np.where(problem.may_lead_anew, assignment[:, 0], problem.leaders)
+
+
 def loads(problem: Problem, assignment: IntArray, leaders: IntArray | None = None) -> LongArray:
     """(3, Bt): bytes, bytes/s in and bytes/s out of each target broker under an assignment (P, W).
 
-    Preferred leaders lead, unless others are given (P,), -1 for none.
+    Led as by `leaders_after`, unless others are given (P,), -1 for none.
     """
-    leading = assignment[:, 0] if leaders is None else leaders
+    leading = leaders_after(problem, assignment) if leaders is None else leaders
     measures = by_group(problem, assignment, leading, np.zeros_like(problem.topic_of), 1, len(MEASURES))
     return measures[0, 2:]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from planner.budget import TERMS, asked
 from planner.figures import counted, size
+from planner.loads import leaders_after
 from planner.model import BoolArray, IntArray, Problem, Spec
 from planner.problem import build
 from planner.relaxed import relaxed
@@ -58,17 +59,19 @@ def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> dict[str, Any
     }
     if not waiting.any() and (not windows or problem.rebalance != "all"):
         return {**undone, **dict.fromkeys(TERMS, 0)}
-    rest = after(build(spec) if waiting.any() else problem, assignment, waiting)
+    # Only the step's own problem knows whom it elects.
+    led = leaders_after(problem, assignment)
+    rest = after(build(spec) if waiting.any() else problem, assignment, waiting, led)
     cost = score(Yardstick.of(rest), optimum.solve(rest, problem.balance).assignment)
     return {**undone, **{term: int(getattr(cost, term)[0]) for term in TERMS}}
 
 
-def after(problem: Problem, assignment: IntArray, waiting: BoolArray) -> Problem:
-    """What is left of a problem once an assignment (P, W) is carried out that left these partitions (P,) alone."""
+def after(problem: Problem, assignment: IntArray, waiting: BoolArray, leaders: IntArray) -> Problem:
+    """What is left of a problem once an assignment (P, W) with these leaders (P,) is carried out; some (P,) wait."""
     return replace(
         problem,
         replicas=assignment,
-        leaders=np.where(waiting, problem.leaders, assignment[:, 0]),
+        leaders=leaders,
         replacements=problem.replacements if waiting.any() else np.full_like(problem.replacements, -1),
         forced=problem.forced & waiting,
     )

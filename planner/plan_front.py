@@ -60,10 +60,11 @@ def compared(problem: Problem, result: SweepResult, winner: Row) -> list[dict[st
 
 def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> list[dict[str, Any]]:
     """The front of all alternatives by bytes moved, with the plan in its place even where another beats it."""
-    kept = _unbeaten((at, row) for at, each in enumerate(tried) for row in each.result.front.to_pylist())
+    moved = "bytes_moved" if tried[0].spec.cluster.sizes_known else "replicas_moved"
+    kept = _unbeaten(((at, row) for at, each in enumerate(tried) for row in each.result.front.to_pylist()), moved)
     winner = (chosen.at, chosen.row["candidate"])
     rows = {(at, row["candidate"]): row for at, row in kept} | {winner: _proven(chosen.row, proposal)}
-    ordered = sorted(rows, key=lambda key: (rows[key]["bytes_moved"], rows[key]["imbalance_ppm"], *key))
+    ordered = sorted(rows, key=lambda key: (rows[key][moved], rows[key]["imbalance_ppm"], *key))
     return [point(tried[key[0]].name, tried[key[0]].spec, rows[key], chosen=key == winner) for key in ordered]
 
 
@@ -103,10 +104,10 @@ def choice(tried: Sequence[Swept], chosen: Chosen) -> dict[str, Any]:
     }
 
 
-def _unbeaten(points: Iterable[tuple[int, Row]]) -> list[tuple[int, Row]]:
+def _unbeaten(points: Iterable[tuple[int, Row]], moved: str) -> list[tuple[int, Row]]:
     """The points that no other beats in both bytes and imbalance; of equal ones, the first."""
     kept: list[tuple[int, Row]] = []
-    for at, row in sorted(points, key=lambda each: (each[1]["bytes_moved"], each[1]["imbalance_ppm"], each[0])):
+    for at, row in sorted(points, key=lambda each: (each[1][moved], each[1]["imbalance_ppm"], each[0])):
         if not kept or row["imbalance_ppm"] < kept[-1][1]["imbalance_ppm"]:
             kept.append((at, row))
     return kept

@@ -14,6 +14,7 @@ import numpy as np
 
 from planner.draws import draws
 from planner.java_random import utf16_key
+from planner.loads import leaders_after
 from planner.model import IntArray, LongArray, NewPartitions, Problem, Spec
 from planner.strategies import kafka_classic, kafka_striped
 
@@ -117,15 +118,16 @@ class Board:
         topics = {new.topic: number for number, new in enumerate(asked)}
         groups = np.array([topics.get(name, len(asked)) for name in problem.topic_names])[problem.topic_of]
         here = np.where(problem.targets, np.cumsum(problem.targets) - 1, -1)
-        held = np.where(assignment >= 0, here[assignment], -1)[~problem.is_new]
+        columns = np.column_stack([assignment, leaders_after(problem, assignment)])[~problem.is_new]
+        held = np.where(columns >= 0, here[columns], -1)
         shape = (len(asked) + 1, len(targets))
         return Board(
             asked=asked,
             brokers=[(ids[at], problem.rack_names[racks[at]] if problem.racks_matter else None) for at in targets],
             topics=topics,
             columns={ids[at]: column for column, at in enumerate(targets)},
-            replicas=_counted(held, groups[~problem.is_new], shape),
-            leaders=_counted(held[:, :1], groups[~problem.is_new], shape),
+            replicas=_counted(held[:, :-1], groups[~problem.is_new], shape),
+            leaders=_counted(held[:, -1:], groups[~problem.is_new], shape),
         )
 
     def measure(self, lists: dict[str, Lists]) -> Evenness:

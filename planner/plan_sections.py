@@ -13,7 +13,7 @@ from planner import model, plan_conditions, plan_new_partitions, score
 from planner.balance import Tolerance
 from planner.batches.costs import Peak
 from planner.changes import bytes_in_and_out
-from planner.loads import MEASURES, measured, on_all_brokers
+from planner.loads import MEASURES, leaders_after, measured, on_all_brokers
 from planner.model import BoolArray, Broker, IntArray, LongArray, PartitionChange, Problem, Spec
 from planner.problem import may_move, today, topics_after
 from planner.score import Yardstick
@@ -39,7 +39,7 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
     """
     before, after = (
         on_all_brokers(problem, today(problem), problem.leaders),
-        on_all_brokers(problem, assignment, assignment[:, 0]),
+        on_all_brokers(problem, assignment, leaders_after(problem, assignment)),
     )
     arriving, leaving = bytes_in_and_out(problem, assignment)
     known = {broker.id for broker in spec.cluster.brokers}
@@ -83,7 +83,7 @@ def racks(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str, 
     names = [problem.rack_names[rack] if rack >= 0 else None for rack in problem.broker_racks]
     before, after = (
         on_all_brokers(problem, today(problem), problem.leaders),
-        on_all_brokers(problem, assignment, assignment[:, 0]),
+        on_all_brokers(problem, assignment, leaders_after(problem, assignment)),
     )
     rows = []
     for rack in sorted({name for name in [*names, *now.values()] if name is not None}):
@@ -122,7 +122,8 @@ def topics(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str,
             "name": name,
             "partitions": partitions,
             "replication_factor_before": factors[at],
-            "replication_factor": wanted[at][-1],
+            # A budget may raise some of a topic's partitions alone, and a topic may be of several factors today.
+            "replication_factor": wanted[at][0] if len(wanted[at]) == 1 else None,
             "config": configs[name],
             "partitions_changed": partitions_changed,
             "replicas_moved": replicas_moved,
@@ -270,6 +271,10 @@ def _term(group: str, name: str, unit: str, before: float, after: float, limit: 
 def _most(capacities: LongArray, problem: Problem, wanted: Tolerance) -> int | None:
     """The spread allowed; brokers of unlike capacity have windows of their own, and differ by more."""
     return int(wanted.value) if wanted.kind == "spread" and _alike(capacities, problem) else None
+
+
+def _alike(capacities: LongArray, problem: Problem) -> bool:
+    return len(np.unique(capacities[problem.targets])) < 2
 
 
 def _room(problem: Problem) -> str:

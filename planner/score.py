@@ -133,7 +133,7 @@ class Scores:
 
 
 def score(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Scores:
-    """The scores (1,) of one assignment (P, W), led by its preferred leaders unless others are given (P,), -1: none."""
+    """The scores (1,) of one assignment (P, W), led as by `loads.leaders_after` unless by others (P,), -1: none."""
     return finish(yardstick, _tally(yardstick, assignment, leaders, _Groups.whole(yardstick.problem)))
 
 
@@ -171,7 +171,7 @@ class _Groups:
 
 def _tally(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None, groups: _Groups) -> Tally:
     problem = yardstick.problem
-    leading = assignment[:, 0] if leaders is None else leaders
+    leading = loads.leaders_after(problem, assignment) if leaders is None else leaders
     # Column by column: numpy is ten times slower where what it goes along is short and innermost.
     assignment = np.asfortranarray(assignment)
     added = adding(problem, assignment)

@@ -114,16 +114,19 @@ def fair_shares(problem: Problem) -> FairShares:
     rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
     partitions = np.bincount(problem.topic_of, minlength=len(problem.topic_names)).astype(np.int64)[:, None]
     by_topic = _counts_by_topic(problem, partitions, disk, rule)
+    # Those that nobody leads, now or once the plan is carried out, are nobody's share of leaders.
+    led = problem.may_lead_anew | (problem.leaders >= 0)
+    leaders = np.bincount(problem.topic_of, weights=led, minlength=len(partitions)).astype(np.int64)[:, None]
     # Bytes times weights are beyond 64 bits.
     disk, network = disk.astype(object), network.astype(object)
     return FairShares(
         replicas=water_filled(by_topic.summed()),
-        leaders=proportional(partitions.sum(keepdims=True), network_weights(problem)),
+        leaders=proportional(leaders.sum(keepdims=True), network_weights(problem)),
         topic_replicas=water_filled(by_topic),
-        topic_leaders=proportional(partitions, network_weights(problem)),
+        topic_leaders=proportional(leaders, network_weights(problem)),
         disk=water_filled(_bytes(problem, problem.size_bytes, disk, rule)),
         network_in=water_filled(_bytes(problem, problem.bytes_in_per_sec, network, rule)),
-        network_out=proportional(_total(sent_by_leader(problem)[:, None]), network),
+        network_out=proportional(_total((sent_by_leader(problem) * led)[:, None]), network),
     )
 
 

@@ -25,13 +25,16 @@ _OPEN = Balance(*[NO_TOLERANCE] * 7)
 
 
 def first_step(problem: Problem) -> Problem:
-    """The problem as it is where its budget pays for all that must change, or for none of it; else without the
-    partitions that wait: `deferred`, not movable, with the replicas that they have.
+    """The problem as it is where its budget pays for everything, or for nothing of what must change; else without the
+    partitions that wait: not movable, with the replicas that they have, and `deferred` if they must change.
     """
     if not asked(problem.budget) or (costs := _costs(problem)) is None:
         return problem
-    done = _affordable(problem, costs)
-    if done.all() or not costs[:, done].any():
+    # What isn't forced copies for the rack rule alone; a leader that isn't the preferred one may well stay.
+    must = problem.forced | (costs[1] > 0)
+    done = _affordable(problem, costs, must)
+    deferred = must & ~done
+    if done.all() or (deferred.any() and not costs[:, must & done].any()):
         return problem
     held = (problem.replicas >= 0).sum(axis=1).astype(problem.replication_factors.dtype)
     return replace(
@@ -39,7 +42,7 @@ def first_step(problem: Problem) -> Problem:
         movable=problem.movable & done,
         forced=problem.forced & done,
         replication_factors=np.where(done, problem.replication_factors, held),
-        deferred=~done,
+        deferred=deferred,
     )
 
 
@@ -55,21 +58,32 @@ def _costs(problem: Problem) -> LongArray | None:
     return np.stack([copies * problem.size_bytes, copies, elected]).astype(np.int64)
 
 
-def _affordable(problem: Problem, costs: LongArray) -> BoolArray:
-    """(P,): the partitions whose turn it is."""
+def _affordable(problem: Problem, costs: LongArray, must: BoolArray) -> BoolArray:
+    """(P,): the partitions whose turn it is: first of those that must change, then of the others."""
     done: BoolArray = (costs == 0).all(axis=0)
     left = _room(problem)
-    for rows in _groups(problem, costs, done):
+    for among in (must, ~must):
+        _pay_groups(problem, costs, among, done, left)
+        _pay_partitions(problem, costs, among, done, left)
+    return done
+
+
+def _pay_groups(problem: Problem, costs: LongArray, among: BoolArray, done: BoolArray, left: LongArray) -> None:
+    """What the money that is left pays for as a whole is done, and leaves less of it."""
+    for rows in _groups(problem, costs, among, done):
         price = costs[:, rows].sum(axis=1)
         if (price <= left).all():
             done[rows] = True
             left -= price
-    for rows in _groups(problem, costs, done):
+
+
+def _pay_partitions(problem: Problem, costs: LongArray, among: BoolArray, done: BoolArray, left: LongArray) -> None:
+    """The same partition by partition, the largest of each group first."""
+    for rows in _groups(problem, costs, among, done):
         for row in rows[np.argsort(-costs[0, rows], kind="stable")].tolist():
             if (costs[:, row] <= left).all():
                 done[row] = True
                 left -= costs[:, row]
-    return done
 
 
 def _room(problem: Problem) -> LongArray:
@@ -79,14 +93,15 @@ def _room(problem: Problem) -> LongArray:
     return np.array([endless if limit is None else limit for limit in limits], dtype=np.int64)
 
 
-def _groups(problem: Problem, costs: LongArray, done: BoolArray) -> Iterator[IntArray]:
-    """Partitions that aren't done: those of each broker that leaves, the cheapest first, then the others by topic."""
+def _groups(problem: Problem, costs: LongArray, among: BoolArray, done: BoolArray) -> Iterator[IntArray]:
+    """Partitions of `among` that aren't done: those of each broker that leaves, the cheapest first, then by topic."""
     waiting = [(problem.replicas == broker).any(axis=1) for broker in np.flatnonzero(~problem.targets)]
     others = ~done & ~np.any([np.zeros_like(done), *waiting], axis=0)
     while waiting:
         # Two brokers may have partitions in common: what is left of one depends on what became of the other.
         prices = [tuple(costs[:, each & ~done].sum(axis=1).tolist()) for each in waiting]
-        yield np.flatnonzero(waiting.pop(prices.index(min(prices))) & ~done)
+        yield np.flatnonzero(waiting.pop(prices.index(min(prices))) & among & ~done)
     rows = np.flatnonzero(others)
     topics = np.split(rows, np.flatnonzero(np.diff(problem.topic_of[rows])) + 1) if len(rows) else []
-    yield from sorted(topics, key=lambda each: tuple(costs[:, each].sum(axis=1).tolist()))
+    for topic in sorted(topics, key=lambda each: tuple(costs[:, each].sum(axis=1).tolist())):
+        yield topic[among[topic]]

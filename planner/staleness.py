@@ -270,7 +270,10 @@ def _counted(held: Held, found: Topic, topic: Mapping[str, Any]) -> Difference:
     """Fewer partitions: the topic was made anew. More: nothing is lost, unless the plan means the whole topic."""
     count, before = len(found.partitions), topic["partitions"]
     behind = _left_behind(held, found, before)
-    resized = set(topic["replication_factor_before"]) != {topic["replication_factor"]}
+    # A plan that leaves a topic's partitions with different factors doesn't mean the whole topic.
+    resized = topic["replication_factor"] is not None and set(topic["replication_factor_before"]) != {
+        topic["replication_factor"]
+    }
     factor = f"; those keep another replication factor than {topic['replication_factor']}" if resized else ""
     more = behind or (factor if count > before else "")
     message = f"has {counted(count, 'partition')}, {before:,} when the plan was made{more}"

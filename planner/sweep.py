@@ -1,7 +1,8 @@
 """Evaluating candidates: rows in, rows with scores out. Pure, so that it runs the same here and in Spark's workers.
 
 A candidate is made, judged and scored where it is evaluated; only its row travels. What is kept is the ranking, by the
-problem's aims, the Pareto front (bytes moved against imbalance) and every row, for a notebook.
+problem's aims, the Pareto front (bytes moved, or replicas where sizes are unknown, against imbalance) and every row,
+for a notebook.
 """
 
 from __future__ import annotations
@@ -62,8 +63,6 @@ def ranking(aims: Iterable[str], survive: str = "none") -> tuple[str, ...]:
 
 
 RANKING = ranking(AIMS)
-# The front's order: bytes first, the most even of equal bytes next, then the ranking.
-_FRONT = ("bytes_moved", "imbalance_ppm")
 TOP = 10
 # Rows evaluated between two reports of progress.
 _BATCH_ROWS = 20_000
@@ -73,7 +72,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class SweepResult:
-    """All scores by candidate; the Pareto front by bytes moved; and the best rows by `ranking`. All of SCORE_SCHEMA."""
+    """All scores by candidate; the Pareto front by what moves; and the best rows by `ranking`. All of SCORE_SCHEMA."""
 
     scores: pa.Table
     front: pa.Table
@@ -83,7 +82,8 @@ class SweepResult:
 def result(problem: Problem, scores: pa.Table) -> SweepResult:
     """The result of all scores, by candidate."""
     order = ranking(problem.aims, problem.survive)
-    return SweepResult(scores, front(scores, order), best(scores, TOP, order))
+    moved = "bytes_moved" if problem.sizes_known else "replicas_moved"
+    return SweepResult(scores, front(scores, order, moved), best(scores, TOP, order))
 
 
 def run(problem: Problem, candidates: pa.Table, progress: Progress | None = None) -> SweepResult:
@@ -131,16 +131,19 @@ def best(scores: pa.Table, count: int, order: Sequence[str] = RANKING) -> pa.Tab
     return scores.take(pc.select_k_unstable(scores, count, [(name, "ascending") for name in order]))
 
 
-def front(scores: pa.Table, order: Sequence[str] = RANKING) -> pa.Table:
-    """Valid rows that no other beats in both bytes moved and imbalance, by bytes; of equal ones, the first in order."""
+def front(scores: pa.Table, order: Sequence[str] = RANKING, moved: str = "bytes_moved") -> pa.Table:
+    """Valid rows that no other beats in both what is moved and imbalance, by those; of equal ones, the first in order.
+
+    Where sizes are unknown what is moved are replicas: all rows have the same bytes, none.
+    """
     valid = scores.filter(pc.equal(scores["violations"], 0))
-    names = (*_FRONT, *(name for name in order if name not in _FRONT))
-    by_bytes = pc.sort_indices(valid, [(name, "ascending") for name in names])
-    imbalance = valid["imbalance_ppm"].to_numpy()[by_bytes.to_numpy()]
+    names = dict.fromkeys((moved, "imbalance_ppm", *order))
+    by_moved = pc.sort_indices(valid, [(name, "ascending") for name in names])
+    imbalance = valid["imbalance_ppm"].to_numpy()[by_moved.to_numpy()]
     so_far = np.minimum.accumulate(imbalance)
     first = np.ones(len(imbalance), dtype=bool)
     first[1:] = imbalance[1:] < so_far[:-1]
-    return valid.take(by_bytes.filter(pa.array(first)))
+    return valid.take(by_moved.filter(pa.array(first)))
 
 
 @lru_cache(maxsize=1)

@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from planner.balance import Balance, Tolerance
+from planner.loads import leaders_after
 from planner.model import IntArray, LongArray, Problem
 from planner.shares import RackRule, Shares, fair_shares, rack_rule
 
@@ -60,7 +61,7 @@ class Windows:
 def windows(problem: Problem, balance: Balance) -> Windows:
     """The windows that a balance asks for on this problem."""
     fair = fair_shares(problem)
-    held, led = _today(problem, problem.replicas), _today(problem, problem.replicas[:, :1])
+    held, led = _today(problem, problem.replicas), _today(problem, leaders_after(problem, problem.replicas)[:, None])
     return Windows(
         replicas=_around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0],
         leaders=_around(fair.leaders, balance.leaders, led.sum(axis=0, keepdims=True))[:, 0],
@@ -100,6 +101,21 @@ def starting(wanted: Windows, low: int, spread: int) -> Windows:
     """The windows, where that of all brokers' replicas begins at `low`."""
     lows = np.full_like(wanted.replicas[0], low)
     return replace(wanted, replicas=np.stack([lows, lows + spread]))
+
+
+def near(problem: Problem, balance: Balance, wanted: Windows, assignment: IntArray) -> Windows:
+    """The windows of replicas, where those that may begin anywhere begin next to what an assignment (P, W) holds."""
+    fair, held = fair_shares(problem), _today(problem, assignment)
+    return replace(
+        wanted,
+        replicas=_around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0],
+        topic_replicas=_around(fair.topic_replicas, balance.topic_replicas, held),
+    )
+
+
+def opened(window: LongArray) -> LongArray:
+    """A window (2, …) as it is where none is asked for."""
+    return np.stack([np.zeros_like(window[0]), np.full_like(window[1], np.iinfo(np.int32).max)])
 
 
 def excess(bounds: LongArray, counts: LongArray, price: int) -> LongArray:
@@ -144,14 +160,13 @@ def _around(fair: Shares, tolerance: Tolerance, today: LongArray) -> LongArray:
     """The window (2, K, Bt) that a tolerance makes of fair shares; `today` (K, Bt) is what the brokers hold.
 
     A spread of two and more leaves open where the window begins: where the fewest replicas have to move, see `_begin`;
-    in the middle where shares are unlike. For all brokers' replicas the optimum looks for the start with the fewest
-    bytes (see `strategies.starts`).
+    in the middle where shares are unlike. The optimum looks for starts with fewer bytes (see `strategies.starts`).
     """
     count, brokers = fair.count, fair.parts
     floor, ceil = count // brokers, -(-count // brokers)
     match tolerance.kind:
         case "none":
-            return np.stack([np.zeros_like(floor), np.full_like(floor, np.iinfo(np.int32).max)])
+            return opened(np.stack([floor, ceil]))
         case "percent":
             # 115 % of 100 is 114.99999999999999 in floating point: rounded before it is cut off.
             low = np.ceil(np.round(count / brokers * (1 - tolerance.value / 100), 6)).astype(np.int64)

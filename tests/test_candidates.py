@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from planner.balance import BalanceGrid, Tolerance
 from planner.candidates import CANDIDATE_SCHEMA, KNOBS, candidate_budget, candidates, row
-from planner.model import Changes, Growth, Problem, Sweep, TopicFilter
+from planner.model import Budget, Changes, Growth, Problem, Sweep, TopicFilter
 from planner.strategies import STRATEGIES
 
 ROWS = {"x": [(0, 1)] * 10}
@@ -136,6 +136,34 @@ def test_rows_become_candidates_again() -> None:
         tuple(each[knob] for knob in KNOBS[4:]) for each in table.to_pylist() if each["strategy"] != "optimum"
     }
     assert {"2.5%"} == set(table["replicas"].to_pylist()) - {"5%", "10%", "25%"}
+
+
+BUDGET = Budget(bytes_moved=10)
+
+
+@pytest.mark.parametrize(
+    ("asked", "among", "expected"), [(2, 1, 1), (3, 1, 2), (4, 1, 3), (9, 1, 3), (20, 4, 3), (20, 1, 4), (50, 1, 10)]
+)
+def test_a_budgets_ladder_is_tried_however_few_the_candidates(asked: int, among: int, expected: int) -> None:
+    """At least its ends and its middle beside doing nothing; without a budget a fifth, as ever."""
+    sweep, plain = Sweep(asked), problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1, "none", "10%"))
+    found = optima(replace(plain, budget=BUDGET), sweep, among)
+    assert expected == len(found) == len(set(found))
+    assert expected == 1 or {"none"} == set(found[1])
+    assert max(1, asked // among // 5) == len(optima(plain, sweep, among))
+
+
+def test_a_budgets_ladder_on_a_very_large_cluster() -> None:
+    """As few candidates as there are by default, and those shared by four alternatives: its ends are looked at."""
+    large = replace(problem_of(no_racks(0, 1), ROWS, budget=BUDGET), replication_factors=np.full(1_500_000, 2))
+    assert [3, 3] == [len(set(optima(large, Sweep(), among))) for among in (1, 4)]
+    assert 5 == len(candidates(large, Sweep(), 4))
+
+
+def test_solved_plans_are_as_many_as_asked_for_with_a_budget_too() -> None:
+    """What the YAML says holds."""
+    problem = problem_of(no_racks(0, 1, 2), ROWS, budget=BUDGET)
+    assert [1, 2] == [len(optima(problem, Sweep(200, solved=solved))) for solved in (1, 2)]
 
 
 def optima(problem: Problem, sweep: Sweep, among: int = 1) -> list[tuple[str, ...]]:

@@ -97,6 +97,21 @@ def test_rules_of_bytes_and_of_evenness() -> None:
     assert [1, 2] == [taken(spec(Choice("fewest_bytes_within_imbalance", most)), *rows) for most in (6, 7)]
 
 
+def test_fewest_bytes_without_sizes_are_the_fewest_replicas() -> None:
+    """What a plan moves counts, however far it is from the balance asked for; the sentence says replicas."""
+    asked = spec(Choice("fewest_bytes_within_imbalance", 600_000))
+    unsized = replace(asked, cluster=replace(asked.cluster, sizes_known=False))
+    rows = [
+        plan(0, 500_000, replicas_moved=2, excess=9, unproven=1),
+        plan(0, 0, replicas_moved=4),
+        plan(0, 700_000, excess=12),
+    ]
+    assert 0 == taken(unsized, *rows)
+    assert "the fewest replicas with no broker more than 60 % above its share: 2 replicas, the fullest broker" in (
+        choose([swept(unsized, *rows)]).why
+    )
+
+
 def test_what_has_no_proof_is_taken_from_the_front_alone() -> None:
     """A placement of Kafka's without a proof is chosen where no proven plan beats it, not where one does."""
     kafka = {"strategy": "kafka_classic", "least_bytes": UNKNOWN, "unproven": 1}
@@ -156,8 +171,48 @@ def test_a_budget_holds_whatever_the_rule() -> None:
     assert 2 == taken(spec(Choice("fewest_bytes_within_imbalance", 70_000), budget), *rows)
     with pytest.raises(UnsafePlanError, match=r"imbalance: 0 % is below .*; allowed: at least 0.0005%"):
         choose([swept(spec(Choice("fewest_bytes_within_imbalance", 0), budget), *rows)])
-    with pytest.raises(UnsafePlanError, match=r"budget.replicas_moved: the changes take 2 at the least"):
+    with pytest.raises(UnsafePlanError, match=r"budget.replicas_moved: in these plans the changes take 2 at the least"):
         choose([swept(spec(Choice("most_even_within_bytes", 100), Budget(replicas_moved=1)), *rows)])
+
+
+def test_what_is_allowed_is_not_rounded() -> None:
+    """Asked for as the refusal says, there is a plan."""
+    with pytest.raises(UnsafePlanError, match=r"allowed: at least 2000.1234%"):
+        choose([swept(spec(Choice("fewest_bytes_within_imbalance", 1)), plan(50, 20_001_234))])
+
+
+@pytest.mark.parametrize("order", [("drain", "grow"), ("grow", "drain")])
+def test_a_variant_that_the_budget_cannot_pay_for_leaves_the_others(order: tuple[str, str]) -> None:
+    """With variants only, any of them may be the plan, wherever it stands in the file."""
+    asked, rows = spec(budget=Budget(bytes_moved=5)), {"drain": [plan(10)], "grow": [plan(0, 9)]}
+    chosen = choose([swept(asked, *rows[name], name=name) for name in order])
+    assert ("grow", 0) == (order[chosen.at], chosen.row["bytes_moved"])
+    assert "no plan within the budget" == chosen.best[order.index("drain")].why_not
+
+
+def test_a_budget_that_no_alternative_keeps_within() -> None:
+    """The least of all of them that are weighed, and whose that is; a broken one says nothing of what it takes."""
+    asked = spec(budget=Budget(bytes_moved=5, leaders_changed=1))
+    rows = {"a": plan(9, leaders_changed=3), "b": plan(7, leaders_changed=4), "c": plan(1, violations=1)}
+    with pytest.raises(UnsafePlanError) as refused:
+        choose([swept(asked, row, name=name) for name, row in rows.items()])
+    assert [
+        "nothing was written: no valid plan among 3 candidates keeps within the budget:",
+        "budget.bytes_moved: in these plans the alternatives take 7 at the least (b), allowed by the budget: 5",
+        "budget.leaders_changed: in these plans the alternatives take 3 at the least (a), allowed by the budget: 1",
+    ] == str(refused.value).splitlines()
+    with pytest.raises(UnsafePlanError, match=r"take 9 at the least, allowed by the budget: 5"):
+        choose([swept(asked, rows["a"]), swept(asked, plan(0), name="b")])
+    broken = [swept(asked, rows["c"], name=name) for name in ("a", "b")]
+    assert 0 == choose(broken).at
+
+
+def test_another_rule_asks_all_alternatives_what_the_budget_takes() -> None:
+    """The first may have no valid plan; what the next ones take is said all the same."""
+    asked = spec(Choice("most_even_within_bytes", 100), Budget(replicas_moved=1))
+    tried = [swept(asked, plan(violations=1)), swept(asked, plan(9, replicas_moved=3), name="b")]
+    with pytest.raises(UnsafePlanError, match=r"the alternatives take 3 at the least \(b\), allowed by the budget: 1"):
+        choose(tried)
 
 
 def test_no_valid_plan_of_changes() -> None:

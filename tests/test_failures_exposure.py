@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from clusters import no_racks, problem_of, problems, scrambled, spec_of
+from clusters import balance_of, no_racks, problem_of, problems, scrambled, spec_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,9 +16,10 @@ from planner.batches.paths import replica_lists
 from planner.choice import rule_text
 from planner.draws import draws
 from planner.errors import SpecError
-from planner.model import AIMS, BatchRules, PartitionChange, Problem, Reason, Topic
+from planner.model import AIMS, BatchRules, Budget, Changes, PartitionChange, Problem, Reason, Topic
 from planner.score import Yardstick
 from planner.spec.reading import load
+from planner.stages import first_step
 from planner.strategies import STRATEGIES
 from planner.strategies.candidate import Candidate
 from planner.sweep import ranking
@@ -28,7 +29,7 @@ NAMES = ("broker_offline", "broker_refused", "rack_offline", "rack_refused")
 
 def looked_at(problem: Problem, assignment) -> tuple[int, ...]:
     """The same by looking at every partition for every failure."""
-    brokers = np.flatnonzero(problem.targets)
+    brokers = range(len(problem.broker_ids))
     racks = [np.flatnonzero(problem.broker_racks == rack) for rack in range(len(problem.rack_names))]
     found = []
     for failures in ([[broker] for broker in brokers], racks):
@@ -45,18 +46,24 @@ def looked_at(problem: Problem, assignment) -> tuple[int, ...]:
 
 @given(problems(), st.integers(0, 5), st.integers(1, 3))
 def test_terms_are_those_of_looking_at_every_partition(problem, seed, least):
-    """The worst broker's and rack's counts, for any assignment to target brokers."""
+    """The worst broker's and rack's counts, for any assignment, be it to brokers that leave."""
     problem = replace(problem, min_insync=np.full(problem.rows, least))
     assignment = scrambled(problem, seed)
-    on_targets = (problem.targets[assignment] | (assignment < 0)).all(axis=1)
-    assignment = np.where(
-        on_targets[:, None],
-        assignment,
-        STRATEGIES["optimum"](problem, Candidate("optimum", balance=problem.balance)).assignment,
-    )
     scores = score.score(Yardstick.of(problem), assignment)
 
     assert looked_at(problem, assignment) == tuple(int(getattr(scores, name)[0]) for name in NAMES)
+
+
+def test_brokers_that_leave_fail_too() -> None:
+    """Six partitions on broker 3 today; one of them after a step that pays for one, and five go on lying there."""
+    lists, sizes = {"t": [[1], [2], *[[3]] * 6]}, {"t": [1, 1, *[10] * 6]}
+    wish = {"changes": Changes(remove_brokers=(3,)), "balance": balance_of("none", "none", "none")}
+    problem = problem_of(no_racks(1, 2, 3), lists, sizes=sizes, budget=Budget(bytes_moved=12), **wish)
+    step = first_step(problem)
+    after = STRATEGIES["optimum"](step, Candidate("optimum", balance=step.balance)).assignment
+    today, then = (score.score(Yardstick.of(step), each) for each in (problem.replicas, after))
+
+    assert [(6, 6), (5, 5)] == [(each.broker_offline[0], each.broker_refused[0]) for each in (today, then)]
 
 
 @st.composite

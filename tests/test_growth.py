@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planner.growth import lifetime as growth
 from planner.growth.forecast import MONTH_SECONDS, WEEK_MS, Retention, forecast, retention
-from planner.model import Broker, Limits
+from planner.model import Broker, Changes, Limits
 from planner.monthly import BrokerClass, Monthly, Rate
 from planner.problem import build
 
@@ -156,6 +156,17 @@ def test_network_limits_count_both_ways():
 
     assert ([2, 3], [-1, -1]) == (now["network_month"], now["disk_month"])
     assert ([80, 80], [240, 0]) == (now["network_in"], now["network_out"])
+
+
+def test_leaders_that_no_election_changes_go_on_sending():
+    """Broker 2 leads what 1 should, of which consumers read 10 bytes/s: it does once the plan is carried out, too."""
+    changes = Changes(rebalance="none")
+    spec = spec_of(RACKS, {"t": [[1, 2]]}, leaders={"t": [2]}, changes=changes, growth=Monthly((Rate("*", 0),)))
+    (topic,) = spec.cluster.topics
+    read = replace(topic, partitions=tuple(replace(each, bytes_out_per_sec=10) for each in topic.partitions))
+    (base, *_) = growth.cases(replace(spec, cluster=replace(spec.cluster, topics=(read,))), 1)
+
+    assert [[0, 10]] * 2 == [each["network_out"] for each in (growth.as_it_is(base), growth.evaluate(base))]
 
 
 def test_the_fewest_brokers_that_last():

@@ -100,6 +100,14 @@ def test_rows_that_may_not_change_count() -> None:
     assert [1, [100, 100]] == [found[0], sent(problem, found)]
 
 
+def test_what_nobody_leads_is_sent_by_nobody() -> None:
+    """The last broker is as free as it is where a partition that may not change has no leader."""
+    problem = two_brokers(80, 20, 100, 0)
+    leaders = np.array([0, 0, -1, 1])
+    found = led(replace(problem, leaders=leaders), today(problem), leaders, np.array([True, True, False, True]))
+    assert [1, 2] == sorted(found[:2])
+
+
 def test_only_replicas_lead() -> None:
     """Broker 3 sends nothing and may lead nothing, as no partition is on it."""
     problem = out_within(

@@ -9,7 +9,8 @@ from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, pr
 from hypothesis import given, settings
 
 from planner.balance import Balance
-from planner.model import Changes, IntArray, Problem
+from planner.loads import leaders_after
+from planner.model import Changes, IntArray, Problem, TopicFilter
 from planner.strategies.leaders import order
 from planner.strategies.optimum import solve
 from planner.windows import BROKER_PRICE, TOPIC_PRICE, excess, windows
@@ -47,7 +48,7 @@ def best(problem: Problem, assignment: IntArray) -> tuple[int, int]:
     """The best price of all ways to lead the given replicas."""
     free = problem.movable & (problem.forced | (problem.rebalance != "none"))
     choices = [
-        [broker for broker in row if broker >= 0] if free[at] else [int(problem.replicas[at, 0])]
+        [broker for broker in row if broker >= 0] if free[at] else [int(problem.leaders[at])]
         for at, row in enumerate(assignment.tolist())
     ]
     prices = [price(problem, leaders) for leaders in product(*choices)]
@@ -59,7 +60,7 @@ def best(problem: Problem, assignment: IntArray) -> tuple[int, int]:
 def test_least_excess_then_fewest_changes(problem: Problem) -> None:
     """Given the replicas, no choice of leaders is more even, nor as even with fewer changes; changes first for none."""
     assignment = solve(problem, problem.balance).assignment
-    assert best(problem, assignment) == price(problem, tuple(assignment[:, 0].tolist()))
+    assert best(problem, assignment) == price(problem, tuple(leaders_after(problem, assignment).tolist()))
 
 
 @settings(max_examples=60)
@@ -98,6 +99,15 @@ def test_an_election_is_cheaper_than_a_new_order() -> None:
         no_racks(1, 2), {"a": [(1, 2), (2, 1)]}, leaders={"a": [2, 2]}, changes=Changes(rebalance="leaders")
     )
     assert [[1, 2], [2, 1]] == ids_of(problem, solve(problem, problem.balance).assignment)
+
+
+def test_leaders_that_no_election_changes_count_where_they_are() -> None:
+    """Broker 2 leads what 1 should of an excluded topic: broker 1 leads the other one, and nobody nobody's."""
+    rows, led = {"a": [(2, 1), (2, 1)], "kept": [(1, 2), (1, 2)]}, {"kept": [2, None]}
+    problem = problem_of(no_racks(1, 2), rows, leaders=led, topics=TopicFilter(exclude=("kept",)))
+    found = solve(problem, problem.balance).assignment
+    assert [[1, 2], [2, 1]] == sorted(ids_of(problem, found)[:2])
+    assert [-1, 0, 1, 1] == sorted(leaders_after(problem, found).tolist())
 
 
 def test_topic_leaders() -> None:

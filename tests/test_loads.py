@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from clusters import assignment_of, loaded_problems, no_racks, problem_of, scrambled
+from clusters import assignment_of, loaded_problems, no_racks, problem_of, problems, scrambled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.loads import MEASURES, by_group, loads, measured, on_all_brokers
-from planner.model import Changes, Problem
+from planner.batches.cutting import split
+from planner.changes import changes
+from planner.loads import MEASURES, by_group, leaders_after, loads, measured, on_all_brokers
+from planner.model import BatchRules, Changes, Problem, TopicFilter
 from planner.problem import today
+from planner.score import Yardstick, score
+from planner.strategies.optimum import solve
 
 
 def example(changes: Changes | None = None) -> Problem:
@@ -34,6 +38,30 @@ def test_other_leaders_send() -> None:
     problem = example()
     leaders = np.array([1, -1, 2], dtype=np.int32)
     assert [[100, 300, 207], [10, 30, 20], [0, 11, 5]] == loads(problem, today(problem), leaders).tolist()
+
+
+def test_who_leads_is_whom_the_plan_elects() -> None:
+    """Elections are held where the plan may say who leads; the others keep today's leader, or have none."""
+    rows = {"a": [(1, 2), (1, 2), (3, 1)], "b": [(1, 2)]}
+    led = {"a": [2, None, 3], "b": [2]}
+    for rebalance, expected in (("all", [0, -1, 0, 1]), ("leaders", [0, -1, 0, 1]), ("none", [1, -1, 0, 1])):
+        changes = Changes(remove_brokers=(3,), rebalance=rebalance)
+        problem = problem_of(no_racks(1, 2, 3), rows, leaders=led, changes=changes, topics=TopicFilter(exclude=("b",)))
+        after = assignment_of(problem, [(1, 2), (1, 2), (1, 2), (1, 2)])
+        assert expected == leaders_after(problem, after).tolist(), rebalance
+
+
+@settings(max_examples=60)
+@given(problems(rebalance=("all", "leaders", "none")))
+def test_who_leads_is_what_the_batches_elections_say(problem: Problem) -> None:
+    """The leaders after, from today's and the elections of the plan's own batches."""
+    assignment = solve(problem, problem.balance).assignment
+    changed = changes(problem, assignment)
+    elected = {name for batch in split(changed, BatchRules()) for name in batch.elect}
+    names = [problem.topic_names[topic] for topic in problem.topic_of]
+    told = [name in elected for name in zip(names, problem.partition_ids.tolist(), strict=True)]
+    assert np.where(told, assignment[:, 0], problem.leaders).tolist() == leaders_after(problem, assignment).tolist()
+    assert len(elected) == score(Yardstick.of(problem), assignment).leaders_changed[0]
 
 
 def test_more_followers_are_sent_more() -> None:
@@ -81,7 +109,8 @@ def test_loads_against_plain_counting(problem: Problem, seed: int) -> None:
         for broker in set(replicas) & set(held):
             held[broker] += int(problem.size_bytes[row])
             written[broker] += int(problem.bytes_in_per_sec[row])
-        if replicas[0] in sent:
+        leader = replicas[0] if problem.may_lead_anew[row] else int(problem.leaders[row])
+        if leader in sent:
             fetched = int(problem.bytes_in_per_sec[row]) * (len(replicas) - 1)
-            sent[replicas[0]] += fetched + int(problem.bytes_out_per_sec[row])
+            sent[leader] += fetched + int(problem.bytes_out_per_sec[row])
     assert [list(held.values()), list(written.values()), list(sent.values())] == loads(problem, assignment).tolist()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from planner import checks
 from planner.balance import Balance
 from planner.changes import changes
-from planner.loads import loads, on_all_brokers
+from planner.loads import leaders_after, loads, on_all_brokers
 from planner.model import Broker, Changes, IntArray, LongArray, NewPartitions, Problem, Rebalance, Spec
 from planner.problem import build, today
 from planner.score import Yardstick, score
@@ -139,6 +139,14 @@ def test_leaders_go_where_the_fewest_lead() -> None:
     rows = {"old": [[1, 2], [1, 2], [1, 3], [2, 3]]}
     problem = problem_of(no_racks(1, 2, 3), rows, changes=wish(created(5, 3)))
     assert [[8, 8, 7], [3, 3, 3]] == held(problem, solved(problem))
+
+
+def test_leaders_go_where_the_fewest_really_lead() -> None:
+    """Broker 1 leads what 2 and 3 should, and no election is held: the new partitions are led by the others."""
+    rows = {"old": [[1, 2, 3], [2, 3, 1], [3, 1, 2]]}
+    problem = problem_of(no_racks(1, 2, 3), rows, changes=wish(created(6, 3)), leaders={"old": [1, 1, 1]})
+    after = solved(problem)
+    assert [3, 3, 3] == on_all_brokers(problem, after, leaders_after(problem, after))[1].tolist()
 
 
 def test_more_partitions_are_even_within_their_topic() -> None:

@@ -215,6 +215,28 @@ def test_unforced_leaders_off_the_preferred_broker_break_no_rule_today() -> None
     assert 0 == terms(plan)["broken_rules"][0]
 
 
+@pytest.mark.parametrize("kept", [{"changes": Changes(rebalance="none")}, {"topics": TopicFilter(exclude=("x",))}])
+def test_leaders_that_nobody_elects_stay_in_all_figures(kept: dict[str, Any]) -> None:
+    """A plan without elections has the leaders of today: in its terms, brokers, racks, windows and comparison."""
+    rows = {"x": [(1, 2), (2, 3), (3, 1)]}
+    plan = plan_of(spec_of({1: "a", 2: "b", 3: "c"}, rows, leaders={"x": [2, 3, 3]}, **kept))
+    assert ([], []) == (plan["partitions"], plan["batches"])
+    assert [(2, 2), (2, 2), (100, 100)] == [
+        terms(plan)[name] for name in ("leader_spread", "rack_leaders", "fullest_broker")
+    ]
+    assert all(row["before"] == row["after"] for row in (*plan["brokers"], *plan["racks"]))
+    assert [("leaders", 2)] == [(each["window"], each["reached"]) for each in plan["balance"]["relaxed"]]
+    assert [(2, 0), (2, 0)] == [(each["leader_spread"], each["leaders_changed"]) for each in plan["compared"][:2]]
+
+
+def test_doing_nothing_elects_nobody_but_a_plan_may_elect_alone() -> None:
+    """Preferred leaders that are even already: the plan moves no replica and elects two; doing nothing leaves them."""
+    rows = {"x": [(1, 2), (2, 3), (3, 1)]}
+    plan = plan_of(spec_of(no_racks(1, 2, 3), rows, leaders={"x": [2, 3, 3]}))
+    assert [0, 1] == [each["partition"] for batch in plan["batches"] for each in batch["elect"]]
+    assert [(2, 0), (0, 2)] == [(each["leader_spread"], each["leaders_changed"]) for each in plan["compared"][:2]]
+
+
 def test_relaxed_windows_are_named() -> None:
     """A window that can't hold is in the plan, with what was wanted and what was reached."""
     racks = {1: "a", 2: "b", 3: "b"}

@@ -10,7 +10,8 @@ from clusters import assignment_of, balance_of, no_racks, problem_of, problems, 
 from hypothesis import given, settings
 
 from planner import checks
-from planner.model import Broker, Budget, Changes, Problem, Rebalance
+from planner.loads import leaders_after
+from planner.model import Broker, Budget, Changes, Problem, Rebalance, TopicFilter
 from planner.plan_budget import after, section
 from planner.problem import today
 from planner.score import Yardstick, score
@@ -87,10 +88,19 @@ def test_what_may_not_move_costs_nothing() -> None:
     assert {"windows": ["replicas"], **NONE_WAIT, **dict.fromkeys(TERMS, 0)} == found["undone"]
 
 
+def test_leaders_that_no_election_changes_stay_for_the_rest() -> None:
+    """Broker 2 leads all of an excluded topic, and will: there is no other leader that would make it more even."""
+    rows, led = {"a": [(1, 2)], "kept": [(1, 2)] * 4}, {"kept": [2] * 4}
+    problem = problem_of(no_racks(1, 2), rows, leaders=led, topics=TopicFilter(exclude=("kept",)))
+    found = section_of(problem, Budget(leaders_changed=9), [(1, 2)] * 5)
+    assert (["leaders"], 0) == (found["undone"]["windows"], found["undone"]["leaders_changed"])
+
+
 def test_after_a_replacement_nobody_is_replaced_any_more() -> None:
     """The new state: the step's replicas, led by their preferred leaders, and no change that forces anything."""
     problem = problem_of(no_racks(1, 2, 3), {"a": [(1, 3), (3, 2)]}, changes=Changes((Broker(9),), (), ((3, 9),)))
-    rest = after(problem, assignment_of(problem, [(1, 9), (9, 2)]), np.zeros(2, dtype=bool))
+    target = assignment_of(problem, [(1, 9), (9, 2)])
+    rest = after(problem, target, np.zeros(2, dtype=bool), leaders_after(problem, target))
     assert [[0, 3], [3, 1]] == rest.replicas.tolist()
     assert ([0, 3], [False, False], [-1] * 4) == (
         rest.leaders.tolist(),
@@ -103,7 +113,8 @@ def test_after_a_replacement_nobody_is_replaced_any_more() -> None:
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_a_second_step_of_a_whole_plan_is_none(problem: Problem) -> None:
     """After the optimum there is a valid plan that moves nothing."""
-    rest = after(problem, solve(problem, problem.balance).assignment, np.zeros(problem.rows, dtype=bool))
+    step = solve(problem, problem.balance).assignment
+    rest = after(problem, step, np.zeros(problem.rows, dtype=bool), leaders_after(problem, step))
     assert () == checks.check(rest, today(rest))
     moved = score(Yardstick.of(rest), solve(rest, problem.balance).assignment)
     if not problem.size_bytes.any() or problem.rebalance != "all":
@@ -115,6 +126,7 @@ def test_arrays_stay_the_problems_own() -> None:
     """What is left is a problem of its own: the old one is as it was."""
     problem = expansion()
     before = problem.replicas.copy()
-    rest = after(replace(problem), assignment_of(problem, [(3,)] * 6), np.zeros(6, dtype=bool))
+    step = assignment_of(problem, [(3,)] * 6)
+    rest = after(replace(problem), step, np.zeros(6, dtype=bool), leaders_after(problem, step))
     assert np.array_equal(before, problem.replicas)
     assert 2 == int(rest.leaders[0])

@@ -136,6 +136,17 @@ def test_classic_rule_by_hand():
     assert [{"t": [(3, 4), (4, 1)]}] == list(plan_new_partitions.classic(board, {"t": [(1, 2), (2, 1)]}, 5))
 
 
+def test_who_leads_what_exists_counts_not_who_should():
+    """The plan's own row has the leader spread of its terms, with leaders that no election changes where they are."""
+    rows, led = {"t": [[1, 2], [2, 1], [1, 2], [2, 1]]}, {"t": [2, 2, 2, 2]}
+    wish = Changes(new_partitions=(NewPartitions("n", 0, 1, 1),), rebalance="none")
+    found = planned(spec_of(no_racks(1, 2), rows, leaders=led, changes=wish, sweep=Sweep(candidates=30)))
+    spread = next(term["plan"] for term in found["terms"] if term["name"] == "leader_spread")
+
+    # Broker 2 leads four, broker 1 the new one.
+    assert 3 == found["new_partitions"]["compared"][0]["leader_spread"] == spread
+
+
 def test_report_says_what_is_made_and_that_it_stays(plan):
     """Topics, the comparison and every list; that a rollback leaves them."""
     text = report.markdown(plan)

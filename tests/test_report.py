@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from plan_documents import Document
+from plan_documents import Document, change
 from report_documents import huge, small, with_alternatives, with_disks, with_traffic
 
 from planner.report import markdown as report
@@ -205,13 +205,15 @@ def test_github_and_gitlab_render_it(plan: Document) -> None:
 
 def test_terraform_is_told_what_changes_for_it() -> None:
     """The order of operations and the rule that ignores a throttle, only where a topic is declared anew."""
-    topic = {**small()["topics"][0], "replication_factor_before": [2], "replication_factor": 3}
+    topic = {**small()["topics"][0], "name": "orders", "replication_factor_before": [2], "replication_factor": 3}
+    raised = change("orders", 5, [1, 2], [1, 2, 4])
     mixed = {**topic, "name": "mixed", "replication_factor_before": [1, 2], "replication_factor": None}
-    markdown = report.markdown(small(topics=[topic, mixed]))
+    plan = small(topics=[topic, mixed])
+    markdown = report.markdown(plan | {"partitions": [*plan["partitions"], raised]})
     rule = next(token.content for token in parse(markdown) if token.type == "fence" and token.info == "hcl")
 
     assert "<summary>Terraform</summary>" in markdown
-    assert "2 topics with another replication factor, more partitions than today, or new; 2 topics left out" in markdown
+    assert "1 topic with another replication factor, more partitions than today, or new; 1 topic left out" in markdown
     assert all(f'config["{key}"]' in rule for key in terraform_topics.THROTTLE_CONFIGS)
     assert "Terraform" not in report.markdown(small())
 

@@ -146,6 +146,18 @@ def test_a_plan_resumed_twice_ends_at_the_first_ones_target() -> None:
     assert after_batches(plan, found(spec), len(plan["batches"])).topics == end.topics
 
 
+def test_partitions_that_only_get_other_leaders_keep_their_racks() -> None:
+    """Both replicas are in one rack, today and in the plan: that is nothing that resuming could be refused for."""
+    racks = {1: "a", 2: "a", 3: "b"}
+    spec = spec_of(racks, {"t": [(1, 2)] * 4}, changes=Changes(rebalance="leaders"))
+    plan = plan_of(spec)
+
+    rest = resumed(plan, found(spec))
+
+    assert plan["partitions"] == rest["partitions"]
+    assert [[2, 1], [2, 1]] == [row["replicas"] for row in rest["partitions"]]
+
+
 def test_topics_that_are_gone_are_dropped_and_listed() -> None:
     """A deleted topic's partitions aren't planned any more; each is named with its reason, and warned of."""
     spec = expansion()

@@ -97,16 +97,18 @@ def test_shares_add_up_to_what_there_is(problem: Problem) -> None:
     """Every share is of something that is all shared out: replicas, leaders, bytes and traffic."""
     fair, factors = fair_shares(problem), problem.replication_factors
     sizes, rates = problem.size_bytes, problem.bytes_in_per_sec
+    led = problem.may_lead_anew | (problem.leaders >= 0)
     totals = {
         "replicas": factors,
-        "leaders": np.ones_like(factors),
+        "leaders": led,
         "disk": factors * sizes,
         "network_in": factors * rates,
     }
-    for name, each in (totals | {"network_out": sent_by_leader(problem)}).items():
+    for name, each in (totals | {"network_out": sent_by_leader(problem) * led}).items():
         assert int(each.sum()) == sum(fractions(getattr(fair, name))[0]), name
-    by_topic = np.bincount(problem.topic_of, weights=factors)
-    assert by_topic.tolist() == [sum(row) for row in fractions(fair.topic_replicas)]
+    for name, each in (("topic_replicas", factors), ("topic_leaders", led)):
+        by_topic = np.bincount(problem.topic_of, weights=each, minlength=len(problem.topic_names))
+        assert by_topic.tolist() == [sum(row) for row in fractions(getattr(fair, name))], name
 
 
 @settings(max_examples=80)

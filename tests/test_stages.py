@@ -26,6 +26,7 @@ from planner.stages import first_step
 from planner.strategies import STRATEGIES
 from planner.strategies.candidate import Candidate
 from planner.sweep import run
+from planner.terraform.topics import topics as terraform_topics
 
 VALIDATOR = Draft202012Validator(json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8")))
 DRAIN = Changes(remove_brokers=(1, 2))
@@ -78,6 +79,53 @@ def test_brokers_are_emptied_one_by_one(budget: Budget, expected: list[int]) -> 
     assert expected == waiting(budget)
 
 
+# Each broker is the preferred leader of one.
+LED = {"t": [(1, 2), (2, 3), (3, 1)]}
+
+
+def led_by(budget: Budget, *leaders: int) -> Spec:
+    """Three brokers, where some partitions aren't led by their preferred leaders."""
+    return spec_of(no_racks(1, 2, 3), LED, leaders={"t": leaders}, sizes=10, budget=budget, sweep=Sweep(30))
+
+
+@pytest.mark.parametrize(
+    ("most", "leaders", "frozen"),
+    [(0, (2, 2, 3), [0]), (0, (2, 3, 3), [0, 1]), (1, (2, 3, 3), [1]), (2, (2, 3, 3), [])],
+)
+def test_a_leader_that_the_budget_does_not_pay_for_stays(
+    most: int, leaders: tuple[int, ...], frozen: list[int]
+) -> None:
+    """Nothing has to change, so nothing waits, whatever leaders aren't the preferred ones; no more are elected."""
+    asked = led_by(Budget(leaders_changed=most), *leaders)
+    step, document = first_step(build(asked)), planned(asked)
+
+    assert frozen == np.flatnonzero(~step.movable).tolist()
+    assert step.deferred is None or not step.deferred.any()
+    assert most >= document["budget"]["spent"]["leaders_changed"]
+    assert 0 == document["budget"]["undone"]["partitions"]
+    assert not any("first step" in warning for warning in document["warnings"])
+
+
+def test_what_must_change_is_paid_for_before_other_leaders() -> None:
+    """The raised topic has the only election, though the other one is cheaper: that one may stay, and doesn't wait."""
+    rows, leaders = {"a": [(1, 2)], "b": [(2, 3)]}, {"a": [2], "b": [3]}
+    raised = Changes(set_replication_factor=(ReplicationFactorChange("b", 3),))
+    rest = {"leaders": leaders, "sizes": 10, "changes": raised}
+    step = first_step(build(spec_of(no_racks(1, 2, 3), rows, budget=Budget(leaders_changed=1), **rest)))
+
+    assert ([False, True], [False, False]) == (step.movable.tolist(), np.asarray(step.deferred).tolist())
+    unpaid = build(spec_of(no_racks(1, 2, 3), rows, budget=Budget(bytes_moved=9, leaders_changed=1), **rest))
+    assert unpaid is first_step(unpaid)
+
+
+def test_what_the_rack_rule_moves_must_change_too() -> None:
+    """Nothing forces it but `rebalance: all`; where the budget pays for one of two, the other waits."""
+    racks, rows = {1: "a", 2: "a", 3: "b"}, {"t": [(1, 2), (1, 2)]}
+    step = first_step(build(spec_of(racks, rows, sizes=10, budget=Budget(bytes_moved=10))))
+
+    assert 1 == np.count_nonzero(step.deferred)
+
+
 def test_what_waits_stays_as_it_is() -> None:
     """Replicas, leader and replication factor; the checker lets it stay on a broker that leaves, and nowhere else."""
     raised = Changes(remove_brokers=(1,), set_replication_factor=(ReplicationFactorChange("a", 2),))
@@ -100,6 +148,21 @@ def test_windows_that_a_step_leaves_open_are_named() -> None:
         (each.window, each.why) for each in relaxed(Yardstick.of(step), placed)
     ]
     assert not any("topic filter" in warning for warning in planned(spec(Budget(bytes_moved=79)))["warnings"])
+
+
+def test_a_topic_of_unlike_factors_has_none() -> None:
+    """Raised in part by a first step, or of unlike factors today: the plan says null, and Terraform isn't told."""
+    rows = {"stays": [(1,), (1, 2)], "steps": [(1,), (2,), (3,), (1,)], "whole": [(2,), (3,)]}
+    raised = Changes(set_replication_factor=tuple(ReplicationFactorChange(name, 2) for name in ("steps", "whole")))
+    budget = Budget(replicas_moved=4)
+    document = planned(spec_of(no_racks(1, 2, 3), rows, changes=raised, budget=budget, sweep=Sweep(30)))
+
+    factors = {
+        each["name"]: (each["replication_factor_before"], each["replication_factor"]) for each in document["topics"]
+    }
+    assert {"stays": ([1, 2], None), "steps": ([1], None), "whole": ([1], 2)} == factors
+    assert ["whole"] == list(terraform_topics(document))
+    assert [] == [error.message for error in VALIDATOR.iter_errors(document)]
 
 
 def test_topics_follow_brokers() -> None:

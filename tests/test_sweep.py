@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from clusters import no_racks, problem_of, problems, spec_of
+from clusters import balance_of, no_racks, problem_of, problems, spec_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,23 +91,45 @@ def test_best_is_the_sorted_head(rows: list[tuple[int, ...]], count: int) -> Non
 
 
 @settings(max_examples=150)
-@given(points)
-def test_front_is_what_nothing_beats(rows: list[tuple[int, ...]]) -> None:
-    """Valid rows that no valid row beats in bytes or imbalance without losing the other, one a point, by bytes."""
+@given(points, st.sampled_from(("bytes_moved", "replicas_moved")))
+def test_front_is_what_nothing_beats(rows: list[tuple[int, ...]], moved: str) -> None:
+    """Valid rows that no valid row beats in bytes or imbalance without losing the other, one a point, by bytes.
+
+    The same of replicas, where sizes are unknown.
+    """
     table = score_table(rows).to_pylist()
     valid = [row for row in table if row["violations"] == 0]
 
     def beaten(row: Row) -> bool:
-        mine = (row["bytes_moved"], row["imbalance_ppm"])
-        others = {(other["bytes_moved"], other["imbalance_ppm"]) for other in valid} - {mine}
-        return any(bytes_moved <= mine[0] and imbalance <= mine[1] for bytes_moved, imbalance in others)
+        mine = (row[moved], row["imbalance_ppm"])
+        others = {(other[moved], other["imbalance_ppm"]) for other in valid} - {mine}
+        return any(amount <= mine[0] and imbalance <= mine[1] for amount, imbalance in others)
 
     first: dict[tuple[int, int], Row] = {}
     for row in sorted(valid, key=lambda row: tuple(row[name] for name in RANKING)):
         if not beaten(row):
-            first.setdefault((row["bytes_moved"], row["imbalance_ppm"]), row)
+            first.setdefault((row[moved], row["imbalance_ppm"]), row)
     expected = [first[point]["candidate"] for point in sorted(first)]
-    assert expected == front(score_table(rows))["candidate"].to_pylist()
+    assert expected == front(score_table(rows), moved=moved)["candidate"].to_pylist()
+
+
+def test_front_without_sizes_is_by_replicas() -> None:
+    """No row moves bytes there: the front still goes from doing nothing to the most even plan."""
+    problem = replace(problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 1)] * 3}, sizes=0), sizes_known=False)
+    found = run(problem, candidates(problem, Sweep(40))).front.to_pylist()
+    points = [(row["replicas_moved"], row["imbalance_ppm"]) for row in found]
+    assert [(0, 500_000), (4, 0)] == [points[0], points[-1]]
+    assert sorted(points) == points
+
+
+def test_the_balance_asked_for_is_proven_to_its_last_digit() -> None:
+    """The balance that a row's text is read as is the one asked for: its optimum is the plan, not doing nothing."""
+    wanted = balance_of(1, 1, 1, "none", "33.33333%")
+    problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 1)] * 3}, balance=wanted)
+    assert [("optimum", 0)] == [
+        (row["strategy"], row["unproven"])
+        for row in run(problem, candidates(problem, Sweep(30))).top.slice(0, 1).to_pylist()
+    ]
 
 
 @settings(max_examples=50)

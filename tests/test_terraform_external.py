@@ -142,6 +142,7 @@ def test_tfvars_have_factors_partitions_and_no_throttle() -> None:
             topic("raised", [1], 2, **throttled),
             topic("mended", [1, 2], 2),
             topic("mixed", [1, 2], 2),
+            topic("stepwise", [1], None),
             topic("__consumer_offsets", [3], 3),
         ]
     }

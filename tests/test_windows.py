@@ -68,6 +68,15 @@ def test_a_wide_spread_begins_where_the_fewest_replicas_move(spread: int, begins
     assert [[begins] * 3, [begins + spread] * 3] == windows(problem, balance_of(spread)).replicas.tolist()
 
 
+def test_a_wide_spread_of_leaders_begins_by_those_that_lead() -> None:
+    """Each is preferred for ten, and nobody is elected: of brokers that lead 15, 15 and none, the same as above."""
+    rows = {"a": [(1, 2)] * 10 + [(2, 1)] * 10 + [(3, 1), (3, 2)] * 5}
+    led = {"a": [1] * 10 + [2] * 10 + [1, 2] * 5}
+    problem = problem_of(no_racks(1, 2, 3), rows, leaders=led, changes=Changes(rebalance="none"))
+
+    assert [[6] * 3, [12] * 3] == windows(problem, balance_of(1, 6)).leaders.tolist()
+
+
 def test_unequal_racks_share_what_the_rack_rule_lets_them() -> None:
     """Two replicas over racks of 1 and 3 brokers: the lone broker holds one of every partition, the others a third."""
     problem = problem_of({1: "a", 2: "b", 3: "b", 4: "b"}, {"t": [(1, 2)] * 6})
@@ -136,7 +145,8 @@ def test_shares_add_up(problem: Problem) -> None:
     found = windows(problem, Balance(topic_leaders=Tolerance("spread", 1)))
     replicas = int(problem.replication_factors.sum())
     assert found.replicas[0].sum() <= replicas <= found.replicas[1].sum()
-    assert found.leaders[0].sum() <= problem.rows <= found.leaders[1].sum()
+    led = (problem.may_lead_anew | (problem.leaders >= 0)).sum()
+    assert found.leaders[0].sum() <= led <= found.leaders[1].sum()
     by_topic = np.bincount(problem.topic_of, weights=problem.replication_factors)
     assert (found.topic_replicas[0].sum(axis=1) <= by_topic).all()
     assert (found.topic_replicas[1].sum(axis=1) >= by_topic).all()

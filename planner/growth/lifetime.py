@@ -14,7 +14,7 @@ import numpy as np
 from planner import score
 from planner.errors import InfeasibleError
 from planner.growth.forecast import Forecast, forecast
-from planner.loads import MEASURES, on_all_brokers
+from planner.loads import MEASURES, leaders_after, on_all_brokers
 from planner.model import Broker, IntArray, LongArray, Spec
 from planner.monthly import BrokerClass
 from planner.problem import brokers_after, build, today
@@ -81,7 +81,7 @@ def evaluate(case: Case) -> dict[str, Any]:
 
 def given(case: Case, assignment: IntArray) -> dict[str, Any]:
     """The row of an assignment (P, W) that was planned elsewhere."""
-    return _row(case, _reached(case, assignment, assignment[:, 0]), assignment)
+    return _row(case, _reached(case, assignment, leaders_after(case.forecast.problem, assignment)), assignment)
 
 
 def _row(case: Case, reached: Reached, assignment: IntArray) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _plans(case: Case) -> Iterator[tuple[Reached, int, IntArray]]:
         except InfeasibleError:
             continue
         moved = int((score.adding(problem, assignment).sum(axis=1) * problem.size_bytes).sum())
-        reached = _reached(case, assignment, assignment[:, 0])
+        reached = _reached(case, assignment, leaders_after(case.forecast.problem, assignment))
         yield reached, moved, assignment
         if reached.first < 0:
             return

@@ -65,8 +65,9 @@ def risks(plan: Plan) -> Iterator[str]:
 def terraform(plan: Plan) -> str:
     """What the tfvars say that Terraform doesn't know yet; empty where it would find nothing new."""
     grown = {topic["topic"] for topic in (plan.get("new_partitions") or {"topics": ()})["topics"]}
-    changed = sum(_resized(topic) or topic["name"] in grown for topic in plan["topics"])
-    left_out = len(plan["topics"]) - len(terraform_topics(plan))
+    told = terraform_topics(plan)
+    changed = sum(topic["name"] in told and (_resized(topic) or topic["name"] in grown) for topic in plan["topics"])
+    left_out = len(plan["topics"]) - len(told)
     if not changed:
         return ""
     said = f"{counted(changed, 'topic')} with another replication factor, more partitions than today, or new"

@@ -8,7 +8,7 @@ it was made from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from planner.figures import counted
 from planner.model import IntArray, Problem, Spec
 from planner.problem import build, today
 from planner.resume import spec as resume_spec
-from planner.resume.rest import Rest, rest_of
+from planner.resume.rest import Key, Rest, rest_of
 from planner.score import Yardstick, score
 from planner.state.now import Now
 from planner.variants import BASE
@@ -81,16 +81,30 @@ def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     rows = {(problem.topic_names[topic], number): row for row, (topic, number) in enumerate(named)}
     wanted = {rows[key]: replicas for key, replicas in (rest.targets | rest.made).items()}
     factors = (problem.replicas >= 0).sum(axis=1).astype(np.int32)
-    planned = np.zeros(problem.rows, dtype=bool)
+    planned, forced = np.zeros((2, problem.rows), dtype=bool)
     for row, replicas in wanted.items():
         factors[row], planned[row] = len(replicas), True
-    problem = replace(problem, replication_factors=factors, movable=planned, forced=planned, deferred=~planned)
+    forced[[rows[key] for key in _forced(spec, rest)]] = True
+    problem = replace(problem, replication_factors=factors, movable=planned, forced=forced, deferred=~planned)
     at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
     assignment = today(problem).copy()
     for row, replicas in wanted.items():
         assignment[row] = -1
         assignment[row, : len(replicas)] = [at[broker] for broker in replicas]
     return problem, assignment
+
+
+def _forced(spec: Spec, rest: Rest) -> Iterator[Key]:
+    """The partitions that a change doesn't let stay as they are.
+
+    The approved plan left the others on their brokers whatever their racks, so that no rack rule may be held against
+    them now. `rebalance: none` gives nobody else another order or leader: who still needs one there was forced.
+    """
+    yield from rest.made
+    for change in rest.changes:
+        led = change.before != change.after or change.elects
+        if set(change.before) != set(change.after) or (led and spec.changes.rebalance == "none"):
+            yield change.topic, change.partition
 
 
 def _judge(approved: Plan, problem: Problem, assignment: IntArray) -> None:

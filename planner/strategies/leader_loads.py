@@ -20,7 +20,7 @@ _ENDLESS = 1 << 40
 
 
 def even_out(problem: Problem, placed: IntArray, leaders: IntArray, free: BoolArray, wanted: Windows) -> IntArray:
-    """The leaders (P,) with those of the free rows exchanged until `network_out` fits, as far as that can be."""
+    """The leaders (P,), -1 for none, those of the free rows exchanged until `network_out` fits, as far as it can."""
     if wanted.network_out is None or not free.any():
         return leaders
     targets = np.flatnonzero(problem.targets)
@@ -48,7 +48,7 @@ def _arena(
 ) -> Arena:
     sent = sent_by_leader(problem)
     weights = sent[rows]
-    fixed = np.setdiff1d(np.flatnonzero(here[leaders] >= 0), rows)
+    fixed = np.setdiff1d(np.flatnonzero((leaders >= 0) & (here[leaders] >= 0)), rows)
     fixed_cells = np.zeros((len(problem.topic_names), on.shape[1]), dtype=np.int64)
     fixed_sent = np.zeros(on.shape[1], dtype=np.int64)
     np.add.at(fixed_cells, (problem.topic_of[fixed], here[leaders[fixed]]), 1)

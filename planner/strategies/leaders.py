@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner import flow
+from planner.loads import leaders_after
 from planner.model import BoolArray, IntArray, LongArray, Problem
 from planner.problem import taken_over
 from planner.strategies.leader_loads import even_out
@@ -24,7 +25,7 @@ def order(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
     A broker that replaces another stands where that one does.
     """
     free = problem.may_lead_anew
-    leaders = np.where(free, placed[:, 0], problem.replicas[:, 0])
+    leaders = leaders_after(problem, placed)
     if free.any():
         leaders[free] = _choose(problem, _Choices.of(problem, placed, free), wanted)
         leaders = even_out(problem, placed, leaders, free, wanted)
@@ -58,9 +59,9 @@ class _Choices:
         here[targets] = np.arange(len(targets))
         led = taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))[of]
         costs = 2 * (led[:, 0] != brokers) + (led[:, 1] != brokers)
-        settled = ~free & (here[problem.replicas[:, 0]] >= 0)
+        settled = ~free & (problem.leaders >= 0) & (here[problem.leaders] >= 0)
         fixed = np.zeros((len(problem.topic_names), len(targets)), dtype=np.int64)
-        np.add.at(fixed, (problem.topic_of[settled], here[problem.replicas[settled, 0]]), 1)
+        np.add.at(fixed, (problem.topic_of[settled], here[problem.leaders[settled]]), 1)
         return _Choices(
             at.astype(np.int32), problem.topic_of[of], here[brokers], targets, costs.astype(np.int64), len(rows), fixed
         )

@@ -87,7 +87,12 @@ def filled(filling: Filling) -> BoolArray:
 def _outside(problem: Problem, assignment: IntArray, wanted: Windows) -> int:
     """The weight of everything outside the windows, today and in the scenarios."""
     held = loads.by_group(
-        problem, assignment, assignment[:, 0], problem.topic_of, len(problem.topic_names), len(loads.MEASURES)
+        problem,
+        assignment,
+        loads.leaders_after(problem, assignment),
+        problem.topic_of,
+        len(problem.topic_names),
+        len(loads.MEASURES),
     )
     in_all = held.sum(axis=0)
     balance = problem.balance
@@ -123,7 +128,7 @@ def _of_replicas(problem: Problem, assignment: IntArray, wanted: Windows, rows: 
 
 def _of_leaders(problem: Problem, assignment: IntArray, wanted: Windows, rows: IntArray) -> Filling:
     """Among each row's own brokers; where topics' leaders have no window, the fewer of a topic on one the better."""
-    topics, cells, held = _held(problem, assignment[:, :1], rows)
+    topics, cells, held = _held(problem, loads.leaders_after(problem, assignment)[:, None], rows)
     of = np.unique(problem.topic_of[rows])
     one = np.ones((len(rows), 1), dtype=np.int32)
     nowhere = np.zeros((2, *cells.shape), dtype=np.int64)

@@ -28,9 +28,10 @@ from planner.scenarios import Scenario, scenarios
 from planner.strategies import leaders, new_rows
 from planner.strategies.evening import even
 from planner.strategies.layout import Layout, lay_out
+from planner.strategies.open_windows import Anywhere
 from planner.strategies.placing import Placed
 from planner.strategies.proof import facts, proof
-from planner.strategies.starts import cheapest
+from planner.strategies.starts import Found, Relaxed, Started, cheapest
 from planner.strategies.tie_breaks import settled
 from planner.windows import Windows, windows
 
@@ -62,7 +63,7 @@ def solve(problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = 
     grown = scenarios(replace(problem, balance=balance))
     of_bytes = any(each.disk is not None or each.network_in is not None for each in (wanted, *_windows(grown)))
     layout = lay_out(problem, seed, _ROOM if of_bytes else 1)
-    wanted, placed, evened = cheapest(
+    found = cheapest(
         problem,
         balance,
         layout,
@@ -71,16 +72,21 @@ def solve(problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = 
             even(problem, layout, wanted, placed, grown, cases=cases) if of_bytes and len(layout.rows) else None
         ),
     )
+    wanted, placed, evened = found.best
     assignment = today(problem)
     assignment[layout.rows] = settled(problem, layout, wanted, placed) if evened is None else evened.chosen
     ordered = leaders.order(problem, assignment, wanted)
     if problem.is_new.any():
         ordered = new_rows.levelled(replace(problem, balance=balance), ordered, wanted)
+    if found.relaxed is not None and (certify or evened is not None):
+        return _certified(ordered, layout, _anywhere(problem, layout, found, found.relaxed, ordered))
     if evened is not None:
         return _certified(ordered, layout, evened.certificate)
     if certify and len(layout.rows):
         return _certified(ordered, layout, _certificate(problem, layout, placed))
-    cost = placed.solved.cost
+    # Of all starts, the relaxed placement's cost is the least; where windows can't hold, that may be above the plan's.
+    costs = [placed.solved.cost, *([] if found.relaxed is None else [found.relaxed.started.placed.solved.cost])]
+    cost = min(costs)
     return Solution(ordered, layout.bytes_of(cost), layout.replicas_of(cost))
 
 
@@ -100,3 +106,30 @@ def _certificate(problem: Problem, layout: Layout, placed: Placed) -> Certificat
     if problem.rebalance != "all":
         return Certificate(about, none_priced(about))
     return proof(layout, placed, np.zeros((0, 1), dtype=np.int64)).certificate(about, about.loads)
+
+
+def _anywhere(problem: Problem, layout: Layout, found: Found, relaxed: Relaxed, assignment: IntArray) -> Certificate:
+    """The best certificate at hand for a plan (P, W) whose windows may begin anywhere."""
+
+    def of(started: Started) -> Certificate:
+        evened = started.evened
+        return _certificate(problem, layout, started.placed) if evened is None else evened.certificate
+
+    there = of(relaxed.started)
+    sources = [there] if found.best is relaxed.started else [there, of(found.best)]
+    chosen = assignment[layout.rows]
+    held = Anywhere.of(layout, found.best.wanted, relaxed.anywhere, there.facts, chosen)
+    proven = _best(held, sources)
+    if relaxed.low is None or not relaxed.by_cases or least(proven) >= least(there):
+        return proven
+    # All brokers' window begins where it is cheapest, or below, or above: each case has prices of its own.
+    cases = [_best(held.within(range(relaxed.low, relaxed.low + 1)), sources)]
+    below, above = relaxed.lows_around
+    for lows, nearest in ((below, relaxed.low - 1), (above, relaxed.low + 1)):
+        if lows:
+            cases.append(_best(held.within(lows), [there, of(relaxed.at(nearest))]))
+    return max(proven, replace(cases[0], others=tuple(cases[1:])), key=least)
+
+
+def _best(held: Anywhere, sources: Iterable[Certificate]) -> Certificate:
+    return max((held.certificate(each) for each in sources), key=least)

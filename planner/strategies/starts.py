@@ -1,20 +1,30 @@
-"""Where the window of all brokers' replicas begins: a spread of two and more says how wide it is, not where.
+"""Where windows of replicas begin: a spread of two and more says how wide they are, not where.
 
-The fewest bytes are a convex function of the window's start (it bounds a flow's arcs linearly), so halving finds the
-best. With windows of bytes that start is a guess, which is moved for as long as that helps.
+All brokers' replicas: the fewest bytes are a convex function of the window's start (it bounds a flow's arcs linearly),
+so halving finds the best. With windows of bytes that start is a guess, which is moved for as long as that helps.
+
+Single topics: were it not for the other windows, each topic's bytes would be such a function of its own start, so all
+are halved at once. That is a guess where other windows matter; so are the starts next to what the relaxed placement
+holds, in which topics may be anywhere where their spread could put them. The cheapest of these guesses and of the
+start with the fewest replicas is taken; no plan is below the relaxed placement, wherever its windows begin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
+
 from planner.balance import Balance
-from planner.model import Problem
+from planner.model import LongArray, Problem
+from planner.problem import today
 from planner.strategies.evening import Evened
 from planner.strategies.layout import Layout
+from planner.strategies.open_windows import OpenWindows, by_topic, open_windows
 from planner.strategies.placing import Placed, place
-from planner.windows import Windows, starting, starts
+from planner.windows import Windows, near, opened, starting, starts
 
 # Beyond so many rows × brokers bringing bytes into their windows takes too long to be done more than once.
 _MOST_COLUMNS = 100_000
@@ -30,28 +40,131 @@ class Started(NamedTuple):
     evened: Evened | None
 
 
-def cheapest(problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even) -> Started:
-    """The start that moves the fewest bytes; `even` brings a placement into the windows of bytes."""
-    lows = starts(problem, balance.replicas)
-    if problem.rebalance != "all" or len(lows) < 2:
-        placed = place(problem, layout, wanted)
-        return Started(wanted, placed, even(wanted, placed))
-    search = _Search(problem, layout, wanted, int(balance.replicas.value))
-    low = search.halved(lows)
-    first = search.started(low, even)
-    if first.evened is None or len(layout.rows) * len(layout.targets) > _MOST_COLUMNS:
-        return first
-    return search.moved(low, lows, first, even)
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """A placement in windows so wide that no plan is below it, where some could begin anywhere.
+
+    `low` is where the window of all brokers' replicas begins, None where that isn't tried start by start; `at` does all
+    of it at another start, and is worth its time where `by_cases`.
+    """
+
+    started: Started
+    anywhere: OpenWindows
+    low: int | None
+    at: Callable[[int], Started]
+    by_cases: bool
+
+    @property
+    def lows_around(self) -> tuple[range, range]:
+        """The starts below and above."""
+        lows, low = self.anywhere.lows, self.low or 0
+        return range(lows.start, low), range(low + 1, lows.stop)
+
+
+class Found(NamedTuple):
+    """The cheapest of all starts, and what no plan is below where there was a choice."""
+
+    best: Started
+    relaxed: Relaxed | None = None
+
+
+def cheapest(problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even) -> Found:
+    """The starts that move the fewest bytes; `even` brings a placement into the windows of bytes."""
+    anywhere = open_windows(problem, balance, layout, wanted)
+    if problem.rebalance != "all" or not len(layout.rows) or not anywhere.any:
+        return Found(_Search(problem, balance, layout, wanted, even).best(starts(problem, balance.replicas)))
+    search = _Search(problem, balance, layout, anywhere.widened(wanted), even)
+    started = search.best(anywhere.lows)
+    # Where all that is open was tried start by start, nothing is wider than it may be.
+    best = started if anywhere.only_starts else _best_of_guesses(search, wanted, started, anywhere)
+    by_cases = started.evened is None or search.small
+    return Found(best, Relaxed(started, anywhere, search.low, search.at, by_cases))
+
+
+def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywhere: OpenWindows) -> Started:
+    """The cheapest of the starts that are worth a try."""
+    lows = anywhere.lows
+    found = search.within(_next_to(search, wanted, relaxed)).best(lows)
+    if _judged(found) <= _judged(relaxed) or not (found.evened is None or search.small):
+        return found
+    # What costs least before windows of bytes is brought into those.
+    guesses = (_by_topic(search, wanted, anywhere), wanted)
+    guess = min(guesses, key=lambda each: _judged(search.within(each, _nothing).best(lows)))
+    return min(found, search.within(guess).best(lows), key=_judged)
+
+
+def _nothing(_: Windows, __: Placed) -> None:
+    return None
+
+
+def _next_to(search: _Search, wanted: Windows, relaxed: Started) -> Windows:
+    """The windows that begin next to what the relaxed placement holds."""
+    assignment = today(search.problem)
+    assignment[search.layout.rows] = relaxed.placed.chosen if relaxed.evened is None else relaxed.evened.chosen
+    return near(search.problem, search.balance, wanted, assignment)
+
+
+def _by_topic(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Windows:
+    """The windows of topics that begin where each one's bytes are fewest, were there no other windows."""
+    topics, alone = anywhere.topics, replace(wanted, replicas=opened(wanted.replicas))
+    free = topics.open & (wanted.topic_replicas == wanted.topic_replicas[:, :, :1]).all(axis=(0, 2))
+    low, high = topics.first.copy(), topics.last.copy()
+
+    def at(lows: LongArray) -> Windows:
+        begun = np.broadcast_to(lows[:, None], wanted.topic_replicas.shape[1:])
+        window = np.where(free[:, None], np.stack([begun, begun + topics.spread]), wanted.topic_replicas)
+        return replace(alone, topic_replicas=window)
+
+    while (free & (low < high)).any():
+        middle = (low + high) // 2
+        here, above = search.by_topic(at(middle)), search.by_topic(at(np.minimum(middle + 1, topics.last)))
+        down = (here[0] < above[0]) | ((here[0] == above[0]) & (here[1] <= above[1]))
+        low, high = np.where(down | (low >= high), low, middle + 1), np.where(down & (low < high), middle, high)
+    return replace(at(low), replicas=wanted.replicas)
 
 
 class _Search:
-    """The starts of one problem, each placed once."""
+    """The starts of all brokers' replicas of one problem, each placed once."""
 
-    def __init__(self, problem: Problem, layout: Layout, wanted: Windows, spread: int) -> None:
-        self.problem, self.layout, self.wanted, self.spread = problem, layout, wanted, spread
+    def __init__(self, problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even) -> None:
+        self.problem, self.balance, self.layout, self.wanted, self.even = problem, balance, layout, wanted, even
+        self.small = len(layout.rows) * len(layout.targets) <= _MOST_COLUMNS
+        self.low: int | None = None
         self.costs: dict[int, tuple[int, int]] = {}
+        self.tried: dict[int, Started] = {}
 
-    def halved(self, lows: range) -> int:
+    def within(self, wanted: Windows, even: Even | None = None) -> _Search:
+        """The same search with other windows, and another way to even."""
+        return _Search(self.problem, self.balance, self.layout, wanted, even or self.even)
+
+    def best(self, lows: range) -> Started:
+        """Everything at the cheapest of these starts; as the windows say where there is no choice."""
+        if self.problem.rebalance != "all" or len(lows) < 2:
+            return self._started(self.wanted)
+        self.low = self._halved(lows)
+        first = self.at(self.low)
+        if first.evened is None or not self.small:
+            return first
+        return self._moved(self.low, lows, first)
+
+    def at(self, low: int) -> Started:
+        """Everything at a start."""
+        if low not in self.tried:
+            self.tried[low] = self._started(self._starting(low))
+        return self.tried[low]
+
+    def by_topic(self, wanted: Windows) -> tuple[LongArray, LongArray]:
+        """(T,) twice: what is outside the topics' windows, and what each topic costs, placed within other windows."""
+        return by_topic(self.layout, wanted, place(self.problem, self.layout, wanted).chosen)
+
+    def _started(self, wanted: Windows) -> Started:
+        placed = place(self.problem, self.layout, wanted)
+        return Started(wanted, placed, self.even(wanted, placed))
+
+    def _starting(self, low: int) -> Windows:
+        return starting(self.wanted, low, int(self.balance.replicas.value))
+
+    def _halved(self, lows: range) -> int:
         """The least start of the cheapest."""
         low, high = lows[0], lows[-1]
         while low < high:
@@ -62,28 +175,22 @@ class _Search:
                 low = middle + 1
         return low
 
-    def started(self, low: int, even: Even) -> Started:
-        """Everything at a start."""
-        wanted = starting(self.wanted, low, self.spread)
-        placed = place(self.problem, self.layout, wanted)
-        return Started(wanted, placed, even(wanted, placed))
-
-    def moved(self, low: int, lows: range, best: Started, even: Even) -> Started:
+    def _moved(self, low: int, lows: range, best: Started) -> Started:
         """A start and what is there, moved up or down while that saves bytes."""
-        found = self._moved_by(-1, low, lows, best, even)
-        return found if found is not best else self._moved_by(1, low, lows, best, even)
+        found = self._moved_by(-1, low, lows, best)
+        return found if found is not best else self._moved_by(1, low, lows, best)
 
-    def _moved_by(self, step: int, low: int, lows: range, best: Started, even: Even) -> Started:
+    def _moved_by(self, step: int, low: int, lows: range, best: Started) -> Started:
         while (low := low + step) in lows:
-            tried = self.started(low, even)
+            tried = self.at(low)
             if _judged(tried) >= _judged(best):
                 break
-            best = tried
+            best, self.low = tried, low
         return best
 
     def _cost(self, low: int) -> tuple[int, int]:
         if low not in self.costs:
-            solved = place(self.problem, self.layout, starting(self.wanted, low, self.spread)).solved
+            solved = place(self.problem, self.layout, self._starting(low)).solved
             self.costs[low] = solved.excess, solved.cost
         return self.costs[low]
 
@@ -91,5 +198,5 @@ class _Search:
 def _judged(started: Started) -> tuple[int, int, int]:
     """What is outside the windows of counts and of bytes, and the bytes moved."""
     if started.evened is None:
-        raise AssertionError("only what was brought into windows of bytes is judged")
+        return started.placed.solved.excess, 0, started.placed.solved.cost
     return started.placed.solved.excess, started.evened.outside, started.evened.moved

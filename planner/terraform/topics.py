@@ -33,9 +33,11 @@ def topics(plan: Plan) -> dict[str, dict[str, Any]]:
 
 
 def _agrees(topic: Plan, resized: Container[tuple[str, int, int]]) -> bool:
-    """True where all partitions end with one replication factor.
+    """True where all partitions end with one replication factor; plans say None where they don't.
 
-    A new factor is always a whole topic's, so one partition that leaves an old one, (topic, old, new), speaks for all.
+    Older plans said the largest: in those one partition that leaves an old one, (topic, old, new), speaks for all.
     """
     name, factor = topic["name"], topic["replication_factor"]
-    return all(old == factor or (name, old, factor) in resized for old in topic["replication_factor_before"])
+    return factor is not None and all(
+        old == factor or (name, old, factor) in resized for old in topic["replication_factor_before"]
+    )
