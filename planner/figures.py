@@ -13,8 +13,7 @@ from typing import Any
 import humanize
 
 UNKNOWN = "–"
-_MINUTE = 60
-_DAY = 86_400
+_MINUTE, _DAY = 60, 86_400
 # Beyond this the exact number tells nobody anything, and calendars end.
 _ENDLESS = 100 * 365 * _DAY
 # In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
@@ -37,8 +36,8 @@ def number(value: float) -> str:
 
 def counted(value: int, noun: str) -> str:
     """`1 replica`, `1,200 replicas`, `2 batches`; `noun` is singular."""
-    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    return f"{number(value)} {noun if value == 1 else plural}"
+    ending = "" if value == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number(value)} {noun}{ending}"
 
 
 def percent(value: float | None) -> str:
@@ -91,10 +90,9 @@ def ranges(ids: Iterable[int]) -> str:
     """Broker ids with runs joined: `1–4, 7`."""
     runs: list[list[int]] = []
     for broker in sorted(set(ids)):
-        if runs and runs[-1][1] == broker - 1:
-            runs[-1][1] = broker
-        else:
+        if not runs or runs[-1][1] != broker - 1:
             runs.append([broker, broker])
+        runs[-1][1] = broker
     return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
 
 
@@ -128,10 +126,16 @@ def _made(plan: Mapping[str, Any]) -> str:
     return f"Makes {counted(len(lists), 'partition')} ({counted(sum(map(len, lists)), 'replica')}) of {of}."
 
 
+def _why_nothing(plan: Mapping[str, Any]) -> str:
+    if plan.get("choice", {}).get("rule", "asked") != "asked":
+        return f"that is {chosen(plan)}"
+    relaxed = plan["balance"]["relaxed"]
+    return "no move brings the balance asked for any closer" if relaxed else "the cluster already is as asked"
+
+
 def _moved(plan: Mapping[str, Any]) -> str:
     if not plan["partitions"]:
-        by_rule = plan.get("choice", {}).get("rule", "asked") != "asked"
-        return f"Nothing to do: {f'that is {chosen(plan)}' if by_rule else 'the cluster already is as asked'}."
+        return f"Nothing to do: {_why_nothing(plan)}."
     moves = [len(set(row["replicas"]) - set(row["replicas_before"])) for row in plan["partitions"]]
     elections = sum(len(batch["elect"]) for batch in plan["batches"])
     elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leader"

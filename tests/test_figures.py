@@ -165,7 +165,10 @@ def test_the_headline_without_sizes_or_moves() -> None:
     assert "Copies no data; changes 1 partition and elects 2 leaders." == figures.headline(
         plan | {"partitions": reorder}
     )
-    assert "Nothing to do: the cluster already is as asked." == figures.headline(plan | {"partitions": []})
+    still = plan | {"partitions": []}
+    assert "Nothing to do: no move brings the balance asked for any closer." == figures.headline(still)
+    even = still | {"balance": {**plan["balance"], "relaxed": []}}
+    assert "Nothing to do: the cluster already is as asked." == figures.headline(even)
 
 
 def test_the_state_counts_what_asks_for_a_look() -> None:
