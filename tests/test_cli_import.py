@@ -67,15 +67,14 @@ def test_a_file_is_written_whole(described: Path, tmp_path: Path, capsys: pytest
 def test_what_someone_wrote_is_not_replaced(
     described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only what planner import wrote is."""
+    """Only what planner import wrote is, as it wrote it: a wish that was added below would be lost."""
     out = tmp_path / "mine.yaml"
-    out.write_text("version: 1\n", encoding="utf-8")
-    assert 1 == command(described, "-o", out)
-    assert (
-        "mine.yaml: wasn't written by planner import; allowed: a new file, or an earlier import"
-        in capsys.readouterr().err
-    )
-    assert "version: 1\n" == out.read_text(encoding="utf-8")
+    assert 0 == command(described, "-o", out)
+    for mine in ("version: 1\n", out.read_text(encoding="utf-8") + "changes: {remove_brokers: [1]}\n"):
+        out.write_text(mine, encoding="utf-8")
+        assert 1 == command(described, "-o", out)
+        assert "mine.yaml: isn't what planner import wrote; allowed: a new file" in capsys.readouterr().err
+        assert mine == out.read_text(encoding="utf-8")
 
 
 def test_large_states_are_written_beside_the_yaml(

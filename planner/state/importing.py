@@ -23,7 +23,7 @@ from planner.state.merge import Merged, merge
 from planner.state.properties import Settings, kafka_python_settings
 from planner.state.targets import targets
 from planner.state.texts import describe, log_dirs
-from planner.state.yaml import MARK, Imported, text
+from planner.state.yaml import Imported, is_as_written, text
 from planner.yaml_source import decode
 
 # Beyond, YAML takes its time to be read, and nobody reads it.
@@ -167,11 +167,13 @@ def _without_sizes(topics: Sequence[Topic]) -> tuple[Topic, ...]:
 
 
 def _require_ours(out: Path) -> None:
-    """What isn't an earlier import isn't replaced: someone may have worked on it, and an import knows no wishes."""
+    """What isn't an earlier import, as it was written, isn't replaced: someone has worked on it."""
     folder = out.with_name(f"{out.stem}.state")
     try:
-        if out.exists() and not (out.is_file() and out.read_bytes().startswith(MARK.encode())):
-            raise SetupError(f"{out}: wasn't written by planner import; allowed: a new file, or an earlier import")
+        if out.exists() and not (out.is_file() and is_as_written(out.read_bytes())):
+            raise SetupError(
+                f"{out}: isn't what planner import wrote; allowed: a new file, or an import nobody changed"
+            )
         strange = {entry.name for entry in folder.iterdir()} - set(_STATE_FILES) if folder.is_dir() else set()
     except OSError as error:
         raise SetupError(f"{out}: can't be written: {error.strerror}; nothing was changed") from error

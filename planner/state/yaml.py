@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +19,9 @@ Key = tuple[str, int]
 _WORD = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 _ENDLESS = sys.maxsize
 
-MARK = "# Written by planner import; a part of a spec, to be completed with what is to change."
+_MARK = "# Written by planner import; a part of a spec, to be completed with what is to change."
+# So that a later import replaces what nobody has worked on, and nothing else.
+_DIGEST = "# SHA-256 of all below: "
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,21 @@ class Imported:
 
 def text(imported: Imported) -> str:
     """The YAML, with a final newline; a sound spec by itself."""
-    return "\n".join(_lines(imported)) + "\n"
+    return _marked("\n".join(_lines(imported)) + "\n")
+
+
+def is_as_written(content: bytes) -> bool:
+    """Whether this is what an import wrote, to the last byte."""
+    body = content.split(b"\n", 2)[-1].decode(errors="replace")
+    return content == _marked(body).encode()
+
+
+def _marked(body: str) -> str:
+    return f"{_MARK}\n{_DIGEST}{hashlib.sha256(body.encode()).hexdigest()}\n{body}"
 
 
 def _lines(imported: Imported) -> Iterator[str]:
-    yield from (MARK, "version: 1", "cluster:", f"  name: {_flow(imported.name)}")
+    yield from ("version: 1", "cluster:", f"  name: {_flow(imported.name)}")
     if imported.bootstrap_servers:
         yield f"  bootstrap_servers: {_flow(list(imported.bootstrap_servers))}"
     yield "  brokers:"
