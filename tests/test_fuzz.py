@@ -22,7 +22,7 @@ from rich.console import Console
 from planner.errors import PlannerError
 from planner.spec.reading import load
 from planner.state.importing import Options, import_state
-from planner.state.yaml import MARK
+from planner.state.yaml import is_as_written
 from planner.workflow import Options as WhatifOptions
 from planner.workflow import whatif
 
@@ -64,7 +64,7 @@ def imported_files(folder: Path, rng: random.Random) -> Step:
 
 def _imported(files: list[Path], options: Options, out: Path) -> None:
     import_state(files, options)
-    assert out.read_text(encoding="utf-8").startswith(MARK)
+    assert is_as_written(out.read_bytes())
     # Racks that no source tells, and wishes of Terraform's that can't come true, are the reader's to mend.
     refusal = refused(lambda: load(out)) or ""
     assert not refusal or "has no rack, but others have" in refusal or ": changes." in refusal, refusal
