@@ -96,7 +96,7 @@ def _files(folder: Path, plan: Plan) -> tuple[manifest.Found, int]:
         made = manifest.listed(file.read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError):
         raise StalePlanError(f"{file} can't be read: the folder isn't as it was made; {_MEND}") from None
-    now = manifest.now(folder)
+    now = manifest.digests(folder)
     found = manifest.compare(made, now)
     if found.as_made:
         _require_said(folder, plan)

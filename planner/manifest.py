@@ -55,7 +55,7 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def now(folder: Path) -> dict[str, str]:
+def digests(folder: Path) -> dict[str, str]:
     """The digests of the files in a folder, by relative path; of links to folders, or to nothing, their goals'."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() or path.is_symlink())
     return {path.relative_to(folder).as_posix(): digest(_content(path)) for path in files}
@@ -83,11 +83,12 @@ def compare(made: Mapping[str, str], now: Mapping[str, str]) -> Found:
     own = [path for path in changed if _is_in(path, _OPERATORS_OWN)]
     own += [path for path in extra if _is_in(path, _OPERATORS_OWN + _OPERATORS_TOO)]
     missing = _sorted(path for path in made if path not in now and not _is_in(path, _OPERATORS_OWN))
+    others = set(own)
     return Found(
-        tuple(path for path in changed if path not in own),
-        missing,
-        tuple(path for path in extra if path not in own),
-        _sorted(own),
+        changed=tuple(path for path in changed if path not in others),
+        missing=missing,
+        extra=tuple(path for path in extra if path not in others),
+        own=_sorted(own),
     )
 
 

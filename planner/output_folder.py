@@ -43,6 +43,7 @@ def check(folder: Path) -> None:
     """SetupError where `write` would refuse `folder` for what it is or holds: to ask before hours of work."""
     with _refusal(folder):
         _require_replaceable(folder.resolve(), folder, ())
+        _operators_own(folder.resolve(), folder)
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -55,8 +56,9 @@ def write(folder: Path, files: Mapping[str, bytes]) -> None:
     with _refusal(folder):
         target = folder.resolve()
         _require_replaceable(target, folder, files)
+        own = _operators_own(target, folder)
         target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target, files)
+        _replace(target, files, own)
 
 
 @contextmanager
@@ -90,20 +92,26 @@ def _require_replaceable(target: Path, shown: Path, files: Iterable[str]) -> Non
     strange = sorted(names - OWN_NAMES - {PurePosixPath(path).parts[0] for path in files})
     if strange:
         raise SetupError(f"{shown}: holds {strange[0]!r}, which isn't part of a plan and would be lost; move it away")
-    added = _added(target)
-    if added.extra:
+
+
+def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
+    """What is the operator's in an earlier plan's folder; SetupError for what is nobody's that we know."""
+    found = _added(target) if target.is_dir() else manifest.Found()
+    if found.extra:
         raise SetupError(
-            f"{shown}: holds {added.extra[0]!r}, which isn't part of the plan and would be lost; move it away"
+            f"{shown}: holds {found.extra[0]!r}, which isn't part of the plan and would be lost; move it away"
         )
+    return found.own
 
 
 def _added(target: Path) -> manifest.Found:
     """What isn't as an earlier plan's digests say; without them nothing is known but what is in operators' places."""
+    now = manifest.digests(target)
     try:
         made = manifest.listed((target / manifest.FILE).read_text(encoding="utf-8"), manifest.FILE)
     except (OSError, UnicodeDecodeError, StalePlanError):
-        return manifest.Found(own=manifest.compare({}, manifest.now(target)).own)
-    return manifest.compare(made, manifest.now(target))
+        return manifest.Found(own=manifest.compare({}, now).own)
+    return manifest.compare(made, now)
 
 
 def _is_a_plan(path: Path) -> bool:
@@ -116,14 +124,14 @@ def _is_a_plan(path: Path) -> bool:
     return isinstance(version, str) and version.split(".")[0] == FORMAT_MAJOR and "plan_id" in document
 
 
-def _replace(target: Path, files: Mapping[str, bytes]) -> None:
+def _replace(target: Path, files: Mapping[str, bytes], own: Iterable[str]) -> None:
     """Build beside the target, on the same file system, so that the last step is a rename."""
     staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         new, old = staging / "new", staging / "old"
         _fill(new, files)
         if target.exists():
-            _take_over(target, new)
+            _take_over(own, target, new)
             target.rename(old)
         _rename_or_restore(new, target, old)
     finally:
@@ -139,9 +147,9 @@ def _fill(folder: Path, files: Mapping[str, bytes]) -> None:
         file.write_bytes(content)
 
 
-def _take_over(old: Path, new: Path) -> None:
+def _take_over(own: Iterable[str], old: Path, new: Path) -> None:
     """Copy what is the operator's own; a link stays a link."""
-    for path in _added(old).own:
+    for path in own:
         (new / path).parent.mkdir(parents=True, exist_ok=True)
         (new / path).unlink(missing_ok=True)
         shutil.copy2(old / path, new / path, follow_symlinks=False)

@@ -80,16 +80,16 @@ def test_what_is_in_an_operators_place_survives_without_digests(tmp_path: Path) 
 
 def test_links_of_the_operator_are_taken_over_as_links(tmp_path: Path) -> None:
     """Variables that are kept elsewhere, as a file or as a folder, stay there."""
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "hosts.yml").write_bytes(b"mine")
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "hosts.yml").write_bytes(b"mine")
     out = tmp_path / "out"
     files = _plan_of(FILES | {"ansible/inventory/hosts.yml": b"made"})
     output_folder.write(out, files)
-    (out / "ansible/group_vars").symlink_to("../../shared")
+    (out / "ansible/group_vars").symlink_to("../../kept")
     (out / "ansible/inventory/hosts.yml").unlink()
-    (out / "ansible/inventory/hosts.yml").symlink_to("../../../shared/hosts.yml")
+    (out / "ansible/inventory/hosts.yml").symlink_to("../../../kept/hosts.yml")
     output_folder.write(out, files)
-    assert (out / "ansible/group_vars").readlink() == Path("../../shared")
+    assert (out / "ansible/group_vars").readlink() == Path("../../kept")
     assert b"mine" == (out / "ansible/inventory/hosts.yml").read_bytes()
     assert (out / "ansible/inventory/hosts.yml").is_symlink()
 
