@@ -1,23 +1,37 @@
-"""What was approved is what runs: a plan's folder held against its digests, the clock, and the cluster as it is now.
+"""What was approved is what runs: a plan's folder held against what its plan.json gives, the clock, and the cluster.
 
-Files and the clock are touched here; what counts as changed, expired or stale is said by `manifest`, `validity` and
+Files and the clock are touched here; what counts as changed, expired or stale is said by `folder_check`, `validity` and
 `staleness`.
 """
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from planner import manifest, output_folder, staleness, validity, workflow
+from planner import (
+    __version__,
+    candidates_file,
+    certified,
+    folder_check,
+    manifest,
+    output_folder,
+    staleness,
+    validity,
+    workflow,
+)
 from planner.errors import SetupError, StalePlanError
-from planner.render import files as rendered
+from planner.folder_check import Held
+from planner.folder_entries import Entry, entries
 from planner.resume import remaining as resume_plan
 from planner.staleness import Fit
+from planner.state import since
+from planner.state.since import Since
 from planner.state.sources import Sources, read_now
 
 Plan = Mapping[str, Any]
@@ -26,16 +40,35 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Approved:
-    """A plan that may be carried out; `files` is how many its folder has, 0 where a plan.json alone was given.
+class Refusal:
+    """One reason not to carry a plan out: what is wrong, in which places, and what to do."""
 
-    `own` are the operator's files in it; `fit` is None where no state was given.
+    what: str
+    lines: tuple[str, ...] = ()
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{self.what}:" if self.lines else self.what, *(f"  {line}" for line in listed(self.lines))]
+        return "\n".join([*lines, *([self.remedy] if self.remedy else [])])
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A plan, what speaks against carrying it out, and what its folder holds; `fit` is None where no state was given.
+
+    `held` is None where a plan.json alone was given, `since` also where the plan doesn't hold its state.
     """
 
     plan: Plan
-    files: int
-    own: tuple[str, ...]
+    refusals: tuple[Refusal, ...]
+    held: Held | None
     fit: Fit | None
+    since: Since | None
+
+    def require_approved(self) -> None:
+        """StalePlanError with every refusal where there is one."""
+        if self.refusals:
+            raise StalePlanError("\n".join(map(str, self.refusals)))
 
 
 @dataclass(frozen=True)
@@ -46,25 +79,29 @@ class Resumed:
     files: tuple[str, ...]
 
 
-def check(path: Path, sources: Sources, now: datetime | None = None) -> Approved:
-    """The plan of a folder, or a plan.json, unchanged, not expired, and fit for the cluster of `sources` where given.
+@dataclass(frozen=True)
+class Wanted:
+    """What a check is to refuse beyond changed files: another plan than `plan_id`; with `strict`, what is only listed.
 
-    StalePlanError with everything that is otherwise, the first ones one by one, the rest counted. `now` is the clock's
-    time where it isn't given.
+    That are the operator's own files, and changes of the cluster outside the plan. `now`: the clock's time where None.
     """
+
+    plan_id: str | None = None
+    strict: bool = False
+    now: datetime | None = None
+
+
+def check(path: Path, sources: Sources, wanted: Wanted = Wanted()) -> Checked:
+    """A plan.json, or the one of a folder, held against its files, the clock, and the cluster of `sources` if given."""
     plan = workflow.read_plan(path)
-    found, count = _files(path, plan) if path.is_dir() else (manifest.Found(), 0)
-    if not found.as_made:
-        _refuse(f"{path}: not as it was made (plan {plan['plan_id'][:12]})", found.sentences(), _MEND)
-    validity.require_valid(plan, now or datetime.now(UTC))
-    fit = staleness.fit(plan, read_now(sources)) if sources.any else None
-    if fit is not None and fit.stale:
-        _refuse(
-            f"{path}: plan {plan['plan_id'][:12]} doesn't fit the cluster as it is now",
-            tuple(map(str, fit.stale)),
-            "capture the state again and plan anew, or finish what was begun with planner resume",
-        )
-    return Approved(plan, count, found.own, fit)
+    found = _held(path, plan) if path.is_dir() else None
+    seen = read_now(sources) if sources.any else None
+    fit = None if seen is None else staleness.fit(plan, seen)
+    after = None if seen is None else since.since(plan, seen)
+    refusals = [_other_plan(path, plan, wanted.plan_id), _expired(plan, wanted.now or datetime.now(UTC))]
+    refusals += [_changed(path, plan, found), _stale(path, plan, fit)]
+    refusals += _listed_only(path, found, fit, after) if wanted.strict else []
+    return Checked(plan, tuple(each for each in refusals if each is not None), found, fit, after)
 
 
 _MEND = "planner render writes the files of a plan.json again"
@@ -85,42 +122,138 @@ def parse_now(text: str | None) -> datetime | None:
         raise SetupError(f"{text!r} isn't a moment; allowed: {validity.ALLOWED}") from None
 
 
-def _refuse(what: str, lines: tuple[str, ...], remedy: str) -> None:
-    raise StalePlanError("\n".join([f"{what}:", *(f"  {line}" for line in listed(lines)), f"{remedy}"]))
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-def _files(folder: Path, plan: Plan) -> tuple[manifest.Found, int]:
-    """How a plan's folder differs from its digests, and how many files it has; and from what plan.json says."""
+def parse_plan_id(text: str | None) -> str | None:
+    """The id of an option, None where it isn't given; SetupError for a part of one, which can be forged."""
+    if text is not None and not _DIGEST.fullmatch(text):
+        raise SetupError(f"--plan-id is {text[:80]!r}; allowed: all 64 characters of a plan_id, as plan.json has it")
+    return text
+
+
+def _other_plan(path: Path, plan: Plan, plan_id: str | None) -> Refusal | None:
+    if plan_id in (None, plan["plan_id"]):
+        return None
+    return Refusal(f"{path}: is plan {plan['plan_id']}, approved was plan {plan_id}")
+
+
+def _expired(plan: Plan, now: datetime) -> Refusal | None:
+    try:
+        validity.require_valid(plan, now)
+    except StalePlanError as error:
+        return Refusal(str(error))
+    return None
+
+
+def _stale(path: Path, plan: Plan, fit: Fit | None) -> Refusal | None:
+    if fit is None or not fit.stale:
+        return None
+    return Refusal(
+        f"{path}: plan {plan['plan_id'][:12]} doesn't fit the cluster as it is now",
+        tuple(map(str, fit.stale)),
+        "capture the state again and plan anew, or finish what was begun with planner resume",
+    )
+
+
+def _listed_only(path: Path, found: Held | None, fit: Fit | None, after: Since | None) -> Iterator[Refusal]:
+    """What --strict refuses."""
+    if found is not None and found.own:
+        lines = tuple(map(str, found.own))
+        yield Refusal(f"{path}: holds files that are nobody's to judge (--strict)", lines, _ELSEWHERE)
+    lines = tuple(map(str, fit.told)) if fit else ()
+    lines += tuple(after.sentences()) if after is not None and after.changed else ()
+    if lines:
+        yield Refusal(f"{path}: the cluster isn't as it was when the plan was made (--strict)", lines)
+
+
+_ELSEWHERE = "keep your own files outside the plan's folder: ansible-playbook -i INVENTORY apply.yml"
+
+
+def _changed(path: Path, plan: Plan, found: Held | None) -> Refusal | None:
+    """The folder isn't what plan.json gives; where another planner made the plan, that this one can't tell."""
+    if found is None or not found.differences:
+        return None
+    made_by = plan.get("planner_version")
+    if made_by != __version__:
+        return _of_another_version(path, plan, made_by)
+    what = f"{path}: not as it was made (plan {plan['plan_id'][:12]})"
+    drawn = all(_is_drawn(each.path) for each in found.differences)
+    return Refusal(what, tuple(map(str, found.differences)), f"{_DRAWN}\n{_MEND}" if drawn else _MEND)
+
+
+def _of_another_version(path: Path, plan: Plan, made_by: str | None) -> Refusal:
+    """What can be said without rendering: which files aren't as the folder's own digests say."""
+    who = f"planner {made_by}" if made_by else f"a planner without a version (format {plan['format_version']})"
+    use = f"check with planner {made_by}" if made_by else "check with the planner that made it"
+    found = _held_to_sums(path)
+    return Refusal(
+        f"{path}: was made by {who}; this is planner {__version__}, which derives other files from its plan.json, and "
+        "can't say whether these are as they were made",
+        tuple(map(str, found.differences)),
+        f"{use}, or write the files anew with this one (planner render) and review them",
+    )
+
+
+def _held_to_sums(folder: Path) -> Held:
+    now = entries(folder)
+    made = _sums(folder) or {}
+    sums = {manifest.FILE: now[manifest.FILE].sha256 or ""} if manifest.FILE in now else {}
+    return folder_check.held(made | sums, now) if made else Held()
+
+
+def _is_drawn(path: str) -> bool:
+    """What libraries write that need not write the same in another version."""
+    return path in ("report.html", candidates_file.FILE, manifest.FILE) or path.startswith("plots/")
+
+
+_LIBRARIES = ("matplotlib", "jinja2", "markdown-it-py", "pyarrow")
+_DRAWN = (
+    f"only what is drawn differs; other versions of {', '.join(_LIBRARIES)} than those that it was made with can do "
+    f"that (here: {', '.join(version(name) for name in _LIBRARIES)}): install the same ones and check again"
+)
+
+
+def _held(folder: Path, plan: Plan) -> Held:
+    """A plan's folder beside everything that plan.json gives: rendered again, or bound by a digest."""
+    now, listed_sums = entries(folder), _sums(folder) or {}
+    made = {path: manifest.digest(content) for path, content in workflow.rendered_files(plan).items()}
+    sums = dict(made)
+    for path, sha256 in _bound_by_digest(folder, plan, now).items():
+        # A folder that was rendered from a plan.json alone has neither, and doesn't list them.
+        if path in now or path in listed_sums:
+            made[path] = sha256
+            sums[path] = listed_sums.get(path, sha256) if path == candidates_file.FILE else sha256
+    made[manifest.FILE] = manifest.digest(manifest.sums_of(sums))
+    return folder_check.held(made, now)
+
+
+def _sums(folder: Path) -> dict[str, str] | None:
+    """The folder's own digests, None where there are none that can be read."""
     file = folder / manifest.FILE
     try:
-        made = manifest.listed(file.read_text(encoding="utf-8"), str(file))
-    except (OSError, UnicodeDecodeError):
-        raise StalePlanError(f"{file} can't be read: the folder isn't as it was made; {_MEND}") from None
-    now = manifest.digests(folder)
-    found = manifest.compare(made, now)
-    if found.as_made:
-        _require_said(folder, plan)
-    return found, len(now)
-
-
-def _require_said(folder: Path, plan: Plan) -> None:
-    """The files that Kafka's tools take say what plan.json says, whatever the digests are: those may be made anew."""
-    kafka = {path: content for path, content in rendered(plan).items() if _is_kafkas(path)}
-    other = tuple(path for path, content in kafka.items() if _json(folder / path) != json.loads(content))
-    if other:
-        lines = tuple(f"{path} doesn't say what plan.json says" for path in other)
-        _refuse(f"{folder}: not as it was made (plan {plan['plan_id'][:12]})", lines, _MEND)
-
-
-def _is_kafkas(path: str) -> bool:
-    return path.endswith(".json") and not path.startswith("terraform/")
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        return manifest.listed(file.read_text(encoding="utf-8"), str(file)) if file.is_file() else None
+    except (OSError, UnicodeDecodeError, StalePlanError):
         return None
+
+
+def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, Entry]) -> dict[str, str]:
+    """The digests of the files that can't be rendered: the bound's prices, and the candidates' table."""
+    found = {}
+    if plan["bound"]["sha256"] is not None:
+        found[certified.FILE] = plan["bound"]["sha256"]
+    rows, entry = plan["candidates"].get("rows_sha256"), now.get(candidates_file.FILE)
+    if rows is not None:
+        found[candidates_file.FILE] = _NONE
+    if rows is not None and entry is not None and entry.kind == "file":
+        content = (folder / candidates_file.FILE).read_bytes()
+        if candidates_file.is_of(content, plan["candidates"]["evaluated"], rows):
+            found[candidates_file.FILE] = manifest.digest(content)
+    return found
+
+
+# No file's digest.
+_NONE = ""
 
 
 def resume(path: Path, sources: Sources, out: Path, captured_at: str | None, *, leave_moved: bool) -> Resumed:
@@ -132,7 +265,9 @@ def resume(path: Path, sources: Sources, out: Path, captured_at: str | None, *, 
     if not sources.any:
         raise SetupError("nothing to resume from; allowed: --state, --bootstrap-servers, or both")
     parse_now(captured_at)
-    approved = check(path, Sources(), datetime.min.replace(tzinfo=UTC)).plan
+    checked = check(path, Sources(), Wanted(now=datetime.min.replace(tzinfo=UTC)))
+    checked.require_approved()
+    approved = checked.plan
     output_folder.check(out)
     named = any("log_dirs" in row for row in approved["partitions"])
     now = read_now(sources, with_log_dirs=named)

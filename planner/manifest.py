@@ -6,18 +6,16 @@ It ties the files that were reviewed to those that are carried out, for whoever 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import StalePlanError
+from planner.file_effects import is_operators
+from planner.folder_entries import entries
 
 FILE = "SHA256SUMS"
-# Where operators put what is theirs: inventories and their variables, and what Terraform keeps beside the variables.
-_OPERATORS_OWN = ("ansible/inventory/", "ansible/group_vars/", "ansible/host_vars/", "ansible/ansible.cfg")
-_OPERATORS_TOO = ("terraform/",)
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
 
@@ -30,24 +28,15 @@ class Found:
     extra: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
 
-    @property
-    def as_made(self) -> bool:
-        """True where nothing but the operator's own differs."""
-        return not (self.changed or self.missing or self.extra)
-
-    def sentences(self) -> tuple[str, ...]:
-        """What isn't as it was made, a line a file."""
-        kinds = (
-            ("isn't the file that was made", self.changed),
-            ("is missing", self.missing),
-            ("isn't part of the plan", self.extra),
-        )
-        return tuple(f"{path} {what}" for what, paths in kinds for path in paths)
-
 
 def sums(files: Mapping[str, bytes]) -> bytes:
     """The file, a line for each of the others, by path."""
-    return "".join(f"{digest(files[path])}  {path}\n" for path in sorted(files)).encode()
+    return sums_of({path: digest(content) for path, content in files.items()})
+
+
+def sums_of(digests: Mapping[str, str]) -> bytes:
+    """The file from digests by path."""
+    return "".join(f"{digests[path]}  {path}\n" for path in sorted(digests)).encode()
 
 
 def digest(content: bytes) -> str:
@@ -56,13 +45,8 @@ def digest(content: bytes) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """The digests of the files in a folder, by relative path; of links to folders, or to nothing, their goals'."""
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file() or path.is_symlink())
-    return {path.relative_to(folder).as_posix(): digest(_content(path)) for path in files}
-
-
-def _content(path: Path) -> bytes:
-    return path.read_bytes() if path.is_file() else os.fsencode(path.readlink())
+    """The digests of the files in a folder, by relative path; a link's is that of where it leads."""
+    return {path: entry.sha256 or "" for path, entry in entries(folder).items()}
 
 
 def listed(text: str, shown: str) -> dict[str, str]:
@@ -78,23 +62,12 @@ def listed(text: str, shown: str) -> dict[str, str]:
 
 def compare(made: Mapping[str, str], now: Mapping[str, str]) -> Found:
     """The digests of a folder's files now, by path, held against those that were made."""
-    changed = _sorted(path for path in made if path in now and made[path] != now[path])
-    extra = _sorted(path for path in now if path not in made and path != FILE)
-    own = [path for path in changed if _is_in(path, _OPERATORS_OWN)]
-    own += [path for path in extra if _is_in(path, _OPERATORS_OWN + _OPERATORS_TOO)]
-    missing = _sorted(path for path in made if path not in now and not _is_in(path, _OPERATORS_OWN))
-    others = set(own)
-    return Found(
-        changed=tuple(path for path in changed if path not in others),
-        missing=missing,
-        extra=tuple(path for path in extra if path not in others),
-        own=_sorted(own),
-    )
-
-
-def _is_in(path: str, places: tuple[str, ...]) -> bool:
-    """Whether a path lies in one of these places, or is one."""
-    return f"{path}/".startswith(places)
+    changed = {path for path in made if path in now and made[path] != now[path]}
+    extra = {path for path in now if path not in made and path != FILE}
+    own = {path for path in changed if is_operators(path, added=False)}
+    own |= {path for path in extra if is_operators(path, added=True)}
+    missing = (path for path in made if path not in now and not is_operators(path, added=False))
+    return Found(_sorted(changed - own), _sorted(missing), _sorted(extra - own), _sorted(own))
 
 
 def _sorted(paths: Iterable[str]) -> tuple[str, ...]:

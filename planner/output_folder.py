@@ -17,6 +17,9 @@ from planner.errors import SetupError, StalePlanError
 
 FORMAT_MAJOR = "1"
 
+# The plan's own, as it says where roles lie; who edited it has a reason.
+_SETTINGS = "ansible/ansible.cfg"
+
 # What a plan's folder holds at its top; anything else in it is somebody else's.
 OWN_NAMES = frozenset(
     {
@@ -100,6 +103,11 @@ def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
     if found.extra:
         raise SetupError(
             f"{shown}: holds {found.extra[0]!r}, which isn't part of the plan and would be lost; move it away"
+        )
+    if _SETTINGS in found.changed:
+        raise SetupError(
+            f"{shown}: {_SETTINGS!r} was edited, and the edits would be lost; keep settings of your own in another "
+            "file, name it to Ansible (ANSIBLE_CONFIG), and remove this one"
         )
     return found.own
 

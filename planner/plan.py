@@ -15,6 +15,7 @@ from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from planner import (
+    __version__,
     certified,
     checks,
     choice,
@@ -42,11 +43,12 @@ from planner.problem import brokers_after
 from planner.quoting import canonical_json
 from planner.relaxed import relaxed
 from planner.score import Yardstick, digest
+from planner.state import fingerprint
 from planner.strategies import Proposal, prove
 from planner.sweep import SweepResult, planned_for
 from planner.variants import BASE, Swept
 
-FORMAT_VERSION = "1.4"
+FORMAT_VERSION = "1.5"
 
 
 class Planned(NamedTuple):
@@ -155,7 +157,9 @@ def asked(spec: Spec) -> dict[str, Any]:
     """What the plan was made from."""
     return {
         "format_version": FORMAT_VERSION,
+        "planner_version": __version__,
         "cluster": _cluster(spec),
+        "state": fingerprint.section(spec.cluster.topics, sizes_known=spec.cluster.sizes_known),
         "inputs": [asdict(file) for file in spec.inputs],
         **validity.section(spec.captured_at, spec.valid_for_seconds),
         "changes": plan_sections.changes(spec.changes),

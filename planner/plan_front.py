@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from planner import certified, plan_sections
+from planner import candidates_file, certified, plan_sections
 from planner.candidates import CANDIDATE_SCHEMA, KNOBS
 from planner.choice import Best, Chosen, rule_of, rule_text
 from planner.model import Problem, Spec
 from planner.strategies import UNKNOWN, Proposal
 from planner.sweep import SweepResult, best, ranking
-from planner.variants import Swept
+from planner.variants import Swept, scores
 
 Row = Mapping[str, Any]
 
@@ -89,6 +89,7 @@ def candidates(tried: Sequence[Swept], chosen: Chosen) -> dict[str, Any]:
         "by_strategy": counts,
         "winner": {name: chosen.row[name] for name in CANDIDATE_SCHEMA.names},
         "digest": f"{chosen.row['digest'] % (1 << 64):016x}",
+        "rows_sha256": candidates_file.digest(scores(tried)),
         "rule": rule_text(tried[chosen.at].problem.aims, tried[chosen.at].problem.survive),
     }
 

@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from planner import (
+    candidates_file,
     certified,
     figures,
     fleet,
@@ -40,8 +39,6 @@ from planner.report import page as report_html
 from planner.spec import reading as spec
 from planner.sweep import SweepResult
 from planner.variants import Alternative
-
-_CANDIDATES = "candidates.parquet"
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def _written(
     """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
     done: list[Planned] = []
     for job, planned, tried in zip(jobs, plans, swept, strict=True):
-        others = {_CANDIDATES: _parquet(variants.scores(tried))}
+        others = {candidates_file.FILE: candidates_file.encoded(variants.scores(tried))}
         if planned.bound is not None:
             others[certified.FILE] = planned.bound
         try:
@@ -131,7 +128,7 @@ def _wish(job: Job, options: Options) -> tuple[Alternative, ...]:
 
 def write_plan(folder: Path, document: dict[str, Any], others: Mapping[str, bytes]) -> tuple[str, ...]:
     """Write a plan's files, others that only its making knows, and the digests of all; the paths written."""
-    files = _files(document) | dict(others)
+    files = rendered_files(document) | dict(others)
     files[manifest.FILE] = manifest.sums(files)
     output_folder.write(folder, files)
     return tuple(str(folder / name) for name in sorted(files))
@@ -144,7 +141,7 @@ def read_plan(path: Path) -> dict[str, Any]:
 
 def render(path: Path, out: Path) -> tuple[str, ...]:
     """Write a plan's files into a folder; the paths written."""
-    beside = {name: _beside(path, name) for name in (certified.FILE, _CANDIDATES)}
+    beside = {name: _beside(path, name) for name in (certified.FILE, candidates_file.FILE)}
     others = {name: file.read_bytes() for name, file in beside.items() if file.is_file()}
     return write_plan(out, read_plan(path), others)
 
@@ -247,7 +244,7 @@ def _progress(console: Console) -> Iterator[sweep.Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _files(document: dict[str, Any]) -> dict[str, bytes]:
+def rendered_files(document: Mapping[str, Any]) -> dict[str, bytes]:
     """Everything that is rendered from the plan, by relative path."""
     pages = what_ifs.pages(document)
     return {
@@ -256,10 +253,3 @@ def _files(document: dict[str, Any]) -> dict[str, bytes]:
         "report.md": report.markdown(document, pages).encode(),
         **report_html.files(document, pages),
     }
-
-
-def _parquet(scores: pa.Table) -> bytes:
-    """Every candidate's row; no metadata but the schema's, so equal rows are equal bytes."""
-    buffer = BytesIO()
-    pq.write_table(scores.replace_schema_metadata(None).combine_chunks(), buffer, compression="zstd")
-    return buffer.getvalue()

@@ -31,8 +31,10 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
     changes = sorted(changes, key=_name)
     batches = batches if batches is not None else [changes] if changes else []
     return {
-        "format_version": "1.3",
+        "format_version": "1.5",
         "plan_id": "0123456789abcdef" * 4,
+        "planner_version": "0.1.0",
+        "state": {"sha256": "ab" * 32, "topics": []},
         "cluster": {"name": "orders-eu", "bootstrap_servers": ["kafka-1:9092", "kafka-2:9092"], "sizes_known": True},
         "inputs": [{"path": "expand.yaml", "sha256": "ab" * 32}],
         "changes": {"add_brokers": [{"id": 4, "rack": "a"}], "remove_brokers": [9], "rebalance": "all"},
@@ -80,6 +82,7 @@ def _swept() -> Document:
             "by_strategy": {"optimum": 1, "unchanged": 1},
             "winner": _winner(),
             "digest": "0123456789abcdef",
+            "rows_sha256": None,
             "rule": "Least bytes first.",
         },
     }

@@ -17,7 +17,8 @@ LAYERS = (
     {"balance", "group_values", "log_dirs_values", "monthly"},
     {"partition_changes"},
     {"errors", "model", "amounts", "java_random", "quoting", "figures", "folds", "memory", "text_tables"},
-    {"shares", "loads", "bounds", "gate_figures", "markup", "terminal", "manifest"},
+    {"shares", "loads", "bounds", "gate_figures", "markup", "terminal", "file_effects", "folder_entries"},
+    {"manifest", "folder_check"},
     {
         "draws",
         "windows",
@@ -51,6 +52,7 @@ LAYERS = (
     {"variants"},
     {"batches", "choice"},
     {"gates", "risks", "plan_sections", "log_dirs_document", "resilience"},
+    {"candidates_file"},
     {"plan_front"},
     {"plan", "render", "plots"},
     {"plan_file"},
@@ -60,6 +62,7 @@ LAYERS = (
     {"fleet", "plan_diff_shown"},
     {"workflow"},
     {"approval"},
+    {"approval_document"},
     {"cli"},
 )
 MOST_LINES, LONGEST_FUNCTION = 400, 45

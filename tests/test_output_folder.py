@@ -107,6 +107,17 @@ def test_others_files_below_are_refused(tmp_path: Path, path: str) -> None:
     assert b"mine" == (tmp_path / "out" / path).read_bytes()
 
 
+def test_edited_settings_of_ansible_are_not_lost(tmp_path: Path) -> None:
+    """They are the plan's, so they can't be taken over; as they were made, they are replaced."""
+    out = tmp_path / "out"
+    output_folder.write(out, _plan_of(FILES | {"ansible/ansible.cfg": b"made"}))
+    output_folder.write(out, _plan_of(FILES | {"ansible/ansible.cfg": b"new"}))
+    (out / "ansible/ansible.cfg").write_bytes(b"mine")
+    with pytest.raises(SetupError, match=r"'ansible/ansible.cfg' was edited, .* \(ANSIBLE_CONFIG\)"):
+        output_folder.write(out, _plan_of(FILES))
+    assert b"mine" == (out / "ansible/ansible.cfg").read_bytes()
+
+
 def test_symbolic_link_stays(tmp_path: Path) -> None:
     """A link to the folder goes on pointing at it."""
     output_folder.write(tmp_path / "out", FILES)

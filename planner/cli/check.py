@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import click
 
-from planner import approval, validity, workflow
-from planner.approval import Approved
+from planner import approval, approval_document, validity, workflow
+from planner.approval import Checked, Wanted
 from planner.cli import sources as cli_sources
+from planner.cli.shown import echo_json
 from planner.figures import printable
 from planner.state.sources import Sources
 
@@ -16,39 +19,63 @@ from planner.state.sources import Sources
 @click.command()
 @click.argument("plan", type=click.Path(path_type=Path))
 @cli_sources.options
+@click.option("--plan-id", metavar="ID", help="The plan_id that was approved; any other plan is refused.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse what is otherwise only listed: your own files in the folder, changes of the cluster outside the plan.",
+)
 @click.option("--now", metavar="MOMENT", help="The time to judge valid_for by. [default: the clock's]")
 @click.option("--bound", is_flag=True, help="Work the bound out again from bound.json: arithmetic, no solver.")
-def check(plan: Path, sources: Sources, now: str | None, bound: bool) -> int:
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What stdout shows.")
+def check(
+    plan: Path,
+    sources: Sources,
+    plan_id: str | None,
+    strict: bool,
+    now: str | None,
+    bound: bool,
+    form: Literal["text", "json"],
+) -> int:
     """Check PLAN, a plan.json or its folder: no file was changed, it isn't expired, and it fits the cluster.
 
-    Every file of a folder is held against SHA256SUMS, and those that Kafka's tools take against plan.json. With --state
-    or --bootstrap-servers the plan is held against the cluster as it is now: every partition has to be where the plan
-    found it, or on the plan's own way. What isn't is listed, and the exit code is 1.
+    The files of a folder are made again from plan.json and compared byte for byte, whatever SHA256SUMS says; no other
+    file may be there. Your own (inventory, variables, what Terraform keeps) can't be judged: each is listed with what
+    it could do. With --state or --bootstrap-servers the plan is held against the cluster as it is now: every partition
+    has to be where the plan found it, or on the plan's own way. What isn't is listed, and the exit code is 1.
 
     \b
     planner check expand.plan
     planner check expand.plan --state state/topics-describe.txt --state state/brokers.txt
     """
-    approved = approval.check(plan, sources, approval.parse_now(now))
-    for line in _lines(plan, approved):
-        click.echo(line)
+    wanted = Wanted(approval.parse_plan_id(plan_id), strict, approval.parse_now(now))
+    checked = approval.check(plan, sources, wanted)
+    if form == "json":
+        echo_json(approval_document.document(checked))
+    checked.require_approved()
+    if form == "text":
+        for line in _lines(plan, checked):
+            click.echo(printable(line, len(line)))
     if bound:
-        click.echo(_bound(plan))
+        click.echo(_bound(plan), err=form == "json")
     return 0
 
 
-def _lines(path: Path, approved: Approved) -> list[str]:
-    plan, fit = approved.plan, approved.fit
-    of_files = f", and so are its {approved.files} files" if approved.files else ""
-    lines = [f"{path}: plan {plan['plan_id'][:12]} is as it was made{of_files}"]
-    lines += [f"{name} is yours: not judged" for name in approval.listed(approved.own)]
+def _lines(path: Path, checked: Checked) -> Iterator[str]:
+    plan, held = checked.plan, checked.held
+    of_files = f", and so are its {held.files} files" if held else ""
+    yield f"{path}: plan {plan['plan_id'][:12]} is as it was made{of_files}"
+    if held and held.own:
+        yield f"not judged, yours: {len(held.own)} of the folder's files; each could change what is run:"
+        yield from (f"  {line}" for line in approval.listed(tuple(map(str, held.own))))
     until = validity.valid_until(plan)
-    lines += [f"valid until {until}"] if until else []
-    if fit is None:
-        return lines
-    lines.append(f"fits the cluster as it is now: {fit.progress()}")
-    lines += [] if fit.brokers_known else ["no source says which brokers are live and in which racks: not judged"]
-    return lines + [f"note: {printable(line)}" for line in approval.listed(tuple(map(str, fit.told)))]
+    yield from [f"valid until {until}"] if until else []
+    if checked.fit is not None:
+        yield f"fits the cluster as it is now: {checked.fit.progress()}"
+        if not checked.fit.brokers_known:
+            yield "no source says which brokers are live and in which racks: not judged"
+        yield from (f"note: {line}" for line in approval.listed(tuple(map(str, checked.fit.told))))
+    yield from checked.since.sentences() if checked.since is not None else ()
 
 
 def _bound(path: Path) -> str:
