@@ -124,6 +124,7 @@ INLINE = f"""\
       partitions:
         - {{replicas: [1, 2], size: 12GiB, leader: none, isr: [1]}}
         - {{replicas: [2, 3], size: 500 GB, bytes_in: 3MB/s}}
+    - {{name: __consumer_offsets, partitions: [{{replicas: [1], size: 1}}]}}
 changes:
   add_brokers: [{{id: 7, rack: c}}]
   replace_brokers: {{3: 9}}

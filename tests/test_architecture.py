@@ -17,6 +17,7 @@ LAYERS = (
     {"balance", "group_values", "log_dirs_values", "monthly"},
     {"partition_changes"},
     {"errors", "model", "amounts", "java_random", "quoting", "figures", "folds", "memory", "text_tables"},
+    {"file_reading", "suggestions"},
     {"shares", "loads", "bounds", "gate_figures", "markup", "terminal", "file_effects", "folder_entries"},
     {"manifest", "folder_check"},
     {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -209,3 +210,9 @@ def test_today_with_too_little_room_for_anything():
     (base, *_) = cluster(disk=10)
 
     assert 0 == growth.evaluate(base)["first"]
+
+
+def test_brokers_that_would_help_get_free_ids_below_the_largest_one():
+    """The largest id that Kafka knows may be taken."""
+    assert [8, 9] == list(islice(growth._free_ids({0, 7}), 2))
+    assert [2**31 - 1, 1, 2] == list(islice(growth._free_ids({0, 2**31 - 2}), 3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
@@ -31,12 +32,76 @@ def spec(folder: Path, state: str, more: str = "", **files: str) -> Spec:
 
 
 def test_a_folder_is_all_its_files(tmp_path: Path) -> None:
-    """By path, without hidden ones, and without folders that are only linked to."""
+    """By path, without hidden ones; a link to a file is that file."""
     for name in ("b", "a/2", "a/10", ".git/x", "a/.hidden"):
         (tmp_path / "f" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "f" / name).write_text("x")
-    (tmp_path / "f" / "link").symlink_to(tmp_path, target_is_directory=True)
-    assert ["a/10", "a/2", "b"] == [path.relative_to(tmp_path / "f").as_posix() for path in files_in(tmp_path / "f")]
+    (tmp_path / "f" / "c").symlink_to("b")
+    found = [path.relative_to(tmp_path / "f").as_posix() for path in files_in(tmp_path / "f")]
+    assert ["a/10", "a/2", "b", "c"] == found
+
+
+@pytest.mark.parametrize("goal", ["..", "gone/..", "/"])
+def test_a_link_to_a_folder_is_refused(goal: str, tmp_path: Path) -> None:
+    """What it leads to may be part of the state: left out, the plan would be of another cluster."""
+    spec_folder = tmp_path / "x"
+    spec_folder.mkdir()
+    (spec_folder / "gone").mkdir()
+    (spec_folder / "st" / "a").mkdir(parents=True)
+    (spec_folder / "st" / "a" / "d").write_text(DESCRIBE)
+    (spec_folder / "st" / "b").symlink_to(spec_folder / goal, target_is_directory=True)
+    with pytest.raises(SpecError, match=r"s\.yaml:5:19: cluster\.state\.files\[0\]: '.*/st/b' is a link to a folder"):
+        spec(spec_folder, "{files: [st]}")
+
+
+def test_links_that_lead_nowhere_or_in_a_ring_are_refused(tmp_path: Path) -> None:
+    """Each with the system's reason."""
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "ring").symlink_to(tmp_path / "ring")
+    for name, reason in (("gone", "No such file"), ("ring", "Too many levels of symbolic links")):
+        with pytest.raises(UnreadableError, match=f"{name}' can't be read: {reason}"):
+            read_file(tmp_path / name, name)
+
+
+def test_a_folder_that_can_not_be_listed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not passed over, as os.walk does by itself; tests may run as root, whom no permission stops."""
+    (tmp_path / "st" / "a").mkdir(parents=True)
+    (tmp_path / "st" / "b").mkdir()
+    (tmp_path / "st" / "a" / "d").write_text(DESCRIBE)
+    listed = os.scandir
+
+    def scandir(path: str) -> object:
+        if str(path).endswith("/b"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(UnreadableError, match=r"/st/b' can't be read: Permission denied"):
+        files_in(tmp_path / "st")
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """Plans name the files that they were made from, and are UTF-8."""
+    folder = tmp_path / "st"
+    folder.mkdir()
+    Path(os.fsdecode(os.fsencode(folder) + b"/d\xff.txt")).write_text(DESCRIBE)
+    with pytest.raises(UnreadableError, match="isn't a name in UTF-8; allowed: rename the file"):
+        files_in(folder)
+
+
+def test_a_file_beyond_its_limit_is_refused_unread(tmp_path: Path) -> None:
+    """A sparse file of 10 GB takes no room, and would take all memory."""
+    with (tmp_path / "d").open("wb") as file:
+        file.truncate(10**10)
+    with pytest.raises(UnreadableError, match="has 10,000,000,000 bytes; allowed: at most 1,073,741,824 bytes for a"):
+        read_file(tmp_path / "d", "d")
+
+
+def test_a_compressed_file_is_named(tmp_path: Path) -> None:
+    """Its bytes would be called anything but what they are."""
+    (tmp_path / "d").write_bytes(gzip.compress(DESCRIBE.encode()))
+    with pytest.raises(UnreadableError, match="is compressed with gzip; allowed: the text itself"):
+        read_file(tmp_path / "d", "d")
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:

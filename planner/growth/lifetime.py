@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ _SIZE, _IN, _OUT = (MEASURES.index(name) for name in ("size_bytes", "network_in"
 _MILLION = 1_000_000
 # Nobody grows a cluster to more than so many times its brokers in one go, and such plans take long.
 MOST_TIMES = 4
+LARGEST_ID = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,14 +217,19 @@ def _with(spec: Spec, of: BrokerClass, count: int) -> Spec:
     leaving = {*spec.changes.remove_brokers, *(old for old, _ in spec.changes.replace_brokers)}
     inside = [broker.rack for broker in brokers if broker.id not in leaving]
     names = sorted({rack for rack in inside if rack is not None})
-    first = max(broker.id for broker in brokers) + 1
     added = list[Broker]()
-    for number in range(count):
+    for number in islice(_free_ids({broker.id for broker in brokers}), count):
         rack = min(names, key=lambda name: (inside.count(name), name)) if names else None
         inside.append(rack)
-        added.append(Broker(first + number, rack, of.disk_bytes, of.network_bytes_per_sec))
+        added.append(Broker(number, rack, of.disk_bytes, of.network_bytes_per_sec))
     changes = replace(spec.changes, add_brokers=(*spec.changes.add_brokers, *added))
     return replace(spec, changes=changes)
+
+
+def _free_ids(taken: set[int]) -> Iterator[int]:
+    """Ids that no broker has: from the largest one on, and where those end the smallest."""
+    yield from range(max(taken) + 1, LARGEST_ID + 1)
+    yield from (number for number in range(LARGEST_ID + 1) if number not in taken)
 
 
 def run(cases: Iterable[Case]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from planner.errors import Finding, ImportStateError, Place
+from planner.errors import MOST_SHOWN, Finding, ImportStateError, Place
 from planner.importers.entries import Assignment, Config, Entry, assignment
 from planner.importers.parts import Moving, Rank, StatePart, moving_finding
 from planner.model import Partition, Topic
@@ -40,10 +40,11 @@ _LAST_LABELS = re.compile(r"(?<=\s)(?:isr|elr|lastknownelr)(?=:)", re.IGNORECASE
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 _NO_LEADER = ("none", "-1", "")
 _HINT = "allowed: what kafka-topics --describe prints, headings included and without filters"
-_MOST_FINDINGS = 100
+# Two million partitions are what Kafka's controllers aim at; beyond these it is no cluster's output.
+_MOST_TOPICS, _MOST_PARTITIONS = 1_000_000, 5_000_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Heading:
     """A topic's first line: its name, the number of partitions that follow, its configuration."""
 
@@ -57,7 +58,7 @@ class Heading:
 class _Read:
     """What is collected while the lines go by."""
 
-    headings: list[Heading] = field(default_factory=list)
+    headings: dict[str, Heading] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     moving: list[Moving] = field(default_factory=list)
     deleting: set[str] = field(default_factory=set)
@@ -90,18 +91,19 @@ def read(text: str, file: str) -> Assignment:
 def read_part(lines: Iterable[str], file: str) -> StatePart:
     """What the lines say, one at a time, so that an output of any length is read in the room that its partitions need.
 
-    ImportStateError names each bad line, of very many the first hundred.
+    ImportStateError names each bad line; after the first hundred the others are only counted.
     """
     found = _Read()
     read, before, last = 0, "", ""
-    for number, line in enumerate(lines, start=1):
+    left = iter(lines)
+    for number, line in enumerate(left, start=1):
         entry = _usual_entry(line, number, file)
         if entry is not None:
             found.entries.append(entry)
         elif line.strip():
             _take(line, number, file, found)
-        if len(found.findings) >= _MOST_FINDINGS:
-            break
+        if len(found.findings) >= MOST_SHOWN - 1 or _too_many(found, Place(file, number, 1)):
+            raise ImportStateError([*found.findings, *_unread(left, Place(file, number + 1, 1))])
         if len(found.entries) > read:
             read, before, last = len(found.entries), last, line
     findings = found.findings or [*_count_findings(found), *_cut_findings(found, before, last)]
@@ -112,7 +114,7 @@ def read_part(lines: Iterable[str], file: str) -> StatePart:
         file,
         Rank.CLUSTER,
         tuple(found.entries),
-        {heading.topic: heading.config for heading in found.headings},
+        {heading.topic: heading.config for heading in found.headings.values()},
         frozenset(found.deleting),
         leaders_known=True,
         whole=True,
@@ -153,7 +155,9 @@ def _take(line: str, number: int, file: str, found: _Read) -> None:
             found.moving += _moving(fields, place)
         else:
             config = _config(fields.get("Configs", ""))
-            found.headings.append(Heading(place, fields["Topic"], _number(fields, "PartitionCount"), config))
+            heading = Heading(place, fields["Topic"], _number(fields, "PartitionCount"), config)
+            if found.headings.setdefault(heading.topic, heading) is not heading:
+                found.findings.append(Finding(place, heading.topic, f"the topic is here twice; {_HINT}"))
     except _LineError as error:
         found.findings.append(Finding(place, "", str(error)))
 
@@ -222,18 +226,41 @@ def _config(text: str) -> Config:
     return tuple(sorted(_between(text, marks)))
 
 
+def _too_many(found: _Read, place: Place) -> bool:
+    """Whether there is more than any cluster has; that is a finding too."""
+    for what, count, most in (
+        ("topics", len(found.headings), _MOST_TOPICS),
+        ("partitions", len(found.entries), _MOST_PARTITIONS),
+    ):
+        if count > most:
+            found.findings.append(Finding(place, "", f"more than {most:,} {what}; allowed: at most so many"))
+            return True
+    return False
+
+
+def _unread(left: Iterator[str], place: Place) -> Iterator[Finding]:
+    """That the rest wasn't looked at, and how long it is."""
+    try:
+        lines = sum(1 for _ in left)
+    except ImportStateError as error:  # a byte that isn't UTF-8
+        yield from error.findings
+        return
+    if lines:
+        yield Finding(place, "", f"after so many faults the other {lines:,} lines weren't read; {_HINT}")
+
+
 def _count_findings(found: _Read) -> Iterator[Finding]:
-    """Topics without a heading, twice, or with another number of partitions: an output that was filtered or cut."""
+    """Topics without a heading, or with another number of partitions: an output that was filtered or cut."""
     counts = Counter(entry.topic for entry in found.entries)
-    seen: set[str] = set()
-    for heading in found.headings:
-        if heading.topic in seen:
-            yield Finding(heading.place, heading.topic, f"the topic is here twice; {_HINT}")
-        elif counts[heading.topic] != heading.partitions:
-            message = f"PartitionCount is {heading.partitions}, but {counts[heading.topic]} partitions follow; {_HINT}"
-            yield Finding(heading.place, heading.topic, message)
-        seen.add(heading.topic)
-    alone = counts.keys() - seen - found.without_headings
+    unlike = [each for each in found.headings.values() if counts[each.topic] != each.partitions]
+    for heading in unlike[: MOST_SHOWN - 1]:
+        message = f"PartitionCount is {heading.partitions}, but {counts[heading.topic]} partitions follow; {_HINT}"
+        yield Finding(heading.place, heading.topic, message)
+    if rest := unlike[MOST_SHOWN - 1 :]:
+        message = f"so it is with {len(rest):,} topics from here on: PartitionCount isn't how many partitions follow"
+        yield Finding(rest[0].place, "", message)
+        return
+    alone = counts.keys() - found.headings.keys() - found.without_headings
     if not alone:
         return
     for entry in found.entries:

@@ -225,8 +225,7 @@ def _with(partition: Partition, key: str, dealt: Mapping[int, int]) -> Partition
 
 def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
     """A broker with its own capacity, or that of its class; an unknown class is found by a rule."""
-    classes = document.get("cluster", "broker_classes") or {}
-    capacity = item.get("capacity") or classes.get(item.get("class")) or {}
+    capacity = item.get("capacity") or document.get("cluster", "broker_classes", item.get("class", "")) or {}
     disk, network = capacity.get("disk"), capacity.get("network")
     return Broker(
         item["id"],

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 from planner.errors import Finding
 from planner.group_values import ConsumerGroup, ConsumerMember, DescribedGroup
 from planner.importers.entries import Assignment
+from planner.suggestions import did_you_mean
 from planner.yaml_source import Document, Path
+
+_MEMBERS_SHOWN = 10
 
 Described = Mapping[str, Sequence[DescribedGroup]]
 
@@ -38,10 +40,9 @@ def state_files_of_groups(document: Document) -> Iterator[tuple[Path, str]]:
             yield ("consumers", at, "state"), file
 
 
-def group_findings(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """Groups and members once each, each member with topics, and each pattern with a topic that it matches."""
+def group_findings(document: Document, _: Assignment) -> Iterator[Finding]:
+    """Groups and members once each, and each member with topics."""
     names: set[str] = set()
-    topics = {topic.name for topic in assignment.topics}
     for at, item in enumerate(document.get("consumers") or ()):
         path: Path = ("consumers", at)
         if item["group"] in names:
@@ -50,10 +51,6 @@ def group_findings(document: Document, assignment: Assignment) -> Iterator[Findi
         if "members" not in item and "state" not in item:
             yield document.finding(path, "has neither members nor state; allowed: at least one of them")
         yield from _member_findings(document, path, item)
-        for pattern_path, pattern in _patterns(path, item):
-            if not any(fnmatchcase(topic, pattern) for topic in topics):
-                message = f"{pattern!r} matches no topic; allowed: topics of the cluster, such as {min(topics)}"
-                yield document.finding(pattern_path, message)
 
 
 def described_findings(document: Document, described: Described, assignment: Assignment) -> Iterator[Finding]:
@@ -70,14 +67,27 @@ def described_findings(document: Document, described: Described, assignment: Ass
         found = next((one for one in groups if one.name == item["group"]), None)
         if found is None:
             listed = ", ".join(one.name for one in groups)
-            message = f"{item['group']!r} isn't in {item['state']!r}; allowed: {listed}"
+            guess = did_you_mean(item["group"], [one.name for one in groups])
+            message = f"{item['group']!r} isn't in {item['state']!r}; {guess}allowed: {listed}"
             yield document.finding((*path, "group"), message)
             continue
+        yield from _undescribed(document, path, item, found)
         owned = [(member, *each) for member, held in found.members.items() for each in held]
         for member, topic, partition in owned:
             if partition >= counts.get(topic, 0):
                 message = f"{member!r} of {item['state']!r} owns {topic}-{partition}, which the cluster doesn't have"
                 yield document.finding((*path, "state"), f"{message}; allowed: groups of the same cluster")
+
+
+def _undescribed(document: Document, path: Path, item: Mapping[str, Any], found: DescribedGroup) -> Iterator[Finding]:
+    """Members that are declared, but not in the state file of their group: nothing would be done with them."""
+    members = item.get("members", ())
+    for number, member in enumerate(() if isinstance(members, int) else members):
+        if member["id"] not in found.members:
+            listed = ", ".join(sorted(found.members)[:_MEMBERS_SHOWN])
+            guess = did_you_mean(member["id"], found.members)
+            message = f"{member['id']!r} isn't a member in {item['state']!r}; {guess}allowed: members such as {listed}"
+            yield document.finding((*path, "members", number, "id"), message)
 
 
 def _member_findings(document: Document, path: Path, item: Mapping[str, Any]) -> Iterator[Finding]:
@@ -95,6 +105,12 @@ def _member_findings(document: Document, path: Path, item: Mapping[str, Any]) ->
         if "topics" not in member and "topics" not in item:
             message = "has no topics, nor has its group; allowed: topics of the member, or of the group"
             yield document.finding((*path, "members", number), message)
+
+
+def patterns(document: Document) -> Iterator[tuple[Path, str]]:
+    """Every pattern of every group, with its path."""
+    for at, item in enumerate(document.get("consumers") or ()):
+        yield from _patterns(("consumers", at), item)
 
 
 def _patterns(path: Path, item: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:

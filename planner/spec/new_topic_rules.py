@@ -7,7 +7,6 @@ ReplicationControlManager (replication factor, at most 10,000 partitions at once
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -23,6 +22,7 @@ from planner.spec.build import (
     target_brokers,
 )
 from planner.spec.topic_configs import new_configs
+from planner.suggestions import did_you_mean
 from planner.yaml_source import Document
 
 _Rule = Callable[[Document, Assignment], Iterator[Finding]]
@@ -39,9 +39,13 @@ def _created_names(document: Document, assignment: Assignment) -> Iterator[Findi
     """A new topic's name is free, and unlike all others also where dots are written as underscores, as metrics do."""
     existing = {topic.name for topic in assignment.topics}
     taken = dict.fromkeys(existing, "a topic of the cluster already; allowed: another name, or changes.add_partitions")
+    by_metric: dict[str, set[str]] = {}
+    for other in existing:
+        by_metric.setdefault(_metric(other), set()).add(other)
     for at, item in enumerate(_items(document, "create_topics")):
         path, name = ("changes", "create_topics", at, "name"), item["name"]
-        alike = sorted(other for other in taken if other != name and _metric(other) == _metric(name))
+        named = by_metric.setdefault(_metric(name), set())
+        alike = sorted(named - {name})
         if name == _METADATA:
             yield document.finding(path, f"{name!r} is the controller's own; allowed: another name")
         elif name in taken:
@@ -50,6 +54,7 @@ def _created_names(document: Document, assignment: Assignment) -> Iterator[Findi
             message = f"{name!r} collides with topic {alike[0]!r}: metrics write dots as underscores"
             yield document.finding(path, f"{message}; allowed: a name that differs otherwise too")
         taken[name] = "here twice; allowed: each topic once"
+        named.add(name)
 
 
 def _added_names(document: Document, assignment: Assignment) -> Iterator[Finding]:
@@ -59,9 +64,9 @@ def _added_names(document: Document, assignment: Assignment) -> Iterator[Finding
     for at, item in enumerate(_items(document, "add_partitions")):
         path, name = ("changes", "add_partitions", at, "topic"), item["topic"]
         if name not in existing:
-            guess = "".join(f"did you mean {each!r}? " for each in get_close_matches(name, existing, n=1))
-            message = f"{name!r} isn't a topic of the cluster; {guess}allowed: a topic that exists"
-            yield document.finding(path, f"{message}, or changes.create_topics")
+            allowed = "allowed: a topic that exists, or changes.create_topics"
+            message = f"{name!r} isn't a topic of the cluster; {did_you_mean(name, existing)}{allowed}"
+            yield document.finding(path, message)
         elif name in _NUMBERED:
             message = f"{name!r} is Kafka's own, and clients find their partition by their number"
             yield document.finding(path, f"{message}; allowed: other topics")

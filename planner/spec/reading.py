@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from planner import file_reading
 from planner.errors import Finding, ImportStateError, Place, SpecError
 from planner.group_values import DescribedGroup
 from planner.importers import Expected, consumer_groups, log_dirs
@@ -72,7 +73,7 @@ def load(path: Path) -> Spec:
     Nothing is written. Places name the files as `path` does; state files are found beside it.
     """
     file = path.as_posix()
-    data = _read(path, Finding(Place(file), "", ""))
+    data = _read(path, Finding(Place(file), "", ""), file_reading.SPEC)
     document = read_yaml(decode(data, file), file)
     refused, unsupported = schema_findings(document)
     unreadable = {finding.key for finding in document.findings}
@@ -85,7 +86,7 @@ def load(path: Path) -> Spec:
     misleading = [finding for finding in broken if not finding.key.startswith(ignored)]
     groups = _groups(document, path.parent, misleading, topics.assignment)
     findings = [*broken, *unsupported, *topics.findings, *groups.findings]
-    findings += rule_findings(document, topics.assignment, misleading)
+    findings += rule_findings(document, topics.assignment, misleading, partial=bool(topics.findings))
     if not topics.findings and topics.assignment is not None:
         findings += size_findings(document, topics.sizes)
     if findings or topics.assignment is None:
@@ -178,7 +179,7 @@ def _described(document: Document, folder: Path) -> Iterator[LogDirs]:
     for source in _sources(document):
         written = folder / source.written
         for path in files_in(written) if source.expected == "state" else (written,):
-            text = decode(_read(path, document.finding(source.keys, "")), path.as_posix())
+            text = decode(_read(path, document.finding(source.keys, ""), file_reading.STATE_LINES), path.as_posix())
             if log_dirs.recognises(text):
                 yield log_dirs.places(text, path.as_posix())
 
@@ -214,7 +215,7 @@ def _merged(document: Document, read: _Parts, bad_keys: tuple[str, ...]) -> _Top
 
 def _notes(document: Document, merged: Merged, bad_keys: tuple[str, ...]) -> tuple[str, ...]:
     """What the sources disagree about, with each other and with the YAML."""
-    if any(key.startswith("cluster.brokers") for key in bad_keys):
+    if any(key.startswith("cluster.broker") for key in bad_keys):  # brokers, or their classes
         return merged.notes
     return (*merged.notes, *broker_notes(brokers_today(document), merged.brokers), *target_notes(merged))
 
@@ -249,14 +250,13 @@ def _sized(document: Document, merged: Merged, inputs: tuple[InputFile, ...], no
     return _Topics(document, with_sizes(assignment, sizes), Sizes(True, unsized), inputs, findings, notes)
 
 
-def _read(path: Path, where: Finding) -> bytes:
+def _read(path: Path, where: Finding, kind: file_reading.Kind) -> bytes:
     """A file's bytes; SpecError at the place that names the file."""
     try:
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        message = f"{path.as_posix()!r} can't be read: {reason}; allowed: a readable file"
-        raise SpecError([Finding(where.place, where.key, message)]) from None
+        file_reading.require_text_name(path)
+        return file_reading.read_bytes(path, kind)
+    except UnreadableError as error:
+        raise SpecError([Finding(where.place, where.key, str(error))]) from None
 
 
 def _sha256(data: bytes) -> str:

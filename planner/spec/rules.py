@@ -27,24 +27,31 @@ from planner.spec.build import (
 )
 from planner.spec.limits_rules import LIMIT_RULES
 from planner.spec.log_dirs_rules import LOG_DIR_RULES
+from planner.spec.pattern_rules import PATTERN_RULES
 from planner.spec.report_rules import REPORT_RULES
 from planner.spec.topic_rules import TOPIC_RULES, TopicRule, known_brokers
 from planner.spec.validity_rules import VALIDITY_RULES
+from planner.suggestions import did_you_mean
 from planner.yaml_source import Document, Path, key_text
 
 BrokerRule = Callable[[Document], Iterator[Finding]]
 
 
-def rule_findings(document: Document, assignment: Assignment | None, broken: Iterable[Finding]) -> list[Finding]:
+def rule_findings(
+    document: Document, assignment: Assignment | None, broken: Iterable[Finding], *, partial: bool = False
+) -> list[Finding]:
     """The findings of every rule whose keys are sound; `assignment` is None where today's topics aren't known.
+
+    Where it is `partial`, as some state file can't be read, nobody knows whether a pattern matches a topic.
 
     Each of `sweep.variants` is held against the rules that read `changes`, as if it stood there.
     """
     bad_keys = {finding.key for finding in broken}
-    found = _findings(document, assignment, bad_keys, _Rules(BROKER_RULES, TOPIC_RULES))
+    topic_rules = TOPIC_RULES if partial else (*TOPIC_RULES, *PATTERN_RULES)
+    found = _findings(document, assignment, bad_keys, _Rules(BROKER_RULES, topic_rules))
     of_changes = _Rules(
         tuple(rule for rule in BROKER_RULES if _reads_changes(rule[0])),
-        tuple(rule for rule in TOPIC_RULES if _reads_changes(rule[0]) or rule[1] is known_brokers),
+        tuple(rule for rule in topic_rules if _reads_changes(rule[0]) or rule[1] is known_brokers),
     )
     for _, view in variants(document):
         there = key_text(view.written(("changes",)))
@@ -239,7 +246,9 @@ def _classes_known(document: Document) -> Iterator[Finding]:
                 )
             if "class" in item and item["class"] not in classes:
                 listed = ", ".join(classes) or "none, as cluster.broker_classes is empty"
-                yield document.finding(path, f"{item['class']!r} isn't in cluster.broker_classes; allowed: {listed}")
+                guess = did_you_mean(item["class"], classes)
+                message = f"{item['class']!r} isn't in cluster.broker_classes; {guess}allowed: {listed}"
+                yield document.finding(path, message)
 
 
 def _bytes_are_known(document: Document) -> Iterator[Finding]:
@@ -282,9 +291,11 @@ def _growth_once(document: Document) -> Iterator[Finding]:
 
 
 def _named_once(document: Document, path: Path, names: Sequence[str]) -> Iterator[Finding]:
+    seen: set[str] = set()
     for at, name in enumerate(names):
-        if name in names[:at]:
+        if name in seen:
             yield document.finding((*path, at, "name"), f"{name!r} is here twice; allowed: a name for each")
+        seen.add(name)
 
 
 def _racks_to_survive(document: Document) -> Iterator[Finding]:

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -18,8 +17,9 @@ from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.protocols import Validator
 
 from planner.amounts import AmountError, parse_amount
-from planner.errors import Finding
+from planner.errors import MOST_SHOWN, Finding
 from planner.resources import resource
+from planner.suggestions import did_you_mean
 from planner.yaml_source import Document, Path, shown
 
 _TYPE_WORDS = {
@@ -48,7 +48,12 @@ def _validator() -> Validator:
     schema = json.loads(resource("schemas", "spec.schema.json").read_text(encoding="utf-8"))
     # JSON Schema lets 1.0 pass as an integer; nobody means a broker 1.0.
     types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    own = {"pattern": _check_pattern, "x-unit": _check_unit, "x-not-supported-yet": _check_supported}
+    own = {
+        "pattern": _check_pattern,
+        "uniqueItems": _check_unique,
+        "x-unit": _check_unit,
+        "x-not-supported-yet": _check_supported,
+    }
     extended: Callable[[Any], Validator] = validators.extend(  # type: ignore[no-untyped-call]
         Draft202012Validator, validators=own, type_checker=types
     )
@@ -67,6 +72,17 @@ def _check_unit(_: Validator, kind: Any, value: Any, schema: Any) -> Iterator[Va
             parse_amount(value, kind, schema.get("minimum", 0))
         except AmountError as error:
             yield ValidationError(str(error))
+
+
+def _check_unique(_: Validator, wanted: bool, value: Any, schema: Any) -> Iterator[ValidationError]:
+    # In one pass: jsonschema's own compares every item with every other where they can't be sorted.
+    if wanted and isinstance(value, list) and len({_as_key(item) for item in value}) < len(value):
+        yield ValidationError("some items are equal")
+
+
+def _as_key(item: Any) -> str:
+    """Equal for equal values of a YAML."""
+    return json.dumps(item, sort_keys=True)
 
 
 def _check_supported(_: Validator, instead: str, value: Any, schema: Any) -> Iterator[ValidationError]:
@@ -115,11 +131,11 @@ def _only_unquoted(fault: _Fault) -> bool:
 
 def _tell_unknown_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
     known = list(fault.schema["properties"])
-    for key in fault.value:
-        if key not in known:
-            close = get_close_matches(key.lower(), known, n=1)
-            guess = f"did you mean {close[0]!r}? " if close else ""
-            yield document.finding((*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known)}")
+    unknown = [key for key in fault.value if key not in known]
+    for number, key in enumerate(unknown):
+        # Of those that are only counted nobody reads what was meant.
+        guess = did_you_mean(key, known, most=1) if number < MOST_SHOWN else ""
+        yield document.finding((*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known)}")
 
 
 def _tell_missing_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
@@ -139,8 +155,11 @@ def _tell_empty_list(document: Document, fault: _Fault) -> Iterator[Finding]:
 
 
 def _tell_duplicates(document: Document, fault: _Fault) -> Iterator[Finding]:
+    seen: set[str] = set()
     for number, item in enumerate(fault.value):
-        if item in fault.value[:number]:
+        before = len(seen)
+        seen.add(_as_key(item))
+        if len(seen) == before:
             yield document.finding((*fault.path, number), f"{shown(item)} is here twice; allowed: each once")
 
 

@@ -34,6 +34,7 @@ class _Wrong(NamedTuple):
 def todays_configs(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Of topics that are there: told where the configuration is written."""
     inline = {topic["name"]: at for at, topic in enumerate(document.get("cluster", "topics") or ())}
+    first = {entry.topic: entry for entry in reversed(assignment.entries)}
     for topic in assignment.topics:
         for wrong in _wrong(topic.config):
             if topic.name in inline:
@@ -41,7 +42,7 @@ def todays_configs(document: Document, assignment: Assignment) -> Iterator[Findi
                 yield document.finding(path, wrong.message)
             else:
                 # In a state file, the topic's first partition is near enough.
-                entry = next(entry for entry in assignment.entries if entry.topic == topic.name)
+                entry = first[topic.name]
                 yield Finding(entry.place, entry.key, wrong.message)
 
 

@@ -94,32 +94,6 @@ def _total_rates(document: Document, assignment: Assignment) -> Iterator[Finding
         yield document.finding(("cluster", key), message)
 
 
-def _patterns_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    names = [topic.name for topic in assignment.topics]
-    for at, change in enumerate(replication_factor_changes(document)):
-        yield from _matching(document, ("changes", "set_replication_factor", at, "topics"), change.topics, names)
-    for at, pattern in enumerate(document.get("topics", "include") or ()):
-        yield from _matching(document, ("topics", "include", at), pattern, names)
-
-
-def _rates_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    names = [topic.name for topic in assignment.topics]
-    for at, (pattern, _) in enumerate(topic_rates(document)):
-        yield from _matching(document, ("cluster", "rates", at, "topics"), pattern, names)
-
-
-def _growth_matches(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    names = [topic.name for topic in assignment.topics]
-    for at, scenario in enumerate(growth(document)):
-        yield from _matching(document, ("sweep", "scenarios", "growth", at, "topics"), scenario.topics, names)
-
-
-def _matching(document: Document, path: Path, pattern: str, names: list[str]) -> Iterator[Finding]:
-    if not any(fnmatchcase(name, pattern) for name in names):
-        some = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
-        yield document.finding(path, f"{pattern!r} matches no topic; allowed: a pattern that matches some of {some}")
-
-
 def _factors_possible(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Factors asked for: enough brokers, not below min.insync.replicas, no two for one topic."""
     targets = len(target_brokers(document))
@@ -221,9 +195,6 @@ TOPIC_RULES: tuple[tuple[tuple[str, ...], TopicRule], ...] = (
     ((), todays_configs),
     ((*TARGET_KEYS, "sweep.scenarios"), _total_size),
     ((*TARGET_KEYS, "cluster.rates", "sweep.scenarios"), _total_rates),
-    (("sweep.scenarios",), _growth_matches),
-    ((_FACTORS, "topics"), _patterns_match),
-    (("cluster.rates",), _rates_match),
     ((*TARGET_KEYS, _FACTORS), _factors_possible),
     ((*TARGET_KEYS, _FACTORS), _factors_kept),
     ((*TARGET_KEYS, _FACTORS, "topics"), _fixed_topics_can_stay),

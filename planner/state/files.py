@@ -6,29 +6,29 @@ Files are read, never written, and only regular ones, so `..` in a path can't do
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from planner.errors import Finding, ImportStateError, Place, PlannerError
+from planner import file_reading
+from planner.errors import Finding, ImportStateError, Place
+from planner.file_reading import UnreadableError
 from planner.importers import HEAD_CHARACTERS, Expected, is_read_by_line, read_lines, read_part, require
 from planner.importers.parts import StatePart
 from planner.model import InputFile
 from planner.yaml_source import decode
 
+__all__ = ["StateFile", "UnreadableError", "files_in", "read_file", "read_text"]
+
 _BOM = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 # A longer line is no line of Kafka's tools: a topic's configuration has a few dozen keys.
 _LONGEST_LINE_BYTES = 2**24
-
-
-class UnreadableError(PlannerError):
-    """There is no file to read under a path; the text names the path."""
+# A cluster's capture has a few files, one of znodes two a topic and one a partition.
+_MOST_FILES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,41 @@ class StateFile:
 def files_in(path: Path) -> tuple[Path, ...]:
     """The file itself, or for a folder every file in it, sorted by path; names that begin with a dot are passed over.
 
-    Links to folders aren't followed. UnreadableError where there is nothing.
+    UnreadableError where there is nothing, and where any part of a folder can't be read: half a state is a wrong one.
+    Links to folders are refused, as nobody knows whether what they lead to is meant, or read already.
     """
+    file_reading.require_text_name(path)
     try:
         if not path.is_dir():
             return (path,)
-    except OSError as error:  # a name that is too long, for example
-        raise _unreadable(path, error) from None
-    found: list[Path] = []
-    for folder, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(folder, name) for name in names if not name.startswith(".")]
+        found = tuple(sorted(_walked(path)))
+    except (OSError, ValueError) as error:  # a name that is too long, for example
+        raise file_reading.unreadable(path, error) from None
     if not found:
         raise UnreadableError(f"{path.as_posix()!r} is an empty folder; allowed: a file, or a folder with files")
-    return tuple(sorted(found))
+    return found
+
+
+def _walked(folder: Path) -> Iterator[Path]:
+    """Every file under a folder, in no order."""
+    count = 0
+    for inside, folders, names in os.walk(folder, onerror=_refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in folders:
+            if (linked := Path(inside, name)).is_symlink():
+                message = f"{linked.as_posix()!r} is a link to a folder; allowed: folders and files themselves"
+                raise UnreadableError(message)
+        for name in names:
+            if not name.startswith("."):
+                count += 1
+                file_reading.require_text_name(Path(inside, name))
+                yield Path(inside, name)
+        if count > _MOST_FILES:
+            raise UnreadableError(f"{folder.as_posix()!r} has more than {_MOST_FILES:,} files; allowed: fewer")
+
+
+def _refuse(error: OSError) -> None:
+    raise file_reading.unreadable(Path(error.filename), error)
 
 
 def read_file(
@@ -66,49 +87,37 @@ def read_file(
     UnreadableError where there is no such file; ImportStateError for what is wrong in it. Pipes are read where `piped`.
     """
     digest = hashlib.sha256()
+    file_reading.require_text_name(path)
     try:
-        _require_file(path, piped)
-        with path.open("rb") as handle:
-            part = require(_read(handle, digest, path.as_posix(), topic, expected), expected)
+        with file_reading.open_file(path, file_reading.STATE_LINES, piped=piped) as handle:
+            part = require(_read(handle, digest, path, topic, expected), expected)
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise file_reading.unreadable(path, error) from None
     return StateFile(replace(part, file=written), InputFile(written, digest.hexdigest()))
 
 
 def read_text(path: Path, written: str) -> tuple[str, InputFile]:
     """A file's text, and its digest under the path as written; UnreadableError and ImportStateError as `read_file`."""
-    try:
-        _require_file(path, piped=False)
-        data = path.read_bytes()
-    except OSError as error:
-        raise _unreadable(path, error) from None
+    file_reading.require_text_name(path)
+    data = file_reading.read_bytes(path, file_reading.GROUPS)
     _refuse_utf_16(data, path.as_posix())
     return decode(data, path.as_posix()), InputFile(written, hashlib.sha256(data).hexdigest())
-
-
-def _unreadable(path: Path, error: OSError) -> UnreadableError:
-    return UnreadableError(f"{path.as_posix()!r} can't be read: {error.strerror}; allowed: a readable file")
-
-
-def _require_file(path: Path, piped: bool) -> None:
-    """A device would never end, and a pipe may wait for ever."""
-    kind = path.stat().st_mode
-    if stat.S_ISDIR(kind):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not (stat.S_ISREG(kind) or (piped and stat.S_ISFIFO(kind))):
-        raise UnreadableError(f"{path.as_posix()!r} isn't a regular file; allowed: a readable file")
 
 
 class _Digest(Protocol):
     def update(self, data: bytes, /) -> None: ...
 
 
-def _read(handle: BinaryIO, digest: _Digest, file: str, topic: str | None, expected: Expected) -> StatePart:
+def _read(handle: BinaryIO, digest: _Digest, path: Path, topic: str | None, expected: Expected) -> StatePart:
+    file, most = path.as_posix(), file_reading.STATE.most_bytes
     head = handle.read(4 * HEAD_CHARACTERS)
+    file_reading.refuse_compressed(head, path)
     _refuse_utf_16(head, file)
     if is_read_by_line(head.removeprefix(_BOM).decode("utf-8", errors="replace")):
-        return read_lines(_lines(head, handle, digest, file), file)
-    data = head + handle.read()
+        return read_lines(_lines(head, handle, digest, path), file)
+    data = head + handle.read(most + 1 - len(head))
+    if len(data) > most:
+        raise file_reading.too_large(path, file_reading.STATE)
     digest.update(data)
     return read_part(decode(data, file), file, topic, expected)
 
@@ -119,21 +128,25 @@ def _refuse_utf_16(head: bytes, file: str) -> None:
         raise ImportStateError([Finding(Place(file, 1, 1), "", message)])
 
 
-def _lines(head: bytes, handle: BinaryIO, digest: _Digest, file: str) -> Iterator[str]:
+def _lines(head: bytes, handle: BinaryIO, digest: _Digest, path: Path) -> Iterator[str]:
     """The lines, without their ends; the last one that `head` has is completed from the rest of the file."""
-    first = head.removeprefix(_BOM)
+    first, file = head.removeprefix(_BOM), path.as_posix()
     *whole, begun = first.split(b"\n")
     digest.update(head)
     for number, raw in enumerate(whole, start=1):
         yield _decoded(raw, number, file)
     number = len(whole) + 1
-    for raw in _raw_lines(begun, handle, digest):
+    for raw in _raw_lines(begun, handle, digest, path):
         yield _decoded(raw, number, file)
         number += 1
 
 
-def _raw_lines(begun: bytes, handle: BinaryIO, digest: _Digest) -> Iterator[bytes]:
+def _raw_lines(begun: bytes, handle: BinaryIO, digest: _Digest, path: Path) -> Iterator[bytes]:
+    left = file_reading.STATE_LINES.most_bytes
     while more := handle.readline(_LONGEST_LINE_BYTES):
+        left -= len(more)
+        if left < 0:
+            raise file_reading.too_large(path, file_reading.STATE_LINES)
         digest.update(more)
         begun += more
         if not begun.endswith(b"\n") and len(more) < _LONGEST_LINE_BYTES:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from planner import file_reading
 from planner.errors import Finding, ImportStateError, SetupError, SpecError
 from planner.importers import topics_describe
 from planner.importers.entries import assignment
@@ -90,7 +91,8 @@ def _parts(files: Sequence[Path], options: Options) -> list[StatePart]:
     for given in files:
         try:
             for path in files_in(given):
-                parts.append(read_file(path, path.as_posix(), options.topic, piped=True).part)
+                # A pipe named by itself, such as <(ssh …), is read; one in a folder may wait for ever.
+                parts.append(read_file(path, path.as_posix(), options.topic, piped=path == given).part)
         except UnreadableError as error:
             raise SetupError(str(error)) from None
         except SpecError as error:
@@ -105,9 +107,10 @@ def client_settings(path: Path | None) -> Settings:
     if path is None:
         return {}
     try:
-        return kafka_python_settings(decode(path.read_bytes(), path.as_posix()), path.as_posix())
-    except OSError as error:
-        raise SetupError(f"{path}: can't be read: {error.strerror}; allowed: a properties file") from None
+        data = file_reading.read_bytes(path, file_reading.SHORT)
+    except UnreadableError as error:
+        raise SetupError(str(error)) from None
+    return kafka_python_settings(decode(data, path.as_posix()), path.as_posix())
 
 
 def _imported(merged: Merged, options: Options) -> Imported:

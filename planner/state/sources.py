@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from planner import file_reading
 from planner.errors import Finding, ImportStateError, SetupError, SpecError
 from planner.importers import log_dirs
 from planner.importers.parts import StatePart
@@ -72,6 +73,6 @@ def _paths(files: Sequence[Path]) -> Iterator[tuple[Path, str]]:
 
 def _described(files: Sequence[Path]) -> Iterator[LogDirs]:
     for path, written in _paths(files):
-        text = decode(path.read_bytes(), path.as_posix())
+        text = decode(file_reading.read_bytes(path, file_reading.STATE_LINES), path.as_posix())
         if log_dirs.recognises(text):
             yield log_dirs.places(text, written)
