@@ -28,7 +28,7 @@ from planner import (
     variants,
     what_ifs,
 )
-from planner.consumers.job import importable
+from planner.consumers.own_modules import importable
 from planner.errors import PlannerError, SetupError
 from planner.fleet import Job, Planned
 from planner.model import Problem, Spec
@@ -98,9 +98,9 @@ def _swept(
 
 def _planned(job: Job, tried: Sequence[variants.Swept]) -> plan.Planned:
     """The plan, with the other what-ifs that its spec asks for; assignors of the user's own lie beside the spec."""
-    made = plan.planned(tried)
-    with importable(job.spec.resolve().parent):
-        return made._replace(document=what_ifs.added(tried[0].spec, made.document))
+    made, wish = plan.planned(tried), tried[0].spec
+    with importable(job.spec.resolve().parent, wish.consumers):
+        return made._replace(document=what_ifs.added(wish, made.document))
 
 
 def _written(

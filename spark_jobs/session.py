@@ -57,6 +57,10 @@ logger.scheduler.name = org.apache.spark.scheduler.TaskSchedulerImpl
 logger.scheduler.level = warn
 """
 
+# Spark starts its workers with `python -m`, which looks for modules where the planner was started, and there first of
+# all: a json.py beside the spec would be run.
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+
 # A million score rows on their way to Python fit into 2 GB.
 OPTIONS = {
     "spark.ui.enabled": "false",
@@ -68,7 +72,7 @@ OPTIONS = {
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
     "spark.executorEnv.MKL_NUM_THREADS": "1",
-    **{f"spark.executorEnv.{name}": value for name, value in memory.ENVIRONMENT.items()},
+    **{f"spark.executorEnv.{name}": value for name, value in (memory.ENVIRONMENT | SAFE_PATH).items()},
 }
 LOOPBACK_OPTIONS = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
 
@@ -207,7 +211,7 @@ def _set_environment(master: str, java_home: Path) -> None:
     """What Spark's scripts and workers read. On a cluster, the user's own choice of Spark and Python is kept."""
     for name in _NEVER + (_NOT_LOCAL if is_local(master) else ()):
         os.environ.pop(name, None)
-    os.environ["JAVA_HOME"] = str(java_home)
+    os.environ.update(SAFE_PATH, JAVA_HOME=str(java_home))
     ours = {"SPARK_HOME": str(spark_home()), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     if is_local(master):
         os.environ.update(ours, SPARK_LOCAL_IP=LOOPBACK, PYTHONPATH=_python_path(os.environ))

@@ -1,6 +1,7 @@
 """An assignor of one's own, for `assignor: custom_assignor:assign` in the spec beside this file.
 
-It is a function of three mappings, and gives one:
+It runs as part of the planner, with the rights of whoever plans. The module stands in one file, and is sent to Spark's
+workers; modules beside it can't be imported from it. It is a function of three mappings, and gives one:
 
     topics          {topic: number of partitions}, those that any member subscribes to
     subscriptions   {member: [topic, ...]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import threading
@@ -25,6 +26,8 @@ Result = TypeVar("Result")
 
 def apart(function: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
     """What the function returns, or raises, in a fresh process; SetupError where the process was killed."""
+    # The process starts with `python -c`, which would look for modules in the current folder first of all.
+    os.environ["PYTHONSAFEPATH"] = "1"
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"), initializer=keep_freed) as pool:
         try:
             return pool.submit(function, *args, **kwargs).result()

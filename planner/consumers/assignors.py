@@ -63,8 +63,9 @@ def load(assignor: str) -> Assignor:
         raise PlannerError(f"assignor {assignor!r} isn't known; {allowed}")
     try:
         function: Assignor = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise PlannerError(f"assignor {assignor!r} can't be loaded: {error}; {allowed}") from error
+    except Exception as error:  # a user's own module may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise PlannerError(f"assignor {assignor!r} can't be loaded: {reason}; {allowed}") from error
     return function
 
 

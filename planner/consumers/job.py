@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +12,7 @@ from planner.consumers import groups as consumers_groups
 from planner.consumers import report
 from planner.consumers import sweep as consumers_sweep
 from planner.consumers.groups import Group
+from planner.consumers.own_modules import importable
 from planner.consumers.report import Question
 from planner.errors import PlannerError, SetupError
 from planner.model import Spec
@@ -41,23 +40,13 @@ def consumers(path: Path, options: Options) -> dict[str, Any]:
     if not wish.consumers:
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
     replicas = None if options.plan is None else report.replicas_of(plan_file.read(options.plan))
-    with importable(path.resolve().parent):
+    with importable(path.resolve().parent, wish.consumers):
         groups = _asked(consumers_groups.resolve(wish.consumers, wish.cluster.topics), options.groups)
         question = Question(wish, groups, _grown(wish, options.grown), options.keys, replicas)
         answer = report.document(question)
         if options.sweep:
             answer["sweep"] = _swept(wish, groups, options)
     return answer
-
-
-@contextmanager
-def importable(folder: Path) -> Iterator[None]:
-    """Modules beside the spec can be imported meanwhile: an assignor of the user's own lies there."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
 
 
 def _asked(groups: tuple[Group, ...], names: Sequence[str]) -> tuple[Group, ...]:
