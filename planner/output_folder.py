@@ -45,6 +45,7 @@ OWN_NAMES = frozenset(
 def check(folder: Path) -> None:
     """SetupError where `write` would refuse `folder` for what it is or holds: to ask before hours of work."""
     with _refusal(folder):
+        _require_no_template(folder.resolve(), folder)
         _require_replaceable(folder.resolve(), folder, ())
         _operators_own(folder.resolve(), folder)
 
@@ -58,6 +59,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> None:
     _require_inside(files)
     with _refusal(folder):
         target = folder.resolve()
+        _require_no_template(target, folder)
         _require_replaceable(target, folder, files)
         own = _operators_own(target, folder)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -79,6 +81,15 @@ def _require_inside(paths: Iterable[str]) -> None:
         parts = PurePosixPath(path).parts
         if not parts or parts[0] == "/" or ".." in parts:
             raise ValueError(f"not a path inside the output folder: {path!r}")
+
+
+def _require_no_template(target: Path, shown: Path) -> None:
+    """Ansible before 2.19 takes the path of its own playbooks for a template: braces in it would be run."""
+    found = next((mark for mark in ("{{", "{%", "{#") if mark in str(target)), None)
+    if found is not None:
+        raise SetupError(
+            f"{shown}: Ansible would run {found!r} in the folder's path ({target}); name a folder without it"
+        )
 
 
 def _require_replaceable(target: Path, shown: Path, files: Iterable[str]) -> None:

@@ -7,25 +7,61 @@ parser reads back as exactly the value given.
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
+from yaml.resolver import Resolver
+
+_tag_of: Callable[..., str] = Resolver().resolve
+
+# Characters that a terminal obeys or that nobody sees: DEL, C1 and what turns, joins or separates text. A list of our
+# own, since Python's tables grow with each version. C0 characters are escaped by every format that we write.
+_UNSEEN = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 
 
 def canonical_json(value: Any) -> str:
-    """The one way to write `value` as JSON on disk: keys sorted, indent 1, UTF-8 as it is, final newline.
+    """The one way to write `value` as JSON on disk: keys sorted, indent 1, final newline.
 
     ValueError for NaN and infinity, which JSON doesn't have.
     """
-    return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(value, indent=1) + "\n"
+
+
+def json_text(value: Any, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
+    """`value` as JSON: keys sorted, letters as they are, what a terminal obeys or nobody sees as `\\uXXXX`.
+
+    ValueError for NaN and infinity, which JSON doesn't have.
+    """
+    text = json.dumps(value, sort_keys=True, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
+    # Outside of its strings JSON has none of them.
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def yaml_scalar(text: str) -> str:
+    """`text` as a double-quoted YAML scalar on one line, with escapes for what a terminal obeys or nobody sees."""
+    scalar = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=sys.maxsize).rstrip("\n")
+    return _UNSEEN.sub(lambda found: f"\\U{ord(found[0]):08x}", scalar)
 
 
 def yaml_text(text: str) -> str:
-    """`text` as a double-quoted YAML scalar, tagged `!unsafe` where Ansible would take it for a template."""
-    scalar = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=sys.maxsize).rstrip("\n")
-    return f"!unsafe {scalar}" if "{" in text else scalar
+    """`text` as a double-quoted YAML scalar that no Ansible takes for a template, whatever it looks like.
+
+    It is tagged `!unsafe`, with one exception: ansible-core 2.19 and later read a tagged scalar as if it had no quotes,
+    so that `!unsafe "1"` is a number. What YAML would read as anything but a string goes without the tag. None of it
+    can be a template: it is a number, a date, a truth value, null, `<<`, `=` or a single `!`, `&` or `*`.
+    """
+    scalar = yaml_scalar(text)
+    return f"!unsafe {scalar}" if _reads_as_string(text) else scalar
+
+
+def _reads_as_string(text: str) -> bool:
+    """Whether YAML reads `text` as a string even where it has no quotes."""
+    return _tag_of(yaml.ScalarNode, text, (True, False)) == Resolver.DEFAULT_SCALAR_TAG
 
 
 def kafka_replica_lists(partitions: Iterable[tuple[str, int, Iterable[int], Sequence[str]]]) -> str:
@@ -67,5 +103,5 @@ class _QuotedNames(dict[str, str]):
     """Name or path → JSON string, quoted once: a plan has a million rows and a few thousand names."""
 
     def __missing__(self, name: str) -> str:
-        self[name] = quoted = json.dumps(name, ensure_ascii=False)
+        self[name] = quoted = json_text(name)
         return quoted

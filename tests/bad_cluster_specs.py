@@ -88,6 +88,23 @@ CLUSTER_CASES: list[Case] = [
         "4:23 cluster.bootstrap_servers[0]",
         "allowed: host:port, such as kafka-1:9092",
     ),
+    *(
+        (
+            f"server_{name}",
+            line(3, f"  name: demo\n  bootstrap_servers: ['{server}']"),
+            "4:23 cluster.bootstrap_servers[0]",
+            f"'{server}' isn't possible here; allowed: host:port, such as kafka-1:9092",
+        )
+        for name, server in (
+            ("template_header", "#jinja2:9092"),
+            ("option", "--help:9092"),
+            ("empty_label", "a..b:9092"),
+            ("braces", "{{x}}:9092"),
+            ("shell", "$(id):9092"),
+            ("no_such_port", "kafka-1:65536"),
+            ("port_0", "kafka-1:0"),
+        )
+    ),
     ("no_brokers", line(4, "  brokers: []"), "4:3 cluster.brokers", "allowed: at least one item"),
     ("broker_twice", line(4, "  brokers: [{id: 1}, {id: 2}, {id: 3}, {id: 2}]"), "4:41 cluster.brokers[3].id", "twice"),
     ("broker_bare", line(4, "  brokers: [1, {id: 2}, {id: 3}]"), "4:13 cluster.brokers[0]", "allowed: a mapping"),

@@ -19,6 +19,7 @@ def _main(tool: str, arguments: list[str]) -> int:
     cluster = json.loads((HERE / "cluster.json").read_text())
     options = {word: value for word, value in zip(arguments, [*arguments[1:], ""], strict=True) if word[:2] == "--"}
     cluster["calls"].append([tool, *(word for word in options if word != "--bootstrap-server")])
+    cluster.setdefault("arguments", []).append([tool, *arguments])
     cluster["bootstrap"] = options.get("--bootstrap-server", cluster.get("bootstrap"))
     configs = [value for word, value in pairwise(arguments) if word == "--config"]
     code = _run(tool, options | {"configs": ",".join(configs)}, cluster)
@@ -33,6 +34,8 @@ def _run(tool: str, options: dict[str, str], cluster: dict[str, Any]) -> int:
     match tool:
         case "kafka-broker-api-versions":
             return _list_brokers(cluster["brokers"], cluster.get("racks", {}))
+        case "kafka-log-dirs":
+            return _list_log_dirs(cluster["log_dirs"])
         case "kafka-topics" if "--describe" not in options:
             return _make(options, cluster)
         case "kafka-topics":
@@ -57,6 +60,17 @@ def _reassign(options: dict[str, str], cluster: dict[str, Any]) -> int:
 def _list_brokers(brokers: list[int], racks: dict[str, str]) -> int:
     for broker in brokers:
         _say(f"host-{broker}:9092 (id: {broker} rack: {racks.get(str(broker), 'a')} isFenced: false) -> (")
+    return 0
+
+
+def _list_log_dirs(log_dirs: dict[str, list[str]]) -> int:
+    rows = [
+        {"broker": int(broker), "logDirs": [{"logDir": path, "error": None, "partitions": []} for path in paths]}
+        for broker, paths in log_dirs.items()
+    ]
+    _say("Querying brokers for log directories information")
+    _say("Received log directory information from brokers " + ",".join(log_dirs))
+    _say(json.dumps({"version": 1, "brokers": rows}))
     return 0
 
 

@@ -31,10 +31,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Playbooks:
-    """The `ansible/` folder of a plan, and a home for what Ansible writes beside it."""
+    """The `ansible/` folder of a plan, a home for what Ansible writes beside it, and the Ansible that runs."""
 
     folder: Path
     home: Path
+    programs: Path = VENV_BIN
 
     def play(self, playbook: str, *options: str, delay: int = 0) -> Run:
         """Run a playbook to its end."""
@@ -47,7 +48,7 @@ class Playbooks:
         environment = self.environment()
         with (self.home / "playing.txt").open("w+") as output:
             process = subprocess.Popen(
-                [str(VENV_BIN / _command(playbook, delay)[0]), *_command(playbook, delay)[1:], *options],
+                [str(self.programs / _command(playbook, delay)[0]), *_command(playbook, delay)[1:], *options],
                 cwd=self.folder,
                 env=environment,
                 stdout=output,
@@ -63,7 +64,7 @@ class Playbooks:
     def tool(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one of Ansible's commands."""
         return subprocess.run(
-            [str(VENV_BIN / name), *arguments],
+            [str(self.programs / name), *arguments],
             cwd=self.folder,
             env=self.environment(),
             capture_output=True,
@@ -73,13 +74,13 @@ class Playbooks:
         )
 
     def environment(self) -> dict[str, str]:
-        """What Ansible runs in: this interpreter's programs first on PATH, and everything it keeps below `home`."""
+        """What Ansible runs in: its own programs first on PATH, and everything it keeps below `home`."""
         self.home.mkdir(exist_ok=True)
         own = {"HOME": self.home, "ANSIBLE_HOME": self.home, "ANSIBLE_LOCAL_TEMP": self.home / "local"}
         own |= {"TMPDIR": self.home, "ANSIBLE_REMOTE_TEMP": self.home / "remote"}
         kept = {key: os.environ[key] for key in ("JAVA_HOME",) if key in os.environ}
         return kept | {
-            "PATH": f"{VENV_BIN}{os.pathsep}{os.environ['PATH']}",
+            "PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}",
             "LANG": "C.UTF-8",
             "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_PIPELINING": "1",

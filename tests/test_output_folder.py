@@ -201,3 +201,14 @@ def test_check_refuses_ahead_what_write_would(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"own: holds 'notes.txt', which isn't part of a plan"):
         output_folder.check(tmp_path / "own")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["{{ 1 }}", "{% if x %}", "{# x", "a{{"])
+def test_folder_that_ansible_would_run_is_refused(tmp_path: Path, name: str) -> None:
+    """Ansible takes the path of its playbooks for a template; refused before anything is worked out, and in time."""
+    for folder in (tmp_path / name, tmp_path / name / "out"):
+        with pytest.raises(SetupError, match=r"Ansible would run '{[{%#]' in the folder's path"):
+            output_folder.check(folder)
+        with pytest.raises(SetupError, match="name a folder without it"):
+            output_folder.write(folder, FILES)
+    assert [] == list(tmp_path.iterdir())

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from plan_documents import Document, change, document
 
 from planner import render
-from planner.quoting import canonical_json, kafka_replica_lists, yaml_text
+from planner.quoting import canonical_json, kafka_replica_lists
 from planner.resources import resource
 
 ROLE = "ansible/roles/kafka_reassign"
@@ -274,15 +274,6 @@ def test_names_survive_unchanged(entries: list[Document], name: str, folder: str
     values = _ansible_yaml(files[f"{ROLE}/defaults/main.yml"])
     assert [name, folder] == values["kafka_reassign_bootstrap_servers"]
     assert folder == values["kafka_reassign_bin_dir"]
-
-
-@given(st.text() | st.just(NASTY))
-def test_yaml_text_is_one_line_and_never_a_template(text: str) -> None:
-    """A scalar on one line that YAML reads as the text, marked for Ansible wherever a template could begin."""
-    scalar = yaml_text(text)
-    assert text == yaml.load(f"key: {scalar}\nnext: 1\n", _AnsibleLoader)["key"]
-    assert "\n" not in scalar
-    assert ("{{" in text or "{%" in text or "{#" in text) <= scalar.startswith("!unsafe ")
 
 
 def test_canonical_json_is_exact() -> None:

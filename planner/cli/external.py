@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
 
 from planner import plan_file
+from planner.quoting import json_text
 from planner.terraform import external as terraform_external
 
 
@@ -25,5 +25,5 @@ def external() -> int:
     }
     """
     found = terraform_external.answer(sys.stdin.read(), plan_file.read)
-    click.echo(json.dumps(found, sort_keys=True, ensure_ascii=False))
+    click.echo(json_text(found))
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from planner.cli.brokers import Brokers, broker_options, given, of_file
 from planner.errors import InfeasibleError
 from planner.figures import UNKNOWN, printable
 from planner.markup import code
+from planner.quoting import json_text
 from planner.strategies import kafka_classic, kafka_striped
 
 Lists = Sequence[tuple[int, ...]]
@@ -109,7 +109,7 @@ def _reassignment(topic: str | None, first: int, lists: Lists) -> str:
         {"topic": topic, "partition": first + number, "replicas": list(replicas)}
         for number, replicas in enumerate(lists)
     ]
-    return json.dumps({"version": 1, "partitions": rows}, sort_keys=True, ensure_ascii=False)
+    return json_text({"version": 1, "partitions": rows})
 
 
 def _table(first: int, lists: Lists, racks: dict[int, str | None], markdown: bool) -> str:

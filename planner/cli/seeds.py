@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from planner import text_tables
 from planner.cli.brokers import broker_options, given, of_file
 from planner.figures import UNKNOWN, counted, number, printable, ranges
 from planner.markup import code, text
+from planner.quoting import json_text
 from planner.seeds import explain as search
 from planner.seeds.explain import Explanation, Verdict
 
@@ -50,7 +50,7 @@ def seeds(file: Path, names: tuple[str, ...], form: str, **options: Any) -> int:
     match form:
         case "json":
             document = {"topics": [_document(each) for each in shown]}
-            click.echo(json.dumps(document, sort_keys=True, ensure_ascii=False))
+            click.echo(json_text(document))
         case "markdown":
             click.echo(_page(shown, text_tables.markdown, code, text, None), nl=False)
         case _:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ import click
 from rich.console import Console
 
 from planner import workflow
+from planner.quoting import json_text
 
 Format = Literal["text", "json", "markdown"]
 
@@ -34,7 +34,7 @@ def show(plan: Mapping[str, Any], form: Format, files: tuple[str, ...]) -> None:
 
 def echo_json(value: Mapping[str, Any]) -> None:
     """One line, keys sorted."""
-    click.echo(json.dumps(value, sort_keys=True, ensure_ascii=False))
+    click.echo(json_text(value))
 
 
 def screen(columns: int) -> Console:

@@ -30,7 +30,11 @@ from planner.yaml_source import decode
 # Beyond, YAML takes its time to be read, and nobody reads it.
 MOST_INLINE = 2_000
 # As in the schema of the YAML; the client takes other addresses too, which playbooks can't.
-_SERVER = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:,/\[\]]+):[0-9]{1,5}")
+_LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_SERVER = re.compile(
+    rf"(\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]|{_LABEL}(\.{_LABEL})*\.?):"
+    r"(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"
+)
 _STATE_FILES = ("topics-describe.txt", "log-dirs.json")
 
 

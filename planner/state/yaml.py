@@ -12,6 +12,7 @@ import yaml
 
 from planner.importers.parts import TopicTarget
 from planner.model import Broker, Partition, Topic
+from planner.quoting import yaml_scalar
 from planner.state.targets import Targets
 
 Key = tuple[str, int]
@@ -134,6 +135,6 @@ def _flow(value: object) -> str:
             return f"{{{', '.join(f'{_flow(key)}: {_flow(each)}' for key, each in value.items())}}}"
         case list():
             return f"[{', '.join(map(_flow, value))}]"
-    style = None if _WORD.fullmatch(str(value)) else '"'
-    written = yaml.safe_dump([value], default_flow_style=True, default_style=style, allow_unicode=True, width=_ENDLESS)
-    return written.strip()[1:-1]
+    if isinstance(value, str) and not _WORD.fullmatch(value):
+        return yaml_scalar(value)
+    return yaml.safe_dump([value], default_flow_style=True, allow_unicode=True, width=_ENDLESS).strip()[1:-1]

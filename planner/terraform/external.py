@@ -14,6 +14,7 @@ from typing import Any
 
 from planner import figures
 from planner.errors import PlannerError, StalePlanError
+from planner.quoting import json_text
 from planner.terraform.topics import topics
 
 Plan = Mapping[str, Any]
@@ -69,7 +70,7 @@ def described(plan: Plan) -> dict[str, str]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return json_text(value, separators=(",", ":"))
 
 
 def _refuse_changed(plan: Plan, folder: Path) -> None:

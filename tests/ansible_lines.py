@@ -1,0 +1,93 @@
+"""The release lines of ansible-core that the playbooks are tested with, each in a virtual environment of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Line:
+    """One release of ansible-core, and the oldest Python that it runs on."""
+
+    release: str
+    python: tuple[int, int]
+
+
+LINES = (
+    Line("2.17.14", (3, 10)),
+    Line("2.18.19", (3, 11)),
+    Line("2.19.14", (3, 11)),
+    Line("2.21.5", (3, 12)),
+)
+_PYTHONS = ("python3.14", "python3.13", "python3.12")
+
+
+@dataclass(frozen=True)
+class _Python:
+    """A Python to run: its command, and what its environment needs on top of this one's."""
+
+    command: str
+    extra: tuple[tuple[str, str], ...] = ()
+
+    def run(self, *arguments: str) -> bool:
+        """Whether it ran without an error."""
+        environment = os.environ | dict(self.extra)
+        try:
+            ended = subprocess.run([self.command, *arguments], env=environment, capture_output=True, check=False)
+        except OSError:
+            return False
+        return ended.returncode == 0
+
+
+def programs(line: Line, folder: Path) -> Path:
+    """The folder of a line's programs; made in `folder` where it isn't there yet.
+
+    Skips the test where the line can't be installed, and fails it under CI.
+    """
+    made = folder / "made"
+    if not made.exists():
+        python = next(_pythons(line.python), None)
+        if python is None:
+            _missing(f"ansible-core {line.release} needs Python {'.'.join(map(str, line.python))} or later on PATH")
+        shutil.rmtree(folder / "venv", ignore_errors=True)
+        if not python.run("-m", "venv", "--without-pip", str(folder / "venv")):
+            _missing(f"{python.command} can't make a virtual environment for ansible-core {line.release}")
+        inside = str(folder / "venv" / "bin" / "python")
+        pip = [sys.executable, "-m", "pip", "--python", inside, "install", "-q", f"ansible-core=={line.release}"]
+        installed = subprocess.run(pip, capture_output=True, text=True, check=False)
+        if installed.returncode:
+            _missing(f"ansible-core {line.release} can't be installed: {installed.stderr.strip()[-200:]}")
+        made.touch()
+    return folder / "venv" / "bin"
+
+
+def _pythons(oldest: tuple[int, int]) -> Iterator[_Python]:
+    """The Pythons that work and are new enough: this one, else those on PATH, else those that pyenv has."""
+    if sys.version_info[:2] >= oldest:
+        yield _Python(sys.executable)
+    test = ("-c", f"import sys, venv; sys.exit(sys.version_info[:2] < {oldest})")
+    for name in filter(shutil.which, _PYTHONS):
+        # A command of pyenv's only works where a version that has it is chosen.
+        chosen = [(("PYENV_VERSION", version),) for version in _pyenv_versions(name)]
+        yield from (python for extra in [(), *chosen] if (python := _Python(name, extra)).run(*test))
+
+
+def _pyenv_versions(command: str) -> list[str]:
+    if shutil.which("pyenv") is None:
+        return []
+    found = subprocess.run(["pyenv", "whence", command], capture_output=True, text=True, check=False)
+    return found.stdout.split()
+
+
+def _missing(what: str) -> None:
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
