@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from planner import validity
+from planner import headline, validity
 from planner.approval import Checked
 from planner.folder_check import Finding
 from planner.staleness import Difference, Fit, Standing
@@ -22,6 +22,7 @@ def document(checked: Checked) -> Mapping[str, Any]:
         "format_version": FORMAT_VERSION,
         "plan_id": checked.plan["plan_id"],
         "planner_version": checked.plan.get("planner_version"),
+        "first_step": headline.first_step(checked.plan) or None,
         "approved": not checked.refusals,
         "refusals": [str(each) for each in checked.refusals],
         "valid_until": validity.valid_until(checked.plan),

@@ -43,6 +43,8 @@ CANDIDATE_SCHEMA = pa.schema(
 DEFAULT_CANDIDATES = 5000
 # Placements (replicas × candidates) that the default budget is worth, and those that solved plans may be.
 _PLACEMENTS, _SOLVED_PLACEMENTS, _STRIPED_PLACEMENTS = 50_000_000, 1_000_000, 500_000
+# Placements that a comparison with Kafka's own is worth where the sweep has none, and the most it takes.
+_COMPARED_PLACEMENTS, _MOST_COMPARED = 2_000_000, 100
 # A solved plan counts as at least so many placements; one with windows of bytes takes many times as long.
 _LEAST_SOLVED, _LEAST_SOLVED_BYTES, _TIMES_BYTES = 5_000, 50_000, 10
 # What a grid of our own leaves of the solved plans to tie-break seeds.
@@ -80,6 +82,16 @@ def candidates(problem: Problem, sweep: Sweep, among: int = 1) -> pa.Table:
     left = count - len(certain)
     placed = _kafka(problem, sweep, left) if rows_to_place(problem).any() and left > 0 else []
     table = pa.concat_tables([pa.Table.from_pylist(certain, schema=CANDIDATE_SCHEMA), *placed])
+    return table.set_column(0, "candidate", pa.array(np.arange(len(table)), pa.int64())).combine_chunks()
+
+
+def generated(problem: Problem, sweep: Sweep) -> pa.Table:
+    """A few of Kafka's own placements alone, to compare with: CANDIDATE_SCHEMA, numbered from 0."""
+    replicas = max(1, int(problem.replication_factors.sum()))
+    numbers = np.arange(1, min(max(_COMPARED_PLACEMENTS // replicas, 5), _MOST_COMPARED) + 1, dtype=np.int64)
+    if not rows_to_place(problem).any():
+        numbers = numbers[:0]
+    table = _columns(problem, "kafka_classic", _seeds(sweep, numbers))
     return table.set_column(0, "candidate", pa.array(np.arange(len(table)), pa.int64())).combine_chunks()
 
 

@@ -70,11 +70,10 @@ def _not_a_target(problem: Problem, replicas: IntArray) -> BoolArray:
     return broken if problem.deferred is None else broken & ~problem.deferred
 
 
-def _uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
-    """A better spread exists where one rack holds two more than another that still has a broker free of the partition.
+def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
+    """(P,): partitions that these replicas (P, W) could spread over the racks more evenly, whatever may move.
 
-    Rows that nothing forces to move are left alone where `rebalance` isn't `all`, however they were spread, and so are
-    topics that may not move.
+    A better spread exists where one rack holds two more than another that still has a broker free of the partition.
     """
     uneven = np.zeros(problem.rows, dtype=bool)
     if not problem.racks_matter:
@@ -86,7 +85,12 @@ def _uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
     sizes = np.bincount(names[problem.targets], minlength=len(problem.rack_names))[:, None]
     roomiest = np.where(counts < sizes, counts, np.iinfo(np.int32).max).min(axis=0)
     uneven[crowded] = counts.max(axis=0) >= roomiest.astype(np.int64) + 2
-    return uneven & problem.movable & (problem.forced | (problem.rebalance == "all"))
+    return uneven
+
+
+def _uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
+    """The rule leaves rows alone that nothing forces to move where `rebalance` isn't `all`, and excluded topics."""
+    return uneven_racks(problem, replicas) & problem.movable & (problem.forced | (problem.rebalance == "all"))
 
 
 def _any_rack_twice(replicas: IntArray, names: IntArray) -> BoolArray:

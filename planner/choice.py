@@ -11,6 +11,7 @@ from planner import budget, model
 from planner.balance import exact
 from planner.errors import InfeasibleError, UnsafePlanError
 from planner.figures import percent, size
+from planner.loads import MEASURES
 from planner.model import Spec
 from planner.strategies import UNKNOWN
 from planner.sweep import SURVIVE_COLUMNS, SweepResult, ranking
@@ -129,15 +130,19 @@ def _key(tried: Swept, rule: model.Choice, row: Row) -> tuple[int, ...]:
 
 def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
     rule, others = rule_of(tried[0].spec), f" of {len(tried)} alternatives" if len(tried) > 1 else ""
-    moved, above = size(row["bytes_moved"]), f"the fullest broker {percent(row['imbalance_ppm'] / 10_000)} above"
-    unit = "bytes"
+    moved, unit = size(row["bytes_moved"]), "bytes"
+    measure = MEASURES[row["imbalance_measure"]].replace("size_bytes", "bytes").replace("_", " ")
+    most = percent(row["imbalance_ppm"] / 10_000)
+    above = (
+        f"at most {most} above a broker's share, of {measure}" if row["imbalance_ppm"] else "no broker above a share"
+    )
     if not tried[at].spec.cluster.sizes_known:
         moved, unit = f"{row['replicas_moved']} replicas", "replicas"
     match rule.rule:
         case "within_budget":
-            return f"the most even plan{others} within the budget: {moved}, {above} its share"
+            return f"the most even plan{others} within the budget, not that of the fewest bytes: {moved}, {above}"
         case "most_even_within_bytes":
-            return f"the most even plan{others} that moves at most {size(rule.value)}: {moved}, {above} its share"
+            return f"the most even plan{others} that moves at most {size(rule.value)}: {moved}, {above}"
         case "fewest_bytes_within_imbalance":
             return (
                 f"the fewest {unit}{others} with no broker more than {percent(rule.value / 10_000)} above its share: "

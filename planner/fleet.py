@@ -15,13 +15,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from planner import figures
+from planner import figures, headline
 from planner.errors import PlannerError, SetupError, SpecError, UnsafePlanError
 from planner.markup import code, text
 
 T = TypeVar("T")
 
 _LONGEST_NAME = 40
+_LONGEST_VERDICT = 400
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def show(planned: Sequence[Planned], console: Console) -> None:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("folder", overflow="fold")
     for row in summary(planned):
-        names = (figures.printable(row[key], _LONGEST_NAME) for key in ("cluster", "verdict"))
+        names = (figures.printable(row["cluster"], _LONGEST_NAME), figures.printable(row["verdict"], _LONGEST_VERDICT))
         table.add_row(*map(escape, names), *_figures(row), escape(figures.printable(row["folder"])))
     console.print(table, highlight=False)
 
@@ -150,6 +151,7 @@ def _row(planned: Planned) -> dict[str, Any]:
         "cluster": plan["cluster"]["name"],
         "spec": str(planned.job.spec),
         "verdict": _verdict(plan),
+        "complete": not plan.get("unfinished"),
         "bytes_moved": chosen["bytes_moved"] if plan["cluster"]["sizes_known"] else None,
         "replicas_moved": chosen["replicas_moved"],
         "leaders_changed": chosen["leaders_changed"],
@@ -161,11 +163,13 @@ def _row(planned: Planned) -> dict[str, Any]:
 
 
 def _verdict(plan: Mapping[str, Any]) -> str:
-    """In a word or two: whether there is something to do, and what asks for a second look."""
-    relaxed, warnings = len(plan["balance"]["relaxed"]), len(plan["warnings"])
-    done = f"{figures.counted(relaxed, 'window')} relaxed" if relaxed else "as asked"
+    """In a few words: whether there is something to do, and what asks for a second look."""
+    warnings = len(plan["warnings"])
+    balance = headline.balance(plan)
+    done = "as asked" if balance == "balance as asked" else balance
     parts: Iterable[str] = (
-        done if figures.has_something_to_do(plan) else "nothing to do",
+        headline.first_step(plan) or (done if figures.has_something_to_do(plan) else "nothing to do"),
+        *headline.racks(plan),
         figures.counted(warnings, "warning") if warnings else "",
     )
     return ", ".join(filter(None, parts))

@@ -10,7 +10,7 @@ something else; readers refuse another first number.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from planner import (
     checks,
     choice,
     gates,
+    headline,
     log_dirs,
     log_dirs_document,
     plan_budget,
@@ -27,11 +28,13 @@ from planner import (
     plan_new_partitions,
     plan_schema,
     plan_sections,
+    plan_terms,
     resilience,
     risks,
     scenarios,
     validity,
 )
+from planner.balance import Balance
 from planner.batches import costs as batch_costs
 from planner.batches import cutting as batches
 from planner.batches.costs import Costs
@@ -41,7 +44,7 @@ from planner.errors import InfeasibleError, StalePlanError
 from planner.model import PartitionChange, Problem, Spec
 from planner.problem import brokers_after
 from planner.quoting import canonical_json
-from planner.relaxed import relaxed
+from planner.relaxed import Relaxed, relaxed
 from planner.score import Yardstick, digest
 from planner.state import fingerprint
 from planner.strategies import Proposal, prove
@@ -70,6 +73,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
     proposal = prove(planned_for(problem, winner["scenarios"]), candidate)
     file = None if proposal.certificate is None else certified.encoded(proposal.certificate)
     _judge(problem, winner, proposal)
+    asked_for = plan_front.asked_of(spec, problem)
     of_budget = plan_budget.section(spec, problem, proposal.assignment, winner)
     # A plan of the front is held against the windows that it was made for.
     problem = replace(problem, balance=candidate.balance)
@@ -81,30 +85,37 @@ def planned(tried: Sequence[Swept]) -> Planned:
     gates.refuse(spec, limits, costs)
     body = {
         **asked(spec),
+        **plan_budget.unfinished(problem, asked_for, proposal.assignment, of_budget),
         "brokers": plan_sections.brokers(spec, problem, proposal.assignment, costs.peaks),
         "racks": plan_sections.racks(spec, problem, proposal.assignment),
         "topics": plan_sections.topics(spec, problem, proposal.assignment),
         "partitions": [partition_row(change) for change in changed],
         "new_partitions": plan_new_partitions.section(spec, problem, proposal.assignment),
-        "balance": _balance(problem, proposal, dirs),
+        "balance": _balance(spec, problem, proposal, dirs),
         **log_dirs_document.section(dirs),
-        "terms": log_dirs_document.with_terms(plan_sections.terms(spec, problem, winner, proposal.assignment), dirs),
+        "terms": log_dirs_document.with_terms(plan_terms.terms(spec, asked_for, proposal.assignment), dirs),
         "bound": bound,
         **plan_front.sections(tried, chosen, proposal),
         "budget": of_budget,
         "scenarios": scenarios.documents(problem, proposal.assignment),
         "limits": limits,
         "risks": risks.section(spec, costs.batches),
-        "warnings": plan_budget.warnings(of_budget) + _warnings(spec, problem, changed, costs, dirs),
+        "warnings": _warnings(spec, problem, changed, costs, dirs),
         "execution": execution(spec, costs),
         "batches": batch_costs.to_document(costs),
     }
-    return Planned({"plan_id": plan_id(body), **body}, file)
+    return Planned(finished(body), file)
 
 
 def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any]:
     """The plan document alone, of a spec without variants; see `planned`."""
     return planned([Swept(BASE, spec, problem, result)]).document
+
+
+def finished(body: dict[str, Any]) -> dict[str, Any]:
+    """A plan document with its headline and its id, of all its other sections."""
+    told = {**body, "headline": headline.first_line(body)}
+    return {"plan_id": plan_id(told), **told}
 
 
 def plan_id(plan: Mapping[str, Any]) -> str:
@@ -167,13 +178,34 @@ def asked(spec: Spec) -> dict[str, Any]:
     }
 
 
-def _balance(problem: Problem, proposal: Proposal, dirs: log_dirs.DirPlan | None) -> dict[str, Any]:
-    """The windows asked for, and those that the plan is outside of: over the brokers, then over their log dirs."""
-    over_brokers = relaxed(Yardstick.of(problem), proposal.assignment)
+def _balance(spec: Spec, problem: Problem, proposal: Proposal, dirs: log_dirs.DirPlan | None) -> dict[str, Any]:
+    """The windows that the plan was made for, those asked for, and which of each it is outside of: over the brokers,
+    then over their log dirs.
+    """
+    over_brokers = _asked_windows(problem, relaxed(Yardstick.of(problem), proposal.assignment))
+    as_asked = over_brokers
+    if problem.balance != spec.balance:
+        at_first = replace(problem, balance=spec.balance)
+        as_asked = _asked_windows(problem, relaxed(Yardstick.of(at_first), proposal.assignment))
     return {
-        "wanted": {knob: str(getattr(problem.balance, knob)) for knob in KNOBS},
+        "asked": _knobs(spec.balance),
+        "missed": sorted({each.window for each in as_asked}),
+        "wanted": _knobs(problem.balance),
         "relaxed": [*(asdict(window) for window in over_brokers), *log_dirs_document.relaxed(dirs)],
     }
+
+
+def _asked_windows(problem: Problem, found: Iterable[Relaxed]) -> list[Relaxed]:
+    """Those that the mode asks about: where only leaders may change, nothing is asked of replicas and their bytes."""
+    of_leaders = problem.rebalance == "leaders" and not problem.forced.any()
+    return [each for each in found if not of_leaders or each.window in _OF_LEADERS]
+
+
+_OF_LEADERS = ("leaders", "topic_leaders", "network_out")
+
+
+def _knobs(balance: Balance) -> dict[str, str]:
+    return {knob: str(getattr(balance, knob)) for knob in KNOBS}
 
 
 def _warnings(

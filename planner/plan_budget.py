@@ -1,4 +1,4 @@
-"""The plan's section on its budget: what was spent, what stays undone, and what that would still cost."""
+"""The plan's sections on its budget: what was spent, what stays undone, what that would cost, in how many steps."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from planner.budget import TERMS, asked
-from planner.figures import counted, size
-from planner.loads import leaders_after
-from planner.model import BoolArray, IntArray, Problem, Spec
+from planner.loads import leaders_after, on_all_brokers
+from planner.model import BoolArray, IntArray, LongArray, Problem, Spec
 from planner.problem import build
 from planner.relaxed import relaxed
 from planner.score import Yardstick, score
@@ -32,17 +31,56 @@ def section(spec: Spec, problem: Problem, assignment: IntArray, spent: Mapping[s
     }
 
 
-def warnings(budget: Mapping[str, Any] | None) -> list[str]:
-    """That the changes are not all done, where partitions wait for a later step; nothing else needs a warning."""
-    if budget is None or not budget["undone"]["partitions"]:
-        return []
-    undone = budget["undone"]
-    brokers = ", ".join(map(str, undone["brokers"]))
-    kept = f", on brokers that leave ({brokers})" if brokers else ""
-    cost = f"{counted(undone['replicas_moved'], 'replica')}, {size(undone['bytes_moved'])}"
+def unfinished(
+    problem: Problem, asked: Problem, assignment: IntArray, budget: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The `complete` and `unfinished` of plan.json: what a plan within a budget leaves for later steps, if anything.
+
+    `problem` and `budget` as of `section`, `asked` is the whole of what is asked for. The number of steps is a lower
+    bound, by what partitions must copy at least.
+    """
+    if budget is None or not (budget["undone"]["partitions"] or any(budget["undone"][term] for term in TERMS)):
+        return {"complete": True, "unfinished": None}
+    undone, limits = budget["undone"], budget["limits"]
+    needed = _least_needed(problem, asked)
+    steps = [-(-int(needed[term].sum()) // limit) for term, limit in limits.items() if limit]
+    too_large = np.zeros(problem.rows, dtype=bool)
+    for term, limit in limits.items():
+        too_large |= (needed[term] > limit) if limit is not None else False
+    left = {
+        "limits": limits,
+        "partitions": undone["partitions"],
+        "brokers": _not_empty(problem, assignment),
+        "windows": undone["windows"],
+        "bytes_moved": undone["bytes_moved"] if problem.sizes_known else None,
+        "replicas_moved": undone["replicas_moved"],
+        "leaders_changed": undone["leaders_changed"],
+        "steps_at_least": max(1, *steps) if steps else 1,
+        "too_large": int(too_large.sum()),
+    }
+    return {"complete": False, "unfinished": left}
+
+
+def _least_needed(problem: Problem, asked: Problem) -> dict[str, LongArray]:
+    """(P,) by term: what each partition that waits takes at least, however the later steps do it."""
+    waiting = np.zeros(problem.rows, dtype=bool) if problem.deferred is None else problem.deferred
+    kept = ((problem.replicas >= 0) & problem.targets[problem.replicas]).sum(axis=1)
+    copies = np.where(waiting, (asked.replication_factors - kept).clip(min=0), 0).astype(np.int64)
+    elected = waiting & (problem.leaders >= 0) & ~problem.targets[problem.leaders]
+    return dict(zip(TERMS, (copies * problem.size_bytes, copies, elected.astype(np.int64)), strict=True))
+
+
+def _not_empty(problem: Problem, assignment: IntArray) -> list[dict[str, Any]]:
+    """The brokers that leave and still hold replicas after this step, with how many and their bytes."""
+    held = on_all_brokers(problem, assignment, leaders_after(problem, assignment))
     return [
-        f"only a first step: the budget leaves {counted(undone['partitions'], 'partition')} that must change for later"
-        f"{kept}: {cost} to go; plan again once this is done"
+        {
+            "id": int(problem.broker_ids[at]),
+            "replicas": int(held[0, at]),
+            "leaders": int(held[1, at]),
+            "size_bytes": int(held[2, at]) if problem.sizes_known else None,
+        }
+        for at in np.flatnonzero(~problem.targets & (held[0] > 0)).tolist()
     ]
 
 
@@ -62,7 +100,11 @@ def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> dict[str, Any
     # Only the step's own problem knows whom it elects.
     led = leaders_after(problem, assignment)
     rest = after(build(spec) if waiting.any() else problem, assignment, waiting, led)
-    cost = score(Yardstick.of(rest), optimum.solve(rest, problem.balance).assignment)
+    yardstick = Yardstick.of(rest)
+    cost = score(yardstick, optimum.solve(rest, problem.balance).assignment)
+    if not waiting.any() and cost.excess[0] >= score(yardstick, assignment).excess[0]:
+        # Nothing that could be moved later would bring the balance any closer.
+        return {**undone, **dict.fromkeys(TERMS, 0)}
     return {**undone, **{term: int(getattr(cost, term)[0]) for term in TERMS}}
 
 

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from planner.figures import UNKNOWN, amount, arrow, duration, number, percent, printable, words
+from planner import headline
+from planner.figures import amount, arrow, duration, percent, printable, ranges, size, words
+from planner.gate_figures import gate_amount
 
 Plan = Mapping[str, Any]
 Document = dict[str, Any]
@@ -46,19 +48,33 @@ def _head(plan: Plan) -> Document:
         "cluster": plan["cluster"]["name"],
         "valid_until": plan.get("validity", {}).get("valid_until"),
         "resumes": plan.get("resumes", {}).get("plan_id"),
+        "first_step": headline.first_step(plan) or None,
     }
 
 
 def _figures(old: Plan, new: Plan) -> Iterator[Document]:
     """What the plans come to, and their terms: each with both values, None where a plan doesn't have it."""
     for name, unit, value in _FIGURES:
-        yield {"name": name, "unit": unit, "before": value(old), "after": value(new)}
+        sides = (_known(plan, name, unit, value(plan)) for plan in (old, new))
+        yield dict(zip(("name", "unit", "before", "after"), (name, unit, *sides), strict=True))
     before, after = ({term["name"]: term for term in plan["terms"]} for plan in (old, new))
     for name in dict.fromkeys(chain(before, after)):
         if name not in _NAMED:
             unit = (after.get(name) or before[name])["unit"]
-            values = (terms[name]["plan"] if name in terms else None for terms in (before, after))
+            values = (
+                _known(plan, name, unit, terms[name]["plan"]) if name in terms else None
+                for plan, terms in ((old, before), (new, after))
+            )
             yield dict(zip(("name", "unit", "before", "after"), (name, unit, *values), strict=True))
+
+
+def _known(plan: Plan, name: str, unit: str, value: float | None) -> float | None:
+    """A figure; None where it is bytes, or follows from them, and the plan knows no sizes."""
+    of_sizes = unit == "bytes" or name in _OF_SIZES
+    return value if plan["cluster"]["sizes_known"] or not of_sizes else None
+
+
+_OF_SIZES = ("time_at_throttle", "peak_disk", "gap")
 
 
 def _new_lists(plan: Plan) -> int:
@@ -175,6 +191,15 @@ def verdict(difference: Document) -> str:
     return f"Plan {old} → {new}: {', '.join(told)}."
 
 
+def first_steps(difference: Document) -> list[str]:
+    """For each of the plans that is only a first step: that it is, and what is left; once where both are one plan."""
+    plans = zip(("before", "after"), difference["plans"], strict=True)
+    told = [(which, plan) for which, plan in plans if plan["first_step"]]
+    return [f"{plan['first_step']} That is plan {plan['plan_id'][:12]}, {which}." for which, plan in told][
+        -1 if difference["equal"] else 0 :
+    ]
+
+
 def figure_rows(difference: Document) -> list[tuple[str, str, str, str]]:
     """The figures that differ, for a table: name, before, after, unit."""
     rows = (row for row in difference["figures"] if row["before"] != row["after"])
@@ -189,7 +214,7 @@ def sections(difference: Document) -> list[tuple[str, int, list[str]]]:
         ("Gates", [_gate(row) for row in difference["gates"]]),
         ("Inputs", [_input(row) for row in difference["inputs"]]),
         ("Asked for", [_wished(row) for row in difference["changes"]]),
-        ("Brokers", [_broker(row) for row in difference["brokers"]]),
+        ("Brokers", list(_brokers_shown(difference["brokers"]))),
         ("New partitions", [_new_topic(row) for row in difference["new_partitions"]]),
         ("Warnings", [*(f"+ {text}" for text in difference["warnings"]["added"]),
                       *(f"- {text}" for text in difference["warnings"]["removed"])]),
@@ -225,28 +250,60 @@ def _bounded(lines: Sequence[str], count: int) -> Iterator[str]:
 
 
 def _wished(row: Document) -> str:
-    return f"{row['key']}: {_value(row['before'])} → {_value(row['after'])}"
+    old, new = row["before"], row["after"]
+    if isinstance(old, dict) and isinstance(new, dict):
+        # Of a mapping only the entries that differ.
+        keys = [key for key in dict.fromkeys(chain(old, new)) if old.get(key) != new.get(key)]
+        old, new = ({key: side[key] for key in keys if key in side} for side in (old, new))
+    return f"{row['key']}: {_value(old)} → {_value(new)}"
 
 
 def _gate(row: Document) -> str:
-    return f"{row['key']}: {_of_gate(row['before'])} → {_of_gate(row['after'])}"
+    old, new = row["before"], row["after"]
+    if old is None or new is None:
+        return f"{row['key']}: {_of_gate(row['key'], old)} → {_of_gate(row['key'], new)}"
+    sides = (
+        (word, *(gate_amount(row["key"], side[key]) for side in (old, new)))
+        for word, key in (("plan", "value"), ("allowed", "limit"))
+        if old[key] != new[key]
+    )
+    return f"{row['key']}: " + ", ".join(f"{word} {before} → {after}" for word, before, after in sides)
 
 
-def _of_gate(gate: Document | None) -> str:
-    return "not set" if gate is None else f"{number(gate['value'])} of {number(gate['limit'])}"
+def _of_gate(key: str, gate: Document | None) -> str:
+    return "not set" if gate is None else f"{gate_amount(key, gate['value'])} of {gate_amount(key, gate['limit'])}"
 
 
 def _input(row: Document) -> str:
-    what = "added" if row["before"] is None else "removed" if row["after"] is None else "changed"
-    return f"{row['path']} {what}"
+    old, new = (side and f"SHA-256 {side[:12]}" for side in (row["before"], row["after"]))
+    return f"{row['path']}: {old or 'not read'} → {new or 'not read'}"
+
+
+def _brokers_shown(rows: Sequence[Document]) -> Iterator[str]:
+    """The fields that differ, with both values; brokers that differ alike in one line."""
+    alike: dict[str, list[int]] = {}
+    for row in rows:
+        alike.setdefault(_broker(row), []).append(row["broker"])
+    for told, ids in alike.items():
+        yield f"{'broker' if len(ids) == 1 else 'brokers'} {ranges(ids)}: {told}"
 
 
 def _broker(row: Document) -> str:
-    sides = (
-        "none" if side is None else f"{side['role']}, rack {side['rack'] or UNKNOWN}"
-        for side in (row["before"], row["after"])
-    )
-    return f"broker {row['broker']}: {' → '.join(sides)}"
+    old, new = row["before"], row["after"]
+    if old is None or new is None:
+        side = old or new
+        told = f"{side['role']}, rack {_field('rack', side)}, disk {_field('disk_bytes', side)}"
+        return f"only {'after' if old is None else 'before'} ({told})"
+    differ = [key for key in old if old[key] != new.get(key)]
+    return ", ".join(f"{_BROKER_WORDS.get(key, key)} {_field(key, old)} → {_field(key, new)}" for key in differ)
+
+
+_BROKER_WORDS = {"disk_bytes": "disk"}
+
+
+def _field(key: str, side: Document) -> str:
+    value = side[key]
+    return "unknown" if value is None else size(value) if key == "disk_bytes" else str(value)
 
 
 def _partition_lines(kind: Document, name: str) -> list[str]:
@@ -268,12 +325,15 @@ def _partition(row: Document, kind: str) -> str:
 
 
 def _new_topic(row: Document) -> str:
-    sides = (
-        "none" if side is None else f"{side['partitions_before']} → {side['partitions']} partitions"
-        for side in (row["before"], row["after"])
+    old, new = row["before"], row["after"]
+    if old is None or new is None:
+        return f"{row['topic']}: only {'after' if old is None else 'before'}"
+    differ = [key for key in old if old[key] != new[key]]
+    told = (
+        "placed on other brokers" if key == "replicas" else f"{words(key)} {_value(old[key])} → {_value(new[key])}"
+        for key in differ
     )
-    before, after = sides
-    return f"{row['topic']}: {before}, now {after}" if before != after else f"{row['topic']}: placed otherwise"
+    return f"{row['topic']}: {', '.join(told)}"
 
 
 def _list(values: Sequence[int]) -> str:
@@ -298,9 +358,11 @@ def _amounts(row: Document) -> tuple[str, str]:
 
 
 def _amount(value: float | None, row: Document) -> str:
+    if value is None:
+        return "unknown"
     match row["unit"]:
         case "s":
-            return duration(None if value is None else int(value))
+            return duration(int(value))
         case "%":
             return percent(value)
         case unit:

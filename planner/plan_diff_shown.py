@@ -15,6 +15,8 @@ from planner.render import environment
 
 def show(difference: dict[str, Any], console: Console) -> None:
     """Print a `plan_diff.diff`: the verdict, the figures that differ, and a list of each kind."""
+    for line in plan_diff.first_steps(difference):
+        console.print(f"[bold red]{escape(line)}[/]", highlight=False, soft_wrap=True)
     console.print(escape(plan_diff.verdict(difference)), highlight=False)
     rows = plan_diff.figure_rows(difference)
     if rows:
@@ -36,6 +38,7 @@ def markdown(difference: dict[str, Any]) -> str:
         environment()
         .get_template("plan-diff.md.j2")
         .render(
+            first_steps=plan_diff.first_steps(difference),
             verdict=plan_diff.verdict(difference),
             figures=plan_diff.figure_rows(difference),
             sections=[

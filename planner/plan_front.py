@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from planner import candidates_file, certified, plan_sections
-from planner.candidates import CANDIDATE_SCHEMA, KNOBS
+from planner import candidates_file, certified, plan_sections, plan_terms
+from planner.candidates import CANDIDATE_SCHEMA, KNOBS, generated
+from planner.candidates import candidates as candidates_of
 from planner.choice import Best, Chosen, rule_of, rule_text
-from planner.model import Problem, Spec
+from planner.loads import MEASURES
+from planner.model import Budget, Problem, Spec
+from planner.problem import build, today
+from planner.scenarios import without
 from planner.strategies import UNKNOWN, Proposal
-from planner.sweep import SweepResult, best, ranking
+from planner.sweep import best, evaluated, ranking
 from planner.variants import Swept, scores
 
 Row = Mapping[str, Any]
@@ -36,26 +41,77 @@ def sections(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> dict
     each = tried[chosen.at]
     return {
         "choice": choice(tried, chosen),
-        "compared": compared(each.problem, each.result, chosen.row),
+        "compared": compared(each, chosen.row),
         "variants": variants(tried, chosen, proposal),
         "pareto": pareto(tried, chosen, proposal),
         "candidates": candidates(tried, chosen),
     }
 
 
-def compared(problem: Problem, result: SweepResult, winner: Row) -> list[dict[str, Any]]:
-    """Do nothing, the plan, and Kafka's own seeds: the best by our ranking and the median by bytes moved."""
-    nothing = {**result.scores.slice(0, 1).to_pylist()[0], **plan_sections.as_it_is(problem)}
-    rows = [comparison("do nothing", nothing), comparison("this plan", winner)]
-    names = result.scores["strategy"].to_numpy(zero_copy_only=False)
-    seeds = result.scores.filter(pa.array(np.isin(names, ("kafka_classic", "kafka_striped"))))
-    if len(seeds):
-        by_bytes = seeds.sort_by([("bytes_moved", "ascending"), ("candidate", "ascending")])
-        middle = by_bytes.slice((len(seeds) - 1) // 2, 1).to_pylist()[0]
-        first = best(seeds, 1, ranking(problem.aims, problem.survive)).to_pylist()[0]
-        rows.append(comparison(f"Kafka seed, best of {len(seeds)}", first))
-        rows.append(comparison(f"Kafka seed, median of {len(seeds)}", middle))
-    return rows
+def compared(tried: Swept, winner: Row) -> list[dict[str, Any]]:
+    """Do nothing, the plan, and Kafka's own --generate: the best by our ranking and the median by bytes moved."""
+    asked, goal = asked_of(tried.spec, tried.problem), Goal.of(tried)
+    nothing = {**tried.result.scores.slice(0, 1).to_pylist()[0], **plan_terms.if_nothing_moves(asked)}
+    left = plan_terms.left_to_change(asked, today(asked))
+    at_once = _at_once(tried, asked)
+    whole = Goal(0, goal.excess if at_once is None else at_once["excess"])
+    return [
+        {**comparison("do nothing", nothing, whole), "left_to_change": left},
+        comparison("this plan", winner, goal),
+        *([] if at_once is None else [comparison("all at once, over budget", at_once, whole)]),
+        *_generated(tried, asked, whole),
+    ]
+
+
+def _at_once(tried: Swept, asked: Problem) -> Row | None:
+    """What the whole change would take in one step, whatever the budget; None where the plan is no first step."""
+    if tried.problem is asked:
+        return None
+    free = replace(without(asked), budget=Budget())
+    row: Row = evaluated(free, candidates_of(free, replace(tried.spec.sweep, candidates=2))).slice(1, 1).to_pylist()[0]
+    return row
+
+
+def _generated(tried: Swept, asked: Problem, goal: Goal) -> Iterator[dict[str, Any]]:
+    """Kafka's own placements of all that is asked for: those of the sweep where it placed everything, else a few."""
+    swept = tried.problem is asked and asked.rebalance == "all"
+    seeds = _seeds(tried.result.scores) if swept else tried.result.scores.slice(0, 0)
+    if not len(seeds):
+        everything = replace(without(asked), rebalance="all")
+        seeds = evaluated(everything, generated(everything, tried.spec.sweep))
+    if not len(seeds):
+        return
+    by_moved = seeds.sort_by([(name, "ascending") for name in ("bytes_moved", "replicas_moved", "candidate")])
+    middle = by_moved.slice((len(seeds) - 1) // 2, 1).to_pylist()[0]
+    first = best(seeds, 1, ranking(asked.aims, asked.survive)).to_pylist()[0]
+    yield comparison(f"Kafka --generate, best of {len(seeds)}", first, goal)
+    yield comparison(f"Kafka --generate, median of {len(seeds)}", middle, goal)
+
+
+def _seeds(scores: pa.Table) -> pa.Table:
+    names = scores["strategy"].to_numpy(zero_copy_only=False)
+    return scores.filter(pa.array(np.isin(names, ("kafka_classic", "kafka_striped"))))
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What says whether a row does all that is asked for: `waiting` are the partitions that no row of its sweep
+    changes, as they wait for a later step, and `excess` how far the balance asked for is missed at the least.
+    """
+
+    waiting: int
+    excess: int
+
+    @staticmethod
+    def of(tried: Swept) -> Goal:
+        """The goal of a sweep's own rows."""
+        waiting = tried.problem.deferred
+        return Goal(0 if waiting is None else int(waiting.sum()), tried.result.top["excess"][0].as_py())
+
+
+def asked_of(spec: Spec, problem: Problem) -> Problem:
+    """The whole of what a spec asks for, where `problem` may be its first step."""
+    return problem if problem.deferred is None else build(spec)
 
 
 def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> list[dict[str, Any]]:
@@ -65,7 +121,11 @@ def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> list[d
     winner = (chosen.at, chosen.row["candidate"])
     rows = {(at, row["candidate"]): row for at, row in kept} | {winner: _proven(chosen.row, proposal)}
     ordered = sorted(rows, key=lambda key: (rows[key][moved], rows[key]["imbalance_ppm"], *key))
-    return [point(tried[key[0]].name, tried[key[0]].spec, rows[key], chosen=key == winner) for key in ordered]
+    goals = [Goal.of(each) for each in tried]
+    return [
+        point(tried[at].name, tried[at].spec, rows[at, key], goals[at], chosen=(at, key) == winner)
+        for at, key in ordered
+    ]
 
 
 def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> list[dict[str, Any]]:
@@ -119,10 +179,10 @@ def _proven(row: Row, proposal: Proposal) -> Row:
     return row if proposal.least_bytes == UNKNOWN else {**row, "least_bytes": proposal.least_bytes}
 
 
-def point(variant: str, spec: Spec, row: Row, *, chosen: bool) -> dict[str, Any]:
+def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> dict[str, Any]:
     """One entry of `pareto`."""
     return {
-        **comparison("this plan" if chosen else row["strategy"], row),
+        **comparison("this plan" if chosen else row["strategy"], row, goal),
         **_figures(spec, row),
         "variant": variant,
         "balance": {knob: row[knob] for knob in KNOBS},
@@ -139,7 +199,7 @@ def _variant(tried: Swept, found: Best, proposal: Proposal | None) -> dict[str, 
         "brokers": int(tried.problem.targets.sum()),
         "why_not": found.why_not,
         "chosen": proposal is not None,
-        **comparison("this plan" if proposal is not None else row["strategy"], row),
+        **comparison("this plan" if proposal is not None else row["strategy"], row, Goal.of(tried)),
         **_figures(tried.spec, row),
     }
 
@@ -157,10 +217,13 @@ def _figures(spec: Spec, row: Row) -> dict[str, Any]:
     }
 
 
-def comparison(label: str, row: Row) -> dict[str, Any]:
-    """One entry of `compared`: a candidate's scores under a label."""
+def comparison(label: str, row: Row, goal: Goal) -> dict[str, Any]:
+    """One entry of `compared`: a candidate's scores under a label, and whether it does all that is asked for."""
     return {
         "label": label,
         **{name: row[name] for name in _COMPARED},
         "imbalance_percent": round(row["imbalance_ppm"] / 10_000, 2),
+        "imbalance_measure": MEASURES[row["imbalance_measure"]],
+        "left_to_change": row["violations"] + goal.waiting,
+        "balance_kept": row["excess"] <= goal.excess,
     }

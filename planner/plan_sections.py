@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from planner import model, plan_conditions, plan_new_partitions, score
-from planner.balance import Tolerance
 from planner.batches.costs import Peak
 from planner.changes import bytes_in_and_out
 from planner.loads import MEASURES, leaders_after, measured, on_all_brokers
 from planner.model import BoolArray, Broker, IntArray, LongArray, PartitionChange, Problem, Spec
 from planner.problem import may_move, today, topics_after
-from planner.score import Yardstick
 
 
 def changes(wish: model.Changes) -> dict[str, Any]:
@@ -77,7 +75,11 @@ def known_brokers(spec: Spec) -> tuple[Broker, ...]:
 
 
 def racks(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str, Any]]:
-    """Every rack of today and of the target; brokers that `set_racks` moves count in their old rack before."""
+    """Every rack of today and of the target, the sum of its brokers; brokers without one are in the rack None.
+
+    Brokers that `set_racks` moves count in their old rack before. One that leaves counts after as long as it holds any
+    replica.
+    """
     now = {broker.id: broker.rack for broker in spec.cluster.brokers}
     ids = problem.broker_ids.tolist()
     names = [problem.rack_names[rack] if rack >= 0 else None for rack in problem.broker_racks]
@@ -85,10 +87,11 @@ def racks(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str, 
         on_all_brokers(problem, today(problem), problem.leaders),
         on_all_brokers(problem, assignment, leaders_after(problem, assignment)),
     )
-    rows = []
-    for rack in sorted({name for name in [*names, *now.values()] if name is not None}):
-        old = np.array([now.get(broker) == rack for broker in ids], dtype=bool)
-        new = np.array([name == rack for name in names], dtype=bool) & problem.targets
+    rows, there = [], problem.targets | (after[0] > 0)
+    found = {*names, *now.values()}
+    for rack in sorted(found, key=lambda name: (name is None, name or "")) if found != {None} else ():
+        old = np.array([broker in now and now[broker] == rack for broker in ids], dtype=bool)
+        new = np.array([name == rack for name in names], dtype=bool) & there
         rows.append(
             {
                 "rack": rack,
@@ -135,51 +138,6 @@ def topics(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str,
     ]
 
 
-def terms(spec: Spec, problem: Problem, plan: Mapping[str, Any], assignment: IntArray) -> list[dict[str, Any]]:
-    """Raw terms by group, today's value beside the plan's (its scores); `limit` is what the YAML asks for."""
-    now = as_it_is(problem)
-    wanted, limits = problem.balance, spec.limits
-    before = today(problem)
-    lone = [_on_one_rack(problem, replicas) for replicas in (before, assignment)]
-    single = [int(((replicas >= 0).sum(axis=1) == 1).sum()) for replicas in (before, assignment)]
-    refused = [_under_min_insync(problem, replicas) for replicas in (before, assignment)]
-    leaderless = int(((problem.leaders < 0) & ~problem.is_new).sum())
-    spreads = (
-        ("replica_spread", "replicas", problem.disk_bytes, wanted.replicas),
-        ("leader_spread", "leaders", problem.network_bytes_per_sec, wanted.leaders),
-        ("topic_replica_spread", "replicas", problem.disk_bytes, wanted.topic_replicas),
-    )
-    return [
-        *(
-            _term("fairness", name, unit, now[name], plan[name], _most(capacities, problem, tolerance))
-            for name, unit, capacities, tolerance in spreads
-        ),
-        _percentage("fairness", "fullest_broker", "% above share", now, plan),
-        _term("safety", "broken_rules", "partitions", now["violations"], plan["violations"], 0),
-        _term("safety", "without_leader", "partitions", leaderless, leaderless),
-        _term("safety", "under_min_insync", "partitions", *refused),
-        _term("safety", "single_replica", "partitions", *single),
-        _term("resilience", "rack_spread_broken", "partitions", now["rack_violations"], plan["rack_violations"], 0),
-        _term("resilience", "on_one_rack", "partitions", *lone),
-        *(
-            _term("resilience", name, unit, now[name], plan[name], getattr(limits, name, None))
-            for name, unit in _FAILURES
-        ),
-        _term("movement", "bytes_moved", "bytes", 0, plan["bytes_moved"], limits.bytes_moved),
-        _term("movement", "cross_rack_bytes", "bytes", 0, plan["cross_rack_bytes"], limits.cross_rack_bytes),
-        _term("movement", "busiest_broker", "bytes", 0, plan["busiest_bytes"]),
-        _percentage("movement", "peak_disk", f"% of {_room(problem)}", now, plan),
-        _term("movement", "replicas_moved", "replicas", 0, plan["replicas_moved"], limits.replicas_moved),
-        _term("movement", "leaders_changed", "leaders", 0, plan["leaders_changed"], limits.leaders_changed),
-    ]
-
-
-def as_it_is(problem: Problem) -> dict[str, int]:
-    """The scores of today's cluster, with the leaders that it really has, not those that an election would give it."""
-    scores = score.score(Yardstick.of(problem), today(problem), problem.leaders)
-    return {field.name: int(getattr(scores, field.name)[0]) for field in fields(scores)}
-
-
 def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> list[str]:
     """What an operator should know before approving; nothing that the plan can help."""
     partitions = [part for topic in spec.cluster.topics for part in topic.partitions]
@@ -224,72 +182,6 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     return [*told, *plan_conditions.conditions(spec, problem, changed), *spec.cluster.notes]
 
 
-_FAILURES = (
-    ("broker_offline", "partitions"),
-    ("broker_refused", "partitions"),
-    ("rack_offline", "partitions"),
-    ("rack_refused", "partitions"),
-    ("rack_leaders", "leaders"),
-)
-_MEANINGS = {
-    "replica_spread": "most minus fewest replicas on a broker",
-    "leader_spread": "most minus fewest preferred leaders on a broker",
-    "topic_replica_spread": "the same within one topic, of the worst topic",
-    "fullest_broker": "how far the fullest broker is above its share of replicas, leaders, bytes or traffic",
-    "broken_rules": "partitions that break a rule of the target",
-    "without_leader": "partitions that nobody can read or write",
-    "under_min_insync": "partitions with fewer replicas than min.insync.replicas",
-    "single_replica": "partitions that are lost with one broker",
-    "rack_spread_broken": "partitions that could be spread over the racks more evenly",
-    "on_one_rack": "partitions that go offline with one rack",
-    "broker_offline": "partitions that the worst single broker takes offline",
-    "broker_refused": "partitions that begin to refuse writes (acks=all) without the worst single broker",
-    "rack_offline": "partitions that the worst rack takes offline",
-    "rack_refused": "partitions that begin to refuse writes (acks=all) without the worst rack",
-    "rack_leaders": "leaders that have to move when the rack with the most of them fails",
-    "bytes_moved": "bytes that brokers copy",
-    "cross_rack_bytes": "of these, bytes copied from another rack",
-    "busiest_broker": "the most bytes that one broker copies in, or sends as a leader",
-    "peak_disk": "how full the fullest broker is while everything is copied, with what it drops afterwards",
-    "replicas_moved": "replicas that brokers copy",
-    "leaders_changed": "partitions that get another leader",
-}
-
-
-def _term(group: str, name: str, unit: str, before: float, after: float, limit: float | None = None) -> dict[str, Any]:
-    return {
-        "group": group,
-        "name": name,
-        "unit": unit,
-        "today": before,
-        "plan": after,
-        "limit": limit,
-        "meaning": _MEANINGS[name],
-    }
-
-
-def _most(capacities: LongArray, problem: Problem, wanted: Tolerance) -> int | None:
-    """The spread allowed; brokers of unlike capacity have windows of their own, and differ by more."""
-    return int(wanted.value) if wanted.kind == "spread" and _alike(capacities, problem) else None
-
-
-def _alike(capacities: LongArray, problem: Problem) -> bool:
-    return len(np.unique(capacities[problem.targets])) < 2
-
-
-def _room(problem: Problem) -> str:
-    """What a broker's peak is held against."""
-    return "its disk" if (problem.disk_limit_bytes[problem.targets] >= 0).all() else "its share"
-
-
-_PPM = {"fullest_broker": "imbalance_ppm", "peak_disk": "peak_disk_ppm"}
-
-
-def _percentage(group: str, name: str, unit: str, now: Mapping[str, int], plan: Mapping[str, Any]) -> dict[str, Any]:
-    today, then = (float(round(row[_PPM[name]] / 10_000, 2)) for row in (now, plan))
-    return _term(group, name, unit, today, then)
-
-
 def _number(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
@@ -308,16 +200,3 @@ def _factors(problem: Problem, counts: IntArray, rows: BoolArray) -> list[list[i
     pairs = np.unique(np.stack([problem.topic_of[rows], counts[rows]]), axis=1)
     bounds = np.searchsorted(pairs[0], np.arange(len(problem.topic_names) + 1))
     return [pairs[1, start:end].tolist() for start, end in pairwise(bounds)]
-
-
-def _on_one_rack(problem: Problem, replicas: IntArray) -> int:
-    """Partitions all of whose replicas are in one rack; 0 where brokers have no racks."""
-    if not (problem.broker_racks[problem.targets] >= 0).all():
-        return 0
-    racks = np.where(replicas >= 0, problem.broker_racks[replicas], problem.broker_racks[replicas[:, :1]])
-    return int(((racks == racks[:, :1]).all(axis=1) & (replicas[:, 0] >= 0)).sum())
-
-
-def _under_min_insync(problem: Problem, replicas: IntArray) -> int:
-    count = (replicas >= 0).sum(axis=1)
-    return int(((count < problem.min_insync) & (count > 0)).sum())

@@ -8,7 +8,18 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from planner.model import BoolArray, Broker, IntArray, LongArray, Partition, Problem, Spec, Topic, TopicFilter
+from planner.model import (
+    BoolArray,
+    Broker,
+    Changes,
+    IntArray,
+    LongArray,
+    Partition,
+    Problem,
+    Spec,
+    Topic,
+    TopicFilter,
+)
 
 
 def build(spec: Spec) -> Problem:
@@ -56,6 +67,12 @@ def build(spec: Spec) -> Problem:
         scenario_ppm=_scenarios(spec, topics)[:, topic_of] if spec.sweep.growth else None,
         survive=spec.resilience,
     )
+
+
+def before(spec: Spec) -> Problem:
+    """The cluster as it is: today's brokers in today's racks, and nothing that is to change."""
+    still = replace(spec.sweep, growth=(), variants=())
+    return build(replace(spec, changes=Changes(rebalance="none"), sweep=still))
 
 
 def topics_after(spec: Spec) -> tuple[Topic, ...]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from planner import headline
 from planner.log_dirs_values import ANY
 from planner.model import Reason
 
@@ -117,6 +118,7 @@ def values(plan: Plan) -> dict[str, Any]:
         "elections": _counts(elections(plan)),
         "unpreferred": len(unpreferred(plan)),
         "new_topics": len(new_partitions(plan)),
+        "first_step": headline.first_step(plan),
         "brokers_of_direction": _brokers(plan["brokers"], staying=True),
         "leaving_in_direction": _brokers(plan["brokers"], staying=False),
         "racks_of_broker": _racks(plan),

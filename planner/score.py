@@ -37,14 +37,16 @@ class Yardstick:
     """A problem with what its scores are measured against: the windows of the balance asked for.
 
     `measures` is how many of `loads.MEASURES` there are to say of it; `parts` (measures, Bt) is how many times a
-    broker's capacity makes up all capacities. `room_bytes` (Bt,) is what a broker's disk holds where all state theirs,
-    else its fair share; `held_bytes` (Bt,) what lies there today.
+    broker's capacity makes up all capacities; `totals` (measures,) what all brokers together are to hold, so that a
+    broker's share is `totals / parts`, whatever is still elsewhere. `room_bytes` (Bt,) is what a broker's disk holds
+    where all state theirs, else its fair share; `held_bytes` (Bt,) what lies there today.
     """
 
     problem: Problem
     windows: Windows
     measures: int
     parts: NDArray[np.float64]
+    totals: LongArray
     room_bytes: LongArray
     held_bytes: LongArray
     fragile: exposure.Fragile
@@ -61,7 +63,9 @@ class Yardstick:
         wanted = windows(problem, problem.balance)
         held = loads.on_all_brokers(problem, problem.replicas, problem.leaders)[2, problem.targets]
         fragile = exposure.Fragile.of(problem)
-        return Yardstick(problem, wanted, measures, parts, _room(problem, wanted), held, fragile, scenarios(problem))
+        totals = _totals(problem)[:measures]
+        room = _room(problem, wanted)
+        return Yardstick(problem, wanted, measures, parts, totals, room, held, fragile, scenarios(problem))
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ class Scores:
     """Terms of C candidates, each (C,) int64.
 
     `imbalance_ppm` is how far the fullest broker is above its share, by capacity, of replicas, leaders, bytes or
-    traffic, whichever is the farthest, in parts per million. `busiest_bytes` is the most that any broker copies in, or
+    traffic, whichever is the farthest, in parts per million; `imbalance_measure` is which of `loads.MEASURES` that is.
+    `busiest_bytes` is the most that any broker copies in, or
     sends from the leaders that are copied from: at a throttle, how long copying takes follows it. `peak_disk_ppm` is
     how full the fullest broker is while everything is copied, today's bytes and what arrives, in parts per million of
     its disk where all state theirs, else of its fair share. `scenario_excess` is that of the windows of bytes summed
@@ -121,6 +126,7 @@ class Scores:
     network_in_max: LongArray
     network_out_max: LongArray
     imbalance_ppm: LongArray
+    imbalance_measure: LongArray
     busiest_bytes: LongArray
     peak_disk_ppm: LongArray
     scenario_excess: LongArray
@@ -208,6 +214,7 @@ def finish(yardstick: Yardstick, total: Tally) -> Scores:
     wanted, balance = yardstick.windows, yardstick.problem.balance
     beyond = columns.pop("topic_excess") + excess_anywhere(wanted.replicas, replicas, BROKER_PRICE, balance.replicas)
     beyond = beyond + excess_anywhere(wanted.leaders, leaders, BROKER_PRICE, balance.leaders)
+    above = above_shares(yardstick, held)
     most = np.zeros((len(loads.MEASURES), len(held)), dtype=np.int64)
     most[: yardstick.measures] = held.max(axis=2).T
     return Scores(
@@ -217,7 +224,8 @@ def finish(yardstick: Yardstick, total: Tally) -> Scores:
         leader_spread=leaders.max(axis=1) - leaders.min(axis=1),
         topic_replica_spread=total.topic_spread,
         **{f"{measure}_max": column for measure, column in zip(loads.MEASURES, most, strict=True)},
-        imbalance_ppm=_above_shares(yardstick, held),
+        imbalance_ppm=above.max(axis=1),
+        imbalance_measure=above.argmax(axis=1),
         busiest_bytes=total.copied.max(axis=(1, 2), initial=0),
         peak_disk_ppm=_peak_ppm(yardstick, total.copied[:, 0]),
         **_in_scenarios(yardstick, total.grown),
@@ -295,11 +303,27 @@ def _byte_excess(yardstick: Yardstick, held: LongArray) -> LongArray:
     )
 
 
-def _above_shares(yardstick: Yardstick, held: LongArray) -> LongArray:
-    """How far the fullest broker is above its share, in parts per million (C,); 0 where there is nothing."""
-    total = held.sum(axis=2)
-    share = (held * yardstick.parts).max(axis=2) / np.maximum(total, 1)
-    return np.where(total > 0, np.rint((share - 1) * 1_000_000), 0).max(axis=1).astype(np.int64)
+def above_shares(yardstick: Yardstick, held: LongArray) -> LongArray:
+    """How far the broker furthest above its share is above it, in parts per million, by measure: (C, measures, Bt) to
+    (C, measures). 0 where there is nothing to share, or nobody is above.
+    """
+    share = (held * yardstick.parts).max(axis=2) / np.maximum(yardstick.totals, 1)
+    above = np.rint((share - 1) * 1_000_000).astype(np.int64)
+    return np.where(yardstick.totals > 0, above, 0).clip(min=0)
+
+
+def _totals(problem: Problem) -> LongArray:
+    """(5,): what all brokers together hold of `loads.MEASURES` once everything is as asked."""
+    led = problem.may_lead_anew | (problem.leaders >= 0)
+    factors = problem.replication_factors
+    per_row = (
+        factors,
+        led,
+        factors * problem.size_bytes,
+        factors * problem.bytes_in_per_sec,
+        led * shares.sent_by_leader(problem),
+    )
+    return np.array([each.sum(dtype=np.int64) for each in per_row])
 
 
 def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: BoolArray) -> tuple[LongArray, ...]:

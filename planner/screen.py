@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from planner import figures
-from planner.figures import amount, arrow, counted, known_size, number, percent, printable, size
+from planner import figures, headline
+from planner.figures import amount, arrow, counted, known_size, number, printable, size
 from planner.gate_figures import gate
 
 Plan = Mapping[str, Any]
@@ -26,17 +26,18 @@ _NOTES_SHOWN = 5
 _LONGEST_NAME = 20
 _LONGEST_NOTE = 190
 _LONGEST_WHY = 300
+_LONGEST_STEP = 600
 _LONGEST_VARIANT = 16
 _LONGEST_LABEL = 36
-_MOVES = ("\ncopied", "\ngap", "\nreplicas", "\nleaders", "fullest\nbroker")
+_MOVES = ("\ncopied", "\ngap", "\nreplicas", "\nleaders", "furthest\nabove share", "as\nasked")
 _ALTERNATIVE_COLUMNS = (
     "\ncopied",
     "\nreplicas",
     "\nleaders",
     "spread:\nreplicas",
     "\nleaders",
-    "\ntopic",
-    "fullest\nbroker",
+    "furthest\nabove share",
+    "as\nasked",
 )
 
 
@@ -68,16 +69,22 @@ def show(plan: Plan, files: Sequence[str], console: Console) -> None:
 
 
 def _verdict(plan: Plan, console: Console) -> None:
-    style = "bold green" if not (plan["warnings"] or plan["balance"]["relaxed"]) else "bold yellow"
+    style = "bold green" if headline.calm(plan) else "bold yellow"
+    step = headline.first_step(plan)
+    if step:
+        # On one line wherever it is read: what is left must not be cut off.
+        console.print(f"[bold red]{_text(step, _LONGEST_STEP)}[/]", highlight=False, soft_wrap=True)
+    why = f" Why: {_text(figures.reasons(plan))}." if plan["partitions"] else ""
     lines = (
         f"[bold]{_text(plan['cluster']['name'], 60)}[/]: {_text(figures.wishes(plan['changes'], 6))}",
-        f"[{style}]{_text(figures.headline(plan))}[/]",
-        f"{_text(figures.state(plan))}" + (f" Why: {_text(figures.reasons(plan))}." if plan["partitions"] else ""),
-        f"Runs in {_text(figures.pace(plan))}. Best of {counted(plan['candidates']['evaluated'], 'candidate')}.",
-        f"[dim]Proof: {_text(plan['bound']['proof'].rstrip('.'))}.[/]",
+        f"[{style}]{_text(headline.headline(plan))}[/]",
+        _text(headline.state(plan), _LONGEST_STEP) + why,
+        f"Runs in {_text(figures.pace(plan))}. Best of {_text(figures.searched(plan))}.",
+        f"[dim]{'Proof, of this step alone' if step else 'Proof'}: {_text(plan['bound']['proof'].rstrip('.'))}.[/]",
         *([f"Chosen: {_text(figures.chosen(plan), _LONGEST_WHY)}."] if _says_why(plan) else []),
     )
-    for line in lines if plan["partitions"] else lines[: 2 + bool(plan.get("new_partitions"))]:
+    stays = plan.get("new_partitions") or [*headline.racks(plan)]
+    for line in lines if plan["partitions"] else lines[: 3 if stays else 2]:
         _print(line, console)
 
 
@@ -108,28 +115,41 @@ def _table(title: str, *columns: str, widest: int = _LONGEST_LABEL) -> Table:
 
 def _terms(plan: Plan) -> Table:
     """The terms that say something, by group."""
-    table = _table("\nTerms", "<", "\ntoday", "\nplan", "\nlimit", "<\nunit")
-    told = [term for term in plan["terms"] if term["today"] or term["plan"]]
+    still = _differs_if_nothing_moves(plan)
+    table = _table("\nTerms", "<", "\ntoday", *(["if nothing\nmoves"] if still else []), "\nplan", "\nlimit", "<\nunit")
+    told = [term for term in plan["terms"] if _says_something(term)]
     last = None
     for term in told:
         group = "" if term["group"] == last else _text(term["group"], _LONGEST_NAME)
         last = term["group"]
-        table.add_row(group, *_term_cells(term))
+        table.add_row(group, *_term_cells(term, still))
     return table
 
 
-def _term_cells(term: Plan) -> tuple[str, ...]:
+def _differs_if_nothing_moves(plan: Plan) -> bool:
+    """True where what is asked for judges today's placement otherwise than today does."""
+    return any(term.get("if_nothing_moves", term["today"]) != term["today"] for term in plan["terms"])
+
+
+def _says_something(term: Plan) -> bool:
+    return any(term.get(key) for key in ("today", "if_nothing_moves", "plan"))
+
+
+def _term_cells(term: Plan, still: bool) -> tuple[str, ...]:
     unit = term["unit"]
     today, reached, limit = (amount(term[key], unit) for key in ("today", "plan", "limit"))
+    between = [amount(term.get("if_nothing_moves", term["today"]), unit)] if still else []
     marked = reached if reached == today else f"[bold]{reached}[/]"
-    return _text(figures.words(term["name"]), 30), today, marked, limit, _text(figures.unit_of(unit), 20)
+    return _text(figures.words(term["name"]), 30), today, *between, marked, limit, _text(figures.unit_of(unit), 20)
 
 
 def _zero_terms(plan: Plan, console: Console) -> None:
     """Terms that are 0 today and stay so, on one line: a screen has few."""
-    names = [figures.words(term["name"]) for term in plan["terms"] if not (term["today"] or term["plan"])]
-    if names:
-        _print(f"[dim]0 today and after: {_text(', '.join(names))}[/]", console)
+    silent = [term for term in plan["terms"] if not _says_something(term)]
+    for said, unknown in (("0 today and after", False), ("unknown", True)):
+        names = [figures.words(term["name"]) for term in silent if (term["plan"] is None) == unknown]
+        if names:
+            _print(f"[dim]{said}: {_text(', '.join(names))}[/]", console)
 
 
 def _brokers(plan: Plan) -> Table:
@@ -196,7 +216,8 @@ def _alternatives(plan: Plan) -> Table:
     table = _table("\nAlternative", *_ALTERNATIVE_COLUMNS)
     for row in plan["compared"]:
         style = "bold" if row["label"] == "this plan" else None
-        table.add_row(_label(row), *_alternative(plan, row), style=style)
+        # How many placements there were is in plan.json and the reports: a screen is narrow.
+        table.add_row(_text(row["label"].split(" of ")[0]), *_alternative(plan, row), style=style)
     return table
 
 
@@ -244,7 +265,8 @@ def _moves(plan: Plan, row: Plan) -> tuple[str, ...]:
         figures.gap(row),
         number(row["replicas_moved"]),
         number(row["leaders_changed"]),
-        f"+{percent(row['imbalance_percent'])}",
+        figures.above(row),
+        figures.completes(row),
         *stood,
     )
 
@@ -258,17 +280,13 @@ def _scenarios(plan: Plan, console: Console) -> None:
         _print(f"[yellow]scenario[/] and {number(len(rows) - _NOTES_SHOWN)} more, see plan.json", console)
 
 
-def _label(row: Plan) -> str:
-    label = _text(row["label"])
-    return f"{label} [red](breaks {number(row['violations'])})[/]" if row["violations"] else label
-
-
 def _alternative(plan: Plan, row: Plan) -> Iterable[str]:
-    counts = ("replicas_moved", "leaders_changed", "replica_spread", "leader_spread", "topic_replica_spread")
+    counts = ("replicas_moved", "leaders_changed", "replica_spread", "leader_spread")
     return (
         known_size(plan, row["bytes_moved"]),
         *(number(row[key]) for key in counts),
-        f"+{percent(row['imbalance_percent'])}",
+        figures.above(row),
+        figures.completes(row),
     )
 
 

@@ -98,6 +98,11 @@ def run(problem: Problem, candidates: pa.Table, progress: Progress | None = None
     return result(problem, scores)
 
 
+def evaluated(problem: Problem, candidates: pa.Table) -> pa.Table:
+    """The scores of a few candidates, in this process."""
+    return pa.Table.from_batches([evaluate(problem, batch) for batch in candidates.to_batches()], schema=SCORE_SCHEMA)
+
+
 def evaluate(problem: Problem, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of a batch with their scores, in the same order."""
     yardstick = _yardstick(problem)

@@ -35,10 +35,13 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         "plan_id": "0123456789abcdef" * 4,
         "planner_version": "0.1.0",
         "state": {"sha256": "ab" * 32, "topics": []},
+        "headline": "Copies 100 B.",
         "cluster": {"name": "orders-eu", "bootstrap_servers": ["kafka-1:9092", "kafka-2:9092"], "sizes_known": True},
         "inputs": [{"path": "expand.yaml", "sha256": "ab" * 32}],
         "changes": {"add_brokers": [{"id": 4, "rack": "a"}], "remove_brokers": [9], "rebalance": "all"},
         "rack_aware": True,
+        "complete": True,
+        "unfinished": None,
         "brokers": [*(_broker(b, "stays") for b in (1, 2, 3)), _broker(4, "added"), _broker(9, "removed")],
         "racks": [{"rack": "a", "brokers_before": 4, "brokers_after": 4, "before": _load(), "after": _load()}],
         "topics": [_topic(name, changes) for name in sorted({c["topic"] for c in changes})],
@@ -46,11 +49,13 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         "new_partitions": None,
         "balance": {
             "wanted": _windows(),
+            "asked": _windows(),
+            "missed": ["topic_replicas"],
             "relaxed": [{"window": "topic_replicas", "topic": None, "wanted": "1", "reached": 2, "why": "racks"}],
         },
         "terms": [
-            {"group": "fairness", "name": "replica_spread", "unit": "replicas", "today": 3, "plan": 1, "limit": None,
-             "meaning": "Most minus fewest replicas on a broker."},
+            {"group": "fairness", "name": "replica_spread", "unit": "replicas", "today": 3, "if_nothing_moves": 3,
+             "plan": 1, "limit": None, "meaning": "Most minus fewest replicas on a broker."},
         ],
         "bound": {
             "least_bytes_moved": 100, "bytes_moved": 100, "least_replicas_moved": None, "gap_percent": 0.0,
@@ -127,7 +132,8 @@ def _compared(label: str) -> Document:
         ("candidate", "violations", "bytes_moved", "replicas_moved", "leaders_changed", "replica_spread",
          "leader_spread", "topic_replica_spread"), 0
     )  # fmt: skip
-    return {"label": label, "strategy": "optimum", "imbalance_percent": 1.5, **counts}
+    goal = {"imbalance_measure": "leaders", "left_to_change": 0, "balance_kept": True}
+    return {"label": label, "strategy": "optimum", "imbalance_percent": 1.5, **goal, **counts}
 
 
 def point(label: str, *, chosen: bool = False, **rest: Any) -> Document:

@@ -36,7 +36,7 @@ def _small_sections() -> Document:
         ],
         "terms": [
             term("fairness", "replica_spread", "replicas", 40, 38, 1),
-            term("fairness", "fullest_broker", "% above share", 33.33, 3.25, None),
+            term("fairness", "leaders_above_share", "%", 33.33, 3.25, None),
             term("safety", "without_leader", "partitions", 0, 0, 0),
             term("movement", "bytes_moved", "bytes", 0, 24 * GB, 30 * GB),
         ],
@@ -49,7 +49,7 @@ def _small_sections() -> Document:
         "compared": [
             _alternative("do nothing", 0, 33.33),
             _alternative("this plan", 24 * GB, 3.25),
-            {**_alternative("Kafka seed, best of 900", 70 * GB, 2.5), "violations": 1},
+            {**_alternative("Kafka --generate, best of 900", 70 * GB, 2.5), "left_to_change": 1},
         ],
         "pareto": [
             {**points[0], **_point("1"), "strategy": "unchanged", "least_bytes_moved": None, "gap_percent": None},
@@ -81,6 +81,8 @@ def huge(topics: int = 4_000, partitions: int = 50) -> Document:
         "warnings": ["@everyone <b>" * 99] * 900,
         "balance": {
             "wanted": _windows("1"),
+            "asked": _windows("1"),
+            "missed": ["topic_replicas"],
             "relaxed": [
                 {"window": "topic_replicas", "topic": name, "wanted": "1", "reached": 2, "why": "racks"}
                 for name in names
@@ -149,6 +151,7 @@ def term(group: str, name: str, unit: str, today: float, plan: float, limit: flo
         "name": name,
         "unit": unit,
         "today": today,
+        "if_nothing_moves": today,
         "plan": plan,
         "limit": limit,
         "meaning": f"what {name} means",
@@ -202,4 +205,7 @@ def _alternative(label: str, bytes_moved: int, imbalance_percent: float) -> Docu
         "leader_spread": 19,
         "topic_replica_spread": 1,
         "imbalance_percent": imbalance_percent,
+        "imbalance_measure": "leaders",
+        "left_to_change": 0,
+        "balance_kept": True,
     }

@@ -18,7 +18,7 @@ LAYERS = (
     {"partition_changes"},
     {"errors", "model", "amounts", "java_random", "quoting", "figures", "folds", "memory", "text_tables"},
     {"file_reading", "suggestions"},
-    {"shares", "loads", "bounds", "gate_figures", "markup", "terminal", "file_effects", "folder_entries"},
+    {"shares", "loads", "bounds", "gate_figures", "headline", "markup", "terminal", "file_effects", "folder_entries"},
     {"manifest", "folder_check"},
     {
         "draws",
@@ -52,7 +52,7 @@ LAYERS = (
     {"sweep"},
     {"variants"},
     {"batches", "choice"},
-    {"gates", "risks", "plan_sections", "log_dirs_document", "resilience"},
+    {"gates", "risks", "plan_sections", "plan_terms", "log_dirs_document", "resilience"},
     {"candidates_file"},
     {"plan_front"},
     {"plan", "render", "plots"},

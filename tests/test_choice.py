@@ -107,7 +107,7 @@ def test_fewest_bytes_without_sizes_are_the_fewest_replicas() -> None:
         plan(0, 700_000, excess=12),
     ]
     assert 0 == taken(unsized, *rows)
-    assert "the fewest replicas with no broker more than 60 % above its share: 2 replicas, the fullest broker" in (
+    assert "the fewest replicas with no broker more than 60 % above its share: 2 replicas, at most" in (
         choose([swept(unsized, *rows)]).why
     )
 
@@ -144,15 +144,17 @@ def test_why_says_the_numbers() -> None:
     rules = (None, Choice("most_even_within_bytes", 60), Choice("fewest_bytes_within_imbalance", 30_000))
     assert [
         "the fewest bytes at the balance asked for: 50 B",
-        "the most even plan that moves at most 60 B: 50 B, the fullest broker 2 % above its share",
-        "the fewest bytes with no broker more than 3 % above its share: 50 B, the fullest broker 2 % above",
+        "the most even plan that moves at most 60 B: 50 B, at most 2 % above a broker's share, of replicas",
+        "the fewest bytes with no broker more than 3 % above its share: 50 B, "
+        "at most 2 % above a broker's share, of replicas",
     ] == [choose([swept(spec(rule), row)]).why for rule in rules]
     budget = spec(budget=Budget(replicas_moved=3))
-    assert "the most even plan within the budget: 50 B, the fullest broker 2 % above its share" == (
-        choose([swept(budget, row)]).why
+    assert (
+        "the most even plan within the budget, not that of the fewest bytes: 50 B, "
+        "at most 2 % above a broker's share, of replicas" == (choose([swept(budget, row)]).why)
     )
     unsized = replace(budget, cluster=replace(budget.cluster, sizes_known=False))
-    assert "within the budget: 3 replicas" in choose([swept(unsized, row)]).why
+    assert "the fewest bytes: 3 replicas" in choose([swept(unsized, row)]).why
 
 
 def test_rules_that_nothing_keeps() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_documents import GB, broker, huge, small, with_disks
 
-from planner import figures
+from planner import figures, headline
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_the_headline_compares_with_the_least() -> None:
     plan = small()
     far = {"least_bytes_moved": 20 * GB, "bytes_moved": 24 * GB, "gap_percent": 16.667, "proof": ""}
 
-    assert "Copies 24.0 GB (2 replicas of 2 partitions) and elects 2 leaders: the proven least." == figures.headline(
+    assert "Copies 24.0 GB (2 replicas of 2 partitions) and elects 2 leaders: the proven least." == headline.headline(
         plan
     )
-    assert ": within 16.7 % of the proven least." in figures.headline(plan | {"bound": far})
+    assert ": within 16.7 % of the proven least." in headline.headline(plan | {"bound": far})
     unproven = {**far, "method": "none"}
-    assert ": nobody knows how few bytes would do." in figures.headline(plan | {"bound": unproven})
+    assert ": nobody knows how few bytes would do." in headline.headline(plan | {"bound": unproven})
 
 
 @given(st.integers(1, 10**15), st.integers(0, 10**15))
@@ -118,7 +118,7 @@ def test_what_is_within_is_never_too_little(moved: int, least: int) -> None:
     """The gap that the verdict states is rounded up, and by less than a tenth of it but for the smallest."""
     least = min(moved - 1, least)
     bound = {"least_bytes_moved": least, "bytes_moved": moved, "proof": ""}
-    said = figures.headline(small() | {"bound": bound}).split("within ")[1].split(" %")[0]
+    said = headline.headline(small() | {"bound": bound}).split("within ")[1].split(" %")[0]
     gap = 100 * (moved - least) / moved
 
     assert gap <= float(said) * (1 + 1e-12)
@@ -132,7 +132,7 @@ def test_why_a_plan_was_chosen() -> None:
     assert "variant six: the most even plan" == figures.chosen({"choice": choice})
     assert "the most even plan" == figures.chosen({"choice": {**choice, "variant": "changes"}})
     assert "" == figures.chosen({})
-    assert "Nothing to do: that is variant six: the most even plan." == figures.headline(
+    assert "Nothing to do: that is variant six: the most even plan." == headline.headline(
         small(partitions=[], choice=choice)
     )
 
@@ -159,16 +159,16 @@ def test_the_headline_without_sizes_or_moves() -> None:
     unknown = {**plan["cluster"], "sizes_known": False}
     reorder = [{**row, "replicas": row["replicas_before"][::-1]} for row in plan["partitions"][:1]]
 
-    assert "Copies 2 replicas of 2 partitions (sizes unknown) and elects 2 leaders." == figures.headline(
+    assert "Copies 2 replicas of 2 partitions (sizes unknown) and elects 2 leaders." == headline.headline(
         plan | {"cluster": unknown}
     )
-    assert "Copies no data; changes 1 partition and elects 2 leaders." == figures.headline(
+    assert "Copies no data; changes 1 partition and elects 2 leaders." == headline.headline(
         plan | {"partitions": reorder}
     )
     still = plan | {"partitions": []}
-    assert "Nothing to do: no move brings the balance asked for any closer." == figures.headline(still)
+    assert "Nothing to do: no move brings the balance asked for any closer." == headline.headline(still)
     even = still | {"balance": {**plan["balance"], "relaxed": []}}
-    assert "Nothing to do: the cluster already is as asked." == figures.headline(even)
+    assert "Nothing to do: the cluster already is as asked." == headline.headline(even)
 
 
 def test_the_state_counts_what_asks_for_a_look() -> None:
@@ -177,9 +177,9 @@ def test_the_state_counts_what_asks_for_a_look() -> None:
     crossed = [{"key": "limits.bytes_moved", "limit": 1, "value": 2}]
     calm = {"limits": [], "warnings": [], "balance": {"wanted": {}, "relaxed": []}}
 
-    assert "Within all limits; 1 balance window relaxed; 1 warning." == figures.state(plan)
-    assert "1 limit crossed; 1 balance window relaxed; 1 warning." == figures.state(plan | {"limits": crossed})
-    assert "No limits set; balance as asked; no warnings." == figures.state(plan | calm)
+    assert "Within all limits; 1 balance window relaxed; 1 warning." == headline.state(plan)
+    assert "1 limit crossed; 1 balance window relaxed; 1 warning." == headline.state(plan | {"limits": crossed})
+    assert "No limits set; balance as asked; no warnings." == headline.state(plan | calm)
 
 
 def test_the_pace_names_the_throttle() -> None:

@@ -106,6 +106,7 @@ def test_the_summary_has_the_plans_own_numbers(clusters, whatif):
             "cluster": plan["cluster"]["name"],
             "spec": f"clusters/{name}.yaml",
             "verdict": "as asked" if name == "expand" else "as asked, 1 warning",
+            "complete": True,
             "bytes_moved": chosen["bytes_moved"],
             "replicas_moved": chosen["replicas_moved"],
             "leaders_changed": chosen["leaders_changed"],

@@ -81,7 +81,7 @@ def test_unlike_brokers_have_no_limit_of_spread() -> None:
     limits = {term["name"]: (term["limit"], term["unit"]) for term in plan["terms"]}
 
     assert [(None, "replicas"), (1, "leaders")] == [limits["replica_spread"], limits["leader_spread"]]
-    assert (None, "% above share") == limits["fullest_broker"]
+    assert (None, "%") == limits["bytes_above_share"]
     assert 1 == next(term["limit"] for term in plan_of(expansion())["terms"] if term["name"] == "replica_spread")
 
 
@@ -137,7 +137,7 @@ def test_expansion_by_hand() -> None:
     assert plan["bound"]["least_replicas_moved"] is None
     assert [{"path": "expand.yaml", "sha256": "ab" * 32}] == plan["inputs"]
     assert ["do nothing", "this plan"] == [row["label"] for row in plan["compared"][:2]]
-    assert all(row["label"].startswith("Kafka seed, ") for row in plan["compared"][2:])
+    assert all(row["label"].startswith("Kafka --generate, ") for row in plan["compared"][2:])
     assert [] == plan["balance"]["relaxed"]
 
 
@@ -202,7 +202,7 @@ def test_today_is_judged_as_it_is() -> None:
         no_racks(1, 2, 3), rows, leaders={"kept": [2, 2], "x": [1, None]}, topics=TopicFilter(exclude=("kept",))
     )
     plan = plan_of(spec)
-    assert 0 == plan["compared"][0]["violations"] == terms(plan)["broken_rules"][0]
+    assert 0 == plan["compared"][0]["violations"] == terms(plan)["left_to_change"][0]
     assert (1, 1) == terms(plan)["without_leader"]
     # Leaders today are 1, 2 and 0 partitions' of brokers 1, 2 and 3.
     assert 2 == plan["compared"][0]["leader_spread"]
@@ -212,7 +212,7 @@ def test_unforced_leaders_off_the_preferred_broker_break_no_rule_today() -> None
     """The same with `rebalance: none`, which keeps every list as it is."""
     changes = Changes(rebalance="none")
     plan = plan_of(spec_of(no_racks(1, 2), {"x": [(1, 2)]}, leaders={"x": [2]}, changes=changes))
-    assert 0 == terms(plan)["broken_rules"][0]
+    assert 0 == terms(plan)["left_to_change"][0]
 
 
 @pytest.mark.parametrize("kept", [{"changes": Changes(rebalance="none")}, {"topics": TopicFilter(exclude=("x",))}])
@@ -222,7 +222,7 @@ def test_leaders_that_nobody_elects_stay_in_all_figures(kept: dict[str, Any]) ->
     plan = plan_of(spec_of({1: "a", 2: "b", 3: "c"}, rows, leaders={"x": [2, 3, 3]}, **kept))
     assert ([], []) == (plan["partitions"], plan["batches"])
     assert [(2, 2), (2, 2), (100, 100)] == [
-        terms(plan)[name] for name in ("leader_spread", "rack_leaders", "fullest_broker")
+        terms(plan)[name] for name in ("leader_spread", "rack_leaders", "leaders_above_share")
     ]
     assert all(row["before"] == row["after"] for row in (*plan["brokers"], *plan["racks"]))
     assert [("leaders", 2)] == [(each["window"], each["reached"]) for each in plan["balance"]["relaxed"]]

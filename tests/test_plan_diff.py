@@ -103,10 +103,13 @@ def test_gates_inputs_wishes_brokers_and_warnings() -> None:
 
     assert {
         "Plan": ['valid until: none → "2026-11-20T10:00:00Z"'],
-        "Gates": ["limits.bytes_moved: 100 of 1,000 → 90 of 1,000", "limits.eta: not set → 1 of 9"],
-        "Inputs": ["expand.yaml changed", "more.txt added"],
+        "Gates": ["limits.bytes_moved: plan 100 B → 90 B", "limits.eta: not set → 1 s of 9 s"],
+        "Inputs": [
+            "expand.yaml: SHA-256 abababababab → SHA-256 cdcdcdcdcdcd",
+            "more.txt: not read → SHA-256 efefefefefef",
+        ],
         "Asked for": ["remove_brokers: [9] → none"],
-        "Brokers": ["broker 3: stays, rack a → stays, rack b", "broker 9: removed, rack a → none"],
+        "Brokers": ["broker 3: rack a → b", "broker 9: only before (removed, rack a, disk unknown)"],
         "Warnings": ["+ 3 partitions under-replicated today"],
     } == lines(valid(diff(plan([A0]), new)))
 
@@ -122,9 +125,9 @@ def test_new_partitions() -> None:
         plan([], number=at, new_partitions=each) for at, each in enumerate((None, made([1]), made([1], [2]), made([3])))
     )
 
-    assert ["n: none, now 0 → 1 partitions"] == lines(valid(diff(none, one)))["New partitions"]
-    assert ["n: 0 → 1 partitions, now 0 → 2 partitions"] == lines(diff(one, two))["New partitions"]
-    assert ["n: placed otherwise"] == lines(diff(one, other))["New partitions"]
+    assert ["n: only after"] == lines(valid(diff(none, one)))["New partitions"]
+    assert ["n: partitions 1 → 2, placed on other brokers"] == lines(diff(one, two))["New partitions"]
+    assert ["n: placed on other brokers"] == lines(diff(one, other))["New partitions"]
 
 
 def test_long_lists_are_bounded_and_the_rest_is_counted() -> None:

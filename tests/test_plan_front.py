@@ -44,11 +44,14 @@ def made(asked: Spec) -> tuple[tuple[Swept, ...], Chosen, Proposal]:
 def test_compared_with_nothing_and_kafka() -> None:
     """Doing nothing costs nothing; the best of Kafka's placements is never better by bytes than the median."""
     done, chosen, _ = made(spec())
-    rows = plan_front.compared(done[0].problem, done[0].result, chosen.row)
+    rows = plan_front.compared(done[0], chosen.row)
     kafka = sum(name.startswith("kafka") for name in done[0].result.scores["strategy"].to_pylist())
-    assert ["do nothing", "this plan", f"Kafka seed, best of {kafka}", f"Kafka seed, median of {kafka}"] == [
-        row["label"] for row in rows
-    ]
+    assert [
+        "do nothing",
+        "this plan",
+        f"Kafka --generate, best of {kafka}",
+        f"Kafka --generate, median of {kafka}",
+    ] == [row["label"] for row in rows]
     assert [0, chosen.row["bytes_moved"]] == [row["bytes_moved"] for row in rows[:2]]
     assert rows[1]["bytes_moved"] < rows[2]["bytes_moved"] <= rows[3]["bytes_moved"]
     bytes_moved = sorted(
@@ -57,18 +60,19 @@ def test_compared_with_nothing_and_kafka() -> None:
     assert bytes_moved[(kafka - 1) // 2] == rows[3]["bytes_moved"]
 
 
-def test_compared_without_kafka() -> None:
-    """Where nothing may be placed anew there are no placements of Kafka's."""
+def test_kafkas_own_is_beside_every_plan() -> None:
+    """Where the sweep has no placement of Kafka's, as nothing may be placed anew, a few are played for comparison."""
     still = spec(changes=Changes(rebalance="leaders"))
     done, chosen, _ = made(still)
-    labels = [row["label"] for row in plan_front.compared(done[0].problem, done[0].result, chosen.row)]
-    assert ["do nothing", "this plan"] == labels
+    labels = [row["label"] for row in plan_front.compared(done[0], chosen.row)]
+    kafka = ["Kafka --generate, best of 100", "Kafka --generate, median of 100"]
+    assert ["do nothing", "this plan", *kafka] == labels
 
 
 def test_do_nothing_is_today_as_it_is() -> None:
     """Leaders are counted where they lead today, preferred or not."""
     done, chosen, _ = made(spec_of(no_racks(1, 2), {"x": [(1, 2), (2, 1)]}, leaders={"x": [1, 1]}))
-    nothing = plan_front.compared(done[0].problem, done[0].result, chosen.row)[0]
+    nothing = plan_front.compared(done[0], chosen.row)[0]
     assert (2, 0, 0) == (nothing["leader_spread"], nothing["replica_spread"], nothing["bytes_moved"])
 
 

@@ -8,7 +8,7 @@ import pytest
 from clusters import no_racks, spec_of
 from jsonschema import Draft202012Validator
 
-from planner import figures, plan_new_partitions, render
+from planner import figures, headline, plan_new_partitions, render
 from planner import problem as problems
 from planner.candidates import candidates
 from planner.model import Broker, Changes, NewPartitions, Spec, Sweep
@@ -162,7 +162,7 @@ def test_headline_beside_moves():
     """What is made comes first, then what moves."""
     plan = planned(spec(NEW, add_brokers=(Broker(5),), rebalance="all"))
 
-    assert figures.headline(plan).startswith("Makes 3 partitions (6 replicas) of 1 topic, 1 of them new. Copies ")
+    assert headline.headline(plan).startswith("Makes 3 partitions (6 replicas) of 1 topic, 1 of them new. Copies ")
     assert figures.has_something_to_do(plan)
 
 
@@ -172,4 +172,4 @@ def test_plans_without_them_say_nothing_of_them():
 
     assert "new-partitions.json" not in render.files(plan)
     assert "New partitions" not in report.markdown(plan)
-    assert figures.headline(plan).startswith("Copies ")
+    assert headline.headline(plan).startswith("Copies ")

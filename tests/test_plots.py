@@ -46,10 +46,10 @@ def test_all_plots_of_a_plan_that_copies_in_their_order():
 def test_the_front_has_a_point_for_each_plan_and_for_kafkas_own():
     """Points say what they are and both of their values."""
     assert {
-        "point-1": "Kafka seed, best of 900: 70.0 GB copied, fullest broker 2.50 %",
-        "point-2": "do nothing: 0 B copied, fullest broker 60 %",
-        "point-3": "this plan: 24.0 GB copied, fullest broker 3.25 %",
-        "point-4": "replicas 5%, leaders 5%: 30.0 GB copied, fullest broker 1 %",
+        "point-1": "Kafka --generate, best of 900: 70.0 GB copied, +2.50 % leaders above share",
+        "point-2": "do nothing: 0 B copied, +60 % leaders above share",
+        "point-3": "this plan: 24.0 GB copied, +3.25 % leaders above share",
+        "point-4": "replicas 5%, leaders 5%: 30.0 GB copied, +1 % leaders above share",
     } == marks(by_name(small())["front"])
 
 

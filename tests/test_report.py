@@ -153,7 +153,7 @@ def test_a_plan_that_changes_nothing_has_no_moves_to_unfold() -> None:
     markdown = report.markdown(small(partitions=[], batches=[], topics=[]))
 
     assert "**Nothing to do: no move brings the balance asked for any closer.**" in markdown
-    assert ["Every term, today and with this plan", "Beside doing nothing, and beside Kafka's own placements"] == [
+    assert ["Every term, today and with this plan", "Beside doing nothing, and beside Kafka's own --generate"] == [
         line.removeprefix("<summary>").removesuffix("</summary>")
         for line in markdown.splitlines()
         if line.startswith("<summary>")
@@ -270,11 +270,14 @@ def test_variants_scenarios_and_the_choice_are_told() -> None:
     rows = markdown.split("**Beside the variants**\n\n")[1].split("\n\n")[0].splitlines()
 
     assert "- Chosen: variant one: the most even of all\n" in markdown
-    assert "| **one** | rebalance: all | 4 | 24.0 GB | 24.0 GB | 0 % | 2 | 2 | 3.25 % | 8 min | 1 of 2 |" in rows[2]
+    assert (
+        "| **one** | rebalance: all | 4 | 24.0 GB | 24.0 GB | 0 % | 2 | 2 | +3.25 % leaders | yes | 8 min | 1 of 2 |"
+        in rows[2]
+    )
     assert rows[2].endswith("**this plan** |")
     assert rows[3].startswith("| two\\_\\[bold\\] |")
     assert rows[4].endswith("| 2 of 2 | no candidate keeps every rule |")
-    assert {13} == {row.count("|") for row in rows}
+    assert {14} == {row.count("|") for row in rows}
     assert "| 30.0 GB | 24.0 GB | 20 % |" in markdown
     assert "- orders × 2: disk 48.0 GB on broker 4, allowed at most 30.0 GB\n" in markdown
     assert "- logs: every window of bytes and every disk holds\n" in markdown

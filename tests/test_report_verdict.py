@@ -46,8 +46,9 @@ def test_the_verdict_says_what_asks_for_a_second_look() -> None:
 
 def test_how_even_it_gets_is_one_sentence() -> None:
     """Terms that a plan has, in their units."""
-    assert "most minus fewest replicas 40 → 38; fullest broker 33.3 % → 3.25 % above share" == report_verdict.evenness(
-        small()
+    assert (
+        "most minus fewest replicas 40 → 38; broker furthest above its share leaders 33.3 % → 3.25 %"
+        == report_verdict.evenness(small())
     )
 
 

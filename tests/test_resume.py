@@ -24,7 +24,7 @@ from interrupted import (
 from jsonschema import Draft202012Validator
 
 from planner.errors import StalePlanError, UnsafePlanError
-from planner.figures import headline
+from planner.headline import headline
 from planner.log_dirs_values import LogDir, LogDirs, ReplicaDir
 from planner.model import (
     BatchRules,

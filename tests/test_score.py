@@ -50,6 +50,8 @@ def test_by_hand() -> None:
         "network_in_max": 0,
         "network_out_max": 0,
         "imbalance_ppm": 1_181_818,
+        # Of bytes.
+        "imbalance_measure": 2,
         # Broker 4 copies in 120; brokers 1, 2 and 3 send 30, 20 and 100.
         "busiest_bytes": 120,
         # Broker 3 holds 160 today, as long as anything is copied.

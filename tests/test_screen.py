@@ -156,8 +156,8 @@ def test_variants_scenarios_and_the_choice_are_told() -> None:
     text = " ".join(shown(with_alternatives()).split())
 
     assert "Chosen: variant one: the most even of all." in text
-    assert "one 4 24.0 GB 0 % 2 2 +3.25 % 1 of 2 8 min" in text
-    assert "two_[bold] 5 24.0 GB 0 % 2 2 +3.25 % 1 of 2 8 min" in text
+    assert "one 4 24.0 GB 0 % 2 2 +3.25 % leaders yes 1 of 2 8 min" in text
+    assert "two_[bold] 5 24.0 GB 0 % 2 2 +3.25 % leaders yes 1 of 2 8 min" in text
     assert "variant three: no candidate keeps every rule" in text
     assert "scenario orders × 2: disk 48.0 GB on broker 4, allowed at most 30.0 GB" in text
     assert "changes: replicas 5%, leaders 5% 30.0 GB 20 %" in text

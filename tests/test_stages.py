@@ -184,9 +184,10 @@ def test_the_plan_says_what_waits_and_what_it_costs() -> None:
     assert [] == [error.message for error in VALIDATOR.iter_errors(document)]
     assert 70 <= document["budget"]["spent"]["bytes_moved"] <= 79
     assert (
-        "only a first step: the budget leaves 1 partition that must change for later, on brokers that leave (1): "
-        "1 replica, 50 B to go; plan again once this is done"
-    ) == document["warnings"][0]
+        "FIRST STEP ONLY (budget 79 B copied): broker 1 is NOT empty afterwards (1 replica, 50 B); "
+        "1 partition left to change, 1 replica, 50 B to copy in all; at least 1 more step."
+    ) == document["headline"]
+    assert document["complete"] is False
     assert [0, 1] == [broker["after"]["replicas"] for broker in document["brokers"] if broker["id"] in (2, 1)][::-1]
 
 

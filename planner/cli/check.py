@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from planner import approval, approval_document, validity, workflow
+from planner import approval, approval_document, headline, validity, workflow
 from planner.approval import Checked, Wanted
 from planner.cli import sources as cli_sources
 from planner.cli.shown import echo_json
@@ -64,6 +64,8 @@ def check(
 def _lines(path: Path, checked: Checked) -> Iterator[str]:
     plan, held = checked.plan, checked.held
     of_files = f", and so are its {held.files} files" if held else ""
+    step = headline.first_step(plan)
+    yield from [step] if step else []
     yield f"{path}: plan {plan['plan_id'][:12]} is as it was made{of_files}"
     if held and held.own:
         yield f"not judged, yours: {len(held.own)} of the folder's files; each could change what is run:"

@@ -48,12 +48,16 @@ def _drawings(plan: Plan) -> Iterator[tuple[str, Drawing]]:
     if plan["brokers"]:
         yield "brokers", _loads(plan, plan["brokers"], "broker", lambda row: f"{_SIGNS[row['role']]}{row['id']}")
     if plan["racks"]:
-        yield "racks", _loads(plan, plan["racks"], "rack", lambda row: figures.printable(row["rack"], _LONGEST_NAME))
+        yield "racks", _loads(plan, plan["racks"], "rack", lambda row: _rack(row["rack"]))
     moved = plots_values.movement(plan)
     if moved.copied.any():
         yield "movement", matrix.movement(plan, moved)
         yield "batches", matrix.batches(plan, moved)
         yield "held", matrix.held(plan, moved)
+
+
+def _rack(name: str | None) -> str:
+    return "none" if name is None else figures.printable(name, _LONGEST_NAME)
 
 
 _SIGNS = {"stays": "", "added": "+", "removed": "−"}
@@ -69,6 +73,7 @@ class _Point:
     marker: str
     role: str
     told: bool
+    above: str
 
 
 def points(plan: Plan) -> Rows:
@@ -77,7 +82,7 @@ def points(plan: Plan) -> Rows:
 
 
 def _front(plan: Plan) -> Drawing:
-    """What is copied against how much the fullest broker is above its share; lower left is better."""
+    """What is copied against how far the broker furthest above its share is above it; lower left is better."""
     key, shown = ("bytes_moved", figures.size) if plan["cluster"]["sizes_known"] else ("replicas_moved", figures.number)
     drawn = [*_seeds(plan, key), *_points(plan, key)]
     figure, (axes,) = frame.panels(1, 190)
@@ -93,17 +98,16 @@ def _front(plan: Plan) -> Drawing:
     frame.amounts(axes, "x", shown)
     frame.amounts(axes, "y", figures.percent)
     frame.name_below(axes, "copied" if key == "bytes_moved" else "replicas copied")
-    frame.heading(axes, "fullest broker, above its share")
-    titles = [
-        f"{point.name}: {shown(point.across)} copied, fullest broker {figures.percent(point.up)}" for point in drawn
-    ]
+    frame.heading(axes, "broker furthest above its share, of what it is furthest")
+    titles = [f"{point.name}: {shown(point.across)} copied, {point.above} above share" for point in drawn]
     marks = {f"point{at}": [Mark(f"point-{at + 1}", title)] for at, title in enumerate(titles)}
     return Drawing(figure, "What less, or more, movement would give", _FRONT_IN_WORDS, marks)
 
 
 _FRONT_IN_WORDS = (
-    "Each point is a plan: across what it copies, up how far its fullest broker is above its share. "
-    "Lower left is better. The diamond is this plan; triangles are the best and the median of Kafka's own placements."
+    "Each point is a plan: across what it copies, up how far a broker is above its share of replicas, leaders, bytes "
+    "or traffic, whichever is furthest. Lower left is better. The diamond is this plan; triangles are Kafka's own "
+    "placements."
 )
 
 
@@ -112,14 +116,16 @@ def _points(plan: Plan, key: str) -> Iterator[_Point]:
         nothing = row["strategy"] == "unchanged"
         name = "this plan" if row["chosen"] else "do nothing" if nothing else figures.origin(plan, row)
         role, marker = ("after", "D") if row["chosen"] else ("quiet", "o")
-        yield _Point(row[key], row["imbalance_percent"], name, marker, role, row["chosen"] or nothing)
+        told = row["chosen"] or nothing
+        yield _Point(row[key], row["imbalance_percent"], name, marker, role, told, figures.above(row))
 
 
 def _seeds(plan: Plan, key: str) -> Iterator[_Point]:
     """Kafka's own placements, which are on no front."""
     for row in plan["compared"]:
         if row["label"] not in ("this plan", "do nothing"):
-            yield _Point(row[key], row["imbalance_percent"], figures.printable(row["label"], 40), "^", "out", True)
+            name = figures.printable(row["label"], 40)
+            yield _Point(row[key], row["imbalance_percent"], name, "^", "out", True, figures.above(row))
 
 
 def _label_points(axes: Axes, drawn: Iterable[_Point]) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planner import figures
-from planner.figures import amount, arrow, counted, known_size, number, percent, size
+from planner import figures, headline
+from planner.figures import amount, arrow, counted, known_size, number, size
 from planner.folds import Page, folds
 from planner.gate_figures import gate
 from planner.markup import LONGEST_NAME, code, text
@@ -71,13 +71,15 @@ def _overview(plan: Plan) -> dict[str, Any]:
     """Everything above the folded lists, as escaped text; bounded by each section's allowance."""
     return {
         "cluster": text(plan["cluster"]["name"], 100),
-        "headline": text(figures.headline(plan)),
+        "first_step": text(headline.first_step(plan), 600),
+        "headline": text(headline.headline(plan)),
         "verdict": text(report_verdict.verdict(plan)),
         "evenness": text(report_verdict.evenness(plan)),
         "risks": [text(line) for line in report_verdict.risks(plan)],
         "terraform": text(report_verdict.terraform(plan)),
         "wishes": text(figures.wishes(plan["changes"]), 600),
         "pace": text(figures.pace(plan)),
+        "of_proof": "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least",
         "proof": text(plan["bound"]["proof"].rstrip(".")),
         "chosen": text(figures.chosen(plan)),
         "reasons": text(figures.reasons(plan)),
@@ -100,7 +102,7 @@ def _overview(plan: Plan) -> dict[str, Any]:
         "front": _front(plan),
         "scenarios": _section(plan.get("scenarios", ()), _scenario, 3_000, _rest("scenario")),
         "batches": _batches(plan),
-        "evaluated": counted(plan["candidates"]["evaluated"], "candidate"),
+        "evaluated": text(figures.searched(plan)),
         "plan_id": code(plan["plan_id"]),
         "inputs": _inputs(plan["inputs"]),
         "rule": text(plan["candidates"]["rule"].rstrip(".")),
@@ -157,11 +159,11 @@ def _by_group(terms: Iterable[Plan]) -> list[Plan]:
 
 
 def _term(term: Plan) -> str:
-    today, plan, limit = (amount(term[key], term["unit"]) for key in ("today", "plan", "limit"))
+    today, still, plan, limit = (amount(value, term["unit"]) for value in figures.columns(term))
     group = f"**{text(term['group'])}**" if term["group"] else ""
     shown = plan if plan == today else f"**{plan}**"
     unit = text(figures.unit_of(term["unit"]))
-    return _row(group, text(figures.words(term["name"])), today, shown, limit, unit, text(term["meaning"]))
+    return _row(group, text(figures.words(term["name"])), today, still, shown, limit, unit, text(term["meaning"]))
 
 
 def _load(plan: Plan, row: Plan) -> list[str]:
@@ -197,7 +199,8 @@ def _broker(plan: Plan, broker: Plan) -> str:
 def _rack(plan: Plan) -> Callable[[Plan], str]:
     def line(rack: Plan) -> str:
         brokers = arrow(number(rack["brokers_before"]), number(rack["brokers_after"]))
-        return _row(code(rack["rack"], _LONGEST_RACK), brokers, *_load(plan, rack))
+        name = figures.UNKNOWN if rack["rack"] is None else code(rack["rack"], _LONGEST_RACK)
+        return _row(name, brokers, *_load(plan, rack))
 
     return line
 
@@ -236,7 +239,6 @@ def _dir_move(row: Plan) -> str:
 
 def _compared(plan: Plan) -> Callable[[Plan], str]:
     def line(row: Plan) -> str:
-        valid = "yes" if not row["violations"] else f"no, {counted(row['violations'], 'violation')}"
         counts = [
             number(row[key])
             for key in ("replicas_moved", "leaders_changed", "replica_spread", "leader_spread", "topic_replica_spread")
@@ -244,10 +246,10 @@ def _compared(plan: Plan) -> Callable[[Plan], str]:
         label = text(row["label"])
         return _row(
             f"**{label}**" if row["label"] == "this plan" else label,
-            valid,
+            figures.completes(row),
             known_size(plan, row["bytes_moved"]),
             *counts,
-            percent(row["imbalance_percent"]),
+            figures.above(row),
         )
 
     return line
@@ -285,6 +287,7 @@ def _point(plan: Plan, point: Plan) -> str:
     return _row(
         text(figures.origin(plan, point)),
         *figures.moves(plan, point),
+        figures.completes(point),
         *([_missed(plan, point)] if plan.get("scenarios") else []),
         "**this plan**" if point["chosen"] else "",
     )
@@ -302,6 +305,7 @@ def _variant(plan: Plan) -> Callable[[Plan], str]:
             text(figures.wishes(row["changes"], 3)),
             number(row["brokers"]),
             *figures.moves(plan, row),
+            figures.completes(row),
             figures.duration(row["seconds_at_throttle"]),
             *([_missed(plan, row)] if plan.get("scenarios") else []),
             text(row["why_not"] or "") or ("**this plan**" if row["chosen"] else ""),

@@ -16,7 +16,7 @@ from typing import Any
 import jinja2
 from markdown_it import MarkdownIt
 
-from planner import figures
+from planner import figures, headline
 from planner.figures import counted, number, printable, size
 from planner.folds import Page, folds
 from planner.markup import AT_SIGN
@@ -105,9 +105,10 @@ def _verdict(plan: Plan) -> dict[str, Any]:
     more = len(plan["warnings"]) - len(warnings)
     return {
         "cluster": printable(plan["cluster"]["name"]),
-        "headline": figures.headline(plan),
-        "state": figures.state(plan),
-        "clear": not (plan["warnings"] or plan["balance"]["relaxed"] or _crossed(plan)),
+        "first_step": headline.first_step(plan),
+        "headline": headline.headline(plan),
+        "state": headline.state(plan),
+        "clear": headline.calm(plan) and not _crossed(plan),
         "figures": _figures(plan),
         "facts": [(name, text) for name, text in _facts(plan) if text],
         "warnings": [*warnings, *([f"{counted(more, 'warning')} left out here: see plan.json."] if more else [])],
@@ -126,11 +127,14 @@ def _figures(plan: Plan) -> list[tuple[str, str]]:
     seconds = plan["execution"].get("seconds_at_throttle")
     return [
         ("copied", size(bound["bytes_moved"]) if known else figures.UNKNOWN),
-        ("the proven least", size(bound["least_bytes_moved"]) if known else figures.UNKNOWN),
+        (
+            "the least for this" if plan.get("unfinished") or headline.looser(plan) else "the proven least",
+            size(bound["least_bytes_moved"]) if known else figures.UNKNOWN,
+        ),
         ("replicas copied", number(sum(batch["replicas_moved"] for batch in plan["batches"]))),
         ("leaders elected", number(sum(len(batch["elect"]) for batch in plan["batches"]))),
         ("batches", number(len(plan["batches"]))),
-        ("at least", figures.duration(seconds)),
+        ("at least", figures.duration(seconds) if known else figures.UNKNOWN),
     ]
 
 
@@ -138,8 +142,10 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "Asked for", figures.wishes(plan["changes"])
     yield "Partitions by reason", figures.reasons(plan)
     yield "Runs in", figures.pace(plan)
-    yield "Proof of the least", printable(plan["bound"]["proof"].rstrip("."), 2 * _LONGEST_TEXT)
+    of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
+    yield of_proof, printable(plan["bound"]["proof"].rstrip("."), 2 * _LONGEST_TEXT)
     yield "Chosen", figures.chosen(plan)
+    yield "Searched", figures.searched(plan)
     yield "The winner", printable(plan["candidates"]["rule"].rstrip("."), _LONGEST_TEXT)
 
 

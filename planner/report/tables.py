@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from planner import figures
-from planner.figures import amount, arrow, counted, known_size, number, percent, printable, size
+from planner.figures import amount, arrow, counted, known_size, number, printable, size
 from planner.gate_figures import gate
 from planner.plots import charts as plots
 from planner.plots import values as plots_values
@@ -82,11 +82,12 @@ def front(plan: Plan) -> Table:
         return (
             figures.origin(plan, point),
             "this plan" if point["chosen"] else "",
+            figures.completes(point),
             *figures.moves(plan, point),
         )
 
-    columns = ("Copied", "The least for that", "Gap", "Replicas", "Leaders", "Fullest above share")
-    texts = ("Windows unlike this plan's, or strategy", "")
+    columns = ("Copied", "The least for that", "Gap", "Replicas", "Leaders", "Furthest above share")
+    texts = ("Windows unlike this plan's, or strategy", "", "As asked")
     return _table(
         "front-table", "Plans with less, or more, movement", (texts, columns), plots.points(plan), row, "point"
     )
@@ -96,26 +97,25 @@ def compared(plan: Plan) -> Table:
     """This plan, doing nothing, and Kafka's own placements."""
 
     def row(each: Plan) -> Row:
-        valid = "yes" if not each["violations"] else f"no, {counted(each['violations'], 'violation')}"
         keys = ("replicas_moved", "leaders_changed", "replica_spread", "leader_spread", "topic_replica_spread")
         counts = (number(each[key]) for key in keys)
-        fullest = percent(each["imbalance_percent"])
-        return printable(each["label"]), valid, known_size(plan, each["bytes_moved"]), *counts, fullest
+        moved = known_size(plan, each["bytes_moved"])
+        return printable(each["label"]), figures.completes(each), moved, *counts, figures.above(each)
 
     spreads = ("Replica spread", "Leader spread", "Topic replica spread")
-    columns = ("Copied", "Replicas", "Leaders", *spreads, "Fullest above share")
-    return _table("compared", "Beside the alternatives", (("Plan", "Valid"), columns), plan["compared"], row, "row")
+    columns = ("Copied", "Replicas", "Leaders", *spreads, "Furthest above share")
+    return _table("compared", "Beside the alternatives", (("Plan", "As asked"), columns), plan["compared"], row, "row")
 
 
 def terms(plan: Plan) -> Table:
     """Every term, today and with the plan, with what it means."""
 
     def row(term: Plan) -> Row:
-        values = (amount(term[key], term["unit"]) for key in ("today", "plan", "limit"))
+        values = (amount(value, term["unit"]) for value in figures.columns(term))
         meaning = printable(term["meaning"], _LONGEST_TEXT)
         return printable(term["group"]), figures.words(term["name"]), meaning, *values, figures.unit_of(term["unit"])
 
-    columns = (("", "Term", "Meaning"), ("Today", "Plan", "Limit", "Unit"))
+    columns = (("", "Term", "Meaning"), ("Today", "If nothing moves", "Plan", "Limit", "Unit"))
     return _table("terms", "What it costs, and what it gives", columns, plan["terms"], row, "term")
 
 
@@ -138,7 +138,8 @@ def racks(plan: Plan) -> Table:
 
     def row(rack: Plan) -> Row:
         count = arrow(number(rack["brokers_before"]), number(rack["brokers_after"]))
-        return printable(rack["rack"], _LONGEST_RACK), count, *_load(plan, rack)
+        name = figures.UNKNOWN if rack["rack"] is None else printable(rack["rack"], _LONGEST_RACK)
+        return name, count, *_load(plan, rack)
 
     columns = (("Rack",), ("Brokers", *_loads(plan)))
     return _table("racks-table", "Racks, today → plan", columns, plan["racks"], row, "rack")
@@ -256,17 +257,18 @@ def _variants(plan: Plan) -> Table:
             printable(variant["name"], _LONGEST_RACK),
             figures.wishes(variant["changes"], 3),
             printable(variant["why_not"] or "", _LONGEST_TEXT) or ("this plan" if variant["chosen"] else ""),
+            figures.completes(variant),
             number(variant["brokers"]),
             known_size(plan, variant["bytes_moved"]),
             figures.gap(variant),
             number(variant["replicas_moved"]),
             number(variant["leaders_changed"]),
-            percent(variant["imbalance_percent"]),
+            figures.above(variant),
             figures.duration(variant["seconds_at_throttle"]),
         )
 
-    columns = ("Brokers", "Copied", "Gap", "Replicas", "Leaders", "Fullest above share", "At least")
-    texts = ("Variant", "Asked for", "")
+    columns = ("Brokers", "Copied", "Gap", "Replicas", "Leaders", "Furthest above share", "At least")
+    texts = ("Variant", "Asked for", "", "As asked")
     return _table("variants", "Beside the variants", (texts, columns), plan.get("variants") or (), row, "variant")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner import figures
+from planner import figures, headline
 from planner.figures import amount, arrow, counted, number, percent, size
 from planner.terraform.topics import topics as terraform_topics
 
@@ -21,10 +21,11 @@ _DOMAINS = ("broker", "rack")
 
 def verdict(plan: Plan) -> str:
     """Whether it would be carried out, and what asks for a second look; the first thing to read."""
-    relaxed, warnings = len(plan["balance"]["relaxed"]), len(plan["warnings"])
+    warnings = len(plan["warnings"])
     until = (plan.get("validity") or {}).get("valid_until")
     parts = [
-        f"{counted(relaxed, 'balance window')} relaxed" if relaxed else "balance as asked",
+        headline.balance(plan),
+        *headline.racks(plan),
         counted(warnings, "warning") if warnings else "no warnings",
         *([f"refused from {until} on"] if until else []),
     ]
@@ -47,9 +48,13 @@ def evenness(plan: Plan) -> str:
     """How even the cluster is today and afterwards, in a sentence without its full stop."""
     terms = {term["name"]: term for term in plan["terms"]}
     spreads = [f"{word} {_arrow(terms[name])}" for name, word in _SPREADS if name in terms]
-    fullest = terms.get("fullest_broker")
-    more = [f"fullest broker {_arrow(fullest)} {figures.unit_of(fullest['unit'])}"] if fullest else []
+    above = [f"{of} {_arrow(term)}" for name, term in terms.items() if (of := _above(name))]
+    more = [f"broker furthest above its share {', '.join(above)}"] if above else []
     return "; ".join([*([f"most minus fewest {', '.join(spreads)}"] if spreads else []), *more])
+
+
+def _above(name: str) -> str:
+    return figures.words(name.removesuffix("_above_share")) if name.endswith("_above_share") else ""
 
 
 def risks(plan: Plan) -> Iterator[str]:
@@ -99,9 +104,9 @@ def _writes(plan: Plan) -> Iterator[str]:
 
 
 def _racks(plan: Plan) -> Iterator[str]:
-    crossing = next((term["plan"] for term in plan["terms"] if term["name"] == "cross_rack_bytes"), 0)
+    crossing = next((term["plan"] for term in plan["terms"] if term["name"] == "cross_rack_bytes"), None)
     moved = plan["bound"]["bytes_moved"]
-    if plan["racks"] and moved and plan["cluster"]["sizes_known"]:
+    if plan["racks"] and moved and crossing is not None and plan["cluster"]["sizes_known"]:
         yield f"Between racks: {size(crossing)} of {size(moved)} copied ({percent(100 * crossing / moved)})."
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from planner import checks, gates, plan, plan_budget, plan_front, plan_new_partitions, plan_sections
+from planner import checks, gates, plan, plan_front, plan_new_partitions, plan_sections, plan_terms
 from planner.batches import costs as batch_costs
 from planner.batches.costs import Costs
 from planner.candidates import CANDIDATE_SCHEMA, KNOBS, NO_SCENARIOS
@@ -22,6 +22,7 @@ from planner.choice import rule_text
 from planner.errors import InfeasibleError
 from planner.figures import counted
 from planner.model import IntArray, Problem, Spec
+from planner.plan_front import Goal
 from planner.problem import build, today
 from planner.resume import spec as resume_spec
 from planner.resume.rest import Key, Rest, rest_of
@@ -44,7 +45,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     rest = rest_of(approved, now, leave_moved=leave_moved)
     spec = resume_spec.spec_of(approved, now, rest, captured_at)
     problem, assignment = _placed(spec, rest)
-    changed = rest.changes
+    changed, waiting = rest.changes, approved.get("unfinished")
     _judge(approved, problem, assignment)
     costs = plan.costed(spec, problem, changed)
     row = _scores(problem, assignment)
@@ -54,6 +55,9 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     body = {
         **plan.asked(spec),
         "resumes": _resumes(approved, rest),
+        # What the approved plan leaves for later steps, this one leaves too.
+        "complete": waiting is None,
+        "unfinished": waiting,
         "brokers": plan_sections.brokers(spec, problem, assignment, costs.peaks),
         "racks": plan_sections.racks(spec, problem, assignment),
         "topics": plan_sections.topics(spec, problem, assignment),
@@ -61,9 +65,9 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         "new_partitions": plan_new_partitions.section(spec, problem, assignment),
         # Windows were judged when the plan was approved; nothing here could keep them better.
         "balance": approved["balance"],
-        "terms": plan_sections.terms(spec, problem, row, assignment),
+        "terms": plan_terms.terms(spec, problem, assignment, waiting["partitions"] if waiting else 0),
         "bound": bound,
-        **_compared(approved, spec, problem, row),
+        **_compared(approved, spec, problem, row, Goal(waiting["partitions"] if waiting else 0, row["excess"])),
         "budget": None,
         "scenarios": [],
         "limits": limits,
@@ -71,7 +75,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         "execution": plan.execution(spec, costs),
         "batches": batch_costs.to_document(costs),
     }
-    return {"plan_id": plan.plan_id(body), **body}
+    return plan.finished(body)
 
 
 def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
@@ -147,15 +151,18 @@ def _resumes(approved: Plan, rest: Rest) -> dict[str, Any]:
     }
 
 
-def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any]) -> dict[str, Any]:
+def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any], goal: Goal) -> dict[str, Any]:
     """The sections that compare: there is nothing to compare with but doing nothing."""
     short = approved["plan_id"][:12]
-    nothing = {**row, "strategy": "unchanged", **plan_sections.as_it_is(problem)}
+    nothing = {**row, "strategy": "unchanged", **plan_terms.if_nothing_moves(problem)}
     return {
         "choice": {"rule": "asked", "value": None, "variant": BASE, "why": f"what is left of plan {short}"},
-        "compared": [plan_front.comparison("do nothing", nothing), plan_front.comparison("this plan", row)],
+        "compared": [
+            plan_front.comparison("do nothing", nothing, goal),
+            plan_front.comparison("this plan", row, goal),
+        ],
         "variants": [],
-        "pareto": [plan_front.point(BASE, spec, row, chosen=True)],
+        "pareto": [plan_front.point(BASE, spec, row, goal, chosen=True)],
         "candidates": {
             "evaluated": 1,
             "by_strategy": {STRATEGY: 1},
@@ -178,7 +185,6 @@ def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: C
         *dropped[:_SHOWN],
         *more,
         *rest.notes,
-        *plan_budget.warnings(approved["budget"]),
         *plan_sections.warnings(spec, problem, rest.changes),
         *gates.overfull_today(spec, costs),
     ]

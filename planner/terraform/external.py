@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from planner import figures
+from planner import figures, headline
 from planner.errors import PlannerError, StalePlanError
 from planner.quoting import json_text
 from planner.terraform.topics import topics
@@ -56,7 +56,8 @@ def described(plan: Plan) -> dict[str, str]:
     return {
         "plan_id": plan["plan_id"],
         "cluster": plan["cluster"]["name"],
-        "headline": figures.headline(plan),
+        "complete": "false" if plan.get("unfinished") else "true",
+        "headline": headline.whole(plan),
         "has_changes": "true" if figures.has_something_to_do(plan) else "false",
         "bytes_moved": str(chosen["bytes_moved"]) if sized else "",
         "replicas_moved": str(chosen["replicas_moved"]),
