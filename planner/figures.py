@@ -292,17 +292,6 @@ def _brokers(ids: Sequence[int]) -> str:
     return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {ranges(ids)}"
 
 
-def pace(plan: Mapping[str, Any]) -> str:
-    """How many batches, and the least time they take at the throttle."""
-    batches, throttle = plan["batches"], plan["execution"]["throttle_bytes_per_sec"]
-    times = [batch["seconds_at_throttle"] for batch in batches]
-    shown = counted(len(batches), "batch")
-    if throttle is None:
-        return f"{shown}, no throttle"
-    least = None if None in times or not plan["cluster"]["sizes_known"] else sum(times)
-    return f"{shown}{'' if least is None else f', at least {duration(least)}'} at {size(throttle)}/s a broker"
-
-
 def reasons(plan: Mapping[str, Any]) -> str:
     """How many partitions change for which reason, most first: `balance replicas 12, rack rule 3`."""
     counts = Counter(row["reason"] for row in plan["partitions"])

@@ -93,7 +93,7 @@ def _unjudged(spec: Spec) -> Iterator[str]:
     if all(broker.rack is None for broker in (*cluster.brokers, *spec.changes.add_brokers)):
         yield from _cannot(spec, OF_RACKS, ", no broker has a rack; allowed: racks, or no such limit")
     if spec.execution.throttle_bytes_per_sec is None:
-        yield from _cannot(spec, ("eta",), " without execution.throttle; allowed: a throttle, or no such limit")
+        yield from _cannot(spec, ("eta",), " with execution.throttle: none; allowed: a throttle, or no such limit")
 
 
 def _cannot(spec: Spec, names: Sequence[str], why: str) -> Iterator[str]:

@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
+from planner.execution_values import BatchRules as BatchRules
+from planner.execution_values import Derived as Derived
+from planner.execution_values import Execution as Execution
 from planner.group_values import ConsumerGroup
 from planner.log_dirs_values import NO_LOG_DIRS, LogDir, LogDirs
 from planner.monthly import Monthly
@@ -223,24 +226,6 @@ class Sweep:
     variants: tuple[Variant, ...] = ()
     growth: tuple[Growth, ...] = ()
     solved: int | None = None
-
-
-@dataclass(frozen=True)
-class BatchRules:
-    """What one batch may hold; None means no limit. Bytes are those that the batch moves."""
-
-    bytes: int | None = None
-    moves_per_broker: int | None = None
-    replicas_per_partition: int | None = None
-
-
-@dataclass(frozen=True)
-class Execution:
-    """How the plan will be carried out; nothing of it is run here."""
-
-    throttle_bytes_per_sec: int | None = None
-    batches: BatchRules = field(default_factory=BatchRules)
-    kafka_bin_dir: str = "/opt/kafka/bin"
 
 
 @dataclass(frozen=True)

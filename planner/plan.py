@@ -37,6 +37,7 @@ from planner import (
 from planner.balance import Balance
 from planner.batches import costs as batch_costs
 from planner.batches import cutting as batches
+from planner.batches import defaults
 from planner.batches.costs import Costs
 from planner.candidates import KNOBS, of_row
 from planner.changes import changes
@@ -79,6 +80,8 @@ def planned(tried: Sequence[Swept]) -> Planned:
     problem = replace(problem, balance=candidate.balance)
     dirs = log_dirs.plan(spec, problem, proposal.assignment)
     changed = _with_rates(spec, log_dirs.told(changes(problem, proposal.assignment), dirs, problem))
+    spec = replace(spec, execution=defaults.settled(spec, problem, proposal.assignment, changed))
+    tried = [replace(each, spec=replace(each.spec, execution=spec.execution)) for each in tried]
     costs = costed(spec, problem, changed)
     bound = _bound(problem, winner, proposal, file)
     limits = gates.gates(spec, winner, costs, bound)
@@ -271,6 +274,7 @@ def execution(spec: Spec, costs: Costs) -> dict[str, Any]:
         "seconds_at_throttle": costs.total_seconds,
         "kafka_bin_dir": spec.execution.kafka_bin_dir,
         "batches": asdict(spec.execution.batches),
+        "derived": [asdict(each) for each in spec.execution.derived],
     }
 
 

@@ -39,7 +39,7 @@ def _leaderless(topics: Iterable[Topic], changed: Collection[tuple[str, int]]) -
     if move:
         yield (
             f"{move} without a leader today, and yet to be changed: there is nothing to copy from until a replica "
-            "in sync is back"
+            "in sync is back, so they have batches of their own at the end, which apply.yml leaves out until then"
         )
 
 

@@ -123,6 +123,7 @@ def values(plan: Plan) -> dict[str, Any]:
         "leaving_in_direction": _brokers(plan["brokers"], staying=False),
         "racks_of_broker": _racks(plan),
         "log_dirs": _log_dirs(plan),
+        "derived": plan["execution"].get("derived", []),
         "batches": _batches(plan),
     }
 
@@ -167,6 +168,7 @@ def _batches(plan: Plan) -> list[dict[str, Any]]:
             "seconds": batch["seconds_at_throttle"] or 0,
             "keeps_replication_factor": all(len(m["replicas"]) == len(m["replicas_before"]) for m in moved),
             "stepwise": any(steps[_name(move)] > 1 for move in moved),
+            "leaderless": batch.get("leaderless", False),
         }
         for name, batch, moved, elect in zip(
             batch_names(plan), plan["batches"], own, batch_elections(plan), strict=True

@@ -16,6 +16,7 @@ from rich.table import Table
 from planner import figures, headline
 from planner.figures import amount, arrow, counted, known_size, number, printable, size
 from planner.gate_figures import gate
+from planner.pace import derived, pace
 
 Plan = Mapping[str, Any]
 
@@ -79,7 +80,8 @@ def _verdict(plan: Plan, console: Console) -> None:
         f"[bold]{_text(plan['cluster']['name'], 60)}[/]: {_text(figures.wishes(plan['changes'], 6))}",
         f"[{style}]{_text(headline.headline(plan))}[/]",
         _text(headline.state(plan), _LONGEST_STEP) + why,
-        f"Runs in {_text(figures.pace(plan))}. Best of {_text(figures.searched(plan))}.",
+        f"Runs in {_text(pace(plan))}. Best of {_text(figures.searched(plan))}.",
+        *([f"[dim]By default: {_text(derived(plan))}.[/]"] if derived(plan) else []),
         f"[dim]{'Proof, of this step alone' if step else 'Proof'}: {_text(plan['bound']['proof'].rstrip('.'))}.[/]",
         *([f"Chosen: {_text(figures.chosen(plan), _LONGEST_WHY)}."] if _says_why(plan) else []),
     )

@@ -281,9 +281,9 @@ CHANGE_CASES: list[Case] = [
     # how long
     (
         "eta_without_throttle",
-        after("limits: {eta: 6h}\nexecution: {kafka_bin_dir: /opt}\n"),
+        after("limits: {eta: 6h}\nexecution: {throttle: none}\n"),
         "11:10 limits.eta",
-        "'6h' can't be judged without execution.throttle; allowed: a throttle, or no such limit",
+        "'6h' can't be judged with execution.throttle: none; allowed: a throttle, or no such limit",
     ),
     (
         "eta_rate",
@@ -353,7 +353,32 @@ CHANGE_CASES: list[Case] = [
         "batch_moves_zero",
         after("execution: {batches: {moves_per_broker: 0}}\n"),
         "11:23 execution.batches.moves_per_broker",
-        "from 1 to 2147483647",
+        "0 isn't possible here; allowed: a whole number from 1, or none",
+    ),
+    (
+        "throttle_off",
+        after("execution: {throttle: unlimited}\n"),
+        "11:13 execution.throttle",
+        "'unlimited' isn't an amount; allowed: a rate such as 50MB/s, 12MiB/s, 1Gbit/s, or a whole number of bytes a "
+        "second; or none",
+    ),
+    (
+        "batches_off",
+        after("execution: {batches: all}\n"),
+        "11:13 execution.batches",
+        "'all' isn't possible here; allowed: a mapping with limits, or none",
+    ),
+    (
+        "batch_duration_rate",
+        after("execution: {batches: {duration: 1MB/s}}\n"),
+        "11:23 execution.batches.duration",
+        "'1MB/s' isn't a duration",
+    ),
+    (
+        "batch_elections_text",
+        after("execution: {batches: {elections: many}}\n"),
+        "11:23 execution.batches.elections",
+        "'many' isn't possible here; allowed: a whole number from 1, or none",
     ),
     ("bin_dir", after("execution: {kafka_bin_dir: bin}\n"), "11:13 execution.kafka_bin_dir", "an absolute path"),
     # log dirs

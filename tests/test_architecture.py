@@ -14,11 +14,12 @@ FILES = sorted([*PLANNER.rglob("*.py"), *(ROOT / "spark_jobs").rglob("*.py")])
 
 # From the bottom up: a module imports what is below it, and what is in its own package.
 LAYERS = (
-    {"balance", "group_values", "log_dirs_values", "monthly"},
+    {"balance", "execution_values", "group_values", "log_dirs_values", "monthly"},
     {"partition_changes"},
     {"errors", "model", "amounts", "java_random", "quoting", "figures", "folds", "memory", "text_tables"},
     {"file_reading", "suggestions"},
-    {"shares", "loads", "bounds", "gate_figures", "headline", "markup", "terminal", "file_effects", "folder_entries"},
+    {"file_effects", "folder_entries", "gate_figures", "headline", "markup", "pace", "terminal"},
+    {"shares", "loads", "bounds"},
     {"manifest", "folder_check"},
     {
         "draws",

@@ -219,5 +219,6 @@ def test_the_document_says_what_the_batches_say() -> None:
             "replicas_moved": 1,
             "seconds_at_throttle": 5,
             "fullest_broker": {"id": 2, "peak_size_bytes": 10, "disk_bytes": 20},
+            "leaderless": False,
         }
     ] == to_document(cost_of([one], {1: 10, 2: 0}, 2, {2: 20}))

@@ -182,16 +182,6 @@ def test_the_state_counts_what_asks_for_a_look() -> None:
     assert "No limits set; balance as asked; no warnings." == headline.state(plan | calm)
 
 
-def test_the_pace_names_the_throttle() -> None:
-    """The least time over all batches, where a throttle and sizes are known."""
-    plan = small()
-    free = {"throttle_bytes_per_sec": None}
-
-    assert "2 batches, at least 8 min at 50.0 MB/s a broker" == figures.pace(plan)
-    assert "2 batches, no throttle" == figures.pace(plan | {"execution": free})
-    assert "2 batches at 50.0 MB/s a broker" == figures.pace(plan | {"cluster": {"sizes_known": False}})
-
-
 def test_disks_are_shown_where_they_are_stated() -> None:
     """Bytes and their share of the disk; a broker without one among others that have one gets a dash."""
     plan = with_disks()

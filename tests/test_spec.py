@@ -43,9 +43,9 @@ def spec_of(folder: Path, text: str) -> Spec:
 
 
 def test_defaults_are_the_models(tmp_path: Path) -> None:
-    """What isn't written is as in the model: a spec without changes is allowed."""
+    """What isn't written is as in the model, but for `execution`, whose defaults need the changes to be known."""
     spec = spec_of(tmp_path, SMALL)
-    assert Spec(cluster=spec.cluster, inputs=spec.inputs) == spec
+    assert Spec(cluster=spec.cluster, inputs=spec.inputs, execution=spec.execution) == spec
     assert "all" == spec.changes.rebalance
     assert not spec.cluster.sizes_known
     assert [1, 2] == [row.leader for row in spec.cluster.topics[0].partitions]

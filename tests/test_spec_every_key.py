@@ -76,7 +76,7 @@ sweep:
   scenarios: {growth: [{topics: "o*", factor: 2.0}, {topics: "*", factor: 1.5, name: next year}]}
 execution:
   throttle: 50MB/s
-  batches: {bytes: 500GiB, moves_per_broker: 4, replicas_per_partition: 1}
+  batches: {bytes: 500GiB, moves_per_broker: 4, replicas_per_partition: 1, duration: 30min, elections: 200}
   kafka_bin_dir: /usr/bin
 growth: [{topics: "o*", per_month: 8%}]
 """
@@ -174,7 +174,7 @@ def test_all_else(spec: Spec) -> None:
             budget=Budget(1024**4, 400, 9),
             limits=Limits(2 * 1024**4, 500, 0),
             sweep=spec.sweep,
-            execution=Execution(50_000_000, BatchRules(500 * 1024**3, 4, 1), "/usr/bin"),
+            execution=Execution(50_000_000, BatchRules(500 * 1024**3, 4, 1, 1_800, None, 200), "/usr/bin"),
             growth=Monthly((Rate("o*", 80_000),), classes),
             inputs=(InputFile("spec.yaml", hashlib.sha256(FULL.encode()).hexdigest()),),
         )

@@ -147,6 +147,7 @@ def to_document(costs: Costs) -> list[dict[str, Any]]:
             "replicas_moved": batch.replicas_moved,
             "seconds_at_throttle": seconds,
             "fullest_broker": None if peak is None else _fullest_document(peak),
+            "leaderless": batch.leaderless,
         }
         for batch, seconds, peak in zip(costs.batches, costs.seconds, costs.fullest, strict=True)
     ]

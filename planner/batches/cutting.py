@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, zip_longest
 
+from planner.batches.elections import evenly
+from planner.batches.inside import deal
 from planner.batches.loads import Loads
 from planner.batches.packing import AT_RISK, pack
 from planner.batches.paths import replica_lists
-from planner.log_dirs_batches import deal, of_step
+from planner.log_dirs_batches import of_step
 from planner.log_dirs_values import ANY
 from planner.model import BatchRules, PartitionChange, Reason
 
@@ -27,7 +29,8 @@ class Step:
 
     `size_bytes` is that of one replica. `source` is the broker that is copied from: the one that leads today, while it
     holds a replica. `bytes_in_per_sec` is what producers write to the partition. `log_dirs_before` and `log_dirs` are
-    parallel to `before` and `after`, ANY where Kafka isn't told one; empty where log dirs aren't planned.
+    parallel to `before` and `after`, ANY where Kafka isn't told one; empty where log dirs aren't planned. `elects` is
+    True for the last step of a partition that gets its preferred leader by an election.
     """
 
     topic: str
@@ -39,6 +42,7 @@ class Step:
     bytes_in_per_sec: int = 0
     log_dirs_before: tuple[str, ...] = ()
     log_dirs: tuple[str, ...] = ()
+    elects: bool = False
 
     @cached_property
     def adding(self) -> tuple[int, ...]:
@@ -59,13 +63,17 @@ class Step:
 
 @dataclass(frozen=True)
 class Batch:
-    """Steps to run at once, sorted by (topic, partition), then the partitions to elect a preferred leader for."""
+    """Steps to run at once, sorted by (topic, partition), then the partitions to elect a preferred leader for.
+
+    `leaderless` is True where none of them has a leader: nothing can be copied until a replica in sync is back.
+    """
 
     number: int
     steps: tuple[Step, ...]
     elect: tuple[tuple[str, int], ...]
     bytes_moved: int
     replicas_moved: int
+    leaderless: bool = False
 
 
 def split(
@@ -73,33 +81,101 @@ def split(
 ) -> tuple[Batch, ...]:
     """Batches that, run in order, turn every change's `before` into its `after`; undone in reverse, they turn it back.
 
-    A batch moves at most `rules.bytes` bytes, unless one replica alone is larger: that one moves alone. In a batch at
-    most `rules.moves_per_broker` replicas are copied to a broker, and as many from it; a partition adds at most
-    `rules.replicas_per_partition`. Larger changes take several batches, through lists that never have fewer or more
-    replicas than the smaller and the larger of both ends. `racks` (broker id → rack) lets those lists stay as spread
-    over the racks as possible. Rules are at least 1 where given.
+    A batch moves at most `rules.bytes` bytes, and keeps each broker busy for `rules.seconds` at most, unless one
+    replica alone takes more: that one moves alone, or alone on its brokers. In a batch at most `rules.moves_per_broker`
+    replicas are copied to a broker, and as many from it; a partition adds at most `rules.replicas_per_partition`; at
+    most `rules.elections` leaders are elected. Larger changes take several batches, through lists that never have
+    fewer or more replicas than the smaller and the larger of both ends. `racks` (broker id → rack) lets those lists
+    stay as spread over the racks as possible. Rules are at least 1 where given.
 
     Partitions whose replication factor changes stay together by topic where one batch has room for the topic, since
     Terraform can't read a topic with two replication factors. What is at risk is done as early as the rules let it;
     what can wait fills up batches without making them longer (unless neither bytes nor moves are limited: then nothing
     waits). Bytes are dealt so that the bytes of the batches' busiest brokers, which is what they take one after the
     other, sum up to little more than those of the plan's busiest broker. The order of `changes` makes no difference.
+
+    Partitions without a leader come last, in batches of their own: nothing of them can be copied until one of their
+    replicas is back, and the others don't wait for that. A batch holds those whose replicas are on the same brokers.
     """
-    changes = sorted((change for change in changes if change.reassigned or change.elects), key=_name)
+    led, *leaderless = _by_leader(change for change in changes if change.reassigned or change.elects)
+    groups = [_split(group, rules, racks or {}) for group in (led, *leaderless)]
+    batches = [replace(batch, leaderless=at > 0) for at, group in enumerate(groups) for batch in group]
+    return tuple(replace(batch, number=number) for number, batch in enumerate(batches, 1))
+
+
+def _by_leader(changes: Iterable[PartitionChange]) -> list[list[PartitionChange]]:
+    """The changes of partitions with a leader, then those without one by the brokers that they wait for."""
+    led: list[PartitionChange] = []
+    waiting: defaultdict[tuple[int, ...], list[PartitionChange]] = defaultdict(list)
+    for change in sorted(changes, key=_name):
+        group = led if change.leader_before is not None else waiting[tuple(sorted(change.before))]
+        group.append(change)
+    return [led, *(waiting[brokers] for brokers in sorted(waiting))]
+
+
+def _split(changes: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str]) -> tuple[Batch, ...]:
+    """The batches of changes sorted by (topic, partition), numbered from 1."""
     moving = [change for change in changes if set(change.before) != set(change.after)]
-    loads, steps_of = _loads(moving, rules, racks or {})
+    loads, of_loads = _loads(moving, rules, racks)
     batch_of = pack(loads, rules)
-    batches: list[list[Step]] = [[] for _ in range(max(batch_of, default=0 if changes else -1) + 1)]
-    for steps, index in zip(steps_of, batch_of, strict=True):
-        batches[index] += steps
-    reorders = [change for change in changes if change.reassigned and set(change.before) == set(change.after)]
-    inside = [change for change in reorders if change.dir_moves]
-    reorders = [change for change in reorders if not change.dir_moves]
-    indices = deal(inside, rules, len(batches))
-    batches += [[] for _ in range(max(indices, default=-1) + 1 - len(batches))]
-    for change, index in [*zip(inside, indices, strict=True), *_evenly(reorders, len(batches))]:
-        batches[index].append(_step(change, change.before, change.after))
-    return _closed(batches, changes)
+    batches = _Batches(max(batch_of, default=0 if changes else -1) + 1)
+    for steps, index in zip(of_loads, batch_of, strict=True):
+        batches.add(index, steps)
+    others = [change for change in changes if set(change.before) == set(change.after)]
+    inside = [change for change in others if change.dir_moves]
+    batches.deal(inside, deal(inside, rules, batches.elections))
+    reorders = [change for change in others if change.reassigned and not change.dir_moves]
+    batches.deal(reorders, evenly(len(reorders), batches.elections, rules.elections))
+    elected = [change for change in others if not change.reassigned]
+    batches.deal(elected, evenly(len(elected), batches.elections, rules.elections))
+    return batches.closed()
+
+
+class _Batches:
+    """Batches that are being filled: steps, and the partitions to elect a preferred leader for."""
+
+    def __init__(self, count: int) -> None:
+        self.steps: list[list[Step]] = [[] for _ in range(count)]
+        self.elect: list[list[tuple[str, int]]] = [[] for _ in range(count)]
+
+    @property
+    def elections(self) -> list[int]:
+        """How many partitions each batch elects a leader for."""
+        return [len(names) for names in self.elect]
+
+    def add(self, index: int, steps: Iterable[Step]) -> None:
+        """Put steps into a batch, with their elections; missing batches are appended."""
+        self._append(index)
+        for step in steps:
+            self.steps[index].append(step)
+            self.elect[index] += [_name(step)] if step.elects else []
+
+    def deal(self, changes: Sequence[PartitionChange], indices: Sequence[int]) -> None:
+        """Put changes of one step, or of an election alone, into batches."""
+        for change, index in zip(changes, indices, strict=True):
+            if change.reassigned:
+                self.add(index, [_step(change, change.before, change.after)])
+            else:
+                self._append(index)
+                self.elect[index].append(_name(change))
+
+    def closed(self) -> tuple[Batch, ...]:
+        """The batches, numbered from 1."""
+        return tuple(
+            Batch(
+                number=number,
+                steps=tuple(sorted(steps, key=_name)),
+                elect=tuple(sorted(names)),
+                bytes_moved=_bytes(steps),
+                replicas_moved=sum(len(step.adding) for step in steps),
+            )
+            for number, (steps, names) in enumerate(zip(self.steps, self.elect, strict=True), 1)
+        )
+
+    def _append(self, index: int) -> None:
+        while len(self.steps) <= index:
+            self.steps.append([])
+            self.elect.append([])
 
 
 def busiest_bytes(steps: Iterable[Step]) -> int:
@@ -130,18 +206,19 @@ def _loads(
     """Every step that copies, as loads with the steps of each: one a step, or all of a topic that may stay together."""
     brokers = set[int]().union(*(change.before for change in moving), *(change.after for change in moving))
     lanes = {broker: 2 * index for index, broker in enumerate(sorted(brokers))}
-    loads, steps_of = Loads(2 * len(brokers)), list[Sequence[Step]]()
+    loads, of_loads = Loads(2 * len(brokers)), list[Sequence[Step]]()
     for group in _groups(moving):
-        paths = [_steps(change, rules, racks) for change in group]
+        paths = [steps_of(change, rules, racks) for change in group]
         risk, rounds = min(map(_risk, group)), max(map(len, paths))
         last: list[tuple[int, ...]] = [()] * len(paths)
         for number, steps, rows in _together(paths, lanes, rules):
             after = last[rows[0]] if len(rows) == 1 else tuple(sorted({load for row in rows for load in last[row]}))
-            load = loads.add(_entries(steps, lanes), _bytes(steps), risk, after, (number, rounds))
-            steps_of.append(steps)
+            entries, elections = _entries(steps, lanes, rules), sum(step.elects for step in steps)
+            load = loads.add(entries, _bytes(steps), risk, after, (number, rounds), elections)
+            of_loads.append(steps)
             for row in rows:
                 last[row] = (load,)
-    return loads, steps_of
+    return loads, of_loads
 
 
 def _groups(changes: Iterable[PartitionChange]) -> Iterable[list[PartitionChange]]:
@@ -171,8 +248,14 @@ def _together(
 
 def _fits(steps: Sequence[Step], lanes: Mapping[int, int], rules: BatchRules) -> bool:
     """True where an empty batch has room for all of them."""
-    within = rules.bytes is None or _bytes(steps) <= rules.bytes
-    return within and (rules.moves_per_broker is None or max(_entries(steps, lanes)[2]) <= rules.moves_per_broker)
+    _, sizes, moves = _entries(steps, lanes, rules)
+    needed = (
+        (_bytes(steps), rules.bytes),
+        (max(sizes), rules.bytes_per_broker),
+        (max(moves), rules.moves_per_broker),
+        (sum(step.elects for step in steps), rules.elections),
+    )
+    return all(limit is None or amount <= limit for amount, limit in needed)
 
 
 def _bytes(steps: Iterable[Step]) -> int:
@@ -180,27 +263,33 @@ def _bytes(steps: Iterable[Step]) -> int:
 
 
 def _entries(
-    steps: Sequence[Step], lanes: Mapping[int, int]
+    steps: Sequence[Step], lanes: Mapping[int, int], rules: BatchRules
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Lanes with the bytes and replicas on them: a broker receives on its lane, and sends on the one behind it."""
+    """Lanes with the bytes and replicas on them: a broker receives on its lane, and sends on the one behind it.
+
+    Where batches are limited in time, what producers write meanwhile counts as bytes, too: it takes as much of the
+    throttle, on the leader's side once for each follower.
+    """
     if len(steps) == 1:  # By far the most; Counters cost several times as much.
-        adding, size = steps[0].adding, steps[0].size_bytes
-        added = len(adding)
-        sending = lanes[steps[0].source] + 1
+        step = steps[0]
+        adding, size = step.adding, step.size_bytes
+        added, written = len(adding), step.bytes_in_per_sec * (rules.seconds or 0)
+        sending = lanes[step.source] + 1
+        read = written * (len(step.before) - 1 + added)
         return (
             (*(lanes[broker] for broker in adding), sending),
-            (size,) * added + (size * added,),
+            (size + written,) * added + (size * added + read,),
             (1,) * added + (added,),
         )
     sizes, moves = Counter[int](), Counter[int]()
     for step in steps:
-        for lane, size, replicas in zip(*_entries((step,), lanes), strict=True):
+        for lane, size, replicas in zip(*_entries((step,), lanes, rules), strict=True):
             sizes[lane] += size
             moves[lane] += replicas
     return tuple(sizes), tuple(sizes.values()), tuple(moves.values())
 
 
-def _steps(change: PartitionChange, rules: BatchRules, racks: Mapping[int, str]) -> list[Step]:
+def steps_of(change: PartitionChange, rules: BatchRules, racks: Mapping[int, str]) -> list[Step]:
     """The change as steps of as many replicas as one batch lets one partition add, as all come from one broker."""
     fitting = None if rules.bytes is None else max(rules.bytes // max(change.size_bytes, 1), 1)
     limits = (rules.replicas_per_partition, rules.moves_per_broker, fitting)
@@ -211,28 +300,9 @@ def _steps(change: PartitionChange, rules: BatchRules, racks: Mapping[int, str])
 def _step(change: PartitionChange, before: tuple[int, ...], after: tuple[int, ...]) -> Step:
     leader = change.leader_before
     source = leader if leader is not None and leader in before else before[0]
-    rate, dirs = change.bytes_in_per_sec, of_step(change, before, after)
-    return Step(change.topic, change.partition, before, after, change.size_bytes, source, rate, *dirs)
-
-
-def _evenly(changes: Sequence[PartitionChange], batches: int) -> Iterator[tuple[PartitionChange, int]]:
-    """The batch of each: they cost no bytes, but all of them at once would flood the controller."""
-    return ((change, at * batches // len(changes)) for at, change in enumerate(changes))
-
-
-def _closed(batches: Sequence[Sequence[Step]], changes: Sequence[PartitionChange]) -> tuple[Batch, ...]:
-    """The filled batches, numbered from 1, with the elections: a partition's in the batch that ends its change."""
-    electing = {_name(change): change.after for change in changes if change.elects}
-    elect = [[_name(step) for step in steps if electing.get(_name(step)) == step.after] for steps in batches]
-    for change, index in _evenly([change for change in changes if not change.reassigned], len(batches)):
-        elect[index].append(_name(change))
-    return tuple(
-        Batch(
-            number=number,
-            steps=tuple(sorted(steps, key=_name)),
-            elect=tuple(sorted(names)),
-            bytes_moved=_bytes(steps),
-            replicas_moved=sum(len(step.adding) for step in steps),
-        )
-        for number, (steps, names) in enumerate(zip(batches, elect, strict=True), 1)
+    rate, dirs, elects = (
+        change.bytes_in_per_sec,
+        of_step(change, before, after),
+        change.elects and after == change.after,
     )
+    return Step(change.topic, change.partition, before, after, change.size_bytes, source, rate, *dirs, elects)

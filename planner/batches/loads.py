@@ -23,6 +23,7 @@ class Loads:
     risks        of each load, 0 is the highest
     bytes_moved  of each load
     after        the loads, all added before, that must be in earlier batches
+    elections    of each load, preferred leaders that are elected when it is complete
     rounds       (which round from 0, of how many) that the load's partitions go through
     bounds       first and end of a load's entries in `lanes`, `sizes` and `moves` (M,): bytes and replicas on lanes
     """
@@ -32,6 +33,7 @@ class Loads:
     bytes_moved: list[int] = field(default_factory=list)
     after: list[tuple[int, ...]] = field(default_factory=list)
     rounds: list[tuple[int, int]] = field(default_factory=list)
+    elections: list[int] = field(default_factory=list)
     bounds: list[tuple[int, int]] = field(default_factory=list)
     _flat: tuple[list[int], list[int], list[int]] = field(default_factory=lambda: ([], [], []))
 
@@ -45,6 +47,7 @@ class Loads:
         risk: int = 0,
         after: tuple[int, ...] = (),
         round_: tuple[int, int] = (0, 1),
+        elections: int = 0,
     ) -> int:
         """Append a load; `entries` are its lanes, at least one and each once, with their sizes and moves."""
         lanes, sizes, moves = self._flat
@@ -57,6 +60,7 @@ class Loads:
         self.bytes_moved.append(bytes_moved)
         self.after.append(after)
         self.rounds.append(round_)
+        self.elections.append(elections)
         return len(self.risks) - 1
 
     @cached_property

@@ -31,7 +31,7 @@ def pack(loads: Loads, rules: BatchRules) -> list[int]:
     Risk by risk: a less risky load goes into a batch of riskier ones only where it makes that batch no longer. Loads
     at risk go into the first batch, after those of the loads before them, that has room beside others at risk.
     """
-    if rules.bytes is None and rules.moves_per_broker is None:
+    if (rules.bytes, rules.moves_per_broker, rules.bytes_per_broker, rules.elections) == (None,) * 4:
         return _by_round(loads)
     filling = Filling(loads, rules)
     for risk in sorted(set(loads.risks)):
@@ -109,15 +109,23 @@ def _batches_needed(filling: Filling, members: Sequence[int]) -> int:
         needed = max(needed, sum(size > limit for size in sizes) - sum(s for s in sizes if s <= limit) // -limit)
     if rules.moves_per_broker is not None:
         needed = max(needed, -(int(loads.moves_of(members).max()) // -rules.moves_per_broker))
+    if rules.bytes_per_broker is not None:
+        needed = max(needed, -(int(loads.sizes_of(members).max()) // -rules.bytes_per_broker))
+    if rules.elections is not None:
+        needed = max(needed, -(sum(loads.elections[load] for load in members) // -rules.elections))
     return needed
 
 
 def _shares(filling: Filling, members: Sequence[int], batches: int, to_the_brim: bool) -> FloatArray:
     """(batches,) what part of all bytes to plan for each batch: alike, or full ones first."""
-    limit, total = filling.rules.bytes, sum(filling.loads.bytes_moved[load] for load in members)
-    if not to_the_brim or limit is None or not total:
+    limit, of_broker = filling.rules.bytes, filling.rules.bytes_per_broker
+    total = sum(filling.loads.bytes_moved[load] for load in members)
+    busiest = int(filling.loads.sizes_of(members).max())
+    full = [1.0] if not total else [each / of for each, of in ((limit, total), (of_broker, busiest)) if each]
+    if not to_the_brim or not total or not full:
         return np.full(batches, 1 / batches)
-    return np.array([max(min(limit, total - at * limit) / total, _NO_SHARE) for at in range(batches)])
+    share = min(full)
+    return np.array([max(min(share, 1 - at * share), _NO_SHARE) for at in range(batches)])
 
 
 class _Packing:
@@ -129,7 +137,8 @@ class _Packing:
         self.caps = self._level()
         most = filling.rules.moves_per_broker
         # Where moves are all that limits, a broker with few of them is done early: its loads needn't wait.
-        self.batches_of = None if most is None or filling.rules.bytes else -(filling.loads.moves_of(members) // -most)
+        in_bytes = filling.rules.bytes or filling.rules.bytes_per_broker
+        self.batches_of = None if most is None or in_bytes else -(filling.loads.moves_of(members) // -most)
 
     def place(self, load: int) -> None:
         """Put a load into the best batch of its part of the batches, else of all, else into a new one."""
@@ -161,7 +170,7 @@ class _Packing:
         peaks = self.filling.peaks(load, first, end)
         levels = peaks / caps
         at = int(levels.argmin())
-        if levels[at] <= 1 and self.filling.has_room(load, first + at, first + at + 1)[0]:
+        if levels[at] <= 1 and self.filling.fits(load, first + at):
             return first + at, 0.0  # By far the most; without a look at what rules allow elsewhere.
         room = self.filling.has_room(load, first, end)
         levels = np.where(room, levels, np.inf)

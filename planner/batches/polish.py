@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from planner.batches.filling import Filling
+from planner.batches.filling import Filling, within
 from planner.batches.loads import FloatArray
 from planner.model import BoolArray, LongArray
 
@@ -79,19 +79,23 @@ def _first_fit(filling: Filling, members: Sequence[int], first: int) -> None:
 class _Table:
     """The loads and batches as dense arrays: n loads, K batches, one column for each lane.
 
-    scaled (n, lanes) bytes of loads as parts of the busiest lane's; moves (n, lanes) their replicas; bytes_moved (n,);
+    sizes (n, lanes) bytes of loads, scaled as parts of the busiest lane's; moves (n, lanes) their replicas;
+    bytes_moved, elections (n,);
     batches (K, lanes) bytes as such parts; lengths (K,) what is made smaller; at (n,) the batch of each load; bounds
     (n, 2) the batches that it must stay between, for the order of its partition's loads; rows the row of each load.
     """
 
     def __init__(self, filling: Filling, members: Sequence[int], first: int) -> None:
         self.filling, self.members, self.first, self.work = filling, members, first, 0
-        sizes, self.moves = filling.loads.dense(members)
-        self.least = max(int(sizes.sum(axis=0).max()), 1)
-        self.scaled = sizes / self.least
-        self.bytes_moved = np.array([filling.loads.bytes_moved[load] for load in members], dtype=np.int64)
+        self.sizes, self.moves = filling.loads.dense(members)
+        self.least = max(int(self.sizes.sum(axis=0).max()), 1)
+        self.scaled = self.sizes / self.least
+        self.bytes_moved, self.elections = (
+            np.array([each[load] for load in members], dtype=np.int64)
+            for each in (filling.loads.bytes_moved, filling.loads.elections)
+        )
         self.at = filling.places(members) - first
-        self.batches = np.zeros((filling.count - first, sizes.shape[1]))
+        self.batches = np.zeros((filling.count - first, self.sizes.shape[1]))
         np.add.at(self.batches, self.at, self.scaled)
         self.lengths = _length(self.batches)
         self.rows = {load: row for row, load in enumerate(members)}
@@ -165,9 +169,13 @@ class _Table:
         filling, here = self.filling, batch + self.first
         fits = np.ones(len(self.members), dtype=bool)
         if filling.rules.bytes is not None:
-            fits &= _within(filling.bytes_moved[here], self.bytes_moved, filling.rules.bytes)
+            fits &= within(filling.bytes_moved[here], self.bytes_moved, filling.rules.bytes)
         if filling.rules.moves_per_broker is not None:
             fits &= (filling.moves[:, here] + self.moves).max(axis=1) <= filling.rules.moves_per_broker
+        if filling.rules.bytes_per_broker is not None:
+            fits &= within(filling.sizes[:, here], self.sizes, filling.rules.bytes_per_broker).all(axis=1)
+        if filling.rules.elections is not None:
+            fits &= filling.elections[here] + self.elections <= filling.rules.elections
         return fits
 
     def _fits_exchanged(self, row: int) -> BoolArray:
@@ -178,12 +186,20 @@ class _Table:
         limit, most = filling.rules.bytes, filling.rules.moves_per_broker
         if limit is not None:
             own, others = self.bytes_moved[row], self.bytes_moved
-            fits &= _within(filling.bytes_moved[here] - own, others, limit)
-            fits &= _within(filling.bytes_moved[there] - others, own, limit)
+            fits &= within(filling.bytes_moved[here] - own, others, limit)
+            fits &= within(filling.bytes_moved[there] - others, own, limit)
         if most is not None:
             own_moves, moves = self.moves[row], filling.moves.T
             fits &= (moves[here] - own_moves + self.moves).max(axis=1) <= most
             fits &= (moves[there] - self.moves + own_moves).max(axis=1) <= most
+        if filling.rules.bytes_per_broker is not None:
+            sizes, of_broker = filling.sizes.T, filling.rules.bytes_per_broker
+            fits &= within(sizes[here] - self.sizes[row], self.sizes, of_broker).all(axis=1)
+            fits &= within(sizes[there] - self.sizes, self.sizes[row], of_broker).all(axis=1)
+        if filling.rules.elections is not None:
+            more = self.elections - self.elections[row]
+            fits &= filling.elections[here] + more <= filling.rules.elections
+            fits &= filling.elections[there] - more <= filling.rules.elections
         return fits
 
     def _in_order(self, row: int, batches: LongArray) -> BoolArray:
@@ -229,11 +245,6 @@ def _length(batches: FloatArray) -> FloatArray:
     for _ in range(4):
         root = np.sqrt(root)
     return np.asarray(0.9 * batches.max(axis=-1) + 0.1 * root)
-
-
-def _within(rest: LongArray, added: LongArray, limit: int) -> BoolArray:
-    """True where bytes may join the rest of a batch: within the limit, or one of them is nothing."""
-    return np.asarray((rest == 0) | (added == 0) | (rest + added <= limit))
 
 
 def _neighbours(filling: Filling, rows: Mapping[int, int]) -> tuple[list[tuple[int, ...]], list[list[int]]]:

@@ -15,6 +15,7 @@ from planner.figures import amount, arrow, counted, known_size, number, size
 from planner.folds import Page, folds
 from planner.gate_figures import gate
 from planner.markup import LONGEST_NAME, code, text
+from planner.pace import derived_why, pace
 from planner.render import environment
 from planner.report import verdict as report_verdict
 
@@ -78,7 +79,8 @@ def _overview(plan: Plan) -> dict[str, Any]:
         "risks": [text(line) for line in report_verdict.risks(plan)],
         "terraform": text(report_verdict.terraform(plan)),
         "wishes": text(figures.wishes(plan["changes"]), 600),
-        "pace": text(figures.pace(plan)),
+        "pace": text(pace(plan)),
+        "derived": text(derived_why(plan), 1_000),
         "of_proof": "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least",
         "proof": text(plan["bound"]["proof"].rstrip(".")),
         "chosen": text(figures.chosen(plan)),

@@ -20,6 +20,7 @@ from planner import figures, headline
 from planner.figures import counted, number, printable, size
 from planner.folds import Page, folds
 from planner.markup import AT_SIGN
+from planner.pace import derived_why, pace
 from planner.plots import charts as plots
 from planner.plots import values as plots_values
 from planner.plots.svg import STYLE, Plot
@@ -141,7 +142,8 @@ def _figures(plan: Plan) -> list[tuple[str, str]]:
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "Asked for", figures.wishes(plan["changes"])
     yield "Partitions by reason", figures.reasons(plan)
-    yield "Runs in", figures.pace(plan)
+    yield "Runs in", pace(plan)
+    yield "By default, as the YAML doesn't say", derived_why(plan)
     of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
     yield of_proof, printable(plan["bound"]["proof"].rstrip("."), 2 * _LONGEST_TEXT)
     yield "Chosen", figures.chosen(plan)

@@ -14,6 +14,7 @@ from planner.model import (
     Broker,
     Changes,
     Cluster,
+    Derived,
     Execution,
     InputFile,
     Limits,
@@ -162,4 +163,5 @@ def _execution(plan: Plan) -> Execution:
         throttle_bytes_per_sec=stated["throttle_bytes_per_sec"],
         batches=BatchRules(**stated.get("batches", {})),
         kafka_bin_dir=stated["kafka_bin_dir"],
+        derived=tuple(Derived(**each) for each in stated.get("derived", ())),
     )

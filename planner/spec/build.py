@@ -13,11 +13,9 @@ from planner.importers.entries import Assignment, Config, Entry
 from planner.log_dirs_values import NO_LOG_DIRS, LogDirs
 from planner.model import (
     AIMS,
-    BatchRules,
     Broker,
     Changes,
     Cluster,
-    Execution,
     InputFile,
     Limits,
     NewPartitions,
@@ -30,7 +28,7 @@ from planner.model import (
     TopicFilter,
     Variant,
 )
-from planner.spec import balance, consumers, report, validity_rules
+from planner.spec import balance, consumers, execution, report, validity_rules
 from planner.spec import log_dirs as spec_log_dirs
 from planner.yaml_source import Document, key_text
 
@@ -83,7 +81,7 @@ def build_spec(
         budget=balance.budget(document),
         limits=_limits(document.get("limits") or {}),
         sweep=_sweep(document, assignment.topics),
-        execution=_execution(document.get("execution") or {}),
+        execution=execution.execution(document),
         resilience=document.get("resilience", "survive") or "none",
         growth=balance.monthly(document),
         consumers=consumers.groups(document, described),
@@ -359,17 +357,3 @@ def variants(document: Document) -> Iterator[tuple[Mapping[str, Any], Document]]
     items = document.get("sweep", "variants")
     for at, item in enumerate(items if isinstance(items, list) else ()):
         yield item, document.instead(("changes",), ("sweep", "variants", at, "changes"))
-
-
-def _execution(execution: Mapping[str, Any]) -> Execution:
-    throttle, batches = execution.get("throttle"), execution.get("batches") or {}
-    size = batches.get("bytes")
-    return Execution(
-        throttle_bytes_per_sec=None if throttle is None else parse_bytes_per_sec(throttle),
-        batches=BatchRules(
-            bytes=None if size is None else parse_bytes(size),
-            moves_per_broker=batches.get("moves_per_broker"),
-            replicas_per_partition=batches.get("replicas_per_partition"),
-        ),
-        kafka_bin_dir=execution.get("kafka_bin_dir", Execution.kafka_bin_dir),
-    )

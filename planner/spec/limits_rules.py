@@ -39,8 +39,8 @@ def _racks_for_limits(document: Document) -> Iterator[Finding]:
 def _eta_has_throttle(document: Document) -> Iterator[Finding]:
     """Without a throttle nobody knows how long copying takes."""
     for _, eta in _asked(document, ("eta",)):
-        if document.get("execution", "throttle") is None:
-            message = f"{eta!r} can't be judged without execution.throttle; allowed: a throttle, or no such limit"
+        if document.get("execution", "throttle") == "none":
+            message = f"{eta!r} can't be judged with execution.throttle: none; allowed: a throttle, or no such limit"
             yield document.finding(("limits", "eta"), message)
 
 

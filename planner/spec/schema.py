@@ -1,7 +1,8 @@
 """The YAML against its JSON Schema, each fault told in a sentence at its own place.
 
 `schemas/spec.schema.json` is the one list of keys: what is allowed, in which unit, and what this release refuses yet.
-Two keywords of our own stand for what JSON Schema can't say: `x-unit` and `x-not-supported-yet`.
+Keywords of our own stand for what JSON Schema can't say: `x-unit`, with `x-or-none` where `none` may take the amount's
+place, and `x-not-supported-yet`.
 """
 
 from __future__ import annotations
@@ -67,11 +68,12 @@ def _check_pattern(_: Validator, pattern: str, value: Any, schema: Any) -> Itera
 
 
 def _check_unit(_: Validator, kind: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
-    if type(value) is int or isinstance(value, str):
+    or_none = schema.get("x-or-none", False)
+    if type(value) is int or (isinstance(value, str) and not (or_none and value == "none")):
         try:
             parse_amount(value, kind, schema.get("minimum", 0))
         except AmountError as error:
-            yield ValidationError(str(error))
+            yield ValidationError(f"{error}; or none" if or_none else str(error))
 
 
 def _check_unique(_: Validator, wanted: bool, value: Any, schema: Any) -> Iterator[ValidationError]:
