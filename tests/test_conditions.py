@@ -154,8 +154,9 @@ def test_offline_partitions_that_have_to_move(tmp_path: Path) -> None:
     assert [("t", 0, "broker_leaves")] == [(e["topic"], e["partition"], e["reason"]) for e in found.plan["partitions"]]
     assert found.warns(
         "1 partition (t-0) without a leader today, and yet to be changed: there is nothing to copy from until a "
-        "replica in sync is back"
+        "replica in sync is back, so they have batches of their own at the end, which apply.yml leaves out until then"
     )
+    assert [True] == [batch["leaderless"] for batch in found.plan["batches"]]
 
 
 def test_replicas_of_a_reassignment_that_an_old_kafka_does_not_tell(tmp_path: Path) -> None:
