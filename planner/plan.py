@@ -84,8 +84,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
     tried = [replace(each, spec=replace(each.spec, execution=spec.execution)) for each in tried]
     costs = costed(spec, problem, changed)
     bound = _bound(problem, winner, proposal, file)
-    limits = gates.gates(spec, winner, costs, bound)
-    gates.refuse(spec, limits, costs)
+    limits = _within_limits(spec, winner, costs, bound)
     body = {
         **asked(spec),
         **plan_budget.unfinished(problem, asked_for, proposal.assignment, of_budget),
@@ -165,6 +164,15 @@ def _judge(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> N
     violations = checks.check(problem, proposal.assignment)
     if violations:
         raise InfeasibleError("\n".join(["no candidate keeps every rule; the best one breaks:", *map(str, violations)]))
+
+
+def _within_limits(
+    spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The `limits` of plan.json; UnsafePlanError where one is crossed."""
+    found = gates.gates(spec, winner, costs, bound)
+    gates.refuse(spec, found, costs)
+    return found
 
 
 def asked(spec: Spec) -> dict[str, Any]:
