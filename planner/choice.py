@@ -14,14 +14,17 @@ from planner.figures import percent, size
 from planner.loads import MEASURES
 from planner.model import Spec
 from planner.strategies import UNKNOWN
-from planner.sweep import SURVIVE_COLUMNS, SweepResult, ranking
+from planner.sweep import SURVIVE_COLUMNS, SweepResult, ranking, ranking_of
 from planner.variants import BASE, Swept
 
 Row = Mapping[str, Any]
 
 # The scores of a ranking in words.
 _WORDS = {
+    "replicas_moved": "replicas moved",
     "leaders_changed": "leaders changed",
+    "partitions_touched": "partitions touched",
+    "arrivals_squared": "uneven arrivals",
     "cross_rack_bytes": "cross-rack bytes",
     "busiest_bytes": "bytes of the busiest broker",
     "peak_disk_ppm": "peak disk",
@@ -64,13 +67,13 @@ def choose(tried: Sequence[Swept]) -> Chosen:
     return Chosen(at, best[at].row, _why(tried, at, best[at].row), best)
 
 
-def rule_text(aims: Iterable[str], survive: str = "none") -> str:
+def rule_text(aims: Iterable[str], survive: str = "none", *, sizes_known: bool = True) -> str:
     """The ranking in words."""
     first = "" if survive == "none" else f"fewest partitions lost to one {survive}; "
-    named = ", ".join(_WORDS[name] for name in ranking(aims) if name in _WORDS)
+    named = ", ".join(_WORDS[name] for name in ranking(aims, sizes_known=sizes_known) if name in _WORDS)
     return (
         f"valid, with a proof; {first}least outside the balance asked for, today and in the scenarios; then fewest "
-        f"bytes moved, replicas moved, {named}; then the most even"
+        f"bytes moved, {named}; then the most even"
     )
 
 
@@ -114,7 +117,7 @@ def _fits(spec: Spec, rule: model.Choice, row: Row) -> bool:
 
 def _key(tried: Swept, rule: model.Choice, row: Row) -> tuple[int, ...]:
     """Sorts rows, of one alternative or several, as the rule does; proofs come before evenness of the same kind."""
-    order = [row[name] for name in ranking(tried.problem.aims, tried.problem.survive)]
+    order = [row[name] for name in ranking_of(tried.problem)]
     first = [row[name] for name in SURVIVE_COLUMNS[tried.problem.survive]]
     match rule.rule:
         case "within_budget":

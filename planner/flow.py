@@ -56,7 +56,8 @@ class Flow:
     """A solved flow: units on each plain arc (K,), the cost of the plain arcs, and the priced excess of all windows.
 
     `through` has the units that went through each window, those beyond it among them. `shift` is by how many bits
-    costs were rounded down to fit the solver.
+    costs were rounded down to fit the solver. What was minimized are the plain arcs' costs times `cost_factor` and the
+    excess times `excess_factor`, None for hard windows; `beyond` (2, steps, K) has the units beyond each window.
     """
 
     units: LongArray
@@ -64,6 +65,9 @@ class Flow:
     excess: int
     through: tuple[LongArray, ...]
     shift: int = 0
+    cost_factor: int = 1
+    excess_factor: int | None = None
+    beyond: tuple[LongArray, ...] = ()
 
 
 def join(*parts: Arcs) -> Arcs:
@@ -122,7 +126,24 @@ def solve(
     excess = sum(_price(w, units_beyond) for w, units_beyond in zip(windowed, taken, strict=False))
     through = [solver.flows(places) + part.lows for places, part in zip(at[1:], inside, strict=False)]
     through = [carried + _beyond(units_beyond) for carried, units_beyond in zip_longest(through, taken)]
-    return Flow(units, int((units * plain.costs).sum()), excess, tuple(through))
+    cost = int((units * plain.costs).sum())
+    return Flow(units, cost, excess, tuple(through), excess_factor=excess_factor, beyond=tuple(taken))
+
+
+def whole(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow) -> tuple[Arcs, LongArray]:
+    """All arcs of a network that was solved, and what each carries (K,): plain ones, windows, those beyond windows.
+
+    Their costs are those that were minimized.
+    """
+    costs = (plain.costs >> solved.shift) * solved.cost_factor
+    inside = [arcs(w.tails, w.heads, w.high, 0, w.low) for w in windowed]
+    if solved.excess_factor is None:
+        return join(replace(plain, costs=costs), *inside), np.concatenate([solved.units, *solved.through])
+    outside = [_excess(w, solved.excess_factor) for w in windowed]
+    within = [carried - _beyond(taken) for carried, taken in zip(solved.through, solved.beyond, strict=True)]
+    taken = [each.ravel() for each in solved.beyond]
+    parts = (replace(plain, costs=costs), *inside, *outside)
+    return join(*parts), np.concatenate([solved.units, *within, *taken])
 
 
 def potentials(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, solved: Flow) -> LongArray:
@@ -139,12 +160,24 @@ def potentials(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray,
     units = np.concatenate([solved.units, *solved.through])
     more = units < np.concatenate([plain.capacities, *high])
     less = units > np.concatenate([plain.lows, *low])
-    return _distances(
+    prices = _distances(
         np.concatenate([tails[more], heads[less]]),
         np.concatenate([heads[more], tails[less]]),
         np.concatenate([costs[more], -costs[less]]),
         len(supplies),
-    ) << np.int64(solved.shift)
+    )
+    return prices << np.int64(solved.shift)
+
+
+def distances(network: Arcs, units: LongArray, nodes: int) -> LongArray:
+    """The nodes' prices (nodes,) that prove a flow (K,) of these arcs optimal."""
+    more, less = units < network.capacities, units > network.lows
+    return _distances(
+        np.concatenate([network.tails[more], network.heads[less]]),
+        np.concatenate([network.heads[more], network.tails[less]]),
+        np.concatenate([network.costs[more], -network.costs[less]]),
+        nodes,
+    )
 
 
 def _distances(tails: IntArray, heads: IntArray, costs: LongArray, nodes: int) -> LongArray:
@@ -194,13 +227,13 @@ def solve_cost_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: Long
     excess is minimised with the plain arcs ever dearer, until the flow costs C. Costs that outgrow the solver are
     rounded down for that; the cost that is told is C itself.
     """
-    opened = tuple(_open(window) for window in windowed)
-    cheapest = solve(plain, opened, supplies)
+    open_windows = tuple(opened(window) for window in windowed)
+    cheapest = solve(plain, open_windows, supplies)
     if cheapest is None:
         return None
 
     def at(coarse: Arcs) -> Flow | None:
-        least = solve(coarse, opened, supplies)
+        least = solve(coarse, open_windows, supplies)
         return (
             None
             if least is None
@@ -238,7 +271,7 @@ def _at_its_own_cost(coarse: Arcs, windowed: tuple[Windowed, ...], supplies: Lon
     if int(coarse.costs.max(initial=0)) * factor > largest_cost(len(supplies)):
         raise CostRangeError
     flow = solve(replace(coarse, costs=coarse.costs * factor), windowed, supplies, excess_factor=1)
-    return None if flow is None else replace(flow, cost=flow.cost // factor)
+    return None if flow is None else replace(flow, cost=flow.cost // factor, cost_factor=factor)
 
 
 def _beyond(taken: LongArray | None) -> LongArray | int:
@@ -252,7 +285,8 @@ def _price(window: Windowed, taken: LongArray) -> int:
     return int((taken.sum(axis=(0, 2)) * weights).sum())
 
 
-def _open(window: Windowed) -> Windowed:
+def opened(window: Windowed) -> Windowed:
+    """The window as one that holds whatever goes through it."""
     return replace(window, low=np.zeros_like(window.low), high=np.full_like(window.high, _ENDLESS))
 
 

@@ -18,7 +18,7 @@ from planner.model import Budget, Problem, Spec
 from planner.problem import build, today
 from planner.scenarios import without
 from planner.strategies import UNKNOWN, Proposal
-from planner.sweep import best, evaluated, ranking
+from planner.sweep import best, evaluated, ranking_of
 from planner.variants import Swept, scores
 
 Row = Mapping[str, Any]
@@ -83,7 +83,7 @@ def _generated(tried: Swept, asked: Problem, goal: Goal) -> Iterator[dict[str, A
         return
     by_moved = seeds.sort_by([(name, "ascending") for name in ("bytes_moved", "replicas_moved", "candidate")])
     middle = by_moved.slice((len(seeds) - 1) // 2, 1).to_pylist()[0]
-    first = best(seeds, 1, ranking(asked.aims, asked.survive)).to_pylist()[0]
+    first = best(seeds, 1, ranking_of(asked)).to_pylist()[0]
     yield comparison(f"Kafka --generate, best of {len(seeds)}", first, goal)
     yield comparison(f"Kafka --generate, median of {len(seeds)}", middle, goal)
 
@@ -141,6 +141,7 @@ def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> list
 def candidates(tried: Sequence[Swept], chosen: Chosen) -> dict[str, Any]:
     """How many were tried of what, and from which of them the plan can be made again."""
     counts: dict[str, int] = {}
+    problem = tried[chosen.at].problem
     for each in tried:
         for row in each.result.scores["strategy"].value_counts().to_pylist():
             counts[row["values"]] = counts.get(row["values"], 0) + row["counts"]
@@ -150,7 +151,7 @@ def candidates(tried: Sequence[Swept], chosen: Chosen) -> dict[str, Any]:
         "winner": {name: chosen.row[name] for name in CANDIDATE_SCHEMA.names},
         "digest": f"{chosen.row['digest'] % (1 << 64):016x}",
         "rows_sha256": candidates_file.digest(scores(tried)),
-        "rule": rule_text(tried[chosen.at].problem.aims, tried[chosen.at].problem.survive),
+        "rule": rule_text(problem.aims, problem.survive, sizes_known=problem.sizes_known),
     }
 
 

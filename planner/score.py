@@ -247,6 +247,17 @@ def adding(problem: Problem, replicas: IntArray) -> BoolArray:
     return (replicas >= 0) & ~here & ~problem.is_new[:, None]
 
 
+def ties(problem: Problem, assignment: IntArray) -> tuple[int, int]:
+    """Partitions that gain or lose a replica, and the sum over brokers of the squares of the replicas that arrive."""
+    added = adding(problem, assignment)
+    kept = np.zeros_like(problem.replicas, dtype=bool)
+    for column in assignment.T:
+        kept |= problem.replicas == column[:, None]
+    lost = (problem.replicas >= 0) & ~kept
+    arriving = np.bincount(assignment[added], minlength=len(problem.broker_ids))
+    return int((added.any(axis=1) | lost.any(axis=1)).sum()), int((arriving**2).sum())
+
+
 def _room(problem: Problem, wanted: Windows) -> LongArray:
     """(Bt,): each broker's disk where all state theirs, else its fair share of the bytes."""
     stated = (problem.disk_limit_bytes[problem.targets] >= 0).all()

@@ -24,16 +24,19 @@ from planner.score import Scores, Yardstick
 from planner.strategies import STRATEGIES, UNKNOWN, Proposal
 from planner.sweep_tables import Tables
 
-# `unproven` is 1 where nothing says how few bytes would do at the balance asked for: a baseline, never the winner.
-SCORE_COLUMNS = (*(field.name for field in fields(Scores)), "least_bytes", "unproven")
+# Two tie-breaks that are counted for solved plans alone, UNKNOWN for Kafka's: partitions that gain or lose a replica,
+# and the sum over brokers of the squares of the replicas that arrive. `unproven` is 1 where nothing says how few bytes
+# would do at the balance asked for: a baseline, never the winner.
+_TIES = ("partitions_touched", "arrivals_squared")
+SCORE_COLUMNS = (*(field.name for field in fields(Scores)), *_TIES, "least_bytes", "unproven")
 SCORE_SCHEMA = pa.schema([*CANDIDATE_SCHEMA, *((name, pa.int64()) for name in SCORE_COLUMNS)])
 
-# The score that each of `model.AIMS` is about.
+# The scores that each of `model.AIMS` is about, most important first.
 AIM_COLUMNS = {
-    "leaders_changed": "leaders_changed",
-    "cross_rack_bytes": "cross_rack_bytes",
-    "makespan": "busiest_bytes",
-    "peak_disk": "peak_disk_ppm",
+    "leaders_changed": ("leaders_changed", *_TIES),
+    "cross_rack_bytes": ("cross_rack_bytes",),
+    "makespan": ("busiest_bytes",),
+    "peak_disk": ("peak_disk_ppm",),
 }
 
 
@@ -45,21 +48,21 @@ SURVIVE_COLUMNS: dict[str, tuple[str, ...]] = {
 }
 
 
-def ranking(aims: Iterable[str], survive: str = "none") -> tuple[str, ...]:
+def ranking(aims: Iterable[str], survive: str = "none", *, sizes_known: bool = True) -> tuple[str, ...]:
     """What makes one plan better than another, most important first; the row's number settles what is left.
 
-    Aims that aren't named come after those that are, in their usual order.
+    Aims that aren't named come after those that are, in their usual order. Replicas moved come after all of them,
+    unless no sizes are known: then they are what is moved.
     """
-    first = (
-        "violations",
-        "unproven",
-        *SURVIVE_COLUMNS[survive],
-        "excess",
-        "scenario_excess",
-        "bytes_moved",
-        "replicas_moved",
-    )
-    return (*first, *(AIM_COLUMNS[aim] for aim in dict.fromkeys((*aims, *AIMS))), "imbalance_ppm", "candidate")
+    first = ("violations", "unproven", *SURVIVE_COLUMNS[survive], "excess", "scenario_excess", "bytes_moved")
+    by_aims = [column for aim in dict.fromkeys((*aims, *AIMS)) for column in AIM_COLUMNS[aim]]
+    moved = (*by_aims, "replicas_moved") if sizes_known else ("replicas_moved", *by_aims)
+    return (*first, *moved, "imbalance_ppm", "candidate")
+
+
+def ranking_of(problem: Problem) -> tuple[str, ...]:
+    """The ranking of a problem's plans."""
+    return ranking(problem.aims, problem.survive, sizes_known=problem.sizes_known)
 
 
 RANKING = ranking(AIMS)
@@ -81,7 +84,7 @@ class SweepResult:
 
 def result(problem: Problem, scores: pa.Table) -> SweepResult:
     """The result of all scores, by candidate."""
-    order = ranking(problem.aims, problem.survive)
+    order = ranking_of(problem)
     moved = "bytes_moved" if problem.sizes_known else "replicas_moved"
     return SweepResult(scores, front(scores, order, moved), best(scores, TOP, order))
 
@@ -107,11 +110,11 @@ def evaluate(problem: Problem, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of a batch with their scores, in the same order."""
     yardstick = _yardstick(problem)
     columns = np.empty((len(SCORE_COLUMNS), len(batch)), dtype=np.int64)
-    columns[-2:] = [[UNKNOWN], [1]]
+    columns[-4:] = [[UNKNOWN], [UNKNOWN], [UNKNOWN], [1]]
     rest = np.ones(len(batch), dtype=bool)
     classic = pc.equal(batch["strategy"], "kafka_classic").to_numpy(zero_copy_only=False)
     if classic.any() and sweep_tables.worthwhile(yardstick):
-        columns[:-2, classic] = _columns(_classic(yardstick, batch, classic))
+        columns[:-4, classic] = _columns(_classic(yardstick, batch, classic))
         rest &= ~classic
     table = pa.Table.from_batches([batch])
     for at in np.flatnonzero(rest):
@@ -197,4 +200,6 @@ def _one(yardstick: Yardstick, table: pa.Table, number: int) -> LongArray:
     asked = proposal.least_bytes != UNKNOWN and candidate.balance == yardstick.problem.balance
     unproven = candidate.strategy != "unchanged" and not asked
     scores = _columns(score.score(yardstick, proposal.assignment))[:, 0]
-    return np.concatenate([scores, [proposal.least_bytes, unproven]])
+    solved = candidate.strategy in ("unchanged", "optimum")
+    ties = score.ties(yardstick.problem, proposal.assignment) if solved else (UNKNOWN, UNKNOWN)
+    return np.concatenate([scores, ties, [proposal.least_bytes, unproven]])

@@ -74,12 +74,14 @@ def test_least_excess_then_least_bytes(problem: Problem) -> None:
 @settings(max_examples=80)
 @given(problems(brokers=5, topics=2, partitions=3, rebalance=("leaders", "none")).filter(countable))
 def test_forced_only_moves_the_fewest_bytes(problem: Problem) -> None:
-    """Where only what must move may, no plan moves fewer bytes, and of those that move as few, none is more even."""
+    """Where only what must move may, no plan moves fewer bytes, and of those that move as few, none is more even; but
+    with `none` leaders come before that.
+    """
     solution = solve(problem, problem.balance)
     best = best_by_brute_force(problem)
     found = of_assignment(problem, solution.assignment)
     assert best[1] == found[1] == solution.least_bytes
-    if problem.size_bytes.all() and (problem.replacements < 0).all():
+    if problem.rebalance == "leaders" and problem.size_bytes.all() and (problem.replacements < 0).all():
         assert best[0] == found[0]
 
 

@@ -143,7 +143,10 @@ def test_a_variant_without_a_plan_says_so() -> None:
 def test_the_rule_says_the_aims_in_use() -> None:
     """In the order of the ranking, those named first."""
     text = choice.rule_text(("peak_disk",))
-    assert "replicas moved, peak disk, leaders changed, cross-rack bytes, bytes of the busiest broker" in text
+    assert (
+        "bytes moved, peak disk, leaders changed, partitions touched, uneven arrivals, cross-rack bytes, bytes of"
+        in text
+    )
     assert choice.rule_text(AIMS) == planned(spec(ADD_4))["candidates"]["rule"]
 
 

@@ -169,7 +169,7 @@ def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, An
             "winner": {name: row[name] for name in CANDIDATE_SCHEMA.names},
             "digest": f"{row['digest'] % (1 << 64):016x}",
             "rows_sha256": None,
-            "rule": rule_text(problem.aims, problem.survive),
+            "rule": rule_text(problem.aims, problem.survive, sizes_known=problem.sizes_known),
         },
     }
 

@@ -24,7 +24,7 @@ from planner.bounds import GRAIN, Certificate, Facts
 from planner.flow import CostRangeError
 from planner.model import FloatArray, IntArray, LongArray, Problem
 from planner.scenarios import Scenario
-from planner.strategies import byte_prices
+from planner.strategies import byte_prices, second_objectives
 from planner.strategies.arena import Arena, Placement, of_layout
 from planner.strategies.branching import BranchedProof, branchings
 from planner.strategies.byte_loads import ByteLoads, byte_loads, priced
@@ -36,7 +36,7 @@ from planner.strategies.network import bounds as count_windows
 from planner.strategies.part_program import Fits
 from planner.strategies.placing import Placed, on_brokers, place, widened
 from planner.strategies.proof import Proof, facts, proof
-from planner.strategies.tie_breaks import settle, ties
+from planner.strategies.tie_breaks import after_flows, settle, ties
 from planner.windows import Windows
 
 # A plan within this part of its bound is as good as the bound; beyond the other, linear programs are worth their time.
@@ -128,19 +128,33 @@ def even(
     loads = byte_loads(problem, layout, wanted, grown)
     if loads is None:
         return None
-    held = widened(layout, wanted, placed)
+    tied = second_objectives.settled(problem, layout, wanted, placed)
+    held = widened(layout, wanted, placed if problem.rebalance == "all" else tied)
     about = facts(problem, layout, loads)
     task = _Task(problem, layout, held, loads, about, of_layout(layout, held, about.costs, loads), cases)
+    by_counts = Placement(task.arena, on_brokers(layout, tied.chosen))
     if problem.rebalance != "all":
-        return _for_nothing(task, placed)
-    best = _search(task, placed, _Best())
+        return _for_nothing(task, by_counts)
+    as_it_is = not by_counts.outside().any()
+    best = _without_prices(task, placed, by_counts)
+    if not best.within(_CLOSE):
+        best, as_it_is = _search(task, placed, _Best()), False
     if best.plan is not None and best.plan.outside:
         best = _search(_as_reached(task, best.plan), placed, _Best(best.plan._replace(outside=0)))
     if best.plan is None or best.bound is None:
         raise AssertionError("an attempt without prices is always made")
     if (by := ties(problem, layout)) is not None:
-        settle(best.plan.placement, by)
+        settle(best.plan.placement, after_flows(problem, by) if as_it_is else by)
     return _evened(task, best.plan.placement, best.bound.proof.certificate(about, _reached(loads, best.plan.placement)))
+
+
+def _without_prices(task: _Task, placed: Placed, by_counts: Placement) -> _Best:
+    """The best placement by counts alone, brought into the windows by what costs nothing, with the bound of that."""
+    nothing = np.zeros(task.loads.windows[:, 0].shape, dtype=np.int64)
+    repair(by_counts, nothing.astype(np.float64), for_nothing=True)
+    if by_counts.outside().any():
+        return _Best()
+    return _Best(_Plan(by_counts, 0, by_counts.cost), _bound(task, task.layout, placed, nothing))
 
 
 def _search(task: _Task, placed: Placed, best: _Best) -> _Best:
@@ -240,7 +254,7 @@ def _finished(task: _Task, placement: Placement, prices: LongArray, bound: _Boun
     return _Plan(placement, int(placement.outside().sum()), placement.cost)
 
 
-def _for_nothing(task: _Task, placed: Placed) -> Evened:
+def _for_nothing(task: _Task, by_counts: Placement) -> Evened:
     """Bytes come first: only what must be copied anyway is dealt more evenly. The bound needs no prices."""
     nothing: FloatArray = np.zeros(task.loads.windows[:, 0].shape)
     arena, pinned = task.arena, task.layout.pinned
@@ -248,7 +262,7 @@ def _for_nothing(task: _Task, placed: Placed) -> Evened:
         # What a replacement takes over stays with it.
         free = ~pinned.any(axis=1, keepdims=True)
         arena = replace(arena, allowed=np.broadcast_to(free, pinned.shape))
-    placement = Placement(arena, on_brokers(task.layout, placed.chosen))
+    placement = Placement(arena, by_counts.on)
     repair(placement, nothing, for_nothing=True)
     return _evened(task, placement, Certificate(task.about, bounds.none_priced(task.about)))
 

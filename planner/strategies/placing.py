@@ -30,12 +30,13 @@ class Placed:
         return flow.potentials(self.network.arcs, self.windowed, self.network.supplies, self.solved)
 
 
-def place(problem: Problem, layout: Layout, wanted: Windows) -> Placed:
+def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | None = None) -> Placed:
     """The cheapest placement, at the least excess over the windows; where `rebalance` isn't `all`, costs come first.
 
+    Rows of the mask `own` (M,) have an arc to each broker from the start.
     InfeasibleError where no assignment keeps the replication factors on the target brokers.
     """
-    own = np.zeros(len(layout.rows), dtype=bool)
+    own = np.zeros(len(layout.rows), dtype=bool) if own is None else own
     windows = windowed(layout, wanted)
     while True:
         network = Network.of(layout, own)
@@ -48,7 +49,7 @@ def place(problem: Problem, layout: Layout, wanted: Windows) -> Placed:
         chosen, undealt = deal(layout, kept, entered, arriving, problem.width)
         if not undealt.any():
             return Placed(chosen, network, windows, solved)
-        own |= undealt
+        own = own | undealt
 
 
 def on_brokers(layout: Layout, chosen: IntArray) -> BoolArray:

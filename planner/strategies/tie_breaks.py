@@ -1,24 +1,28 @@
-"""Which of the equally cheap placements: the one that keeps leaders where they are, and copies within racks.
+"""Which of the equally cheap placements: fewer leaders and partitions changed, and copies within racks.
 
-Rows of a topic exchange brokers where that costs nothing, leaves every count and leaves no load further outside its
-window. What is gained is the partitions whose leader keeps its replica, and bytes that come from a broker of the same
-rack; which of the two comes first is the user's (`sweep.aims`).
+Where windows are of counts alone, flows choose (see `second_objectives`), and exchanges bring copies into the racks
+that they come from. With windows of bytes exchanges do all of it, as well as they can: rows of a topic change places
+where that costs nothing, leaves every count and leaves no load further outside its window. What is gained is the
+partitions whose leader keeps its replica, those that stay as they are, and bytes that come from a broker of the same
+rack; whether leaders or racks come first is the user's (`sweep.aims`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
 from planner.model import BoolArray, FloatArray, IntArray, LongArray, Problem
+from planner.strategies import second_objectives
 from planner.strategies.arena import Placement, further, of_layout
 from planner.strategies.dealing import matrix
 from planner.strategies.layout import Layout
 from planner.strategies.moves import movers
 from planner.strategies.placing import Placed, on_brokers, widened
+from planner.strategies.second_objectives import leaders_today
 from planner.windows import Windows
 
 # Looking at every pair of brokers isn't worth its time on placements of more than so many rows × brokers.
@@ -27,8 +31,8 @@ _MOST_CELLS = 2_000_000
 _ROUNDS = 2
 # Gains below this are none.
 _NOTHING = 1e-12
-# What the aim that comes first is worth against all of the other.
-_FIRST = 1e6
+# What the aim that comes first is worth against a partition that stays as it is, and that against all of the other aim.
+_FIRST, _SECOND, _LAST = 1e6, 1.0, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +41,8 @@ class Ties:
 
     `broker_racks` (Bt,) are the racks that brokers are in, whether or not the rack rule is enforced. `per_leader` and
     `per_byte` are what a leader that stays, and a byte copied within a rack, are worth. `pinned` (M, Bt) are replicas
-    on brokers that replace others, which take over one to one; None: there are none.
+    on brokers that replace others, which take over one to one; None: there are none. `per_touched` is what a partition
+    is worth that keeps all it has; with `copies_only` nothing but copies changes places with copies.
     """
 
     leaders: IntArray
@@ -47,6 +52,8 @@ class Ties:
     per_leader: float
     per_byte: float
     pinned: BoolArray | None = None
+    per_touched: float = 0.0
+    copies_only: bool = False
 
 
 def ties(problem: Problem, layout: Layout) -> Ties | None:
@@ -57,25 +64,35 @@ def ties(problem: Problem, layout: Layout) -> Ties | None:
     here = np.full(len(problem.broker_ids), -1, dtype=np.int64)
     here[layout.targets] = np.arange(len(layout.targets))
     source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])[layout.rows]
-    leaders = np.where(source >= 0, here[source], -1)
+    led = leaders_today(problem)[layout.rows]
+    leaders = np.where(led >= 0, here[led], -1)
     # A broker that leaves is copied from all the same, at best by one of its own rack.
     racks, on = problem.broker_racks[source], problem.broker_racks[layout.targets]
     per_byte = _worth(aims, "cross_rack_bytes") / max(1, int(layout.copy_bytes.sum()))
     per_leader = _worth(aims, "leaders_changed")
-    return Ties(leaders, racks, on, layout.copy_bytes, per_leader, per_byte, layout.pinned)
+    per_touched = _SECOND if "leaders_changed" in aims else 0.0
+    return Ties(leaders, racks, on, layout.copy_bytes, per_leader, per_byte, layout.pinned, per_touched)
 
 
 def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -> IntArray:
     """A flow's placement (M, W) with its ties broken, where counts are all that has windows."""
+    if not len(layout.rows):
+        return placed.chosen
+    placed = second_objectives.settled(problem, layout, wanted, placed)
     by = ties(problem, layout)
-    if by is None:
+    if by is None or not by.per_byte:
         return placed.chosen
     # Doubled, or an empty partition would cost as much as one of a byte.
     costs = np.where(layout.new, 0, np.maximum(2 * layout.copy_bytes, 1))
     arena = of_layout(layout, widened(layout, wanted, placed), costs, None)
     placement = Placement(arena, on_brokers(layout, placed.chosen))
-    settle(placement, by)
+    settle(placement, after_flows(problem, by))
     return matrix(layout, np.stack(np.nonzero(placement.on)), problem.width)
+
+
+def after_flows(problem: Problem, by: Ties) -> Ties:
+    """What is left to exchanges once flows have chosen: copies for copies, unless racks come before leaders."""
+    return by if problem.aims[:1] == ("cross_rack_bytes",) else replace(by, copies_only=True)
 
 
 def settle(placement: Placement, by: Ties) -> None:
@@ -88,7 +105,7 @@ def settle(placement: Placement, by: Ties) -> None:
 def _worth(aims: Sequence[str], aim: str) -> float:
     if aim not in aims:
         return 0.0
-    return _FIRST if aims[0] == aim else 1.0
+    return _FIRST if aims[0] == aim else _LAST
 
 
 def _drain(placement: Placement, pair: tuple[int, int], by: Ties) -> bool:
@@ -136,11 +153,16 @@ class _Side:
         rows = movers(placement, here, there)
         if by.pinned is not None:
             rows = rows[~by.pinned[rows, here]]
+        levels = placement.arena.levels
+        if by.copies_only:
+            rows = rows[(levels[rows, here] > 0) & (levels[rows, there] > 0)]
         gains = _value(placement, rows, there, by) - _value(placement, rows, here, by)
+        copies = levels[rows, there].astype(np.int64) - levels[rows, here]
+        if by.per_touched:
+            gains -= by.per_touched * _newly_touched(placement, rows, copies)
         order = np.argsort(-gains, kind="stable")
-        rows, gains = rows[order], gains[order]
+        rows, gains, copies = rows[order], gains[order], copies[order]
         arena = placement.arena
-        copies = arena.levels[rows, there].astype(np.int64) - arena.levels[rows, here]
         return _Side(rows, arena.topics[rows], arena.costs[rows] * copies, copies, gains)
 
     def places(self, other: _Side, sign: int) -> LongArray:
@@ -165,6 +187,13 @@ def _outward(placement: Placement, leaving: int, coming: int, here: int, there: 
         if (further(placement, load, here, -shifted) + further(placement, load, there, shifted))[0] > 0:
             return True
     return False
+
+
+def _newly_touched(placement: Placement, rows: IntArray, copies: LongArray) -> LongArray:
+    """(K,): 1 for a row that has to copy something only after this, -1 for one that had to before; else 0."""
+    before = (placement.on[rows] & (placement.arena.levels[rows] > 0)).sum(axis=1)
+    changed: LongArray = (before + copies > 0).astype(np.int64) - (before > 0)
+    return changed
 
 
 def _value(placement: Placement, rows: IntArray, broker: int, by: Ties) -> FloatArray:
