@@ -28,6 +28,7 @@ from planner import (
 from planner.errors import SetupError, StalePlanError
 from planner.folder_check import Held
 from planner.folder_entries import Entry, entries
+from planner.folder_lock import Say
 from planner.resume import remaining as resume_plan
 from planner.staleness import Fit
 from planner.state import since
@@ -256,8 +257,8 @@ def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, Entry]) -> dict
 _NONE = ""
 
 
-def resume(path: Path, sources: Sources, out: Path, captured_at: str | None, *, leave_moved: bool) -> Resumed:
-    """Write what is left of a plan, from the cluster as `sources` show it, as a whole plan's folder.
+def resume(path: Path, sources: Sources, out: Path, captured_at: str | None, *, leave_moved: bool, say: Say) -> Resumed:
+    """Write what is left of a plan, from the cluster as `sources` show it, as a whole plan's folder; see `write_plan`.
 
     StalePlanError where the plan was changed, or the cluster isn't on its way; UnsafePlanError where a gate is crossed.
     A plan that has expired may be resumed: what is left is a plan of its own, to be approved anew.
@@ -272,4 +273,4 @@ def resume(path: Path, sources: Sources, out: Path, captured_at: str | None, *, 
     named = any("log_dirs" in row for row in approved["partitions"])
     now = read_now(sources, with_log_dirs=named)
     document = resume_plan.resumed(approved, now, captured_at=captured_at, leave_moved=leave_moved)
-    return Resumed(document, workflow.write_plan(out, document, {}))
+    return Resumed(document, workflow.write_plan(out, document, {}, say))

@@ -1,19 +1,19 @@
-"""Writes a plan's files as one folder, all or nothing: readers see the old folder or the new one, never a mixture.
+"""Writes a plan's files as one folder, all or nothing: who looks finds the old folder or the new one.
 
-What is the operator's own in an earlier plan's folder (an inventory, Terraform's state) is taken over as it is.
+What is the operator's own in an earlier plan's folder (an inventory, Terraform's state) is taken over as it is. Writers
+take turns, and what a writer that was killed left behind is put right by the next one.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from planner import manifest
+from planner import folder_swap, manifest
 from planner.errors import SetupError, StalePlanError
+from planner.folder_lock import Say, turn
 
 FORMAT_MAJOR = "1"
 
@@ -50,20 +50,31 @@ def check(folder: Path) -> None:
         _operators_own(folder.resolve(), folder)
 
 
-def write(folder: Path, files: Mapping[str, bytes]) -> None:
+def quiet(_: str) -> None:
+    """Says nothing."""
+
+
+def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> None:
     """Make `folder` hold `files` (relative POSIX path → bytes) and the operator's own, in an earlier plan's place.
 
-    Raises SetupError, with everything left as it was, where `folder` is a file, holds anything that isn't an earlier
-    plan's, or can't be written; ValueError for a path that would leave the folder.
+    `say` gets a line where another writer is waited for, and where an earlier one was killed. Raises SetupError, with
+    everything left as it was, where `folder` is a file, holds anything that isn't an earlier plan's, or can't be
+    written; ValueError for a path that would leave the folder.
     """
     _require_inside(files)
     with _refusal(folder):
         target = folder.resolve()
         _require_no_template(target, folder)
         _require_replaceable(target, folder, files)
-        own = _operators_own(target, folder)
         target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target, files, own)
+        with turn(target, say) as alone:
+            # Without locks nobody knows whether what lies there is a killed run's or a running one's.
+            for staging in folder_swap.left_behind(target) if alone else ():
+                folder_swap.settle(staging, target, say, killed=True)
+            _require_replaceable(target, folder, files)
+            seen = folder_swap.signatures(target)
+            own = _operators_own(target, folder)
+            folder_swap.replace(target, files, own, seen, say)
 
 
 @contextmanager
@@ -141,43 +152,3 @@ def _is_a_plan(path: Path) -> bool:
         return False
     version = document.get("format_version") if isinstance(document, dict) else None
     return isinstance(version, str) and version.split(".")[0] == FORMAT_MAJOR and "plan_id" in document
-
-
-def _replace(target: Path, files: Mapping[str, bytes], own: Iterable[str]) -> None:
-    """Build beside the target, on the same file system, so that the last step is a rename."""
-    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        new, old = staging / "new", staging / "old"
-        _fill(new, files)
-        if target.exists():
-            _take_over(own, target, new)
-            target.rename(old)
-        _rename_or_restore(new, target, old)
-    finally:
-        if target.exists() or not (staging / "old").exists():
-            shutil.rmtree(staging, ignore_errors=True)
-
-
-def _fill(folder: Path, files: Mapping[str, bytes]) -> None:
-    folder.mkdir()
-    for path, content in files.items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-
-
-def _take_over(own: Iterable[str], old: Path, new: Path) -> None:
-    """Copy what is the operator's own; a link stays a link."""
-    for path in own:
-        (new / path).parent.mkdir(parents=True, exist_ok=True)
-        (new / path).unlink(missing_ok=True)
-        shutil.copy2(old / path, new / path, follow_symlinks=False)
-
-
-def _rename_or_restore(new: Path, target: Path, old: Path) -> None:
-    try:
-        new.rename(target)
-    except OSError:
-        if old.exists():
-            old.rename(target)
-        raise

@@ -31,6 +31,7 @@ from planner import (
 from planner.consumers.own_modules import importable
 from planner.errors import PlannerError, SetupError
 from planner.fleet import Job, Planned
+from planner.folder_lock import Say
 from planner.model import Problem, Spec
 from planner.quoting import canonical_json
 from planner.render import files as rendered
@@ -80,7 +81,7 @@ def whatif_fleet(arguments: Sequence[Path], options: Options, errors: Console) -
     wishes = fleet.each(specs, lambda number: _wish(jobs[number], options))
     swept = _swept(wishes, options, errors)
     plans = fleet.each(specs, lambda number: _planned(jobs[number], swept[number]))
-    return _written(jobs, plans, swept)
+    return _written(jobs, plans, swept, partial(errors.print, markup=False, highlight=False, soft_wrap=True))
 
 
 def has_something_to_do(planned: Planned) -> bool:
@@ -104,7 +105,7 @@ def _planned(job: Job, tried: Sequence[variants.Swept]) -> plan.Planned:
 
 
 def _written(
-    jobs: Sequence[Job], plans: Sequence[plan.Planned], swept: Sequence[Sequence[variants.Swept]]
+    jobs: Sequence[Job], plans: Sequence[plan.Planned], swept: Sequence[Sequence[variants.Swept]], say: Say
 ) -> tuple[Planned, ...]:
     """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
     done: list[Planned] = []
@@ -113,7 +114,7 @@ def _written(
         if planned.bound is not None:
             others[certified.FILE] = planned.bound
         try:
-            done.append(Planned(job, planned.document, write_plan(job.folder, planned.document, others)))
+            done.append(Planned(job, planned.document, write_plan(job.folder, planned.document, others, say)))
         except SetupError as error:
             before = f"; written before that: {', '.join(str(each.job.folder) for each in done)}" if done else ""
             raise SetupError(f"{error}{before}") from error
@@ -126,11 +127,16 @@ def _wish(job: Job, options: Options) -> tuple[Alternative, ...]:
     return variants.alternatives(wish)
 
 
-def write_plan(folder: Path, document: dict[str, Any], others: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Write a plan's files, others that only its making knows, and the digests of all; the paths written."""
+def write_plan(
+    folder: Path, document: dict[str, Any], others: Mapping[str, bytes], say: Say = output_folder.quiet
+) -> tuple[str, ...]:
+    """Write a plan's files, others that only its making knows, and the digests of all; the paths written.
+
+    `say` gets a line where another writer is waited for, and where an earlier one was killed.
+    """
     files = rendered_files(document) | dict(others)
     files[manifest.FILE] = manifest.sums(files)
-    output_folder.write(folder, files)
+    output_folder.write(folder, files, say)
     return tuple(str(folder / name) for name in sorted(files))
 
 
@@ -139,11 +145,11 @@ def read_plan(path: Path) -> dict[str, Any]:
     return plan_file.read(path)
 
 
-def render(path: Path, out: Path) -> tuple[str, ...]:
+def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, ...]:
     """Write a plan's files into a folder; the paths written."""
     beside = {name: _beside(path, name) for name in (certified.FILE, candidates_file.FILE)}
     others = {name: file.read_bytes() for name, file in beside.items() if file.is_file()}
-    return write_plan(out, read_plan(path), others)
+    return write_plan(out, read_plan(path), others, say)
 
 
 def check_bound(path: Path) -> certified.Checked:

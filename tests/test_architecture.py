@@ -20,7 +20,8 @@ LAYERS = (
     {"file_reading", "suggestions"},
     {"file_effects", "folder_entries", "gate_figures", "headline", "markup", "pace", "terminal"},
     {"shares", "loads", "bounds"},
-    {"manifest", "folder_check"},
+    {"manifest", "folder_check", "folder_lock"},
+    {"folder_swap"},
     {
         "draws",
         "windows",

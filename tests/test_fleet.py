@@ -207,7 +207,7 @@ def test_a_disk_that_ends_between_two_folders_says_which_are_written(clusters, w
     """Each folder is all or nothing; the error names those that are there."""
     write = output_folder.write
 
-    def full(folder: Path, written: dict[str, bytes]) -> None:
+    def full(folder: Path, written: dict[str, bytes], *_: object) -> None:
         if folder.name == "no-racks.plan":
             raise SetupError(f"{folder}: can't be written: No space left on device")
         write(folder, written)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner import manifest, output_folder
+from planner import folder_swap, manifest, output_folder
 from planner.errors import SetupError
 
 PLAN = json.dumps({"format_version": "1.0", "plan_id": "ab"}).encode()
@@ -170,6 +170,7 @@ def test_failure_while_writing_loses_nothing(tmp_path: Path) -> None:
 def test_failure_while_renaming_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the new folder can't take its place, the earlier plan is put back."""
     output_folder.write(tmp_path / "out", FILES)
+    monkeypatch.setattr(folder_swap, "exchange", lambda *_: False)
     rename = Path.rename
 
     def no_new(self: Path, target: Path) -> Path:

@@ -21,7 +21,7 @@ from planner import __version__, fleet, memory, workflow
 from planner.cli import check, consumers, diff, external, failures, growth, importing, place, resume
 from planner.cli import seeds as cli_seeds
 from planner.cli.examples import with_examples
-from planner.cli.shown import Format, echo_json, format_option, screen
+from planner.cli.shown import Format, echo_json, format_option, say, screen
 from planner.cli.shown import show as show_plan
 from planner.errors import PlannerError, SpecError
 from planner.figures import printable
@@ -90,7 +90,7 @@ def show(plan: Path, form: Format) -> int:
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
 def render(plan: Path, out: Path) -> int:
     """Write PLAN's files again: the same bytes as `whatif` wrote."""
-    for name in workflow.render(plan, out):
+    for name in workflow.render(plan, out, say):
         click.echo(name)
     return 0
 

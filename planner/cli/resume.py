@@ -8,7 +8,7 @@ import click
 
 from planner import approval, figures
 from planner.cli import sources as cli_sources
-from planner.cli.shown import Format, format_option, show
+from planner.cli.shown import Format, format_option, say, show
 from planner.state.sources import Sources
 
 
@@ -40,6 +40,6 @@ def resume(
     \b
     planner resume expand.plan --state state/now/ --out expand-rest.plan
     """
-    resumed = approval.resume(plan, sources, out, captured_at, leave_moved=leave_moved)
+    resumed = approval.resume(plan, sources, out, captured_at, leave_moved=leave_moved, say=say)
     show(resumed.plan, form, resumed.files)
     return 2 if detailed_exitcode and figures.has_something_to_do(resumed.plan) else 0

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from planner import workflow
+from planner.figures import printable
 from planner.quoting import json_text
 
 Format = Literal["text", "json", "markdown"]
@@ -35,6 +36,11 @@ def show(plan: Mapping[str, Any], form: Format, files: tuple[str, ...]) -> None:
 def echo_json(value: Mapping[str, Any]) -> None:
     """One line, keys sorted."""
     click.echo(json_text(value))
+
+
+def say(line: str) -> None:
+    """A line about what happens meanwhile, on stderr."""
+    click.echo(printable(line, len(line)), err=True)
 
 
 def screen(columns: int) -> Console:
