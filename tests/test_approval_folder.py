@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Run
 from jsonschema import Draft202012Validator
+from rich.console import Console
 
 from planner import approval, manifest, plan, workflow
 
@@ -21,7 +25,8 @@ ROLE = "ansible/roles/kafka_reassign"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an example's plan; tests take copies."""
     out = tmp_path_factory.mktemp("folder") / "expand.plan"
-    workflow.render(ROOT / "tests" / "cases" / "expand", out)
+    options = workflow.Options(out=out, candidates=20, engine="local")
+    workflow.whatif(ROOT / "examples" / "expand.yaml", options, Console(file=io.StringIO()))
     return out
 
 
@@ -29,6 +34,22 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(made: Path, tmp_path: Path) -> Path:
     """A copy of it."""
     return Path(shutil.copytree(made, tmp_path / "expand.plan"))
+
+
+RENDERED: dict[str, dict[str, bytes]] = {}
+
+
+@pytest.fixture(autouse=True)
+def once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of a plan are rendered once for all tests."""
+    render = workflow.rendered_files
+
+    def remembered(document: Mapping[str, Any]) -> dict[str, bytes]:
+        if document["plan_id"] not in RENDERED:
+            RENDERED[document["plan_id"]] = render(document)
+        return RENDERED[document["plan_id"]]
+
+    monkeypatch.setattr(workflow, "rendered_files", remembered)
 
 
 def summed_anew(folder: Path) -> None:
@@ -47,10 +68,8 @@ def test_a_folder_as_it_was_made_passes(planner: Run, folder: Path) -> None:
     assert f"is as it was made, and so are its {files} files\n" in ran.out
 
 
-def test_no_file_may_differ_whatever_the_digests_say(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_file_may_differ_whatever_the_digests_say(folder: Path) -> None:
     """Each single file of the plan but the inventory, with a byte more, is found."""
-    files = workflow.rendered_files(workflow.read_plan(folder))
-    monkeypatch.setattr(workflow, "rendered_files", lambda _: files)
     digests = manifest.digests(folder)
     plans = sorted(digests.keys() - {"plan.json", "SHA256SUMS", "ansible/inventory/hosts.yml"})
     for path in plans:

@@ -197,12 +197,9 @@ def test_without_hard_links_files_are_copied(out: Path, monkeypatch: pytest.Monk
 
 def test_the_next_command_says_what_it_mended(out: Path, planner: Run) -> None:
     """On stderr; stdout is the result."""
-    plan = Path(__file__).parent / "cases" / "tp_re_01" / "plan.json"
-    planner("render", plan, "--out", out.parent / "plan")
+    spec = Path(__file__).parent.parent / "examples" / "tp_re_01.yaml"
     (out.parent / ".plan.abcdefgh" / "new").mkdir(parents=True)
-    ran = planner("render", plan, "--out", out.parent / "plan")
+    ran = planner("whatif", spec, "--out", out.parent / "plan", "--engine", "local", "--candidates", "5")
 
-    assert (0, f"{out.parent / 'plan'}: an earlier run was killed while it wrote here; {AS_IT_WAS}\n") == (
-        ran.code,
-        ran.err,
-    )
+    said = f"{out.parent / 'plan'}: an earlier run was killed while it wrote here; {AS_IT_WAS}\n"
+    assert (0, said) == (ran.code, ran.err)
