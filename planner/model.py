@@ -28,6 +28,9 @@ LongArray = NDArray[np.integer[Any]]
 FloatArray = NDArray[np.floating[Any]]
 BoolArray = NDArray[np.bool_]
 
+# Configuration as (key, value) pairs, sorted by key.
+Config = tuple[tuple[str, str], ...]
+
 Rebalance = Literal["all", "leaders", "none"]
 Survive = Literal["none", "broker", "rack"]
 
@@ -65,20 +68,17 @@ class Partition:
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic with its explicit configuration as (key, value) pairs, sorted, and its partitions by id.
+    """A topic with its own configuration and its partitions by id.
 
-    `deleting` is True where it is marked for deletion: it stays as it is until it is gone.
+    `deleting` is True where it is marked for deletion: it stays as it is until it is gone. `effective_config` is in
+    force for it too, but no source says whether it is the topic's own or inherited.
     """
 
     name: str
     partitions: tuple[Partition, ...]
-    config: tuple[tuple[str, str], ...] = ()
+    config: Config = ()
     deleting: bool = False
-
-    @property
-    def min_insync_replicas(self) -> int:
-        """`min.insync.replicas` of the topic, 1 (Kafka's default) where it isn't set."""
-        return int(dict(self.config).get("min.insync.replicas", "1"))
+    effective_config: Config = ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,8 @@ class Cluster:
 
     `unsized` is how many partitions have no size although others have one; they count as empty. `log_dirs` is what the
     brokers say of theirs, read only where they are to be balanced. `notes` are what the sources of the state disagree
-    about, in sentences.
+    about, in sentences. `config_defaults` is what brokers and the cluster set for all topics, under the names that
+    topics have for it.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Cluster:
     unsized: int = 0
     log_dirs: LogDirs = NO_LOG_DIRS
     notes: tuple[str, ...] = ()
+    config_defaults: Config = ()
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class NewPartitions:
     first: int
     count: int
     replication_factor: int
-    config: tuple[tuple[str, str], ...] = ()
+    config: Config = ()
     size_bytes: int = 0
     bytes_in_per_sec: int = 0
     bytes_out_per_sec: int = 0
@@ -286,7 +288,7 @@ class Problem:
     replacements    (B,)    the broker that takes over this one's replicas one to one, -1 without one
     size_bytes      (P,)    bytes of one replica
     replication_factors (P,) replicas wanted
-    min_insync      (P,)    the topic's min.insync.replicas
+    min_insync      (P,)    the min.insync.replicas in force for the topic
     movable         (P,)    False where the partition stays as it is: by the topic filter, or without a leader
     forced          (P,)    True where a change makes it impossible to leave the partition as it is
     bytes_in_per_sec, bytes_out_per_sec (P,) what producers write to the leader and what consumers read of it

@@ -236,6 +236,7 @@ def _cluster(spec: Spec) -> dict[str, Any]:
         "name": spec.cluster.name,
         "bootstrap_servers": list(spec.cluster.bootstrap_servers),
         "sizes_known": spec.cluster.sizes_known,
+        **({"config_defaults": dict(defaults)} if (defaults := spec.cluster.config_defaults) else {}),
     }
 
 

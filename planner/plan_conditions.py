@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from planner import min_isr_warnings
+from planner.effective_config import in_force
 from planner.figures import counted
 from planner.model import PartitionChange, Problem, Spec, Topic
 from planner.state.conditions import down, unions
@@ -18,11 +20,12 @@ _TIERED = ("remote.storage.enable", "true")
 def conditions(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
     """A sentence for each condition of today's cluster, with the first few of whom it concerns."""
     topics = spec.cluster.topics
+    yield from min_isr_warnings.warnings(spec, problem)
     yield from _down(topics)
     yield from unions(topics)
     yield from _leaderless(topics, {(each.topic, each.partition) for each in changed})
     yield from _racks(problem)
-    yield from _kinds(topics)
+    yield from _kinds(spec)
 
 
 def _down(topics: Iterable[Topic]) -> Iterator[str]:
@@ -59,8 +62,9 @@ def _racks(problem: Problem) -> Iterator[str]:
         )
 
 
-def _kinds(topics: Iterable[Topic]) -> Iterator[str]:
-    tiered = sum(_TIERED in topic.config for topic in topics)
+def _kinds(spec: Spec) -> Iterator[str]:
+    configs = (in_force(topic, spec.cluster.config_defaults) for topic in spec.cluster.topics)
+    tiered = sum(_TIERED in config.items() for config in configs)
     if tiered:
         yield f"{counted(tiered, 'topic')} with tiered storage: what is on brokers' disks counts and moves, no more"
 

@@ -13,7 +13,7 @@ from planner import model, plan_conditions, plan_new_partitions, score
 from planner.batches.costs import Peak
 from planner.changes import bytes_in_and_out
 from planner.loads import MEASURES, leaders_after, measured, on_all_brokers
-from planner.model import BoolArray, Broker, IntArray, LongArray, PartitionChange, Problem, Spec
+from planner.model import BoolArray, Broker, IntArray, LongArray, PartitionChange, Problem, Spec, Topic
 from planner.problem import may_move, today, topics_after
 
 
@@ -119,7 +119,7 @@ def topics(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str,
     np.add.at(moved, problem.topic_of, added * problem.size_bytes)
     factors = _factors(problem, (before >= 0).sum(axis=1), ~new)
     wanted = _factors(problem, problem.replication_factors, np.ones_like(new))
-    configs = {topic.name: dict(topic.config) for topic in topics_after(spec)}
+    configs = {topic.name: topic for topic in topics_after(spec)}
     return [
         {
             "name": name,
@@ -127,7 +127,8 @@ def topics(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str,
             "replication_factor_before": factors[at],
             # A budget may raise some of a topic's partitions alone, and a topic may be of several factors today.
             "replication_factor": wanted[at][0] if len(wanted[at]) == 1 else None,
-            "config": configs[name],
+            "config": dict(configs[name].config),
+            **_effective(configs[name]),
             "partitions_changed": partitions_changed,
             "replicas_moved": replicas_moved,
             "bytes_moved": int(moved[at]),
@@ -136,6 +137,10 @@ def topics(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str,
             zip(problem.topic_names, *sums, strict=True)
         )
     ]
+
+
+def _effective(topic: Topic) -> dict[str, dict[str, str]]:
+    return {"effective_config": dict(topic.effective_config)} if topic.effective_config else {}
 
 
 def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> list[str]:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
+from planner.effective_config import in_force, min_insync_replicas
 from planner.model import (
     BoolArray,
     Broker,
@@ -49,7 +50,7 @@ def build(spec: Spec) -> Problem:
         replacements=replacements,
         size_bytes=_longs(row.size_bytes for row in rows),
         replication_factors=factors,
-        min_insync=_ints(topic.min_insync_replicas for topic in topics)[topic_of],
+        min_insync=_ints(min_insync_of(spec, topic) for topic in topics)[topic_of],
         movable=(_may_change(spec, topics)[topic_of] & (_led(rows) | forced)) | (replicas[:, 0] < 0),
         forced=forced,
         bytes_in_per_sec=_longs(partition.bytes_in_per_sec for partition in rows),
@@ -73,6 +74,11 @@ def before(spec: Spec) -> Problem:
     """The cluster as it is: today's brokers in today's racks, and nothing that is to change."""
     still = replace(spec.sweep, growth=(), variants=())
     return build(replace(spec, changes=Changes(rebalance="none"), sweep=still))
+
+
+def min_insync_of(spec: Spec, topic: Topic) -> int:
+    """The `min.insync.replicas` in force for a topic."""
+    return min_insync_replicas(in_force(topic, spec.cluster.config_defaults))
 
 
 def topics_after(spec: Spec) -> tuple[Topic, ...]:

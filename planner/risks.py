@@ -11,6 +11,7 @@ from typing import Any
 
 from planner.batches.cutting import Batch, Step
 from planner.model import Partition, Spec
+from planner.problem import min_insync_of
 
 
 def section(spec: Spec, batches: Iterable[Batch]) -> dict[str, Any]:
@@ -18,7 +19,7 @@ def section(spec: Spec, batches: Iterable[Batch]) -> dict[str, Any]:
 
     `isr_known` is False where a source doesn't say which replicas are in sync: then all of that partition's count.
     """
-    least = {topic.name: topic.min_insync_replicas for topic in spec.cluster.topics}
+    least = {topic.name: min_insync_of(spec, topic) for topic in spec.cluster.topics}
     today = {(topic.name, part.id): part for topic in spec.cluster.topics for part in topic.partitions}
 
     def under(step: Step) -> bool:

@@ -129,7 +129,7 @@ CHANGE_CASES: list[Case] = [
         "factor_below_min_insync",
         after("changes: {set_replication_factor: [{topics: orders, replication_factor: 1}]}\n"),
         "11:53 changes.set_replication_factor[0].replication_factor",
-        "1 is below min.insync.replicas of orders; allowed: 2 or more",
+        "1 is below min.insync.replicas of orders (2, its own): writes with acks=all would be refused; allowed: 2 or",
     ),
     (
         "factor_zero",

@@ -17,7 +17,7 @@ LAYERS = (
     {"balance", "execution_values", "group_values", "log_dirs_values", "monthly"},
     {"partition_changes"},
     {"errors", "model", "amounts", "java_random", "quoting", "figures", "folds", "memory", "text_tables"},
-    {"file_reading", "suggestions"},
+    {"effective_config", "file_reading", "suggestions"},
     {"file_effects", "folder_entries", "gate_figures", "headline", "markup", "pace", "terminal"},
     {"shares", "loads", "bounds"},
     {"manifest", "folder_check", "folder_lock"},
@@ -37,7 +37,7 @@ LAYERS = (
         "yaml_source",
         "importers",
     },
-    {"scenarios", "certified", "budget", "exposure", "state", "plan_schema"},
+    {"scenarios", "certified", "budget", "exposure", "min_isr_warnings", "state", "plan_schema"},
     {"flow", "score", "spec", "staleness"},
     {"strategies", "relaxed"},
     {

@@ -50,6 +50,8 @@ def test_stdout_is_a_sound_spec(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "note: 15 of 91 partitions not led by their preferred leaders",
         "note: broker 4 is in no ISR of its 37 replicas: down, as it seems",
         "note: no source tells racks: add them to cluster.brokers, or the output of kafka-broker-api-versions",
+        "note: own or inherited isn't known of min.insync.replicas (6 topics): kafka-topics --describe doesn't say; "
+        "the tfvars leave these topics' configs out; kafka-configs --describe --entity-type topics --all tells",
     ] == err.splitlines()
 
 

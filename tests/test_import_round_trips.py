@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from planner.model import Broker, Partition, Topic
 from planner.spec.reading import load
 from planner.state.importing import Options, import_state
 from planner.state.merge import merge
-from planner.state.texts import describe, log_dirs
+from planner.state.texts import describe, log_dirs, topic_configs
 from planner.state.yaml import Imported, text
 from planner.sweep import run
 from planner.variants import alternatives, swept
@@ -78,8 +79,18 @@ def replica_lists(topics: tuple[Topic, ...]) -> list[tuple[str, list[tuple[int, 
 
 @given(clusters())
 def test_describe(topics: tuple[Topic, ...]) -> None:
-    """Leaders, ISRs, configuration and marks for deletion included."""
-    assert topics == read_assignment(describe(topics), "d.txt")
+    """Leaders, ISRs, configuration and marks for deletion included; whose a configuration is, isn't printed."""
+    assert topics == tuple(
+        replace(topic, config=tuple(sorted(topic.config + topic.effective_config)), effective_config=())
+        for topic in read_assignment(describe(topics), "d.txt")
+    )
+
+
+@given(clusters())
+def test_topic_configs(topics: tuple[Topic, ...]) -> None:
+    """Beside it, what is printed of topics' own configurations tells whose they are."""
+    parts = [read_part(describe(topics), "d.txt"), read_part(topic_configs(topics), "c.txt")]
+    assert topics == merge(parts).assignment.topics
 
 
 @given(clusters(), st.randoms())

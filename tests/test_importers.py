@@ -33,7 +33,7 @@ def test_describe_of_a_kraft_cluster() -> None:
     assert list(expected.items()) == [(topic.name, len(topic.partitions)) for topic in topics]
     clickstream = by_name(topics)["clickstream"]
     assert Partition(0, (4, 5), 4, (4, 5)) == clickstream.partitions[0]
-    assert (("min.insync.replicas", "1"),) == clickstream.config
+    assert ((), (("min.insync.replicas", "1"),)) == (clickstream.config, clickstream.effective_config)
 
 
 def test_describe_with_a_broker_down() -> None:
@@ -61,7 +61,8 @@ def test_describe_in_the_old_layout(gap: str, after_label: str) -> None:
     second = ["Topic: a", "Partition: 1", "Leader: -1", "Replicas: 1,0", "Isr: "]
     lines = [gap.join(field.replace(": ", ":").replace(":", f":{after_label}") for field in row) for row in
              (heading, first, second)]  # fmt: skip
-    expected = Topic("a", (Partition(0, (0, 1), 0, (0, 1)), Partition(1, (1, 0), None, ())), (("retention.ms", "5"),))
+    partitions = (Partition(0, (0, 1), 0, (0, 1)), Partition(1, (1, 0), None, ()))
+    expected = Topic("a", partitions, effective_config=(("retention.ms", "5"),))
     assert (expected,) == topics_describe.parse("\n".join(lines), "d.txt")
 
 
@@ -87,7 +88,8 @@ def test_describe_with_leader_none_and_windows_line_ends() -> None:
 def test_commas_inside_configuration_values(configs: str, expected: tuple[tuple[str, str], ...]) -> None:
     """A comma divides only where a key follows."""
     text = f"Topic: a\tPartitionCount: 1\tConfigs: {configs}\n\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1"
-    assert expected == topics_describe.parse(text, "d.txt")[0].config
+    (topic,) = topics_describe.parse(text, "d.txt")
+    assert expected == tuple(sorted(topic.config + topic.effective_config))
 
 
 def test_a_finished_reassignment_is_no_obstacle() -> None:
@@ -227,7 +229,7 @@ def test_topics_marked_for_deletion_are_told(gap: str) -> None:
     ]
     topics = read_assignment("\n".join(gap.join(line) for line in lines), "d.txt")
     assert [("a", True), ("b", False)] == [(topic.name, topic.deleting) for topic in topics]
-    assert (("retention.ms", "5"),) == topics[1].config
+    assert (("retention.ms", "5"),) == topics[1].effective_config
 
 
 def test_describe_takes_extreme_ids_and_names() -> None:

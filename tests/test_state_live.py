@@ -10,6 +10,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import IncompatibleBrokerVersion
 from kafka.structs import TopicPartition
 
+from planner.effective_config import MIN_INSYNC
 from planner.errors import SetupError
 from planner.model import Partition, Topic
 from planner.state import live as state_live
@@ -22,6 +23,14 @@ def partition(number: int, leader: int, replicas: list[int], isr: list[int]) -> 
     return {"partition_index": number, "leader_id": leader, "replica_nodes": replicas, "isr_nodes": isr}
 
 
+STATIC, CLUSTER_WIDE = "STATIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG"
+
+
+def entry(value: str, source: str) -> dict[str, str]:
+    """A value, and where it comes from."""
+    return {"value": value, "config_source": source}
+
+
 class Client:
     """Answers as a KafkaAdminClient does."""
 
@@ -29,6 +38,8 @@ class Client:
         self.error = error
         self.moving = moving or {}
         self.old = old
+        self.least = {"1": "2", "2": "2"}
+        self.hidden = False
 
     def describe_topics(self) -> list[dict[str, Any]]:
         """Two topics, one of them with a partition without a leader."""
@@ -46,10 +57,12 @@ class Client:
         }
 
     def describe_configs(self, resources: list[Any], config_filter: str) -> dict[str, Any]:
-        """One setting of the topic's own and one that it inherits."""
-        own = {"value": "2", "config_source": "DYNAMIC_TOPIC_CONFIG"}
-        inherited = {"value": "5", "config_source": "DEFAULT_CONFIG"}
-        return {"topic": {each.name: {"min.insync.replicas": own, "retention.ms": inherited} for each in resources}}
+        """One setting of the topic's own, what it inherits, and a default of Kafka's; brokers that don't agree."""
+        if resources[0].resource_type is ConfigResourceType.BROKER:
+            return {"broker": {each.name: {MIN_INSYNC: entry(self.least[each.name], STATIC)} for each in resources}}
+        own = {"cleanup.policy": entry("compact", "DYNAMIC_TOPIC_CONFIG"), "retention.ms": entry("5", "DEFAULT_CONFIG")}
+        inherited = {MIN_INSYNC: entry(self.least["1"], STATIC), "segment.bytes": entry("9", CLUSTER_WIDE)}
+        return {"topic": {each.name: {} if self.hidden else own | inherited for each in resources}}
 
     def describe_log_dirs(self) -> list[dict[str, Any]]:
         """A log dir a broker, one of them broken; a replica on its way doesn't count."""
@@ -71,9 +84,9 @@ class Client:
         return self.moving
 
 
-def resource(name: str) -> ConfigResource:
-    """A topic's ConfigResource."""
-    return ConfigResource(ConfigResourceType.TOPIC, name)
+def resource(kind: str, name: str) -> ConfigResource:
+    """The ConfigResource of a topic or a broker."""
+    return ConfigResource(ConfigResourceType[kind.upper()], name)
 
 
 def merged(client: Client, *, to_targets: bool = False) -> Merged:
@@ -84,13 +97,36 @@ def merged(client: Client, *, to_targets: bool = False) -> Merged:
 def test_a_cluster_is_what_its_client_tells() -> None:
     """Topics, leaders, ISRs, sizes, racks, and the configuration that topics set themselves."""
     found = merged(Client())
-    config = (("min.insync.replicas", "2"),)
+    config = (("cleanup.policy", "compact"),)
     assert (
         Topic("a", (Partition(0, (2, 1), 1, (1,)), Partition(1, (2,), None, (2,))), config),
         Topic("b", (Partition(0, (2,), 2, (2,)),), config),
     ) == found.assignment.topics
     assert [(1, "r1"), (2, None)] == [(broker.id, broker.rack) for broker in found.brokers]
     assert {("a", 0): 70} == found.sizes
+
+
+def test_what_topics_inherit_is_no_configuration_of_theirs() -> None:
+    """Of the cluster and of brokers' files; Kafka's own defaults are neither."""
+    assert ((MIN_INSYNC, "2"), ("segment.bytes", "9")) == merged(Client()).config_defaults
+
+
+def test_brokers_that_disagree_are_told_of() -> None:
+    """Any of them may lead, so the largest counts."""
+    client = Client()
+    client.least = {"1": "1", "2": "3"}
+    found = merged(client)
+    assert (MIN_INSYNC, "3") in found.config_defaults
+    note = "brokers don't agree on the min.insync.replicas that topics inherit (1, 3): 3 counts here"
+    assert note in found.notes
+
+
+def test_a_configuration_that_cannot_be_read_is_refused() -> None:
+    """It isn't an empty one."""
+    client = Client()
+    client.hidden = True
+    with pytest.raises(SetupError, match="the configuration of topic a can't be read; allowed: with the permission"):
+        merged(client)
 
 
 def test_a_fenced_broker_does_not_live() -> None:

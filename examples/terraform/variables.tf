@@ -14,6 +14,6 @@ variable "kafka_topics" {
   type = map(object({
     partitions         = number
     replication_factor = number
-    config             = optional(map(string), {})
+    config             = optional(map(string))
   }))
 }

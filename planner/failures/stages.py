@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.effective_config import in_force
 from planner.errors import StalePlanError
 from planner.model import BoolArray, IntArray, LongArray, Partition, Problem, Spec
 
@@ -118,7 +119,7 @@ def _today(spec: Spec, problem: Problem, width: int) -> Rows:
     for row, isr in known.items():
         in_sync[row] &= np.isin(ids[replicas[row]], isr)
     in_sync[problem.leaders < 0] = False
-    configs = {topic.name: dict(topic.config) for topic in spec.cluster.topics}
+    configs = {topic.name: in_force(topic, spec.cluster.config_defaults) for topic in spec.cluster.topics}
     unclean = [configs[name].get("unclean.leader.election.enable") == "true" for name in problem.topic_names]
     return Rows(
         replicas,

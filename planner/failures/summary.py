@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from planner.effective_config import in_force
 from planner.failures.outcomes import FACTS, outcome, worse
 from planner.failures.scenarios import BROKERS, CONFIDENCE, RACKS, Scenarios, explained
 from planner.failures.stages import Stage, stages
@@ -146,7 +147,8 @@ def _notes(subject: Subject) -> Iterable[str]:
     partitions = [part for topic in topics for part in topic.partitions]
     told = sum(part.isr is not None for part in partitions)
     behind = sum(1 for part in partitions if part.isr is not None and set(part.isr) != set(part.replicas))
-    unclean = sum(dict(topic.config).get("unclean.leader.election.enable") == "true" for topic in topics)
+    configs = [in_force(topic, subject.spec.cluster.config_defaults) for topic in topics]
+    unclean = sum(config.get("unclean.leader.election.enable") == "true" for config in configs)
     rf_1 = int(((subject.problem.replicas >= 0).sum(axis=1) == 1).sum())
     if told < len(partitions):
         yield f"no ISR is known of {counted(len(partitions) - told, 'partition')}: all replicas are taken to be in sync"

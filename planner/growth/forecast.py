@@ -15,12 +15,13 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
+from planner.effective_config import in_force
 from planner.model import FloatArray, Problem, Spec
 from planner.problem import topics_after
 
 # A twelfth of 365.25 days.
 MONTH_SECONDS = 2_629_800
-# Kafka's defaults where a topic's configuration doesn't say otherwise; a broker's own defaults aren't known here.
+# Kafka's defaults, where neither the topic nor what it inherits says otherwise.
 WEEK_MS, GIBIBYTE = 604_800_000, 1 << 30
 _FOREVER = -1.0
 
@@ -101,7 +102,7 @@ def forecast(spec: Spec, problem: Problem) -> Forecast:
     """The forecast of a spec's `growth` for its problem."""
     topics = topics_after(spec)
     growth = np.array([rate_ppm(spec, topic.name) / 1_000_000 for topic in topics])
-    kept = [retention(dict(topic.config)) for topic in topics]
+    kept = [retention(in_force(topic, spec.cluster.config_defaults)) for topic in topics]
     of = problem.topic_of
     per_sec = problem.bytes_in_per_sec.astype(np.float64)
     seconds, size_bytes, roll_seconds, segment = (

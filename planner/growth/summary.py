@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.effective_config import in_force
 from planner.figures import counted, duration, size
 from planner.growth.forecast import Forecast, rate_ppm, retention
 from planner.growth.lifetime import PLANNED, Case, at_least, chosen, classes_of
@@ -112,7 +113,9 @@ def _topics(spec: Spec, ahead: Forecast, months: int) -> Iterator[dict[str, Any]
         yield {
             "topic": topic.name,
             "per_month_percent": rate_ppm(spec, topic.name) / 10_000,
-            "size": _rule(dict(topic.config)) if rated[at] else "as it is, growing by its rate",
+            "size": _rule(in_force(topic, spec.cluster.config_defaults))
+            if rated[at]
+            else "as it is, growing by its rate",
             "size_bytes": int(sums[0][at]),
             "size_bytes_then": int(sums[1][at]),
         }

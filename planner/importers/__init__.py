@@ -14,6 +14,7 @@ from planner.importers import (
     replica_assignment,
     running_reassignments,
     terraform,
+    topic_configs,
     topics_describe,
     topics_to_move,
     znodes,
@@ -35,8 +36,8 @@ _ASSIGNMENT = (
 _ALLOWED: dict[Expected, str] = {
     "assignment": _ASSIGNMENT,
     "sizes": f"the output of {LOG_DIRS}",
-    "state": f"{_ASSIGNMENT} or proposals, the output of {LOG_DIRS}, kafka-broker-api-versions or "
-    "kafka-reassign-partitions --list, a topics-to-move JSON, terraform show -json",
+    "state": f"{_ASSIGNMENT} or proposals, the output of {LOG_DIRS}, {topic_configs.TITLE}, "
+    "kafka-broker-api-versions or kafka-reassign-partitions --list, a topics-to-move JSON, terraform show -json",
 }
 
 
@@ -68,7 +69,7 @@ def read_assignment(text: str, file: str) -> tuple[Topic, ...]:
     part = read_part(text, file, expected="assignment")
     if part.moving:
         raise ImportStateError(map(moving_finding, part.moving))
-    return assignment(part.entries, part.configs, (), part.deleting).topics
+    return assignment(part.entries, part.configs, (), part.deleting, part.effective_configs).topics
 
 
 def require(part: StatePart, expected: Expected) -> StatePart:
@@ -101,6 +102,7 @@ _READERS: tuple[tuple[Callable[[str], bool], _Reader], ...] = (
     (cruise_control.recognises, _unnamed(cruise_control.read_part)),
     (log_dirs.recognises, _log_dirs),
     (running_reassignments.recognises, _unnamed(running_reassignments.read_part)),
+    (topic_configs.recognises, _unnamed(topic_configs.read_part)),
     (broker_versions.recognises, _unnamed(broker_versions.read_part)),
     (topics_to_move.recognises, _unnamed(topics_to_move.read_part)),
     (znodes.recognises, znodes.read_part),

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from planner.errors import Finding, ImportStateError, Place
+from planner.model import Config as Config
 from planner.model import Partition, Topic
-
-Config = tuple[tuple[str, str], ...]
 
 LARGEST_ID = 2**31 - 1
 TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}", re.ASCII)
@@ -40,14 +39,25 @@ def assignment(
     configs: Mapping[str, Config],
     findings: Iterable[Finding] = (),
     deleting: Collection[str] = (),
+    effective: Mapping[str, Config] | None = None,
 ) -> Assignment:
-    """The entries as topics. Raises ImportStateError with the given findings and all of the entries' own."""
+    """The entries as topics. Raises ImportStateError with the given findings and all of the entries' own.
+
+    `configs` are the topics' own; `effective` is what is in force beside them, of unknown origin.
+    """
+    unsourced = effective or {}
     ordered = sorted(entries, key=lambda entry: (entry.topic, entry.partition.id))
     wrong = [*findings, *entry_findings(ordered)]
     if wrong:
         raise ImportStateError(wrong)
     topics = tuple(
-        Topic(name, tuple(entry.partition for entry in group), configs.get(name, ()), name in deleting)
+        Topic(
+            name,
+            tuple(entry.partition for entry in group),
+            configs.get(name, ()),
+            name in deleting,
+            unsourced.get(name, ()),
+        )
         for name, group in groupby(ordered, key=lambda entry: entry.topic)
     )
     return Assignment(topics, tuple(ordered))

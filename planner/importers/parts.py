@@ -79,6 +79,10 @@ class StatePart:
     `entries` are partitions; where `leaders_known` is False their leaders are taken to be the first replicas. Where
     `whole` is False the source may list some partitions of a topic and leave others out. `only_topics` are the topics
     that may move, None where that isn't said.
+
+    `configs` are topics' own. Where `effective_configs` has something for a topic, that is in force for it too, and the
+    source doesn't say whether it is the topic's own; all else that it doesn't set has Kafka's default or an inherited
+    one. `config_defaults` is what brokers and the cluster set for all topics.
     """
 
     title: str
@@ -96,6 +100,8 @@ class StatePart:
     only_topics: tuple[str, ...] | None = None
     targets: tuple[TopicTarget, ...] = ()
     notes: tuple[str, ...] = ()
+    effective_configs: Mapping[str, Config] = field(default_factory=dict)
+    config_defaults: Config = ()
 
 
 def moving_finding(moving: Moving) -> Finding:

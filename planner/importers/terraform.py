@@ -44,7 +44,23 @@ def read_part(text: str, file: str) -> StatePart:
             targets[found.topic] = found
     if findings:
         raise ImportStateError(findings)
-    return StatePart(TITLE, file, targets=tuple(targets.values()))
+    return StatePart(TITLE, file, targets=tuple(targets.values()), configs=dict(_applied(value)))
+
+
+def _applied(value: dict[str, Any]) -> Iterator[tuple[str, Config]]:
+    """Topic to the configuration that Terraform has set on it: of a plan, what is there before it is applied.
+
+    The provider keeps what topics set themselves, and nothing that they inherit.
+    """
+    changes = value.get("resource_changes")
+    if isinstance(changes, list):
+        rows = [each.get("change") for each in changes if isinstance(each, dict) and each.get("type") == _RESOURCE]
+        found = [each.get("before") for each in rows if isinstance(each, dict)]
+    else:
+        found = [values for _, values in _declared(value)]
+    for topic in found:
+        if isinstance(topic, dict) and isinstance(topic.get("name"), str):
+            yield topic["name"], _config(topic.get("config"))
 
 
 def _declared(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -3,6 +3,10 @@
 A heading a topic (`Topic: … PartitionCount: …`), then a line a partition. Fields are told by their labels, since
 older versions write `Topic:x` without a blank and copies from a terminal lose the tabs. 0.8.0 (`kafka-list-topic`) has
 no headings, and labels in small letters.
+
+`Configs` has all that isn't Kafka's default, so a topic's own configuration and what it inherits look alike. A key that
+one of the topics doesn't show is inherited by none of them, or that one would show it too: so it is the topic's own
+wherever it stands. Of a key that every topic shows, the origin isn't known.
 Source: `org.apache.kafka.tools.TopicCommand` (kafka.admin.TopicCommand before 3.7).
 """
 
@@ -10,10 +14,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from planner.effective_config import TOPIC_ONLY
 from planner.errors import MOST_SHOWN, Finding, ImportStateError, Place
 from planner.importers.entries import Assignment, Config, Entry, assignment
 from planner.importers.parts import Moving, Rank, StatePart, moving_finding
@@ -85,7 +90,7 @@ def read(text: str, file: str) -> Assignment:
     part = read_part(text.split("\n"), file)
     if part.moving:
         raise ImportStateError(map(moving_finding, part.moving))
-    return assignment(part.entries, part.configs, (), part.deleting)
+    return assignment(part.entries, part.configs, (), part.deleting, part.effective_configs)
 
 
 def read_part(lines: Iterable[str], file: str) -> StatePart:
@@ -109,17 +114,34 @@ def read_part(lines: Iterable[str], file: str) -> StatePart:
     findings = found.findings or [*_count_findings(found), *_cut_findings(found, before, last)]
     if findings:
         raise ImportStateError(findings)
+    shown = {heading.topic: heading.config for heading in found.headings.values()}
+    everywhere = _everywhere(
+        [config for topic, config in shown.items() if topic not in found.deleting] or shown.values()
+    )
     return StatePart(
         TITLE,
         file,
         Rank.CLUSTER,
         tuple(found.entries),
-        {heading.topic: heading.config for heading in found.headings.values()},
+        {topic: tuple(pair for pair in config if pair[0] not in everywhere) for topic, config in shown.items()},
         frozenset(found.deleting),
         leaders_known=True,
         whole=True,
         moving=tuple(found.moving),
+        effective_configs=_of_keys(shown, everywhere),
     )
+
+
+def _everywhere(configs: Iterable[Config]) -> frozenset[str]:
+    """The keys that every topic shows, and may inherit."""
+    keys = [{key for key, _ in config} for config in configs]
+    return frozenset(set.intersection(*keys) if keys else ()) - TOPIC_ONLY
+
+
+def _of_keys(configs: Mapping[str, Config], keys: frozenset[str]) -> dict[str, Config]:
+    """These keys of each topic's configuration, where it has any."""
+    found = {topic: tuple(pair for pair in config if pair[0] in keys) for topic, config in configs.items()}
+    return {topic: config for topic, config in found.items() if config}
 
 
 def _usual_entry(line: str, number: int, file: str) -> Entry | None:

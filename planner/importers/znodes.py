@@ -1,8 +1,9 @@
-"""Kafka's znodes: `/brokers/topics/T` (versions 1 to 3), `/brokers/ids/N` and `/brokers/topics/T/partitions/N/state`.
+"""Kafka's znodes: `/brokers/topics/T` (versions 1 to 3), `/brokers/ids/N`, `/brokers/topics/T/partitions/N/state`,
+`/config/topics/T` and `/config/brokers/<default>`.
 
 What a znode is about stands in its path alone. So a file is named after it: a folder with the znodes' own paths, where
 a topic's data is in `brokers/topics/T`, `T.json` or `T/data`, or one name with hyphens, `znode-brokers-topics-T.json`.
-Source: `kafka.zk.ZkData` (TopicZNode, BrokerIdZNode, TopicPartitionStateZNode).
+Source: `kafka.zk.ZkData` (TopicZNode, BrokerIdZNode, TopicPartitionStateZNode, ConfigEntityZNode).
 """
 
 from __future__ import annotations
@@ -14,19 +15,22 @@ from planner.errors import Finding, ImportStateError, Place
 from planner.importers.entries import Entry
 from planner.importers.json_text import is_id, is_ids, read_alone, shown
 from planner.importers.parts import BrokerSeen, Led, Moving, Rank, StatePart
+from planner.importers.topic_configs import as_topics_inherit
 from planner.model import Partition
 
 TITLE = "a znode"
 _TOPIC = re.compile(r"(?:.*?[/-])?brokers[/-]topics[/-]([^/]+?)(?:/data)?")
 _BROKER = re.compile(r"(?:.*?[/-])?brokers[/-]ids[/-]([0-9]{1,10})(?:/data)?", re.ASCII)
 _STATE = re.compile(r"(?:.*?[/-])?brokers[/-]topics[/-]([^/]+)[/-]partitions[/-]([0-9]{1,10})[/-]state", re.ASCII)
+_CONFIG = re.compile(r"(?:.*?[/-])?config[/-](topics|brokers)[/-]([^/]+?)(?:/data)?")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 _ENDINGS = (".json", ".txt")
 
 
 def recognises(text: str) -> bool:
-    """True for the JSON of one of the three kinds of znodes."""
-    return bool(re.match(r"\s*\{", text)) and (_is_topic(text) or _is_broker(text) or _is_state(text))
+    """True for the JSON of one of these kinds of znodes."""
+    kinds = (_is_topic, _is_broker, _is_state, _is_config)
+    return bool(re.match(r"\s*\{", text)) and any(is_kind(text) for is_kind in kinds)
 
 
 def _is_topic(text: str) -> bool:
@@ -41,6 +45,10 @@ def _is_state(text: str) -> bool:
     return '"leader_epoch"' in text and '"isr"' in text
 
 
+def _is_config(text: str) -> bool:
+    return re.search(r'"config"\s*:\s*\{', text) is not None and '"version"' in text
+
+
 def read_part(text: str, file: str, topic: str | None = None) -> StatePart:
     """What the znode says. `topic` names it where the path doesn't. ImportStateError for each fault."""
     value, place = read_alone(text, file)
@@ -49,6 +57,9 @@ def read_part(text: str, file: str, topic: str | None = None) -> StatePart:
     if _is_state(text):
         name, number = _named(_STATE, place, "brokers/topics/TOPIC/partitions/N/state")
         return StatePart(TITLE, file, Rank.ZNODES, led=(_led(value, place, topic or name, int(number)),))
+    if _is_config(text):
+        kind, name = _named(_CONFIG, place, "config/topics/TOPIC or config/brokers/<default>")
+        return _config(value, place, kind, name)
     broker = int(_named(_BROKER, place, "brokers/ids/N")[0])
     return StatePart(TITLE, file, Rank.ZNODES, brokers=(_broker(value, place, broker),))
 
@@ -120,6 +131,20 @@ def _led(value: dict[str, Any], place: Place, topic: str, number: int) -> Led:
     if not is_ids(isr):
         raise ImportStateError([Finding(place, "isr", f"{shown(isr)} isn't possible here; allowed: a list of ids")])
     return Led(place, topic, number, None if leader == -1 else leader, tuple(isr or ()))
+
+
+def _config(value: dict[str, Any], place: Place, kind: str, name: str) -> StatePart:
+    """A topic's own configuration, or what brokers set for all topics; that of one broker alone counts for nothing."""
+    found = value.get("config")
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        message = f"{shown(found)} isn't possible here; allowed: a JSON object of keys and texts"
+        raise ImportStateError([Finding(place, "config", message)])
+    config = tuple(sorted(found.items()))
+    if kind == "topics":
+        return StatePart(TITLE, place.file, Rank.ZNODES, configs={name: config})
+    if name != "<default>":
+        return StatePart(TITLE, place.file, Rank.ZNODES)
+    return StatePart(TITLE, place.file, Rank.ZNODES, config_defaults=as_topics_inherit(dict(config)))
 
 
 def _broker(value: dict[str, Any], place: Place, broker: int) -> BrokerSeen:

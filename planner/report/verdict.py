@@ -68,7 +68,7 @@ def risks(plan: Plan) -> Iterator[str]:
 
 
 def terraform(plan: Plan) -> str:
-    """What the tfvars say that Terraform doesn't know yet; empty where it would find nothing new."""
+    """What the tfvars say that Terraform doesn't know yet, and what they leave out; empty without news."""
     grown = {topic["topic"] for topic in (plan.get("new_partitions") or {"topics": ()})["topics"]}
     told = terraform_topics(plan)
     changed = sum(topic["name"] in told and (_resized(topic) or topic["name"] in grown) for topic in plan["topics"])
@@ -77,7 +77,12 @@ def terraform(plan: Plan) -> str:
         return ""
     said = f"{counted(changed, 'topic')} with another replication factor, more partitions than today, or new"
     missing = f"; {counted(left_out, 'topic')} left out, Kafka's own or of unlike replication factors"
-    return f"{said}{missing if left_out else ''}"
+    unknown = sum(topic["config"] is None for topic in told.values())
+    unsaid = (
+        f"; the config of {counted(unknown, 'topic')} is null, since the state doesn't tell it from what is inherited: "
+        "write it, or add the output of kafka-configs --describe --entity-type topics --all to the state"
+    )
+    return f"{said}{missing if left_out else ''}{unsaid if unknown else ''}"
 
 
 def _resized(topic: Plan) -> bool:

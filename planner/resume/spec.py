@@ -34,7 +34,8 @@ _PPM = 1_000_000
 
 def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
     """The spec of what is left; StalePlanError where the plan expires and nobody says when the state was captured."""
-    topics = tuple(_topic(plan, now, now.topics[name]) for name in sorted(now.topics))
+    planned = {each["name"]: each for each in plan["topics"]}
+    topics = tuple(_topic(planned.get(name, {}), now, now.topics[name]) for name in sorted(now.topics))
     holding = {broker for topic in topics for each in topic.partitions for broker in each.replicas}
     sizes = now.sizes or {}
     unsized = sum((topic.name, each.id) not in sizes for topic in topics for each in topic.partitions)
@@ -46,6 +47,9 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
             bootstrap_servers=tuple(plan["cluster"]["bootstrap_servers"]),
             sizes_known=now.sizes is not None,
             unsized=unsized if sizes else 0,
+            config_defaults=tuple(
+                sorted((plan["cluster"].get("config_defaults", {}) | dict(now.config_defaults)).items())
+            ),
         ),
         changes=_changes(plan, rest, holding),
         rack_aware=plan["rack_aware"],
@@ -86,13 +90,14 @@ def _valid_for(plan: Plan, captured_at: str | None) -> int | None:
     return seconds
 
 
-def _topic(plan: Plan, now: Now, topic: Topic) -> Topic:
-    """A topic with its sizes, and the configuration that the plan knows where the state has none."""
-    configs = {each["name"]: each["config"] for each in plan["topics"]} if not topic.config else {}
+def _topic(planned: Plan, now: Now, topic: Topic) -> Topic:
+    """A topic with its sizes, and the configuration that the plan has for it where the state has none."""
+    if not topic.config and not topic.effective_config:
+        own, effective = (tuple(sorted(planned.get(key, {}).items())) for key in ("config", "effective_config"))
+        topic = replace(topic, config=own, effective_config=effective)
     sizes = now.sizes or {}
     return replace(
         topic,
-        config=topic.config or tuple(sorted(configs.get(topic.name, {}).items())),
         partitions=tuple(replace(each, size_bytes=sizes.get((topic.name, each.id), 0)) for each in topic.partitions),
     )
 

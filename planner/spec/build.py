@@ -72,6 +72,7 @@ def build_spec(
             sizes_known=sizes.known,
             unsized=sizes.unsized,
             log_dirs=log_dirs,
+            config_defaults=config_defaults(document),
         ),
         changes=_changes(document, assignment.topics),
         topics=topic_filter(document),
@@ -153,8 +154,9 @@ def inline_assignment(document: Document) -> Assignment:
     for at, item in enumerate(document.get("cluster", "topics") or ()):
         rows = [_inline_entry(document, at, item["name"], number) for number in range(len(item["partitions"]))]
         entries += rows
-        partitions, config = tuple(row.partition for row in rows), _config(item.get("config") or {})
-        topics.append(Topic(item["name"], partitions, config, item.get("marked_for_deletion", False)))
+        partitions = tuple(row.partition for row in rows)
+        config, effective = (_config(item.get(key) or {}) for key in ("config", "effective_config"))
+        topics.append(Topic(item["name"], partitions, config, item.get("marked_for_deletion", False), effective))
     return Assignment(tuple(sorted(topics, key=lambda topic: topic.name)), tuple(entries))
 
 
@@ -249,6 +251,11 @@ def _inline_entry(document: Document, topic_at: int, topic: str, number: int) ->
         bytes_out_per_sec=load[2],
     )
     return Entry(document.place(path), key_text(path), topic, partition)
+
+
+def config_defaults(document: Document) -> Config:
+    """`cluster.config_defaults`: what topics inherit."""
+    return _config(document.get("cluster", "config_defaults") or {})
 
 
 def _config(config: Mapping[str, Any]) -> Config:

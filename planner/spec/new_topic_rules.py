@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
+from planner.effective_config import MIN_INSYNC
 from planner.errors import Finding
 from planner.importers.entries import Assignment
 from planner.model import NewPartitions, Topic
@@ -17,11 +18,12 @@ from planner.spec.balance import knows_sizes, knows_traffic
 from planner.spec.build import (
     TARGET_KEYS,
     added_partitions,
+    config_defaults,
     created_topics,
     replication_factor_changes,
     target_brokers,
 )
-from planner.spec.topic_configs import new_configs
+from planner.spec.topic_configs import in_force_least, new_configs
 from planner.suggestions import did_you_mean
 from planner.yaml_source import Document
 
@@ -94,11 +96,25 @@ def _created_factors(document: Document, _: Assignment) -> Iterator[Finding]:
             message = f"{new.replication_factor} replicas need {new.replication_factor} brokers"
             allowed = f"at most the {targets} that stay or join"
             yield document.finding((*path, "replication_factor"), f"{message}; allowed: {allowed}")
-        least = dict(new.config).get("min.insync.replicas", "1")
-        if not least.isascii() or not least.isdigit() or not 1 <= int(least) <= new.replication_factor:
+        least = dict(new.config).get(MIN_INSYNC)
+        if least is None:
+            yield from _inherited_least(document, at, new)
+        elif not least.isascii() or not least.isdigit() or not 1 <= int(least) <= new.replication_factor:
             allowed = f"a whole number from 1 to {new.replication_factor}, the topic's replication_factor"
             message = f"{least!r} would refuse every write with acks=all; allowed: {allowed}"
-            yield document.finding((*path, "config", "min.insync.replicas"), message)
+            yield document.finding((*path, "config", MIN_INSYNC), message)
+
+
+def _inherited_least(document: Document, at: int, new: NewPartitions) -> Iterator[Finding]:
+    """A topic without a min.insync.replicas of its own has that of the brokers."""
+    inherited = in_force_least(Topic(new.topic, ()), config_defaults(document))
+    if new.replication_factor < inherited:
+        message = (
+            f"{new.replication_factor} is below the min.insync.replicas of {inherited} that topics inherit from the "
+            f"brokers, which would refuse every write with acks=all; allowed: {inherited} or more, or config with a "
+            "min.insync.replicas of its own"
+        )
+        yield document.finding(("changes", "create_topics", at, "replication_factor"), message)
 
 
 def _added_factors(document: Document, assignment: Assignment) -> Iterator[Finding]:
@@ -113,11 +129,10 @@ def _added_factors(document: Document, assignment: Assignment) -> Iterator[Findi
                 f"{topic.name} gets another replication factor too, and Kafka adds partitions with today's {factor}"
             )
             yield document.finding(path, f"{message}; allowed: one of the two at a time")
-        if factor < _least_in_sync(topic):
-            message = f"{topic.name} has {factor} replicas a partition, below its min.insync.replicas"
-            yield document.finding(
-                path, f"{message} of {_least_in_sync(topic)}; allowed: a topic that can be written to"
-            )
+        least = in_force_least(topic, config_defaults(document))
+        if factor < least:
+            message = f"{topic.name} has {factor} replicas a partition, below its min.insync.replicas of {least}"
+            yield document.finding(path, f"{message}; allowed: a topic that can be written to")
 
 
 def _at_once(document: Document, assignment: Assignment) -> Iterator[Finding]:
@@ -188,21 +203,15 @@ def _metric(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _least_in_sync(topic: Topic) -> int:
-    """The topic's min.insync.replicas; 1 where it isn't a number, which another rule tells."""
-    value = dict(topic.config).get("min.insync.replicas", "1")
-    return int(value) if value.isascii() and value.isdigit() else 1
-
-
 _CREATE, _ADD, _FACTORS = "changes.create_topics", "changes.add_partitions", "changes.set_replication_factor"
 
 NEW_TOPIC_RULES: tuple[tuple[tuple[str, ...], _Rule], ...] = (
     ((_CREATE,), _created_names),
     ((_ADD,), _added_names),
     ((_ADD,), _more_than_today),
-    ((*TARGET_KEYS, _CREATE), _created_factors),
+    ((*TARGET_KEYS, _CREATE, "cluster.config_defaults"), _created_factors),
     ((_CREATE,), new_configs),
-    ((_ADD, _FACTORS), _added_factors),
+    ((_ADD, _FACTORS, "cluster.config_defaults"), _added_factors),
     ((*TARGET_KEYS, _CREATE, _ADD), _at_once),
     ((_CREATE, _ADD, "cluster.rates", "cluster.state"), _loads_are_comparable),
     ((*TARGET_KEYS, _CREATE, _ADD), _total_load),

@@ -221,7 +221,7 @@ def _notes(document: Document, merged: Merged, bad_keys: tuple[str, ...]) -> tup
 
 
 def _with_state(document: Document, merged: Merged | None) -> Document:
-    """The document as it reads with what the files say of sizes and of the topics that may move.
+    """The document as it reads with what the files say of sizes, of what topics inherit, and of those that may move.
 
     Where they couldn't be read, nothing is held against it that they might have said.
     """
@@ -230,6 +230,9 @@ def _with_state(document: Document, merged: Merged | None) -> Document:
     if files and (merged is None or merged.sizes is not None):
         cluster["state"] = {"sizes": "one of files", **cluster["state"]}
     value = {**document.value, "cluster": cluster}
+    if merged is not None and merged.config_defaults:
+        written = cluster.get("config_defaults")
+        cluster["config_defaults"] = dict(merged.config_defaults) | (written if isinstance(written, dict) else {})
     if merged is not None and merged.only_topics is not None:
         asked = document.get("topics") or {}
         value["topics"] = {"include": list(merged.only_topics), **asked}

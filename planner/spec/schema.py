@@ -18,6 +18,7 @@ from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.protocols import Validator
 
 from planner.amounts import AmountError, parse_amount
+from planner.effective_config import TOPIC_CONFIGS
 from planner.errors import MOST_SHOWN, Finding
 from planner.resources import resource
 from planner.suggestions import did_you_mean
@@ -137,7 +138,21 @@ def _tell_unknown_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
     for number, key in enumerate(unknown):
         # Of those that are only counted nobody reads what was meant.
         guess = did_you_mean(key, known, most=1) if number < MOST_SHOWN else ""
+        if "changes" in fault.path and _names_a_config(key):
+            guess = f"{_ELSEWHERE}; "
         yield document.finding((*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known)}")
+
+
+def _names_a_config(key: str) -> bool:
+    """True for a topic's configuration, however it is written: `min_insync_replicas`, `retention.ms`, `set_config`."""
+    return "config" in key or "isr" in re.split("[._-]", key) or key.replace("_", ".") in TOPIC_CONFIGS
+
+
+_ELSEWHERE = (
+    "no plan changes the configuration of a topic that exists, min.insync.replicas included: do so once the plan is "
+    "carried out, with kafka-configs.sh --alter --entity-type topics --entity-name TOPIC --add-config KEY=VALUE, or "
+    "Terraform"
+)
 
 
 def _tell_missing_keys(document: Document, fault: _Fault) -> Iterator[Finding]:

@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from planner.effective_config import in_force, min_insync_replicas
 from planner.errors import Finding
 from planner.importers.entries import Assignment
-from planner.spec.build import created_topics
+from planner.model import Config, Topic
+from planner.spec.build import config_defaults, created_topics
 from planner.yaml_source import Document
 
 _LEAST = {
@@ -36,14 +38,45 @@ def todays_configs(document: Document, assignment: Assignment) -> Iterator[Findi
     inline = {topic["name"]: at for at, topic in enumerate(document.get("cluster", "topics") or ())}
     first = {entry.topic: entry for entry in reversed(assignment.entries)}
     for topic in assignment.topics:
-        for wrong in _wrong(topic.config):
+        own = {key for key, _ in topic.config}
+        for wrong in _wrong(topic.config + topic.effective_config):
             if topic.name in inline:
-                path = ("cluster", "topics", inline[topic.name], "config", wrong.key)
-                yield document.finding(path, wrong.message)
+                which = "config" if wrong.key in own else "effective_config"
+                yield document.finding(("cluster", "topics", inline[topic.name], which, wrong.key), wrong.message)
             else:
                 # In a state file, the topic's first partition is near enough.
                 entry = first[topic.name]
                 yield Finding(entry.place, entry.key, wrong.message)
+
+
+def inherited_configs(document: Document, _: Assignment) -> Iterator[Finding]:
+    """Of what topics inherit, wherever it was written."""
+    for wrong in _wrong(config_defaults(document)):
+        yield document.finding(("cluster", "config_defaults", wrong.key), wrong.message)
+
+
+def in_force_least(topic: Topic, defaults: Config) -> int:
+    """The `min.insync.replicas` in force for a topic; 0 where it isn't a number, which another rule tells."""
+    try:
+        return min_insync_replicas(in_force(topic, defaults))
+    except ValueError:
+        return 0
+
+
+def origin(topic: Topic, defaults: Config, key: str) -> str:
+    """Whose configuration the value in force is."""
+    if key in dict(topic.config):
+        return "its own"
+    if key in dict(topic.effective_config):
+        return "its own or inherited"
+    return "inherited from the brokers" if key in dict(defaults) else "Kafka's default"
+
+
+def altered(topic: str, key: str, value: object) -> str:
+    """How a topic's configuration is changed, which no plan does."""
+    return (
+        f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {key}={value}, or Terraform"
+    )
 
 
 def new_configs(document: Document, _: Assignment) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 
+from planner.effective_config import MIN_INSYNC
 from planner.errors import Finding
 from planner.importers.entries import Assignment, Entry, replica_findings
 from planner.model import Topic, TopicFilter
@@ -13,6 +14,7 @@ from planner.spec.balance import growth
 from planner.spec.build import (
     TARGET_KEYS,
     brokers_today,
+    config_defaults,
     leaving_brokers,
     replication_factor_changes,
     target_brokers,
@@ -21,7 +23,7 @@ from planner.spec.build import (
 )
 from planner.spec.consumers import group_findings
 from planner.spec.new_topic_rules import NEW_TOPIC_RULES
-from planner.spec.topic_configs import todays_configs
+from planner.spec.topic_configs import altered, in_force_least, inherited_configs, origin, todays_configs
 from planner.yaml_source import Document, Path
 
 TopicRule = Callable[[Document, Assignment], Iterator[Finding]]
@@ -58,14 +60,6 @@ def known_brokers(document: Document, assignment: Assignment) -> Iterator[Findin
         more = f" (as {len(entries) - 1} more partitions do)" if len(entries) > 1 else ""
         message = f"has a replica on broker {broker}, which isn't in cluster.brokers{more}; allowed: {listed}"
         yield Finding(entries[0].place, entries[0].key, message)
-
-
-def _least_in_sync(topic: Topic) -> int:
-    """The topic's min.insync.replicas, 0 where it isn't a number, which another rule tells."""
-    try:
-        return topic.min_insync_replicas
-    except ValueError:
-        return 0
 
 
 def _total_size(document: Document, assignment: Assignment) -> Iterator[Finding]:
@@ -110,9 +104,14 @@ def _factors_possible(document: Document, assignment: Assignment) -> Iterator[Fi
 
 
 def _factor_of(document: Document, path: Path, topic: Topic, factor: int, first: int) -> Iterator[Finding]:
-    least = _least_in_sync(topic)
+    defaults = config_defaults(document)
+    least = in_force_least(topic, defaults)
     if factor < least:
-        message = f"{factor} is below min.insync.replicas of {topic.name}; allowed: {least} or more"
+        message = (
+            f"{factor} is below min.insync.replicas of {topic.name} ({least}, {origin(topic, defaults, MIN_INSYNC)}): "
+            f"writes with acks=all would be refused; allowed: {least} or more; or lower min.insync.replicas first, "
+            f"{altered(topic.name, MIN_INSYNC, factor)}, and capture the state anew"
+        )
         yield document.finding(path, message)
     if factor != first:
         message = f"{factor} for {topic.name}, which another entry gives {first}; allowed: one factor for each topic"
@@ -193,9 +192,10 @@ TOPIC_RULES: tuple[tuple[tuple[str, ...], TopicRule], ...] = (
     ((), _inline_partitions),
     (("cluster.brokers",), known_brokers),
     ((), todays_configs),
+    (("cluster.config_defaults",), inherited_configs),
     ((*TARGET_KEYS, "sweep.scenarios"), _total_size),
     ((*TARGET_KEYS, "cluster.rates", "sweep.scenarios"), _total_rates),
-    ((*TARGET_KEYS, _FACTORS), _factors_possible),
+    ((*TARGET_KEYS, _FACTORS, "cluster.config_defaults"), _factors_possible),
     ((*TARGET_KEYS, _FACTORS), _factors_kept),
     ((*TARGET_KEYS, _FACTORS, "topics"), _fixed_topics_can_stay),
     (TARGET_KEYS, _deleted_can_stay),

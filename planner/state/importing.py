@@ -12,8 +12,8 @@ from pathlib import Path
 
 from planner import file_reading
 from planner.errors import Finding, ImportStateError, SetupError, SpecError
+from planner.importers import topic_configs as topic_configs_text
 from planner.importers import topics_describe
-from planner.importers.entries import assignment
 from planner.importers.parts import StatePart
 from planner.model import Broker, Topic
 from planner.state.brokers import ALLOWED_TEXT, TEXT
@@ -23,7 +23,7 @@ from planner.state.live import read_live
 from planner.state.merge import Merged, merge
 from planner.state.properties import Settings, kafka_python_settings
 from planner.state.targets import targets
-from planner.state.texts import describe, log_dirs
+from planner.state.texts import describe, log_dirs, topic_configs
 from planner.state.yaml import Imported, is_as_written, text
 from planner.yaml_source import decode
 
@@ -35,7 +35,7 @@ _SERVER = re.compile(
     rf"(\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]|{_LABEL}(\.{_LABEL})*\.?):"
     r"(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"
 )
-_STATE_FILES = ("topics-describe.txt", "log-dirs.json")
+_STATE_FILES = ("topics-describe.txt", "log-dirs.json", "topic-configs.txt")
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,7 @@ def _imported(merged: Merged, options: Options) -> Imported:
         servers,
         merged.only_topics,
         targets(merged),
+        config_defaults=merged.config_defaults,
     )
 
 
@@ -140,9 +141,7 @@ def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
     folder = out.with_name(f"{out.stem}.state")
     beside = {} if count <= MOST_INLINE else _state_files(imported)
     if beside:
-        keys = dict(zip(("assignment", "sizes"), _STATE_FILES, strict=True))
-        state = {key: f"{folder.name}/{name}" for key, name in keys.items() if name in beside}
-        imported = replace(imported, state=state)
+        imported = replace(imported, state=_state(folder.name, beside))
     written = text(imported)
     try:
         if beside:
@@ -154,17 +153,31 @@ def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
 
 
 def _state_files(imported: Imported) -> dict[str, str]:
-    """The state as Kafka's tools print it; nothing where that wouldn't be read back as it is."""
-    written = describe(imported.topics)
+    """The state as Kafka's tools print it; nothing where that wouldn't be read back as it is.
+
+    Topics' own configurations are in a file of their own, where it is known which those are.
+    """
+    described, listed = describe(imported.topics), topic_configs(imported.topics)
+    told = any(topic.config for topic in imported.topics) and not any(
+        topic.effective_config for topic in imported.topics
+    )
     try:
-        part = topics_describe.read_part(written.split("\n"), "")
-        back = assignment(part.entries, part.configs, (), part.deleting).topics
+        parts = [topics_describe.read_part(described.split("\n"), "")]
+        parts += [topic_configs_text.read_part(listed, "")] if told else []
+        back = merge(parts)
     except ImportStateError:
         return {}
-    if back != _without_sizes(imported.topics):
+    if back.assignment.topics != _without_sizes(imported.topics) or back.config_defaults:
         return {}
     sizes = {_STATE_FILES[1]: log_dirs(imported.topics, imported.sizes)} if imported.sizes else {}
-    return {_STATE_FILES[0]: written, **sizes}
+    return {_STATE_FILES[0]: described, **sizes, **({_STATE_FILES[2]: listed} if told else {})}
+
+
+def _state(folder: str, beside: dict[str, str]) -> dict[str, str | list[str]]:
+    """`cluster.state` for these files of a folder."""
+    described, sizes, configs = (f"{folder}/{name}" if name in beside else None for name in _STATE_FILES)
+    found = {"assignment": described, "sizes": sizes, "files": [configs] if configs else None}
+    return {key: value for key, value in found.items() if value}
 
 
 def _without_sizes(topics: Sequence[Topic]) -> tuple[Topic, ...]:

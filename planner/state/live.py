@@ -1,7 +1,8 @@
 """A running cluster's state, through kafka-python's client: the extra `live`.
 
-Topics with replicas, leaders and ISRs, brokers with racks, the configuration that topics set themselves, the sizes in
-the brokers' log dirs, and running reassignments: what Kafka's own tools print, without running them.
+Topics with replicas, leaders and ISRs, brokers with racks, the configuration that topics set themselves and what they
+inherit, the sizes in the brokers' log dirs, and running reassignments: what Kafka's own tools print, without running
+them.
 """
 
 from __future__ import annotations
@@ -11,21 +12,22 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
+from planner.effective_config import INHERITED, MIN_INSYNC, OF_TOPIC, largest_min_insync
 from planner.errors import Place, SetupError
 from planner.importers import log_dirs
 from planner.importers.entries import Config, Entry
 from planner.importers.parts import BrokerSeen, Moving, Rank, StatePart
 from planner.model import Partition
+from planner.state.configs import Configs
 
 TITLE = "the live cluster"
 TIMEOUT_MS = 30_000
 _AT_ONCE = 500
-# Set for the topic itself, not inherited.
-_OF_TOPIC = "DYNAMIC_TOPIC_CONFIG"
 
 Settings = Mapping[str, str | int | bool]
+Resource = Callable[[Literal["topic", "broker"], str], Any]
 
 
 def read_live(bootstrap_servers: str, settings: Settings) -> StatePart:
@@ -57,13 +59,16 @@ def _silent() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _resources(admin: Any) -> Callable[[str], Any]:
-    return lambda name: admin.ConfigResource(admin.ConfigResourceType.TOPIC, name)
+def _resources(admin: Any) -> Resource:
+    kinds = admin.ConfigResourceType
+    return lambda kind, name: admin.ConfigResource(kinds.TOPIC if kind == "topic" else kinds.BROKER, name)
 
 
-def read_cluster(client: Any, resource: Callable[[str], Any], too_old: type[Exception], where: str) -> StatePart:
-    """What a KafkaAdminClient tells; `resource` makes the ConfigResource of a topic, `too_old` is its error for brokers
-    that don't know a request yet (log dirs: before Kafka 1.0, reassignments: before 2.4).
+def read_cluster(client: Any, resource: Resource, too_old: type[Exception], where: str) -> StatePart:
+    """What a KafkaAdminClient tells; `resource` makes the ConfigResource of a topic or broker.
+
+    `too_old` is its error for brokers that don't know a request yet (log dirs: before Kafka 1.0, reassignments: before
+    2.4).
     """
     place = Place(where)
     topics = sorted(client.describe_topics(), key=lambda topic: str(topic["name"]))
@@ -82,18 +87,20 @@ def read_cluster(client: Any, resource: Callable[[str], Any], too_old: type[Exce
         moving = tuple(_moving(client.list_partition_reassignments(), place))
     except too_old:
         notes.append("the brokers are too old to tell running reassignments: make sure that there are none")
+    configs = _configs(client, resource, [topic["name"] for topic in topics], [broker.id for broker in live])
     return StatePart(
         TITLE,
         where,
         Rank.CLUSTER,
         tuple(_entries(topics, place)),
-        _configs(client, resource, [topic["name"] for topic in topics]),
+        configs.own,
         leaders_known=True,
         whole=True,
         moving=moving,
         brokers=live,
         sizes=sizes,
-        notes=tuple(notes),
+        notes=(*notes, *configs.notes),
+        config_defaults=configs.defaults,
     )
 
 
@@ -149,12 +156,30 @@ def _broker_dirs(answer: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _configs(client: Any, resource: Callable[[str], Any], names: Sequence[str]) -> dict[str, Config]:
-    """What each topic sets itself."""
-    configs: dict[str, Config] = {}
-    for start in range(0, len(names), _AT_ONCE):
-        asked = [resource(name) for name in names[start : start + _AT_ONCE]]
-        for name, found in client.describe_configs(asked, config_filter="all").get("topic", {}).items():
-            own = [(key, entry["value"]) for key, entry in found.items() if entry["config_source"] == _OF_TOPIC]
-            configs[name] = tuple(sorted((key, value) for key, value in own if value))
-    return configs
+def _configs(client: Any, resource: Resource, names: Sequence[str], brokers: Sequence[int]) -> Configs:
+    """What each topic sets itself, and what topics inherit: as the broker that is asked for topics has it.
+
+    `min.insync.replicas` is asked of every broker, since the leader's own counts.
+    """
+    own: dict[str, Config] = {}
+    inherited: dict[str, str] = {}
+    for name, found in _described(client, "topic", [resource("topic", name) for name in names]):
+        if not found:
+            raise SetupError(
+                f"the configuration of topic {name} can't be read; allowed: with the permission DescribeConfigs"
+            )
+        set_here = {key: entry["value"] for key, entry in found.items() if entry["config_source"] == OF_TOPIC}
+        own[name] = tuple(sorted((key, value) for key, value in set_here.items() if value))
+        inherited |= {key: entry["value"] for key, entry in found.items() if entry["config_source"] in INHERITED}
+    told = _described(client, "broker", [resource("broker", str(broker)) for broker in brokers])
+    least, notes = largest_min_insync(
+        [inherited.get(MIN_INSYNC), *(found[MIN_INSYNC]["value"] for _, found in told if MIN_INSYNC in found)]
+    )
+    return Configs(own, {}, tuple(sorted((inherited | least).items())), notes)
+
+
+def _described(client: Any, kind: str, asked: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Name and configuration of each topic or broker, every key with its value and source."""
+    for start in range(0, len(asked), _AT_ONCE):
+        some = asked[start : start + _AT_ONCE]
+        yield from client.describe_configs(some, config_filter="all").get(kind, {}).items()

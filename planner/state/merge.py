@@ -4,6 +4,7 @@ The rule for which wins. What brokers answer (`kafka-topics --describe`, a live 
 documents (reassignment JSON, replica assignments, Cruise Control); within a rank the source named first wins. The
 topics and partitions of the highest rank are the cluster's: lower ranks add leaders, ISRs and configuration that are
 not known otherwise, and are held against it. Sizes, brokers and running reassignments come from whoever knows them.
+Which configuration is a topic's own: see `planner.state.configs`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from planner.errors import Finding, ImportStateError, Place
 from planner.importers.entries import Assignment, Config, Entry, assignment
 from planner.importers.parts import BrokerSeen, Moving, StatePart, TopicTarget, moving_finding
 from planner.state.brokers import brokers_seen
+from planner.state.configs import merged_configs
 from planner.state.moving import reassigned
 
 Key = tuple[str, int]
@@ -24,7 +26,7 @@ Key = tuple[str, int]
 class Merged:
     """The state of a cluster. `sizes` is None where no source gave any; `notes` are disagreements, in sentences.
 
-    `declared_by` is the file that the first of the targets is from.
+    `declared_by` is the file that the first of the targets is from. `config_defaults` is what all topics inherit.
     """
 
     assignment: Assignment
@@ -34,6 +36,7 @@ class Merged:
     targets: tuple[TopicTarget, ...] = ()
     declared_by: str = ""
     notes: tuple[str, ...] = ()
+    config_defaults: Config = ()
 
 
 def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
@@ -48,7 +51,9 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     if moving and not to_targets:
         raise ImportStateError(moving_finding(each) for each in moving.values())
     entries, notes = _entries(parts, ranked, moving)
-    merged = assignment(entries, _configs(ranked), (), frozenset().union(*(part.deleting for part in parts)))
+    configs = merged_configs(parts)
+    deleting = frozenset().union(*(part.deleting for part in parts))
+    merged = assignment(entries, configs.own, (), deleting, configs.effective)
     sizes = _sizes(parts)
     brokers, of_brokers = brokers_seen(parts)
     only_topics, of_topics = _only_topics(parts, {topic.name for topic in merged.topics})
@@ -59,7 +64,15 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
         only_topics,
         tuple(target for part in parts for target in part.targets),
         next((part.file for part in parts if part.targets), ""),
-        (*_told(parts), *notes, *of_brokers, *of_topics, *_strangers(merged, ranked[0].file, sizes or {})),
+        (
+            *_told(parts),
+            *notes,
+            *configs.notes,
+            *of_brokers,
+            *of_topics,
+            *_strangers(merged, ranked[0].file, sizes or {}),
+        ),
+        configs.defaults,
     )
 
 
@@ -147,11 +160,6 @@ def _leaders(
             found = (entry.partition.leader, entry.partition.isr)
             leaders.setdefault((entry.topic, entry.partition.id), found)
     return leaders
-
-
-def _configs(ranked: Sequence[StatePart]) -> dict[str, Config]:
-    """Topic to configuration, as the source that comes first says."""
-    return {topic: config for part in reversed(ranked) for topic, config in part.configs.items()}
 
 
 def _sizes(parts: Sequence[StatePart]) -> dict[Key, int] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from planner.importers.parts import StatePart
 from planner.log_dirs_values import NO_LOG_DIRS, LogDirs
-from planner.model import InputFile, Topic
+from planner.model import Config, InputFile, Topic
 from planner.state.merge import merge, moving_now
 
 Key = tuple[str, int]
@@ -27,6 +27,7 @@ class Now:
     sizes: Mapping[Key, int] | None = None
     log_dirs: LogDirs = NO_LOG_DIRS
     inputs: tuple[InputFile, ...] = field(default=())
+    config_defaults: Config = ()
 
 
 def now_of(parts: Sequence[StatePart], log_dirs: LogDirs = NO_LOG_DIRS, inputs: tuple[InputFile, ...] = ()) -> Now:
@@ -39,4 +40,5 @@ def now_of(parts: Sequence[StatePart], log_dirs: LogDirs = NO_LOG_DIRS, inputs: 
         sizes=merged.sizes,
         log_dirs=log_dirs,
         inputs=inputs,
+        config_defaults=merged.config_defaults,
     )

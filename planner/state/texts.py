@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from planner.effective_config import OF_TOPIC
 from planner.model import Partition, Topic
 
 Key = tuple[str, int]
@@ -17,7 +18,9 @@ def describe(topics: Iterable[Topic]) -> str:
 
 def _topic(topic: Topic) -> Iterator[str]:
     factor = len(topic.partitions[0].replicas)
-    config = ",".join(f"{key}={value}" for key, value in topic.config)
+    config = ",".join(
+        f"{key}={value}" for key, value in sorted({**dict(topic.effective_config), **dict(topic.config)}.items())
+    )
     counts = f"PartitionCount: {len(topic.partitions)}\tReplicationFactor: {factor}"
     deleting = "\tMarkedForDeletion: true" if topic.deleting else ""
     yield f"Topic: {topic.name}\t{counts}\tConfigs: {config}{deleting}"
@@ -28,6 +31,17 @@ def _partition(topic: str, partition: Partition) -> str:
     leader = "none" if partition.leader is None else partition.leader
     isr = "" if partition.isr is None else f"\tIsr: {_ids(partition.isr)}"
     return f"Topic: {topic}\tPartition: {partition.id}\tLeader: {leader}\tReplicas: {_ids(partition.replicas)}{isr}"
+
+
+def topic_configs(topics: Iterable[Topic]) -> str:
+    """As `kafka-configs --describe --entity-type topics` prints topics' own configurations."""
+    return "".join(f"{line}\n" for topic in topics for line in _configs(topic))
+
+
+def _configs(topic: Topic) -> Iterator[str]:
+    yield f"Dynamic configs for topic {topic.name} are:"
+    for key, value in topic.config:
+        yield f"  {key}={value} sensitive=false synonyms={{{OF_TOPIC}:{key}={value}}}"
 
 
 def _ids(brokers: Iterable[int]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import yaml
 
 from planner.importers.parts import TopicTarget
-from planner.model import Broker, Partition, Topic
+from planner.model import Broker, Config, Partition, Topic
 from planner.quoting import yaml_scalar
 from planner.state.targets import Targets
 
@@ -36,7 +36,8 @@ class Imported:
     bootstrap_servers: tuple[str, ...] = ()
     only_topics: tuple[str, ...] | None = None
     targets: Targets = field(default_factory=Targets)
-    state: Mapping[str, str] | None = None
+    state: Mapping[str, str | list[str]] | None = None
+    config_defaults: Config = ()
 
 
 def text(imported: Imported) -> str:
@@ -60,6 +61,8 @@ def _lines(imported: Imported) -> Iterator[str]:
         yield f"  bootstrap_servers: {_flow(list(imported.bootstrap_servers))}"
     yield "  brokers:"
     yield from (f"    - {_broker(broker)}" for broker in imported.brokers)
+    if imported.config_defaults:
+        yield f"  config_defaults: {_flow(dict(imported.config_defaults))}"
     if imported.state is None:
         yield "  topics:"
         for topic in imported.topics:
@@ -82,6 +85,8 @@ def _topic(topic: Topic, sizes: Mapping[Key, int]) -> Iterator[str]:
     yield f"    - name: {_flow(topic.name)}"
     if topic.config:
         yield f"      config: {_flow(dict(topic.config))}"
+    if topic.effective_config:
+        yield f"      effective_config: {_flow(dict(topic.effective_config))}"
     if topic.deleting:
         yield "      marked_for_deletion: true"
     yield "      partitions:"

@@ -15,7 +15,7 @@ THROTTLE_CONFIGS = ("leader.replication.throttled.replicas", "follower.replicati
 
 
 def topics(plan: Plan) -> dict[str, dict[str, Any]]:
-    """Topic to partitions, replication factor and configuration.
+    """Topic to partitions, replication factor and its own configuration: None where that isn't known whole.
 
     Kafka's own topics aren't there, nor are those whose partitions go on differing in their replication factor: that
     can't be told to Terraform.
@@ -25,7 +25,9 @@ def topics(plan: Plan) -> dict[str, dict[str, Any]]:
         topic["name"]: {
             "partitions": topic["partitions"],
             "replication_factor": topic["replication_factor"],
-            "config": {key: value for key, value in topic["config"].items() if key not in THROTTLE_CONFIGS},
+            "config": None
+            if topic.get("effective_config")
+            else {key: value for key, value in topic["config"].items() if key not in THROTTLE_CONFIGS},
         }
         for topic in plan["topics"]
         if topic["name"] not in INTERNAL_TOPICS and _agrees(topic, resized)

@@ -14,7 +14,7 @@ variable "kafka_topics" {
   type = map(object({
     partitions         = number
     replication_factor = number
-    config             = optional(map(string), {})
+    config             = optional(map(string))
   }))
 }
 
@@ -28,6 +28,11 @@ locals {
       false,
     )
   ])
+  # null isn't none: Terraform would take away what such a topic has.
+  unknown = sort([
+    for name, topic in var.kafka_topics : name
+    if topic.config == null && !try(local.planned[name].config != null, false)
+  ])
 }
 
 output "kafka_topics" {
@@ -37,6 +42,11 @@ output "kafka_topics" {
   precondition {
     condition     = length(local.unlike) == 0
     error_message = "${join(", ", local.unlike)}: not declared as plan ${try(substr(var.plan["plan_id"], 0, 12), "")} leaves them; take its terraform/kafka_topics.auto.tfvars.json over."
+  }
+
+  precondition {
+    condition     = length(local.unknown) == 0
+    error_message = "${join(", ", local.unknown)}: config is null, since the state that was planned from didn't tell a topic's own configuration from what it inherits; write it, {} for none."
   }
 }
 

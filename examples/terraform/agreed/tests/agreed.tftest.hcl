@@ -38,15 +38,47 @@ run "fewer_partitions_are_refused" {
   expect_failures = [output.kafka_topics]
 }
 
+run "a_config_that_nobody_knows_is_refused" {
+  command = plan
+
+  variables {
+    plan = {
+      plan_id      = "0123456789abcdef"
+      kafka_topics = "{\"orders\":{\"config\":null,\"partitions\":6,\"replication_factor\":3}}"
+    }
+    kafka_topics = { orders = { partitions = 6, replication_factor = 3, config = null } }
+  }
+
+  expect_failures = [output.kafka_topics]
+}
+
+run "a_config_that_somebody_wrote_is_taken" {
+  command = apply
+
+  variables {
+    plan = {
+      plan_id      = "0123456789abcdef"
+      kafka_topics = "{\"orders\":{\"config\":null,\"partitions\":6,\"replication_factor\":3}}"
+    }
+    kafka_topics = { orders = { partitions = 6, replication_factor = 3, config = {} } }
+  }
+
+  assert {
+    condition     = length(output.kafka_topics["orders"].config) == 0
+    error_message = "The config that was written was lost."
+  }
+}
+
 run "without_a_plan_everything_is_handed_on" {
   command = apply
 
   variables {
-    plan = null
+    plan         = null
+    kafka_topics = { orders = { partitions = 6, replication_factor = 3, config = {} } }
   }
 
   assert {
-    condition     = length(output.kafka_topics) == 2
-    error_message = "A topic was lost."
+    condition     = length(output.kafka_topics) == 1
+    error_message = "The topic was lost."
   }
 }
