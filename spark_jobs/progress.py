@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,8 +59,10 @@ def _poller(spark: SparkSession, told: Callable[[int], None]) -> Iterator[None]:
     tracker = spark.sparkContext.statusTracker()
 
     def poll() -> None:
-        while not stop.wait(POLL_SECONDS):
-            told(_completed(tracker))
+        # A JVM that has died answers with all kinds of errors, and whoever waits for the result tells of it.
+        with suppress(Exception):
+            while not stop.wait(POLL_SECONDS):
+                told(_completed(tracker))
 
     thread = threading.Thread(target=poll, name="spark-progress", daemon=True)
     thread.start()

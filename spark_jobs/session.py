@@ -7,6 +7,7 @@ archive of classes where `planner spark warm` has made one.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import socket
@@ -14,15 +15,15 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from planner import memory
+from planner import interrupts, memory
 from planner.errors import SetupError
-from spark_jobs import java
+from spark_jobs import java, launch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,15 +98,21 @@ def open_session(
     """
     if master and remote:
         raise SetupError(f"a session is either on a master or remote, not both: {master}, {remote}")
-    with _environment_restored(), tempfile.TemporaryDirectory(prefix="planner-spark-") as scratch:
+    with (
+        _environment_restored(),
+        _no_logging_of_libraries(),
+        tempfile.TemporaryDirectory(prefix="planner-spark-") as scratch,
+    ):
         if remote:
-            spark = _connect(remote, Path(scratch))
-        else:
-            spark = _classic(master or LOCAL, Path(scratch), java_options, note)
-        try:
+            with _connected(remote, Path(scratch)) as spark:
+                yield spark
+            return
+        with launch.launched() as jvm:
+            with launch.own_session(jvm):
+                spark = _classic(master or LOCAL, Path(scratch), java_options, note)
+            jvm.stop = spark.stop
+            jvm.said.pass_on()
             yield spark
-        finally:
-            spark.stop()
 
 
 def is_local(master: str) -> bool:
@@ -158,6 +165,19 @@ def _classic(master: str, scratch: Path, java_options: str | None, note: Callabl
     if not is_local(master):
         spark.sparkContext.addPyFile(str(code_archive(scratch)))
     return spark
+
+
+@contextmanager
+def _connected(remote: str, scratch: Path) -> Iterator[Any]:
+    """A session on a server, stopped at the end of the block; after a signal the server is told to give its work up."""
+    spark = _connect(remote, scratch)
+    try:
+        yield spark
+    finally:
+        if interrupts.pending():
+            with suppress(Exception):
+                spark.interruptAll()
+        spark.stop()
 
 
 def _connect(remote: str, scratch: Path) -> Any:
@@ -259,6 +279,17 @@ def _reason(error: Exception) -> str:
     """The one line that matters: py4j puts it, behind a colon, below a line on how it got there."""
     lines = str(error).splitlines() or [type(error).__name__]
     return next((line[2:] for line in lines if line.startswith(": ")), lines[0])
+
+
+@contextmanager
+def _no_logging_of_libraries() -> Iterator[None]:
+    """py4j writes a traceback to Python's root logger when the JVM has gone, which is told in a sentence instead."""
+    root, handler = logging.getLogger(), logging.NullHandler()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
 
 
 @contextmanager

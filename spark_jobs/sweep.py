@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner import sweep, sweep_tables
+from planner import interrupts, sweep, sweep_tables
 from planner.candidates import CANDIDATE_SCHEMA, KNOBS
 from planner.errors import SetupError
 from planner.model import BoolArray, IntArray, LongArray, Problem
@@ -251,7 +251,8 @@ def sent(spark: SparkSession, problems: Sequence[Any]) -> Iterator[Any]:
         yield broadcast
     finally:
         # Executors that answer only after the session has ended make Java print a stack of its own on stderr.
-        broadcast.destroy(blocking=True)
+        if not interrupts.pending():
+            broadcast.destroy(blocking=True)
 
 
 def _sent_as_file(spark: SparkSession, data: bytes) -> str:
@@ -273,5 +274,5 @@ def settings(spark: SparkSession, wanted: dict[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for key, old in before.items():
+        for key, old in () if interrupts.pending() else before.items():
             spark.conf.unset(key) if old is None else spark.conf.set(key, old)

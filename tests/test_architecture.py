@@ -14,6 +14,8 @@ FILES = sorted([*PLANNER.rglob("*.py"), *(ROOT / "spark_jobs").rglob("*.py")])
 
 # From the bottom up: a module imports what is below it, and what is in its own package.
 LAYERS = (
+    {"processes"},
+    {"interrupts"},
     {"balance", "execution_values", "group_values", "log_dirs_values", "monthly"},
     {"partition_changes"},
     {"errors", "model", "amounts", "java_random", "quoting", "figures", "folds", "memory", "text_tables"},

@@ -285,7 +285,7 @@ def test_a_plan_that_does_not_fit_any_more_is_not_applied(name: str, forge: Forg
 
 def test_the_commands_used_exist() -> None:
     """Every planner command and option in the recipes is one of the program's."""
-    from planner.cli.main import commands
+    from planner.cli.commands import commands
 
     text = "\n".join(shells().values())
     used = re.findall(r"\bplanner (whatif|diff|check)\b([^;\n]*)", text)

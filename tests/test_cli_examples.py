@@ -7,8 +7,8 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
+from planner.cli.commands import commands
 from planner.cli.examples import EXAMPLES
-from planner.cli.main import commands
 
 LINES = [line for lines in EXAMPLES.values() for line in lines]
 

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 from plan_documents import change, document
 
-from planner.cli.main import commands, main
+from planner.cli.commands import commands
+from planner.cli.main import main
 from planner.errors import SetupError, StalePlanError
 from planner.failures import job as failures_job
 from planner.failures import rows as failures

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from planner.cli.main import commands, main
+from planner.cli.commands import commands
+from planner.cli.main import main
 from planner.errors import SpecError
 from planner.growth import lifetime as growth
 from planner.spec.reading import load

@@ -241,7 +241,7 @@ def test_marks_that_were_not_drawn_are_an_error():
 
 def test_commands_start_without_the_library():
     """It is imported when something is drawn."""
-    program = "import sys, planner.cli.main; print('matplotlib' in sys.modules)"
+    program = "import sys, planner.cli.commands; print('matplotlib' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert "False\n" == ran.stdout

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from planner.cli.main import commands as group
+from planner.cli.commands import commands as group
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

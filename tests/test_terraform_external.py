@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 from plan_documents import Document, change, document
 
-from planner.cli.main import commands, main
+from planner.cli.commands import commands
+from planner.cli.main import main
 from planner.terraform import external as terraform_external
 from planner.terraform import topics as terraform_topics
 

@@ -67,7 +67,7 @@ def command(folder, *words):
     """What a command shows of the spec, as JSON."""
     from click.testing import CliRunner
 
-    from planner.cli.main import commands
+    from planner.cli.commands import commands
 
     ended = CliRunner().invoke(commands, [*words, str(folder / "spec.yaml"), "--format", "json", "--engine", "local"])
     return json.loads(ended.stdout)

@@ -1,197 +1,156 @@
-"""The commands. The only module that prints, and the only one that knows exit codes.
+"""The edge of the command line: what is typed comes in, an exit code goes out, and no traceback ever does.
 
-Exit codes are Terraform's: 0 done; 1 anything wrong with the input or the usage; with `--detailed-exitcode` 2 where
-there is something to do; 3 where a gate in `limits` was crossed or the throttle can't work. stdout is the result,
-stderr progress and messages.
+The commands are imported only in here, since that takes most of a second, in which somebody may press Ctrl-C.
 """
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-import click
-from rich.console import Console
+from planner import interrupts
 
-from planner import __version__, fleet, memory, workflow
-from planner.cli import check, consumers, diff, external, failures, growth, importing, place, resume
-from planner.cli import seeds as cli_seeds
-from planner.cli.examples import with_examples
-from planner.cli.shown import Format, echo_json, format_option, say, screen
-from planner.cli.shown import show as show_plan
-from planner.errors import PlannerError, SpecError
-from planner.figures import printable
-
-_SPEC = click.Path(path_type=Path, dir_okay=False)
-_PLAN = click.Path(path_type=Path)
-_specs = click.argument("specs", metavar="SPEC...", type=_SPEC, nargs=-1, required=True)
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="planner")
-def commands() -> None:
-    """Plan changes of an Apache Kafka cluster: the fewest bytes for a stated balance, proven."""
-
-
-@commands.command()
-@_specs
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write; for several specs a folder each in it. [default: SPEC without its ending, with .plan]",
-)
-@click.option(
-    "--candidates", type=click.IntRange(min=2), help="Candidates to evaluate. [default: by the cluster's size]"
-)
-@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), help="Seed of everything that is drawn.")
-@click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
-@click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
-@click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
-@click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the plan doesn't depend on it.")
-@format_option
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plan has something to do.")
-def whatif(specs: tuple[Path, ...], form: Format, detailed_exitcode: bool, **options: Any) -> int:
-    """Sweep candidates for SPEC, choose a plan, and write every file to carry it out.
-
-    Several SPECs, or a quoted pattern of them, are a fleet: one sweep for all, a folder each, and a summary.
-    """
-    planned = workflow.whatif_fleet(specs, workflow.Options(**options), Console(stderr=True))
-    if fleet.is_fleet(specs):
-        _summarise(planned, form)
-    else:
-        show_plan(planned[0].plan, form, planned[0].files)
-    return 2 if detailed_exitcode and any(map(workflow.has_something_to_do, planned)) else 0
-
-
-@commands.command()
-@_specs
-def validate(specs: tuple[Path, ...]) -> int:
-    """Check each SPEC and the files it names; report every fault at once, and write nothing."""
-    for spec in workflow.validate(specs):
-        click.echo(f"{spec}: nothing wrong")
-    return 0
-
-
-@commands.command()
-@click.argument("plan", type=_PLAN)
-@format_option
-def show(plan: Path, form: Format) -> int:
-    """Show PLAN, a plan.json or its folder."""
-    show_plan(workflow.read_plan(plan), form, ())
-    return 0
-
-
-@commands.command()
-@click.argument("plan", type=_PLAN)
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
-def render(plan: Path, out: Path) -> int:
-    """Write PLAN's files again: the same bytes as `whatif` wrote."""
-    for name in workflow.render(plan, out, say):
-        click.echo(name)
-    return 0
-
-
-@commands.group()
-def spark() -> None:
-    """Spark itself."""
-
-
-@spark.command()
-def warm() -> int:
-    """Make the class data archive that halves the start of local Spark sessions; once a machine."""
-    click.echo(workflow.warm_spark(Console(stderr=True)))
-    return 0
-
-
-@commands.command()
-@click.argument("cases", nargs=-1)
-@click.option("--plans", is_flag=True, help="Plans beside baselines and peers.")
-@click.option("--windows", is_flag=True, help="Even disks, and peers' own balance.")
-@click.option("--candidates", is_flag=True, help="Candidates a second on one core.")
-@click.option("--sweep", is_flag=True, help="The sweep through Spark, with one worker and with two.")
-@click.option("--scale", is_flag=True, help="Time and memory from a thousand replicas to 2.8 million.")
-@click.option("--seed", default="public", show_default=True, help="Seed of the cases.")
-@click.option("--seeds", type=click.IntRange(min=1), help="Kafka's placements tried. [default: by the cluster's size]")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for numbers and plots.")
-def bench(cases: tuple[str, ...], seed: str, seeds: int | None, out: Path | None, **sections: bool) -> int:
-    """Measure plans of the benchmark CASES, and how speed grows, as Markdown.
-
-    Without CASES or a section everything is measured, which takes most of an hour.
-    """
-    asked = tuple(section for section, wanted in sections.items() if wanted)
-    for line in workflow.bench(cases, sections=asked, seed=seed, seeds=seeds, out=out):
-        click.echo(line)
-    return 0
-
-
-commands.add_command(check.check)
-commands.add_command(diff.diff)
-commands.add_command(resume.resume)
-commands.add_command(external.external)
-commands.add_command(failures.failures)
-commands.add_command(growth.growth)
-commands.add_command(consumers.consumers)
-commands.add_command(place.place)
-commands.add_command(cli_seeds.seeds)
-commands.add_command(importing.import_)
-with_examples(commands)
+DEBUG = "PLANNER_DEBUG"
+_LONGEST_LINE = 2_000
+_ESCAPED = "planner-escaped"
+_INTERRUPTED = 130
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit."""
+    _open_closed_streams()
+    _escape_what_streams_lack()
+    with interrupts.watched() as watch:
+        try:
+            code = int(_command(arguments) or 0)
+        except BaseException as error:
+            # On the way out after a signal anything may fail.
+            if watch.signal:
+                watch.end()
+            code = _exit_code(error)
+        if watch.signal:
+            watch.end()
+    sys.exit(code)
+
+
+def _command(arguments: list[str] | None) -> Any:
+    from planner import memory
+    from planner.cli.commands import commands
+
     memory.keep_freed()
-    sys.exit(_run(lambda: commands.main(arguments, prog_name="planner", standalone_mode=False)))
+    code = commands.main(arguments, prog_name="planner", standalone_mode=False)
+    # While a full disk can still be said.
+    sys.stdout.flush()
+    return code
 
 
-def _run(command: Callable[[], Any]) -> int:
-    """The command's exit code; what is the user's to mend is said in a paragraph, without a traceback."""
-    try:
-        return int(command() or 0)
-    except SpecError as error:
-        click.echo(_inert(error), err=True)
+def _exit_code(error: BaseException) -> int:
+    """What is the user's to mend is said in a paragraph, what is ours in a line."""
+    import click
+
+    from planner.errors import PlannerError, SpecError
+
+    if isinstance(error, SystemExit):  # click's own answer to a reader that has ended, and to nothing else
+        error = BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+    if isinstance(error, OSError):
+        return _unwritable(error)
+    if isinstance(error, SpecError):
+        _say(str(error))
         return error.exit_code
-    except PlannerError as error:
-        click.echo(f"planner: {_inert(error)}", err=True)
+    if isinstance(error, PlannerError):
+        _say(f"planner: {error}")
         return error.exit_code
-    except click.exceptions.Exit as end:
-        return end.exit_code
-    except click.ClickException as error:
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return _INTERRUPTED
+    if isinstance(error, click.ClickException):
         error.show()
         return 1
-    except OSError as error:
-        return _unwritable(error)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("planner: interrupted; nothing was written", err=True)
-        return 1
+    if isinstance(error, Exception):
+        return _unexpected(error)
+    raise error
 
 
-def _inert(error: PlannerError) -> str:
-    """The error's text without the control characters of names that it repeats: they could write to the terminal."""
-    return "\n".join(printable(line, len(line)) for line in str(error).split("\n"))
+def _unexpected(error: Exception) -> int:
+    """What no part of the program has foreseen: out of memory, or a defect of ours."""
+    if os.environ.get(DEBUG):
+        raise error
+    if isinstance(error, MemoryError):
+        _say("planner: there is too little memory for this; allowed: a machine with more, or a smaller input")
+    else:
+        about = " ".join(str(error).split())[:200]
+        what = f"{type(error).__name__}{': ' if about else ''}{about}"
+        _say(f"planner: unexpected {what}; this is a defect of planner: {DEBUG}=1 shows where, for a report")
+    return 1
 
 
-def _summarise(planned: Sequence[fleet.Planned], form: Format) -> None:
-    match form:
-        case "json":
-            echo_json({"clusters": fleet.summary(planned)})
-        case "markdown":
-            click.echo(fleet.markdown(planned), nl=False)
-        case _:
-            # Paths may be of any length, and programs read them.
-            fleet.show(planned, screen(1000))
+def _say(text: str) -> None:
+    """A message on stderr, without the control characters of names that it repeats, and not endless."""
+    from planner.errors import MOST_SHOWN, capped
+    from planner.figures import printable
+
+    lines = text.split("\n")
+    # A text of findings is capped already, with a line that says so.
+    lines = lines if len(lines) <= MOST_SHOWN + 1 else capped(lines).split("\n")
+    import click
+
+    try:
+        click.echo("\n".join(printable(line, _LONGEST_LINE) for line in lines), err=True)
+    except OSError:
+        return
 
 
 def _unwritable(error: OSError) -> int:
-    """stdout can't be written: what reads it has ended, which is its right, or a disk is full. All else is our bug."""
-    if error.errno not in (errno.EPIPE, errno.ENOSPC):
-        raise error
-    # Python would try once more at its end, and complain.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """What the system refuses: stdout, whose reader may end when it likes, or a file that nobody else has named."""
     if error.errno == errno.EPIPE:
+        _drop_stdout()
         return 0
-    click.echo(f"planner: stdout can't be written: {error.strerror}", err=True)
+    if error.filename is None and error.errno in (errno.ENOSPC, errno.EIO, errno.EBADF):
+        _drop_stdout()
+        _say(f"planner: stdout can't be written: {error.strerror}")
+    elif error.filename is None or os.environ.get(DEBUG):
+        return _unexpected(error)
+    else:
+        _say(f"planner: {error.filename}: {error.strerror}; allowed: a file or folder that can be used")
     return 1
+
+
+def _drop_stdout() -> None:
+    """Python would try once more at its end, and complain."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return
+
+
+def _open_closed_streams() -> None:
+    """Where a shell has closed stdin, stdout or stderr, the next file would take its number, and get its output."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is not None:
+            continue
+        opened = os.open(os.devnull, os.O_RDWR)
+        if opened != number:
+            os.dup2(opened, number, inheritable=True)
+            os.close(opened)
+        os.set_inheritable(number, True)
+        setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def _escape_what_streams_lack() -> None:
+    """A character that a terminal's encoding lacks is written as JSON writes it, instead of ending the command."""
+    codecs.register_error(_ESCAPED, _escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=_ESCAPED)
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    units = (int.from_bytes(lacking[at : at + 2], "big") for at in range(0, len(lacking), 2))
+    return "".join(f"\\u{unit:04x}" for unit in units), error.end

@@ -28,7 +28,7 @@ from confluent_kafka.admin import (
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from playbooks import Playbooks
 
-from planner.cli.main import commands
+from planner.cli.commands import commands
 
 Lists = dict[str, list[int]]
 RECORD_BYTES = 1_000

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from faults import MEGABYTE
 from operator_at_work import Operator
 
-from planner.cli.main import commands
+from planner.cli.commands import commands
 from planner.failures.outcomes import FACTS, outcome
 from planner.failures.scenarios import BROKERS, scenarios
 from planner.failures.stages import Rows, stages

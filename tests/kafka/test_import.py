@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from operator_at_work import Lists, Operator
 
 from planner.amounts import parse_amount
-from planner.cli.main import commands
+from planner.cli.commands import commands
 
 pytestmark = pytest.mark.kafka
 

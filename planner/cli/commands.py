@@ -1,0 +1,147 @@
+"""The commands. Only this package prints, and knows exit codes.
+
+Exit codes are Terraform's: 0 done; 1 anything wrong with the input or the usage; with `--detailed-exitcode` 2 where
+there is something to do; 3 where a gate in `limits` was crossed or the throttle can't work. stdout is the result,
+stderr progress and messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from planner import __version__, fleet, workflow
+from planner.cli import check, consumers, diff, external, failures, growth, importing, place, resume
+from planner.cli import seeds as cli_seeds
+from planner.cli.examples import with_examples
+from planner.cli.shown import Format, echo_json, format_option, say, screen
+from planner.cli.shown import show as show_plan
+
+_SPEC = click.Path(path_type=Path, dir_okay=False)
+_PLAN = click.Path(path_type=Path)
+_specs = click.argument("specs", metavar="SPEC...", type=_SPEC, nargs=-1, required=True)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="planner")
+def commands() -> None:
+    """Plan changes of an Apache Kafka cluster: the fewest bytes for a stated balance, proven."""
+
+
+@commands.command()
+@_specs
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write; for several specs a folder each in it. [default: SPEC without its ending, with .plan]",
+)
+@click.option(
+    "--candidates", type=click.IntRange(min=2), help="Candidates to evaluate. [default: by the cluster's size]"
+)
+@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), help="Seed of everything that is drawn.")
+@click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
+@click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
+@click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
+@click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the plan doesn't depend on it.")
+@format_option
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plan has something to do.")
+def whatif(specs: tuple[Path, ...], form: Format, detailed_exitcode: bool, **options: Any) -> int:
+    """Sweep candidates for SPEC, choose a plan, and write every file to carry it out.
+
+    Several SPECs, or a quoted pattern of them, are a fleet: one sweep for all, a folder each, and a summary.
+    """
+    planned = workflow.whatif_fleet(specs, workflow.Options(**options), Console(stderr=True))
+    if fleet.is_fleet(specs):
+        _summarise(planned, form)
+    else:
+        show_plan(planned[0].plan, form, planned[0].files)
+    return 2 if detailed_exitcode and any(map(workflow.has_something_to_do, planned)) else 0
+
+
+@commands.command()
+@_specs
+def validate(specs: tuple[Path, ...]) -> int:
+    """Check each SPEC and the files it names; report every fault at once, and write nothing."""
+    for spec in workflow.validate(specs):
+        click.echo(f"{spec}: nothing wrong")
+    return 0
+
+
+@commands.command()
+@click.argument("plan", type=_PLAN)
+@format_option
+def show(plan: Path, form: Format) -> int:
+    """Show PLAN, a plan.json or its folder."""
+    show_plan(workflow.read_plan(plan), form, ())
+    return 0
+
+
+@commands.command()
+@click.argument("plan", type=_PLAN)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
+def render(plan: Path, out: Path) -> int:
+    """Write PLAN's files again: the same bytes as `whatif` wrote."""
+    for name in workflow.render(plan, out, say):
+        click.echo(name)
+    return 0
+
+
+@commands.group()
+def spark() -> None:
+    """Spark itself."""
+
+
+@spark.command()
+def warm() -> int:
+    """Make the class data archive that halves the start of local Spark sessions; once a machine."""
+    click.echo(workflow.warm_spark(Console(stderr=True)))
+    return 0
+
+
+@commands.command()
+@click.argument("cases", nargs=-1)
+@click.option("--plans", is_flag=True, help="Plans beside baselines and peers.")
+@click.option("--windows", is_flag=True, help="Even disks, and peers' own balance.")
+@click.option("--candidates", is_flag=True, help="Candidates a second on one core.")
+@click.option("--sweep", is_flag=True, help="The sweep through Spark, with one worker and with two.")
+@click.option("--scale", is_flag=True, help="Time and memory from a thousand replicas to 2.8 million.")
+@click.option("--seed", default="public", show_default=True, help="Seed of the cases.")
+@click.option("--seeds", type=click.IntRange(min=1), help="Kafka's placements tried. [default: by the cluster's size]")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for numbers and plots.")
+def bench(cases: tuple[str, ...], seed: str, seeds: int | None, out: Path | None, **sections: bool) -> int:
+    """Measure plans of the benchmark CASES, and how speed grows, as Markdown.
+
+    Without CASES or a section everything is measured, which takes most of an hour.
+    """
+    asked = tuple(section for section, wanted in sections.items() if wanted)
+    for line in workflow.bench(cases, sections=asked, seed=seed, seeds=seeds, out=out):
+        click.echo(line)
+    return 0
+
+
+commands.add_command(check.check)
+commands.add_command(diff.diff)
+commands.add_command(resume.resume)
+commands.add_command(external.external)
+commands.add_command(failures.failures)
+commands.add_command(growth.growth)
+commands.add_command(consumers.consumers)
+commands.add_command(place.place)
+commands.add_command(cli_seeds.seeds)
+commands.add_command(importing.import_)
+with_examples(commands)
+
+
+def _summarise(planned: Sequence[fleet.Planned], form: Format) -> None:
+    match form:
+        case "json":
+            echo_json({"clusters": fleet.summary(planned)})
+        case "markdown":
+            click.echo(fleet.markdown(planned), nl=False)
+        case _:
+            # Paths may be of any length, and programs read them.
+            fleet.show(planned, screen(1000))

@@ -1,0 +1,153 @@
+"""Starts Spark's JVM so that it can be ended: in a session of its own, with pyspark's hands off the signals.
+
+pyspark starts the JVM without a word of its process, and answers Ctrl-C by itself: it asks the JVM to cancel its jobs
+and waits. Two names of its modules are replaced while a session is made; nothing else of pyspark is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
+from typing import Any
+
+from planner import interrupts, processes
+from planner.errors import PlannerError, SetupError
+
+_EXIT_SECONDS = 2
+_MOST_KEPT = 200
+_SCRIPT = b"/bin/spark-class: line "
+
+
+class Said:
+    """What the JVM prints: kept until the session is there, then passed on to stderr line by line."""
+
+    def __init__(self) -> None:
+        self._kept: list[bytes] | None = []
+        self._lock = threading.Lock()
+
+    def follow(self, reader: int) -> None:
+        """Read a pipe to its end, in another thread."""
+        threading.Thread(target=self._read, args=(reader,), name="spark-says", daemon=True).start()
+
+    def pass_on(self) -> None:
+        """Print what was kept, and from now on every line as it comes; not what a shell says of its own script."""
+        with self._lock:
+            kept, self._kept = self._kept or [], None
+            for line in kept:
+                if _SCRIPT not in line:
+                    _print(line)
+
+    def _read(self, reader: int) -> None:
+        with open(reader, "rb") as lines:
+            for line in lines:
+                with self._lock:
+                    if self._kept is not None:
+                        self._kept = [*self._kept[-_MOST_KEPT:], line]
+                    elif not interrupts.pending():
+                        _print(line)
+
+
+def _print(line: bytes) -> None:
+    with suppress(OSError):
+        os.write(2, line)
+
+
+class Launch:
+    """The JVM of a session; `stop` ends the session where the JVM is sound."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self.stop: Callable[[], None] | None = None
+        self.said = Said()
+
+    def died(self, *, patient: bool = False) -> str:
+        """How the JVM ended, nothing while it runs."""
+        from pyspark import SparkContext
+
+        # A process that opens a second session has a JVM already.
+        process = self.process or getattr(SparkContext._gateway, "proc", None)
+        if process is None:
+            return ""
+        with suppress(subprocess.TimeoutExpired):
+            # Its connections break some milliseconds before its exit code is there.
+            process.wait(_EXIT_SECONDS if patient else 0)
+        if (code := process.returncode) is None:
+            return ""
+        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+    def end(self) -> None:
+        """End the JVM and its workers, and let pyspark forget them: the next session starts another one."""
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+
+        processes.end_all()
+        for owner, names in (
+            (SparkContext, ("_gateway", "_jvm", "_active_spark_context")),
+            (SparkSession, ("_instantiatedSession",)),
+        ):
+            for name in names:
+                setattr(owner, name, None)
+
+
+@contextmanager
+def launched() -> Iterator[Launch]:
+    """A launch whose session is stopped at the end of the block; SetupError where the JVM dies in it.
+
+    After a signal nobody waits for the JVM: it is killed, and its workers with it.
+    """
+    launch = Launch()
+    try:
+        yield launch
+    except BaseException as error:
+        how = launch.died(patient=not isinstance(error, PlannerError) and not interrupts.pending())
+        if how or interrupts.pending() or not isinstance(error, Exception):
+            launch.end()
+        elif launch.stop is not None:
+            launch.stop()
+        if isinstance(error, Exception) and not interrupts.pending() and not how.startswith("killed"):
+            launch.said.pass_on()
+        if how and isinstance(error, Exception) and not interrupts.pending():
+            before = f"{error}; " if isinstance(error, SetupError) else ""
+            raise SetupError(f"{before}{_DIED.format(how)}") from error
+        raise
+    if launch.stop is not None:
+        launch.stop()
+
+
+_DIED = "Spark's Java process ended before its work was done ({}); nothing was written"
+
+
+@contextmanager
+def own_session(launch: Launch) -> Iterator[None]:
+    """A JVM that is started in the block leads a session of its own, which a terminal's Ctrl-C doesn't reach."""
+    from pyspark import java_gateway
+    from pyspark.core import context
+
+    gateway, spark_context = _names(java_gateway), _names(context)
+    popen, signals = gateway["Popen"], spark_context["signal"]
+
+    def started(command: Any, **options: Any) -> Any:
+        reader, writer = os.pipe()
+        with interrupts.held():
+            launch.process = popen(command, start_new_session=True, stdout=writer, stderr=writer, **options)
+            processes.own(launch.process.pid)
+        os.close(writer)
+        launch.said.follow(reader)
+        return launch.process
+
+    gateway["Popen"] = started
+    spark_context["signal"] = SimpleNamespace(signal=lambda *_: None, SIGINT=signal.SIGINT)
+    try:
+        yield
+    finally:
+        gateway["Popen"], spark_context["signal"] = popen, signals
+
+
+def _names(module: Any) -> dict[str, Any]:
+    names: dict[str, Any] = vars(module)
+    return names
