@@ -82,13 +82,15 @@ class Resumed:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a check is to refuse beyond changed files: another plan than `plan_id`; with `strict`, what is only listed.
+    """What a check is to refuse beyond changed files, and the time it judges by: the clock's where `now` is None.
 
-    That are the operator's own files, and changes of the cluster outside the plan. `now`: the clock's time where None.
+    Another plan than `plan_id`; with `strict` the operator's own files, which are only listed otherwise; with
+    `strict_state` a cluster that changed outside the plan.
     """
 
     plan_id: str | None = None
     strict: bool = False
+    strict_state: bool = False
     now: datetime | None = None
 
 
@@ -101,7 +103,8 @@ def check(path: Path, sources: Sources, wanted: Wanted = Wanted()) -> Checked:
     after = None if seen is None else since.since(plan, seen)
     refusals = [_other_plan(path, plan, wanted.plan_id), _expired(plan, wanted.now or datetime.now(UTC))]
     refusals += [_changed(path, plan, found), _stale(path, plan, fit)]
-    refusals += _listed_only(path, found, fit, after) if wanted.strict else []
+    refusals += [_operators(path, found)] if wanted.strict else []
+    refusals += [_outside(path, fit, after)] if wanted.strict_state else []
     return Checked(plan, tuple(each for each in refusals if each is not None), found, fit, after)
 
 
@@ -157,15 +160,20 @@ def _stale(path: Path, plan: Plan, fit: Fit | None) -> Refusal | None:
     )
 
 
-def _listed_only(path: Path, found: Held | None, fit: Fit | None, after: Since | None) -> Iterator[Refusal]:
+def _operators(path: Path, found: Held | None) -> Refusal | None:
     """What --strict refuses."""
-    if found is not None and found.own:
-        lines = tuple(map(str, found.own))
-        yield Refusal(f"{path}: holds files that are nobody's to judge (--strict)", lines, _ELSEWHERE)
+    if found is None or not found.own:
+        return None
+    return Refusal(f"{path}: holds files that are nobody's to judge (--strict)", tuple(map(str, found.own)), _ELSEWHERE)
+
+
+def _outside(path: Path, fit: Fit | None, after: Since | None) -> Refusal | None:
+    """What --strict-state refuses."""
     lines = tuple(map(str, fit.told)) if fit else ()
     lines += tuple(after.sentences()) if after is not None and after.changed else ()
-    if lines:
-        yield Refusal(f"{path}: the cluster isn't as it was when the plan was made (--strict)", lines)
+    if not lines:
+        return None
+    return Refusal(f"{path}: the cluster isn't as it was when the plan was made (--strict-state)", lines)
 
 
 _ELSEWHERE = "keep your own files outside the plan's folder: ansible-playbook -i INVENTORY apply.yml"

@@ -191,7 +191,7 @@ def test_json_is_written_of_what_is_refused_too(planner: Run, folder: Path) -> N
     schema = json.loads((ROOT / "schemas" / "plan-check.schema.json").read_text())
     (folder / "ansible/apply.yml").write_text("[]\n")
     state = ROOT / "examples" / "state" / "six-brokers"
-    ran = planner("check", folder, "--format", "json", "--state", state, "--strict")
+    ran = planner("check", folder, "--format", "json", "--state", state, "--strict", "--strict-state")
     found = json.loads(ran.out)
 
     assert [] == [error.message for error in Draft202012Validator(schema).iter_errors(found)]
@@ -257,3 +257,18 @@ def test_what_cannot_be_read_is_not_approved(planner: Run, folder: Path, monkeyp
     ran = planner("check", folder)
 
     assert (1, True) == (ran.code, "ansible/roles/kafka_reassign: can't be read: Permission denied" in ran.err)
+
+
+def test_a_cluster_that_changed_outside_the_plan_is_told(planner: Run, folder: Path, tmp_path: Path) -> None:
+    """With what it means for the report; refused where --strict-state asks for it, and not where --strict does."""
+    described = (ROOT / "examples" / "state" / "six-brokers" / "topics-describe.txt").read_text()
+    new = "Topic: new\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: \n"
+    row = "\tTopic: new\tPartition: 0\tLeader: 4\tReplicas: 4\tIsr: 4\n"
+    (tmp_path / "now.txt").write_text(described + new + row)
+    ran = planner("check", folder, "--state", tmp_path / "now.txt", "--strict")
+    refused = planner("check", folder, "--state", tmp_path / "now.txt", "--strict-state")
+
+    assert (0, 1) == (ran.code, refused.code)
+    assert "note: new: is new\noutside the plan 1 partition changed since it was made: 1 new\n" in ran.out
+    assert "the plan's own moves still hold, but its figures (spreads, bytes" in ran.out
+    assert "the cluster isn't as it was when the plan was made (--strict-state):\n  new: is new\n" in refused.err

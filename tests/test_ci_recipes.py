@@ -271,7 +271,7 @@ def test_an_apply_checks_first_then_runs_the_committed_playbooks(name: str, forg
 
     assert 0 == code
     assert [
-        f"planner check {PLAN} --bootstrap-servers k:9092",
+        f"planner check {PLAN} --strict --bootstrap-servers k:9092",
         "ansible-playbook apply.yml in orders-eu.plan/ansible",
         "ansible-playbook verify.yml in orders-eu.plan/ansible",
     ] == used
@@ -280,7 +280,7 @@ def test_an_apply_checks_first_then_runs_the_committed_playbooks(name: str, forg
 @both
 def test_a_plan_that_does_not_fit_any_more_is_not_applied(name: str, forge: Forge) -> None:
     """The check's exit code ends the job."""
-    assert (1, [f"planner check {PLAN} --bootstrap-servers k:9092"]) == applied(name, forge, check="1")
+    assert (1, [f"planner check {PLAN} --strict --bootstrap-servers k:9092"]) == applied(name, forge, check="1")
 
 
 def test_the_commands_used_exist() -> None:

@@ -20,11 +20,8 @@ from planner.state.sources import Sources
 @click.argument("plan", type=click.Path(path_type=Path))
 @cli_sources.options
 @click.option("--plan-id", metavar="ID", help="The plan_id that was approved; any other plan is refused.")
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Refuse what is otherwise only listed: your own files in the folder, changes of the cluster outside the plan.",
-)
+@click.option("--strict", is_flag=True, help="Refuse your own files in the folder, which are only listed otherwise.")
+@click.option("--strict-state", is_flag=True, help="Refuse a cluster that changed outside the plan as well.")
 @click.option("--now", metavar="MOMENT", help="The time to judge valid_for by. [default: the clock's]")
 @click.option("--bound", is_flag=True, help="Work the bound out again from bound.json: arithmetic, no solver.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What stdout shows.")
@@ -33,6 +30,7 @@ def check(
     sources: Sources,
     plan_id: str | None,
     strict: bool,
+    strict_state: bool,
     now: str | None,
     bound: bool,
     form: Literal["text", "json"],
@@ -48,7 +46,7 @@ def check(
     planner check expand.plan
     planner check expand.plan --state state/topics-describe.txt --state state/brokers.txt
     """
-    wanted = Wanted(approval.parse_plan_id(plan_id), strict, approval.parse_now(now))
+    wanted = Wanted(approval.parse_plan_id(plan_id), strict, strict_state, approval.parse_now(now))
     checked = approval.check(plan, sources, wanted)
     if form == "json":
         echo_json(approval_document.document(checked))
