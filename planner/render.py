@@ -91,7 +91,7 @@ def _elections(partitions: Iterable[Plan]) -> bytes:
 
 def _ansible(plan: Plan, kafka: Files) -> Files:
     """Playbooks and role, with the role's own copies of the files it executes."""
-    named = ("reassignment.json", "rollback.json", "preferred-replica.json", "new-partitions.json")
+    named = ("reassignment.json", "rollback.json", "new-partitions.json")
     copies = {path: content for path, content in kafka.items() if path.startswith("batches/") or path in named}
     copies |= _role_only(plan)
     digests = {path: sha256(copies[path]).hexdigest() for path in sorted(copies)}
@@ -111,13 +111,13 @@ def _role_only(plan: Plan) -> Files:
         (f"batches/{name}/preferred-replica-rollback.json", elect["rollback"])
         for name, elect in zip(role.batch_names(plan), role.batch_elections(plan), strict=True)
     ]
-    off = role.unpreferred(plan)
+    off, waiting = role.unpreferred(plan), role.leaderless(plan)
     return {
         "states.json": canonical_json(role.states(plan)).encode(),
         "leaders.json": canonical_json(role.leaders(plan)).encode(),
-        "preferred-replica-rollback.json": _elections(role.elections(plan)["rollback"]),
         **{path: _elections(elect) for path, elect in back if elect},
         **(_unpreferred(off) if off else {}),
+        **({"leaderless.json": canonical_json(waiting).encode()} if waiting else {}),
     }
 
 

@@ -7,7 +7,7 @@ are written as they print them, `1,2,3`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from planner import headline
@@ -68,12 +68,23 @@ def led_first(partition: Plan) -> list[int]:
     return [leader, *(broker for broker in partition["replicas_before"] if broker != leader)]
 
 
-def leaders(plan: Plan) -> Named:
-    """Who leads the partitions concerned at the end of each direction."""
-    back = [*elections(plan)["rollback"], *unpreferred(plan)]
+def leaders(plan: Plan) -> dict[str, Any]:
+    """Who leads at the end of each direction what its batches elect, by batch; and who has to be put first for that.
+
+    A partition with its leader reads as the tools' words for both, `topic partition leader`.
+    """
+    rows = {_name(p): p for p in plan["partitions"]}
+    named = list(zip(batch_names(plan), batch_elections(plan), strict=True))
+
+    def led(elected: Sequence[Plan], leader: Callable[[Plan], int]) -> list[str]:
+        return [f"{p['topic']} {p['partition']} {leader(rows[_name(p)])}" for p in elected]
+
     return {
-        "apply": {_name(p): p["replicas"][0] for p in elections(plan)["apply"]},
-        "rollback": {_name(p): p["leader_before"] for p in back},
+        "apply": {name: led(elect["apply"], lambda p: p["replicas"][0]) for name, elect in named if elect["apply"]},
+        "rollback": {
+            name: led(elect["rollback"], lambda p: p["leader_before"]) for name, elect in named if elect["rollback"]
+        },
+        "unpreferred": led(unpreferred(plan), lambda p: p["leader_before"]),
     }
 
 
@@ -84,6 +95,15 @@ def states(plan: Plan) -> dict[str, list[str]]:
         for step in moves(batch["partitions"]):
             passed[_name(step)].append(_text(step["replicas"]))
     return {name: lists for name, lists in passed.items() if len(lists) > 1}
+
+
+def leaderless(plan: Plan) -> dict[str, list[str]]:
+    """The partitions without a leader of each batch that holds such, by the batch's name."""
+    return {
+        name: sorted({_name(p) for p in (*moves(batch["partitions"]), *batch["elect"])})
+        for name, batch in zip(batch_names(plan), plan["batches"], strict=True)
+        if batch.get("leaderless")
+    }
 
 
 def new_partitions(plan: Plan) -> dict[str, dict[str, Any]]:

@@ -39,7 +39,7 @@ def _run(tool: str, options: dict[str, str], cluster: dict[str, Any]) -> int:
         case "kafka-topics" if "--describe" not in options:
             return _make(options, cluster)
         case "kafka-topics":
-            return _describe(cluster["partitions"], behind="--under-replicated-partitions" in options)
+            return _describe(cluster["partitions"], options)
         case "kafka-leader-election":
             return _elect(_wanted(options["--path-to-json-file"]), cluster["partitions"])
         case _:
@@ -79,13 +79,15 @@ def _wanted(path: str) -> dict[str, list[int]]:
     return {f"{row['topic']}-{row['partition']}": row.get("replicas", []) for row in rows}
 
 
-def _describe(partitions: dict[str, Any], behind: bool) -> int:
+def _describe(partitions: dict[str, Any], options: dict[str, str]) -> int:
+    behind, unled = (f"--{which}-partitions" in options for which in ("under-replicated", "unavailable"))
     for name, partition in partitions.items():
         topic, number = name.rsplit("-", 1)
         isr = partition.get("isr", partition["replicas"])
-        if not behind or isr != partition["replicas"]:
+        leader = "none" if partition["leader"] is None else partition["leader"]
+        if (not behind or isr != partition["replicas"]) and (not unled or leader == "none"):
             listed = f"Replicas: {_text(partition['replicas'])}\tIsr: {_text(isr)}\tElr: \tLastKnownElr: "
-            _say(f"\tTopic: {topic}\tPartition: {number}\tLeader: {partition['leader']}\t{listed}")
+            _say(f"\tTopic: {topic}\tPartition: {number}\tLeader: {leader}\t{listed}")
     return 0
 
 

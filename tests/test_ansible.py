@@ -167,10 +167,79 @@ def test_verify_reads_only(site: Site) -> None:
     assert {"kafka-reassign-partitions"} == {call[0] for call in site.cluster["calls"]}
 
 
-@pytest.mark.parametrize(("tag", "executed", "elected"), [("precheck", 0, 0), ("reassign", 2, 0), ("elect", 0, 1)])
+@pytest.mark.parametrize(("tag", "executed", "elected"), [("precheck", 0, 0), ("reassign", 2, 0), ("elect", 0, 2)])
 def test_tags(site: Site, tag: str, executed: int, elected: int) -> None:
     """Each tag runs its own part, after the checks."""
     run = site.play("apply", "--tags", tag)
     assert 0 == run.code, run.output
     assert (executed, elected) == (site.calls("--execute"), site.calls("--election-type"))
     assert 1 <= site.calls("--list")
+
+
+def offline(bin_dir: Path) -> Document:
+    """The plan with one batch more, of a partition that has no leader."""
+    made = plan(bin_dir)
+    orphan = change("b", 0, [2, 3], [2, 4], leader=None)
+    moves = [change("a", p, ORIGIN[f"a-{p}"], TARGET[f"a-{p}"]) for p in range(3)]
+    first = [change("a", p, ORIGIN[f"a-{p}"], STEP[f"a-{p}"]) for p in (0, 2)]
+    second = [change("a", p, STEP[f"a-{p}"], TARGET[f"a-{p}"]) for p in (0, 1)]
+    kept = {key: made[key] for key in ("execution", "cluster")}
+    whole = document([*moves, orphan], [first, second, [orphan]], **kept)
+    whole["batches"][2]["leaderless"] = True
+    return whole
+
+
+def test_a_batch_without_a_leader_holds_nothing_up(tmp_path: Path) -> None:
+    """It is left out and said to be, all else is done and the throttle cleared; later the same playbook finishes it."""
+    site = staged(tmp_path, offline)
+    partitions = site.cluster["partitions"]
+    # A replica of it that isn't in sync is alive: that alone stops nothing either.
+    partitions["b-0"] |= {"leader": None, "isr": [2]}
+    site.set_cluster(partitions=partitions)
+
+    waiting = site.play("apply")
+
+    assert (2, 2) == (waiting.code, site.calls("--execute")), waiting.output
+    assert "Left out: batch 03." in waiting.text
+    assert "Without a leader: b-0" in waiting.text
+    assert TARGET | {"b-0": [2, 3]} == site.replicas()
+    assert {"a-0": 4, "a-1": 3, "a-2": 3, "b-0": None} == site.leaders()
+    assert None is site.cluster["throttle"]
+
+    partitions = site.cluster["partitions"]
+    partitions["b-0"] |= {"leader": 3, "isr": [2, 3]}
+    site.set_cluster(partitions=partitions)
+    done = site.play("apply")
+    assert (0, [2, 4], 2) == (done.code, site.replicas()["b-0"], site.leaders()["b-0"]), done.output
+
+
+def test_a_partition_that_lost_its_leader_stops_before_anything(site: Site) -> None:
+    """Its batch would wait for it without an end; going back isn't refused."""
+    partitions = site.cluster["partitions"]
+    partitions["a-1"] |= {"leader": None}
+    site.set_cluster(partitions=partitions)
+    refused = site.play("apply", "--tags", "precheck")
+    assert (2, 0) == (refused.code, site.calls("--execute"))
+    assert "1 partitions of the plan have lost their leader since it was made." in refused.text
+    assert "They are a-1" in refused.text
+    assert 0 == site.play("rollback", "--tags", "precheck").code
+
+
+def leaders_only(bin_dir: Path) -> Document:
+    """Two batches that elect a leader each, and move nothing."""
+    made = plan(bin_dir)
+    elect = [change("a", 0, ORIGIN["a-0"], ORIGIN["a-0"], leader=2), change("b", 0, [2, 3], [2, 3], leader=3)]
+    return document(elect, [[each] for each in elect], execution=made["execution"], cluster=made["cluster"])
+
+
+def test_leaders_alone_change_batch_by_batch(tmp_path: Path) -> None:
+    """Never more at once than a batch holds; whoever leads already isn't elected again."""
+    site = staged(tmp_path, leaders_only)
+    partitions = site.cluster["partitions"]
+    partitions["a-0"] |= {"leader": 2}
+    site.set_cluster(partitions=partitions)
+    first = site.play("apply")
+    assert (0, 2, 2) == (first.code, first.changed, site.calls("--election-type")), first.output
+    assert {"a-0": 1, "b-0": 2} == {name: site.leaders()[name] for name in ("a-0", "b-0")}
+    again = site.play("apply")
+    assert (0, 0, 2) == (again.code, again.changed, site.calls("--election-type")), again.output

@@ -205,6 +205,16 @@ def test_batch_in_one_step_is_not_stepwise() -> None:
     assert [False] == [batch["stepwise"] for batch in summary]
 
 
+def test_the_role_says_what_is_derived() -> None:
+    """Each setting with its key, and a word beside the throttle."""
+    rows = [{"key": "execution.throttle", "value": "50MB/s", "why": "a constant"}]
+    plan = document([MOVE])
+    files = render.files(plan | {"execution": plan["execution"] | {"derived": rows}})
+    assert rows == _ansible_yaml(files[f"{ROLE}/vars/main/plan.yml"])["kafka_reassign_derived"]
+    assert b"kafka_reassign_derived" in files[f"{ROLE}/defaults/main.yml"]
+    assert b"kafka_reassign_derived" not in render.files(plan)[f"{ROLE}/defaults/main.yml"]
+
+
 def test_settings_of_the_role(files: Mapping[str, bytes]) -> None:
     """Folder, addresses and throttle are the plan's."""
     values = _ansible_yaml(files[f"{ROLE}/defaults/main.yml"])

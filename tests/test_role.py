@@ -19,8 +19,12 @@ def test_states_are_the_way_of_each_partition() -> None:
 
 
 def test_leaders_of_both_directions() -> None:
-    """Forth, the preferred leaders of what is elected; back, whoever led, preferred or not."""
-    assert {"apply": {"a-0": 3, "a-1": 1, "b-1": 1}, "rollback": {"a-0": 1, "a-1": 2, "b-1": 2}} == role.leaders(PLAN)
+    """Forth, the preferred leaders of what each batch elects; back, whoever led, preferred or not."""
+    assert {
+        "apply": {"02": ["a 0 3", "a 1 1", "b 1 1"]},
+        "rollback": {"02": ["a 0 1", "a 1 2"]},
+        "unpreferred": ["b 1 2"],
+    } == role.leaders(PLAN)
 
 
 def test_elections_back_leave_out_what_no_election_brings_back() -> None:
@@ -34,7 +38,22 @@ def test_partition_without_a_leader_is_left_to_kafka() -> None:
     """Nobody led it, so there is nobody to give it back to."""
     orphan = document([change("a", 0, [1, 2], [3, 4], leader=None)])
     assert [] == role.unpreferred(orphan)
-    assert {"apply": {"a-0": 3}, "rollback": {}} == role.leaders(orphan)
+    assert {"apply": {"01": ["a 0 3"]}, "rollback": {}, "unpreferred": []} == role.leaders(orphan)
+
+
+def test_a_batch_without_leaders_names_its_partitions() -> None:
+    """Those that it moves, and those that it elects alone; no other batch has an entry."""
+    assert {} == role.leaderless(PLAN)
+    waiting = PLAN | {"batches": [PLAN["batches"][0], PLAN["batches"][1] | {"leaderless": True}]}
+    assert {"02": ["a-0", "a-1", "b-1"]} == role.leaderless(waiting)
+    assert [False, True] == [batch["leaderless"] for batch in role.values(waiting)["batches"]]
+
+
+def test_what_is_derived_is_a_variable() -> None:
+    """With the key of the YAML that changes it; a plan of an older format has none."""
+    rows = [{"key": "execution.throttle", "value": "50MB/s", "why": "a constant"}]
+    told = PLAN | {"execution": PLAN["execution"] | {"derived": rows}}
+    assert (rows, []) == (role.values(told)["derived"], role.values(PLAN)["derived"])
 
 
 def test_led_first_keeps_the_others_in_order() -> None:
