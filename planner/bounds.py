@@ -12,22 +12,27 @@ the bound. What the brokers of one rack cost can be bounded apart from those of 
 sum is the bound. A window that may begin anywhere is one more reason for cases: it begins at one of these places, or
 at one of those.
 
+Where windows can't all hold, the bound is for all plans that are no further outside of them than `excess.Allowed`
+says, and a unit outside has a price, too. With bytes left out of what plans cost, the same prices prove how much any
+plan is outside.
+
 Everything is an integer: prices are in whole parts (`grain`) of a byte, so nothing is lost to rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from planner.excess import Allowed
 from planner.model import BoolArray, IntArray, LongArray
 
 # Prices are in this part of a byte, or in a finer one; coarser ones cost the bound up to a tenth of a per cent.
 GRAIN = 256
-_FINEST = 1 << 20
+FINEST = 1 << 20
 # Rows priced at once: rows × brokers numbers are held.
 _CHUNK = 20_000
 # More than any choice costs, in 64 bits, and where they are too few.
@@ -67,13 +72,15 @@ class Prices:
     """A price and the window's edge for everything that has a price other than 0; prices in parts of `grain`.
 
     topic_replicas (4, K): topic, broker, price, edge · replicas (3, K): broker, price, edge · loads: the same for each
-    kind of bytes.
+    kind of bytes · of_replicas, of_loads: of a unit of what may be outside of windows, by weight
     """
 
     topic_replicas: LongArray
     replicas: LongArray
     loads: tuple[LongArray, ...]
     grain: int = GRAIN
+    of_replicas: int = 0
+    of_loads: int = 0
 
     @property
     def tables(self) -> tuple[LongArray, ...]:
@@ -103,36 +110,83 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
+class Outside:
+    """What the plans that a bound is for may be outside of their windows, and what proves how much every plan is.
+
+    `replicas` and `loads`: cases in which a unit outside has the price of `grain`; several for windows that may begin
+    in several places, of which the one that proves the least counts. `topic_names` (T,) and `partitions` (M,), Kafka's
+    ids, say which partition is which.
+    """
+
+    allowed: Allowed
+    replicas: tuple[Case, ...]
+    loads: tuple[Case, ...]
+    topic_names: tuple[str, ...]
+    partitions: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """Facts, and prices or also parts: enough to work out the bound again.
 
     Where a window may begin at any of several places, these may be for some of them only; `others` are the certificates
-    of the same facts for the rest, and the bound is the least of all.
+    of the same facts for the rest, and the bound is the least of all. `outside`: None where plans are within their
+    windows; else there is one part at most, of all racks.
     """
 
     facts: Facts
     prices: Prices
     parts: tuple[Part, ...] = ()
     others: tuple[Certificate, ...] = ()
+    outside: Outside | None = None
+
+
+class LeastOutside(NamedTuple):
+    """The least that any plan is outside of its windows: the weight of replicas, and that of loads."""
+
+    replicas: int
+    loads: int
 
 
 @dataclass(frozen=True)
 class _Decided:
-    """What a case has decided so far: (row, broker) pairs that are and aren't."""
+    """What a case has decided so far, (row, broker) pairs that are and aren't; and what plans may be outside."""
 
+    allowed: Allowed | None
     on: frozenset[tuple[int, int]] = frozenset()
     off: frozenset[tuple[int, int]] = frozenset()
 
 
 def least(certificate: Certificate) -> int:
-    """The bound in bytes (or replicas): no plan within the windows moves less. Never negative."""
-    facts = certificate.facts
-    racks = tuple(range(facts.least.shape[1]))
-    proven = max(
-        _least(facts, certificate.prices, racks, _Decided()),
-        sum(_least(facts, part.case, part.racks, _Decided()) for part in certificate.parts),
+    """The bound in bytes (or replicas): no plan of those that it is for moves less. Never negative."""
+    return _least_of(certificate, None if certificate.outside is None else certificate.outside.allowed)
+
+
+def least_outside(facts: Facts, outside: Outside) -> LeastOutside:
+    """How much every plan is outside: of counts; and of loads, of all plans with no more of counts."""
+    free = replace(facts, costs=np.zeros_like(facts.costs), home_costs=np.zeros_like(facts.home_costs))
+    allowed, certain = outside.allowed, outside.allowed.certain
+    of_replicas = replace(allowed, replicas=certain, loads=0, furthest=None)
+    of_loads = replace(allowed, loads=0, furthest=None)
+    racks = every_rack(facts)
+    return LeastOutside(
+        certain + min(_least(free, case, racks, _Decided(of_replicas)) for case in outside.replicas),
+        min(_least(free, case, racks, _Decided(of_loads)) for case in outside.loads),
     )
-    return min([proven, *(least(other) for other in certificate.others)])
+
+
+def every_rack(facts: Facts) -> tuple[int, ...]:
+    """All racks' numbers."""
+    return tuple(range(facts.least.shape[1]))
+
+
+def _least_of(certificate: Certificate, allowed: Allowed | None) -> int:
+    facts, start = certificate.facts, _Decided(allowed)
+    proven = max(
+        _least(facts, certificate.prices, every_rack(facts), start),
+        sum(_least(facts, part.case, part.racks, start) for part in certificate.parts),
+    )
+    return min([proven, *(_least_of(other, allowed) for other in certificate.others)])
 
 
 def leaves(case: Case) -> Iterator[Prices]:
@@ -156,89 +210,6 @@ def at_edges(prices: LongArray, windows: LongArray) -> LongArray:
     return np.stack([*at, priced, np.where(priced > 0, windows[0][at], windows[1][at])]).astype(np.int64)
 
 
-def to_document(certificate: Certificate) -> dict[str, Any]:
-    """Plain data, by the names of the dataclasses; parts where there are any."""
-    facts, prices = certificate.facts, certificate.prices
-    parts, others = _parts_document(certificate.parts), [_other_document(other) for other in certificate.others]
-    names = ("broker_ids", "racks", "least", "most", "topics", "factors", "costs", "home", "home_costs")
-    loads = zip(facts.load_names, facts.loads, prices.loads, strict=True)
-    return {
-        "measure": facts.measure,
-        "grain": prices.grain,
-        **{name: getattr(facts, name).tolist() for name in names},
-        "loads": [{"window": name, "of": of.tolist(), "prices": table.T.tolist()} for name, of, table in loads],
-        "prices": {"topic_replicas": prices.topic_replicas.T.tolist(), "replicas": prices.replicas.T.tolist()},
-        **({"parts": parts} if parts else {}),
-        **({"others": others} if others else {}),
-    }
-
-
-def from_document(document: Mapping[str, Any]) -> Certificate:
-    """The certificate of such data; ValueError or KeyError where it isn't one."""
-    if document["measure"] not in ("bytes", "replicas"):
-        raise ValueError(f"measure {document['measure']!r}")
-    rows, loads = len(document["factors"]), document["loads"]
-    facts = Facts(
-        measure=str(document["measure"]),
-        **{name: _vector(document[name]) for name in ("broker_ids", "racks", "topics", "factors", "costs")},
-        **{name: np.array(document[name], dtype=np.int64) for name in ("least", "most")},
-        **{name: _rows(document[name], rows) for name in ("home", "home_costs")},
-        loads=np.array([load["of"] for load in loads], dtype=np.int64).reshape(len(loads), rows),
-        load_names=tuple(str(load["window"]) for load in loads),
-    )
-    tables = {"loads": [load["prices"] for load in loads], "grain": document["grain"], **document["prices"]}
-    others = tuple(
-        Certificate(facts, _prices(facts, other["prices"]), _parts(facts, other.get("parts", ())))
-        for other in document.get("others", ())
-    )
-    return Certificate(facts, _prices(facts, tables), _parts(facts, document.get("parts", ())), others)
-
-
-def _parts_document(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
-    return [{"racks": list(part.racks), "case": _case_document(part.case)} for part in parts]
-
-
-def _other_document(other: Certificate) -> dict[str, Any]:
-    parts = _parts_document(other.parts)
-    return {"prices": _case_document(other.prices), **({"parts": parts} if parts else {})}
-
-
-def _case_document(case: Case) -> dict[str, Any]:
-    if isinstance(case, Branch):
-        off, on = _case_document(case.off), _case_document(case.on)
-        return {"row": case.row, "broker": case.broker, "off": off, "on": on}
-    return {
-        "grain": case.grain,
-        "topic_replicas": case.topic_replicas.T.tolist(),
-        "replicas": case.replicas.T.tolist(),
-        "loads": [table.T.tolist() for table in case.loads],
-    }
-
-
-def _parts(facts: Facts, documents: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
-    """Parts that share no rack; ValueError where they do."""
-    racks = [rack for part in documents for rack in part["racks"]]
-    if len(set(racks)) < len(racks) or not set(racks) <= set(range(facts.least.shape[1])):
-        raise ValueError(f"parts of racks {racks!r}")
-    return tuple(Part(tuple(part["racks"]), _case(facts, part["case"], tuple(part["racks"]))) for part in documents)
-
-
-def _case(facts: Facts, document: Mapping[str, Any], racks: tuple[int, ...]) -> Case:
-    if "row" not in document:
-        return _prices(facts, document)
-    row, broker = int(document["row"]), int(document["broker"])
-    if not (0 <= row < len(facts.factors) and 0 <= broker < len(facts.racks) and facts.racks[broker] in racks):
-        raise ValueError(f"row {row}, broker {broker}")
-    return Branch(row, broker, _case(facts, document["off"], racks), _case(facts, document["on"], racks))
-
-
-def _prices(facts: Facts, document: Mapping[str, Any]) -> Prices:
-    grain, loads = document["grain"], tuple(_table(load, 3) for load in document["loads"])
-    if grain not in range(1, _FINEST + 1) or len(loads) != len(facts.load_names):
-        raise ValueError(f"grain {grain!r}, prices of {len(loads)} loads")
-    return Prices(_table(document["topic_replicas"], 4), _table(document["replicas"], 3), loads, grain)
-
-
 def _least(facts: Facts, case: Case, racks: tuple[int, ...], decided: _Decided) -> int:
     """The least that the brokers of these racks cost with what is decided; not negative."""
     if isinstance(case, Prices):
@@ -258,6 +229,8 @@ def _proven(facts: Facts, prices: Prices, racks: tuple[int, ...], decided: _Deci
     chunks = [free[at : at + _CHUNK] for at in range(0, len(free), _CHUNK)]
     here = np.isin(facts.racks, racks)
     total = sum(_at_edges(table[:, here[table[-3]]]) for table in prices.tables)
+    if decided.allowed is not None:
+        total -= decided.allowed.cost(prices.tables, prices.of_replicas, prices.of_loads)
     total += sum(_cheapest(facts, _priced(facts, prices, rows), rows, racks) for rows in chunks)
     rows = np.flatnonzero(settled)
     costs = _priced(facts, prices, rows).astype(object)
@@ -345,15 +318,3 @@ def _between(at: IntArray, low: IntArray, high: IntArray) -> BoolArray:
 
 def _no_table() -> LongArray:
     return np.zeros((3, 0), dtype=np.int64)
-
-
-def _vector(values: Sequence[int]) -> LongArray:
-    return np.array(values, dtype=np.int64)
-
-
-def _rows(values: Sequence[Sequence[int]], count: int) -> LongArray:
-    return np.array(values, dtype=np.int64).reshape(count, -1 if count else 0)
-
-
-def _table(rows: Sequence[Sequence[int]], columns: int) -> LongArray:
-    return np.array(rows, dtype=np.int64).reshape(-1, columns).T

@@ -7,27 +7,35 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from planner import bounds
-from planner.bounds import Certificate
+import numpy as np
+
+from planner import bound_document, bounds
+from planner.bounds import Certificate, Facts, Outside
 from planner.errors import StalePlanError
+from planner.figures import size
+from planner.model import LongArray
 
 FILE = "bound.json"
+_WITHIN = {
+    "flow": "no plan with these racks, replication factors and replica windows moves less",
+    "prices": "no plan with these racks, replication factors and windows of replicas, bytes and traffic moves less",
+    "branches": "in none of them a plan with these racks, replication factors and windows moves less",
+}
+_HOW = {
+    "flow": "a min-cost flow's optimum",
+    "prices": "a min-cost flow with a price on each broker's bytes",
+    "branches": (
+        "prices by cases: every way in which the largest partitions may lie on the brokers is one of the cases, and"
+    ),
+}
 METHODS = {
     "none": "nothing moves",
     "forced": "only what the other changes force moves: every partition's cheapest choice, summed",
-    "flow": "a min-cost flow's optimum: no plan with these racks, replication factors and replica windows moves less",
-    "prices": (
-        "a min-cost flow with a price on each broker's bytes: no plan with these racks, replication factors and "
-        "windows of replicas, bytes and traffic moves less"
-    ),
-    "branches": (
-        "prices by cases: every way in which the largest partitions may lie on the brokers is one of the cases, and in "
-        "none of them a plan with these racks, replication factors and windows moves less"
-    ),
+    **{name: f"{how}{'' if name == 'branches' else ':'} {_WITHIN[name]}" for name, how in _HOW.items()},
 }
 
 
@@ -64,9 +72,59 @@ def method(certificate: Certificate | None, forced_only: bool) -> str:
     return "prices" if any(table.size for each in every for table in each.prices.loads) else "flow"
 
 
+def proof(certificate: Certificate | None, forced_only: bool) -> str:
+    """What is proven, and how, in a sentence; where windows don't all hold, of which plans."""
+    name = method(certificate, forced_only)
+    if certificate is None or certificate.outside is None:
+        return METHODS[name]
+    found = excess(certificate)
+    assert found is not None
+    how = _HOW[name].removesuffix(", and")
+    return (
+        f"{how}; the windows can't all be shown to hold, so this is about all plans with these racks and replication "
+        f"factors that are outside of them by no more than this one, whichever brokers carry it ({_outside(found)}): "
+        "none of them moves less"
+    )
+
+
+def excess(certificate: Certificate | None) -> dict[str, Any] | None:
+    """The `bound.excess` of plan.json; None where plans have to be within their windows, or windows don't matter."""
+    if certificate is None or certificate.outside is None:
+        return None
+    facts, allowed = certificate.facts, certificate.outside.allowed
+    least = bounds.least_outside(facts, certificate.outside)
+    furthest = [] if allowed.furthest is None else allowed.furthest.tolist()
+    return {
+        "replicas": allowed.replicas,
+        "least_replicas": least.replicas,
+        "loads": allowed.loads,
+        "least_loads": least.loads,
+        "furthest": [
+            {"window": name, "value": value} for name, value in zip(facts.load_names, furthest, strict=True) if value
+        ],
+    }
+
+
+def _outside(found: Mapping[str, Any]) -> str:
+    """What plans are outside of, and at least would have to be."""
+    said = []
+    if found["replicas"]:
+        said.append(f"replicas by a weight of {found['replicas']:,}{_at_least(found, 'replicas', str)}")
+    if found["loads"]:
+        worst = max((each["value"] for each in found["furthest"] if each["window"].startswith("disk")), default=0)
+        one = f", {size(worst)} on the worst broker" if worst else ""
+        said.append(f"loads by {size(found['loads'])} in all{one}{_at_least(found, 'loads', size)}")
+    return "; ".join(said)
+
+
+def _at_least(found: Mapping[str, Any], what: str, shown: Callable[[int], str]) -> str:
+    least = found[f"least_{what}"]
+    return ", the least possible" if least >= found[what] else f", proven to be at least {shown(least)}"
+
+
 def encoded(certificate: Certificate) -> bytes:
     """The file: one line a key, since most of it are long lists of numbers."""
-    document = bounds.to_document(certificate)
+    document = bound_document.to_document(certificate)
     lines = [f'"{key}":{json.dumps(document[key], sort_keys=True, separators=(",", ":"))}' for key in sorted(document)]
     return ("{" + ",\n".join(lines) + "}\n").encode()
 
@@ -81,16 +139,22 @@ def check(plan: Mapping[str, Any], file: bytes, shown: str) -> Checked:
     stated = plan["bound"]
     if sha256(file) != stated["sha256"]:
         raise StalePlanError(f"{shown}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
-    certificate = bounds.from_document(json.loads(file))
+    certificate = bound_document.from_document(json.loads(file))
     in_bytes = certificate.facts.measure == "bytes"
     worked_out = bounds.least(certificate)
+    _check_excess(plan, certificate, shown)
     claimed = stated["least_bytes_moved" if in_bytes else "least_replicas_moved"]
     if worked_out != claimed:
         raise StalePlanError(f"{shown}: the prices come to a bound of {worked_out}, the plan says {claimed}")
+    moved = _moved(plan, in_bytes)
+    if moved < worked_out:
+        raise StalePlanError(
+            f"{shown}: the prices say that no plan moves fewer than {worked_out}, this one moves {moved}"
+        )
     return Checked(
         measure=certificate.facts.measure,
         least=worked_out,
-        moved=_moved(plan, in_bytes),
+        moved=moved,
         partitions=len(certificate.facts.factors),
         prices=sum(table.shape[1] for table in _tables(certificate)),
     )
@@ -108,3 +172,42 @@ def _moved(plan: Mapping[str, Any], in_bytes: bool) -> int:
         (len(set(each["replicas"]) - set(each["replicas_before"])), each["size_bytes"]) for each in plan["partitions"]
     ]
     return sum(count * (size if in_bytes else 1) for count, size in adding)
+
+
+def _check_excess(plan: Mapping[str, Any], certificate: Certificate, shown: str) -> None:
+    """StalePlanError where the plan isn't one of those that the bound is for, or says something else of them."""
+    found, stated = excess(certificate), plan["bound"].get("excess")
+    if found != stated:
+        raise StalePlanError(f"{shown}: the bound is for plans with an excess of {found}, the plan says {stated}")
+    if certificate.outside is None:
+        return
+    outside = certificate.outside
+    cells, load = _placed(plan, certificate.facts, outside, shown)
+    reached = outside.allowed.reached(cells, load)
+    if not outside.allowed.holds(reached):
+        raise StalePlanError(
+            f"{shown}: the plan is further outside of its windows than the plans that the bound is for: "
+            f"{reached.replicas} and {reached.loads}, allowed: {outside.allowed.replicas} and {outside.allowed.loads}"
+        )
+
+
+def _placed(plan: Mapping[str, Any], facts: Facts, outside: Outside, shown: str) -> tuple[LongArray, LongArray]:
+    """Replicas (T, Bt) and loads (D, Bt) of the partitions that the bound is about, by the plan's own lists."""
+    placed = {(each["topic"], each["partition"]): each["replicas"] for each in plan["partitions"]}
+    for topic in (plan.get("new_partitions") or {"topics": ()})["topics"]:
+        numbers = range(topic["partitions_before"], topic["partitions"])
+        placed |= {(topic["topic"], number): made for number, made in zip(numbers, topic["replicas"], strict=True)}
+    here = {broker: at for at, broker in enumerate(facts.broker_ids.tolist())}
+    cells = np.zeros((len(outside.allowed.topics.movable), len(here)), dtype=np.int64)
+    load = np.zeros((len(facts.loads), len(here)), dtype=np.int64)
+    for row, (topic, number) in enumerate(zip(facts.topics.tolist(), outside.partitions.tolist(), strict=True)):
+        key = outside.topic_names[topic], number
+        stays = [at for at in facts.home[row].tolist() if at >= 0]
+        brokers = [here[broker] for broker in placed[key]] if key in placed else stays
+        if len(brokers) != facts.factors[row]:
+            raise StalePlanError(
+                f"{shown}: partition {number} of topic {key[0]} has {len(brokers)} replicas in the plan"
+            )
+        cells[topic, brokers] += 1
+        load[:, brokers] += facts.loads[:, row, None]
+    return cells, load

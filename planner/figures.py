@@ -126,14 +126,14 @@ def gap_to_least(bound: Mapping[str, Any]) -> str:
         return "nobody knows how few bytes would do"
     if bound.get("method") == "target":
         return "what an approved plan left to do"
-    if bound["bytes_moved"] <= bound["least_bytes_moved"]:
-        return "the proven least"
-    return f"within {_at_most(bound['bytes_moved'], bound['least_bytes_moved'])} of the proven least"
+    least = "the proven least" + (" of all plans no further outside the windows" if bound.get("excess") else "")
+    above = _at_most(bound["bytes_moved"], bound["least_bytes_moved"])
+    return least if bound["bytes_moved"] <= bound["least_bytes_moved"] else f"within {above} of {least}"
 
 
 def _at_most(moved: int, least: int) -> str:
     """By how much `moved` is above `least`, in per cent of itself, rounded up: what is said is never too little."""
-    thousandths = -(-100_000 * (moved - least) // moved)
+    thousandths = -(-100_000 * (moved - least) // max(moved, 1))
     digits, step = (3, 1) if thousandths < 100 else (2, 10) if thousandths < 10_000 else (1, 100)
     return f"{-(-thousandths // step) * step / 1000:,.{digits}f} %"
 

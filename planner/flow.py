@@ -14,8 +14,8 @@ from itertools import count, zip_longest
 import numpy as np
 from ortools.graph.python import min_cost_flow
 
+from planner.excess import EXCESS_STEPS
 from planner.model import IntArray, LongArray
-from planner.windows import EXCESS_STEPS
 
 _Numbers = IntArray | LongArray
 
@@ -149,24 +149,10 @@ def whole(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow) -> tuple[Ar
 def potentials(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, solved: Flow) -> LongArray:
     """The nodes' prices (nodes,) that prove a flow optimal: no arc with room left is cheaper than they say.
 
-    Shortest distances in the residual network (Bellman-Ford), where windows are as wide as the flow has made them, and
-    costs are as it was solved with.
+    They are those of the costs that were minimized, the excess's among them.
     """
-    low = [np.minimum(w.low, carried) for w, carried in zip(windowed, solved.through, strict=True)]
-    high = [np.maximum(w.high, carried) for w, carried in zip(windowed, solved.through, strict=True)]
-    tails = np.concatenate([plain.tails, *(w.tails for w in windowed)])
-    heads = np.concatenate([plain.heads, *(w.heads for w in windowed)])
-    costs = np.concatenate([plain.costs >> solved.shift, *(np.zeros_like(bound) for bound in low)])
-    units = np.concatenate([solved.units, *solved.through])
-    more = units < np.concatenate([plain.capacities, *high])
-    less = units > np.concatenate([plain.lows, *low])
-    prices = _distances(
-        np.concatenate([tails[more], heads[less]]),
-        np.concatenate([heads[more], tails[less]]),
-        np.concatenate([costs[more], -costs[less]]),
-        len(supplies),
-    )
-    return prices << np.int64(solved.shift)
+    network, units = whole(plain, windowed, solved)
+    return distances(network, units, len(supplies)) << np.int64(solved.shift)
 
 
 def distances(network: Arcs, units: LongArray, nodes: int) -> LongArray:

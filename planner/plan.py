@@ -294,7 +294,8 @@ def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file
     """The least that any plan could move; doing nothing needs no proof."""
     certificate, moved, replicas = proposal.certificate, winner["bytes_moved"], winner["replicas_moved"]
     least, least_replicas = max(proposal.least_bytes, 0), proposal.least_replicas
-    method = certified.method(certificate, problem.rebalance != "all")
+    forced_only = problem.rebalance != "all"
+    method, excess = certified.method(certificate, forced_only), certified.excess(certificate)
     in_replicas = least_replicas >= 0 and not moved
     return {
         "bytes_moved": moved,
@@ -304,6 +305,7 @@ def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file
         if in_replicas
         else certified.gap_percent(moved, least),
         "method": method,
-        "proof": _UNPROVEN if moved and certificate is None else certified.METHODS[method],
+        "proof": _UNPROVEN if moved and certificate is None else certified.proof(certificate, forced_only),
         "sha256": None if file is None else certified.sha256(file),
+        **({} if excess is None else {"excess": excess}),
     }

@@ -12,17 +12,24 @@ from fractions import Fraction
 import numpy as np
 
 from planner.balance import Balance, Tolerance
+from planner.excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRICE, excess
 from planner.loads import leaders_after
 from planner.model import IntArray, LongArray, Problem
 from planner.shares import RackRule, Shares, fair_shares, rack_rule
 
-__all__ = ["BYTE_WINDOWS", "RackRule", "Windows", "byte_excess", "excess", "rack_rule", "windows"]
+__all__ = [
+    "BROKER_PRICE",
+    "BYTE_WINDOWS",
+    "EXCESS_STEPS",
+    "TOPIC_PRICE",
+    "RackRule",
+    "Windows",
+    "byte_excess",
+    "excess",
+    "rack_rule",
+    "windows",
+]
 
-# What a unit beyond a window weighs: the first at the price, the next few at three times it, the rest at ten times it:
-# one window isn't broken deeply where several could be broken by one. One unit beyond a broker's window weighs more
-# than the units beyond topics' windows that would mend it.
-EXCESS_STEPS = ((1, 1), (3, 3), (1 << 30, 10))
-TOPIC_PRICE, BROKER_PRICE = 1, 100
 # Beyond a window of bytes a unit is this part of the broker's fair share.
 _BYTE_UNITS = 1000
 # No more units than this are counted, so that their weights can be summed over all brokers.
@@ -116,19 +123,6 @@ def near(problem: Problem, balance: Balance, wanted: Windows, assignment: IntArr
 def opened(window: LongArray) -> LongArray:
     """A window (2, …) as it is where none is asked for."""
     return np.stack([np.zeros_like(window[0]), np.full_like(window[1], np.iinfo(np.int32).max)])
-
-
-def excess(bounds: LongArray, counts: LongArray, price: int) -> LongArray:
-    """The weight of everything outside windows (2, ..., Bt), summed over brokers: counts (..., Bt) to (...)."""
-    low, high = bounds
-    left = np.maximum(low - counts, 0) + np.maximum(counts - high, 0)
-    weight = np.zeros_like(left)
-    for units, step in EXCESS_STEPS:
-        taken = np.minimum(left, units)
-        weight += taken * (step * price)
-        left -= taken
-    summed: LongArray = weight.sum(axis=-1)
-    return summed
 
 
 def excess_anywhere(bounds: LongArray, counts: LongArray, price: int, tolerance: Tolerance) -> LongArray:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner import bounds
+from planner import bound_document, bounds
 from planner.bounds import GRAIN, Branch, Case, Certificate, Facts, Part, Prices
 
 TWO_RACKS = Facts(
@@ -144,7 +144,7 @@ def test_the_same_from_its_document() -> None:
         "disk": np.array([[5] * 4, [15] * 4]),
     }
     made = certificate(TWO_RACKS, [np.full((2, 4), 3), np.arange(4) * 5, np.full(4, -2)], fits)
-    assert bounds.least(made) == bounds.least(bounds.from_document(bounds.to_document(made)))
+    assert bounds.least(made) == bounds.least(bound_document.from_document(bound_document.to_document(made)))
 
 
 def any_case(draw: st.DrawFn, fits: dict[str, np.ndarray], racks: tuple[int, ...], deep: int) -> Case:
@@ -174,7 +174,7 @@ def test_never_above_any_plan_by_cases(
     made = Certificate(TWO_RACKS, bounds.none_priced(TWO_RACKS), any_parts(data.draw, fits))
     if best is not None:
         assert bounds.least(made) <= best
-    assert bounds.least(made) == bounds.least(bounds.from_document(bounds.to_document(made)))
+    assert bounds.least(made) == bounds.least(bound_document.from_document(bound_document.to_document(made)))
 
 
 def full(broker: int) -> Prices:
@@ -213,16 +213,16 @@ def test_cases_that_nothing_fits_do_not_count() -> None:
 )
 def test_cases_about_something_else_are_refused(key: str, value: object) -> None:
     """Racks that there aren't or that count twice, and rows or brokers beyond those of the part."""
-    document = bounds.to_document(by_cases(full(3), full(2)))
+    document = bound_document.to_document(by_cases(full(3), full(2)))
     (document["parts"][0] if key == "racks" else document["parts"][0]["case"])[key] = value
     with pytest.raises(ValueError, match=r"racks|row"):
-        bounds.from_document(document)
+        bound_document.from_document(document)
 
 
 @pytest.mark.parametrize("missing", ["off", "on"])
 def test_every_case_has_to_be_there(missing: str) -> None:
     """A decision with one of its two cases left out proves nothing."""
-    document = bounds.to_document(by_cases(full(3), full(2)))
+    document = bound_document.to_document(by_cases(full(3), full(2)))
     del document["parts"][0]["case"][missing]
     with pytest.raises(KeyError, match=missing):
-        bounds.from_document(document)
+        bound_document.from_document(document)

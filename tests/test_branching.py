@@ -10,7 +10,7 @@ import pytest
 from brute_force import as_plan, keeps, moved, plans_within
 from clusters import spec_of
 
-from planner import bounds, certified
+from planner import bound_document, bounds, certified
 from planner import problem as problems
 from planner.balance import Balance, Tolerance
 from planner.bounds import Branch, Certificate
@@ -92,7 +92,7 @@ def one_by_cases() -> Certificate:
 def test_by_itself_from_its_document() -> None:
     """Written as JSON and read again it comes to the same bound, and says that it goes by cases."""
     made = one_by_cases()
-    again = bounds.from_document(json.loads(certified.encoded(made)))
+    again = bound_document.from_document(json.loads(certified.encoded(made)))
     assert (bounds.least(made), "branches") == (bounds.least(again), certified.method(again, forced_only=False))
 
 
@@ -101,7 +101,7 @@ def test_a_case_put_in_place_of_another_shows() -> None:
     document = json.loads(certified.encoded(one_by_cases()))
     case = next(part["case"] for part in document["parts"] if "row" in part["case"])
     case["on"], case["off"] = case["off"], case["on"]
-    assert bounds.least(bounds.from_document(document)) != bounds.least(one_by_cases())
+    assert bounds.least(bound_document.from_document(document)) != bounds.least(one_by_cases())
 
 
 def test_a_small_budget_proves_less_but_no_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from clusters import balance_of, no_racks, problem_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from planner import bounds
+from planner import bound_document, bounds
 from planner.balance import NO_TOLERANCE
 from planner.model import Broker, Changes, Problem
 from planner.strategies.optimum import solve
@@ -82,7 +82,7 @@ def test_no_plan_with_these_spreads_is_below_the_least(problem: Problem, seed: i
             assert solution.least_bytes <= least
             assert not keeps_spreads(problem, tuple(mine)) or least <= moved(problem, mine)[0]
         if solution.certificate is not None:
-            again = bounds.from_document(bounds.to_document(solution.certificate))
+            again = bound_document.from_document(bound_document.to_document(solution.certificate))
             assert solution.least_bytes == bounds.least(again)
 
 

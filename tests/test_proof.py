@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from uneven_clusters import uneven_problems
 
-from planner import bounds, checks
+from planner import bound_document, bounds, checks
 from planner.balance import Tolerance
 from planner.bounds import GRAIN, Certificate
 from planner.model import Problem
@@ -68,7 +68,7 @@ def test_any_prices_stay_below_every_plan(problem: Problem, seed: int) -> None:
 def test_the_same_from_its_document(problem: Problem, seed: int) -> None:
     """Written as plain data and read again a certificate has the same bound, whatever it is about."""
     certificate = with_any_prices(problem, seed)
-    again = bounds.from_document(bounds.to_document(certificate))
+    again = bound_document.from_document(bound_document.to_document(certificate))
     assert bounds.least(certificate) == bounds.least(again)
 
 
@@ -163,5 +163,5 @@ def test_nothing_that_may_move() -> None:
         np.zeros((0, 0), dtype=np.int64),
         (),
     )
-    document = bounds.to_document(Certificate(empty, bounds.none_priced(empty)))
-    assert 0 == bounds.least(bounds.from_document(document))
+    document = bound_document.to_document(Certificate(empty, bounds.none_priced(empty)))
+    assert 0 == bounds.least(bound_document.from_document(document))

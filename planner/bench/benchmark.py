@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.bench import candidates, files, plans, scale, sweep, windows
+from planner.bench import candidates, exact_table, files, plans, scale, sweep, windows
 from planner.bench.cases import CASES
 from planner.bench.table import Entries, Figures
 from planner.errors import SetupError
@@ -20,7 +20,7 @@ class Scope:
     """What to measure; no cases: all, or as many as a section runs without being asked; no sections: see `sections_of`.
 
     `seed` is the cases' seed, `seeds` how many of Kafka's placements are tried as a baseline (None: fewer the larger
-    the cluster), `out` a folder for the numbers and plots.
+    the cluster), `out` a folder for the numbers and plots, `clusters` how many the exact solver judges (None: some).
     """
 
     cases: tuple[str, ...] = ()
@@ -28,6 +28,7 @@ class Scope:
     seed: str = "public"
     seeds: int | None = None
     out: Path | None = None
+    clusters: int | None = None
 
 
 def lines(scope: Scope) -> Iterator[str]:
@@ -82,6 +83,7 @@ SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "candidates": lambda scope: candidates.entries(),
     "sweep": lambda scope: sweep.entries(),
     "scale": lambda scope: scale.entries(),
+    "exact": lambda scope: exact_table.entries(scope.clusters or exact_table.CLUSTERS),
 }
 # The sections that are run on named cases.
 OF_CASES = ("plans", "windows")

@@ -109,16 +109,19 @@ def warm() -> int:
 @click.option("--candidates", is_flag=True, help="Candidates a second on one core.")
 @click.option("--sweep", is_flag=True, help="The sweep through Spark, with one worker and with two.")
 @click.option("--scale", is_flag=True, help="Time and memory from a thousand replicas to 2.8 million.")
+@click.option("--exact", type=click.IntRange(min=1), help="Plans of so many random clusters, judged by CP-SAT.")
 @click.option("--seed", default="public", show_default=True, help="Seed of the cases.")
 @click.option("--seeds", type=click.IntRange(min=1), help="Kafka's placements tried. [default: by the cluster's size]")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for numbers and plots.")
-def bench(cases: tuple[str, ...], seed: str, seeds: int | None, out: Path | None, **sections: bool) -> int:
+def bench(
+    cases: tuple[str, ...], exact: int | None, seed: str, seeds: int | None, out: Path | None, **sections: bool
+) -> int:
     """Measure plans of the benchmark CASES, and how speed grows, as Markdown.
 
     Without CASES or a section everything is measured, which takes most of an hour.
     """
-    asked = tuple(section for section, wanted in sections.items() if wanted)
-    for line in workflow.bench(cases, sections=asked, seed=seed, seeds=seeds, out=out):
+    asked = tuple(section for section, wanted in {**sections, "exact": exact is not None}.items() if wanted)
+    for line in workflow.bench(cases, sections=asked, seed=seed, seeds=seeds, out=out, clusters=exact):
         click.echo(line)
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,14 @@ from planner.windows import Windows
 
 
 @dataclass(frozen=True, eq=False)
+class MostOutside:
+    """How much may be outside of windows of loads: in all, by what units are worth, and of one broker, (D,)."""
+
+    total: int
+    furthest: LongArray
+
+
+@dataclass(frozen=True, eq=False)
 class Arena:
     """What may be moved, and what it costs: M rows sorted by topic, B brokers, T topics, R racks, D loads.
 
@@ -21,6 +30,7 @@ class Arena:
     racks (B,) · least, most (M, R) of a row in a rack
     loads (D, M) of a row · scales (D,) bytes that a unit of load is worth · load_windows (D, 2, B)
     cell_windows (2, T, B) · broker_windows (2, B)
+    most_outside: None where no move may take any load further outside
     """
 
     topics: IntArray
@@ -35,6 +45,7 @@ class Arena:
     load_windows: LongArray
     cell_windows: LongArray
     broker_windows: LongArray
+    most_outside: MostOutside | None = None
 
 
 def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoads | None) -> Arena:
@@ -120,11 +131,50 @@ class Placement:
             self.held[broker] += sign
             self.changes[broker] += 1
 
+    def settled(self) -> bool:
+        """True where no more is outside of windows than may be."""
+        most = self.arena.most_outside
+        if most is None:
+            return not self.outside().any()
+        if self.outside().sum() > most.total:
+            return False
+        low, high = self.arena.load_windows.transpose(1, 0, 2)
+        beyond = np.maximum(low - self.load, 0) + np.maximum(self.load - high, 0)
+        return bool((beyond <= most.furthest[:, None]).all())
 
-def further(placement: Placement, load: int, broker: int, shifts: LongArray) -> LongArray:
+
+Brokers = Sequence[int] | IntArray
+
+
+def outward(placement: Placement, brokers: Brokers, shifts: LongArray) -> BoolArray:
+    """(K,): True where shifts (N, D, K) of the loads of brokers, N or (N, K), take more outside of windows than may be.
+
+    Nothing more of any load may; or, where so much may be outside in all, more than that, or one broker further.
+    """
+    arena, most, worse = placement.arena, placement.arena.most_outside, np.zeros(shifts.shape[2], dtype=bool)
+    total = np.zeros(shifts.shape[2], dtype=np.int64)
+    for load, scale in enumerate(arena.scales.tolist()):
+        sums = np.zeros_like(total)
+        for broker, shift in zip(brokers, shifts[:, load], strict=True):
+            sums += further(placement, load, broker, shift)
+            if most is not None:
+                worse |= _beyond(placement, load, broker, shift) > most.furthest[load]
+        if most is None:
+            worse |= sums > 0
+        total += scale * sums
+    if most is not None and len(arena.scales):
+        worse |= total > most.total - int(placement.outside().sum())
+    return worse
+
+
+def further(placement: Placement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
     """By how much each shift takes a broker's load further outside its window; negative: nearer."""
-    low, high = placement.arena.load_windows[load, :, broker]
-    held = placement.load[load, broker]
-    after = held + shifts
+    return _beyond(placement, load, broker, shifts) - _beyond(placement, load, broker, np.zeros_like(shifts))
+
+
+def _beyond(placement: Placement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
+    """How far outside its window each shift takes a broker's load."""
+    low, high = placement.arena.load_windows[load][:, broker]
+    after = placement.load[load, broker] + shifts
     outside: LongArray = np.maximum(low - after, 0) + np.maximum(after - high, 0)
-    return outside - (max(low - held, 0) + max(held - high, 0))
+    return outside

@@ -237,16 +237,16 @@ def branchings(about: Facts, fits: Fits, base: Proof) -> Iterator[Branched]:
     """Proofs and shares with ever smaller rows whole; none where no row is large beside the windows, or where the
     programs are too large.
     """
-    parts = _parts(about)
+    parts = _parts(about) if fits.most is None else [tuple(range(about.least.shape[1]))]
     sizes = _sizes(about, fits)
     large = np.argsort(-sizes, kind="stable")[: min(_MOST_ROWS, int((sizes >= 0.5**_HALVINGS).sum()))]
-    if about.measure != "bytes" or not len(large) or sizes[large[0]] < 1:
+    if about.measure != "bytes" or (fits.most is None and (not len(large) or sizes[large[0]] < 1)):
         return
     if len(about.factors) * max(int(np.isin(about.racks, racks).sum()) for racks in parts) > _MOST_COLUMNS:
         return
     programs = [PartProgram(about, fits, racks, large) for racks in parts]
     searches = [_Search(program, large, sizes) for program in programs]
-    if not all(search.fits for search in searches):
+    if any(search.root is None or not (search.fits or fits.most) for search in searches):
         return
     for smallest in (np.inf, *(0.5**halved for halved in range(_HALVINGS + 1))):
         more = [np.isinf(smallest) or _search(search, smallest, _COLUMNS_IN_ALL // len(parts)) for search in searches]

@@ -7,35 +7,36 @@ empty get the price of a copied byte, which is nearly always the right one; wher
 linear program are tried, and what it would do if replicas could be split, rounded. Where single partitions are as large
 as the windows, that goes by cases of where those lie; see `branching`.
 
-Where windows can't all hold, the placement that is the least outside of them says how wide they are, and is then made
-as cheap as those allow, with a bound for those.
+Where windows can't all hold, see `relaxing`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from planner import bounds
-from planner.bounds import GRAIN, Certificate, Facts
+from planner.bounds import GRAIN, Case, Certificate
 from planner.flow import CostRangeError
 from planner.model import FloatArray, IntArray, LongArray, Problem
 from planner.scenarios import Scenario
 from planner.strategies import byte_prices, second_objectives
-from planner.strategies.arena import Arena, Placement, of_layout
+from planner.strategies.allowing import allowed, closed, reached
+from planner.strategies.arena import Placement, of_layout
+from planner.strategies.attempts import Best, Bound, Plan, Task, chosen_of, of_proof
 from planner.strategies.branching import BranchedProof, branchings
-from planner.strategies.byte_loads import ByteLoads, byte_loads, priced
-from planner.strategies.dealing import matrix
+from planner.strategies.byte_loads import byte_loads, priced
 from planner.strategies.exchanges import polish, repair
 from planner.strategies.fractional import rounded, roundings
 from planner.strategies.layout import Layout
 from planner.strategies.network import bounds as count_windows
 from planner.strategies.part_program import Fits
 from planner.strategies.placing import Placed, on_brokers, place, widened
-from planner.strategies.proof import Proof, facts, proof
+from planner.strategies.proof import facts, proof
+from planner.strategies.relaxing import relaxed
 from planner.strategies.tie_breaks import after_flows, settle, ties
 from planner.windows import Windows
 
@@ -45,71 +46,20 @@ _CLOSE, _FAIR = 1e-5, 1e-4
 _BY_CASES = 5e-4
 # Without prices only loads that are nearly even are mended: this part of all bytes may be outside the windows.
 _NEARLY = 0.02
-# Where windows can't hold, they are made wider than they must be by this part of that.
-_SLACK = 10
 # Prices beyond this many times what a byte is worth would leave the solver's arithmetic.
 _STEEPEST = 3
 
 
 class Evened(NamedTuple):
     """Replicas of the rows that may move (M, W), what proves how few bytes do, the bytes outside windows, and those
-    moved.
+    moved; and what proves how many are outside at least, where some are.
     """
 
     chosen: IntArray
     certificate: Certificate
     outside: int
     moved: int
-
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """What every attempt is about; windows of counts are as wide as can be kept. `cases`: they are worth their time."""
-
-    problem: Problem
-    layout: Layout
-    wanted: Windows
-    loads: ByteLoads
-    about: Facts
-    arena: Arena
-    cases: bool
-
-
-class _Plan(NamedTuple):
-    """A placement with the bytes outside its windows, and what it costs."""
-
-    placement: Placement
-    outside: int
-    cost: int
-
-
-class _Bound(NamedTuple):
-    """A proof, and the least bytes by it."""
-
-    proof: Proof | BranchedProof
-    least: int
-
-
-class _Best(NamedTuple):
-    """The best plan and the best bound so far."""
-
-    plan: _Plan | None = None
-    bound: _Bound | None = None
-
-    def within(self, part: float) -> bool:
-        """True where the plan keeps its windows and is within this part of its bound."""
-        if self.plan is None or self.bound is None or self.plan.outside:
-            return False
-        return self.plan.cost - self.bound.least <= part * self.plan.cost
-
-    def but(self, plan: _Plan | None, bound: _Bound | None) -> _Best:
-        """The better ones of these and others."""
-        plans = [each for each in (self.plan, plan) if each is not None]
-        found = [each for each in (self.bound, bound) if each is not None]
-        return _Best(
-            min(plans, key=lambda each: (each.outside, each.cost), default=None),
-            max(found, key=lambda each: each.least, default=None),
-        )
+    least_outside: Case | None = None
 
 
 def even(
@@ -129,35 +79,38 @@ def even(
     if loads is None:
         return None
     tied = second_objectives.settled(problem, layout, wanted, placed)
-    held = widened(layout, wanted, placed if problem.rebalance == "all" else tied)
     about = facts(problem, layout, loads)
-    task = _Task(problem, layout, held, loads, about, of_layout(layout, held, about.costs, loads), cases)
+    held = wanted if problem.rebalance == "all" else widened(layout, wanted, tied)
+    none = allowed(layout, wanted, closed(problem, problem.balance, layout.topic_count), loads)
+    of_counts = reached(layout, none, loads, placed.chosen).replicas
+    most = replace(none, replicas=of_counts) if of_counts else None
+    task = Task(problem, layout, wanted, loads, about, of_layout(layout, held, about.costs, loads), cases, most)
     by_counts = Placement(task.arena, on_brokers(layout, tied.chosen))
     if problem.rebalance != "all":
         return _for_nothing(task, by_counts)
-    as_it_is = not by_counts.outside().any()
+    as_it_is, of_loads = not by_counts.outside().any(), None
     best = _without_prices(task, placed, by_counts)
     if not best.within(_CLOSE):
-        best, as_it_is = _search(task, placed, _Best()), False
-    if best.plan is not None and best.plan.outside:
-        best = _search(_as_reached(task, best.plan), placed, _Best(best.plan._replace(outside=0)))
+        best, as_it_is = _search(task, placed, Best()), False
+    if best.plan is not None and best.bound is not None and best.plan.outside:
+        best, of_loads = relaxed(task, none, best.plan, best.bound)
     if best.plan is None or best.bound is None:
         raise AssertionError("an attempt without prices is always made")
     if (by := ties(problem, layout)) is not None:
         settle(best.plan.placement, after_flows(problem, by) if as_it_is else by)
-    return _evened(task, best.plan.placement, best.bound.proof.certificate(about, _reached(loads, best.plan.placement)))
+    return _evened(task, best.plan.placement, best.bound.proof.certificate(about, loads.windows), of_loads)
 
 
-def _without_prices(task: _Task, placed: Placed, by_counts: Placement) -> _Best:
+def _without_prices(task: Task, placed: Placed, by_counts: Placement) -> Best:
     """The best placement by counts alone, brought into the windows by what costs nothing, with the bound of that."""
     nothing = np.zeros(task.loads.windows[:, 0].shape, dtype=np.int64)
     repair(by_counts, nothing.astype(np.float64), for_nothing=True)
     if by_counts.outside().any():
-        return _Best()
-    return _Best(_Plan(by_counts, 0, by_counts.cost), _bound(task, task.layout, placed, nothing))
+        return Best()
+    return Best(Plan(by_counts, 0, by_counts.cost), _bound(task, task.layout, placed, nothing))
 
 
-def _search(task: _Task, placed: Placed, best: _Best) -> _Best:
+def _search(task: Task, placed: Placed, best: Best) -> Best:
     """The best of all attempts, until one is as good as its bound."""
     for attempts, enough in ((_quick, _CLOSE), (_by_cases, _FAIR), (_thorough, _FAIR)):
         if best.within(enough):
@@ -169,7 +122,7 @@ def _search(task: _Task, placed: Placed, best: _Best) -> _Best:
     return best
 
 
-def _quick(task: _Task, placed: Placed, best: _Best) -> Iterator[tuple[_Plan | None, _Bound | None]]:
+def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
     """Without prices, and with those of the brokers that are left too empty then."""
     nothing = np.zeros(task.loads.windows[:, 0].shape, dtype=np.int64)
     first = Placement(task.arena, on_brokers(task.layout, placed.chosen))
@@ -185,24 +138,23 @@ def _quick(task: _Task, placed: Placed, best: _Best) -> Iterator[tuple[_Plan | N
         yield guessed if guessed[0] or plan else (_finished(task, first, nothing, bound), None)
 
 
-def _by_cases(task: _Task, _: Placed, best: _Best) -> Iterator[tuple[_Plan | None, _Bound | None]]:
+def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
     """Where partitions are as large as the windows: by cases of where those lie."""
     if not task.cases or best.bound is None or isinstance(best.bound.proof, BranchedProof):
         return
     by_topic, in_all = count_windows(task.layout, task.wanted)
     fits = Fits(by_topic, in_all, task.loads.windows, task.loads.scales)
     for proven, shares in branchings(task.about, fits, best.bound.proof):
-        certificate = proven.certificate(task.about, task.loads.windows)
-        bound = _Bound(proven, bounds.least(certificate))
+        bound = of_proof(task, proven)
         chosen = rounded(task.problem, task.layout, task.wanted, shares)
         placement = Placement(task.arena, on_brokers(task.layout, chosen))
         # Prices are of no use here: what has been decided goes against them.
         repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
         polish(placement, bound.least)
-        yield _Plan(placement, int(placement.outside().sum()), placement.cost), bound
+        yield Plan(placement, int(placement.outside().sum()), placement.cost), bound
 
 
-def _thorough(task: _Task, _: Placed, best: _Best) -> Iterator[tuple[_Plan | None, _Bound | None]]:
+def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
     """With the prices of a linear program, and rounded from what it would do with split replicas."""
     if best.bound is not None and isinstance(best.bound.proof, BranchedProof) and best.within(_BY_CASES):
         return
@@ -216,13 +168,13 @@ def _thorough(task: _Task, _: Placed, best: _Best) -> Iterator[tuple[_Plan | Non
         yield _attempt(task, _rounded(task, close))
 
 
-def _rounded(task: _Task, prices: FloatArray) -> LongArray:
+def _rounded(task: Task, prices: FloatArray) -> LongArray:
     """Prices (D, Bt) in bytes a unit as whole parts of GRAIN, none too steep for the solver's arithmetic."""
     steepest = _STEEPEST * task.loads.scales[:, None]
     return np.rint(prices.clip(-steepest, steepest) * GRAIN).astype(np.int64)
 
 
-def _proven(task: _Task, prices: LongArray) -> _Bound | None:
+def _proven(task: Task, prices: LongArray) -> Bound | None:
     """The bound at these prices (D, Bt), in parts of GRAIN; None where they are beyond the solver's arithmetic."""
     try:
         layout = priced(task.layout, task.loads, prices)
@@ -231,7 +183,7 @@ def _proven(task: _Task, prices: LongArray) -> _Bound | None:
         return None
 
 
-def _attempt(task: _Task, prices: LongArray) -> tuple[_Plan | None, _Bound | None]:
+def _attempt(task: Task, prices: LongArray) -> tuple[Plan | None, Bound | None]:
     """The flow at these prices (D, Bt), in parts of GRAIN a unit, brought into the windows."""
     try:
         layout = priced(task.layout, task.loads, prices)
@@ -242,19 +194,18 @@ def _attempt(task: _Task, prices: LongArray) -> tuple[_Plan | None, _Bound | Non
     return _finished(task, Placement(task.arena, on_brokers(layout, placed.chosen)), prices, bound), bound
 
 
-def _bound(task: _Task, layout: Layout, placed: Placed, prices: LongArray) -> _Bound:
-    proven = proof(layout, placed, prices)
-    return _Bound(proven, bounds.least(proven.certificate(task.about, task.loads.windows)))
+def _bound(task: Task, layout: Layout, placed: Placed, prices: LongArray) -> Bound:
+    return of_proof(task, proof(layout, placed, prices))
 
 
-def _finished(task: _Task, placement: Placement, prices: LongArray, bound: _Bound | None) -> _Plan:
+def _finished(task: Task, placement: Placement, prices: LongArray, bound: Bound | None) -> Plan:
     """The placement brought into the windows at these prices, and polished as far as the bound lets it be."""
     repair(placement, prices / GRAIN)
     polish(placement, 0 if bound is None else bound.least)
-    return _Plan(placement, int(placement.outside().sum()), placement.cost)
+    return Plan(placement, int(placement.outside().sum()), placement.cost)
 
 
-def _for_nothing(task: _Task, by_counts: Placement) -> Evened:
+def _for_nothing(task: Task, by_counts: Placement) -> Evened:
     """Bytes come first: only what must be copied anyway is dealt more evenly. The bound needs no prices."""
     nothing: FloatArray = np.zeros(task.loads.windows[:, 0].shape)
     arena, pinned = task.arena, task.layout.pinned
@@ -267,27 +218,11 @@ def _for_nothing(task: _Task, by_counts: Placement) -> Evened:
     return _evened(task, placement, Certificate(task.about, bounds.none_priced(task.about)))
 
 
-def _evened(task: _Task, placement: Placement, certificate: Certificate) -> Evened:
-    chosen = matrix(task.layout, np.stack(np.nonzero(placement.on)), task.problem.width)
-    low, high = task.loads.windows.transpose(1, 0, 2)
-    outside = np.maximum(low - placement.load, 0) + np.maximum(placement.load - high, 0)
-    return Evened(chosen, certificate, int(outside.sum()), placement.cost)
+def _evened(task: Task, placement: Placement, certificate: Certificate, of_loads: Case | None = None) -> Evened:
+    outside = int(placement.outside().sum())
+    return Evened(chosen_of(task, placement), certificate, outside, placement.cost, of_loads)
 
 
-def _as_reached(task: _Task, plan: _Plan) -> _Task:
-    """The task with windows of loads as wide as the plan has made them, and a little wider, or nothing could move."""
-    load, (low, high) = plan.placement.load, task.loads.windows.transpose(1, 0, 2)
-    under, over = np.maximum(low - load, 0), np.maximum(load - high, 0)
-    windows = np.stack([low - under - under // _SLACK, high + over + over // _SLACK], axis=1)
-    return replace(task, loads=replace(task.loads, windows=windows), arena=replace(task.arena, load_windows=windows))
-
-
-def _reached(loads: ByteLoads, placement: Placement) -> LongArray:
-    """(D, 2, Bt): the windows, as wide as the placement has made them where they couldn't all hold."""
-    low, high = loads.windows.transpose(1, 0, 2)
-    return np.stack([np.minimum(low, placement.load), np.maximum(high, placement.load)], axis=1)
-
-
-def _total(task: _Task) -> int:
+def _total(task: Task) -> int:
     """All bytes, with the other loads at what they are worth."""
     return int((task.loads.weights * task.loads.scales[:, None] * task.layout.factors).sum())

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.model import FloatArray, IntArray
-from planner.strategies.arena import Arena, Placement, further
+from planner.strategies.arena import Arena, Placement, further, outward
 from planner.strategies.moves import Moving, Pairs, can_exchange, movers, pairings, within_topics
 from planner.strategies.rings import take_rings
 
@@ -65,7 +65,7 @@ def repair(placement: Placement, prices: FloatArray, *, for_nothing: bool = Fals
     """
     for weight in _WEIGHTS[-1:] if nearly else _WEIGHTS:
         _mend(placement, _Aim(weight, prices, for_nothing))
-        if not placement.outside().any():
+        if placement.settled():
             return
 
 
@@ -85,7 +85,7 @@ def _mend(placement: Placement, aim: _Aim) -> None:
     while True:
         outside = np.where(stuck, 0, placement.outside())
         broker = int(outside.argmax())
-        if not outside[broker]:
+        if not outside[broker] or placement.settled():
             return
         helpers = _help(placement, broker, aim, fruitless)
         stuck[broker] = not helpers
@@ -239,9 +239,8 @@ def _cheapest(
     saved = -(out.costs[at] + back.costs[of])
     saving = np.flatnonzero(saved > 0)
     at, of, saved = at[saving], of[saving], saved[saving]
-    for load in range(len(placement.load)):
-        shifted = out.loads[load, at] - back.loads[load, of]
-        saved[further(placement, load, here, -shifted) + further(placement, load, there, shifted) > 0] = 0
+    shifted = out.loads[:, at] - back.loads[:, of]
+    saved[outward(placement, (here, there), np.stack([-shifted, shifted]))] = 0
     if not saved.any():
         return None
     best = int(saved.argmax())

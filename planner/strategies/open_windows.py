@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.balance import Balance, Tolerance
-from planner.bounds import Branch, Case, Certificate, Facts, Part, Prices
+from planner.bounds import Branch, Case, Certificate, Part, Prices
 from planner.model import BoolArray, IntArray, LongArray, Problem
 from planner.shares import Shares, disk_weights, fair_shares
 from planner.strategies.layout import Layout
 from planner.windows import TOPIC_PRICE, Windows, excess
 
-_Edges = tuple[LongArray, LongArray]
+# So many starts of a window are looked at one by one.
+_MOST_STARTS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +111,12 @@ def by_topic(layout: Layout, wanted: Windows, chosen: IntArray) -> tuple[LongArr
     return excess(wanted.topic_replicas[:, :, layout.order], cells, TOPIC_PRICE), total
 
 
+def cells_of(layout: Layout, chosen: IntArray) -> tuple[LongArray, IntArray]:
+    """Replicas (T, Bt) of rows (M, W), and those as brokers of the flow."""
+    at = _here(layout, chosen)
+    return _cells(layout, at), at
+
+
 def _here(layout: Layout, chosen: IntArray) -> IntArray:
     """Brokers of the problem (M, W) as brokers of the flow."""
     here = np.full(int(layout.targets.max()) + 1, -1, dtype=np.int64)
@@ -128,28 +135,19 @@ def _cells(layout: Layout, at: IntArray) -> LongArray:
 
 @dataclass(frozen=True, eq=False)
 class Anywhere:
-    """What makes a certificate hold for all starts, and for one plan besides: its cells (T, Bt) and loads (D, Bt).
+    """What makes a certificate hold for all starts.
 
     `by_cell`, `in_all`: the edges (2, T or 1, Bt) of windows at the first start, at the last one, and as they are.
-    `holds`: the plan must be within, wherever it is; of several cases, only in those that it is of.
     """
 
     anywhere: OpenWindows
     fixed: LongArray
     by_cell: tuple[LongArray, ...]
     in_all: tuple[LongArray, ...]
-    cells: LongArray
-    loads: LongArray
-    holds: bool = True
 
     @staticmethod
-    def of(layout: Layout, wanted: Windows, anywhere: OpenWindows, facts: Facts, chosen: IntArray) -> Anywhere:
-        """For the plan's rows of replicas (M, W) as brokers of the problem."""
-        at = _here(layout, chosen)
-        rows, slots = np.nonzero(at >= 0)
-        loads = np.zeros((len(facts.loads), len(layout.targets)), dtype=np.int64)
-        for load, weights in zip(loads, facts.loads, strict=True):
-            np.add.at(load, at[rows, slots], weights[rows])
+    def of(layout: Layout, wanted: Windows, anywhere: OpenWindows) -> Anywhere:
+        """For the windows of a layout."""
         topics, in_all = wanted.topic_replicas[:, :, layout.order], wanted.replicas[:, None, layout.order]
         fixed, all_fixed = layout.fixed_cells, layout.fixed_cells.sum(axis=0, keepdims=True)
         return Anywhere(
@@ -157,17 +155,12 @@ class Anywhere:
             fixed=fixed,
             by_cell=tuple(_edges(anywhere.topics, topics, fixed)),
             in_all=tuple(_edges(anywhere.replicas, in_all, all_fixed)),
-            cells=_cells(layout, at),
-            loads=loads,
         )
 
     def within(self, lows: range) -> Anywhere:
         """The same, where the window of all brokers' replicas begins at one of these."""
         begins = replace(self.anywhere.replicas, first=np.array([lows[0]]), last=np.array([lows[-1]]))
-        held = (self.cells + self.fixed).sum(axis=0)
-        mine = range(int(held.max()) - begins.spread, int(held.min()) + 1)
-        holds = not mine or (mine[0] <= lows[-1] and lows[0] <= mine[-1])
-        return replace(self, in_all=tuple(_edges(begins, None, self.fixed.sum(axis=0, keepdims=True))), holds=holds)
+        return replace(self, in_all=tuple(_edges(begins, None, self.fixed.sum(axis=0, keepdims=True))))
 
     def certificate(self, certificate: Certificate) -> Certificate:
         """The certificate with the edges that prove the least."""
@@ -175,6 +168,14 @@ class Anywhere:
         everywhere = np.ones(len(racks), dtype=bool)
         parts = [Part(part.racks, self._case(part.case, np.isin(racks, part.racks))) for part in certificate.parts]
         return Certificate(certificate.facts, self._prices(certificate.prices, everywhere), tuple(parts))
+
+    def prices(self, prices: Prices) -> Prices:
+        """Prices of all brokers with the edges that prove the least."""
+        return self._prices(prices, np.ones(self.fixed.shape[1], dtype=bool))
+
+    def case(self, case: Case) -> Case:
+        """A case of all brokers with the edges that prove the least."""
+        return self._case(case, np.ones(self.fixed.shape[1], dtype=bool))
 
     def _case(self, case: Case, here: BoolArray) -> Case:
         if isinstance(case, Branch):
@@ -186,21 +187,21 @@ class Anywhere:
         is_open, all_open = self.anywhere.topics.open, self.anywhere.replicas.open
         cells = _least(prices.topic_replicas, self.by_cell, is_open, here)
         in_all = _least(_numbered(prices.replicas), self.in_all, all_open, here)
-        loads = [_numbered(table) for table in prices.loads]
-        if self.holds:
-            cells, in_all = _holding(cells, self.cells), _holding(in_all, self.cells.sum(axis=0, keepdims=True))
-            loads = [_holding(table, held[None]) for table, held in zip(loads, self.loads, strict=True)]
-        return replace(prices, topic_replicas=cells, replicas=in_all[1:], loads=tuple(each[1:] for each in loads))
+        return replace(prices, topic_replicas=cells, replicas=in_all[1:])
 
 
 def _edges(begins: Begins, window: LongArray | None, fixed: LongArray) -> Iterator[LongArray]:
-    """The edges of windows, less what the rows hold that may not move: at both ends, and where they are.
+    """The edges of windows, less what the rows hold that may not move: at every start, and where they are.
 
-    No fewer than none of the others can be there, however much those hold.
+    No fewer than none of the others can be there, however much those hold. Where there are too many starts, at the
+    first and the last: no other proves less, if it weren't for lower edges cut off at nothing.
     """
-    for low in (begins.first, begins.last):
-        lows = np.broadcast_to(low[:, None], fixed.shape)
-        yield (np.stack([lows, lows + begins.spread]) - fixed).clip(min=0)
+    several = int((begins.last - begins.first).max(initial=0))
+    every = several <= _MOST_STARTS
+    for step in range(several + 1) if every else (0, several):
+        start = np.minimum(begins.first + step, begins.last)
+        low = np.broadcast_to(start[:, None], fixed.shape) - fixed
+        yield np.stack([low.clip(min=0) if every else low, (low + begins.spread).clip(min=0)])
     if window is not None:
         yield (window - fixed).clip(min=0)
 
@@ -220,10 +221,3 @@ def _least(table: LongArray, edges: tuple[LongArray, ...], is_open: BoolArray, h
         np.add.at(total, at[here[brokers]], prices[here[brokers]].astype(object) * found[here[brokers]])
     best = np.stack(tried)[sums.argmin(axis=0)[at], np.arange(len(at))]
     return np.stack([at, brokers, prices, np.where(is_open[at], best, table[3])])
-
-
-def _holding(table: LongArray, held: LongArray) -> LongArray:
-    """The table (window, broker, price, edge) with windows as wide as what is held (K, Bt) makes them."""
-    at, brokers, prices, edges = table
-    units = held[at, brokers]
-    return np.stack([at, brokers, prices, np.where(prices > 0, np.minimum(edges, units), np.maximum(edges, units))])

@@ -18,20 +18,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from planner.balance import Balance
-from planner.bounds import GRAIN, Certificate, least, none_priced
+from planner.bounds import GRAIN, Certificate, least
 from planner.model import IntArray, Problem
 from planner.problem import today
 from planner.scenarios import Scenario, scenarios
 from planner.strategies import leaders, new_rows
+from planner.strategies.byte_loads import byte_loads
+from planner.strategies.certifying import Question, certified, outside_more
 from planner.strategies.evening import even
 from planner.strategies.layout import Layout, lay_out
-from planner.strategies.open_windows import Anywhere
-from planner.strategies.placing import Placed
-from planner.strategies.proof import facts, proof
-from planner.strategies.starts import Found, Relaxed, Started, cheapest
+from planner.strategies.starts import cheapest
 from planner.strategies.tie_breaks import settled
 from planner.windows import Windows, windows
 
@@ -78,12 +75,9 @@ def solve(problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = 
     ordered = leaders.order(problem, assignment, wanted)
     if problem.is_new.any():
         ordered = new_rows.levelled(replace(problem, balance=balance), ordered, wanted)
-    if found.relaxed is not None and (certify or evened is not None):
-        return _certified(ordered, layout, _anywhere(problem, layout, found, found.relaxed, ordered))
-    if evened is not None:
-        return _certified(ordered, layout, evened.certificate)
-    if certify and len(layout.rows):
-        return _certified(ordered, layout, _certificate(problem, layout, placed))
+    question = Question(problem, layout, balance, byte_loads(problem, layout, wanted, grown) if of_bytes else None)
+    if len(layout.rows) and (certify or evened is not None or outside_more(question, found, ordered)):
+        return _certified(ordered, layout, certified(question, found, ordered))
     # Of all starts, the relaxed placement's cost is the least; where windows can't hold, that may be above the plan's.
     costs = [placed.solved.cost, *([] if found.relaxed is None else [found.relaxed.started.placed.solved.cost])]
     cost = min(costs)
@@ -99,37 +93,3 @@ def _certified(assignment: IntArray, layout: Layout, certificate: Certificate) -
     if certificate.facts.measure == "bytes":
         return Solution(assignment, bound, -1, certificate)
     return Solution(assignment, 0, -1 if layout.replaced.any() else bound, certificate)
-
-
-def _certificate(problem: Problem, layout: Layout, placed: Placed) -> Certificate:
-    about = facts(problem, layout, None)
-    if problem.rebalance != "all":
-        return Certificate(about, none_priced(about))
-    return proof(layout, placed, np.zeros((0, 1), dtype=np.int64)).certificate(about, about.loads)
-
-
-def _anywhere(problem: Problem, layout: Layout, found: Found, relaxed: Relaxed, assignment: IntArray) -> Certificate:
-    """The best certificate at hand for a plan (P, W) whose windows may begin anywhere."""
-
-    def of(started: Started) -> Certificate:
-        evened = started.evened
-        return _certificate(problem, layout, started.placed) if evened is None else evened.certificate
-
-    there = of(relaxed.started)
-    sources = [there] if found.best is relaxed.started else [there, of(found.best)]
-    chosen = assignment[layout.rows]
-    held = Anywhere.of(layout, found.best.wanted, relaxed.anywhere, there.facts, chosen)
-    proven = _best(held, sources)
-    if relaxed.low is None or not relaxed.by_cases or least(proven) >= least(there):
-        return proven
-    # All brokers' window begins where it is cheapest, or below, or above: each case has prices of its own.
-    cases = [_best(held.within(range(relaxed.low, relaxed.low + 1)), sources)]
-    below, above = relaxed.lows_around
-    for lows, nearest in ((below, relaxed.low - 1), (above, relaxed.low + 1)):
-        if lows:
-            cases.append(_best(held.within(lows), [there, of(relaxed.at(nearest))]))
-    return max(proven, replace(cases[0], others=tuple(cases[1:])), key=least)
-
-
-def _best(held: Anywhere, sources: Iterable[Certificate]) -> Certificate:
-    return max((held.certificate(each) for each in sources), key=least)

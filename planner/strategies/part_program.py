@@ -16,11 +16,14 @@ import numpy as np
 from ortools.linear_solver import pywraplp
 
 from planner.bounds import Facts
+from planner.excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRICE, Allowed
 from planner.model import FloatArray, IntArray, LongArray
 from planner.windows import OPEN_BYTES
 
 # A byte outside a window costs as much as so many copied ones; a replica as so many copies of the largest row.
 _OUTSIDE, _TOO_MANY = 100.0, 10.0
+# Where some has to be outside, more of it than that costs as much.
+_MORE_OUTSIDE = 10_000.0
 # Less outside is none.
 _NOTHING = 1e-6
 # Dual simplex goes on from the last basis, which only the program as it stands has; work is limited, never time.
@@ -34,12 +37,17 @@ Decision = tuple[int, int, bool]
 class Fits:
     """What the rows that may move have to fit: windows of topics (2, T, Bt), brokers (2, Bt) and loads (D, 2, Bt),
     and the bytes that a unit of each load is worth, (D,).
+
+    `most`: what may be outside of them, None: nothing. With `only_loads` what is outside of loads' windows is all that
+    costs.
     """
 
     topics: LongArray
     brokers: LongArray
     loads: LongArray
     scales: LongArray
+    most: Allowed | None = None
+    only_loads: bool = False
 
 
 class Duals(NamedTuple):
@@ -63,6 +71,7 @@ class PartProgram:
         self._solver.SetSolverSpecificParametersAsString(_PARAMETERS)
         self._aim = self._solver.Objective()
         self._beyond: list[Any] = []
+        self._budgets = self._excess_rows()
         self._shares = self._columns()
         self._racked()
         self._cells, self._brokers = self._counted(set(about.topics[decidable].tolist()))
@@ -111,7 +120,8 @@ class PartProgram:
         at, slots = np.nonzero(about.home >= 0)
         costs[at, about.home[at, slots]] = about.home_costs[at, slots]
         shares = [[self._solver.NumVar(0, 1, "") for _ in self.at] for _ in range(len(costs))]
-        for of_row, paid in zip(shares, (costs[:, self.at] / self._unit).tolist(), strict=True):
+        paid_bytes = costs[:, self.at] / self._unit * (not self._fits.only_loads)
+        for of_row, paid in zip(shares, paid_bytes.tolist(), strict=True):
             for share, cost in zip(of_row, paid, strict=True):
                 self._aim.SetCoefficient(share, cost)
         self._aim.SetMinimization()
@@ -142,21 +152,71 @@ class PartProgram:
                 low, high = topics[:, topic, at].tolist()
                 columns = [self._shares[row][at] for row in rows]
                 cells[topic, at] = self._row(low, high, columns, [1.0] * len(rows), leaving)
+                self._count_excess(cells[topic, at], TOPIC_PRICE)
         for at, (low, high) in enumerate(brokers.T.tolist()):
             columns = [shares[at] for shares in self._shares]
             held.append(self._row(low, high, columns, [1.0] * len(columns), outside))
+            self._count_excess(held[-1], BROKER_PRICE)
         return cells, held
+
+    def _excess_rows(self) -> tuple[Any, Any]:
+        """What may be outside of windows in all, of replicas by weight and of loads; None where nothing may.
+
+        Both can be left at a price, or what is decided might leave no solution.
+        """
+        most = self._fits.most
+        if most is None:
+            return None, None
+        in_all = most.replicas - most.certain, most.loads / self._unit
+        prices = _TOO_MANY * max(1.0, float(self._about.costs.max()) / self._unit), _MORE_OUTSIDE
+        rows = []
+        for limit, price in zip(in_all, prices, strict=True):
+            rows.append(self._solver.Constraint(-self._solver.infinity(), float(limit)))
+            more = self._solver.NumVar(0, self._solver.infinity(), "")
+            self._beyond.append(more)
+            rows[-1].SetCoefficient(more, -1)
+            self._aim.SetCoefficient(more, price)
+        if most.replicas <= most.certain:
+            rows[0] = None
+        return rows[0], None if self._fits.only_loads else rows[1]
+
+    def _count_excess(self, row: Any, price: int) -> None:
+        """Columns of replicas outside of a window, at their weights."""
+        if self._budgets[0] is None:
+            return
+        for sign in (1, -1):
+            for units, step in EXCESS_STEPS:
+                beyond = self._solver.NumVar(0, float(units), "")
+                row.SetCoefficient(beyond, sign)
+                self._budgets[0].SetCoefficient(beyond, step * price)
+
+    def _load_excess(self, row: Any, furthest: float) -> None:
+        """Columns of loads outside of a window: as far as a broker may be, or at a price each."""
+        if self._fits.most is None:
+            return
+        for sign in (1, -1):
+            beyond = self._solver.NumVar(0, self._solver.infinity() if self._fits.only_loads else furthest, "")
+            row.SetCoefficient(beyond, sign)
+            if self._budgets[1] is None:
+                self._aim.SetCoefficient(beyond, 1)
+            else:
+                self._budgets[1].SetCoefficient(beyond, 1)
 
     def _weighed(self, kind: int) -> list[Any]:
         """The windows of a kind of load, None where one is open."""
         worth = int(self._fits.scales[kind]) / self._unit
         weights = (self._about.loads[kind] * worth).tolist()
         rows: list[Any] = []
+        most = self._fits.most
+        furthest = np.zeros(kind + 1) if most is None or most.furthest is None else most.furthest
         for at, (low, high) in enumerate(self._fits.loads[kind][:, self.at].T.tolist()):
             ends = low * worth, high * worth if high < OPEN_BYTES // 2 else self._solver.infinity()
             open_ended = low <= 0 and high >= OPEN_BYTES // 2
             columns = [shares[at] for shares in self._shares]
-            rows.append(None if open_ended else self._row(*ends, columns, weights, _OUTSIDE))
+            leaving = 0.0 if self._fits.only_loads else _OUTSIDE if most is None else _MORE_OUTSIDE
+            rows.append(None if open_ended else self._row(*ends, columns, weights, leaving))
+            if rows[-1] is not None and self._fits.most is not None:
+                self._load_excess(rows[-1], float(furthest[kind]) * worth)
         return rows
 
     def _row(self, low: float, high: float, columns: list[Any], values: list[float], outside: float = 0) -> Any:

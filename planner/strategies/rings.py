@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model import BoolArray, IntArray, LongArray
-from planner.strategies.arena import Placement
+from planner.model import BoolArray, IntArray
+from planner.strategies.arena import Placement, outward
 
 # Rings tried at once within one topic; of more, evenly spaced ones.
 _MOST_RINGS = 300_000
@@ -84,14 +84,6 @@ def _kept(placement: Placement, rows: IntArray, brokers: IntArray) -> BoolArray:
     kept = np.ones(rows.shape[1], dtype=bool)
     for row, source, target in zip(rows, brokers, np.roll(brokers, -1, axis=0), strict=True):
         kept &= placement.racks_allow(row, source, target)
-    for load, of in enumerate(placement.arena.loads):
-        held, window = placement.load[load, brokers], placement.arena.load_windows[load][:, brokers]
-        after = held + of[np.roll(rows, 1, axis=0)] - of[rows]
-        kept &= (_beyond(after, window) - _beyond(held, window)).sum(axis=0) <= 0
-    return kept
-
-
-def _beyond(held: LongArray, window: LongArray) -> LongArray:
-    low, high = window
-    outside: LongArray = np.maximum(low - held, 0) + np.maximum(held - high, 0)
-    return outside
+    of = placement.arena.loads
+    shifts = of[:, np.roll(rows, 1, axis=0)] - of[:, rows]
+    return kept & ~outward(placement, brokers, shifts.transpose(1, 0, 2))

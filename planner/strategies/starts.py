@@ -62,17 +62,25 @@ class Relaxed:
 
 
 class Found(NamedTuple):
-    """The cheapest of all starts, and what no plan is below where there was a choice."""
+    """The cheapest of all starts, and what no plan is below where there was a choice.
+
+    `lows`: starts of a window that holds no more whichever it is, if it can hold; `at` does all of it at one of these.
+    """
 
     best: Started
     relaxed: Relaxed | None = None
+    lows: range = range(0)
+    at: Callable[[int], Started] | None = None
 
 
 def cheapest(problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even) -> Found:
     """The starts that move the fewest bytes; `even` brings a placement into the windows of bytes."""
     anywhere = open_windows(problem, balance, layout, wanted)
     if problem.rebalance != "all" or not len(layout.rows) or not anywhere.any:
-        return Found(_Search(problem, balance, layout, wanted, even).best(starts(problem, balance.replicas)))
+        search, lows = _Search(problem, balance, layout, wanted, even), starts(problem, balance.replicas)
+        best = search.best(lows)
+        again = len(lows) > 1 and problem.rebalance == "all" and (best.evened is None or search.small)
+        return Found(best, lows=lows, at=search.at if again else None)
     search = _Search(problem, balance, layout, anywhere.widened(wanted), even)
     started = search.best(anywhere.lows)
     # Where all that is open was tried start by start, nothing is wider than it may be.

@@ -1,0 +1,100 @@
+"""Windows of loads that can't all hold: the least outside of them, and then the fewest bytes.
+
+First the placement is brought as close to its windows as can be found. What it is outside of them then, in sum and of
+its worst broker, is what every further placement may be, whichever brokers carry it: of those the cheapest is looked
+for. Prices come from linear programs that may use up as much outside of windows, by cases of where the largest
+partitions lie; other prices show how little any placement is outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from planner.bounds import Case
+from planner.excess import Allowed
+from planner.strategies.allowing import reached
+from planner.strategies.arena import MostOutside, Placement
+from planner.strategies.attempts import Best, Bound, Plan, Task, chosen_of, of_proof
+from planner.strategies.branching import BranchedProof, branchings
+from planner.strategies.exchanges import polish, repair
+from planner.strategies.fractional import rounded
+from planner.strategies.network import windowed
+from planner.strategies.part_program import Fits
+from planner.strategies.placing import on_brokers
+from planner.strategies.proof import Proof
+
+# A plan within this part of its bound is as good as the bound.
+_CLOSE = 1e-4
+
+
+def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, Case | None]:
+    """The cheapest placement with the least outside, and cases that prove how much is outside at least.
+
+    `none` are the windows, with nothing allowed outside of them; the plan is outside of them, the bound any at all.
+    """
+    base = bound.proof.base if isinstance(bound.proof, BranchedProof) else bound.proof
+    closest, of_loads = _closest(task, none, base, plan)
+    most = reached(task.layout, none, task.loads, chosen_of(task, closest.placement))
+    assert most.furthest is not None
+    room = MostOutside(most.loads, most.furthest)
+    within = replace(task, most=most, arena=replace(task.arena, most_outside=room))
+    best = Best(_polished(within, closest.placement.on, 0), of_proof(within, base))
+    if task.cases:
+        for proven, found in _by_cases(within, base):
+            best = best.but(found, of_proof(within, proven))
+            if best.within(_CLOSE):
+                break
+    return best, of_loads
+
+
+def _closest(task: Task, none: Allowed, base: Proof, plan: Plan) -> tuple[Plan, Case | None]:
+    """The placement with the least outside, the cheapest of several, and what proves that."""
+    if not task.cases:
+        return plan, None
+    most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
+    case = None
+    for proven, shares in branchings(task.about, _fits(task, most, only_loads=True), base):
+        case = proven.parts[0].case
+        placement = Placement(task.arena, on_brokers(task.layout, _rounded(task, shares)))
+        repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
+        polish(placement)
+        plan = min(plan, _plan(placement), key=lambda each: (each.outside, each.cost))
+    return plan, case
+
+
+def _by_cases(task: Task, base: Proof) -> Iterator[tuple[BranchedProof, Plan | None]]:
+    """Proofs, and placements that are no more outside than they may."""
+    assert task.most is not None
+    for proven, shares in branchings(task.about, _fits(task, task.most), base):
+        on = on_brokers(task.layout, _rounded(task, shares))
+        yield proven, _polished(task, on, of_proof(task, proven).least)
+
+
+def _polished(task: Task, on: np.ndarray, enough: int) -> Plan | None:
+    """The placement repaired until it is no more outside than it may, and made cheaper; None where it isn't."""
+    placement = Placement(task.arena, on.copy())
+    if not placement.settled():
+        repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
+    if not placement.settled():
+        return None
+    polish(placement, enough)
+    return _plan(placement)._replace(outside=0)
+
+
+def _plan(placement: Placement) -> Plan:
+    return Plan(placement, int(placement.outside().sum()), placement.cost)
+
+
+def _rounded(task: Task, shares: np.ndarray) -> np.ndarray:
+    return rounded(task.problem, task.layout, task.wanted, shares)
+
+
+def _fits(task: Task, most: Allowed, *, only_loads: bool = False) -> Fits:
+    """The windows as the flow has them, which replicas that may not move are outside of at no cost."""
+    topics, brokers = windowed(task.layout, task.wanted)
+    by_topic = np.stack([topics.low, topics.high]).reshape(2, task.layout.topic_count, -1)
+    in_all = np.stack([brokers.low, brokers.high])
+    return Fits(by_topic, in_all, task.loads.windows, task.loads.scales, most, only_loads)
