@@ -222,6 +222,7 @@ class Cluster:
 
 # No election behind the operator's back, and as few threads, partitions of Kafka's own and idle requests as a small
 # machine likes: a replica that gets nothing new waits twice as long as by default, the controller is silent for longer.
+# Segments are as large as by default; that the brokers' files say so makes it a value that topics inherit.
 SETTINGS: dict[str, object] = {
     "auto.create.topics.enable": "false",
     "auto.leader.rebalance.enable": "false",
@@ -230,6 +231,7 @@ SETTINGS: dict[str, object] = {
     "controller.listener.names": "CONTROLLER",
     "group.initial.rebalance.delay.ms": 0,
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "log.segment.bytes": 2**30,
     "metadata.max.idle.interval.ms": 5000,
     "num.network.threads": 2,
     "num.io.threads": 2,

@@ -1,0 +1,109 @@
+"""What a real cluster sets for all topics: in force wherever a plan asks, and no topic's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from confluent_kafka.admin import ConfigResource, ResourceType
+from operator_at_work import Operator
+
+from planner.cli.main import commands
+from planner.errors import SpecError
+
+pytestmark = pytest.mark.kafka
+LEAST = "min.insync.replicas"
+
+
+@contextmanager
+def cluster_wide(operator: Operator, least: int, topic: str) -> Iterator[None]:
+    """A min.insync.replicas for all topics that have none of their own; 1 afterwards, as on a new cluster."""
+    try:
+        set_for_all(operator, least, topic)
+        yield
+    finally:
+        set_for_all(operator, 1, topic)
+
+
+def set_for_all(operator: Operator, least: int, topic: str) -> None:
+    """Set it, and wait until every broker says so."""
+    options = ("--entity-type", "brokers", "--entity-default", "--alter", "--add-config", f"{LEAST}={least}")
+    operator.cluster.tool("kafka-configs", *options)
+    asked = [ConfigResource(ResourceType.BROKER, str(broker)) for broker in operator.cluster.racks]
+    asked.append(ConfigResource(ResourceType.TOPIC, topic))
+    for each in asked:
+        operator.await_true(lambda each=each: value(operator, each) == str(least), f"{LEAST} of {each}")  # type: ignore[misc]
+
+
+def value(operator: Operator, asked: ConfigResource) -> str:
+    """The min.insync.replicas in force."""
+    found: str = operator.admin.describe_configs([asked])[asked].result(30)[LEAST].value
+    return found
+
+
+def imported(operator: Operator, name: str, *words: object) -> dict[str, Any]:
+    """What the command writes, as a document."""
+    out = operator.folder / f"{name}.yaml"
+    ran = CliRunner().invoke(commands, ["import", *map(str, words), "-o", str(out)], standalone_mode=False)
+    assert ran.exception is None, ran.output
+    document: dict[str, Any] = yaml.safe_load(out.read_text())
+    return document
+
+
+def with_factor(operator: Operator, name: str, document: dict[str, Any], factor: int) -> Path:
+    """A spec that gives topic orders another replication factor, and moves nothing else."""
+    wish = {"set_replication_factor": [{"topics": "orders", "replication_factor": factor}], "rebalance": "none"}
+    path = operator.folder / f"{name}-{factor}.yaml"
+    path.write_text(yaml.safe_dump({**document, "rack_aware": "disabled", "changes": wish}))
+    return path
+
+
+def configs(plan: Path) -> dict[str, Any]:
+    """What the tfvars say of each topic."""
+    tfvars = json.loads((plan / "terraform" / "kafka_topics.auto.tfvars.json").read_text())
+    return {name: topic["config"] for name, topic in tfvars["kafka_topics"].items()}
+
+
+def test_what_the_cluster_sets_for_all_topics_counts_and_is_no_topics_own(operator: Operator) -> None:
+    """However the state was read: one replica is refused with the reason, two are warned of, and no tfvars have it."""
+    operator.create_topic("orders", [[1, 2, 3], [2, 3, 1]], retention_ms="86400000")
+    operator.create_topic("clicks", [[1, 2, 3]])
+    with cluster_wide(operator, 2, "orders"):
+        operator.capture()
+        printed = operator.cluster.tool("kafka-configs", "--describe", "--entity-type", "topics", "--all")
+        described, told = (operator.folder / "state" / name for name in ("topics-describe.txt", "topic-configs.txt"))
+        told.write_text(printed)
+        servers = ",".join(operator.cluster.bootstrap_servers)
+        documents = {
+            "live": imported(operator, "live", "--bootstrap-servers", servers),
+            "described": imported(operator, "described", described),
+            "told": imported(operator, "told", described, told),
+        }
+
+    inherited = {LEAST: "2", "segment.bytes": "1073741824"}
+    assert inherited.items() <= documents["live"]["cluster"]["config_defaults"].items()
+    assert inherited == documents["told"]["cluster"]["config_defaults"]
+    own = {"orders": {"retention.ms": "86400000"}, "clicks": {}}
+    known = {"live": own, "described": dict.fromkeys(own), "told": own}
+    for name, document in documents.items():
+        with pytest.raises(SpecError, match=rf"1 is below min.insync.replicas of orders \(2, {ORIGIN[name]}\): writes"):
+            operator.whatif(with_factor(operator, name, document, 1))
+        plan = operator.whatif(with_factor(operator, name, document, 2))
+        warned = [text for text in plan.document["warnings"] if LEAST in text]
+        assert ["1 topic lowered to as many replicas as min.insync.replicas (orders)"] == [
+            w.split(":")[0] for w in warned
+        ]
+        assert known[name] == configs(plan.folder)
+
+
+ORIGIN = {
+    "live": "inherited from the brokers",
+    "described": "its own or inherited",
+    "told": "inherited from the brokers",
+}
