@@ -132,6 +132,38 @@ CHANGE_CASES: list[Case] = [
         "1 is below min.insync.replicas of orders (2, its own): writes with acks=all would be refused; allowed: 2 or",
     ),
     (
+        "factor_below_inherited_min_insync",
+        after("changes: {set_replication_factor: [{topics: orders, replication_factor: 1}]}\n").replace(
+            "  topics:\n    - name: orders\n      config: {min.insync.replicas: 2}\n",
+            "  config_defaults: {min.insync.replicas: 2}\n  topics:\n    - name: orders\n",
+        ),
+        "11:53 changes.set_replication_factor[0].replication_factor",
+        "1 is below min.insync.replicas of orders (2, inherited from the brokers): writes with acks=all would",
+    ),
+    (
+        "factor_below_min_insync_of_unknown_origin",
+        after("changes: {set_replication_factor: [{topics: orders, replication_factor: 1}]}\n").replace(
+            "      config:", "      effective_config:"
+        ),
+        "11:53 changes.set_replication_factor[0].replication_factor",
+        "(2, its own or inherited): writes with acks=all would be refused; allowed: 2 or more; or lower "
+        "min.insync.replicas first, kafka-configs.sh --alter --entity-type topics --entity-name orders --add-config "
+        "min.insync.replicas=1, or Terraform, and capture the state anew",
+    ),
+    (
+        "config_of_a_change",
+        after("changes: {set_replication_factor: [{topics: orders, replication_factor: 3, min_insync_replicas: 2}]}\n"),
+        "11:76 changes.set_replication_factor[0].min_insync_replicas",
+        "unknown key; no plan changes the configuration of a topic that exists, min.insync.replicas included: do so "
+        "once the plan is carried out, with kafka-configs.sh --alter --entity-type topics --entity-name TOPIC",
+    ),
+    (
+        "configs_as_a_change",
+        after("changes: {set_configs: {orders: {retention.ms: 5}}}\n"),
+        "11:11 changes.set_configs",
+        "no plan changes the configuration of a topic that exists",
+    ),
+    (
         "factor_zero",
         after("changes: {set_replication_factor: [{topics: orders, replication_factor: 0}]}\n"),
         "11:53 changes.set_replication_factor[0].replication_factor",

@@ -19,6 +19,10 @@ def add(text: str, cluster: str = SOUND) -> str:
 
 UNSIZED = SOUND.replace(", size: 12GiB", "")
 OFFSETS = SOUND.replace("orders", "__consumer_offsets")
+# SOUND, of brokers whose topics inherit a min.insync.replicas of 4.
+INHERITING = SOUND.replace("  topics:", "  config_defaults: {min.insync.replicas: 4}\n  topics:").replace(
+    "      config: {min.insync.replicas: 2}\n", ""
+)
 STARVED = SOUND.replace("min.insync.replicas: 2", "min.insync.replicas: 4")
 DOTTED = SOUND.replace("orders", "orders.v2")
 
@@ -127,6 +131,18 @@ NEW_TOPIC_CASES: list[Case] = [
         add("{topic: orders, partitions: 9}", STARVED),
         "11:29 changes.add_partitions[0].topic",
         "orders has 3 replicas a partition, below its min.insync.replicas of 4",
+    ),
+    (
+        "add_under_inherited_min_insync",
+        add("{topic: orders, partitions: 9}", INHERITING),
+        "11:29 changes.add_partitions[0].topic",
+        "orders has 3 replicas a partition, below its min.insync.replicas of 4",
+    ),
+    (
+        "create_under_inherited_min_insync",
+        f"{INHERITING}changes: {{create_topics: [{{name: r, partitions: 1, replication_factor: 3}}]}}\n",
+        "11:52 changes.create_topics[0].replication_factor",
+        "3 is below the min.insync.replicas of 4 that topics inherit from the brokers",
     ),
     # loads that can't be compared
     (

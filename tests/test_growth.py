@@ -55,6 +55,18 @@ def test_without_a_rate_sizes_grow_as_it_is_said():
     assert [1, 1] == sizes(rated(size=1, rates=first[::-1]), 0, 1)
 
 
+def test_retention_may_be_inherited():
+    """As a topic's own, with or without a known origin."""
+    own = rated([("retention.ms", "-1")], size=7, bytes_in=10, ppm=1_000_000)
+    (topic,) = own.cluster.topics
+    bare = replace(topic, config=())
+    inherited = replace(own.cluster, topics=(bare,), config_defaults=topic.config)
+    printed = replace(own.cluster, topics=(replace(bare, effective_config=topic.config),))
+
+    assert sizes(own, 1, 2) == sizes(replace(own, cluster=inherited), 1, 2)
+    assert sizes(own, 1, 2) == sizes(replace(own, cluster=printed), 1, 2)
+
+
 def test_what_is_kept_for_ever_adds_up():
     """Without retention all that is written stays: the rate of each month times its seconds."""
     spec = rated([("retention.ms", "-1")], size=7, bytes_in=10, ppm=1_000_000)

@@ -272,6 +272,17 @@ def test_a_disk_limit_is_the_one_that_was_approved() -> None:
     assert plan["limits"] == resumed(plan, found(spec))["limits"]
 
 
+def test_what_topics_inherit_is_as_the_state_has_it_or_else_the_plan() -> None:
+    """A state without configurations doesn't make them unknown."""
+    spec = expansion()
+    spec = replace(spec, cluster=replace(spec.cluster, config_defaults=(("min.insync.replicas", "1"),)))
+    plan = plan_of(spec)
+    now = replace(found(spec), config_defaults=(("min.insync.replicas", "2"),))
+
+    assert {"min.insync.replicas": "1"} == resumed(plan, found(spec))["cluster"]["config_defaults"]
+    assert {"min.insync.replicas": "2"} == resumed(plan, now)["cluster"]["config_defaults"]
+
+
 def test_new_partitions_that_are_made_are_left_out_and_the_others_stay() -> None:
     """Before the first batch all are to be made; once they are there none is; other ones are refused."""
     new = (NewPartitions("new", 0, 2, 2), NewPartitions("y", 3, 5, 2, size_bytes=9))

@@ -39,6 +39,16 @@ def test_too_few_in_sync_are_counted_in_their_batch() -> None:
     assert [1] == [count for count in found((2,))["under_min_isr"] if count]
 
 
+def test_what_is_inherited_counts() -> None:
+    """A topic's own isn't needed for writes to be refused."""
+    made = spec((2,))
+    (topic,) = made.cluster.topics
+    cluster = replace(made.cluster, topics=(replace(topic, config=()),), config_defaults=topic.config)
+    move = [PartitionChange("x", 0, (1, 2), (3, 2), 1, 1, Reason.BALANCE_REPLICAS)]
+    batches = split(move, BatchRules(), {})
+    assert [1] == risks.section(replace(made, cluster=cluster), batches)["under_min_isr"]
+
+
 def test_too_few_wanted_are_counted_too() -> None:
     """A replication factor below min.insync.replicas refuses writes once the batch is complete."""
     assert [1] == [count for count in found((1, 2), (3,))["under_min_isr"] if count]

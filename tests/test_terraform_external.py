@@ -152,3 +152,16 @@ def test_tfvars_have_factors_partitions_and_no_throttle() -> None:
         "raised": {"partitions": 2, "replication_factor": 2, "config": {"retention.ms": "1"}},
         "mended": {"partitions": 2, "replication_factor": 2, "config": {}},
     } == terraform_topics.topics(plan)
+
+
+def test_a_configuration_of_unknown_origin_is_null() -> None:
+    """Without what is inherited nobody knows the topic's own; an empty one would take away what it has."""
+    plan = document([change("raised", 0, [1], [1, 2])])
+    known = topic("known", [2], 2, **{"retention.ms": "1"})
+    plan["topics"] = [known, topic("unknown", [2], 2) | {"effective_config": {"min.insync.replicas": "2"}}]
+    told = json.loads(terraform_external.described({**plan, "compared": COMPARED})["kafka_topics"])
+
+    assert {"known": {"retention.ms": "1"}, "unknown": None} == {name: each["config"] for name, each in told.items()}
+
+
+COMPARED = [{"label": "this plan", "bytes_moved": 0, "replicas_moved": 1, "leaders_changed": 1}]
