@@ -49,8 +49,13 @@ class Refusal:
     remedy: str = ""
 
     def __str__(self) -> str:
-        lines = [f"{self.what}:" if self.lines else self.what, *(f"  {line}" for line in listed(self.lines))]
-        return "\n".join([*lines, *([self.remedy] if self.remedy else [])])
+        return "\n".join(self.told())
+
+    def told(self) -> Iterator[str]:
+        """Line by line."""
+        yield f"{self.what}:" if self.lines else self.what
+        yield from (f"  {line}" for line in listed(self.lines))
+        yield from self.remedy.split("\n") if self.remedy else ()
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ class Checked:
     def require_approved(self) -> None:
         """StalePlanError with every refusal where there is one."""
         if self.refusals:
-            raise StalePlanError("\n".join(map(str, self.refusals)))
+            raise StalePlanError(*(line for each in self.refusals for line in each.told()))
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def _refuse_spending(tried: Sequence[Swept]) -> None:
     if lines:
         candidates = sum(len(each.result.scores) for each in tried)
         head = f"nothing was written: no valid plan among {candidates} candidates keeps within the budget:"
-        raise UnsafePlanError("\n".join([head, *lines]))
+        raise UnsafePlanError(head, *lines)
 
 
 def _overspent(term: str, allowed: int, sound: Sequence[tuple[str, Row]], alternatives: int) -> str:

@@ -38,16 +38,23 @@ class Finding:
 MOST_SHOWN = 100
 
 
-def capped(lines: Sequence[object]) -> str:
-    """The lines as one text: the first hundred, and how many more there are."""
+def capped(lines: Sequence[object]) -> list[str]:
+    """The first hundred lines, and how many more there are."""
     more = len(lines) - MOST_SHOWN
-    return "\n".join([*map(str, lines[:MOST_SHOWN]), *([f"… and {more:,} more"] if more > 0 else [])])
+    return [*map(str, lines[:MOST_SHOWN]), *([f"… and {more:,} more"] if more > 0 else [])]
 
 
 class PlannerError(Exception):
-    """Base of everything that is the input's or the surroundings' fault, not ours."""
+    """Base of everything that is the input's or the surroundings' fault, not ours.
+
+    A line each: a line break within one comes from a name that it repeats, and isn't printed as such.
+    """
 
     exit_code = 1
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
 
 
 def _by_place(finding: Finding) -> tuple[str, int, int, str, str]:
@@ -61,7 +68,7 @@ class SpecError(PlannerError):
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = tuple(sorted(set(findings), key=_by_place))
-        super().__init__(capped(self.findings))
+        super().__init__(*capped(self.findings))
 
 
 class ImportStateError(SpecError):

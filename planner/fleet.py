@@ -134,14 +134,20 @@ def _folder(spec: Path, out: Path | None, fleet: bool) -> Path:
 
 
 def _all_refused(refused: Sequence[tuple[Path, PlannerError]], count: int) -> PlannerError:
-    """Findings name their files themselves. A crossed gate is the exit code only where nothing worse happened."""
+    """All of them as one. A crossed gate is the exit code only where nothing worse happened."""
     errors = [error for _, error in refused]
     if all(isinstance(error, SpecError) for error in errors):
         return SpecError(finding for error in errors if isinstance(error, SpecError) for finding in error.findings)
     kind = UnsafePlanError if all(isinstance(error, UnsafePlanError) for error in errors) else PlannerError
-    told = [str(error) if isinstance(error, SpecError) else f"{spec}: {error}" for spec, error in refused]
+    told = [line for spec, error in refused for line in _lines(spec, error)]
     which = "one of them is" if len(refused) == 1 else f"{len(refused)} of them are"
-    return kind("\n".join([f"no plan was written for any of the {count} specs, as {which} refused:", *told]))
+    return kind(f"no plan was written for any of the {count} specs, as {which} refused:", *told)
+
+
+def _lines(spec: Path, error: PlannerError) -> tuple[str, ...]:
+    """An error's lines, the first with the spec's name; findings name their files themselves."""
+    first, *others = error.lines
+    return error.lines if isinstance(error, SpecError) else (f"{spec}: {first}", *others)
 
 
 def _row(planned: Planned) -> dict[str, Any]:

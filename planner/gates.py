@@ -57,7 +57,7 @@ def refuse(spec: Spec, found: Sequence[Mapping[str, Any]], costs: Costs) -> None
     if stuck:
         lines.append(_never_complete(stuck, spec.execution.throttle_bytes_per_sec))
     if lines:
-        raise UnsafePlanError("\n".join(["nothing was written, the plan crosses its limits:", *lines]))
+        raise UnsafePlanError("nothing was written, the plan crosses its limits:", *lines)
 
 
 def overfull_today(spec: Spec, costs: Costs) -> list[str]:
@@ -82,7 +82,7 @@ def _refuse_unjudged(spec: Spec) -> None:
     """What reading a YAML refuses already, for specs that were made otherwise."""
     found = list(_unjudged(spec))
     if found:
-        raise UnsafePlanError("\n".join(f"nothing was written: {line}" for line in found))
+        raise UnsafePlanError(*(f"nothing was written: {line}" for line in found))
 
 
 def _unjudged(spec: Spec) -> Iterator[str]:

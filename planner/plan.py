@@ -163,7 +163,7 @@ def _judge(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> N
         raise AssertionError(f"candidate {winner['candidate']} was made differently the second time")
     violations = checks.check(problem, proposal.assignment)
     if violations:
-        raise InfeasibleError("\n".join(["no candidate keeps every rule; the best one breaks:", *map(str, violations)]))
+        raise InfeasibleError("no candidate keeps every rule; the best one breaks:", *map(str, violations))
 
 
 def _within_limits(

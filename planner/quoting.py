@@ -24,6 +24,9 @@ _UNSEEN = re.compile(
 )
 
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
+
+
 def canonical_json(value: Any) -> str:
     """The one way to write `value` as JSON on disk: keys sorted, indent 1, final newline.
 
@@ -40,6 +43,11 @@ def json_text(value: Any, indent: int | None = None, separators: tuple[str, str]
     text = json.dumps(value, sort_keys=True, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
     # Outside of its strings JSON has none of them.
     return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def page(text: str) -> str:
+    """A page of lines for a terminal or a comment: without control characters, and nothing in it turns text around."""
+    return _UNSEEN.sub("�", _CONTROL.sub("�", text))
 
 
 def yaml_scalar(text: str) -> str:

@@ -117,7 +117,7 @@ def _written(
             done.append(Planned(job, planned.document, write_plan(job.folder, planned.document, others, say)))
         except SetupError as error:
             before = f"; written before that: {', '.join(str(each.job.folder) for each in done)}" if done else ""
-            raise SetupError(f"{error}{before}") from error
+            raise SetupError(*error.lines[:-1], f"{error.lines[-1]}{before}") from error
     return tuple(done)
 
 

@@ -35,7 +35,7 @@ def _run(made: Path, command: list[str]) -> None:
     """Run a command that makes a file; SetupError with the end of what it said where it doesn't."""
     ran = subprocess.run(command, capture_output=True, text=True, timeout=_MOST_SECONDS, check=False)
     if not made.exists():
-        raise SetupError(f"{made}: not made: {(ran.stderr + ran.stdout).strip()[-500:]}")
+        raise SetupError(f"{made}: not made: {' '.join((ran.stderr + ran.stdout)[-500:].split())}")
 
 
 def record(base: Path, spark: Path) -> None:

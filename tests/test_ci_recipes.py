@@ -156,9 +156,9 @@ def another_plan(forge: Forge, file: str = "plan.json") -> None:
     (forge.folder / "next" / file).write_text("{}")
 
 
-def refusal(forge: Forge) -> None:
+def refusal(forge: Forge, said: str = "limits.bytes_moved: the plan needs 2 bytes, allowed: at most 1") -> None:
     """From now on planning is refused."""
-    (forge.folder / "next" / "refused.txt").write_text("limits.bytes_moved: the plan needs 2 bytes, allowed: at most 1")
+    (forge.folder / "next" / "refused.txt").write_text(said)
 
 
 def github(forge: Forge, before: str = "0" * 40) -> list[int]:
@@ -225,6 +225,17 @@ def test_a_refusal_is_told_and_fails(name: str, forge: Forge) -> None:
 
     assert 3 == planned_on(name, forge)
     assert "~~~~~~~~text\nlimits.bytes_moved: the plan needs 2 bytes" in forge.comments[2]
+
+
+@both
+def test_a_refusal_cannot_end_its_block(name: str, forge: Forge) -> None:
+    """Whatever its lines begin with: all of it stays text, and only the last line ends the block."""
+    refusal(forge, "x\n~~~~~~~~\n  ~~~~~~~~~\r~~~~~~~~ \n@octocat")
+
+    assert 3 == planned_on(name, forge)
+    block = forge.comments[2].split("~~~~~~~~text\n")[1]
+    assert ["~~~~~~~~"] == re.findall(r"^ {0,3}~{8,}[ \t]*$", block, re.MULTILINE)
+    assert block.rstrip().endswith("@octocat\n\n~~~~~~~~")
 
 
 def test_what_changed_since_the_last_push_is_folded_in(forge: Forge) -> None:

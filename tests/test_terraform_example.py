@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import hcl2
+import hostile
 import pytest
 from hcl2.utils import SerializationOptions
+from plan_documents import change, document
 
+from planner import render
 from planner.terraform import topics as terraform_topics
 
 ROOT = Path(__file__).parent.parent
@@ -70,6 +73,24 @@ def example(tmp_path: Path) -> Path:
     """A copy to run in."""
     shutil.copytree(EXAMPLE, tmp_path / "terraform")
     return tmp_path / "terraform"
+
+
+@pytest.mark.terraform
+def test_values_are_text_to_terraform(tmp_path: Path) -> None:
+    """Templates in a config are none in a plan's variables: the real Terraform gives them back as they are."""
+    planned = document([change("a", 0, [1], [2])])
+    templates = ('${file("/etc/passwd")}', "%{ if true }x%{ endif }", "$${x}", *hostile.strings(tmp_path / "canary"))
+    planned["topics"][0]["config"] = {f"c.{number}": text for number, text in enumerate(templates)}
+    path = "terraform/kafka_topics.auto.tfvars.json"
+    (tmp_path / Path(path).name).write_bytes(render.files(planned)[path])
+    (tmp_path / "main.tf").write_text(
+        'variable "kafka_topics" { type = map(any) }\noutput "topics" { value = var.kafka_topics }\n'
+    )
+    applied = terraform(tmp_path, "apply", "-auto-approve", "-no-color")
+    assert applied.returncode == 0, applied.stdout + applied.stderr
+    shown = json.loads(terraform(tmp_path, "output", "-json").stdout)
+    assert planned["topics"][0]["config"] == shown["topics"]["value"]["a"]["config"]
+    assert not (tmp_path / "canary").exists()
 
 
 @pytest.mark.terraform

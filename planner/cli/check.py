@@ -11,8 +11,7 @@ import click
 from planner import approval, approval_document, headline, validity, workflow
 from planner.approval import Checked, Wanted
 from planner.cli import sources as cli_sources
-from planner.cli.shown import echo_json
-from planner.figures import printable
+from planner.cli.shown import echo_json, echo_line
 from planner.state.sources import Sources
 
 
@@ -53,9 +52,9 @@ def check(
     checked.require_approved()
     if form == "text":
         for line in _lines(plan, checked):
-            click.echo(printable(line, len(line)))
+            echo_line(line)
     if bound:
-        click.echo(_bound(plan), err=form == "json")
+        echo_line(_bound(plan), err=form == "json")
     return 0
 
 

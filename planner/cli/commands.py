@@ -18,7 +18,7 @@ from planner import __version__, fleet, workflow
 from planner.cli import check, consumers, diff, external, failures, growth, importing, place, resume
 from planner.cli import seeds as cli_seeds
 from planner.cli.examples import with_examples
-from planner.cli.shown import Format, echo_json, format_option, say, screen
+from planner.cli.shown import Format, echo_json, echo_line, echo_page, format_option, say, screen
 from planner.cli.shown import show as show_plan
 
 _SPEC = click.Path(path_type=Path, dir_okay=False)
@@ -67,7 +67,7 @@ def whatif(specs: tuple[Path, ...], form: Format, detailed_exitcode: bool, **opt
 def validate(specs: tuple[Path, ...]) -> int:
     """Check each SPEC and the files it names; report every fault at once, and write nothing."""
     for spec in workflow.validate(specs):
-        click.echo(f"{spec}: nothing wrong")
+        echo_line(f"{spec}: nothing wrong")
     return 0
 
 
@@ -86,7 +86,7 @@ def show(plan: Path, form: Format) -> int:
 def render(plan: Path, out: Path) -> int:
     """Write PLAN's files again: the same bytes as `whatif` wrote."""
     for name in workflow.render(plan, out, say):
-        click.echo(name)
+        echo_line(name)
     return 0
 
 
@@ -98,7 +98,7 @@ def spark() -> None:
 @spark.command()
 def warm() -> int:
     """Make the class data archive that halves the start of local Spark sessions; once a machine."""
-    click.echo(workflow.warm_spark(Console(stderr=True)))
+    echo_line(str(workflow.warm_spark(Console(stderr=True))))
     return 0
 
 
@@ -122,7 +122,7 @@ def bench(
     """
     asked = tuple(section for section, wanted in {**sections, "exact": exact is not None}.items() if wanted)
     for line in workflow.bench(cases, sections=asked, seed=seed, seeds=seeds, out=out, clusters=exact):
-        click.echo(line)
+        echo_page(f"{line}\n")
     return 0
 
 
@@ -144,7 +144,7 @@ def _summarise(planned: Sequence[fleet.Planned], form: Format) -> None:
         case "json":
             echo_json({"clusters": fleet.summary(planned)})
         case "markdown":
-            click.echo(fleet.markdown(planned), nl=False)
+            echo_page(fleet.markdown(planned))
         case _:
             # Paths may be of any length, and programs read them.
             fleet.show(planned, screen(1000))

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from planner.cli.shown import Format, echo_json, format_option
+from planner.cli.shown import Format, echo_json, echo_page, format_option
 from planner.consumers import job as consumers_job
 from planner.consumers import view as consumers_view
 
@@ -57,7 +57,7 @@ def consumers(spec: Path, form: Format, **options: Any) -> int:
         case "json":
             echo_json(found)
         case "markdown":
-            click.echo(consumers_view.markdown(found), nl=False)
+            echo_page(consumers_view.markdown(found))
         case _:
-            click.echo(consumers_view.text(found), nl=False)
+            echo_page(consumers_view.text(found))
     return 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from planner import plan_diff, workflow
-from planner.cli.shown import Format, echo_json, format_option, screen
+from planner.cli.shown import Format, echo_json, echo_page, format_option, screen
 from planner.plan_diff_shown import markdown, show
 
 _PLAN = click.Path(path_type=Path)
@@ -32,7 +32,7 @@ def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> in
         case "json":
             echo_json(difference)
         case "markdown":
-            click.echo(markdown(difference), nl=False)
+            echo_page(markdown(difference))
         case _:
             show(difference, screen(100))
     return 2 if detailed_exitcode and not difference["equal"] else 0

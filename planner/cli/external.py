@@ -7,7 +7,7 @@ import sys
 import click
 
 from planner import plan_file
-from planner.quoting import json_text
+from planner.cli.shown import echo_json
 from planner.terraform import external as terraform_external
 
 
@@ -25,5 +25,5 @@ def external() -> int:
     }
     """
     found = terraform_external.answer(sys.stdin.read(), plan_file.read)
-    click.echo(json_text(found))
+    echo_json(found)
     return 0

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from planner.cli.shown import Format, echo_json, format_option, screen
+from planner.cli.shown import Format, echo_json, echo_page, format_option, screen
 from planner.failures import job as failures_job
 from planner.failures import report as failures_report
 from planner.failures.scenarios import KINDS, MOST
@@ -53,7 +53,7 @@ def failures(subject: Path, form: Format, **options: Any) -> int:
         case "json":
             echo_json(document)
         case "markdown":
-            click.echo(failures_report.markdown(document), nl=False)
+            echo_page(failures_report.markdown(document))
         case _:
             failures_report.show(document, screen(120))
     return 0

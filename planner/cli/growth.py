@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from planner.cli.shown import Format, echo_json, format_option, screen
+from planner.cli.shown import Format, echo_json, echo_page, format_option, screen
 from planner.growth import job as growth_job
 from planner.growth import report as growth_report
 
@@ -27,7 +27,7 @@ def growth(spec: Path, form: Format, **options: Any) -> int:
         case "json":
             echo_json(document)
         case "markdown":
-            click.echo(growth_report.markdown(document), nl=False)
+            echo_page(growth_report.markdown(document))
         case _:
             growth_report.show(document, screen(120))
     return 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from planner.cli.shown import echo_line, echo_page
 from planner.figures import printable
 from planner.state.importing import Options, import_state
 
@@ -39,9 +40,9 @@ def import_(files: tuple[Path, ...], **options: Any) -> int:
     """
     result = import_state(files, Options(**options))
     for note in result.notes:
-        click.echo(f"note: {printable(note)}", err=True)
+        echo_line(f"note: {printable(note)}", err=True)
     for path in result.written:
-        click.echo(path)
+        echo_line(str(path))
     if not result.written:
-        click.echo(result.yaml, nl=False)
+        echo_page(result.yaml)
     return 0

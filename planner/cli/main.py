@@ -52,22 +52,24 @@ def _exit_code(error: BaseException) -> int:
     import click
 
     from planner.errors import PlannerError, SpecError
+    from planner.figures import printable
 
     if isinstance(error, SystemExit):  # click's own answer to a reader that has ended, and to nothing else
         error = BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
     if isinstance(error, OSError):
         return _unwritable(error)
     if isinstance(error, SpecError):
-        _say(str(error))
+        _say(*error.lines)
         return error.exit_code
     if isinstance(error, PlannerError):
-        _say(f"planner: {error}")
+        _say(f"planner: {error.lines[0]}", *error.lines[1:])
         return error.exit_code
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return _INTERRUPTED
     if isinstance(error, click.ClickException):
+        vars(error)["message"] = printable(error.message, _LONGEST_LINE)
         error.show()
         return 1
     if isinstance(error, Exception):
@@ -88,18 +90,17 @@ def _unexpected(error: Exception) -> int:
     return 1
 
 
-def _say(text: str) -> None:
-    """A message on stderr, without the control characters of names that it repeats, and not endless."""
+def _say(*lines: str) -> None:
+    """A message on stderr, line by line: names that it repeats add none, nor control characters; and not endless."""
     from planner.errors import MOST_SHOWN, capped
     from planner.figures import printable
 
-    lines = text.split("\n")
     # A text of findings is capped already, with a line that says so.
-    lines = lines if len(lines) <= MOST_SHOWN + 1 else capped(lines).split("\n")
+    shown = lines if len(lines) <= MOST_SHOWN + 1 else capped(lines)
     import click
 
     try:
-        click.echo("\n".join(printable(line, _LONGEST_LINE) for line in lines), err=True)
+        click.echo("\n".join(printable(line, _LONGEST_LINE) for line in shown), err=True)
     except OSError:
         return
 

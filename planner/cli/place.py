@@ -10,10 +10,10 @@ import click
 
 from planner import text_tables
 from planner.cli.brokers import Brokers, broker_options, given, of_file
+from planner.cli.shown import echo_json, echo_page
 from planner.errors import InfeasibleError
 from planner.figures import UNKNOWN, printable
 from planner.markup import code
-from planner.quoting import json_text
 from planner.strategies import kafka_classic, kafka_striped
 
 Lists = Sequence[tuple[int, ...]]
@@ -47,14 +47,14 @@ def place(spec: Path | None, form: str, topic: str | None, **options: Any) -> in
     first = options["start_partition"]
     match form:
         case "json":
-            click.echo(_reassignment(topic, first, lists))
+            echo_json(_reassignment(topic, first, lists))
         case "replica-assignment":
             click.echo(replica_assignment(lists))
         case "markdown":
-            click.echo(_table(first, lists, dict(brokers), markdown=True), nl=False)
+            echo_page(_table(first, lists, dict(brokers), markdown=True))
             click.echo(f"\n`--replica-assignment {replica_assignment(lists)}`")
         case _:
-            click.echo(_table(first, lists, dict(brokers), markdown=False), nl=False)
+            echo_page(_table(first, lists, dict(brokers), markdown=False))
             click.echo(f"--replica-assignment {replica_assignment(lists)}")
     return 0
 
@@ -101,7 +101,7 @@ def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> List
         raise InfeasibleError(str(error).replace("set rack_aware: disabled", "use --disable-rack-aware")) from None
 
 
-def _reassignment(topic: str | None, first: int, lists: Lists) -> str:
+def _reassignment(topic: str | None, first: int, lists: Lists) -> dict[str, Any]:
     """Kafka's reassignment JSON."""
     if not topic:
         raise click.UsageError("--format json needs --topic; allowed: the topic's name")
@@ -109,7 +109,7 @@ def _reassignment(topic: str | None, first: int, lists: Lists) -> str:
         {"topic": topic, "partition": first + number, "replicas": list(replicas)}
         for number, replicas in enumerate(lists)
     ]
-    return json_text({"version": 1, "partitions": rows})
+    return {"version": 1, "partitions": rows}
 
 
 def _table(first: int, lists: Lists, racks: dict[int, str | None], markdown: bool) -> str:

@@ -11,9 +11,9 @@ import click
 
 from planner import text_tables
 from planner.cli.brokers import broker_options, given, of_file
+from planner.cli.shown import echo_json, echo_page
 from planner.figures import UNKNOWN, counted, number, printable, ranges
 from planner.markup import code, text
-from planner.quoting import json_text
 from planner.seeds import explain as search
 from planner.seeds.explain import Explanation, Verdict
 
@@ -50,11 +50,11 @@ def seeds(file: Path, names: tuple[str, ...], form: str, **options: Any) -> int:
     match form:
         case "json":
             document = {"topics": [_document(each) for each in shown]}
-            click.echo(json_text(document))
+            echo_json(document)
         case "markdown":
-            click.echo(_page(shown, text_tables.markdown, code, text, None), nl=False)
+            echo_page(_page(shown, text_tables.markdown, code, text, None))
         case _:
-            click.echo(_page(shown, text_tables.aligned, printable, printable, _DIFFERENCES_SHOWN), nl=False)
+            echo_page(_page(shown, text_tables.aligned, printable, printable, _DIFFERENCES_SHOWN))
     return 0
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from planner import workflow
 from planner.figures import printable
-from planner.quoting import json_text
+from planner.quoting import json_text, page
 
 Format = Literal["text", "json", "markdown"]
 
@@ -27,7 +27,7 @@ def show(plan: Mapping[str, Any], form: Format, files: tuple[str, ...]) -> None:
         case "json":
             echo_json(plan)
         case "markdown":
-            click.echo(workflow.markdown(plan), nl=False)
+            echo_page(workflow.markdown(plan))
         case _:
             # Off a terminal rich would take 80 columns, and tables would lose some of theirs.
             workflow.show(plan, files, screen(100))
@@ -40,7 +40,17 @@ def echo_json(value: Mapping[str, Any]) -> None:
 
 def say(line: str) -> None:
     """A line about what happens meanwhile, on stderr."""
-    click.echo(printable(line, len(line)), err=True)
+    echo_line(line, err=True)
+
+
+def echo_line(text: str, *, err: bool = False) -> None:
+    """One line, whatever it repeats of a name: no line break, and nothing that a terminal would obey."""
+    click.echo(printable(text, len(text)), err=err)
+
+
+def echo_page(text: str) -> None:
+    """A page of lines, which ends its last line itself; what a terminal would obey is replaced."""
+    click.echo(page(text), nl=False)
 
 
 def screen(columns: int) -> Console:

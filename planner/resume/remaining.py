@@ -117,8 +117,8 @@ def _judge(approved: Plan, problem: Problem, assignment: IntArray) -> None:
     held = replace(problem, targets=np.isin(problem.broker_ids, known))
     violations = checks.check(held, assignment)
     if violations:
-        found = "\n".join(map(str, violations))
-        raise InfeasibleError(f"the approved target breaks rules on the cluster as it is now; plan anew:\n{found}")
+        head = "the approved target breaks rules on the cluster as it is now; plan anew:"
+        raise InfeasibleError(head, *map(str, violations))
 
 
 def _scores(problem: Problem, assignment: IntArray) -> dict[str, Any]:

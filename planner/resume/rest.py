@@ -73,9 +73,8 @@ def _refuse(lines: Sequence[str]) -> None:
         return
     shown = [f"  {printable(line)}" for line in lines[:_SHOWN]]
     more = [f"  and {len(lines) - _SHOWN:,} more"] if len(lines) > _SHOWN else []
-    raise StalePlanError(
-        "\n".join(["the cluster isn't on the plan's way, nothing was written:", *shown, *more, "plan anew" + _OR])
-    )
+    head = "the cluster isn't on the plan's way, nothing was written:"
+    raise StalePlanError(head, *shown, *more, "plan anew" + _OR)
 
 
 _OR = ", or leave partitions that others have moved where they are (--leave-moved)"
