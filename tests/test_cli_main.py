@@ -136,7 +136,12 @@ def test_the_traceback_is_there_for_those_who_ask(monkeypatch: pytest.MonkeyPatc
 
 def test_messages_are_capped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """In lines, and in how long a line is."""
-    text = "\n".join("x" * 5_000 for _ in range(3_000))
-    lines = refusing(PlannerError(text), monkeypatch, capsys).splitlines()
+    lines = refusing(PlannerError(*["x" * 5_000] * 3_000), monkeypatch, capsys).splitlines()
     assert (101, "… and 2,900 more") == (len(lines), lines[-1])
     assert max(map(len, lines)) <= 2_000
+
+
+def test_a_name_adds_no_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What an error repeats of a name stays within its line, and no terminal obeys it."""
+    error = PlannerError("a\n~~~~~~~~\x1b[31m\u202e: isn't there", "second")
+    assert "planner: a�~~~~~~~~�[31m�: isn't there\nsecond\n" == refusing(error, monkeypatch, capsys)
