@@ -56,8 +56,8 @@ class Checked:
 
 
 def gap_percent(moved: int, least: int) -> float:
-    """How far `moved` is above `least`, in per cent of itself, to three decimals."""
-    return round(100 * (moved - least) / moved, 3) + 0.0 if moved else 0.0
+    """How far `moved` is above `least`, in per cent of itself, to three decimals, rounded up."""
+    return -(-100_000 * (moved - least) // moved) / 1000 if moved else 0.0
 
 
 def method(certificate: Certificate | None, forced_only: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner import checks
+from planner.loads import leaders_after
 from planner.model import IntArray, LongArray, PartitionChange, Problem, Reason
 from planner.problem import today
 from planner.score import adding
@@ -16,7 +17,7 @@ def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ..
     Sorted by topic and partition; without those to be made, which change nothing (see `plan_new_partitions`).
     """
     before = today(problem)
-    elects = problem.may_lead_anew & (problem.leaders != assignment[:, 0])
+    elects = problem.may_lead_anew & (problem.leaders != leaders_after(problem, assignment))
     rows = np.flatnonzero(~problem.is_new & ((before != assignment).any(axis=1) | elects))
     reasons = _reasons(problem, before, assignment)
     ids = problem.broker_ids.tolist()

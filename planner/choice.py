@@ -13,6 +13,7 @@ from planner.errors import InfeasibleError, UnsafePlanError
 from planner.figures import percent, size
 from planner.loads import MEASURES
 from planner.model import Spec
+from planner.stated_sizes import exactly, stated
 from planner.strategies import UNKNOWN
 from planner.sweep import SURVIVE_COLUMNS, SweepResult, ranking, ranking_of
 from planner.variants import BASE, Swept
@@ -145,7 +146,7 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
         case "within_budget":
             return f"the most even plan{others} within the budget, not that of the fewest bytes: {moved}, {above}"
         case "most_even_within_bytes":
-            return f"the most even plan{others} that moves at most {size(rule.value)}: {moved}, {above}"
+            return f"the most even plan{others} that moves at most {stated(rule.value)}: {moved}, {above}"
         case "fewest_bytes_within_imbalance":
             return (
                 f"the fewest {unit}{others} with no broker more than {percent(rule.value / 10_000)} above its share: "
@@ -184,13 +185,15 @@ def _overspent(term: str, allowed: int, sound: Sequence[tuple[str, Row]], altern
     """What the cheapest of these plans takes, and whose it is where there are several alternatives."""
     name, row = min(sound, key=lambda each: int(each[1][term]))
     who, whose = ("the changes", "") if alternatives == 1 else ("the alternatives", f" ({name})")
-    least = f"in these plans {who} take {row[term]} at the least{whose}"
-    return f"budget.{term}: {least}, allowed by the budget: {allowed}"
+    least, most = str(row[term]), str(allowed)
+    if term == "bytes_moved":
+        least, most = exactly(row[term]), stated(allowed)
+    return f"budget.{term}: in these plans {who} take {least} at the least{whose}, allowed by the budget: {most}"
 
 
 def _refuse(tried: Sequence[Swept], rule: model.Choice) -> None:
     bytes_first = rule.rule == "most_even_within_bytes"
-    column, shown = ("bytes_moved", size) if bytes_first else ("imbalance_ppm", _ppm)
+    column, shown = ("bytes_moved", stated) if bytes_first else ("imbalance_ppm", _ppm)
     sound = [(each, row) for each in tried for row in _pool(each.result) if not row["violations"]]
     rows = [row for each, row in sound if budget.within(each.spec.budget, row)]
     if sound and not rows:
@@ -210,4 +213,4 @@ def _ppm(value: int) -> str:
 
 def _exactly(value: int, of_bytes: bool) -> str:
     """An amount as the YAML takes it, not rounded."""
-    return f"{value} bytes" if of_bytes else f"{exact(value / 10_000)}%"
+    return exactly(value) if of_bytes else f"{exact(value / 10_000)}%"

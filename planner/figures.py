@@ -133,7 +133,16 @@ def gap_to_least(bound: Mapping[str, Any]) -> str:
 
 def _at_most(moved: int, least: int) -> str:
     """By how much `moved` is above `least`, in per cent of itself, rounded up: what is said is never too little."""
-    thousandths = -(-100_000 * (moved - least) // max(moved, 1))
+    return gap_shown(-(-100_000 * (moved - least) // max(moved, 1)) / 1000)
+
+
+def gap_shown(value: float | None) -> str:
+    """A gap in per cent, rounded up wherever it is shown, so that it is the same everywhere and never too little."""
+    if value is None:
+        return UNKNOWN
+    thousandths = round(value * 1000)
+    if not thousandths:
+        return percent(0)
     digits, step = (3, 1) if thousandths < 100 else (2, 10) if thousandths < 10_000 else (1, 100)
     return f"{-(-thousandths // step) * step / 1000:,.{digits}f} %"
 
@@ -152,10 +161,12 @@ def moves(plan: Mapping[str, Any], row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def completes(row: Mapping[str, Any]) -> str:
-    """Whether a row does all that is asked for: `yes`, `20 left`, `not even`; `–` in formats before 1.5."""
+    """Whether a row does all that is asked: `yes`, `20 left`, `not even`, `moves more`; `–` in formats before 1.5."""
     if "left_to_change" not in row:
         return UNKNOWN
     left = row["left_to_change"]
+    if row["moves_unforced"]:
+        return "moves more"
     return f"{number(left)} left" if left else "yes" if row["balance_kept"] else "not even"
 
 
@@ -182,7 +193,7 @@ def searched(plan: Mapping[str, Any]) -> str:
 
 def gap(point: Mapping[str, Any]) -> str:
     """A point's gap to the least possible within its own windows: `0 %`, `< 0.01 %`; `–` where nobody knows."""
-    return percent(point.get("gap_percent"))
+    return gap_shown(point.get("gap_percent"))
 
 
 def chosen(plan: Mapping[str, Any]) -> str:

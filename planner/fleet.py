@@ -186,6 +186,6 @@ def _figures(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         figures.size(row["bytes_moved"]),
         *(figures.number(row[key]) for key in ("replicas_moved", "leaders_changed")),
-        figures.percent(row["gap_percent"]),
+        figures.gap_shown(row["gap_percent"]),
         figures.number(row["candidates"]),
     )

@@ -7,9 +7,12 @@ from typing import Any
 
 from planner.batches.costs import Costs, Flow, Peak, endless
 from planner.errors import UnsafePlanError
-from planner.gate_figures import gate_amount, gate_noun
+from planner.figures import counted, size
+from planner.gate_figures import gate as gate_figures
+from planner.gate_figures import gate_noun
 from planner.model import Spec
 from planner.spec.limits_rules import OF_RACKS, OF_SIZES
+from planner.stated_sizes import exactly, stated
 
 _ALL_OF_IT = 1_000_000
 _FIELDS = {"eta": "eta_seconds", "disk_used": "disk_used_ppm", "gap": "gap_ppm"}
@@ -66,7 +69,8 @@ def overfull_today(spec: Spec, costs: Costs) -> list[str]:
     Refusing those would refuse every plan that relieves them.
     """
     return [
-        f"broker {peak.broker} holds {peak.size_bytes} bytes today, above limits.disk_used ({_allowed(spec, peak)}); "
+        f"broker {peak.broker} holds {size(peak.size_bytes)} today, above limits.disk_used "
+        f"({stated(_allowed(spec, peak))}); "
         "no batch makes it fuller"
         for peak in costs.peaks
         if spec.cluster.sizes_known and not peak.batch and _allowed(spec, peak) < peak.size_bytes
@@ -114,18 +118,23 @@ def _gap_ppm(winner: Mapping[str, Any], bound: Mapping[str, Any]) -> int:
 
 
 def _crossed(gate: Mapping[str, Any]) -> str:
-    """The key to change, what the plan needs and what is allowed, exactly and for reading."""
-    return f"{gate['key']}: the plan needs {_exactly(gate, 'value')}, allowed: at most {_exactly(gate, 'limit')}"
+    """The key to change, what the plan needs, for reading and as the YAML takes it, and what is allowed."""
+    noun = gate_noun(gate["key"])
+    needed, allowed = gate_figures(gate)
+    match noun:
+        case "%":
+            needed, allowed = (_percent(gate[which]) for which in ("value", "limit"))
+        case "byte":
+            needed += "" if gate["value"] < 1000 else f" ({gate['value']} bytes)"
+        case "s":
+            needed += "" if gate["value"] < 60 else f" ({gate['value']} s)"
+        case _:
+            needed, allowed = (counted(gate[which], noun) for which in ("value", "limit"))
+    return f"{gate['key']}: the plan needs {needed}, allowed: at most {allowed}"
 
 
-def _exactly(gate: Mapping[str, Any], which: str) -> str:
-    """A gate's number in its smallest unit, as the YAML takes it, and in a larger one where that says the same."""
-    value, noun = gate[which], gate_noun(gate["key"])
-    if noun == "%":
-        return f"{value / 10_000:.4f}".rstrip("0").rstrip(".") + "%"
-    exact = f"{value} {noun if noun == 's' or value == 1 else f'{noun}s'}"
-    small = value < (60 if noun == "s" else 1000)
-    return exact if small or noun not in ("s", "byte") else f"{exact} ({gate_amount(gate['key'], value)})"
+def _percent(ppm: int) -> str:
+    return f"{ppm / 10_000:.4f}".rstrip("0").rstrip(".") + "%"
 
 
 def _disk_gate(spec: Spec, costs: Costs) -> list[dict[str, Any]]:
@@ -151,10 +160,14 @@ def _allowed(spec: Spec, peak: Peak) -> int:
 
 def _overfull(spec: Spec, peak: Peak) -> str:
     asked = spec.limits.disk_used_ppm
-    share = ", its capacity.disk" if asked is None else f" ({asked / 10_000:.7g}% of capacity.disk, {peak.disk_bytes})"
+    share = (
+        ", its capacity.disk"
+        if asked is None
+        else f" ({asked / 10_000:.7g}% of capacity.disk, {stated(peak.disk_bytes or 0)})"
+    )
     return (
-        f"limits.disk_used: broker {peak.broker} holds {peak.size_bytes} bytes in batch {peak.batch}, "
-        f"allowed: at most {_allowed(spec, peak)}{share}"
+        f"limits.disk_used: broker {peak.broker} holds {exactly(peak.size_bytes)} in batch "
+        f"{peak.batch}, allowed: at most {stated(_allowed(spec, peak))}{share}"
     )
 
 
@@ -162,8 +175,9 @@ def _never_complete(stuck: Sequence[Flow], throttle_bytes_per_sec: int | None) -
     """The worst of them: what lets that one complete lets all of them."""
     worst = max(stuck, key=lambda flow: flow.produced_bytes_per_sec)
     others = f" (and {len(stuck) - 1} more such brokers or batches)" if len(stuck) > 1 else ""
+    produced = worst.produced_bytes_per_sec
     return (
-        f"execution.throttle: {throttle_bytes_per_sec} bytes/s never let batch {worst.batch} complete{others}: "
+        f"execution.throttle: {stated(throttle_bytes_per_sec or 0)}/s never lets batch {worst.batch} complete{others}: "
         f"what producers write to the partitions that broker {worst.broker} {_WHAT[worst.side]} is "
-        f"{worst.produced_bytes_per_sec} bytes/s; allowed: more than {worst.produced_bytes_per_sec} bytes/s"
+        f"{size(produced)}/s; allowed: more than {produced} bytes/s"
     )

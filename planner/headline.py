@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.figures import chosen, counted, gap_to_least, number, size, words
+from planner.stated_sizes import stated
 
 Plan = Mapping[str, Any]
 
@@ -46,7 +47,7 @@ def headline(plan: Plan) -> str:
 
 def budget(limits: Mapping[str, int | None]) -> str:
     """What may be spent: `40.0 MB copied, 20 replicas copied`."""
-    said = {"bytes_moved": (size, "copied"), "replicas_moved": (number, "replicas copied")}
+    said = {"bytes_moved": (stated, "copied"), "replicas_moved": (number, "replicas copied")}
     said |= {"leaders_changed": (number, "leaders changed")}
     return ", ".join(
         f"{write(limit)} {what}" for term, (write, what) in said.items() if (limit := limits[term]) is not None

@@ -27,9 +27,14 @@ def leaders_after(problem: Problem, assignment: IntArray) -> IntArray:
     """(P,): who leads once an assignment (P, W) is carried out, -1 for none.
 
     The preferred leader where the plan may say who leads: it holds an election wherever another one does today.
-    Nowhere else does it hold any, so that the others are led as they are today, be it by nobody.
+    Nowhere else does it hold any, so that the others are led as they are today, be it by nobody; nor does it elect a
+    broker that is in no ISR while today's leader stays.
     """
-    return np.where(problem.may_lead_anew, assignment[:, 0], problem.leaders)
+    first, anew = assignment[:, 0], problem.may_lead_anew
+    if problem.out_of_sync is not None and problem.out_of_sync.any():
+        stays = (assignment == problem.leaders[:, None]).any(axis=1) & (problem.leaders >= 0)
+        anew = anew & ~(np.append(problem.out_of_sync, False)[first] & stays)
+    return np.where(anew, first, problem.leaders)
 
 
 def loads(problem: Problem, assignment: IntArray, leaders: IntArray | None = None) -> LongArray:

@@ -299,6 +299,7 @@ class Problem:
     scenario_ppm (S, P)     how many times its bytes and traffic a partition has then, in millionths; None without any
     survive         what should fail without a partition going offline (`resilience.survive`)
     deferred        (P,)    True where a change has to wait, as the budget doesn't pay for it; None: nowhere
+    out_of_sync     (B,)    True for brokers that hold replicas and are in no ISR, so that none can be elected; None: no
     """
 
     broker_ids: IntArray
@@ -331,6 +332,7 @@ class Problem:
     scenario_ppm: LongArray | None = None
     survive: Survive = "none"
     deferred: BoolArray | None = None
+    out_of_sync: BoolArray | None = None
 
     @property
     def rows(self) -> int:

@@ -42,6 +42,7 @@ from planner.batches.costs import Costs
 from planner.candidates import KNOBS, of_row
 from planner.changes import changes
 from planner.errors import InfeasibleError, StalePlanError
+from planner.loads import leaders_after
 from planner.model import PartitionChange, Problem, Spec
 from planner.problem import brokers_after
 from planner.quoting import canonical_json
@@ -75,6 +76,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
     file = None if proposal.certificate is None else certified.encoded(proposal.certificate)
     _judge(problem, winner, proposal)
     asked_for = plan_front.asked_of(spec, problem)
+    terms = plan_terms.terms(spec, asked_for, proposal.assignment, leaders_after(problem, proposal.assignment))
     of_budget = plan_budget.section(spec, problem, proposal.assignment, winner)
     # A plan of the front is held against the windows that it was made for.
     problem = replace(problem, balance=candidate.balance)
@@ -95,7 +97,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
         "new_partitions": plan_new_partitions.section(spec, problem, proposal.assignment),
         "balance": _balance(spec, problem, proposal, dirs),
         **log_dirs_document.section(dirs),
-        "terms": log_dirs_document.with_terms(plan_terms.terms(spec, asked_for, proposal.assignment), dirs),
+        "terms": log_dirs_document.with_terms(terms, dirs),
         "bound": bound,
         **plan_front.sections(tried, chosen, proposal),
         "budget": of_budget,
@@ -236,7 +238,7 @@ def _cluster(spec: Spec) -> dict[str, Any]:
         "name": spec.cluster.name,
         "bootstrap_servers": list(spec.cluster.bootstrap_servers),
         "sizes_known": spec.cluster.sizes_known,
-        **({"config_defaults": dict(defaults)} if (defaults := spec.cluster.config_defaults) else {}),
+        **({"config_defaults": dict(spec.cluster.config_defaults)} if spec.cluster.config_defaults else {}),
     }
 
 

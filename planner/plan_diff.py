@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from planner import headline
-from planner.figures import amount, arrow, duration, percent, printable, ranges, size, words
+from planner.figures import amount, arrow, duration, gap_shown, percent, printable, ranges, size, words
 from planner.gate_figures import gate_amount
 
 Plan = Mapping[str, Any]
@@ -360,6 +360,8 @@ def _amounts(row: Document) -> tuple[str, str]:
 def _amount(value: float | None, row: Document) -> str:
     if value is None:
         return "unknown"
+    if row["name"] == "gap":
+        return gap_shown(value)
     match row["unit"]:
         case "s":
             return duration(int(value))

@@ -84,8 +84,10 @@ def _generated(tried: Swept, asked: Problem, goal: Goal) -> Iterator[dict[str, A
     by_moved = seeds.sort_by([(name, "ascending") for name in ("bytes_moved", "replicas_moved", "candidate")])
     middle = by_moved.slice((len(seeds) - 1) // 2, 1).to_pylist()[0]
     first = best(seeds, 1, ranking_of(asked)).to_pylist()[0]
-    yield comparison(f"Kafka --generate, best of {len(seeds)}", first, goal)
-    yield comparison(f"Kafka --generate, median of {len(seeds)}", middle, goal)
+    # It places everything, whatever `rebalance` would keep where it is.
+    moves = {"moves_unforced": asked.rebalance != "all"}
+    yield comparison(f"Kafka --generate, best of {len(seeds)}", first, goal) | moves
+    yield comparison(f"Kafka --generate, median of {len(seeds)}", middle, goal) | moves
 
 
 def _seeds(scores: pa.Table) -> pa.Table:
@@ -227,4 +229,5 @@ def comparison(label: str, row: Row, goal: Goal) -> dict[str, Any]:
         "imbalance_measure": MEASURES[row["imbalance_measure"]],
         "left_to_change": row["violations"] + goal.waiting,
         "balance_kept": row["excess"] <= goal.excess,
+        "moves_unforced": False,
     }

@@ -15,7 +15,7 @@ import numpy as np
 
 from planner import checks, loads, problem, score
 from planner.balance import Tolerance
-from planner.loads import MEASURES, leaders_after
+from planner.loads import MEASURES
 from planner.model import IntArray, LongArray, Problem, Spec
 from planner.problem import today
 from planner.score import Yardstick
@@ -62,8 +62,11 @@ def left_to_change(asked: Problem, replicas: IntArray) -> int:
     return int(np.any(list(checks.broken_rules(asked, replicas).values()), axis=0).sum())
 
 
-def terms(spec: Spec, asked: Problem, assignment: IntArray, waiting: int = 0) -> list[dict[str, Any]]:
-    """The terms by group. `asked` is the whole of what is asked for, whatever its first step does.
+def terms(
+    spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, waiting: int = 0
+) -> list[dict[str, Any]]:
+    """The terms by group. `asked` is the whole of what is asked for, whatever its first step does; `leaders` (P,) are
+    those of the plan: what waits for a later step keeps its own.
 
     `waiting` are partitions that an earlier plan of the same change has left for later, and `asked` doesn't know of.
     """
@@ -71,7 +74,7 @@ def terms(spec: Spec, asked: Problem, assignment: IntArray, waiting: int = 0) ->
     columns = (
         _Column.of(now, today(now), now.leaders),
         _Column.of(asked, today(asked), asked.leaders),
-        _Column.of(asked, assignment, leaders_after(asked, assignment)),
+        _Column.of(asked, assignment, leaders),
     )
     return [
         *_fairness(columns),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 
+from planner.checks import uneven_racks
 from planner.effective_config import in_force, min_insync_replicas
 from planner.model import (
     BoolArray,
@@ -36,8 +38,8 @@ def build(spec: Spec) -> Problem:
     targets = _targets(spec, brokers)
     factors = _replication_factors(spec, topics, replicas)
     replacements = _replacements(spec, index)
-    forced = _forced(spec, replicas, targets, factors, _racks_today(spec, brokers), racks)
-    return Problem(
+    forced = _forced(replicas, targets, factors)
+    problem = Problem(
         broker_ids=ids,
         broker_racks=racks,
         rack_names=rack_names,
@@ -48,26 +50,26 @@ def build(spec: Spec) -> Problem:
         replicas=replicas,
         leaders=_indices(ids, _ints(-1 if row.leader is None else row.leader for row in rows)),
         replacements=replacements,
-        size_bytes=_longs(row.size_bytes for row in rows),
         replication_factors=factors,
         min_insync=_ints(min_insync_of(spec, topic) for topic in topics)[topic_of],
-        movable=(_may_change(spec, topics)[topic_of] & (_led(rows) | forced)) | (replicas[:, 0] < 0),
+        movable=_movable(spec, topics, topic_of, rows, forced),
         forced=forced,
-        bytes_in_per_sec=_longs(partition.bytes_in_per_sec for partition in rows),
-        bytes_out_per_sec=_longs(partition.bytes_out_per_sec for partition in rows),
-        disk_bytes=_weights(targets, [broker.disk_bytes for broker in brokers]),
-        network_bytes_per_sec=_weights(targets, [broker.network_bytes_per_sec for broker in brokers]),
-        disk_limit_bytes=_disk_limits(spec, brokers),
+        **_bytes(rows),
+        **_capacities(spec, brokers, targets),
         rack_aware=spec.rack_aware,
         rebalance=spec.changes.rebalance,
         balance=spec.balance,
         sizes_known=spec.cluster.sizes_known,
         budget=spec.budget,
         aims=spec.sweep.aims,
-        scenario_names=tuple(scenario.name for scenario in spec.sweep.growth),
-        scenario_ppm=_scenarios(spec, topics)[:, topic_of] if spec.sweep.growth else None,
+        **_scenario_fields(spec, topics, topic_of),
         survive=spec.resilience,
+        out_of_sync=_out_of_sync(rows, ids),
     )
+    worse = _forced_by_racks(spec, problem, brokers)
+    if not worse.any():
+        return problem
+    return replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
 
 
 def before(spec: Spec) -> Problem:
@@ -101,6 +103,31 @@ def may_move(topics: TopicFilter, name: str) -> bool:
 def _may_change(spec: Spec, topics: Sequence[Topic]) -> BoolArray:
     """(T,): False for the topics that the filter keeps, and for those that are being deleted."""
     return np.array([may_move(spec.topics, topic.name) and not topic.deleting for topic in topics], dtype=bool)
+
+
+def _forced_by_racks(spec: Spec, problem: Problem, brokers: Sequence[Broker]) -> BoolArray:
+    """Rows that `set_racks` made worse, where the racks allow for better."""
+    if not (spec.rack_aware and spec.changes.set_racks):
+        return np.zeros(problem.rows, dtype=bool)
+    before, now = (_crowding(problem.replicas, racks) for racks in (_racks_today(spec, brokers), problem.broker_racks))
+    worse: BoolArray = uneven_racks(problem, problem.replicas) & (now > before)
+    return worse
+
+
+def _movable(
+    spec: Spec, topics: Sequence[Topic], topic_of: IntArray, rows: Sequence[Partition], forced: BoolArray
+) -> BoolArray:
+    """(P,): what the filter lets move and what has a leader or is forced; and all that is to be made."""
+    new = np.fromiter((not row.replicas for row in rows), dtype=bool, count=len(rows))
+    return (_may_change(spec, topics)[topic_of] & (_led(rows) | forced)) | new
+
+
+def _out_of_sync(rows: Sequence[Partition], ids: IntArray) -> BoolArray:
+    """(B,): brokers that hold replicas and are in no ISR, wherever that is known: they can't be elected."""
+    known = [row for row in rows if row.isr is not None and row.leader is not None]
+    holding = {broker for row in known for broker in row.replicas}
+    in_sync = {broker for row in known for broker in (*(row.isr or ()), row.leader)}
+    return np.isin(ids, sorted(holding - in_sync))
 
 
 def _led(rows: Sequence[Partition]) -> BoolArray:
@@ -156,10 +183,28 @@ def _weights(targets: BoolArray, stated: Sequence[int | None]) -> LongArray:
     return _longs(value or 0 for value in stated)
 
 
+def _capacities(spec: Spec, brokers: Sequence[Broker], targets: BoolArray) -> dict[str, Any]:
+    return {
+        "disk_bytes": _weights(targets, [broker.disk_bytes for broker in brokers]),
+        "network_bytes_per_sec": _weights(targets, [broker.network_bytes_per_sec for broker in brokers]),
+        "disk_limit_bytes": _disk_limits(spec, brokers),
+    }
+
+
+def _bytes(rows: Sequence[Partition]) -> dict[str, Any]:
+    fields = ("size_bytes", "bytes_in_per_sec", "bytes_out_per_sec")
+    return {name: _longs(getattr(row, name) for row in rows) for name in fields}
+
+
 def _disk_limits(spec: Spec, brokers: Sequence[Broker]) -> LongArray:
     """(B,): `limits.disk_used` of the disk that a broker states, all of it without that limit; -1: it states none."""
     share = 1_000_000 if spec.limits.disk_used_ppm is None else spec.limits.disk_used_ppm
     return _longs(-1 if broker.disk_bytes is None else broker.disk_bytes * share // 1_000_000 for broker in brokers)
+
+
+def _scenario_fields(spec: Spec, topics: Sequence[Topic], topic_of: IntArray) -> dict[str, Any]:
+    names = tuple(scenario.name for scenario in spec.sweep.growth)
+    return {"scenario_names": names, "scenario_ppm": _scenarios(spec, topics)[:, topic_of] if names else None}
 
 
 def _scenarios(spec: Spec, topics: Sequence[Topic]) -> LongArray:
@@ -192,16 +237,12 @@ def _replication_factors(spec: Spec, topics: Sequence[Topic], replicas: IntArray
     return np.where(held > 0, kept, asked).astype(np.int32)
 
 
-def _forced(
-    spec: Spec, replicas: IntArray, targets: BoolArray, factors: IntArray, racks_before: IntArray, racks: IntArray
-) -> BoolArray:
-    """Rows that can't stay as they are: a broker leaves, the factor changes, or `set_racks` broke their spread."""
+def _forced(replicas: IntArray, targets: BoolArray, factors: IntArray) -> BoolArray:
+    """Rows that can't stay as they are: a broker leaves, or the factor changes."""
     held = replicas >= 0
     leaving = (held & ~targets[replicas]).any(axis=1)
-    resized = held.sum(axis=1) != factors
-    if not (spec.rack_aware and spec.changes.set_racks):
-        return leaving | resized
-    return leaving | resized | (_crowding(replicas, racks) > _crowding(replicas, racks_before))
+    forced: BoolArray = leaving | (held.sum(axis=1) != factors)
+    return forced
 
 
 def _crowding(replicas: IntArray, racks: IntArray) -> IntArray:

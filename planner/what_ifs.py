@@ -32,7 +32,7 @@ from planner.problem import today
 from planner.variants import chosen
 
 Document = Mapping[str, Any]
-_ITS_OWN = ("cluster", "plan_id", "format_version")
+_ITS_OWN = ("cluster", "plan_id", "format_version", "first_step")
 
 
 def added(spec: Spec, plan: dict[str, Any]) -> dict[str, Any]:

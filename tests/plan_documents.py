@@ -132,7 +132,7 @@ def _compared(label: str) -> Document:
         ("candidate", "violations", "bytes_moved", "replicas_moved", "leaders_changed", "replica_spread",
          "leader_spread", "topic_replica_spread"), 0
     )  # fmt: skip
-    goal = {"imbalance_measure": "leaders", "left_to_change": 0, "balance_kept": True}
+    goal = {"imbalance_measure": "leaders", "left_to_change": 0, "balance_kept": True, "moves_unforced": False}
     return {"label": label, "strategy": "optimum", "imbalance_percent": 1.5, **goal, **counts}
 
 

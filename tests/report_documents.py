@@ -208,4 +208,5 @@ def _alternative(label: str, bytes_moved: int, imbalance_percent: float) -> Docu
         "imbalance_measure": "leaders",
         "left_to_change": 0,
         "balance_kept": True,
+        "moves_unforced": False,
     }

@@ -77,7 +77,7 @@ def test_the_file_is_json_by_lines() -> None:
     assert bounds.least(bound_document.from_document(document)) == made.document["bound"]["least_bytes_moved"]
 
 
-@pytest.mark.parametrize(("moved", "least", "gap"), [(0, 0, 0.0), (100, 100, 0.0), (100, 99, 1.0), (3, 2, 33.333)])
+@pytest.mark.parametrize(("moved", "least", "gap"), [(0, 0, 0.0), (100, 100, 0.0), (100, 99, 1.0), (3, 2, 33.334)])
 def test_gap_in_per_cent(moved: int, least: int, gap: float) -> None:
     """By how much of itself the plan is above the bound."""
     assert gap == certified.gap_percent(moved, least)

@@ -159,7 +159,7 @@ def test_why_says_the_numbers() -> None:
 
 def test_rules_that_nothing_keeps() -> None:
     """The key, what was asked, and the least that would do; exit code 3."""
-    with pytest.raises(UnsafePlanError, match=r"most_even_within_bytes: 5 B is below .*; allowed: at least 20 bytes"):
+    with pytest.raises(UnsafePlanError, match=r"most_even_within_bytes: 5 B is below .*; allowed: at least 20 B"):
         choose([swept(spec(Choice("most_even_within_bytes", 5)), plan(50, 1), plan(20, 2))])
     with pytest.raises(UnsafePlanError, match=r"imbalance: 1 % is below .*; allowed: at least 2.0001%"):
         choose([swept(spec(Choice("fewest_bytes_within_imbalance", 10_000)), plan(50, 20_001), plan(20, 30_000))])
@@ -200,10 +200,10 @@ def test_a_budget_that_no_alternative_keeps_within() -> None:
         choose([swept(asked, row, name=name) for name, row in rows.items()])
     assert [
         "nothing was written: no valid plan among 3 candidates keeps within the budget:",
-        "budget.bytes_moved: in these plans the alternatives take 7 at the least (b), allowed by the budget: 5",
+        "budget.bytes_moved: in these plans the alternatives take 7 B at the least (b), allowed by the budget: 5 B",
         "budget.leaders_changed: in these plans the alternatives take 3 at the least (a), allowed by the budget: 1",
     ] == str(refused.value).splitlines()
-    with pytest.raises(UnsafePlanError, match=r"take 9 at the least, allowed by the budget: 5"):
+    with pytest.raises(UnsafePlanError, match=r"take 9 B at the least, allowed by the budget: 5 B"):
         choose([swept(asked, rows["a"]), swept(asked, plan(0), name="b")])
     broken = [swept(asked, rows["c"], name=name) for name in ("a", "b")]
     assert 0 == choose(broken).at

@@ -104,8 +104,8 @@ def test_a_throttle_at_the_produce_rate_is_refused() -> None:
     assert 60 == plan_of(replacement(throttle=11, rates=5))["execution"]["seconds_at_throttle"]
     # The leaders 1 and 2 send each write to broker 3, which still follows, and to 4.
     assert [
-        "execution.throttle: 10 bytes/s never let batch 1 complete (and 2 more such brokers or batches): "
-        "what producers write to the partitions that broker 4 copies in is 10 bytes/s; allowed: more than 10 bytes/s"
+        "execution.throttle: 10 B/s never lets batch 1 complete (and 2 more such brokers or batches): "
+        "what producers write to the partitions that broker 4 copies in is 10 B/s; allowed: more than 10 bytes/s"
     ] == refused(replacement(throttle=10, rates=5))
 
 
@@ -114,7 +114,7 @@ def test_a_throttle_is_refused_without_sizes_too() -> None:
     spec = replacement(throttle=10, rates=5)
 
     assert (
-        "execution.throttle: 10 bytes/s never"
+        "execution.throttle: 10 B/s never"
         in refused(replace(spec, cluster=replace(spec.cluster, sizes_known=False)))[0]
     )
 
@@ -126,8 +126,8 @@ def test_a_leader_that_sends_more_than_the_throttle_is_named() -> None:
     fast = replace(topic, partitions=(replace(topic.partitions[0], bytes_in_per_sec=4),))
 
     assert [
-        "execution.throttle: 12 bytes/s never let batch 1 complete: what producers write to the partitions that "
-        "broker 1 leads, once for each follower, is 12 bytes/s; allowed: more than 12 bytes/s"
+        "execution.throttle: 12 B/s never lets batch 1 complete: what producers write to the partitions that "
+        "broker 1 leads, once for each follower, is 12 B/s; allowed: more than 12 bytes/s"
     ] == refused(replace(spec, cluster=replace(spec.cluster, topics=(fast,))))
 
 
@@ -184,7 +184,7 @@ def test_disks_are_a_gate_wherever_they_are_stated() -> None:
     assert [{"id": 4, "peak_size_bytes": 60, "disk_bytes": 60}] == [
         batch["fullest_broker"] for batch in passed["batches"]
     ]
-    assert ["limits.disk_used: broker 4 holds 60 bytes in batch 1, allowed: at most 59, its capacity.disk"] == refused(
+    assert ["limits.disk_used: broker 4 holds 60 B in batch 1, allowed: at most 59 B, its capacity.disk"] == refused(
         replacement(disks={1: 50, 2: 50, 3: 100, 4: 59})
     )
 
@@ -194,7 +194,7 @@ def test_broker_that_a_batch_fills_above_its_share_is_listed() -> None:
     spec = replacement(disks={1: 100, 2: 100, 3: 100, 4: 100}, limits=Limits(disk_used_ppm=445_000))
 
     assert [
-        "limits.disk_used: broker 4 holds 60 bytes in batch 1, allowed: at most 44 (44.5% of capacity.disk, 100)",
+        "limits.disk_used: broker 4 holds 60 B in batch 1, allowed: at most 44 B (44.5% of capacity.disk, 100 B)",
     ] == refused(spec)
 
 
@@ -203,8 +203,8 @@ def test_broker_above_its_share_today_is_no_reason_to_refuse_its_relief() -> Non
     plan = plan_of(replacement(disks={1: 44, 2: 100, 3: 59, 4: 60}))
 
     assert [
-        "broker 1 holds 45 bytes today, above limits.disk_used (44); no batch makes it fuller",
-        "broker 3 holds 60 bytes today, above limits.disk_used (59); no batch makes it fuller",
+        "broker 1 holds 45 B today, above limits.disk_used (44 B); no batch makes it fuller",
+        "broker 3 holds 60 B today, above limits.disk_used (59 B); no batch makes it fuller",
     ] == [warning for warning in plan["warnings"] if "limits.disk_used" in warning]
     assert [{"key": "limits.disk_used", "limit": 60, "value": 60, "broker": 4}] == plan["limits"]
 
@@ -222,7 +222,7 @@ def test_both_copies_count() -> None:
 
     assert [50, 50, 100, 100] == sorted(broker["peak_size_bytes"] for broker in brokers)
     assert [50] * 4 == [broker["after"]["size_bytes"] for broker in brokers]
-    assert ["100 bytes in batch 1, allowed: at most 99, its capacity.disk"] * 2 == [
+    assert ["100 B in batch 1, allowed: at most 99 B, its capacity.disk"] * 2 == [
         line.split(" holds ")[1] for line in refused(with_room(spec, 99))
     ]
 
@@ -239,8 +239,8 @@ def test_all_crossed_gates_are_told_at_once() -> None:
 # What the replacement costs: both partitions of x are copied from 1 and 3, in rack a, to 4, in rack b. In the end they
 # are (1, 4), (2, 4), (1, 2): any broker's failure leaves a replica of each, rack b's takes x-1.
 SCORED = {
-    "bytes_moved": (60, "60 bytes", "59 bytes"),
-    "cross_rack_bytes": (60, "60 bytes", "59 bytes"),
+    "bytes_moved": (60, "60 B", "59 B"),
+    "cross_rack_bytes": (60, "60 B", "59 B"),
     "replicas_moved": (2, "2 replicas", "1 replica"),
     "leaders_changed": (1, "1 leader", "0 leaders"),
     "broker_refused": (2, "2 partitions", "1 partition"),
@@ -301,8 +301,8 @@ def test_large_amounts_are_told_for_reading_too() -> None:
         gates.refuse(replacement(), found, Costs((), (), None, (), ()))
 
     assert [
-        "limits.cross_rack_bytes: the plan needs 88100000 bytes (88.1 MB), allowed: at most 999 bytes",
-        "limits.replicas_moved: the plan needs 1200 replicas, allowed: at most 1000 replicas",
+        "limits.cross_rack_bytes: the plan needs 88.1 MB (88100000 bytes), allowed: at most 999 B",
+        "limits.replicas_moved: the plan needs 1,200 replicas, allowed: at most 1,000 replicas",
     ] == str(error.value).splitlines()[1:]
 
 

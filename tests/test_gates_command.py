@@ -23,14 +23,14 @@ changes: {add_brokers: [{id: 3, capacity: {disk: 4TiB}}], replace_brokers: {2: 3
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("execution: {throttle: 15MB/s}", "execution.throttle: 15000000 bytes/s never let batch 1 complete"),
+        ("execution: {throttle: 15MB/s}", "execution.throttle: 15 MB/s never lets batch 1 complete"),
         (
             "limits: {eta: 2h}\nexecution: {throttle: 100MB/s}",
-            "limits.eta: the plan needs 11765 s (3 h 16 min), allowed: at most 7200 s (2 h)",
+            "limits.eta: the plan needs 3 h 16 min (11765 s), allowed: at most 2 h",
         ),
         (
             "limits: {disk_used: 20%}",
-            "limits.disk_used: broker 3 holds 1000000000000 bytes in batch 1, allowed: at most",
+            "limits.disk_used: broker 3 holds 1.00 TB (1000000000000 bytes) in batch 1, allowed: at most",
         ),
     ],
     ids=["throttle", "eta", "disk_used"],

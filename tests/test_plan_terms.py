@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from clusters import balance_of, no_racks, spec_of
 
+from planner.loads import leaders_after
 from planner.model import Broker, Changes, Rebalance, Spec, TopicFilter
 from planner.plan_terms import left_to_change, terms
 from planner.problem import build, today
@@ -20,7 +21,10 @@ def columns(spec: Spec, assignment: Any = None) -> dict[str, tuple[Any, Any, Any
     """Each term's values today, if nothing moves, and with a plan (by default: one that moves nothing)."""
     asked = build(spec)
     plan = today(asked) if assignment is None else assignment
-    return {row["name"]: (row["today"], row["if_nothing_moves"], row["plan"]) for row in terms(spec, asked, plan)}
+    return {
+        row["name"]: (row["today"], row["if_nothing_moves"], row["plan"])
+        for row in terms(spec, asked, plan, leaders_after(asked, plan))
+    }
 
 
 def test_brokers_that_are_not_there_yet_do_not_count_today() -> None:
@@ -35,9 +39,9 @@ def test_shares_say_by_how_many_brokers() -> None:
     """Only where their number differs."""
     for changes, said in ((Changes(add_brokers=(Broker(4),)), True), (Changes(), False)):
         spec = spec_of(no_racks(1, 2, 3), ROWS, changes=changes)
-        row = next(
-            each for each in terms(spec, build(spec), today(build(spec))) if each["name"] == "leaders_above_share"
-        )
+        asked = build(spec)
+        rows = terms(spec, asked, today(asked), asked.leaders)
+        row = next(each for each in rows if each["name"] == "leaders_above_share")
         assert said == row["meaning"].endswith("; shares are by 3 brokers today, else by the 4 afterwards")
 
 
@@ -98,5 +102,5 @@ def test_partitions_that_wait_are_counted_once_each() -> None:
     spec = spec_of(no_racks(1, 2, 3), {"x": [(1, 3), (2, 1)]}, changes=changes, balance=balance_of(1, 1, 1))
     asked = build(spec)
     assert 1 == left_to_change(asked, today(asked))
-    rows = {row["name"]: row for row in terms(spec, asked, today(asked), waiting=5)}
+    rows = {row["name"]: row for row in terms(spec, asked, today(asked), asked.leaders, waiting=5)}
     assert (6, 6, 6) == tuple(rows["left_to_change"][key] for key in ("today", "if_nothing_moves", "plan"))

@@ -12,6 +12,7 @@ from planner import approval, approval_document, headline, validity, workflow
 from planner.approval import Checked, Wanted
 from planner.cli import sources as cli_sources
 from planner.cli.shown import echo_json, echo_line
+from planner.figures import gap_shown
 from planner.state.sources import Sources
 
 
@@ -82,5 +83,5 @@ def _bound(path: Path) -> str:
     return (
         f"{path}: no plan moves fewer than {checked.least:,} {checked.measure}, worked out from {checked.prices:,} "
         f"prices and {checked.partitions:,} partitions; this one moves {checked.moved:,}: "
-        f"within {checked.gap_percent:.3f} %"
+        f"within {gap_shown(checked.gap_percent)}"
     )

@@ -26,7 +26,20 @@ _PLAN = click.Path(path_type=Path)
 _specs = click.argument("specs", metavar="SPEC...", type=_SPEC, nargs=-1, required=True)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Commands whose summaries are wrapped, not cut."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [(name, each.get_short_help_str(_LONGEST_SUMMARY)) for name, each in found if each and not each.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+_LONGEST_SUMMARY = 1_000
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="planner")
 def commands() -> None:
     """Plan changes of an Apache Kafka cluster: the fewest bytes for a stated balance, proven."""

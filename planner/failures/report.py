@@ -37,6 +37,8 @@ _LEFT = ("Fails", "State", "Worst", "If it fails", "to")
 
 def show(document: Document, console: Console) -> None:
     """Print the document: about 40 lines of 100 columns."""
+    if document.get("first_step"):
+        console.print(f"[bold red]{plain(document['first_step'], 600)}[/]", highlight=False, soft_wrap=True)
     console.print(f"[bold]{plain(document['cluster'], 60)}[/]: {plain(_scope(document))}", highlight=False)
     console.print(table(_HEADINGS, _kinds(document), _LEFT), highlight=False)
     for line in _topics(document, lambda name: printable(name, 60)):
@@ -51,6 +53,7 @@ def markdown(document: Document) -> str:
     """The document as Markdown."""
     template = environment().get_template("failures.md.j2")
     return template.render(
+        first_step=text(document.get("first_step") or "", 600),
         cluster=text(document["cluster"], 60),
         scope=text(_scope(document)),
         kinds=[[text(cell) for cell in row] for row in _kinds(document)],

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from planner import headline
 from planner.effective_config import in_force
 from planner.failures.outcomes import FACTS, outcome, worse
 from planner.failures.scenarios import BROKERS, CONFIDENCE, RACKS, Scenarios, explained
@@ -63,6 +64,7 @@ def document(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> d
         "format_version": FORMAT_VERSION,
         "cluster": subject.spec.cluster.name,
         "plan_id": subject.plan["plan_id"] if subject.plan else None,
+        "first_step": (headline.first_step(subject.plan) if subject.plan else "") or None,
         "batches": len(subject.batches),
         "kinds": kinds,
         "scenarios": list(_scenarios(rows.filter(pc.is_in(rows["of"], pa.array([BROKERS, RACKS]))))),

@@ -21,6 +21,7 @@ from planner.candidates import CANDIDATE_SCHEMA, KNOBS, NO_SCENARIOS
 from planner.choice import rule_text
 from planner.errors import InfeasibleError
 from planner.figures import counted
+from planner.loads import leaders_after
 from planner.model import IntArray, Problem, Spec
 from planner.plan_front import Goal
 from planner.problem import build, today
@@ -65,7 +66,9 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         "new_partitions": plan_new_partitions.section(spec, problem, assignment),
         # Windows were judged when the plan was approved; nothing here could keep them better.
         "balance": approved["balance"],
-        "terms": plan_terms.terms(spec, problem, assignment, waiting["partitions"] if waiting else 0),
+        "terms": plan_terms.terms(
+            spec, problem, assignment, leaders_after(problem, assignment), waiting["partitions"] if waiting else 0
+        ),
         "bound": bound,
         **_compared(approved, spec, problem, row, Goal(waiting["partitions"] if waiting else 0, row["excess"])),
         "budget": None,

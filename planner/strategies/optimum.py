@@ -27,6 +27,7 @@ from planner.strategies import leaders, new_rows
 from planner.strategies.byte_loads import byte_loads
 from planner.strategies.certifying import Question, certified, outside_more
 from planner.strategies.evening import even
+from planner.strategies.in_sync import led_in_sync
 from planner.strategies.layout import Layout, lay_out
 from planner.strategies.starts import cheapest
 from planner.strategies.tie_breaks import settled
@@ -73,6 +74,7 @@ def solve(problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = 
     assignment = today(problem)
     assignment[layout.rows] = settled(problem, layout, wanted, placed) if evened is None else evened.chosen
     ordered = leaders.order(problem, assignment, wanted)
+    ordered = led_in_sync(problem, ordered)
     if problem.is_new.any():
         ordered = new_rows.levelled(replace(problem, balance=balance), ordered, wanted)
     question = Question(problem, layout, balance, byte_loads(problem, layout, wanted, grown) if of_bytes else None)
