@@ -76,9 +76,8 @@ def planned(tried: Sequence[Swept]) -> Planned:
     file = None if proposal.certificate is None else certified.encoded(proposal.certificate)
     _judge(problem, winner, proposal)
     asked_for = plan_front.asked_of(spec, problem)
-    terms = plan_terms.terms(spec, asked_for, proposal.assignment, leaders_after(problem, proposal.assignment))
     of_budget = plan_budget.section(spec, problem, proposal.assignment, winner)
-    # A plan of the front is held against the windows that it was made for.
+    # A plan of the front is judged by the windows that it was made for.
     problem = replace(problem, balance=candidate.balance)
     dirs = log_dirs.plan(spec, problem, proposal.assignment)
     changed = _with_rates(spec, log_dirs.told(changes(problem, proposal.assignment), dirs, problem))
@@ -97,7 +96,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
         "new_partitions": plan_new_partitions.section(spec, problem, proposal.assignment),
         "balance": _balance(spec, problem, proposal, dirs),
         **log_dirs_document.section(dirs),
-        "terms": log_dirs_document.with_terms(terms, dirs),
+        "terms": _terms(spec, problem, proposal, dirs),
         "bound": bound,
         **plan_front.sections(tried, chosen, proposal),
         "budget": of_budget,
@@ -189,6 +188,12 @@ def asked(spec: Spec) -> dict[str, Any]:
         "changes": plan_sections.changes(spec.changes),
         "rack_aware": spec.rack_aware,
     }
+
+
+def _terms(spec: Spec, problem: Problem, proposal: Proposal, dirs: log_dirs.DirPlan | None) -> list[dict[str, Any]]:
+    asked_for = replace(plan_front.asked_of(spec, problem), balance=spec.balance)
+    led = leaders_after(problem, proposal.assignment)
+    return log_dirs_document.with_terms(plan_terms.terms(spec, asked_for, proposal.assignment, led), dirs)
 
 
 def _balance(spec: Spec, problem: Problem, proposal: Proposal, dirs: log_dirs.DirPlan | None) -> dict[str, Any]:

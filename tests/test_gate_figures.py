@@ -19,6 +19,9 @@ def test_gates_are_in_their_own_units() -> None:
     }
     shown = [gate({"key": key, "limit": value, "value": value}) for key, value in rows.items()]
 
-    assert [(text, text) for text in ("1.00 GB", "500 B", "1 h 30 min", "1,200", "0.50 %", "0")] == shown
-    assert ("40.0 GB on broker 3", "45.0 GB") == gate(with_disks()["limits"][1])
+    assert [
+        ("1.00 GB", "1 GB"),
+        *((text, text) for text in ("500 B", "1 h 30 min", "1,200", "0.50 %", "0")),
+    ] == shown
+    assert ("40.0 GB on broker 3", "45 GB") == gate(with_disks()["limits"][1])
     assert ["byte", "byte", "s", "replica", "%", "partition"] == [gate_noun(key) for key in rows]

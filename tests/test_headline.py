@@ -31,7 +31,7 @@ def test_a_first_step_says_so_first() -> None:
     """The budget, what is left and where, and how many more steps; never the least, nor the balance as asked."""
     plan = first_step()
     assert (
-        "FIRST STEP ONLY (budget 40.0 MB copied, 3 leaders changed): broker 6 is NOT empty afterwards (20 replicas, "
+        "FIRST STEP ONLY (budget 40 MB copied, 3 leaders changed): broker 6 is NOT empty afterwards (20 replicas, "
         "26.6 MB); 20 partitions left to change, 20 replicas, 26.6 MB to copy in all; at least 1 more step."
     ) == headline.first_line(plan)
     assert headline.whole(plan) == f"{headline.first_line(plan)} {headline.headline(plan)}"
