@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from planner.importers import read_part
-from planner.state.configs import unknown_origin
+from planner.spec.reading import load
+from planner.state.conditions import conditions
+from planner.state.configs import UNKNOWN, unknown_origin
 from planner.state.merge import Merged, merge
 
 A = "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
@@ -95,6 +98,21 @@ def test_the_clusters_znode_is_what_topics_inherit() -> None:
     znode = json.dumps({"version": 1, "config": {"log.retention.ms": "7", "min.insync.replicas": "2"}})
     state = merged(describe(), znode, znode="config/brokers/<default>")
     assert (("min.insync.replicas", "2"), ("retention.ms", "7")) == state.config_defaults
+
+
+def test_sources_without_configurations_leave_the_least_unknown(tmp_path: Path) -> None:
+    """That is said, unless the YAML has what topics inherit; kafka-topics that shows nothing says there is nothing."""
+    moves = json.dumps({"version": 1, "partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2]}]})
+    (tmp_path / "r.json").write_text(moves)
+    top = "version: 1\ncluster: {name: c, brokers: [{id: 1}, {id: 2}], state: {assignment: r.json}"
+    notes = []
+    for rest in ("}", ", config_defaults: {min.insync.replicas: 2}}"):
+        (tmp_path / "s.yaml").write_text(f"{top}{rest}\n")
+        notes.append(load(tmp_path / "s.yaml").cluster.notes)
+
+    assert [(UNKNOWN,), ()] == notes
+    assert UNKNOWN in conditions(merged(moves))
+    assert UNKNOWN not in conditions(merged(describe("", "")))
 
 
 def test_what_nobody_tells_is_said_once() -> None:

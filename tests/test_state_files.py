@@ -11,6 +11,7 @@ import pytest
 from planner.errors import ImportStateError, SpecError
 from planner.model import Spec
 from planner.spec.reading import load
+from planner.state.configs import UNKNOWN
 from planner.state.files import UnreadableError, files_in, read_file
 
 DESCRIBE = "Topic: a\tPartitionCount: 1\tConfigs: \n\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
@@ -173,6 +174,7 @@ def test_a_spec_takes_a_folder_of_znodes(tmp_path: Path) -> None:
     assert (
         "broker 2 is in rack 'z' by zk/brokers/ids/2, in rack 'y' by cluster.brokers, which counts",
         "broker 3 is live by zk/brokers/ids/3, but isn't in cluster.brokers: it gets no replica",
+        UNKNOWN,
     ) == read.cluster.notes
 
 

@@ -26,6 +26,7 @@ from planner.spec.log_dirs_rules import known_findings
 from planner.spec.rules import rule_findings, source_findings
 from planner.spec.schema import schema_findings
 from planner.state.brokers import broker_notes
+from planner.state.configs import UNKNOWN
 from planner.state.files import UnreadableError, files_in, read_file, read_text
 from planner.state.merge import Merged, merge
 from planner.state.targets import target_notes
@@ -215,9 +216,11 @@ def _merged(document: Document, read: _Parts, bad_keys: tuple[str, ...]) -> _Top
 
 def _notes(document: Document, merged: Merged, bad_keys: tuple[str, ...]) -> tuple[str, ...]:
     """What the sources disagree about, with each other and with the YAML."""
+    unknown = not merged.configs_known and not document.get("cluster", "config_defaults")
+    unsaid = (UNKNOWN,) if unknown else ()
     if any(key.startswith("cluster.broker") for key in bad_keys):  # brokers, or their classes
-        return merged.notes
-    return (*merged.notes, *broker_notes(brokers_today(document), merged.brokers), *target_notes(merged))
+        return (*merged.notes, *unsaid)
+    return (*merged.notes, *broker_notes(brokers_today(document), merged.brokers), *target_notes(merged), *unsaid)
 
 
 def _with_state(document: Document, merged: Merged | None) -> Document:

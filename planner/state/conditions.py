@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from planner.figures import counted
 from planner.importers.parts import BrokerSeen
 from planner.model import Partition, Topic
-from planner.state.configs import unknown_origin
+from planner.state.configs import UNKNOWN, unknown_origin
 from planner.state.merge import Merged, some
 
 Key = tuple[str, int]
@@ -24,6 +24,8 @@ def conditions(merged: Merged) -> Iterator[str]:
     yield from unions(topics)
     yield from _unknown(rows, merged.brokers)
     yield from _sizes(rows, merged.sizes)
+    if not merged.configs_known:
+        yield UNKNOWN
     yield from unknown_origin({topic.name: topic.effective_config for topic in topics})
 
 

@@ -76,6 +76,12 @@ def _unlike(topics: Sequence[str]) -> Iterator[str]:
         yield f"sources disagree about the configuration of {counted(len(topics), 'topic')} ({some})"
 
 
+UNKNOWN = (
+    "no source tells configurations: min.insync.replicas counts as 1, Kafka's default, unless cluster.config_defaults "
+    "says otherwise"
+)
+
+
 def unknown_origin(effective: Mapping[str, Config]) -> Iterator[str]:
     """A note on what is in force without a known origin, and on what would tell."""
     topics = [topic for topic, config in effective.items() if config]

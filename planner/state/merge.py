@@ -26,7 +26,8 @@ Key = tuple[str, int]
 class Merged:
     """The state of a cluster. `sizes` is None where no source gave any; `notes` are disagreements, in sentences.
 
-    `declared_by` is the file that the first of the targets is from. `config_defaults` is what all topics inherit.
+    `declared_by` is the file that the first of the targets is from. `config_defaults` is what all topics inherit;
+    `configs_known` is False where no source says anything of configurations.
     """
 
     assignment: Assignment
@@ -37,6 +38,7 @@ class Merged:
     declared_by: str = ""
     notes: tuple[str, ...] = ()
     config_defaults: Config = ()
+    configs_known: bool = True
 
 
 def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
@@ -73,6 +75,7 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
             *_strangers(merged, ranked[0].file, sizes or {}),
         ),
         configs.defaults,
+        bool(configs.own or configs.defaults),
     )
 
 
