@@ -17,6 +17,7 @@ from planner import bound_document, bounds
 from planner.bounds import Certificate, Facts, Outside
 from planner.errors import StalePlanError
 from planner.figures import size
+from planner.file_reading import json_value
 from planner.model import LongArray
 
 FILE = "bound.json"
@@ -139,7 +140,7 @@ def check(plan: Mapping[str, Any], file: bytes, shown: str) -> Checked:
     stated = plan["bound"]
     if sha256(file) != stated["sha256"]:
         raise StalePlanError(f"{shown}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
-    certificate = bound_document.from_document(json.loads(file))
+    certificate = bound_document.from_document(json_value(file))
     in_bytes = certificate.facts.measure == "bytes"
     worked_out = bounds.least(certificate)
     _check_excess(plan, certificate, shown)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import re
 import stat
@@ -107,7 +108,7 @@ def json_value(data: bytes | str) -> Any:
     """The value of a JSON text. ValueError, in one sentence, for what isn't JSON or can't be written again as UTF-8."""
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
-        value = json.loads(text, parse_constant=_no_number)
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
         # An escape such as "\ud800" is half a character: no file could hold it.
         if "\\u" in text and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
             raise ValueError("a text in it has half a character, such as \\ud800")
@@ -120,6 +121,14 @@ def json_value(data: bytes | str) -> Any:
     except ValueError as error:
         long = str(error).startswith("Exceeds the limit")
         raise ValueError("a number has thousands of digits" if long else str(error)) from None
+    return value
+
+
+def _finite(text: str) -> float:
+    """Python reads 1e999 as infinity."""
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text[:40]} is too large a number")
     return value
 
 

@@ -10,6 +10,7 @@ something else; readers refuse another first number.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
@@ -147,8 +148,8 @@ def _version(version: Any, shown: str) -> tuple[int, int]:
     """Major and minor of a format version that we read; StalePlanError for others."""
     parts = version.split(".") if isinstance(version, str) else []
     ours = int(FORMAT_VERSION.split(".")[0])
-    if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
-        raise StalePlanError(f"{shown}: format_version is {version!r}, allowed: {ours}.x")
+    if len(parts) != 2 or not all(re.fullmatch(r"[0-9]{1,6}", part) for part in parts):
+        raise StalePlanError(f"{shown}: format_version is {repr(version)[:60]}, allowed: {ours}.x")
     major, minor = map(int, parts)
     if major > ours:
         newer = f"format_version is {version!r} of a newer planner, allowed: {ours}.x"

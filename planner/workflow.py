@@ -30,6 +30,7 @@ from planner import (
 )
 from planner.consumers.own_modules import importable
 from planner.errors import PlannerError, SetupError
+from planner.file_reading import BOUND, read_bytes
 from planner.fleet import Job, Planned
 from planner.folder_lock import Say
 from planner.model import Problem, Spec
@@ -148,7 +149,7 @@ def read_plan(path: Path) -> dict[str, Any]:
 def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, ...]:
     """Write a plan's files into a folder; the paths written."""
     beside = {name: _beside(path, name) for name in (certified.FILE, candidates_file.FILE)}
-    others = {name: file.read_bytes() for name, file in beside.items() if file.is_file()}
+    others = {name: read_bytes(file, BOUND) for name, file in beside.items() if file.is_file()}
     return write_plan(out, read_plan(path), others, say)
 
 
@@ -158,8 +159,8 @@ def check_bound(path: Path) -> certified.Checked:
     if document["bound"]["sha256"] is None:
         raise PlannerError(f"{path}: {_no_bound(document)}")
     try:
-        return certified.check(document, file.read_bytes(), str(file))
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        return certified.check(document, read_bytes(file, BOUND), str(file))
+    except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:
         raise PlannerError(f"{file}: can't be read as the bound of a plan: {error}") from error
 
 

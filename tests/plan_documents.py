@@ -117,7 +117,7 @@ def _topic(name: str, changes: Sequence[Document]) -> Document:
     own = [c for c in changes if c["topic"] == name]
     return {
         "name": name,
-        "partitions": len(own),
+        "partitions": max(c["partition"] for c in own) + 1,
         "replication_factor_before": sorted({len(c["replicas_before"]) for c in own}),
         "replication_factor": len(own[0]["replicas"]),
         "config": {"retention.ms": "3600000"},

@@ -61,6 +61,7 @@ LAYERS = (
     {"candidates_file"},
     {"plan_front"},
     {"plan", "render", "plots"},
+    {"plan_consistency"},
     {"plan_file"},
     {"consumers", "failures", "growth"},
     {"what_ifs"},

@@ -11,6 +11,7 @@ import click
 from planner import approval, approval_document, headline, validity, workflow
 from planner.approval import Checked, Wanted
 from planner.cli import sources as cli_sources
+from planner.cli.plans import reads_plan
 from planner.cli.shown import echo_json, echo_line
 from planner.figures import gap_shown
 from planner.state.sources import Sources
@@ -25,6 +26,7 @@ from planner.state.sources import Sources
 @click.option("--now", metavar="MOMENT", help="The time to judge valid_for by. [default: the clock's]")
 @click.option("--bound", is_flag=True, help="Work the bound out again from bound.json: arithmetic, no solver.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What stdout shows.")
+@reads_plan
 def check(
     plan: Path,
     sources: Sources,

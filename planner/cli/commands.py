@@ -18,6 +18,7 @@ from planner import __version__, fleet, workflow
 from planner.cli import check, consumers, diff, external, failures, growth, importing, place, resume
 from planner.cli import seeds as cli_seeds
 from planner.cli.examples import with_examples
+from planner.cli.plans import reads_plan
 from planner.cli.shown import Format, echo_json, echo_line, echo_page, format_option, say, screen
 from planner.cli.shown import show as show_plan
 
@@ -87,6 +88,7 @@ def validate(specs: tuple[Path, ...]) -> int:
 @commands.command()
 @click.argument("plan", type=_PLAN)
 @format_option
+@reads_plan
 def show(plan: Path, form: Format) -> int:
     """Show PLAN, a plan.json or its folder."""
     show_plan(workflow.read_plan(plan), form, ())
@@ -96,6 +98,7 @@ def show(plan: Path, form: Format) -> int:
 @commands.command()
 @click.argument("plan", type=_PLAN)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
+@reads_plan
 def render(plan: Path, out: Path) -> int:
     """Write PLAN's files again: the same bytes as `whatif` wrote."""
     for name in workflow.render(plan, out, say):

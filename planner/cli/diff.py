@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from planner import plan_diff, workflow
+from planner.cli.plans import reads_plan
 from planner.cli.shown import Format, echo_json, echo_page, format_option, screen
 from planner.plan_diff_shown import markdown, show
 
@@ -18,6 +19,7 @@ _PLAN = click.Path(path_type=Path)
 @click.argument("after", type=_PLAN)
 @format_option
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plans differ.")
+@reads_plan
 def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> int:
     """Show what changed from the plan BEFORE to the plan AFTER, each a plan.json or its folder.
 

@@ -7,11 +7,15 @@ import sys
 import click
 
 from planner import plan_file
+from planner.cli.plans import reads_plan
 from planner.cli.shown import echo_json
+from planner.errors import PlannerError
+from planner.file_reading import SHORT
 from planner.terraform import external as terraform_external
 
 
 @click.command()
+@reads_plan
 def external() -> int:
     """Answer Terraform's `external` data source: a query on stdin, a flat JSON object of strings on stdout.
 
@@ -24,6 +28,17 @@ def external() -> int:
       query   = { plan = "${path.module}/../expand.plan" }
     }
     """
-    found = terraform_external.answer(sys.stdin.read(), plan_file.read)
+    found = terraform_external.answer(_query(), plan_file.read)
     echo_json(found)
     return 0
+
+
+def _query() -> str:
+    """What stands on stdin, which may have no end."""
+    try:
+        text = sys.stdin.read(SHORT.most_bytes + 1)
+    except UnicodeDecodeError:
+        raise PlannerError("stdin: isn't text in UTF-8; allowed: a query as Terraform sends it") from None
+    if len(text) > SHORT.most_bytes:
+        raise PlannerError(f"stdin: has more than {SHORT.most_bytes:,} characters; allowed: a query, which is short")
+    return text

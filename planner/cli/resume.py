@@ -8,6 +8,7 @@ import click
 
 from planner import approval, figures
 from planner.cli import sources as cli_sources
+from planner.cli.plans import reads_plan
 from planner.cli.shown import Format, format_option, say, show
 from planner.state.sources import Sources
 
@@ -22,6 +23,7 @@ from planner.state.sources import Sources
 )
 @format_option
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where there is something left to do.")
+@reads_plan
 def resume(
     plan: Path,
     sources: Sources,

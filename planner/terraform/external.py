@@ -14,6 +14,7 @@ from typing import Any
 
 from planner import figures, headline
 from planner.errors import PlannerError, StalePlanError
+from planner.file_reading import STATE_LINES, UnreadableError, json_value, read_bytes
 from planner.quoting import json_text
 from planner.terraform.topics import topics
 
@@ -27,14 +28,14 @@ _ALLOWED = '{"plan": "path of a plan.json or its folder"} or {"spec": "path of a
 def query(text: str) -> tuple[str, Path]:
     """What is asked on stdin: `plan` or `spec`, and a path. PlannerError for anything else."""
     try:
-        asked = json.loads(text)
+        asked = json_value(text)
     except ValueError as error:
         raise PlannerError(f"stdin: can't be read as a query: {error}; allowed: {_ALLOWED}") from error
     if not isinstance(asked, dict) or len(asked) != 1 or not asked.keys() <= set(KEYS):
         seen = ", ".join(asked) or "nothing" if isinstance(asked, dict) else json.dumps(asked)[:60]
         raise PlannerError(f"stdin: {seen} is asked for; allowed: {_ALLOWED}")
     ((key, path),) = asked.items()
-    if not isinstance(path, str) or not path:
+    if not isinstance(path, str) or not Path(path).name or "\0" in path:
         raise PlannerError(f"stdin: {key}: {json.dumps(path)[:60]} isn't a path; allowed: {_ALLOWED}")
     return key, Path(path)
 
@@ -79,11 +80,9 @@ def _refuse_changed(plan: Plan, folder: Path) -> None:
     for file in plan["inputs"]:
         path = folder / file["path"]
         try:
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        except OSError as error:
-            raise StalePlanError(
-                f"{path}: the plan was made from it, but it can't be read: {error.strerror}"
-            ) from error
+            digest = hashlib.sha256(read_bytes(path, STATE_LINES)).hexdigest()
+        except UnreadableError as error:
+            raise StalePlanError(f"{path}: the plan was made from it, but {error}") from error
         if digest != file["sha256"]:
             allowed = f"the file with SHA-256 {file['sha256']}, or a new plan (planner whatif)"
             raise StalePlanError(f"{path}: changed since the plan was made: SHA-256 {digest}; allowed: {allowed}")
