@@ -149,3 +149,35 @@ def test_what_is_wrong_is_said(planner, arguments, said):
 
     assert (1, "") == (code, out)
     assert said in " ".join(err.split())
+
+
+def test_the_plain_round_robin_of_introductions(planner):
+    """Replica j of partition i on broker (i + j) mod n: no shift after a round, unlike Kafka's own."""
+    arguments = ("place", "--algorithm", "round-robin", "--brokers", "0,1,2", "--partitions", 6)
+
+    assert "0:1,1:2,2:0,0:1,1:2,2:0" == assignment(planner, *arguments, "--replication-factor", 2)
+    assert "2:0,0:1,1:2,2:0,0:1,1:2" == assignment(planner, *arguments, "--replication-factor", 2, "--start-index", 2)
+    assert "1:2,2:0,0:1,1:2,2:0,0:1" == assignment(
+        planner, *arguments, "--replication-factor", 2, "--start-partition", 4
+    )
+
+
+def test_a_round_robin_over_racks_alternates_them(planner):
+    """As the sweep's candidates of that name do; or takes the brokers by id."""
+    racked = ("--brokers", "0,1,2,3", "--racks", "0=a,1=a,2=b,3=b", "--partitions", 4, "--replication-factor", 2)
+
+    assert "0:2,2:1,1:3,3:0" == assignment(planner, "place", "--algorithm", "round-robin", *racked)
+    assert "0:1,1:2,2:3,3:0" == assignment(
+        planner, "place", "--algorithm", "round-robin", *racked, "--disable-rack-aware"
+    )
+
+
+@pytest.mark.parametrize("option", ["--next-replica-shift", "--java-random-seed"])
+def test_a_round_robin_has_a_start_index_alone(planner, option):
+    """What it doesn't know is refused, and so are more replicas than brokers."""
+    arguments = ("place", "--algorithm", "round-robin", "--brokers", "0,1", "--partitions", 2)
+
+    ran = planner(*arguments, "--replication-factor", 2, option, 1)
+    assert (1, True) == (ran.code, "round-robin takes --start-index alone" in ran.err)
+    ran = planner(*arguments, "--replication-factor", 3)
+    assert (1, True) == (ran.code, "replication factor is 3: it must be from 1 to 2" in ran.err)

@@ -15,7 +15,7 @@ from planner.cli.brokers import of_file
 from planner.model import Partition, Topic
 from planner.seeds import explain as seeds
 from planner.seeds import striped as seeds_striped
-from planner.strategies import kafka_classic, kafka_striped
+from planner.strategies import kafka_classic, kafka_striped, round_robin
 
 DATA = Path(__file__).parent / "data"
 ZOOKEEPER = DATA / "zookeeper-3.9" / "kafka-topics-describe.txt"
@@ -26,6 +26,36 @@ RACKS = [(broker, f"rack{broker % 2}") for broker in range(4)]
 def topic(lists, name="t") -> Topic:
     """A topic with these replica lists, from partition 0 on."""
     return Topic(name, tuple(Partition(number, tuple(replicas)) for number, replicas in enumerate(lists)))
+
+
+@pytest.mark.parametrize(("count", "start", "factor"), [(7, 0, 2), (12, 2, 3), (30, 4, 4)])
+def test_a_plain_round_robin_is_called_one(count, start, factor):
+    """Beyond one round of the brokers no pair gives it, and it wasn't edited by hand."""
+    lists = round_robin.place(range(5), count, factor, start)
+
+    found = explained(lists, unracked(5))
+
+    assert ("round_robin", start, (), ()) == (found.verdict, found.start_index, found.shifts, found.differences)
+
+
+def test_a_round_robin_with_one_partition_elsewhere_is_none():
+    """It explains all of a topic, or nothing."""
+    lists = round_robin.place(range(5), 30, 3)
+    lists[17] = lists[17][::-1]
+
+    assert "round_robin" != explained(lists, unracked(5)).verdict
+
+
+def test_the_command_knows_a_round_robin_again(planner, tmp_path):
+    """What `place` made, `seeds` calls by its name."""
+    made = ("place", "--algorithm", "round-robin", "--brokers", "0,1,2", "--partitions", 9, "--replication-factor", 2)
+    (tmp_path / "r.json").write_text(planner(*made, "--topic", "orders", "--format", "json").out)
+
+    ran = planner("seeds", tmp_path / "r.json")
+
+    assert (0, True) == (ran.code, "1 topic: 1 placed by a plain round robin" in ran.out)
+    (document,) = json.loads(planner("seeds", tmp_path / "r.json", "--format", "json").out)["topics"]
+    assert ("round_robin", 0, None) == (document["verdict"], document["start_index"], document["rack_aware"])
 
 
 def unracked(count: int) -> list[tuple[int, str | None]]:

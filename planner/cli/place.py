@@ -1,4 +1,4 @@
-"""`planner place`: what Kafka's own placement gives, for a start index and a shift or for a seed."""
+"""`planner place`: what a placement gives: Kafka's own, for a start index and a shift or a seed, or a round robin."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ from planner.cli.shown import echo_json, echo_page
 from planner.errors import InfeasibleError
 from planner.figures import UNKNOWN, printable
 from planner.markup import code
-from planner.strategies import kafka_classic, kafka_striped
+from planner.strategies import kafka_classic, kafka_striped, round_robin
 
 Lists = Sequence[tuple[int, ...]]
 
 _COUNT = click.IntRange(min=1, max=200_000)
+_ALGORITHMS = ("classic", "striped", "round-robin")
 _INDEX = click.IntRange(min=0, max=2**31 - 1)
 
 
 @click.command()
 @click.argument("spec", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @broker_options
-@click.option("--algorithm", type=click.Choice(["classic", "striped"]), default="classic", show_default=True)
+@click.option(
+    "--algorithm", type=click.Choice(["classic", "striped", "round-robin"]), default="classic", show_default=True
+)
 @click.option("--partitions", type=_COUNT, required=True, help="How many partitions to place.")
 @click.option("--replication-factor", type=click.IntRange(min=1, max=32_767), required=True)
-@click.option("--start-index", type=_INDEX, help="Position of partition 0's leader among the brokers (classic).")
+@click.option("--start-index", type=_INDEX, help="Position of partition 0's leader among the brokers.")
 @click.option("--next-replica-shift", type=_INDEX, help="Distance of its second replica, less one (classic).")
 @click.option("--start-partition", type=_INDEX, default=0, show_default=True, help="The first partition's id.")
 @click.option(
@@ -40,7 +43,9 @@ def place(spec: Path | None, form: str, topic: str | None, **options: Any) -> in
     """Show where Kafka places the partitions of a new topic, or those added to one.
 
     The brokers are those of --brokers, or of SPEC. The classic algorithm (AdminUtils) is that of ZooKeeper clusters
-    and of kafka-reassign-partitions --generate before Kafka 4.1; striped is KRaft's.
+    and of kafka-reassign-partitions --generate before Kafka 4.1; striped is KRaft's. round-robin is the plain one of
+    many introductions, replica j of partition i on broker (i + j) mod n: Kafka's own shifts the followers after each
+    round of the brokers, so that the load of one that fails goes to more than its neighbors.
     """
     brokers, rack_aware = _brokers(spec, options)
     lists = _placed(brokers, rack_aware, options)
@@ -80,6 +85,10 @@ def _brokers(spec: Path | None, options: dict[str, Any]) -> tuple[Brokers, bool]
 def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> Lists:
     count, factor = options["partitions"], options["replication_factor"]
     pair, seed = (options["start_index"], options["next_replica_shift"]), options["java_random_seed"]
+    if options["algorithm"] == "round-robin":
+        if pair[1] is not None or seed is not None:
+            raise click.UsageError("round-robin takes --start-index alone; allowed: no shift, no --java-random-seed")
+        return _round_robin(brokers, rack_aware, options)
     if options["algorithm"] == "striped":
         if seed is None or pair != (None, None):
             raise click.UsageError("striped takes --java-random-seed; allowed: no --start-index, no shift")
@@ -99,6 +108,15 @@ def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> List
         )
     except InfeasibleError as error:
         raise InfeasibleError(str(error).replace("set rack_aware: disabled", "use --disable-rack-aware")) from None
+
+
+def _round_robin(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> Lists:
+    """Over the brokers by id, alternated by rack where each has one."""
+    racked = [(broker, rack) for broker, rack in brokers if rack is not None]
+    alternated = rack_aware and len(racked) == len(brokers)
+    order = kafka_classic.rack_alternated(racked) if alternated else [broker for broker, _ in brokers]
+    start = (options["start_index"] or 0) + options["start_partition"]
+    return round_robin.place(order, options["partitions"], options["replication_factor"], start)
 
 
 def _reassignment(topic: str | None, first: int, lists: Lists) -> dict[str, Any]:

@@ -16,12 +16,14 @@ from planner.figures import UNKNOWN, counted, number, printable, ranges
 from planner.markup import code, text
 from planner.seeds import explain as search
 from planner.seeds.explain import Explanation, Verdict
+from planner.suggestions import did_you_mean
 
 HEADER = ("Topic", "Partitions", "RF", "Placed by", "Start index", "Shift", "On", "Differ")
 # What stands in the table, and what is counted below it.
 _VERDICTS: dict[Verdict, tuple[str, str]] = {
     "exact": ("a pair, exactly", "explained by a pair"),
     "nearest": ("nearest pair", "near a pair"),
+    "round_robin": ("plain round robin", "placed by a plain round robin"),
     "striped": ("KRaft (no pair)", "placed by KRaft"),
     "none": ("none: edited by hand", "edited by hand"),
 }
@@ -36,7 +38,8 @@ _DIFFERENCES_SHOWN = 20
 def seeds(file: Path, names: tuple[str, ...], form: str, **options: Any) -> int:
     """Find the start index and the next replica shift that explain each topic's assignment.
 
-    Where a shift stands as a list, each of them gives the same assignment. The brokers are those of SPEC, or of
+    Where a shift stands as a list, each of them gives the same assignment. A plain round robin has no shift: replica j
+    of partition i is on broker (start index + i + j) mod n. The brokers are those of SPEC, or of
     --brokers; with neither, those that hold replicas.
     """
     topics, brokers, rack_aware = of_file(file)
@@ -45,7 +48,8 @@ def seeds(file: Path, names: tuple[str, ...], form: str, **options: Any) -> int:
     known = {each.topic for each in found}
     for name in names:
         if name not in known:
-            raise click.UsageError(f"--topic {name}: {file} has no such topic; allowed: {_some(sorted(known))}")
+            message = f"--topic {name}: {file} has no such topic; {did_you_mean(name, known)}allowed"
+            raise click.UsageError(f"{message}: {_some(sorted(known))}")
     shown = [each for each in found if not names or each.topic in names]
     match form:
         case "json":
@@ -69,7 +73,7 @@ def _document(found: Explanation) -> dict[str, Any]:
         "partitions": found.partitions,
         "replication_factor": found.replication_factor,
         "verdict": found.verdict,
-        "start_index": found.start_index if found.shifts else None,
+        "start_index": found.start_index if found.start_index >= 0 else None,
         "next_replica_shifts": list(found.shifts),
         "brokers": list(found.brokers.order) if found.brokers else None,
         "brokers_are": found.brokers.name if found.brokers else None,
@@ -113,7 +117,7 @@ def _row(found: Explanation, name: Callable[[str], str], say: Callable[[str], st
         number(found.partitions),
         str(found.replication_factor),
         say(verdict),
-        str(found.start_index) if found.shifts else UNKNOWN,
+        str(found.start_index) if found.start_index >= 0 else UNKNOWN,
         ranges(found.shifts) if found.shifts else UNKNOWN,
         say(found.brokers.name) if found.brokers else UNKNOWN,
         number(len(found.differences)) if found.shifts else UNKNOWN,

@@ -17,6 +17,7 @@ from planner.consumers.report import Question
 from planner.errors import PlannerError, SetupError
 from planner.model import Spec
 from planner.spec import reading as spec
+from planner.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ def _asked(groups: tuple[Group, ...], names: Sequence[str]) -> tuple[Group, ...]
     known = {group.name for group in groups}
     for name in names:
         if name not in known:
-            raise PlannerError(f"--group {name} isn't in consumers; allowed: {', '.join(sorted(known))}")
+            guess = did_you_mean(name, known)
+            raise PlannerError(f"--group {name} isn't in consumers; {guess}allowed: {', '.join(sorted(known))}")
     return tuple(group for group in groups if not names or group.name in names)
 
 
@@ -62,8 +64,9 @@ def _grown(spec: Spec, grown: Sequence[tuple[str, int]]) -> Mapping[str, int]:
     counts = {topic.name: len(topic.partitions) for topic in spec.cluster.topics}
     for topic, count in grown:
         if count <= counts.get(topic, count):
-            allowed = f"more than its {counts[topic]} partitions" if topic in counts else "a topic of the cluster"
-            raise PlannerError(f"--add-partitions {topic}={count} isn't possible; allowed: {allowed}")
+            unknown = f"{did_you_mean(topic, counts)}allowed: a topic of the cluster"
+            allowed = f"allowed: more than its {counts[topic]} partitions" if topic in counts else unknown
+            raise PlannerError(f"--add-partitions {topic}={count} isn't possible; {allowed}")
     return dict(grown)
 
 

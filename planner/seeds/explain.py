@@ -17,11 +17,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from planner.model import BoolArray, IntArray, Topic
-from planner.seeds import striped
+from planner.seeds import round_robin, striped
 from planner.strategies.kafka_classic import NO_RACK, rack_alternated
 
 Brokers = Sequence[tuple[int, str | None]]
-Verdict = Literal["exact", "nearest", "striped", "none"]
+Verdict = Literal["exact", "nearest", "round_robin", "striped", "none"]
 
 # Rows of partitions that are compared with every shift at once.
 _CHUNK = 20_000
@@ -63,7 +63,8 @@ class Explanation:
     """What explains a topic's assignment.
 
     `exact`: every one of `shifts` (with `start_index`, on `brokers`) gives the assignment. `nearest`: they give all but
-    `differences`, and no other pair gives more partitions. `striped`: KRaft's placement, which knows no such pair, can
+    `differences`, and no other pair gives more partitions. `round_robin`: the plain round robin from `start_index` on,
+    which has no shift. `striped`: KRaft's placement, which knows no such pair, can
     have given it on `brokers`. `none`: none of that, and no pair gives even half of the partitions.
     `grown_from` is the number of partitions that the topic was created with, where the later ones follow Kafka's rule
     for added partitions instead; None where none were added. `brokers` is None for `none`; `start_index` is -1 where
@@ -102,7 +103,10 @@ def explain(topics: Sequence[Topic], brokers: Brokers = (), *, rack_aware: bool 
         for topic, found in zip(topics, first, strict=True)
     ]
     return tuple(
-        found if found.verdict == "exact" else _striped(topic, found, today, lists[0].name)
+        found
+        if found.verdict == "exact"
+        else _round_robin(topic, found, chain(lists, _own_lists(topic, today, rack_aware)))
+        or _striped(topic, found, today, lists[0].name)
         for topic, found in zip(topics, pairs, strict=True)
     )
 
@@ -163,6 +167,16 @@ def _own_lists(topic: Topic, today: Brokers, rack_aware: bool) -> Iterator[Broke
     if telling and used not in ({broker for broker, _ in up_to}, racks.keys()):
         theirs = [(broker, racks.get(broker)) for broker in sorted(used)]
         yield from _lists(theirs, "the brokers that the topic uses", rack_aware)
+
+
+def _round_robin(topic: Topic, found: Explanation, lists: Iterable[BrokerList]) -> Explanation | None:
+    """The topic as a plain round robin over one of the lists, None where it isn't one."""
+    for brokers in lists:
+        start = round_robin.start_of(brokers.order, topic.partitions)
+        if start is not None:
+            rest = {"start_index": start, "shifts": (), "differences": ()}
+            return replace(found, verdict="round_robin", brokers=brokers, **rest)
+    return None
 
 
 def _striped(topic: Topic, found: Explanation, today: Brokers, name: str) -> Explanation:
