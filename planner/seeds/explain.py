@@ -174,8 +174,8 @@ def _round_robin(topic: Topic, found: Explanation, lists: Iterable[BrokerList]) 
     for brokers in lists:
         start = round_robin.start_of(brokers.order, topic.partitions)
         if start is not None:
-            rest = {"start_index": start, "shifts": (), "differences": ()}
-            return replace(found, verdict="round_robin", brokers=brokers, **rest)
+            none = replace(found, shifts=(), differences=())
+            return replace(none, verdict="round_robin", brokers=brokers, start_index=start)
     return None
 
 
