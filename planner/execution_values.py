@@ -53,3 +53,8 @@ class Execution:
     kafka_bin_dir: str = "/opt/kafka/bin"
     unset: tuple[str, ...] = ()
     derived: tuple[Derived, ...] = ()
+
+
+# The limits of a batch that have a default, by their keys in `execution.batches`; and an `execution` of defaults alone.
+LIMITS = ("duration", "moves_per_broker", "replicas_per_partition", "elections")
+UNSTATED = Execution(unset=("throttle", *(f"batches.{key}" for key in LIMITS)))

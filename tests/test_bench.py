@@ -11,6 +11,7 @@ import pytest
 from planner import problem
 from planner.bench import benchmark as bench
 from planner.bench import cases as bench_cases
+from planner.bench import in_batches
 from planner.bench import peers as bench_peers
 from planner.bench.apart import apart, peak_bytes
 from planner.bench.benchmark import Scope
@@ -141,13 +142,22 @@ def test_a_measured_case_holds_its_baselines():
 
 @pytest.mark.parametrize("case", OPTIMA)
 def test_batches_take_hardly_longer_than_the_busiest_broker_must(case):
-    """A tenth of the moves a batch, or of the bytes but for one case, is at most 10 % above what no order can beat."""
+    """A tenth of the moves a batch, or of the bytes but for one case, is at most 10 % above what no order can beat.
+
+    So are the default batches, of an hour, one replica of a partition, and 500 elections at most.
+    """
     flat = problem_of(case)
-    by_bytes, by_moves = makespans_over_bound(flat, optimum.solve(flat, flat.balance).assignment)
+    chosen = optimum.solve(flat, flat.balance).assignment
+    by_bytes, by_moves = makespans_over_bound(flat, chosen)
 
     assert 1 <= by_moves <= 1.1
     # Its largest partition alone is larger than such a batch, and keeps all other brokers waiting.
     assert 1 <= by_bytes <= (2 if case == "skewed-sizes" else 1.1)
+
+    found = in_batches.measure(bench_cases.to_spec(bench_cases.make(case)), flat, chosen)
+    assert found.seconds_in_one <= found.seconds <= 1.1 * found.seconds_in_one
+    assert found.longest_seconds <= max(3_600, found.largest_replica_seconds)
+    assert 0 < found.most_elections <= 500
 
 
 def test_nothing_to_copy_takes_no_longer_than_nothing():

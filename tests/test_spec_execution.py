@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from planner.execution_values import UNSTATED
 from planner.model import BatchRules, Execution
 from planner.spec.execution import execution
 from planner.yaml_source import read_yaml
 
-THROTTLE = "throttle"
-DURATION, MOVES, REPLICAS, ELECTIONS = (
-    f"batches.{key}" for key in ("duration", "moves_per_broker", "replicas_per_partition", "elections")
-)
+THROTTLE, DURATION, MOVES, REPLICAS, ELECTIONS = UNSTATED.unset
 
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("", Execution(unset=(THROTTLE, DURATION, MOVES, REPLICAS, ELECTIONS))),
-        ("execution: {}", Execution(unset=(THROTTLE, DURATION, MOVES, REPLICAS, ELECTIONS))),
+        ("", UNSTATED),
+        ("execution: {}", UNSTATED),
         ("execution: {throttle: none, batches: none}", Execution()),
         ("execution: {throttle: 5MB/s, batches: none}", Execution(5_000_000)),
         ("execution: {throttle: none}", Execution(unset=(DURATION, MOVES, REPLICAS, ELECTIONS))),

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from planner import changes, checks, score, sweep
 from planner import problem as problems
 from planner.batches import cutting as batches
-from planner.bench import cases
+from planner.bench import cases, in_batches
 from planner.bench.apart import peak_bytes
+from planner.bench.in_batches import InBatches
 from planner.candidates import candidates
 from planner.model import BatchRules, IntArray, PartitionChange, Problem, Spec, Sweep
 from planner.score import Yardstick
@@ -73,7 +74,7 @@ class Measured:
     """A case with its plan, as in `Solved`, and the baselines, which come after its memory was read.
 
     `makespans_over_bound` is what the plan takes in batches, one after the other, as a multiple of what its busiest
-    broker alone takes, by bytes and by moves (see `makespans_over_bound`).
+    broker alone takes, by bytes and by moves (see `makespans_over_bound`); `in_batches` is the same for the default.
     """
 
     case: str
@@ -89,6 +90,7 @@ class Measured:
     check_seconds: float
     peak_bytes: int
     makespans_over_bound: tuple[float, float]
+    in_batches: InBatches
     baselines: tuple[Outcome, ...]
 
 
@@ -114,6 +116,7 @@ def measure(case: str, seed: str, seeds: int | None = None) -> Measured:
         check_seconds=solved.check_seconds,
         peak_bytes=solved.peak_bytes,
         makespans_over_bound=makespans_over_bound(problem, solved.assignment),
+        in_batches=in_batches.measure(spec, problem, solved.assignment),
         baselines=_baselines(problem, seeds),
     )
 

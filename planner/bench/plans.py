@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from planner.bench import peers
+from planner.bench import in_batches, peers
 from planner.bench.apart import apart
 from planner.bench.measure import BATCH_SHARE, Measured, Outcome, measure
 from planner.bench.peers import Peer
@@ -67,6 +67,8 @@ def entries(cases: Sequence[str], seed: str, seeds: int | None) -> Entries:
         measured.append(apart(measure, case, seed, seeds))
         yield Figures("plans", asdict(measured[-1]))
         yield row(_plan_cells(measured[-1], published))
+    yield ""
+    yield from in_batches.entries((one.case, one.in_batches) for one in measured)
     yield from ("", "## Beside them", "", *head(_BESIDE))
     for one in measured:
         yield from (row(cells) for cells in _beside(one, published))

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from planner.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
+from planner.execution_values import LIMITS
 from planner.model import BatchRules, Execution
 from planner.yaml_source import Document
 
 NONE = "none"
-
-# The limits of a batch that have a default, by their keys in `execution.batches`.
-_WITH_DEFAULT = ("duration", "moves_per_broker", "replicas_per_partition", "elections")
 
 
 def execution(document: Document) -> Execution:
@@ -24,7 +22,7 @@ def execution(document: Document) -> Execution:
     stated: Mapping[str, Any] = document.get("execution") or {}
     throttle, batches = stated.get("throttle"), stated.get("batches") or {}
     unset = ["throttle"] if throttle is None else []
-    limits: Mapping[str, Any] = dict.fromkeys(_WITH_DEFAULT, NONE) if batches == NONE else batches
+    limits: Mapping[str, Any] = dict.fromkeys(LIMITS, NONE) if batches == NONE else batches
     unset += [f"batches.{key}" for key in _left_out(limits)]
     return Execution(
         throttle_bytes_per_sec=_unless_none(throttle, parse_bytes_per_sec),
@@ -45,7 +43,7 @@ def _left_out(limits: Mapping[str, Any]) -> Iterator[str]:
     of_bytes, of_replicas = (limits.get(key, NONE) != NONE for key in ("bytes", "moves_per_broker"))
     timed = limits.get("duration", NONE if of_bytes or of_replicas else None) != NONE
     applies = {"duration": timed, "moves_per_broker": timed or of_bytes}
-    yield from (key for key in _WITH_DEFAULT if key not in limits and applies.get(key, True))
+    yield from (key for key in LIMITS if key not in limits and applies.get(key, True))
 
 
 def _unless_none(value: Any, parse: Callable[[Any], int]) -> int | None:
