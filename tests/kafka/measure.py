@@ -105,7 +105,7 @@ def timed_loop(operator: Operator, moved_bytes: int) -> tuple[Clock, Figure]:
     with clock.phase("capture the state"):
         operator.capture()
     with clock.phase("planner whatif --engine local"):
-        plan = operator.whatif(expansion(operator, batches={"bytes": f"{moved_bytes // 2}B"}))
+        plan = operator.whatif(expansion(operator, throttle="none", batches={"bytes": f"{moved_bytes // 2}B"}))
     before = stored(operator)
     with clock.phase(f"apply.yml, {len(plan.document['batches'])} batches"):
         play(plan, "apply", changes=True)
@@ -121,7 +121,7 @@ def timed_move(operator: Operator, moved_bytes: int, throttle: str) -> list[Figu
     """One reassignment at a throttle: the bytes that it copied, and the time that it took."""
     produce(operator, moved_bytes)
     operator.capture()
-    plan = operator.whatif(expansion(operator, throttle=throttle))
+    plan = operator.whatif(expansion(operator, throttle=throttle, batches="none"))
     before = stored(operator)
     seconds = move(operator, plan)
     planned = sum(batch["seconds_at_throttle"] for batch in plan.document["batches"])

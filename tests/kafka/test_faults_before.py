@@ -124,6 +124,33 @@ def test_higher_replication_factor_with_a_broker_down(operator: Operator) -> Non
     assert_unharmed(operator, before | plan.replicas)
 
 
+def test_partitions_without_a_leader_hold_nothing_up(operator: Operator) -> None:
+    """A dead broker leaves: what it alone held waits, all else moves; when it is back, the same plan finishes."""
+    operator.create_topic("orders", [[1, 3], [3, 1], [2, 3]])
+    operator.create_topic("single", [[3], [1], [3]])
+    for topic in ("orders", "single"):
+        operator.produce(topic, 3, 10)
+    operator.lose(3)
+    before = operator.replicas()
+    plan = operator.plan({"remove_brokers": [3], "add_brokers": [{"id": 6, "rack": "r2"}]}, brokers=[1, 2, 3])
+    assert [False, True] == [batch["leaderless"] for batch in plan.document["batches"]]
+    assert ["50MB/s"] == [each["value"] for each in plan.document["execution"]["derived"] if "throttle" in each["key"]]
+
+    run = plan.playbooks.play("apply")
+    assert 2 == run.code, run.output
+    assert "Left out: batch 02." in run.text
+    assert "Without a leader: single-0, single-2" in run.text
+    waiting = {name: before[name] for name in ("single-0", "single-2")}
+    assert before | plan.replicas | waiting == operator.replicas()
+    assert "" == operator.throttles()
+
+    operator.cluster.start(3)
+    operator.await_true(operator.in_sync, "broker 3 to be back")
+    run = plan.playbooks.play("apply")
+    assert 0 == run.code, run.output
+    assert_unharmed(operator, before | plan.replicas)
+
+
 def test_under_replicated_partitions(operator: Operator, config: Path) -> None:
     """Replicas out of sync stop a plan; one that takes them away from their dead broker goes through, throttled."""
     plan = expansion(operator)
