@@ -70,7 +70,7 @@ class Playbooks:
             capture_output=True,
             text=True,
             check=False,
-            timeout=600,
+            timeout=1800,
         )
 
     def environment(self) -> dict[str, str]:
@@ -101,7 +101,7 @@ class Playing:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def wait(self, seconds: float = 300) -> Run:
+    def wait(self, seconds: float = 900) -> Run:
         """Wait for its own end."""
         code = self.process.wait(seconds)
         return _run(code, self.output.read_text())

@@ -157,11 +157,6 @@ class Cluster:
         """Where a broker keeps its replicas: two log dirs, as on a machine with two disks."""
         return [self.folder / f"broker-{node}" / name for name in ("d1", "d2")]
 
-    def size_bytes(self, broker: int) -> int:
-        """Bytes of log segments that a broker has on its disks, replicas to be deleted left out."""
-        segments = (path for log_dir in self.log_dirs(broker) for path in log_dir.glob("*[0-9]/*.log"))
-        return sum(path.stat().st_size for path in segments)
-
     def _spawn(self, node: int) -> subprocess.Popen[bytes]:
         environment = os.environ | {"KAFKA_OPTS": "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"}
         command = [str(self.bin_dir / "kafka-server-start.sh"), str(self._properties(node))]

@@ -43,8 +43,8 @@ def assert_refused(operator: Operator, run: Run, before: Lists, *messages: str) 
 
 def assert_unharmed(operator: Operator, replicas: Lists) -> None:
     """The cluster is as wanted and at rest, all replicas in sync, every record there, no throttle left."""
-    assert replicas == operator.replicas()
+    operator.await_equal(replicas, operator.replicas)
     assert [] == operator.moving()
-    assert "" == operator.throttles()
+    operator.await_equal("", operator.throttles)
     operator.await_true(operator.in_sync, "replicas in sync")
     assert {} == operator.lost()

@@ -35,7 +35,7 @@ def apply(operator: Operator, plan: Plan, *, checked: bool = False) -> State:
     before = State.of(operator)
     if checked:
         play(plan, "apply", "--check", changes=True)
-        assert before == State.of(operator)
+        operator.await_equal(before, lambda: State.of(operator))
     play(plan, "apply", changes=True)
     assert_as_planned(operator, plan, before)
     if checked:
@@ -47,13 +47,13 @@ def apply_again(operator: Operator, plan: Plan) -> None:
     """Apply a plan that was applied: nothing changes."""
     applied = State.of(operator)
     play(plan, "apply", changes=False)
-    assert applied == State.of(operator)
+    operator.await_equal(applied, lambda: State.of(operator))
 
 
 def roll_back(operator: Operator, plan: Plan, before: State) -> None:
     """Roll a plan back: the replica lists in their old order, and the leaders, whoever led then."""
     play(plan, "rollback", changes=True)
-    assert before == State.of(operator)
+    operator.await_equal(before, lambda: State.of(operator))
     assert_well(operator)
 
 
@@ -66,8 +66,9 @@ def play(plan: Plan, playbook: str, *options: str, changes: bool) -> None:
 def assert_as_planned(operator: Operator, plan: Plan, before: State) -> None:
     """Require the plan's replicas, leaders and racks, and all that the plan doesn't name as it was."""
     preferred = {name: replicas[0] for name, replicas in plan.replicas.items()}
-    assert State(before.replicas | plan.replicas, before.leaders | preferred) == State.of(operator)
-    assert plan.racks == {broker: rack for broker, rack in operator.racks().items() if broker in plan.racks}
+    planned = State(before.replicas | plan.replicas, before.leaders | preferred)
+    operator.await_equal(planned, lambda: State.of(operator))
+    operator.await_equal(plan.racks, lambda: {b: rack for b, rack in operator.racks().items() if b in plan.racks})
     assert_well(operator)
 
 
@@ -75,4 +76,4 @@ def assert_well(operator: Operator) -> None:
     """Require that every record produced is consumed, all replicas are in sync, and no throttle is left behind."""
     assert {} == operator.lost()
     operator.await_true(operator.in_sync, "replicas in sync")
-    assert "" == operator.throttles()
+    operator.await_equal("", operator.throttles)

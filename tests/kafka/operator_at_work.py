@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from click.testing import CliRunner
@@ -32,6 +32,7 @@ from planner.cli.commands import commands
 
 Lists = dict[str, list[int]]
 RECORD_BYTES = 1_000
+T = TypeVar("T")
 
 
 @dataclass
@@ -52,7 +53,10 @@ class Operator:
         assignment = ",".join(":".join(map(str, replicas)) for replicas in lists)
         options = [word for key, value in config.items() for word in ("--config", f"{key.replace('_', '.')}={value}")]
         self.cluster.tool("kafka-topics", "--create", "--topic", topic, "--replica-assignment", assignment, *options)
-        self.await_true(lambda: all(leader >= 0 for leader in self.leaders().values()), "leaders of a new topic")
+        names = {f"{topic}-{number}" for number in range(len(lists))}
+        self.await_true(
+            lambda: names <= {name for name, leader in self.leaders().items() if leader >= 0}, "its leaders"
+        )
 
     def produce(self, topic: str, partitions: int, records: int) -> None:
         """So many more records of a kilobyte to each partition, acknowledged by all replicas in sync."""
@@ -83,7 +87,7 @@ class Operator:
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)
         found: dict[str, set[int]] = defaultdict(set)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while sum(map(len, found.values())) < sum(wanted.values()) and time.monotonic() < deadline:
             for partition, records in consumer.poll(1_000, max_records=10_000).items():
                 found[f"{partition.topic}-{partition.partition}"].update(int(record.value) for record in records)
@@ -104,8 +108,19 @@ class Operator:
 
     def stored(self, broker: int) -> dict[str, int]:
         """Bytes of log segments on a broker's disks by partition, those to be deleted and Kafka's own left out."""
-        folders = (folder for log_dir in self.cluster.log_dirs(broker) for folder in log_dir.glob("[!_]*-*[0-9]"))
-        return {folder.name: sum(log.stat().st_size for log in folder.glob("*.log")) for folder in folders}
+        found: dict[str, int] = {}
+        for log_dir in self.cluster.log_dirs(broker):
+            for folder in log_dir.glob("[!_]*-*[0-9]"):
+                # One that is to be deleted gets another name first, perhaps between any two of these steps.
+                with suppress(FileNotFoundError):
+                    size = sum(log.stat().st_size for log in folder.glob("*.log"))
+                    if folder.is_dir():
+                        found[folder.name] = size
+        return found
+
+    def isrs(self) -> Lists:
+        """The ISR of every partition, in the order of the brokers."""
+        return {name: sorted(partition.isrs) for name, partition in self._partitions().items()}
 
     def in_sync(self) -> bool:
         """Whether every replica of every partition is in sync."""
@@ -196,6 +211,13 @@ class Operator:
             assert time.monotonic() < deadline, f"waited in vain for {what}"
             time.sleep(0.2)
 
+    def await_equal(self, expected: T, see: Callable[[], T], seconds: float = 60) -> None:
+        """Require what is seen to be what is expected, once the brokers have heard of all that the controller did."""
+        deadline = time.monotonic() + seconds
+        while (seen := see()) != expected and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert expected == seen
+
     def tidy_up(self) -> None:
         """Every broker up again, nothing moving, no throttle, no topic."""
         absent = [node for node in self.cluster.ports if node not in self.cluster.processes]
@@ -223,11 +245,19 @@ class Operator:
             return []
 
     def _metadata(self) -> ClusterMetadata:
-        """Asked again where the broker that was asked has just died."""
-        for _ in range(5):
+        """What all brokers that run show alike: the controller's changes reach each of them in its own time."""
+        deadline = time.monotonic() + 60
+        while True:
             with suppress(KafkaException):
-                return self.admin.list_topics(timeout=6)
-        return self.admin.list_topics(timeout=30)
+                shown = [self._shown_by(broker) for broker in self.cluster.racks if broker in self.cluster.processes]
+                if all(_facts(each) == _facts(shown[0]) for each in shown):
+                    return shown[0]
+            assert time.monotonic() < deadline, "the brokers don't come to show the same"
+            time.sleep(0.1)
+
+    def _shown_by(self, broker: int) -> ClusterMetadata:
+        """A client that was just made knows of no other broker to ask."""
+        return AdminClient({"bootstrap.servers": f"127.0.0.1:{self.cluster.ports[broker]}"}).list_topics(timeout=10)
 
     def _client(self) -> dict[str, Any]:
         return {"bootstrap.servers": ",".join(self.cluster.bootstrap_servers)}
@@ -239,6 +269,16 @@ class Operator:
             for topic, described in sorted(topics.items())
             for number, partition in sorted(described.partitions.items())
         }
+
+
+def _facts(seen: ClusterMetadata) -> tuple[object, ...]:
+    """Of a broker's metadata what tests ask for: live brokers, replicas, leaders and ISRs."""
+    rows = [
+        (topic, number, list(each.replicas), each.leader, sorted(each.isrs))
+        for topic, described in sorted(seen.topics.items())
+        for number, each in sorted(described.partitions.items())
+    ]
+    return sorted(seen.brokers), rows
 
 
 @dataclass(frozen=True)

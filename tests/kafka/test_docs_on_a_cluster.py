@@ -25,7 +25,7 @@ def test_carry_out(operator: Operator) -> None:
         assert [] == missing(command, _typed(command.script, operator, plan))
     assert_as_planned(operator, plan, before)
     assert [] == missing(back, _typed(back.script, operator, plan))
-    assert before == State.of(operator)
+    operator.await_equal(before, lambda: State.of(operator))
     assert_well(operator)
 
 

@@ -48,15 +48,8 @@ def foretold(problem: Problem, rows: Rows, *failed: int) -> tuple[dict[str, int]
 
 def seen(operator: Operator) -> tuple[dict[str, int], dict[str, list[int]]]:
     """The same as the cluster has it."""
-    topics = operator.admin.list_topics(timeout=30).topics
-    partitions = {
-        f"{topic}-{number}": partition
-        for topic, described in topics.items()
-        if not topic.startswith("__")
-        for number, partition in described.partitions.items()
-    }
-    leaders = {name: partition.leader for name, partition in partitions.items()}
-    return leaders, {name: sorted(each.isrs) for name, each in partitions.items() if each.leader >= 0}
+    leaders = {name: leader for name, leader in operator.leaders().items() if not name.startswith("__")}
+    return leaders, {name: isr for name, isr in operator.isrs().items() if leaders.get(name, -1) >= 0}
 
 
 def assert_foretold(operator: Operator, problem: Problem, rows: Rows, *failed: int) -> None:

@@ -114,7 +114,7 @@ def test_higher_replication_factor_with_a_broker_down(operator: Operator) -> Non
     operator.lose(6)
     before = operator.replicas()
     assert_refused(operator, plan.playbooks.play("apply"), before, "Not live: broker 6. Nothing was started.")
-    assert "" == operator.throttles()
+    operator.await_equal("", operator.throttles)
 
     operator.cluster.start(6)
     operator.await_true(operator.in_sync, "broker 6 to catch up")
@@ -162,7 +162,7 @@ def test_under_replicated_partitions(operator: Operator, config: Path) -> None:
         "kafka_reassign_allow_under_replicated."
     )
     assert_refused(operator, plan.playbooks.play("apply", *expected), before, message)
-    assert "" == operator.throttles()
+    operator.await_equal("", operator.throttles)
 
     replaced = {"remove_brokers": [3], "add_brokers": [{"id": 6, "rack": "r2"}]}
     plan = operator.plan(replaced, brokers=[1, 2, 3], execution={"throttle": "100MB/s"})

@@ -19,7 +19,8 @@ def test_killed_run_is_resumed_by_waiting(operator: Operator) -> None:
     with plan.playbooks.playing("apply", *SLOWLY) as killed:
         moving = await_move(operator)
         killed.kill()
-    assert (moving, True) == (operator.moving(), "rate=1 " in operator.throttles())
+    assert moving == operator.moving()
+    operator.await_true(lambda: "rate=1 " in operator.throttles(), "the throttle that is left")
 
     with plan.playbooks.playing("apply") as resumed:
         operator.await_true(lambda: "Wait for what an interrupted run left" in resumed.output.read_text(), "the wait")
@@ -85,7 +86,7 @@ def test_rollback_in_the_middle_of_a_batch(operator: Operator) -> None:
     run = plan.playbooks.play("rollback")
     assert 0 == run.code, run.output
     assert "Cancel what the plan still moves" in run.output
-    assert led == operator.leaders()
+    operator.await_equal(led, operator.leaders)
     assert_unharmed(operator, before)
 
 
@@ -100,12 +101,13 @@ def test_destination_that_stays_away(operator: Operator) -> None:
     assert 2 == run.code, run.output
     assert "Run the playbook again to wait for it, or rollback.yml to go back." in run.text
     assert f"Still moving: {', '.join(moving)}." in run.text
-    assert (moving, True) == (operator.moving(), "rate=1 " in operator.throttles())
+    assert moving == operator.moving()
+    operator.await_true(lambda: "rate=1 " in operator.throttles(), "the throttle that is left")
 
     without = ("-e", json.dumps({"kafka_reassign_expected_brokers": [1, 2, 3]}))
     run = plan.playbooks.play("rollback", *without)
     assert 0 == run.code, run.output
-    assert led == operator.leaders()
+    operator.await_equal(led, operator.leaders)
     assert_unharmed(operator, before)
 
 
@@ -121,14 +123,15 @@ def test_cancel_on_failure(operator: Operator) -> None:
     assert 2 == run.code, run.output
     assert "Its moves were cancelled; rollback.yml restores the order of the replicas." in run.text
     assert "a throttle of theirs couldn't be cleared: broker 4. If one comes back, run the playbook again." in run.text
-    assert ([], "") == (operator.moving(), operator.throttles())
+    assert [] == operator.moving()
+    operator.await_equal("", operator.throttles)
     reordered = operator.replicas()
     assert before != reordered
     assert {name: set(lists) for name, lists in before.items()} == {name: set(to) for name, to in reordered.items()}
 
     operator.cluster.start(4)
-    assert "rate=1 " in operator.throttles()
+    operator.await_true(lambda: "rate=1 " in operator.throttles(), "the throttle of broker 4")
     run = plan.playbooks.play("rollback")
     assert 0 == run.code, run.output
-    assert led == operator.leaders()
+    operator.await_equal(led, operator.leaders)
     assert_unharmed(operator, before)

@@ -39,14 +39,15 @@ def test_create_and_alter(operator: Operator) -> None:
     assert before == State.of(operator)
     play(plan, "apply", changes=True)
     leaders = {name: replicas[0] for name, replicas in made(plan).items()}
-    assert State(before.replicas | made(plan), before.leaders | leaders) == State.of(operator)
+    after = State(before.replicas | made(plan), before.leaders | leaders)
+    operator.await_equal(after, lambda: State.of(operator))
     assert "min.insync.replicas=2" in configured(operator, "refunds.v2")
     assert "retention.ms=86400000" in configured(operator, "refunds.v2")
     for playbook in ("apply", "rollback"):
         play(plan, playbook, changes=False)
     play(plan, "apply", "--check", changes=False)
     play(plan, "verify", changes=False)
-    assert State(before.replicas | made(plan), before.leaders | leaders) == State.of(operator)
+    operator.await_equal(after, lambda: State.of(operator))
     operator.produce("refunds.v2", 6, 100)
     assert_well(operator)
 
@@ -59,10 +60,10 @@ def test_new_partitions_before_moves(operator: Operator) -> None:
     before = State.of(operator)
 
     play(plan, "apply", changes=True)
-    assert before.replicas | plan.replicas | made(plan) == operator.replicas()
+    operator.await_equal(before.replicas | plan.replicas | made(plan), operator.replicas)
     assert not any(6 in replicas for replicas in operator.replicas().values())
     play(plan, "rollback", changes=True)
-    assert before.replicas | made(plan) == operator.replicas()
+    operator.await_equal(before.replicas | made(plan), operator.replicas)
     assert_well(operator)
 
 

@@ -56,7 +56,7 @@ def test_tp_re_01(operator: Operator) -> None:
     play(plan, "verify", changes=False)
     play(plan, "apply", changes=False)
     reassign(operator, plan, "rollback.json")
-    assert before == State.of(operator)
+    operator.await_equal(before, lambda: State.of(operator))
     assert_well(operator)
 
 
@@ -88,5 +88,5 @@ def test_tp_demo_03(operator: Operator) -> None:
     assert "Successfully completed leader election (PREFERRED) for partitions" in elect(operator, plan)
     operator.await_true(lambda: led == operator.leaders(), "the preferred leaders")
     operator.crash(1)
-    assert displaced == State.of(operator)
+    operator.await_equal(displaced, lambda: State.of(operator))
     walk(operator, plan)
