@@ -33,6 +33,8 @@ _HOW = {
         "prices by cases: every way in which the largest partitions may lie on the brokers is one of the cases, and"
     ),
 }
+# No proof is longer than this: readers see all of it.
+LONGEST_PROOF = 1_000
 METHODS = {
     "none": "nothing moves",
     "forced": "only what the other changes force moves: every partition's cheapest choice, summed",

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from planner import figures, headline
+from planner.certified import LONGEST_PROOF
 from planner.figures import amount, arrow, counted, known_size, number, printable, size
 from planner.gate_figures import gate
 from planner.pace import derived, pace
@@ -76,13 +77,14 @@ def _verdict(plan: Plan, console: Console) -> None:
         # On one line wherever it is read: what is left must not be cut off.
         console.print(f"[bold red]{_text(step, _LONGEST_STEP)}[/]", highlight=False, soft_wrap=True)
     why = f" Why: {_text(figures.reasons(plan))}." if plan["partitions"] else ""
+    proof = _text(plan["bound"]["proof"].rstrip("."), LONGEST_PROOF)
     lines = (
         f"[bold]{_text(plan['cluster']['name'], 60)}[/]: {_text(figures.wishes(plan['changes'], 6))}",
         f"[{style}]{_text(headline.headline(plan))}[/]",
         _text(headline.state(plan), _LONGEST_STEP) + why,
         f"Runs in {_text(pace(plan))}. Best of {_text(figures.searched(plan))}.",
         *([f"[dim]By default: {_text(derived(plan))}.[/]"] if derived(plan) else []),
-        f"[dim]{'Proof, of this step alone' if step else 'Proof'}: {_text(plan['bound']['proof'].rstrip('.'))}.[/]",
+        f"[dim]{'Proof, of this step alone' if step else 'Proof'}: {proof}.[/]",
         *([f"Chosen: {_text(figures.chosen(plan), _LONGEST_WHY)}."] if _says_why(plan) else []),
     )
     stays = plan.get("new_partitions") or [*headline.racks(plan)]

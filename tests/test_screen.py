@@ -48,6 +48,14 @@ def test_twelve_brokers_fit_on_a_screen() -> None:
     assert "and 34 more points" in "\n".join(lines)
 
 
+def test_a_proof_is_shown_to_its_end() -> None:
+    """What a bound is about stands at the end of the sentence."""
+    plan = small()
+    plan["bound"]["proof"] = f"{'a long sentence; ' * 40}of those plans, none moves less"
+
+    assert "of those plans, none moves less" in " ".join(shown(plan).split())
+
+
 def test_many_brokers_are_cut_to_both_ends() -> None:
     """The fullest, the emptiest and those that come or leave; the rest is counted."""
     plan = small(brokers=[broker(n, "added" if n == 50 else "stays", (n, 1), (n, 1)) for n in range(100)])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner import figures, headline
+from planner.certified import LONGEST_PROOF
 from planner.figures import amount, arrow, counted, known_size, number, size
 from planner.folds import Page, folds
 from planner.gate_figures import gate
@@ -82,7 +83,7 @@ def _overview(plan: Plan) -> dict[str, Any]:
         "pace": text(pace(plan)),
         "derived": text(derived_why(plan), 1_000),
         "of_proof": "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least",
-        "proof": text(plan["bound"]["proof"].rstrip(".")),
+        "proof": text(plan["bound"]["proof"].rstrip("."), LONGEST_PROOF),
         "chosen": text(figures.chosen(plan)),
         "reasons": text(figures.reasons(plan)),
         "warnings": _section(plan["warnings"], text, 6_000, _rest("warning")),

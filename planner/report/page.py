@@ -17,6 +17,7 @@ import jinja2
 from markdown_it import MarkdownIt
 
 from planner import figures, headline
+from planner.certified import LONGEST_PROOF
 from planner.figures import counted, number, printable, size
 from planner.folds import Page, folds
 from planner.markup import AT_SIGN
@@ -145,7 +146,7 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "Runs in", pace(plan)
     yield "By default, as the YAML doesn't say", derived_why(plan)
     of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
-    yield of_proof, printable(plan["bound"]["proof"].rstrip("."), 2 * _LONGEST_TEXT)
+    yield of_proof, printable(plan["bound"]["proof"].rstrip("."), LONGEST_PROOF)
     yield "Chosen", figures.chosen(plan)
     yield "Searched", figures.searched(plan)
     yield "The winner", printable(plan["candidates"]["rule"].rstrip("."), _LONGEST_TEXT)
