@@ -144,7 +144,8 @@ def gap_shown(value: float | None) -> str:
     if not thousandths:
         return percent(0)
     digits, step = (3, 1) if thousandths < 100 else (2, 10) if thousandths < 10_000 else (1, 100)
-    return f"{-(-thousandths // step) * step / 1000:,.{digits}f} %"
+    shown = -(-thousandths // step) * step
+    return percent(shown // 1000) if shown % 1000 == 0 else f"{shown / 1000:,.{digits}f} %"
 
 
 def known_size(plan: Mapping[str, Any], size_bytes: int | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from plan_documents import change, document
 
-from planner.plan_diff import SHOWN, diff, figure_rows, sections, verdict
+from planner.plan_diff import SHOWN, diff, figure_rows, first_steps, sections, verdict
 from planner.plan_diff_shown import markdown
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "schemas" / "plan-diff.schema.json").read_text(encoding="utf-8"))
@@ -147,3 +147,36 @@ def test_markdown_takes_nothing_of_a_name_for_markup() -> None:
     assert "- ``+ `*b*` </details> @all``\n" in text
     assert text.startswith("**Plan 000000000000 → 000000000000:")
     assert 1 == text.count("<details>")
+
+
+def test_bytes_that_are_unknown_in_one_plan_are_unknown() -> None:
+    """A plan without sizes moves an unknown number of bytes, in no time that is known; not 0 of them."""
+    new = plan([A0], number=1)
+    new["cluster"] = new["cluster"] | {"sizes_known": False}
+    rows = {name: (before, after) for name, before, after, _ in figure_rows(valid(diff(plan([A0]), new)))}
+    assert {"bytes moved", "least bytes moved", "gap", "time at throttle"} == rows.keys()
+    assert {"unknown"} == {after for _, after in rows.values()}
+    assert "bytes moved 100 B → unknown" in verdict(diff(plan([A0]), new))
+
+
+def test_a_field_that_differs_alike_is_told_once() -> None:
+    """Every broker's disk was unknown: one line with both values, and nothing that is the same."""
+    new = plan([A0], number=1)
+    new["brokers"] = [broker | {"disk_bytes": 4 * 10**12} for broker in new["brokers"]]
+    assert ["brokers 1–4, 9: disk unknown → 4.00 TB"] == lines(diff(plan([A0]), new))["Brokers"]
+
+
+def test_a_first_step_is_said_first() -> None:
+    """For each plan that is one, which; once where both are one plan."""
+    left = {
+        "limits": {"bytes_moved": 100, "replicas_moved": None, "leaders_changed": None},
+        "partitions": 2, "brokers": [], "windows": [], "bytes_moved": 150, "replicas_moved": 2, "leaders_changed": 0,
+        "steps_at_least": 2, "too_large": 0,
+    }  # fmt: skip
+    step = plan([A0], unfinished=left, complete=False)
+    said = "FIRST STEP ONLY (budget 100 B copied): 2 partitions left to change, 2 replicas, 150 B to copy in all; "
+    whole = f"{said}at least 2 more steps. That is plan 000000000000, "
+    assert [f"{whole}before."] == first_steps(valid(diff(step, plan([A0], number=1))))
+    assert [f"{whole}after."] == first_steps(diff(step, step))
+    assert [] == first_steps(diff(plan([A0]), plan([A0])))
+    assert markdown(diff(step, step)).startswith("**FIRST STEP ONLY")

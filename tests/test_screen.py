@@ -114,7 +114,7 @@ def test_peaks_stand_beside_each_broker() -> None:
     text = shown(with_disks())
 
     assert "40.0 GB → 39.0 GB        0 B  12.0 GB  40.0 GB, 80 %" in text
-    assert "limits eta 8 min of 1 h; disk used 40.0 GB on broker 3 of 45.0 GB\n" in text
+    assert "limits eta 8 min of 1 h; disk used 40.0 GB on broker 3 of 45 GB\n" in text
     assert "peak disk" not in shown(small())
     wide = broker(100_000, "added", (123_456, 45_678), (123_457, 45_679), bytes_in=10**15, bytes_out=10**15)
     plan = with_disks()
