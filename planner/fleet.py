@@ -5,6 +5,7 @@ Either every cluster of a fleet gets its plan, or none does.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob
@@ -59,9 +60,9 @@ def jobs(arguments: Sequence[Path], out: Path | None) -> tuple[Job, ...]:
     """
     fleet = is_fleet(arguments)
     found = tuple(Job(spec, _folder(spec, out, fleet)) for spec in specs(arguments))
-    taken: dict[Path, Job] = {}
+    taken: dict[str, Job] = {}
     for job in found:
-        other = taken.setdefault(job.folder.resolve(), job)
+        other = taken.setdefault(os.path.realpath(job.folder), job)
         if other is not job:
             raise SetupError(
                 f"{other.spec} and {job.spec} would both be written to {job.folder}; allowed: one spec a folder, "

@@ -251,3 +251,16 @@ def test_a_crossed_gate_is_the_exit_code_only_where_nothing_worse_happened(error
     assert [f"{spec}: {error}" for spec, error in zip(specs[1:], errors, strict=True)] == str(
         refused.value
     ).splitlines()[1:]
+
+
+def test_a_ring_of_links_as_the_output_folder_is_refused(planner, tmp_path):
+    """In words: Python has an error of its own for it."""
+    (tmp_path / "s.yaml").write_text(
+        "version: 1\ncluster:\n  name: n\n  brokers: [{id: 1}]\n  topics: [{name: t, partitions: [{replicas: [1]}]}]\n"
+    )
+    (tmp_path / "ring").symlink_to("ring")
+
+    for out in ("ring", "ring/inside"):
+        ran = planner("whatif", tmp_path / "s.yaml", "--engine", "local", "--out", tmp_path / out)
+
+        assert (1, True) == (ran.code, f"{out}: can't be written: " in ran.err)

@@ -10,21 +10,27 @@ import os
 import random
 import time
 from collections.abc import Callable
+from functools import cache
 from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import yaml
 from fuzz_inputs import FROM_FILES, HOSTILE, INLINE, STATE_FILES, mutated, named
+from fuzz_values import plan_with_wrong_values, spec_with_a_wrong_value
 from rich.console import Console
 
+from planner import plan_diff, plan_file, render
+from planner.cli.plans import reads_plan
 from planner.errors import PlannerError
 from planner.spec.reading import load
 from planner.state.importing import Options, import_state
 from planner.state.yaml import is_as_written
+from planner.terraform.external import described
 from planner.workflow import Options as WhatifOptions
-from planner.workflow import whatif
+from planner.workflow import markdown, show, whatif
 
 INPUTS = int(os.environ.get("PLANNER_FUZZ_INPUTS", "2000"))
 # Of a process's time: a loop without end, not a busy machine.
@@ -100,6 +106,52 @@ def _planned(spec: Path, out: Path, names: tuple[str, str, str]) -> None:
     assert value == declared["kafka_topics"]["a-1"]["config"]["cleanup.policy"]
 
 
+def wrong_values(folder: Path, rng: random.Random) -> Step:
+    """A spec with every key there is, one of its values of another type or size, planned to the end where it is taken.
+
+    Growth, failures and consumers are judged on the way: the spec asks for their sections.
+    """
+    (folder / "s.yaml").write_text(spec_with_a_wrong_value(rng), encoding="utf-8")
+    if rng.random() < 0.9:
+        return lambda: load(folder / "s.yaml")
+    (folder / "out").mkdir()
+    options = WhatifOptions(out=folder / "out" / "plan", engine="local", candidates=4)
+    return lambda: whatif(folder / "s.yaml", options, Console(file=StringIO()))
+
+
+def forged_plans(folder: Path, rng: random.Random) -> Step:
+    """A plan.json with wrong values and the right id for them, and what every command makes of it."""
+    plan = plan_with_wrong_values(_plan(), rng)
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    return lambda: _shown(folder / "plan.json")
+
+
+@cache
+def _plan() -> dict[str, Any]:
+    """The plan of the sound spec that the hostile names are put into."""
+    with TemporaryDirectory() as made:
+        spec, out = Path(made, "s.yaml"), Path(made, "s.plan")
+        spec.write_text(named("n", "a", "delete"), encoding="utf-8")
+        whatif(spec, WhatifOptions(out=out, engine="local", candidates=4), Console(file=StringIO()))
+        return plan_file.read(out)
+
+
+def _shown(path: Path) -> None:
+    """Show, render and compare a plan as the commands do; their door refuses what its own content makes fail."""
+
+    @reads_plan
+    def command(plan: Path) -> int:
+        document = plan_file.read(plan)
+        show(document, (), Console(file=StringIO()))
+        markdown(document)
+        render.files(document)
+        plan_diff.diff(_plan(), document)
+        described(document)
+        return 0
+
+    command(plan=path)
+
+
 class _Ansible(yaml.SafeLoader):
     """Safe, and with Ansible's tags for text that isn't a template, and for secrets."""
 
@@ -111,6 +163,8 @@ KINDS: dict[str, tuple[Callable[[Path, random.Random], Step], float]] = {
     "state": (spec_with_files, 0.27),
     "import": (imported_files, 0.37),
     "plan": (planned_names, 0.04),
+    "value": (wrong_values, 0.1),
+    "forged": (forged_plans, 0.1),
 }
 
 

@@ -5,6 +5,7 @@ Files and Spark are touched here.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -40,7 +41,7 @@ class Options:
 
 def run(path: Path, options: Options, errors: Console) -> dict[str, Any]:
     """The document of a spec or a plan; writes the rows where `options.out` says so."""
-    if options.out is not None and not options.out.resolve().parent.is_dir():
+    if options.out is not None and not Path(os.path.realpath(options.out)).parent.is_dir():
         raise SetupError(f"{options.out}: can't be written: {options.out.parent} isn't a folder")
     subject = find(path, options.plan)
     kinds = options.of or KINDS
