@@ -7,11 +7,13 @@ broker's `server.properties`, Kafka's own default. Source: `org.apache.kafka.cli
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from planner.model import Config, Topic
 
 MIN_INSYNC = "min.insync.replicas"
+_NUMBER = re.compile("[0-9]{1,10}", re.ASCII)
 
 # What Kafka calls the sources of a value: the topic's own configuration, and what topics inherit from the brokers.
 OF_TOPIC = "DYNAMIC_TOPIC_CONFIG"
@@ -83,7 +85,7 @@ def largest_min_insync(values: Iterable[str | None]) -> tuple[dict[str, str], tu
 
     The broker that leads a partition decides, and any may lead, so the largest value counts. Empty without a number.
     """
-    numbers = sorted({int(value) for value in values if value is not None and value.isascii() and value.isdigit()})
+    numbers = sorted({int(value) for value in values if value is not None and _NUMBER.fullmatch(value)})
     if not numbers:
         return {}, ()
     listed = ", ".join(map(str, numbers))

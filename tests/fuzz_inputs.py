@@ -91,6 +91,14 @@ STATE_FILES = {
     ),
     "log-dirs.txt": "Querying brokers\n"
     + json.dumps({"brokers": [{"broker": 1, "logDirs": [{"partitions": _SIZES, "error": None, "logDir": "/d1"}]}]}),
+    "topic-configs.txt": (
+        "All configs for topic a-1 are:\n"
+        "  a.b=c sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:a.b=c, DEFAULT_CONFIG:log.a.b=d}\n"
+        "  min.insync.replicas=1 sensitive=false synonyms={STATIC_BROKER_CONFIG:min.insync.replicas=1}\n"
+        "Default configs for brokers in the cluster are:\n"
+        "  log.retention.ms=5 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=5}\n"
+    ),
+    "config-topics-a-1.json": '{"version":1,"config":{"a.b":"c","min.insync.replicas":"1"}}',
     "reassignment.json": _REASSIGNMENT,
     "generate.txt": (
         f"Current partition replica assignment\n{_REASSIGNMENT}\n\n"
@@ -118,9 +126,11 @@ _BROKERS = (
 _HEAD = f"version: 1\ncluster:\n  name: n\n{_BROKERS}"
 INLINE = f"""\
 {_HEAD}  bootstrap_servers: [kafka-1:9092, "[::1]:9093"]
+  config_defaults: {{segment.bytes: 1048576}}
   topics:
     - name: a-1
       config: {{min.insync.replicas: 1, cleanup.policy: "compact,delete"}}
+      effective_config: {{retention.ms: 5}}
       partitions:
         - {{replicas: [1, 2], size: 12GiB, leader: none, isr: [1]}}
         - {{replicas: [2, 3], size: 500 GB, bytes_in: 3MB/s}}

@@ -137,3 +137,10 @@ def test_bad_znodes_are_named(path: str, text: str, message: str) -> None:
     """Each with what is allowed."""
     with pytest.raises(ImportStateError, match=message):
         read_part(text, path)
+
+
+@pytest.mark.parametrize("config", ['{"a b":"1"}', '{"a":1}'])
+def test_a_configuration_that_kafka_would_not_keep_is_refused(config: str) -> None:
+    """A key that none has, or a value that isn't text."""
+    with pytest.raises(ImportStateError, match="allowed: a JSON object of configuration keys and texts"):
+        read_part(f'{{"version":1,"config":{config}}}', "config/topics/a")

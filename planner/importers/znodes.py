@@ -23,6 +23,7 @@ _TOPIC = re.compile(r"(?:.*?[/-])?brokers[/-]topics[/-]([^/]+?)(?:/data)?")
 _BROKER = re.compile(r"(?:.*?[/-])?brokers[/-]ids[/-]([0-9]{1,10})(?:/data)?", re.ASCII)
 _STATE = re.compile(r"(?:.*?[/-])?brokers[/-]topics[/-]([^/]+)[/-]partitions[/-]([0-9]{1,10})[/-]state", re.ASCII)
 _CONFIG = re.compile(r"(?:.*?[/-])?config[/-](topics|brokers)[/-]([^/]+?)(?:/data)?")
+_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 _ENDINGS = (".json", ".txt")
 
@@ -136,8 +137,8 @@ def _led(value: dict[str, Any], place: Place, topic: str, number: int) -> Led:
 def _config(value: dict[str, Any], place: Place, kind: str, name: str) -> StatePart:
     """A topic's own configuration, or what brokers set for all topics; that of one broker alone counts for nothing."""
     found = value.get("config")
-    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
-        message = f"{shown(found)} isn't possible here; allowed: a JSON object of keys and texts"
+    if not isinstance(found, dict) or not all(_KEY.fullmatch(key) and isinstance(found[key], str) for key in found):
+        message = f"{shown(found)} isn't possible here; allowed: a JSON object of configuration keys and texts"
         raise ImportStateError([Finding(place, "config", message)])
     config = tuple(sorted(found.items()))
     if kind == "topics":
