@@ -13,9 +13,11 @@ from planner.bounds import (
     Case,
     Certificate,
     Facts,
+    Lows,
     Outside,
     Part,
     Prices,
+    Starting,
     every_rack,
     leaves,
 )
@@ -42,6 +44,7 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
         **({"parts": parts} if parts else {}),
         **({"others": others} if others else {}),
         **({"outside": _outside_document(certificate)} if certificate.outside else {}),
+        **_lows_document(certificate.lows),
     }
 
 
@@ -61,14 +64,32 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
     stated = document.get("outside", {})
     tables = {"loads": [load["prices"] for load in loads], "grain": document["grain"], **document["prices"]}
     others = tuple(
-        Certificate(facts, _prices(facts, other["prices"]), _parts(facts, other.get("parts", ())))
+        Certificate(facts, _prices(facts, other["prices"]), _parts(facts, other.get("parts", ())), lows=_lows(other))
         for other in document.get("others", ())
     )
     parts, outside = _parts(facts, document.get("parts", ())), _outside(facts, stated) if stated else None
-    every = [part.racks for part in (*parts, *(part for other in others for part in other.parts))]
-    if outside and any(set(racks) != set(every_rack(facts)) for racks in every):
-        raise ValueError(f"parts of racks {every!r}")
-    return Certificate(facts, _prices(facts, tables), parts, others, outside)
+    made = Certificate(facts, _prices(facts, tables), parts, others, outside, _lows(document))
+    if outside:
+        _check_outside(made, outside)
+    return made
+
+
+def _check_outside(certificate: Certificate, outside: Outside) -> None:
+    """ValueError where some part isn't of all racks, some start isn't proven, or an edge isn't that of its window."""
+    facts, allowed = certificate.facts, outside.allowed
+    every = (certificate, *certificate.others)
+    if any(set(part.racks) != set(every_rack(facts)) for each in every for part in each.parts):
+        raise ValueError("parts of some racks only")
+    proofs = [
+        Starting(case, each.lows) for each in every for case in (each.prices, *(part.case for part in each.parts))
+    ]
+    for cases in (proofs, outside.replicas, outside.loads):
+        if not allowed.covered([each.lows for each in cases]):
+            raise ValueError("starts of a window that nothing is proven for")
+        for each in cases:
+            there = allowed.beginning(each.lows)
+            if not all(there.bears(prices.tables) for prices in leaves(each.case)):
+                raise ValueError("an edge that isn't that of its window")
 
 
 def _parts_document(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
@@ -77,7 +98,22 @@ def _parts_document(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
 
 def _other_document(other: Certificate) -> dict[str, Any]:
     parts = _parts_document(other.parts)
-    return {"prices": _case_document(other.prices), **({"parts": parts} if parts else {})}
+    return {
+        "prices": _case_document(other.prices),
+        **({"parts": parts} if parts else {}),
+        **_lows_document(other.lows),
+    }
+
+
+def _lows_document(lows: Lows) -> dict[str, Any]:
+    return {} if lows is None else {"lows": list(lows)}
+
+
+def _lows(document: Mapping[str, Any]) -> Lows:
+    if "lows" not in document:
+        return None
+    first, last = document["lows"]
+    return int(first), int(last)
 
 
 def _case_document(case: Case) -> dict[str, Any]:
@@ -112,8 +148,8 @@ def _outside_document(certificate: Certificate) -> dict[str, Any]:
         "load_windows": allowed.windows.bounds.tolist(),
         "scales": allowed.windows.scales.tolist(),
         "least": {
-            "replicas": [_case_document(case) for case in outside.replicas],
-            "loads": [_case_document(case) for case in outside.loads],
+            "replicas": [{**_case_document(each.case), **_lows_document(each.lows)} for each in outside.replicas],
+            "loads": [{**_case_document(each.case), **_lows_document(each.lows)} for each in outside.loads],
         },
         "topic_names": list(outside.topic_names),
         "partitions": outside.partitions.tolist(),
@@ -138,10 +174,13 @@ def _outside(facts: Facts, document: Mapping[str, Any]) -> Outside:
         int(document["loads"]),
         _vector(document["furthest"]),
     )
-    of_replicas, of_loads = (tuple(_case(facts, case, racks) for case in least[name]) for name in ("replicas", "loads"))
-    if any(prices.of_replicas != prices.grain for case in of_replicas for prices in leaves(case)):
+    of_replicas, of_loads = (
+        tuple(Starting(_case(facts, case, racks), _lows(case)) for case in least[name])
+        for name in ("replicas", "loads")
+    )
+    if any(prices.of_replicas != prices.grain for each in of_replicas for prices in leaves(each.case)):
         raise ValueError("a replica outside has another price than 1")
-    if any(prices.of_loads != prices.grain for case in of_loads for prices in leaves(case)):
+    if any(prices.of_loads != prices.grain for each in of_loads for prices in leaves(each.case)):
         raise ValueError("a load outside has another price than 1")
     names = tuple(str(name) for name in document["topic_names"])
     return Outside(allowed, of_replicas, of_loads, names, _vector(document["partitions"]))

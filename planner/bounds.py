@@ -109,18 +109,29 @@ class Part:
     case: Case
 
 
+# The first and the last start of the window of all replicas that prices are for; None: wherever it begins.
+Lows = tuple[int, int] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Starting:
+    """A case for some starts of the window of all replicas."""
+
+    case: Case
+    lows: Lows = None
+
+
 @dataclass(frozen=True, eq=False)
 class Outside:
     """What the plans that a bound is for may be outside of their windows, and what proves how much every plan is.
 
-    `replicas` and `loads`: cases in which a unit outside has the price of `grain`; several for windows that may begin
-    in several places, of which the one that proves the least counts. `topic_names` (T,) and `partitions` (M,), Kafka's
-    ids, say which partition is which.
+    `replicas` and `loads`: cases in which a unit outside has the price of `grain`, together for all starts; the one
+    that proves the least counts. `topic_names` (T,) and `partitions` (M,), Kafka's ids, say which partition is which.
     """
 
     allowed: Allowed
-    replicas: tuple[Case, ...]
-    loads: tuple[Case, ...]
+    replicas: tuple[Starting, ...]
+    loads: tuple[Starting, ...]
     topic_names: tuple[str, ...]
     partitions: IntArray
 
@@ -131,7 +142,7 @@ class Certificate:
 
     Where a window may begin at any of several places, these may be for some of them only; `others` are the certificates
     of the same facts for the rest, and the bound is the least of all. `outside`: None where plans are within their
-    windows; else there is one part at most, of all racks.
+    windows; else there is one part at most, of all racks, and `lows` are the starts that these prices are for.
     """
 
     facts: Facts
@@ -139,6 +150,7 @@ class Certificate:
     parts: tuple[Part, ...] = ()
     others: tuple[Certificate, ...] = ()
     outside: Outside | None = None
+    lows: Lows = None
 
 
 class LeastOutside(NamedTuple):
@@ -165,14 +177,15 @@ def least(certificate: Certificate) -> int:
 def least_outside(facts: Facts, outside: Outside) -> LeastOutside:
     """How much every plan is outside: of counts; and of loads, of all plans with no more of counts."""
     free = replace(facts, costs=np.zeros_like(facts.costs), home_costs=np.zeros_like(facts.home_costs))
-    allowed, certain = outside.allowed, outside.allowed.certain
-    of_replicas = replace(allowed, replicas=certain, loads=0, furthest=None)
-    of_loads = replace(allowed, loads=0, furthest=None)
-    racks = every_rack(facts)
-    return LeastOutside(
-        certain + min(_least(free, case, racks, _Decided(of_replicas)) for case in outside.replicas),
-        min(_least(free, case, racks, _Decided(of_loads)) for case in outside.loads),
-    )
+    racks, allowed = every_rack(facts), replace(outside.allowed, loads=0, furthest=None)
+    of_replicas, of_loads = [], []
+    for each in outside.replicas:
+        there = allowed.beginning(each.lows)
+        nothing = replace(there, replicas=there.certain)
+        of_replicas.append(there.certain + _least(free, each.case, racks, _Decided(nothing)))
+    for each in outside.loads:
+        of_loads.append(_least(free, each.case, racks, _Decided(allowed.beginning(each.lows))))
+    return LeastOutside(min(of_replicas), min(of_loads))
 
 
 def every_rack(facts: Facts) -> tuple[int, ...]:
@@ -181,7 +194,8 @@ def every_rack(facts: Facts) -> tuple[int, ...]:
 
 
 def _least_of(certificate: Certificate, allowed: Allowed | None) -> int:
-    facts, start = certificate.facts, _Decided(allowed)
+    facts = certificate.facts
+    start = _Decided(None if allowed is None else allowed.beginning(certificate.lows))
     proven = max(
         _least(facts, certificate.prices, every_rack(facts), start),
         sum(_least(facts, part.case, part.racks, start) for part in certificate.parts),

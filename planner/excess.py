@@ -23,7 +23,7 @@ from planner.model import BoolArray, LongArray
 EXCESS_STEPS = ((1, 1), (3, 3), (1 << 30, 10))
 TOPIC_PRICE, BROKER_PRICE = 1, 100
 # Takes more off a bound than there is.
-_EVERYTHING = 1 << 400
+_EVERYTHING, _NEVER = 1 << 400, 1 << 100
 
 
 def excess(bounds: LongArray, counts: LongArray, price: int) -> LongArray:
@@ -65,21 +65,52 @@ class CountWindows:
     last: LongArray
     spread: int
 
+    def beginning(self, lows: tuple[int, int] | None) -> CountWindows:
+        """The same where open windows begin at one of these starts, None: at any."""
+        if lows is None:
+            return self
+        first, last = (np.where(self.open, low, end) for low, end in zip(lows, (self.first, self.last), strict=True))
+        bounds = np.where(self.open[:, None], np.stack([first, first + self.spread])[:, :, None], self.bounds)
+        return replace(self, bounds=bounds, first=first, last=last)
+
+    def starts(self) -> Iterator[LongArray]:
+        """The windows (2, K, Bt), as asked for and with open ones at each of their starts."""
+        yield self.bounds
+        for step in range(int(np.where(self.open, self.last - self.first + 1, 0).max(initial=0))):
+            low = np.minimum(self.first + step, self.last)[:, None]
+            yield np.where(self.open[:, None], np.stack([low, low + self.spread]), self.bounds)
+
     def weigh(self, moved: LongArray) -> int:
         """The weight of what is outside where movable replicas lie like this (K, Bt), open windows where it suits."""
         held = self.fixed + moved
-        least = excess(self.bounds, held, self.price)
-        for at in np.flatnonzero(self.open).tolist():
-            lows = np.arange(int(self.first[at]), int(self.last[at]) + 1)
-            windows = np.broadcast_to(np.stack([lows, lows + self.spread])[:, :, None], (2, len(lows), held.shape[1]))
-            least[at] = min(int(least[at]), int(excess(windows, held[at], self.price).min(initial=least[at])))
-        return int(least.sum())
+        return int(np.min([excess(bounds, held, self.price) for bounds in self.starts()], axis=0).sum())
+
+    def bears(self, table: LongArray) -> bool:
+        """True where the edges of prices (window, broker, price, edge) prove no more than those of any start."""
+        at, brokers, prices, stated = table
+        total = np.zeros(len(self.movable), dtype=object)
+        np.add.at(total, at, prices.astype(object) * stated)
+        for bounds in self.starts():
+            low, high = (bounds - self.fixed).clip(0, self.movable.sum())
+            edges = np.where(prices > 0, np.minimum(low, high)[at, brokers], high[at, brokers])
+            proven = np.zeros(len(self.movable), dtype=object)
+            np.add.at(proven, at, prices.astype(object) * edges)
+            if (total > proven).any():
+                return False
+        return True
 
     def certain(self) -> LongArray:
-        """(2, K, Bt): units below and above the windows, however movable replicas lie; of open windows none."""
-        low, high = self.bounds - self.fixed
-        below = np.maximum(low - self.movable.sum(), 0)
-        return np.where(self.open[:, None], 0, np.stack([below, np.maximum(-high, 0)]))
+        """(2, K, Bt): units below and above the windows, however movable replicas lie and wherever windows begin."""
+        bounds = self.bounds
+        if self.open.any():
+            ends = np.stack([np.minimum(bounds[0], self.first[:, None]), np.maximum(bounds[1], self._last_end)])
+            bounds = np.where(self.open[:, None], ends, bounds)
+        low, high = bounds - self.fixed
+        return np.stack([np.maximum(low - self.movable.sum(), 0), np.maximum(-high, 0)])
+
+    @property
+    def _last_end(self) -> LongArray:
+        return (self.last + self.spread)[:, None]
 
     def cost(self, table: LongArray, price: int) -> int:
         """What prices (window, broker, price, edge) beyond that of a weighed unit take off a bound."""
@@ -130,6 +161,29 @@ class Allowed:
     replicas: int = 0
     loads: int = 0
     furthest: LongArray | None = None
+
+    def beginning(self, lows: tuple[int, int] | None) -> Allowed:
+        """The same where the window of all replicas begins at one of these starts, None: at any."""
+        return replace(self, brokers=self.brokers.beginning(lows))
+
+    def covered(self, lows: Sequence[tuple[int, int] | None]) -> bool:
+        """True where the window of all replicas begins at one of these starts, whatever plan it is."""
+        if None in lows:
+            return True
+        told = {low for ends in lows if ends is not None for low in range(ends[0], ends[1] + 1)}
+        low, high = self.brokers.bounds[:, 0]
+        as_asked = bool((low == low[0]).all() and (high == low + self.brokers.spread).all()) and int(low[0]) in told
+        every = set(range(int(self.brokers.first[0]), int(self.brokers.last[0]) + 1))
+        return bool(self.brokers.open[0]) and as_asked and every <= told
+
+    def bears(self, tables: tuple[LongArray, ...]) -> bool:
+        """True where the edges of these tables prove no more than the windows do."""
+        loads = zip(tables[2:], self.windows.bounds, strict=True)
+        of_loads = all(
+            bool((np.where(table[1] > 0, table[2] <= window[0][table[0]], table[2] >= window[1][table[0]])).all())
+            for table, window in loads
+        )
+        return of_loads and self.topics.bears(tables[0]) and self.brokers.bears(_numbered(tables[1]))
 
     @property
     def none(self) -> bool:
@@ -196,5 +250,8 @@ def _cheapest(slopes: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
     prices, most = (np.concatenate([np.zeros(1), *(each[side] for each in slopes)]) for side in (0, 1))
     order = np.argsort(-prices, kind="stable")
     beyond_it = np.cumsum(most[order]) - most[order]
+    if allowed < 0:
+        # No plan is allowed: any price proves it, the higher the more.
+        return _NEVER
     # At the last price above which no more can be outside than is allowed.
     return int(np.ceil(prices[order][np.flatnonzero(beyond_it <= allowed)[-1]]))

@@ -8,7 +8,7 @@ import numpy as np
 
 from planner import bounds
 from planner.balance import Balance
-from planner.bounds import Branch, Case, Certificate, Outside, Part, Prices
+from planner.bounds import Branch, Case, Certificate, Outside, Part, Prices, Starting
 from planner.excess import BROKER_PRICE, TOPIC_PRICE, Allowed, CountWindows, Loads
 from planner.model import IntArray, LongArray, Problem
 from planner.strategies.byte_loads import ByteLoads
@@ -61,13 +61,13 @@ def within(certificate: Certificate, most: Allowed) -> Certificate:
 
     Only parts of all racks are left. Nothing proves yet how much any plan is outside.
     """
-    every = set(bounds.every_rack(certificate.facts))
-    parts = tuple(Part(part.racks, priced(part.case, most)) for part in certificate.parts if set(part.racks) == every)
-    nothing = bounds.none_priced(certificate.facts)
-    outside = Outside(most, (nothing,), (nothing,), (), np.zeros(0, dtype=np.int64))
+    every, there = set(bounds.every_rack(certificate.facts)), most.beginning(certificate.lows)
+    parts = tuple(Part(part.racks, priced(part.case, there)) for part in certificate.parts if set(part.racks) == every)
+    nothing = (Starting(bounds.none_priced(certificate.facts)),)
+    outside = Outside(most, nothing, nothing, (), np.zeros(0, dtype=np.int64))
     others = tuple(replace(within(other, most), outside=None) for other in certificate.others)
-    prices = _priced(certificate.prices, most)
-    return Certificate(certificate.facts, prices, parts, others, outside)
+    prices = _priced(certificate.prices, there)
+    return Certificate(certificate.facts, prices, parts, others, outside, certificate.lows)
 
 
 def priced(case: Case, most: Allowed) -> Case:

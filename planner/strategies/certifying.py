@@ -9,7 +9,7 @@ import numpy as np
 
 from planner import bounds, flow
 from planner.balance import Balance
-from planner.bounds import Case, Certificate, Facts, Outside, least, none_priced
+from planner.bounds import Case, Certificate, Facts, Outside, Starting, least, none_priced
 from planner.excess import Allowed
 from planner.model import IntArray, Problem
 from planner.strategies.allowing import allowed, at_price, closed, reached, within
@@ -75,7 +75,7 @@ def _closed(question: Question, found: Found, most: Allowed) -> Certificate:
         return source
     held = Anywhere.of(question.layout, found.best.wanted, _anywhere(question, found))
     proven = _best((source,), most, held)
-    if found.at is None or least(proven) >= least(within(source, most)):
+    if found.at is None:
         return proven
     cases = [
         _best((source, _of(question, found.at(low))), most, held.within(range(low, low + 1))) for low in found.lows
@@ -90,7 +90,7 @@ def _open(question: Question, found: Found, relaxed: Relaxed, most: Allowed) -> 
     sources = [there] if found.best is relaxed.started else [there, _of(question, found.best)]
     held = Anywhere.of(question.layout, found.best.wanted, relaxed.anywhere)
     proven = _best(sources, most, held)
-    if relaxed.low is None or not relaxed.by_cases or least(proven) >= least(_best((there,), most, None)):
+    if relaxed.low is None or not relaxed.by_cases or (most.none and least(proven) >= least(there)):
         return proven
     # All brokers' window begins where it is cheapest, or below, or above: each case has prices of its own.
     cases = [_best(sources, most, held.within(range(relaxed.low, relaxed.low + 1)))]
@@ -119,7 +119,7 @@ def _with_proofs(question: Question, found: Found, certificate: Certificate, mos
     outside = Outside(
         most,
         tuple(_least_replicas(question, found, certificate.facts, most, held)),
-        (of_loads,),
+        (Starting(of_loads),),
         question.problem.topic_names,
         question.problem.partition_ids[question.layout.rows],
     )
@@ -128,14 +128,14 @@ def _with_proofs(question: Question, found: Found, certificate: Certificate, mos
 
 def _least_replicas(
     question: Question, found: Found, about: Facts, most: Allowed, held: Anywhere
-) -> Iterator[bounds.Prices]:
+) -> Iterator[Starting]:
     """Prices at which flows with the least excess prove that there is none with less, wherever windows begin."""
     if most.replicas <= most.certain:
-        yield replace(none_priced(about), of_replicas=bounds.GRAIN)
+        yield Starting(replace(none_priced(about), of_replicas=bounds.GRAIN))
         return
     for placed, edges in _starts(question, found, held):
         prices = _of_excess(question.layout, placed, about)
-        yield replace(edges.prices(prices), of_replicas=prices.grain)
+        yield Starting(replace(edges.prices(prices), of_replicas=prices.grain), edges.lows)
 
 
 def _starts(question: Question, found: Found, held: Anywhere) -> Iterator[tuple[Placed, Anywhere]]:

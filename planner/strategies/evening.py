@@ -92,7 +92,7 @@ def even(
     best = _without_prices(task, placed, by_counts)
     if not best.within(_CLOSE):
         best, as_it_is = _search(task, placed, Best()), False
-    if best.plan is not None and best.bound is not None and best.plan.outside:
+    if best.plan is not None and best.bound is not None and (best.plan.outside or (most and not best.within(_FAIR))):
         best, of_loads = relaxed(task, none, best.plan, best.bound)
     if best.plan is None or best.bound is None:
         raise AssertionError("an attempt without prices is always made")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.balance import Balance, Tolerance
-from planner.bounds import Branch, Case, Certificate, Part, Prices
+from planner.bounds import Branch, Case, Certificate, Lows, Part, Prices
 from planner.model import BoolArray, IntArray, LongArray, Problem
 from planner.shares import Shares, disk_weights, fair_shares
 from planner.strategies.layout import Layout
@@ -144,6 +144,7 @@ class Anywhere:
     fixed: LongArray
     by_cell: tuple[LongArray, ...]
     in_all: tuple[LongArray, ...]
+    lows: Lows = None
 
     @staticmethod
     def of(layout: Layout, wanted: Windows, anywhere: OpenWindows) -> Anywhere:
@@ -160,14 +161,16 @@ class Anywhere:
     def within(self, lows: range) -> Anywhere:
         """The same, where the window of all brokers' replicas begins at one of these."""
         begins = replace(self.anywhere.replicas, first=np.array([lows[0]]), last=np.array([lows[-1]]))
-        return replace(self, in_all=tuple(_edges(begins, None, self.fixed.sum(axis=0, keepdims=True))))
+        edges = tuple(_edges(begins, None, self.fixed.sum(axis=0, keepdims=True)))
+        return replace(self, in_all=edges, lows=(lows[0], lows[-1]))
 
     def certificate(self, certificate: Certificate) -> Certificate:
         """The certificate with the edges that prove the least."""
         racks = certificate.facts.racks
         everywhere = np.ones(len(racks), dtype=bool)
         parts = [Part(part.racks, self._case(part.case, np.isin(racks, part.racks))) for part in certificate.parts]
-        return Certificate(certificate.facts, self._prices(certificate.prices, everywhere), tuple(parts))
+        prices = self._prices(certificate.prices, everywhere)
+        return Certificate(certificate.facts, prices, tuple(parts), lows=self.lows)
 
     def prices(self, prices: Prices) -> Prices:
         """Prices of all brokers with the edges that prove the least."""

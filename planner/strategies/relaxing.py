@@ -52,7 +52,7 @@ def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, 
 
 def _closest(task: Task, none: Allowed, base: Proof, plan: Plan) -> tuple[Plan, Case | None]:
     """The placement with the least outside, the cheapest of several, and what proves that."""
-    if not task.cases:
+    if not task.cases or not plan.outside:
         return plan, None
     most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
     case = None
