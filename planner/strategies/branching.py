@@ -27,6 +27,8 @@ from planner.strategies.proof import Proof
 
 # Programs of more columns aren't worth their time; and so many are solved in all, each counted by its columns.
 _MOST_COLUMNS, _COLUMNS_IN_ALL = 60_000, 6_000_000
+# Where some has to be outside of windows, programs have more columns than that, and there are two searches.
+_RELAXED_COLUMNS_IN_ALL = 400_000
 # Nor are so many programs of one part, however small, or so many decisions.
 _MOST_SOLVES, _MOST_DECISIONS = 400, 200
 # Rows as large as the narrowest window come first, at most so many; then those of half the size, and so on.
@@ -58,10 +60,13 @@ class BranchedProof:
 
 
 class Branched(NamedTuple):
-    """The proof so far, and shares (M, Bt) of all rows in the cheapest cases, next to all of them whole."""
+    """The proof so far, and shares (M, Bt) of all rows in the cheapest cases, next to all of them whole.
+
+    Shares are None only where some has to be outside of windows, and it took too long.
+    """
 
     proof: BranchedProof
-    shares: FloatArray
+    shares: FloatArray | None
 
 
 @dataclass(eq=False)
@@ -98,11 +103,13 @@ class _Gains:
 class _Search:
     """The cases of one part; `large` (K,) are the rows that may be decided, the largest first, `sizes` (M,) all rows'.
 
-    `fits`: split replicas can be in all windows. `at` (b,): its brokers.
+    `fits`: split replicas can be in all windows. `at` (b,): its brokers. Placements are given up after `most_dived`
+    columns.
     """
 
-    def __init__(self, program: PartProgram, large: IntArray, sizes: FloatArray) -> None:
+    def __init__(self, program: PartProgram, large: IntArray, sizes: FloatArray, most_dived: int | None = None) -> None:
         self._program, self._large, self._sizes, self.at = program, large, sizes, program.at
+        self._most_dived = most_dived
         shape = len(large), len(program.at), 2
         self._gains = _Gains(np.zeros(shape), np.zeros(shape, dtype=np.int64))
         self._order = count()
@@ -148,7 +155,8 @@ class _Search:
         decided = _as_they_are(np.flatnonzero(settled), shares)
         least = self._least(decided)
         for _ in range(_DIVES):
-            if least is None or least > most:
+            too_long = self._most_dived is not None and self.solves * self._program.columns > self._most_dived
+            if least is None or least > most or too_long:
                 return None
             shares[~settled] = self._program.shares(np.flatnonzero(~settled))
             split = _split(shares)
@@ -245,13 +253,16 @@ def branchings(about: Facts, fits: Fits, base: Proof) -> Iterator[Branched]:
     if len(about.factors) * max(int(np.isin(about.racks, racks).sum()) for racks in parts) > _MOST_COLUMNS:
         return
     programs = [PartProgram(about, fits, racks, large) for racks in parts]
-    searches = [_Search(program, large, sizes) for program in programs]
+    limit, most_dived = (
+        (_COLUMNS_IN_ALL, None) if fits.most is None else (_RELAXED_COLUMNS_IN_ALL, 2 * _RELAXED_COLUMNS_IN_ALL)
+    )
+    searches = [_Search(program, large, sizes, most_dived) for program in programs]
     if any(search.root is None or not (search.fits or fits.most) for search in searches):
         return
     for smallest in (np.inf, *(0.5**halved for halved in range(_HALVINGS + 1))):
-        more = [np.isinf(smallest) or _search(search, smallest, _COLUMNS_IN_ALL // len(parts)) for search in searches]
+        more = [np.isinf(smallest) or _search(search, smallest, limit // len(parts)) for search in searches]
         shares = _placed(about, searches, smallest)
-        if shares is not None:
+        if shares is not None or fits.most is not None:
             cases = zip(parts, searches, strict=True)
             parted = tuple(Part(racks, search.case(fits)) for racks, search in cases)
             yield Branched(BranchedProof(base, parted), shares)

@@ -145,6 +145,7 @@ def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, 
     by_topic, in_all = count_windows(task.layout, task.wanted)
     fits = Fits(by_topic, in_all, task.loads.windows, task.loads.scales)
     for proven, shares in branchings(task.about, fits, best.bound.proof):
+        assert shares is not None
         bound = of_proof(task, proven)
         chosen = rounded(task.problem, task.layout, task.wanted, shares)
         placement = Placement(task.arena, on_brokers(task.layout, chosen))

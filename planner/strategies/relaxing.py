@@ -58,6 +58,8 @@ def _closest(task: Task, none: Allowed, base: Proof, plan: Plan) -> tuple[Plan, 
     case = None
     for proven, shares in branchings(task.about, _fits(task, most, only_loads=True), base):
         case = proven.parts[0].case
+        if shares is None:
+            continue
         placement = Placement(task.arena, on_brokers(task.layout, _rounded(task, shares)))
         repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
         polish(placement)
@@ -69,8 +71,11 @@ def _by_cases(task: Task, base: Proof) -> Iterator[tuple[BranchedProof, Plan | N
     """Proofs, and placements that are no more outside than they may."""
     assert task.most is not None
     for proven, shares in branchings(task.about, _fits(task, task.most), base):
-        on = on_brokers(task.layout, _rounded(task, shares))
-        yield proven, _polished(task, on, of_proof(task, proven).least)
+        if shares is None:
+            yield proven, None
+        else:
+            on = on_brokers(task.layout, _rounded(task, shares))
+            yield proven, _polished(task, on, of_proof(task, proven).least)
 
 
 def _polished(task: Task, on: np.ndarray, enough: int) -> Plan | None:
