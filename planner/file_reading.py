@@ -43,6 +43,7 @@ SHORT = Kind("a file of this kind", 16 * _MIB)
 
 _GZIP = b"\x1f\x8b"
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_LONGEST_PATH = 1_000
 _NOT_A_FILE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
@@ -52,8 +53,11 @@ class UnreadableError(PlannerError):
 
 def unreadable(path: Path, error: OSError | ValueError) -> UnreadableError:
     """What the system says against reading a path. ValueError is Python's word for a NUL in a path."""
+    name = path.as_posix()
+    # The reason stands behind the path, and a line's end is cut off.
+    shown = name if len(name) <= _LONGEST_PATH else f"{name[:_LONGEST_PATH]}…"
     reason = error.strerror or type(error).__name__ if isinstance(error, OSError) else str(error)
-    return UnreadableError(f"{path.as_posix()!r} can't be read: {reason}; allowed: a readable file")
+    return UnreadableError(f"{shown!r} can't be read: {reason}; allowed: a readable file")
 
 
 def require_text_name(path: Path) -> None:

@@ -62,19 +62,28 @@ def with_terms(terms: Sequence[dict[str, Any]], planned: DirPlan | None) -> list
 
 
 def _terms(planned: DirPlan) -> list[dict[str, Any]]:
-    unevenness = (_unevenness(planned, after=False), _unevenness(planned, after=True))
+    now, then = _unevenness(planned, after=False), _unevenness(planned, after=True)
     rows = (
-        ("fairness", "fullest_log_dir", "% above share", *unevenness, "how far the fullest log dir is above its share"),
+        (
+            "fairness",
+            "fullest_log_dir",
+            "% above share",
+            now,
+            now,
+            then,
+            "how far the fullest log dir is above its share",
+        ),
         (
             "movement",
             "bytes_inside_brokers",
             "bytes",
             0,
+            0,
             sum(each.packed.bytes_moved for each in planned.brokers),
             "bytes that brokers move between their log dirs, not over the network",
         ),
     )
-    keys = ("group", "name", "unit", "today", "plan", "meaning")
+    keys = ("group", "name", "unit", "today", "if_nothing_moves", "plan", "meaning")
     return [dict(zip(keys, row, strict=True)) | {"limit": None} for row in rows]
 
 
