@@ -65,9 +65,9 @@ SWALLOWS = """
 import time
 from planner.interrupts import watched
 with watched() as watch:
-    print("ready", flush=True)
     while True:
         try:
+            print("ready", flush=True)
             time.sleep(60)
         except BaseException:
             pass
