@@ -244,7 +244,7 @@ def test_what_cannot_be_told_is_said(tmp_path):
 
 
 def test_growth_is_planned_without_proofs_by_cases(monkeypatch):
-    """Nobody asks growth how few bytes would do; the flag reaches the solver, and plans stay as cheap here."""
+    """Growth needs no proof by cases: the flag reaches the solver, and its plans are within 5 % of the least here."""
     from planner.strategies import evening
 
     asked = []
@@ -258,6 +258,7 @@ def test_growth_is_planned_without_proofs_by_cases(monkeypatch):
     problem = case.forecast.problem
     whole = optimum.solve(problem, problem.balance)
     assert asked
-    quick = optimum.solve(problem, problem.balance, cases=False)
-    assert (quick.assignment == whole.assignment).all()
+    asked.clear()
+    optimum.solve(problem, problem.balance, cases=False)
+    assert [] == asked
     assert row["bytes_moved"] <= whole.least_bytes * 1.05
