@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from confluent_kafka.admin import ConfigResource, ResourceType
 from operator_at_work import Operator
 
-from planner.cli.main import commands
+from planner.cli.commands import commands
 from planner.errors import SpecError
 
 pytestmark = pytest.mark.kafka
