@@ -70,6 +70,8 @@ def judged(number: int) -> Verdict | None:
     faults = [str(violation) for violation in checks.check(problem, solution.assignment)]
     reached, told = (outside.replicas, outside.loads), _told_outside(solution)
     truth: tuple[Least, Least] | None = None
+    # Where only what must move may, nobody asks how far outside of its windows a plan has to be.
+    known = (0, 0) if free else (None, None)
     if free and any(reached):
         truth = judge.least_replicas(), judge.least_loads(outside.replicas)
         faults += _faults("outside", told, truth)
@@ -83,7 +85,7 @@ def judged(number: int) -> Verdict | None:
         least=least.exact,
         outside=reached,
         told_outside=told,
-        least_outside=(0, 0) if truth is None else (truth[0].exact, truth[1].exact),
+        least_outside=known if truth is None else (truth[0].exact, truth[1].exact),
         seconds=seconds,
         faults=(*faults, *_faults("moved", (solution.least_bytes,), (least,))),
     )
