@@ -7,9 +7,11 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 VENV_BIN = Path(sys.executable).parent
@@ -77,7 +79,7 @@ class Playbooks:
         """What Ansible runs in: its own programs first on PATH, and everything it keeps below `home`."""
         self.home.mkdir(exist_ok=True)
         own = {"HOME": self.home, "ANSIBLE_HOME": self.home, "ANSIBLE_LOCAL_TEMP": self.home / "local"}
-        own |= {"TMPDIR": self.home, "ANSIBLE_REMOTE_TEMP": self.home / "remote"}
+        own |= {"TMPDIR": _short_folder().name, "ANSIBLE_REMOTE_TEMP": self.home / "remote"}
         kept = {key: os.environ[key] for key in ("JAVA_HOME",) if key in os.environ}
         return kept | {
             "PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}",
@@ -105,6 +107,12 @@ class Playing:
         """Wait for its own end."""
         code = self.process.wait(seconds)
         return _run(code, self.output.read_text())
+
+
+@cache
+def _short_folder() -> tempfile.TemporaryDirectory[str]:
+    """Where Ansible makes its sockets: a socket's path has 107 characters at most, and a test's folder may have 80."""
+    return tempfile.TemporaryDirectory(prefix="plays-")
 
 
 def _command(playbook: str, delay: int) -> list[str]:

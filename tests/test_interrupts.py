@@ -13,6 +13,12 @@ from planner import interrupts, processes
 from planner.interrupts import Interrupted, held, pending, watched
 
 
+@pytest.fixture(autouse=True)
+def _own_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal ends all sessions that this process has started: those of a test alone, not the run's one Spark."""
+    monkeypatch.setattr(processes, "_sessions", set())
+
+
 def test_a_signal_is_raised_once_and_counted_as_shells_do() -> None:
     """Later ones change nothing, whatever they are."""
     before = signal.getsignal(signal.SIGTERM)
