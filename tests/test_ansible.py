@@ -213,16 +213,25 @@ def test_a_batch_without_a_leader_holds_nothing_up(tmp_path: Path) -> None:
     assert (0, [2, 4], 2) == (done.code, site.replicas()["b-0"], site.leaders()["b-0"]), done.output
 
 
-def test_a_partition_that_lost_its_leader_stops_before_anything(site: Site) -> None:
-    """Its batch would wait for it without an end; going back isn't refused."""
+def test_partitions_that_lost_their_leader_stop_before_anything(site: Site) -> None:
+    """A batch would wait for them without an end. They are named in order; going back isn't refused."""
     partitions = site.cluster["partitions"]
-    partitions["a-1"] |= {"leader": None}
+    for name in ("a-2", "a-0", "a-1"):
+        partitions[name] |= {"leader": None}
     site.set_cluster(partitions=partitions)
     refused = site.play("apply", "--tags", "precheck")
     assert (2, 0) == (refused.code, site.calls("--execute"))
-    assert "1 partitions of the plan have lost their leader since it was made." in refused.text
-    assert "They are a-1" in refused.text
+    assert "3 partitions of the plan have lost their leader since it was made." in refused.text
+    assert "They are a-0, a-1, a-2" in refused.text
     assert 0 == site.play("rollback", "--tags", "precheck").code
+
+
+def test_brokers_that_are_not_live_stop_before_anything(site: Site) -> None:
+    """They are named in the order of their numbers."""
+    site.set_cluster(brokers=[9])
+    refused = site.play("apply", "--tags", "precheck")
+    assert (2, 0) == (refused.code, site.calls("--execute"))
+    assert "Not live: broker 1, 2, 3, 4. Nothing was started." in refused.text
 
 
 def leaders_only(bin_dir: Path) -> Document:
