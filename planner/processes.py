@@ -26,7 +26,7 @@ def kill_all() -> bool:
     """Kill every process of the sessions that were started here; False where none runs."""
     if not _sessions:
         return False
-    left = [pid for pid in _all() if _session_of(pid) in _sessions]
+    left = [pid for pid in _all() if _is_ours(pid)]
     for pid in left:
         _kill(pid)
     return bool(left)
@@ -52,13 +52,13 @@ def _all() -> Iterator[int]:
     yield from (int(word) for word in listed.split() if word.isdigit())
 
 
-def _session_of(pid: int) -> int | None:
-    """The session of a process that still runs."""
+def _is_ours(pid: int) -> bool:
+    """True for a process of the sessions that still runs; who leads one may not have begun it yet."""
     try:
         session = os.getsid(pid)
     except OSError:
-        return None
-    return None if session in _sessions and _is_dead(pid) else session
+        return False
+    return bool(_sessions & {session, pid}) and not _is_dead(pid)
 
 
 def _is_dead(pid: int) -> bool:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from planner import interrupts, processes
 from planner.errors import SetupError
 from planner.memory import keep_freed
 
@@ -28,14 +29,24 @@ def apart(function: Callable[Given, Result], *args: Given.args, **kwargs: Given.
     """What the function returns, or raises, in a fresh process; SetupError where the process was killed."""
     # The process starts with `python -c`, which would look for modules in the current folder first of all.
     os.environ["PYTHONSAFEPATH"] = "1"
-    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"), initializer=keep_freed) as pool:
+    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"), initializer=_begin) as pool:
         try:
-            return pool.submit(function, *args, **kwargs).result()
+            with interrupts.held():
+                future = pool.submit(function, *args, **kwargs)
+                for process in active_children():
+                    processes.own(process.pid or 0)
+            return future.result()
         except BrokenProcessPool as error:
             raise SetupError(
                 f"the process measuring {', '.join(map(str, args))} was killed before it was done; "
                 "most likely this machine has too little memory for it"
             ) from error
+
+
+def _begin() -> None:
+    """A session of its own: a signal is the business of the process that waits, which ends all of the session."""
+    os.setsid()
+    keep_freed()
 
 
 def peak_bytes() -> int:
