@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from planner import interrupts
 from planner.errors import SetupError
 
 Say = Callable[[str], None]
@@ -52,6 +53,7 @@ def _locked(file: Path, target: Path, say: Say) -> int | None:
         if taken is False and not told:
             say(f"{target}: another planner writes it; waiting up to {_PATIENCE_SECONDS:.0f} s")
             told = True
+        interrupts.let_in()
         if time.monotonic() > until:
             raise SetupError(f"{target}: another process still holds {file}; nothing was changed")
         time.sleep(_PAUSE_SECONDS)

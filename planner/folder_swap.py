@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner import manifest
+from planner import interrupts, manifest
 from planner.errors import StalePlanError
 from planner.file_effects import is_operators
 from planner.folder_lock import Say
@@ -78,6 +78,7 @@ def _fill(folder: Path, files: Mapping[str, bytes]) -> None:
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
+        interrupts.let_in()
 
 
 def _carry(source: Path, goal: Path) -> None:

@@ -77,6 +77,12 @@ def held() -> Iterator[None]:
         _raise()
 
 
+def let_in() -> None:
+    """Raise a signal that came within `held` already here: between two of its steps, where it may end."""
+    if pending():
+        _raise()
+
+
 def _raise() -> NoReturn:
     """What was started goes first: libraries wait for its answers on the way out."""
     processes.kill_all()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from planner import folder_swap, manifest
+from planner import folder_swap, interrupts, manifest
 from planner.errors import SetupError, StalePlanError
 from planner.folder_lock import Say, turn
 
@@ -62,7 +62,7 @@ def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> None:
     written; ValueError for a path that would leave the folder.
     """
     _require_inside(files)
-    with _refusal(folder):
+    with interrupts.held(), _refusal(folder):
         target = folder.resolve()
         _require_no_template(target, folder)
         _require_replaceable(target, folder, files)

@@ -20,7 +20,7 @@ LAYERS = (
     {"partition_changes"},
     {"errors", "model", "amounts", "java_random", "quoting", "figures", "folds", "memory", "text_tables"},
     {"excess"},
-    {"effective_config", "file_reading", "stated_sizes", "suggestions"},
+    {"effective_config", "file_reading", "file_writing", "stated_sizes", "suggestions"},
     {"file_effects", "folder_entries", "gate_figures", "headline", "markup", "pace", "terminal"},
     {"checks", "shares", "loads", "bounds"},
     {"manifest", "folder_check", "folder_lock"},

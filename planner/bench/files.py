@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from planner import interrupts
 from planner.bench import plot
 from planner.bench.table import Figures
 from planner.errors import SetupError
+from planner.file_writing import replace_file
 from planner.quoting import canonical_json
 
 
@@ -28,8 +30,9 @@ def write(folder: Path, said: Sequence[str], figures: Sequence[Figures]) -> None
         "bench.json": canonical_json(tables).encode(),
         **{f"{name}.svg": draw(tables[name]) for name, draw in plot.PLOTS.items() if name in tables},
     }
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
+    with interrupts.held():
+        for name, content in files.items():
+            replace_file(folder / name, content)
 
 
 def _names(figures: Sequence[Figures]) -> list[str]:

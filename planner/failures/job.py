@@ -21,6 +21,7 @@ from planner.errors import SetupError, StalePlanError
 from planner.failures import rows as failures
 from planner.failures.scenarios import KINDS, MOST, Scenarios
 from planner.failures.summary import Subject, document
+from planner.file_writing import replace_file
 from planner.spec import reading as spec
 
 
@@ -109,6 +110,6 @@ def _write(rows: pa.Table, out: Path) -> None:
     buffer = BytesIO()
     pq.write_table(rows.replace_schema_metadata(None).combine_chunks(), buffer, compression="zstd")
     try:
-        out.write_bytes(buffer.getvalue())
+        replace_file(out, buffer.getvalue())
     except OSError as error:
         raise SetupError(f"{out}: can't be written: {error.strerror}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import tempfile
@@ -10,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from planner import file_reading
+from planner import file_reading, interrupts
 from planner.errors import Finding, ImportStateError, SetupError, SpecError
+from planner.file_writing import replace_file
 from planner.importers import topic_configs as topic_configs_text
 from planner.importers import topics_describe
 from planner.importers.parts import StatePart
@@ -144,9 +144,11 @@ def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
         imported = replace(imported, state=_state(folder.name, beside))
     written = text(imported)
     try:
-        if beside:
-            _replace_folder(folder, beside)
-        _replace_file(out, written)
+        # Both, or none: a YAML from before doesn't fit the new state.
+        with interrupts.held():
+            if beside:
+                _replace_folder(folder, beside)
+            replace_file(out, written.encode())
     except OSError as error:
         raise SetupError(f"{out}: can't be written: {error.strerror}; what was there is as it was") from error
     return Result(written, notes, tuple(str(path) for path in (*(folder / name for name in sorted(beside)), out)))
@@ -199,18 +201,6 @@ def _require_ours(out: Path) -> None:
         raise SetupError(f"{out}: can't be written: {error.strerror}; nothing was changed") from error
     if strange or (folder.exists() and not folder.is_dir()):
         raise SetupError(f"{folder}: wasn't written by planner import; allowed: another name than {out.name}")
-
-
-def _replace_file(path: Path, content: str) -> None:
-    handle, staged = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.encode())
-        Path(staged).chmod(0o644)
-        Path(staged).replace(path)
-    except BaseException:
-        Path(staged).unlink(missing_ok=True)
-        raise
 
 
 def _replace_folder(folder: Path, files: dict[str, str]) -> None:

@@ -1,0 +1,168 @@
+"""Commands that get a signal at one moment after another, in processes of their own: run by tests/test_interrupts.py.
+
+`python signalled_commands.py FOLDER SIGNAL STEPS ARGUMENT...` prints how the command ends in a copy of FOLDER without a
+signal, and then how it ends at each moment, of which at most STEPS are of its writing: a line of JSON each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+from planner.cli import main
+
+# Where among the calls of functions a signal comes.
+SHARES = (0.0, 0.6)
+SOON_SECONDS = 5
+# What writes says so before it does, in CPython's audit events.
+WRITES = {"os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree"}
+OPENS_TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+
+class Moment(NamedTuple):
+    """The call of a function, or the writing step, that a signal comes in, or right behind; none without both."""
+
+    call: int | None = None
+    step: int | None = None
+
+
+class Counts:
+    """How many calls and writing steps there were."""
+
+    def __init__(self, moment: Moment, number: int) -> None:
+        self.moment, self.number = moment, number
+        self.calls = self.steps = 0
+
+    def called(self, _: Any, event: str, __: Any) -> None:
+        """A function is called: Python's profiler says so."""
+        if event == "call":
+            self.calls += 1
+            if self.calls - 1 == self.moment.call:
+                self.send()
+
+    def touched(self, event: str, about: tuple[Any, ...]) -> None:
+        """A file is touched; the signal comes when that is done."""
+        if event in WRITES or (event == "open" and about[2] & OPENS_TO_WRITE):
+            self.steps += 1
+            if self.steps - 1 == self.moment.step:
+                sys.setprofile(self.done)
+
+    def done(self, frame: FrameType, _: str, __: Any) -> None:
+        """The file has been touched: the next thing is done."""
+        if frame.f_code is not Counts.touched.__code__:
+            self.send()
+
+    def send(self) -> None:
+        """Once: Ctrl-C goes to the whole group, as a terminal sends it, any other one to this process alone."""
+        sys.setprofile(None)
+        os.killpg(0, self.number) if self.number == signal.SIGINT else os.kill(os.getpid(), self.number)
+
+
+def ran(folder: Path, arguments: list[str], moment: Moment, number: int) -> dict[str, Any]:
+    """How a command ends in a copy of a folder: exit code, stderr, what is there then, what it has left running."""
+    work = Path(tempfile.mkdtemp())
+    shutil.copytree(folder, work / "in", symlinks=True)
+    (work / "tmp").mkdir()
+    process = os.fork()
+    if not process:
+        _run(work, arguments, Counts(moment, number))
+    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    said = (work / "stderr").read_text(encoding="utf-8")
+    counted = json.loads((work / "counts").read_text(encoding="utf-8")) if (work / "counts").exists() else None
+    left, running = [path.name for path in (work / "tmp").iterdir()], left_running(process, work.name)
+    found = {
+        "code": code,
+        "said": said,
+        "files": digests(work / "in"),
+        "left": left,
+        "running": running,
+    }
+    shutil.rmtree(work)
+    return found | {"counts": counted, "moment": moment}
+
+
+def _run(work: Path, arguments: list[str], counts: Counts) -> None:
+    os.setsid()
+    os.chdir(work / "in")
+    # In the environment of whatever is started, too.
+    os.environ["TMPDIR"] = tempfile.tempdir = str(work / "tmp")
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        os.dup2(os.open(work / name, os.O_WRONLY | os.O_CREAT), number)
+    command = main._command
+
+    def counted(typed: list[str] | None) -> Any:
+        sys.addaudithook(counts.touched)
+        if counts.moment.step is None:
+            sys.setprofile(counts.called)
+        try:
+            return command(typed)
+        finally:
+            sys.setprofile(None)
+            if counts.moment == Moment():
+                found = counts.calls, counts.steps
+                (work / "counts").write_text(json.dumps(found), encoding="utf-8")
+
+    main._command = counted
+    try:
+        main.main(arguments)
+    except SystemExit as ended:
+        sys.stdout.flush()
+        os._exit(int(ended.code or 0))
+    except BaseException as error:
+        os.write(2, f"\nescaped: {error!r}\n".encode())
+        os._exit(99)
+
+
+def left_running(session: int, mark: str) -> list[str]:
+    """The processes of a session, and those with a mark in their environment, that go on running for seconds."""
+    until = time.monotonic() + SOON_SECONDS
+    while True:
+        found = [path.name for path in Path("/proc").glob("[0-9]*") if _is_of(int(path.name), session, mark)]
+        if not found or time.monotonic() > until:
+            return found
+        time.sleep(0.02)
+
+
+def _is_of(process: int, session: int, mark: str) -> bool:
+    try:
+        return os.getsid(process) == session or mark.encode() in Path(f"/proc/{process}/environ").read_bytes()
+    except OSError:
+        return False
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Every path below a folder, with the digest of what is in it."""
+    return {
+        path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        for path in folder.rglob("*")
+    }
+
+
+def moments(calls: int, steps: int, most: int) -> Iterator[Moment]:
+    """Some of the work, and of the writing steps as many as there are, or so many of all."""
+    yield from (Moment(call=round(calls * share)) for share in SHARES)
+    count = min(steps, most)
+    yield from (Moment(step=round(at * (steps - 1) / max(1, count - 1))) for at in range(count))
+
+
+if __name__ == "__main__":
+    where, how, most, *typed = sys.argv[1:]
+    from planner.cli import commands  # noqa: F401 - loaded once for all of them
+
+    # Compiled modules would count as what the command writes, the first time alone.
+    sys.dont_write_bytecode = True
+    whole = ran(Path(where), typed, Moment(), int(how))
+    sys.stdout.write(f"{json.dumps(whole)}\n")
+    for each in moments(*whole["counts"], int(most)):
+        sys.stdout.write(f"{json.dumps(ran(Path(where), typed, each, int(how)))}\n")
+        sys.stdout.flush()
