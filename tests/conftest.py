@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,11 @@ from xdist.scheduler import LoadScopeScheduling
 # The tests start hundreds of processes: each would compile all modules anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A shell's background and nohup have these ignored; what a test starts would take no notice of them either.
+for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
+    if signal.getsignal(getattr(signal, name)) is signal.SIG_IGN:
+        signal.signal(getattr(signal, name), handler)
 
 settings.register_profile(
     "planner",
