@@ -68,11 +68,13 @@ def act_when(planner: subprocess.Popen[str], phase: Callable[[Tree], bool], act:
     return seen
 
 
-def start(folder: Path, **options: object) -> subprocess.Popen[str]:
-    """A sweep on a local Spark, in a session of its own."""
-    code = "from planner.cli.main import main; main()"
-    arguments = ["whatif", str(ROOT / "examples" / "expand.yaml"), "--out", str(folder / "plan")]
-    command = [sys.executable, "-c", code, *arguments]
+SWEEP = "whatif examples/expand.yaml --out {}/plan"
+
+
+def start(folder: Path, typed: str = SWEEP, **options: object) -> subprocess.Popen[str]:
+    """A sweep, or another command, on a local Spark, in a session of its own."""
+    code = "import os, sys; os.chdir(sys.argv.pop(1)); from planner.cli.main import main; main()"
+    command = [sys.executable, "-c", code, str(ROOT), *typed.format(folder).split()]
     return subprocess.Popen(command, text=True, start_new_session=True, **options)  # type: ignore[call-overload,no-any-return]
 
 
@@ -86,10 +88,19 @@ def assert_nothing_is_left(seen: Tree, folder: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_spark_starts(number: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "typed"),
+    [
+        (signal.SIGINT, SWEEP),
+        (signal.SIGTERM, SWEEP),
+        (signal.SIGTERM, "growth examples/what-if.yaml"),
+        (signal.SIGINT, "failures examples/expand.yaml --of 2 --out {}/rows.parquet"),
+        (signal.SIGTERM, "consumers examples/consumers/consumers.yaml --sweep"),
+    ],
+)
+def test_a_signal_while_spark_starts(number: signal.Signals, typed: str, tmp_path: Path) -> None:
     """The JVM is killed with all that it has started."""
-    planner = start(tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    planner = start(tmp_path, typed, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     seen = act_when(planner, a_jvm_starts, lambda _: planner.send_signal(number))
     out, said = planner.communicate(timeout=SOON_SECONDS)
     assert (128 + number, "", INTERRUPTED.replace("SIGINT", number.name)) == (planner.returncode, out, said)
