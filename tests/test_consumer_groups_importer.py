@@ -76,7 +76,9 @@ def test_state_and_members_in_one_file():
         (OFFSETS.replace("orders          1 ", "orders          x "), "g:4:1", "'x' isn't a partition's id"),
         (MEMBERS_3.replace("orders(1)", "orders[1]"), "g:4:1", "isn't topics with their partitions"),
         (MEMBERS_3.replace("orders(1)", "orders(0)"), "g: billing", "orders-0 of group billing is owned by"),
-        ("GROUP TOPIC PARTITION\n", "g:1:1", "no group is described"),
+        ("GROUP TOPIC\n", "g:1:1", "no column CONSUMER-ID; allowed"),
+        ("GROUP TOPIC CONSUMER-ID\nbilling orders c-1\n", "g:1:1", "no column PARTITION; allowed"),
+        ("GROUP TOPIC PARTITION CONSUMER-ID\n", "g:1:1", "no group is described"),
     ],
 )
 def test_what_can_not_be_read(text, place, said):

@@ -47,7 +47,8 @@ def parse(text: str, file: str) -> tuple[DescribedGroup, ...]:
     for number, line in enumerate(text.splitlines(), start=1):
         if _HEADING.match(line):
             columns = line.replace("COORDINATOR (ID)", "COORDINATOR ID").split()
-        elif not _CHATTER.match(line):
+            findings += [Finding(Place(file, number, 1), "", f"{each}; {_HINT}") for each in _lacking(columns)]
+        elif not _CHATTER.match(line) and not [*_lacking(columns)]:
             try:
                 _read(_cells(columns, line), found)
             except ValueError as error:
@@ -58,6 +59,15 @@ def parse(text: str, file: str) -> tuple[DescribedGroup, ...]:
     if findings:
         raise ImportStateError(findings)
     return tuple(_described(name, found[name]) for name in sorted(found))
+
+
+def _lacking(columns: Sequence[str]) -> Iterator[str]:
+    """Why the lines below a heading can't be read: a column isn't in it."""
+    if not columns or "ASSIGNMENT-STRATEGY" in columns:
+        return
+    for name in ("CONSUMER-ID", *(("PARTITION",) if "TOPIC" in columns else ())):
+        if name not in columns:
+            yield f"the heading {' '.join(columns)[:60]!r} has no column {name}"
 
 
 def _cells(columns: Sequence[str], line: str) -> dict[str, str]:
