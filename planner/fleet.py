@@ -187,6 +187,7 @@ def _figures(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         figures.size(row["bytes_moved"]),
         *(figures.number(row[key]) for key in ("replicas_moved", "leaders_changed")),
-        figures.gap_shown(row["gap_percent"]),
+        # A first step spends what it may: its gap says nothing of the change.
+        figures.gap_shown(row["gap_percent"] if row["complete"] else None),
         figures.number(row["candidates"]),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from planner import plan_file
+from planner import headline, plan_file
 from planner.consumers import groups as consumers_groups
 from planner.consumers import report
 from planner.consumers import sweep as consumers_sweep
@@ -40,11 +40,12 @@ def consumers(path: Path, options: Options) -> dict[str, Any]:
     wish = spec.load(path)
     if not wish.consumers:
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
-    replicas = None if options.plan is None else report.replicas_of(plan_file.read(options.plan))
+    plan = None if options.plan is None else plan_file.read(options.plan)
+    replicas = None if plan is None else report.replicas_of(plan)
     with importable(path.resolve().parent, wish.consumers):
         groups = _asked(consumers_groups.resolve(wish.consumers, wish.cluster.topics), options.groups)
         question = Question(wish, groups, _grown(wish, options.grown), options.keys, replicas)
-        answer = report.document(question)
+        answer = {"first_step": (headline.first_step(plan) if plan else "") or None, **report.document(question)}
         if options.sweep:
             answer["sweep"] = _swept(wish, groups, options)
     return answer

@@ -43,7 +43,8 @@ _MARKDOWN = _Style(code, lambda sentence: escaped(sentence, 1000), text_tables.m
 
 def text(document: Document) -> str:
     """For a terminal."""
-    parts = []
+    first_step = document.get("first_step")
+    parts = [f"{_TEXT.say(first_step)}\n"] if first_step else []
     for section in _sections(document, _TEXT):
         lines = [section.heading] if section.heading else []
         parts.append("".join(f"{line}\n" for line in (*lines, *section.lines)) + section.table)
@@ -53,7 +54,15 @@ def text(document: Document) -> str:
 def markdown(document: Document) -> str:
     """For a pull request."""
     sections = list(_sections(document, _MARKDOWN))
-    page = environment().get_template("consumers.md.j2").render(cluster=escaped(document["cluster"]), sections=sections)
+    page = (
+        environment()
+        .get_template("consumers.md.j2")
+        .render(
+            first_step=escaped(document.get("first_step") or "", 600),
+            cluster=escaped(document["cluster"]),
+            sections=sections,
+        )
+    )
     return page.rstrip() + "\n"
 
 

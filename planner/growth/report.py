@@ -24,6 +24,8 @@ _TOPICS_SHOWN = 8
 
 def show(document: Document, console: Console) -> None:
     """Print the document: about 40 lines of 100 columns."""
+    if document.get("first_step"):
+        console.print(f"[bold red]{plain(document['first_step'], 600)}[/]", highlight=False, soft_wrap=True)
     console.print(f"[bold]{plain(document['cluster'], 60)}[/]", highlight=False)
     for line in _verdicts(document):
         console.print(plain(line), highlight=False)
@@ -52,6 +54,7 @@ def markdown(document: Document) -> str:
     """The document as Markdown."""
     template = environment().get_template("growth.md.j2")
     return template.render(
+        first_step=text(document.get("first_step") or "", 600),
         cluster=text(document["cluster"], 60),
         months=document["months"],
         verdicts=[text(line) for line in _verdicts(document)],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from planner import headline
 from planner.effective_config import in_force
 from planner.figures import counted, duration, size
 from planner.growth.forecast import Forecast, rate_ppm, retention
@@ -24,6 +26,7 @@ def document(spec: Spec, cases: Sequence[Case], now: Row, rows: Sequence[Row]) -
     return {
         "format_version": FORMAT_VERSION,
         "cluster": spec.cluster.name,
+        "first_step": _first_step(spec, rows[0]) or None,
         "months": base.months,
         "assignments": [_lasting(base, name, row) for name, row in (("today", now), (PLANNED, rows[0]))],
         "brokers": list(_brokers(base, now, rows[0])),
@@ -32,6 +35,21 @@ def document(spec: Spec, cases: Sequence[Case], now: Row, rows: Sequence[Row]) -
         "topics": list(_topics(spec, base.forecast, base.months)),
         "notes": list(_notes(spec, base)),
     }
+
+
+def _first_step(spec: Spec, planned: Row) -> str:
+    """What a budget doesn't let one plan do: growth is judged of the whole change; empty where that is within it."""
+    limits = asdict(spec.budget)
+    spent = [(planned.get(name, 0), limit) for name, limit in limits.items() if limit is not None]
+    steps = max((-(-moved // max(limit, 1)) for moved, limit in spent), default=0)
+    if steps <= 1:
+        return ""
+    parts = (counted(planned["replicas_moved"], "replica"), counted(planned["leaders_changed"], "leader"))
+    copied = f"{size(planned['bytes_moved'])}, " if spec.cluster.sizes_known else ""
+    return (
+        f"FIRST STEP ONLY (budget {headline.budget(limits)}): a plan makes a part of this, at least {steps} steps "
+        f"make all of it; planned below is all of it: {copied}{parts[0]} to copy, {parts[1]} to change."
+    )
 
 
 def _lasting(case: Case, name: str, row: Row) -> dict[str, Any]:
