@@ -6,16 +6,22 @@ unknown sizes, budgets, and every mode.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 from clusters import specs
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
+from planner import screen, what_ifs
 from planner.candidates import candidates
 from planner.errors import InfeasibleError, UnsafePlanError
-from planner.model import Budget, Spec
+from planner.failures.stages import TODAY
+from planner.model import Budget, ReportSections, Spec
+from planner.monthly import Monthly, Rate
 from planner.plan import document
 from planner.problem import build
 from planner.report import markdown, tables
@@ -105,6 +111,47 @@ def test_every_section_tells_the_same_figures(spec: Spec) -> None:
 
 @settings(max_examples=30)
 @given(wishes())
+def test_failures_tell_of_the_leaders_that_brokers_have(spec: Spec) -> None:
+    """Whom a broker leads, another one leads when it fails, or nobody: as many as the brokers' table says, each time.
+
+    Brokers that lead more then are as many more as there are leaders that moved.
+    """
+    plan = what_ifs.added(asked := replace(spec, report=ReportSections(failures=("brokers",))), plan_of(spec))
+    leads = {row["id"]: {when: row[when]["leaders"] for when in ("before", "after")} for row in plan["brokers"]}
+    # Whom nobody leads today, and a change moves all the same, nobody leads until a replica in sync is back.
+    for row in plan["partitions"]:
+        leads[row["replicas"][0]]["after"] -= row["leader_before"] is None
+    partitions = sum(len(topic.partitions) for topic in asked.cluster.topics)
+    for scenario in plan["failures"]["scenarios"]:
+        for state in scenario["states"]:
+            when = "before" if state["state"] == TODAY else "after"
+            leaderless = partitions - sum(row[when] for row in leads.values())
+            (failed,) = scenario["brokers"]
+            assert state["leaders_moved"] + state["offline"] - leaderless == leads[failed][when]
+            assert state["leaders_moved"] == sum(row["leaders"] for row in state["moved_to"])
+
+
+@settings(max_examples=30)
+@given(wishes(), st.integers(0, 500_000))
+def test_growth_begins_with_what_brokers_hold_and_adds_up(spec: Spec, ppm: int) -> None:
+    """Where nothing grows, each broker holds what the brokers' table says; all hold all replicas of all topics then."""
+    assume(spec.cluster.sizes_known)
+    for rate in (0, ppm):
+        grows = replace(spec, report=ReportSections(growth_months=2), growth=Monthly(rates=(Rate("*", rate),)))
+        plan = what_ifs.added(grows, plan_of(spec))
+        held = {row["id"]: row for row in plan["brokers"]}
+        for side, when in (("today", "before"), ("planned", "after")):
+            then = {row["id"]: row[side]["size_bytes"] for row in plan["growth"]["brokers"]}
+            if not rate:
+                assert then == {broker: row[when]["size_bytes"] for broker, row in held.items()}
+            elif all([topic["replication_factor"]] == topic["replication_factor_before"] for topic in plan["topics"]):
+                copies = {topic["name"]: topic["replication_factor"] for topic in plan["topics"]}
+                of_topics = (row["size_bytes_then"] * copies[row["topic"]] for row in plan["growth"]["topics"])
+                assert sum(then.values()) == sum(of_topics)
+
+
+@settings(max_examples=30)
+@given(wishes())
 def test_tables_for_people_add_up(spec: Spec) -> None:
     """The rack and broker tables of report.html and of report.md, cell by cell."""
     plan = plan_of(spec)
@@ -120,6 +167,20 @@ def test_tables_for_people_add_up(spec: Spec) -> None:
     ]
     for racks, brokers in (of_html, of_markdown):
         assert [totals(column) for column in racks] == [totals(column) for column in brokers]
+
+
+@settings(max_examples=30)
+@given(wishes())
+def test_the_screens_brokers_are_those_of_the_report(spec: Spec) -> None:
+    """Replicas and leaders before and after, broker by broker; a screen shows few, but these have no more."""
+    plan = plan_of(spec)
+    assume(plan["partitions"])
+    out = StringIO()
+    screen.show(plan, (), Console(file=out, width=200))
+    shown = out.getvalue().split("\nBroker ")[1].splitlines()[1:]
+    found = [re.match(r"(?:[+−] )?(\d+) +\S+ +(\d+(?: → \d+)?) +(\d+(?: → \d+)?) ", line) for line in shown]
+    wanted = sorted((row[0], row[3], row[4]) for row in tables.brokers(plan).rows)
+    assert wanted == sorted(match.groups() for match in found[: len(wanted)] if match)
 
 
 def rows(text: str, heading: str) -> list[list[str]]:
