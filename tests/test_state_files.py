@@ -33,13 +33,13 @@ def spec(folder: Path, state: str, more: str = "", **files: str) -> Spec:
 
 
 def test_a_folder_is_all_its_files(tmp_path: Path) -> None:
-    """By path, without hidden ones; a link to a file is that file."""
-    for name in ("b", "a/2", "a/10", ".git/x", "a/.hidden"):
+    """By path, a name with a dot in front may be a topic's; but not what version control or a file manager leaves."""
+    for name in ("b", "a/2", "a/10", ".git/x", "a/.DS_Store", "a/.gitkeep", "a/.hidden", ".topic/x"):
         (tmp_path / "f" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "f" / name).write_text("x")
     (tmp_path / "f" / "c").symlink_to("b")
     found = [path.relative_to(tmp_path / "f").as_posix() for path in files_in(tmp_path / "f")]
-    assert ["a/10", "a/2", "b", "c"] == found
+    assert [".topic/x", "a/.hidden", "a/10", "a/2", "b", "c"] == found
 
 
 @pytest.mark.parametrize("goal", ["..", "gone/..", "/"])

@@ -27,6 +27,8 @@ _BOM = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 # A longer line is no line of Kafka's tools: a topic's configuration has a few dozen keys.
 _LONGEST_LINE_BYTES = 2**24
+# What version control, editors and file managers leave behind. Any other name that begins with a dot may be a topic's.
+_NOT_STATE = frozenset({".git", ".gitattributes", ".gitignore", ".gitkeep", ".hg", ".keep", ".svn", ".DS_Store"})
 # A cluster's capture has a few files, one of znodes two a topic and one a partition.
 _MOST_FILES = 1_000_000
 
@@ -40,7 +42,7 @@ class StateFile:
 
 
 def files_in(path: Path) -> tuple[Path, ...]:
-    """The file itself, or for a folder every file in it, sorted by path; names that begin with a dot are passed over.
+    """The file itself, or for a folder every file in it, sorted by path, but what version control leaves behind.
 
     UnreadableError where there is nothing, and where any part of a folder can't be read: half a state is a wrong one.
     Links to folders are refused, as nobody knows whether what they lead to is meant, or read already.
@@ -61,13 +63,13 @@ def _walked(folder: Path) -> Iterator[Path]:
     """Every file under a folder, in no order."""
     count = 0
     for inside, folders, names in os.walk(folder, onerror=_refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if name not in _NOT_STATE]
         for name in folders:
             if (linked := Path(inside, name)).is_symlink():
                 message = f"{linked.as_posix()!r} is a link to a folder; allowed: folders and files themselves"
                 raise UnreadableError(message)
         for name in names:
-            if not name.startswith("."):
+            if name not in _NOT_STATE:
                 count += 1
                 file_reading.require_text_name(Path(inside, name))
                 yield Path(inside, name)
