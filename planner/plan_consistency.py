@@ -13,13 +13,14 @@ Plan = Mapping[str, Any]
 
 _LARGEST_ID = 2**31 - 1
 _LARGEST = 2**63 - 1
-_KEY = ("topic", "partition")
+_SIDES = ("before", "after")
+_MAY_BE_UNKNOWN = ("size_bytes", "network_in", "network_out")
 
 
 def contradictions(plan: Plan) -> Iterator[str]:
     """Each thing that can't be, with its JSON path and what is allowed; the document is as its schema says."""
     yield from _numbers(plan, "$")
-    for rule in (_labels, _brokers, _topics, _partitions, _batches, _new_partitions):
+    for rule in (_labels, _brokers, _loads, _topics, _partitions, _batches, _new_partitions):
         yield from rule(plan)
 
 
@@ -54,6 +55,16 @@ def _brokers(plan: Plan) -> Iterator[str]:
     for at, row in enumerate(plan["brokers"]):
         if row["rack"] not in known and plan["racks"]:
             yield f"$.brokers[{at}].rack is {row['rack']!r}, which isn't in $.racks; allowed: {_some(known)}"
+
+
+def _loads(plan: Plan) -> Iterator[str]:
+    """What is known of one broker or rack, before or after, is known of all."""
+    for name in ("brokers", "racks"):
+        rows = [(f"$.{name}[{at}].{side}", row[side]) for at, row in enumerate(plan[name]) for side in _SIDES]
+        for key in _MAY_BE_UNKNOWN:
+            unknown = [path for path, each in rows if each.get(key) is None]
+            if unknown and len(unknown) < len(rows):
+                yield f"{unknown[0]}.{key} is null; allowed: a number, as the others have one, or null for all"
 
 
 def _topics(plan: Plan) -> Iterator[str]:

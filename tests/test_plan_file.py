@@ -99,6 +99,11 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Plan], None], str]] = {
     "number": (_set("batches", 1, "number", to=1), "$.batches[1].number is 1; allowed: 2"),
     "no batch": (lambda plan: plan["batches"].pop(), "$.partitions[1] (b-1) moves in no batch"),
     "brokers": (lambda plan: plan["brokers"].append(plan["brokers"][0]), "which is there twice; allowed: once"),
+    "known of some": (
+        _set("brokers", 0, "before", "network_in", to=5),
+        "network_in is null; allowed: a number, as the",
+    ),
+    "unknown of one": (_set("brokers", 0, "after", "size_bytes", to=None), "$.brokers[0].after.size_bytes is null"),
     "compared": (_set("compared", to=[]), "$.compared has 0 rows of label 'this plan'; allowed: one"),
     "inputs": (_set("inputs", to=[]), "$.inputs is empty"),
     "huge": (_set("partitions", 0, "size_bytes", to=10**30), "$.partitions[0].size_bytes is 1000000000000000000"),
