@@ -161,14 +161,32 @@ def moves(plan: Mapping[str, Any], row: Mapping[str, Any]) -> tuple[str, ...]:
     return known_size(plan, row["bytes_moved"]), shown, gap(row), *counts, above(row)
 
 
-def completes(row: Mapping[str, Any]) -> str:
-    """Whether a row does all that is asked: `yes`, `20 left`, `not even`, `moves more`; `–` in formats before 1.5."""
+def completes(plan: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """Whether a row does all that is asked: `yes`, `20 left`, `not even`, `moves more`; `–` in formats before 1.5.
+
+    `nearest` is as even as can be where nothing is as even as asked.
+    """
     if "left_to_change" not in row:
         return UNKNOWN
     left = row["left_to_change"]
     if row["moves_unforced"]:
         return "moves more"
-    return f"{number(left)} left" if left else "yes" if row["balance_kept"] else "not even"
+    if left:
+        return f"{number(left)} left"
+    if not row["balance_kept"]:
+        return "not even"
+    return "nearest" if _as_planned(plan, row) and over_brokers(plan) else "yes"
+
+
+def over_brokers(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The windows over brokers that can't be met; those of log dirs are each of one broker."""
+    return [each for each in plan["balance"]["relaxed"] if each["window"] != "log_dirs"]
+
+
+def _as_planned(plan: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    """True where a row is of the changes that the plan makes, not of another variant's."""
+    of = plan.get("choice", {}).get("variant")
+    return of in (None, row.get("variant", row.get("name", of)))
 
 
 def above(row: Mapping[str, Any]) -> str:

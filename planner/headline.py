@@ -94,6 +94,12 @@ def racks(plan: Plan) -> Iterator[str]:
         yield f"{counted(broken, 'partition')} could be spread over the racks more evenly and stay as they are{why}"
 
 
+def bounded(plan: Plan) -> str:
+    """Which plans the bound is about, where it isn't all that do what is asked."""
+    of = " of this step" if plan.get("unfinished") else " at this looser balance" if looser(plan) else ""
+    return of + (" that is no further outside the windows" if plan["bound"].get("excess") else "")
+
+
 def calm(plan: Plan) -> bool:
     """True where nothing asks for a second look."""
     return not (plan["warnings"] or plan["balance"]["relaxed"] or plan.get("unfinished") or [*racks(plan)])
@@ -152,8 +158,11 @@ def _why_nothing(plan: Plan) -> str:
     stays = [*racks(plan)]
     if stays:
         return stays[0]
-    relaxed = plan["balance"]["relaxed"]
-    return "no move brings the balance asked for any closer" if relaxed else "the cluster already is as asked"
+    if not plan["balance"]["relaxed"]:
+        return "the cluster already is as asked"
+    mode = plan["changes"].get("rebalance", "all")
+    only = f" (rebalance: {mode})" if mode != "all" else ""
+    return f"no allowed move brings the balance asked for any closer{only}"
 
 
 def _moved(plan: Plan) -> str:
@@ -167,12 +176,23 @@ def _moved(plan: Plan) -> str:
     copied = f"{counted(sum(moves), 'replica')} of {counted(sum(map(bool, moves)), 'partition')}"
     if not plan["cluster"]["sizes_known"]:
         return f"Copies {copied} (sizes unknown) and {elects}."
-    return f"Copies {size(plan['bound']['bytes_moved'])} ({copied}) and {elects}{_compared(plan)}."
+    least = "at least " if plan["cluster"].get("partitions_without_size") else ""
+    return (
+        f"Copies {least}{size(plan['bound']['bytes_moved'])} ({copied}{_unsized(plan)}) and {elects}{_compared(plan)}."
+    )
+
+
+def _unsized(plan: Plan) -> str:
+    """How many sizes are missing where some are known: nobody knows how many bytes such a plan moves."""
+    without = plan["cluster"].get("partitions_without_size")
+    return f"; {counted(without, 'partition')} without a size, counted as empty" if without else ""
 
 
 def _compared(plan: Plan) -> str:
-    """How the bytes compare with the least; nothing is said of a first step, which spends what it may."""
-    if plan.get("unfinished"):
+    """How the bytes compare with the least; nothing is said of a first step, which spends what it may, nor without all
+    sizes: what is counted as empty may be the most of it.
+    """
+    if plan.get("unfinished") or plan["cluster"].get("partitions_without_size"):
         return ""
     return f": {gap_to_least(plan['bound'])}{' at a balance looser than asked' if looser(plan) else ''}"
 

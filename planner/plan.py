@@ -244,6 +244,7 @@ def _cluster(spec: Spec) -> dict[str, Any]:
         "name": spec.cluster.name,
         "bootstrap_servers": list(spec.cluster.bootstrap_servers),
         "sizes_known": spec.cluster.sizes_known,
+        **({"partitions_without_size": spec.cluster.unsized} if spec.cluster.unsized else {}),
         **({"config_defaults": dict(spec.cluster.config_defaults)} if spec.cluster.config_defaults else {}),
     }
 

@@ -153,7 +153,7 @@ def _zero_terms(plan: Plan, console: Console) -> None:
     for said, unknown in (("0 today and after", False), ("unknown", True)):
         names = [figures.words(term["name"]) for term in silent if (term["plan"] is None) == unknown]
         if names:
-            _print(f"[dim]{said}: {_text(', '.join(names))}[/]", console)
+            _print(f"[dim]{said}: {_text(', '.join(names), _LONGEST_STEP)}[/]", console)
 
 
 def _brokers(plan: Plan) -> Table:
@@ -270,7 +270,7 @@ def _moves(plan: Plan, row: Plan) -> tuple[str, ...]:
         number(row["replicas_moved"]),
         number(row["leaders_changed"]),
         figures.above(row),
-        figures.completes(row),
+        figures.completes(plan, row),
         *stood,
     )
 
@@ -290,7 +290,7 @@ def _alternative(plan: Plan, row: Plan) -> Iterable[str]:
         known_size(plan, row["bytes_moved"]),
         *(number(row[key]) for key in counts),
         figures.above(row),
-        figures.completes(row),
+        figures.completes(plan, row),
     )
 
 

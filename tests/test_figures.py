@@ -166,9 +166,27 @@ def test_the_headline_without_sizes_or_moves() -> None:
         plan | {"partitions": reorder}
     )
     still = plan | {"partitions": []}
-    assert "Nothing to do: no move brings the balance asked for any closer." == headline.headline(still)
+    closer = "no allowed move brings the balance asked for any closer"
+    assert f"Nothing to do: {closer}." == headline.headline(still)
+    assert f"{closer} (rebalance: none)." in headline.headline(still | {"changes": {"rebalance": "none"}})
     even = still | {"balance": {**plan["balance"], "relaxed": []}}
     assert "Nothing to do: the cluster already is as asked." == headline.headline(even)
+
+
+def test_a_row_is_as_asked_or_as_near_as_can_be() -> None:
+    """Where windows can't hold no row is as asked; another variant has windows of its own."""
+    plan = small()
+    kept = {"left_to_change": 0, "moves_unforced": False, "balance_kept": True}
+    plan["balance"]["relaxed"] = []
+    assert "yes" == figures.completes(plan, kept)
+    plan["balance"]["relaxed"] = [{"window": "log_dirs"}]
+    assert "yes" == figures.completes(plan, kept)
+    plan["balance"]["relaxed"].append({"window": "disk"})
+    assert "nearest" == figures.completes(plan, kept)
+    assert "not even" == figures.completes(plan, kept | {"balance_kept": False})
+    assert "3 left" == figures.completes(plan, kept | {"left_to_change": 3})
+    plan["choice"] = {"variant": "a"}
+    assert ["nearest", "yes"] == [figures.completes(plan, kept | {"variant": name}) for name in ("a", "b")]
 
 
 def test_the_state_counts_what_asks_for_a_look() -> None:

@@ -77,6 +77,24 @@ def test_a_looser_balance_is_not_the_one_asked_for() -> None:
     assert not headline.looser(small())
 
 
+def test_missing_sizes_are_said_where_bytes_are() -> None:
+    """What counts as empty may be the most of it: nobody knows the bytes, nor whether they are the least."""
+    plan = small()
+    plan["cluster"] = plan["cluster"] | {"partitions_without_size": 2}
+    said = headline.headline(plan)
+    assert said.startswith("Copies at least 24.0 GB (2 replicas of 2 partitions; 2 partitions without a size, counted")
+    assert "least" not in said.removeprefix("Copies at least")
+
+
+def test_a_bound_says_which_plans_it_is_about() -> None:
+    """A step's, and that of windows which can't all hold, isn't about all plans."""
+    plan = small()
+    assert "" == headline.bounded(plan)
+    assert " of this step" == headline.bounded(first_step())
+    outside = plan | {"bound": plan["bound"] | {"excess": {"replicas": 0, "loads": 1}}}
+    assert " that is no further outside the windows" == headline.bounded(outside)
+
+
 def test_racks_that_stay_uneven_are_said() -> None:
     """Whatever may move: with `rebalance: none` nothing is done about it, and that is said instead of `as asked`."""
     broken = [term("resilience", "rack_spread_broken", "partitions", 0, 396, 0)]

@@ -152,7 +152,7 @@ def test_a_plan_that_changes_nothing_has_no_moves_to_unfold() -> None:
     """No batches, no lists, nothing for Terraform."""
     markdown = report.markdown(small(partitions=[], batches=[], topics=[]))
 
-    assert "**Nothing to do: no move brings the balance asked for any closer.**" in markdown
+    assert "**Nothing to do: no allowed move brings the balance asked for any closer.**" in markdown
     assert ["Every term, today and with this plan", "Beside doing nothing, and beside Kafka's own --generate"] == [
         line.removeprefix("<summary>").removesuffix("</summary>")
         for line in markdown.splitlines()

@@ -155,7 +155,7 @@ def test_an_empty_plan_says_so() -> None:
     """Nothing to do is the verdict; the terms still stand."""
     text = shown(small(partitions=[], batches=[]))
 
-    assert "Nothing to do: no move brings the balance asked for any closer." in text
+    assert "Nothing to do: no allowed move brings the balance asked for any closer." in text
     assert "Runs in" not in text
 
 

@@ -57,7 +57,7 @@ def check(
         for line in _lines(plan, checked):
             echo_line(line)
     if bound:
-        echo_line(_bound(plan), err=form == "json")
+        echo_line(_bound(plan, headline.bounded(checked.plan)), err=form == "json")
     return 0
 
 
@@ -80,10 +80,10 @@ def _lines(path: Path, checked: Checked) -> Iterator[str]:
     yield from checked.since.sentences() if checked.since is not None else ()
 
 
-def _bound(path: Path) -> str:
+def _bound(path: Path, plans: str) -> str:
     checked = workflow.check_bound(path)
     return (
-        f"{path}: no plan moves fewer than {checked.least:,} {checked.measure}, worked out from {checked.prices:,} "
-        f"prices and {checked.partitions:,} partitions; this one moves {checked.moved:,}: "
-        f"within {gap_shown(checked.gap_percent)}"
+        f"{path}: no plan{plans} moves fewer than {checked.least:,} {checked.measure}, "
+        f"worked out from {checked.prices:,} prices and {checked.partitions:,} partitions; "
+        f"this one moves {checked.moved:,}: within {gap_shown(checked.gap_percent)}"
     )

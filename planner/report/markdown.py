@@ -249,7 +249,7 @@ def _compared(plan: Plan) -> Callable[[Plan], str]:
         label = text(row["label"])
         return _row(
             f"**{label}**" if row["label"] == "this plan" else label,
-            figures.completes(row),
+            figures.completes(plan, row),
             known_size(plan, row["bytes_moved"]),
             *counts,
             figures.above(row),
@@ -290,7 +290,7 @@ def _point(plan: Plan, point: Plan) -> str:
     return _row(
         text(figures.origin(plan, point)),
         *figures.moves(plan, point),
-        figures.completes(point),
+        figures.completes(plan, point),
         *([_missed(plan, point)] if plan.get("scenarios") else []),
         "**this plan**" if point["chosen"] else "",
     )
@@ -308,7 +308,7 @@ def _variant(plan: Plan) -> Callable[[Plan], str]:
             text(figures.wishes(row["changes"], 3)),
             number(row["brokers"]),
             *figures.moves(plan, row),
-            figures.completes(row),
+            figures.completes(plan, row),
             figures.duration(row["seconds_at_throttle"]),
             *([_missed(plan, row)] if plan.get("scenarios") else []),
             text(row["why_not"] or "") or ("**this plan**" if row["chosen"] else ""),

@@ -126,11 +126,12 @@ def _crossed(plan: Plan) -> bool:
 def _figures(plan: Plan) -> list[tuple[str, str]]:
     """The few numbers that a reviewer asks for first."""
     bound, known = plan["bound"], plan["cluster"]["sizes_known"]
+    some = bool(plan["cluster"].get("partitions_without_size"))
     seconds = plan["execution"].get("seconds_at_throttle")
     return [
-        ("copied", size(bound["bytes_moved"]) if known else figures.UNKNOWN),
+        ("copied, at least" if some else "copied", size(bound["bytes_moved"]) if known else figures.UNKNOWN),
         (
-            "the least for this" if plan.get("unfinished") or headline.looser(plan) else "the proven least",
+            "the least for this" if some or plan.get("unfinished") or headline.looser(plan) else "the proven least",
             size(bound["least_bytes_moved"]) if known else figures.UNKNOWN,
         ),
         ("replicas copied", number(sum(batch["replicas_moved"] for batch in plan["batches"]))),

@@ -82,7 +82,7 @@ def front(plan: Plan) -> Table:
         return (
             figures.origin(plan, point),
             "this plan" if point["chosen"] else "",
-            figures.completes(point),
+            figures.completes(plan, point),
             *figures.moves(plan, point),
         )
 
@@ -100,7 +100,7 @@ def compared(plan: Plan) -> Table:
         keys = ("replicas_moved", "leaders_changed", "replica_spread", "leader_spread", "topic_replica_spread")
         counts = (number(each[key]) for key in keys)
         moved = known_size(plan, each["bytes_moved"])
-        return printable(each["label"]), figures.completes(each), moved, *counts, figures.above(each)
+        return printable(each["label"]), figures.completes(plan, each), moved, *counts, figures.above(each)
 
     spreads = ("Replica spread", "Leader spread", "Topic replica spread")
     columns = ("Copied", "Replicas", "Leaders", *spreads, "Furthest above share")
@@ -257,7 +257,7 @@ def _variants(plan: Plan) -> Table:
             printable(variant["name"], _LONGEST_RACK),
             figures.wishes(variant["changes"], 3),
             printable(variant["why_not"] or "", _LONGEST_TEXT) or ("this plan" if variant["chosen"] else ""),
-            figures.completes(variant),
+            figures.completes(plan, variant),
             number(variant["brokers"]),
             known_size(plan, variant["bytes_moved"]),
             figures.gap(variant),
