@@ -158,7 +158,7 @@ def moves(plan: Mapping[str, Any], row: Mapping[str, Any]) -> tuple[str, ...]:
     least = row.get("least_bytes_moved")
     shown = UNKNOWN if least is None else known_size(plan, least)
     counts = (number(row["replicas_moved"]), number(row["leaders_changed"]))
-    return known_size(plan, row["bytes_moved"]), shown, gap(row), *counts, above(row)
+    return known_size(plan, row["bytes_moved"]), shown, gap(plan, row), *counts, above(row)
 
 
 def completes(plan: Mapping[str, Any], row: Mapping[str, Any]) -> str:
@@ -210,9 +210,9 @@ def searched(plan: Mapping[str, Any]) -> str:
     return counted(plan["candidates"]["evaluated"], "candidate") + (f" ({told})" if told else "")
 
 
-def gap(point: Mapping[str, Any]) -> str:
-    """A point's gap to the least possible within its own windows: `0 %`, `< 0.01 %`; `–` where nobody knows."""
-    return gap_shown(point.get("gap_percent"))
+def gap(plan: Mapping[str, Any], point: Mapping[str, Any]) -> str:
+    """A point's gap to the fewest bytes within its own windows: `0 %`, `< 0.01 %`; `–` where nobody knows."""
+    return gap_shown(point.get("gap_percent") if plan["cluster"]["sizes_known"] else None)
 
 
 def chosen(plan: Mapping[str, Any]) -> str:

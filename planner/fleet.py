@@ -187,7 +187,7 @@ def _figures(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         figures.size(row["bytes_moved"]),
         *(figures.number(row[key]) for key in ("replicas_moved", "leaders_changed")),
-        # A first step spends what it may: its gap says nothing of the change.
-        figures.gap_shown(row["gap_percent"] if row["complete"] else None),
+        # A first step spends what it may: its gap says nothing of the change. Without sizes nobody knows one.
+        figures.gap_shown(row["gap_percent"] if row["complete"] and row["bytes_moved"] is not None else None),
         figures.number(row["candidates"]),
     )

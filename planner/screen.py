@@ -266,7 +266,7 @@ def _moves(plan: Plan, row: Plan) -> tuple[str, ...]:
     stood = [f"{number(len(scenarios) - row['scenarios_missed'])} of {number(len(scenarios))}"] if scenarios else []
     return (
         known_size(plan, row["bytes_moved"]),
-        figures.gap(row),
+        figures.gap(plan, row),
         number(row["replicas_moved"]),
         number(row["leaders_changed"]),
         figures.above(row),

@@ -108,7 +108,8 @@ def _badness(state: Document) -> tuple[int, ...]:
 
 
 def _lost(worst: Document) -> str:
-    return "0" if not worst["lost"] else f"{number(worst['lost'])}, {size(worst['lost_bytes'])}"
+    lost, known = number(worst["lost"]), worst["lost_bytes"] is not None
+    return f"{lost}, {size(worst['lost_bytes'])}" if worst["lost"] and known else lost
 
 
 def _topics(document: Document, named: Any) -> Iterator[str]:

@@ -61,8 +61,9 @@ class Study:
 
     @property
     def states_capacity(self) -> bool:
-        """True where any broker's disk or network is stated."""
-        return bool((self.disk_bytes >= 0).any() or (self.network_bytes_per_sec >= 0).any())
+        """True where any broker's disk or network is stated, and what goes onto it is known."""
+        disks = self.problem.sizes_known and (self.disk_bytes >= 0).any()
+        return bool(disks or (self.measures > 1 and (self.network_bytes_per_sec >= 0).any()))
 
 
 def study(spec: Spec, problem: Problem, batches: Sequence[Mapping[str, Any]], wanted: Iterable[Scenarios]) -> Study:
@@ -210,7 +211,10 @@ def _columns(study: Study, scenarios: Scenarios, sets: IntArray, start: int, sta
         pa.array([brokers_of(problem, scenarios, each) for each in sets], pa.list_(pa.int32())),
         pa.array(np.full(count, state.number, dtype=np.int32)),
         pa.array([state.name] * count, pa.string()),
-        *(pa.array(column) for column in state.facts.T),
+        *(
+            pa.array(column, mask=np.full(count, name == "lost_bytes" and not problem.sizes_known))
+            for name, column in zip(FACTS, state.facts.T, strict=True)
+        ),
         *(pa.array(column, mask=(column < 0) | (not told)) for column, told in zip(state.most.T, known, strict=True)),
         pa.array(problem.broker_ids[state.leader].astype(np.int32), mask=state.leader < 0),
         pa.array(state.size_bytes, mask=(state.size_bytes < 0) | (not problem.sizes_known)),

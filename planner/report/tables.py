@@ -260,7 +260,7 @@ def _variants(plan: Plan) -> Table:
             figures.completes(plan, variant),
             number(variant["brokers"]),
             known_size(plan, variant["bytes_moved"]),
-            figures.gap(variant),
+            figures.gap(plan, variant),
             number(variant["replicas_moved"]),
             number(variant["leaders_changed"]),
             figures.above(variant),
