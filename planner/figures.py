@@ -196,8 +196,8 @@ def above(row: Mapping[str, Any]) -> str:
 
 
 def columns(term: Mapping[str, Any]) -> tuple[float | None, ...]:
-    """A term's values: today, if nothing moves, with the plan, and the limit."""
-    return term["today"], term.get("if_nothing_moves", term["today"]), term["plan"], term["limit"]
+    """A term's values: today, if nothing moves, and with the plan."""
+    return term["today"], term.get("if_nothing_moves", term["today"]), term["plan"]
 
 
 def searched(plan: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from planner import headline
 from planner.figures import amount, arrow, duration, gap_shown, percent, printable, ranges, size, words
-from planner.gate_figures import gate_amount
+from planner.gate_figures import GATES_ON_BYTES, gate
 
 Plan = Mapping[str, Any]
 Document = dict[str, Any]
@@ -99,7 +99,7 @@ _NAMED = {name for name, _, _ in _FIGURES}
 
 
 def _gates(plan: Plan) -> dict[str, Document]:
-    return {gate["key"]: {"limit": gate["limit"], "value": gate["value"]} for gate in plan["limits"]}
+    return {row["key"]: {"limit": row["limit"], "value": row["value"]} for row in plan["limits"]}
 
 
 def _inputs(plan: Plan) -> dict[str, str]:
@@ -262,16 +262,20 @@ def _gate(row: Document) -> str:
     old, new = row["before"], row["after"]
     if old is None or new is None:
         return f"{row['key']}: {_of_gate(row['key'], old)} → {_of_gate(row['key'], new)}"
+    shown = zip(gate({"key": row["key"], **old}), gate({"key": row["key"], **new}), strict=True)
     sides = (
-        (word, *(gate_amount(row["key"], side[key]) for side in (old, new)))
-        for word, key in (("plan", "value"), ("allowed", "limit"))
+        (word, *_unlike(*texts, old[key], new[key], _EXACT_GATES.get(row["key"], "")))
+        for (word, key), texts in zip((("plan", "value"), ("allowed", "limit")), shown, strict=True)
         if old[key] != new[key]
     )
     return f"{row['key']}: " + ", ".join(f"{word} {before} → {after}" for word, before, after in sides)
 
 
-def _of_gate(key: str, gate: Document | None) -> str:
-    return "not set" if gate is None else f"{gate_amount(key, gate['value'])} of {gate_amount(key, gate['limit'])}"
+def _of_gate(key: str, of: Document | None) -> str:
+    return "not set" if of is None else " of ".join(gate({"key": key, **of}))
+
+
+_EXACT_GATES = {**dict.fromkeys(GATES_ON_BYTES, " B"), "limits.eta": " s", "limits.gap": " ppm"}
 
 
 def _input(row: Document) -> str:
@@ -295,7 +299,8 @@ def _broker(row: Document) -> str:
         told = f"{side['role']}, rack {_field('rack', side)}, disk {_field('disk_bytes', side)}"
         return f"only {'after' if old is None else 'before'} ({told})"
     differ = [key for key in old if old[key] != new.get(key)]
-    return ", ".join(f"{_BROKER_WORDS.get(key, key)} {_field(key, old)} → {_field(key, new)}" for key in differ)
+    sides = ((key, _unlike(_field(key, old), _field(key, new), old[key], new[key], " B")) for key in differ)
+    return ", ".join(f"{_BROKER_WORDS.get(key, key)} {before} → {after}" for key, (before, after) in sides)
 
 
 _BROKER_WORDS = {"disk_bytes": "disk"}
@@ -351,10 +356,18 @@ def _arrow(row: Document) -> str:
 def _amounts(row: Document) -> tuple[str, str]:
     """Both values, exact where rounding would show one."""
     before, after = _amount(row["before"], row), _amount(row["after"], row)
-    if before != after or row["before"] is None or row["after"] is None:
+    unit = "%" if row["unit"].startswith("%") else row["unit"]
+    return _unlike(before, after, row["before"], row["after"], _EXACT_UNITS.get(unit, ""))
+
+
+_EXACT_UNITS = {"bytes": " B", "bytes/s": " B/s", "%": " %", "s": " s"}
+
+
+def _unlike(before: str, after: str, old: float | None, new: float | None, unit: str) -> tuple[str, str]:
+    """Two texts, or the exact values where they are told alike and aren't."""
+    if before != after or old is None or new is None:
         return before, after
-    suffix = " B" if row["unit"] == "bytes" else " %" if row["unit"].startswith("%") else ""
-    return f"{row['before']:,}{suffix}", f"{row['after']:,}{suffix}"
+    return f"{old:,}{unit}", f"{new:,}{unit}"
 
 
 def _amount(value: float | None, row: Document) -> str:

@@ -18,6 +18,7 @@ from planner.certified import LONGEST_PROOF
 from planner.figures import amount, arrow, counted, known_size, number, printable, size
 from planner.gate_figures import gate
 from planner.pace import derived, pace
+from planner.stated_sizes import limit_of
 
 Plan = Mapping[str, Any]
 
@@ -141,10 +142,17 @@ def _says_something(term: Plan) -> bool:
 
 def _term_cells(term: Plan, still: bool) -> tuple[str, ...]:
     unit = term["unit"]
-    today, reached, limit = (amount(term[key], unit) for key in ("today", "plan", "limit"))
+    today, reached = (amount(term[key], unit) for key in ("today", "plan"))
     between = [amount(term.get("if_nothing_moves", term["today"]), unit)] if still else []
     marked = reached if reached == today else f"[bold]{reached}[/]"
-    return _text(figures.words(term["name"]), 30), today, *between, marked, limit, _text(figures.unit_of(unit), 20)
+    return (
+        _text(figures.words(term["name"]), 30),
+        today,
+        *between,
+        marked,
+        limit_of(term),
+        _text(figures.unit_of(unit), 20),
+    )
 
 
 def _zero_terms(plan: Plan, console: Console) -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from planner.figures import size
+from collections.abc import Mapping
+from typing import Any
+
+from planner.figures import amount, size
 
 
 def stated(size_bytes: int) -> str:
     """A size that somebody wrote, in the unit that it was most likely written in: `20 GiB`, `300 MB`, `12 B`."""
     found = [_whole(size_bytes, power, name) for base in _PREFIXES for power, name in base]
     return min((each for each in found if each), key=len, default=None) or size(size_bytes)
+
+
+def limit_of(term: Mapping[str, Any]) -> str:
+    """A term's limit, which somebody wrote: in the unit that it was written in where it is one of bytes."""
+    limit = term["limit"]
+    return stated(limit) if term["unit"] == "bytes" and limit is not None else amount(limit, term["unit"])
 
 
 def beside(size_bytes: int, other: int) -> str:

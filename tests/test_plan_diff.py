@@ -88,6 +88,30 @@ def test_amounts_that_round_alike_are_told_exactly() -> None:
     assert [("bytes moved", "120,595,097 B", "120,595,106 B", "")] == figure_rows(found)
 
 
+def test_what_differs_by_less_than_is_shown_is_told_exactly() -> None:
+    """Gates, disks and times, too: `121 MB → 121 MB` says nothing."""
+    old, new = plan([A0]), plan([A0], number=1)
+    for made, more in ((old, 0), (new, 9)):
+        eta = {"key": "limits.eta", "limit": 90_000, "value": 80_000 + more}
+        made["limits"] = [{"key": "limits.bytes_moved", "limit": 20 * 2**30, "value": 120_595_097 + more}, eta]
+        made["brokers"] = [broker | {"disk_bytes": 10**12 + more} for broker in made["brokers"]]
+        made["execution"] = made["execution"] | {"throttle_bytes_per_sec": 50_000_000 + more}
+    found = valid(diff(old, new))
+
+    assert ["limits.bytes_moved: plan 120,595,097 B → 120,595,106 B", "limits.eta: plan 80,000 s → 80,009 s"] == lines(
+        found
+    )["Gates"]
+    assert lines(found)["Brokers"][0].endswith(": disk 1,000,000,000,000 B → 1,000,000,000,009 B")
+    assert [("throttle", "50,000,000 B/s", "50,000,009 B/s", "")] == figure_rows(found)
+
+
+def test_a_gate_reads_as_it_was_written() -> None:
+    """20 GiB aren't called 21.5 GB."""
+    old, new = plan([A0], limits=[]), plan([A0], number=1)
+    new["limits"] = [{"key": "limits.bytes_moved", "limit": 20 * 2**30, "value": 2**30}]
+    assert ["limits.bytes_moved: not set → 1.00 GiB of 20 GiB"] == lines(diff(old, new))["Gates"]
+
+
 def test_gates_inputs_wishes_brokers_and_warnings() -> None:
     """Each that differs, with both sides."""
     new = plan([A0], number=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.stated_sizes import beside, exactly, stated
+from planner.stated_sizes import beside, exactly, limit_of, stated
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,12 @@ def test_what_is_held_against_it_has_units_of_its_kind() -> None:
     limit = 20 * 1024**3
     assert ("17.0 GiB", "512 MiB", "1.00 KiB") == tuple(beside(each, limit) for each in (17 * 1024**3 + 9, 2**29, 1024))
     assert ("18.3 GB", "12 B") == (beside(18_300_000_000, 20 * 10**9), beside(12, limit))
+
+
+def test_a_terms_limit_reads_as_it_was_written() -> None:
+    """That of bytes; others are as the term is."""
+    limits = (("bytes", 20 * 2**30), ("bytes", None), ("%", 5.0), ("replicas", 1))
+    assert ["20 GiB", "–", "5 %", "1"] == [limit_of({"unit": unit, "limit": limit}) for unit, limit in limits]
 
 
 def test_exactly_is_for_reading_and_for_the_yaml() -> None:

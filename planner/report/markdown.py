@@ -19,6 +19,7 @@ from planner.markup import LONGEST_NAME, code, text
 from planner.pace import derived_why, pace
 from planner.render import environment
 from planner.report import verdict as report_verdict
+from planner.stated_sizes import limit_of
 
 Plan = Mapping[str, Any]
 
@@ -162,11 +163,13 @@ def _by_group(terms: Iterable[Plan]) -> list[Plan]:
 
 
 def _term(term: Plan) -> str:
-    today, still, plan, limit = (amount(value, term["unit"]) for value in figures.columns(term))
+    today, still, plan = (amount(value, term["unit"]) for value in figures.columns(term))
     group = f"**{text(term['group'])}**" if term["group"] else ""
     shown = plan if plan == today else f"**{plan}**"
     unit = text(figures.unit_of(term["unit"]))
-    return _row(group, text(figures.words(term["name"])), today, still, shown, limit, unit, text(term["meaning"]))
+    return _row(
+        group, text(figures.words(term["name"])), today, still, shown, limit_of(term), unit, text(term["meaning"])
+    )
 
 
 def _load(plan: Plan, row: Plan) -> list[str]:

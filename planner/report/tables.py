@@ -17,6 +17,7 @@ from planner.gate_figures import gate
 from planner.plots import charts as plots
 from planner.plots import values as plots_values
 from planner.plots.values import Movement, Plan
+from planner.stated_sizes import limit_of
 
 # A page opens at once with that many rows; whoever needs all of them has plan.json.
 _MOST_ROWS = 500
@@ -111,7 +112,7 @@ def terms(plan: Plan) -> Table:
     """Every term, today and with the plan, with what it means."""
 
     def row(term: Plan) -> Row:
-        values = (amount(value, term["unit"]) for value in figures.columns(term))
+        values = (*(amount(value, term["unit"]) for value in figures.columns(term)), limit_of(term))
         meaning = printable(term["meaning"], _LONGEST_TEXT)
         return printable(term["group"]), figures.words(term["name"]), meaning, *values, figures.unit_of(term["unit"])
 
