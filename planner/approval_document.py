@@ -65,4 +65,5 @@ def _outside(since: Since) -> dict[str, Any]:
         "size_bytes_before": since.bytes_before,
         "size_bytes_now": since.bytes_now,
         "unnamed": since.unnamed,
+        "configs": [each._asdict() for each in since.configs],
     }

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.figures import counted, size
-from planner.state import fingerprint
+from planner.state import fingerprint, reconfigured
 from planner.state.now import Now
+from planner.state.reconfigured import Reconfigured
 
 Plan = Mapping[str, Any]
 Key = tuple[str, int]
@@ -29,6 +30,7 @@ class Since:
 
     `bytes_before` and `bytes_now` are of the topics that are in both, None where either doesn't know sizes.
     `unnamed` is True where the digest over everything says that something else changed, too small to be found.
+    `configs` are of all topics, those of the plan among them.
     """
 
     replicas: tuple[Key, ...] = ()
@@ -40,6 +42,7 @@ class Since:
     bytes_before: int | None = None
     bytes_now: int | None = None
     unnamed: bool = False
+    configs: tuple[Reconfigured, ...] = ()
 
     @property
     def partitions(self) -> int:
@@ -54,18 +57,24 @@ class Since:
     @property
     def changed(self) -> bool:
         """True where anything outside the plan isn't as it was, sizes apart: those change all the time."""
+        return self._replaced or bool(self.configs)
+
+    @property
+    def _replaced(self) -> bool:
         return bool(self.partitions) or self.unnamed
 
     def sentences(self) -> Iterator[str]:
         """What changed, then what that means; one line where nothing did."""
-        if not self.changed:
+        if not self._replaced:
             yield "outside the plan no partition changed since it was made"
         else:
             yield f"outside the plan {counted(self.partitions, 'partition')} changed since it was made: {self._kinds()}"
         if self.resized:
             yield _resized(self.bytes_before or 0, self.bytes_now or 0)
-        if self.changed or self.resized:
+        if self._replaced or self.resized:
             yield MEANING
+        if self.configs:
+            yield from (reconfigured.sentence(self.configs), reconfigured.MEANING)
 
     def _kinds(self) -> str:
         kinds = [
@@ -100,6 +109,7 @@ def since(plan: Plan, now: Now) -> Since | None:
         topics_gone=tuple(sorted(were.keys() - counts.keys())),
         bytes_before=sizes[0],
         bytes_now=sizes[1],
+        configs=reconfigured.reconfigured(plan, now),
     )
     return _with_unnamed(found, plan, now, any(key for pair in unlike.values() for key in pair))
 
