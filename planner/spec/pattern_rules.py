@@ -5,7 +5,7 @@ A mistyped `topics.exclude` would let a topic move that was meant to stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from fnmatch import fnmatchcase
 
 from planner.errors import Finding
@@ -48,18 +48,41 @@ def _monthly(document: Document) -> Iterator[_Pattern]:
         yield ("growth", at, "topics"), item["topics"]
 
 
-def _rule(patterns: Callable[[Document], Iterator[_Pattern]], *, with_created: bool = False) -> PatternRule:
-    """A finding for each of the patterns that matches no topic; `with_created`: those of create_topics count too."""
+def _rule(
+    patterns: Callable[[Document], Iterator[_Pattern]], *, with_created: bool = False, first_counts: bool = False
+) -> PatternRule:
+    """A finding for each of the patterns that matches no topic; `with_created`: those of create_topics count too.
+
+    `first_counts`: where the first pattern that matches a topic counts, also for one that comes too late for any.
+    """
 
     def rule(document: Document, assignment: Assignment) -> Iterator[Finding]:
         names = [topic.name for topic in assignment.topics]
         names += _created(document) if with_created else []
-        known = set(names)
+        known, left = set(names), set(names)
         for path, pattern in patterns(document):
-            if pattern not in known and not any(fnmatchcase(name, pattern) for name in names):
+            if not _matching(pattern, known):
                 yield document.finding(path, _message(pattern, names))
+            elif first_counts and not (taken := _matching(pattern, left)):
+                yield document.finding(path, _too_late(pattern))
+            elif first_counts:
+                left -= taken
 
     return rule
+
+
+def _matching(pattern: str, names: Set[str]) -> set[str]:
+    """Most patterns of long lists are names."""
+    if not any(sign in pattern for sign in "*?["):
+        return {pattern} & names
+    return {name for name in names if fnmatchcase(name, pattern)}
+
+
+def _too_late(pattern: str) -> str:
+    return (
+        f"{pattern!r} matches only topics that entries above it match, and the first one counts; "
+        "allowed: this entry above those, or none"
+    )
 
 
 def _created(document: Document) -> list[str]:
@@ -79,8 +102,8 @@ _CREATED = ("changes.create_topics", "sweep.variants")
 PATTERN_RULES: tuple[tuple[tuple[str, ...], PatternRule], ...] = (
     (("changes.set_replication_factor",), _rule(_factors)),
     (("topics",), _rule(_filter)),
-    (("cluster.rates",), _rule(_rates)),
+    (("cluster.rates",), _rule(_rates, first_counts=True)),
     (("sweep.scenarios", *_CREATED), _rule(_scenarios, with_created=True)),
-    (("growth", *_CREATED), _rule(_monthly, with_created=True)),
+    (("growth", *_CREATED), _rule(_monthly, with_created=True, first_counts=True)),
     (("consumers",), _rule(consumers_patterns)),
 )
