@@ -176,6 +176,20 @@ CLUSTER_CASES: list[Case] = [
         "a list isn't possible here",
     ),
     ("config_key", line(7, "      config: {a b: 1}"), "7:16 cluster.topics[0].config['a b']", "such as min.insync"),
+    *(
+        (
+            f"config_mistyped_{wrong}",
+            line(7, f"      config: {{{wrong}: 2}}"),
+            f"7:16 cluster.topics[0].config['{wrong}']",
+            f"Kafka has no topic configuration of this name; did you mean '{meant}'?",
+        )
+        for wrong, meant in (
+            ("min.insync.replica", "min.insync.replicas"),
+            ("min.insync_replicas", "min.insync.replicas"),
+            ("Retention.ms", "retention.ms"),
+            ("log.segment.bytes", "segment.bytes"),
+        )
+    ),
     (
         "min_insync_text",
         line(7, "      config: {min.insync.replicas: two}"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from planner.effective_config import in_force, min_insync_replicas
@@ -25,6 +26,8 @@ _LEAST = {
     "segment.ms": 1,
     "segment.bytes": 1,
 }
+# Names that differ from one of these by a letter or two; Kafka has none that is so close to another.
+_CLOSE = 0.9
 _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 
 
@@ -90,5 +93,19 @@ def new_configs(document: Document, _: Assignment) -> Iterator[Finding]:
 def _wrong(config: tuple[tuple[str, str], ...]) -> Iterator[_Wrong]:
     for key, value in config:
         least = _LEAST.get(key)
+        meant = _meant(key) if least is None else None
+        if meant is not None:
+            message = (
+                f"Kafka has no topic configuration of this name; did you mean {meant!r}? allowed: the names that it has"
+            )
+            yield _Wrong(key, message)
         if least is not None and not (_WHOLE.fullmatch(value) and int(value) >= least):
             yield _Wrong(key, f"{key} is {value!r}; allowed: a whole number from {least}")
+
+
+def _meant(key: str) -> str | None:
+    """The name that was probably meant, of those that count here: a mistyped one would have no effect."""
+    told = key.lower().replace("_", ".")
+    # What brokers call a topic's `segment.bytes`.
+    close = get_close_matches(told.removeprefix("log."), _LEAST, n=1, cutoff=_CLOSE)
+    return close[0] if close else None
