@@ -71,10 +71,15 @@ def imported_files(folder: Path, rng: random.Random) -> Step:
 def _imported(files: list[Path], options: Options, out: Path) -> None:
     import_state(files, options)
     assert is_as_written(out.read_bytes())
-    # Racks that no source tells, numbers that Kafka wouldn't take, and wishes of Terraform's that can't come true, are
-    # the reader's to mend.
+    # Racks that no source tells, names and numbers that Kafka wouldn't take, and wishes of Terraform's that can't come
+    # true, are the reader's to mend.
     refusal = refused(lambda: load(out)) or ""
-    told = ("has no rack, but others have", ": changes.", "; allowed: a whole number from")
+    told = (
+        "has no rack, but others have",
+        ": changes.",
+        "; allowed: a whole number from",
+        "? allowed: the names that it has",
+    )
     assert not refusal or any(each in refusal for each in told), refusal
 
 
