@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.figures import counted, duration, size
+from planner.figures import counted, duration
+from planner.stated_sizes import stated
 
 Plan = Mapping[str, Any]
 
@@ -19,7 +20,7 @@ def pace(plan: Plan) -> str:
     if throttle is None:
         return f"{shown}, no throttle"
     least = None if None in times or not plan["cluster"]["sizes_known"] else sum(times)
-    return f"{shown}{'' if least is None else f', at least {duration(least)}'} at {size(throttle)}/s a broker"
+    return f"{shown}{'' if least is None else f', at least {duration(least)}'} at {stated(throttle)}/s a broker"
 
 
 def derived(plan: Plan) -> str:

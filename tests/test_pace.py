@@ -14,9 +14,19 @@ def test_the_pace_names_the_throttle() -> None:
     plan = small()
     free = {"throttle_bytes_per_sec": None}
 
-    assert "2 batches, at least 8 min at 50.0 MB/s a broker" == pace(plan)
+    assert "2 batches, at least 8 min at 50 MB/s a broker" == pace(plan)
     assert "2 batches, no throttle" == pace(plan | {"execution": free})
-    assert "2 batches at 50.0 MB/s a broker" == pace(plan | {"cluster": {"sizes_known": False}})
+    assert "2 batches at 50 MB/s a broker" == pace(plan | {"cluster": {"sizes_known": False}})
+
+
+def test_a_throttle_reads_as_it_was_written() -> None:
+    """In the unit that it was most likely written in, as limits and budgets do."""
+    plan = small()
+    written = {50 * 2**20: "50 MiB/s", 125_000_000: "125 MB/s", 12_345_678: "12.3 MB/s"}
+    for throttle, shown in written.items():
+        assert pace(plan | {"execution": plan["execution"] | {"throttle_bytes_per_sec": throttle}}).endswith(
+            f" at {shown} a broker"
+        )
 
 
 def test_batches_that_wait_for_a_leader_are_counted() -> None:
@@ -24,7 +34,7 @@ def test_batches_that_wait_for_a_leader_are_counted() -> None:
     plan = small()
     batches: list[dict[str, Any]] = [*plan["batches"][:1], plan["batches"][1] | {"leaderless": True}]
 
-    assert "2 batches (1 at the end without a leader), at least 8 min at 50.0 MB/s a broker" == pace(
+    assert "2 batches (1 at the end without a leader), at least 8 min at 50 MB/s a broker" == pace(
         plan | {"batches": batches}
     )
 
