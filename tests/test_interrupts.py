@@ -110,25 +110,6 @@ def test_what_fails_on_the_way_out_is_not_told() -> None:
     assert (130, "planner: interrupted (SIGINT); nothing is left half-written\n") == run(FAILS, signal.SIGINT)
 
 
-def test_all_processes_of_a_session_are_ended() -> None:
-    """Those as well whose parents are dead."""
-    script = "sleep 60 & echo $!; (sleep 60 & echo $!) ; exec sleep 60"
-    started = subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True)
-    assert started.stdout is not None
-    others = [int(started.stdout.readline()) for _ in range(2)]
-    processes.own(started.pid)
-    processes.end_all()
-    assert [] == [pid for pid in (started.pid, *others) if runs(pid)]
-
-
-def runs(pid: int) -> bool:
-    """True for a process that is there and hasn't ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 ROOT = Path(__file__).parent.parent
 # The files that a command reads, the command, and how many of its writing steps are interrupted at most.
 COMMANDS: dict[str, tuple[tuple[str, ...], str, int]] = {
