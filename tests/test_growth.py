@@ -228,3 +228,10 @@ def test_brokers_that_would_help_get_free_ids_below_the_largest_one():
     """The largest id that Kafka knows may be taken."""
     assert [8, 9] == list(islice(growth._free_ids({0, 7}), 2))
     assert [2**31 - 1, 1, 2] == list(islice(growth._free_ids({0, 2**31 - 2}), 3))
+
+
+def test_growth_beyond_every_number_ends_at_one():
+    """Ten times as much each month for ten years: no warning of NumPy's, and nothing below 0."""
+    with np.errstate(all="raise"):
+        then = forecast(spec := rated(size=10**9, ppm=9_000_000), build(spec)).at(120)
+    assert 10**18 < int(then.size_bytes[0]) < 2**63 // 2

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from planner.effective_config import in_force
-from planner.model import FloatArray, Problem, Spec
+from planner.model import FloatArray, LongArray, Problem, Spec
 from planner.problem import topics_after
 
 # A twelfth of 365.25 days.
@@ -60,13 +60,18 @@ class Forecast:
         factors = self._factors(month)[:, month][self.problem.topic_of]
         sizes = np.where(self.by_rate > 0, self._held(month), self.problem.size_bytes * factors)
         rates = (self.problem.bytes_in_per_sec, self.problem.bytes_out_per_sec)
-        written, read = (np.rint(each * factors).astype(np.int64) for each in rates)
+        written, read = (self._whole(each * factors) for each in rates)
         return replace(
             self.problem,
-            size_bytes=np.rint(sizes).astype(np.int64),
+            size_bytes=self._whole(sizes),
             bytes_in_per_sec=written,
             bytes_out_per_sec=read,
         )
+
+    def _whole(self, values: FloatArray) -> LongArray:
+        """Whole numbers; beyond all disks growth ends where all replicas together still are a number of 64 bits."""
+        most = 2**62 // max(1, len(self.problem.topic_of) * len(self.problem.targets))
+        return np.rint(np.minimum(values, most)).astype(np.int64)
 
     def _factors(self, month: int) -> FloatArray:
         """(T, month + 1): each month's rate by today's; multiplied up, since powers differ from CPU to CPU."""
