@@ -130,6 +130,13 @@ def test_more_partitions(answer):
     } == key
 
 
+def test_a_key_is_any_bytes(answer):
+    """A key needn't be text: what a shell passes on is what is hashed."""
+    found = answer("  - {group: g, topics: ['*'], members: 2}", "--add-partitions", "orders=8", "--key", "\udcff")
+    (count,) = found["partition_counts"]
+    assert [consumers_keys.partition_of(b"\xff", 8)] == [key["after"] for key in count["keys"]]
+
+
 def test_changed_racks_make_groups_with_racks_rebalance(answer):
     """KIP-881: broker 3 moves to another rack; a group with client.rack sees it, one without doesn't."""
     groups = (

@@ -183,5 +183,6 @@ def _known(grown: Mapping[str, int], counts: Mapping[str, int]) -> Iterable[str]
 
 
 def _key(key: str, before: int, after: int) -> Document:
-    data = key.encode()
+    # What a shell passes on needn't be text.
+    data = key.encode("utf-8", "surrogateescape")
     return {"key": key, "before": partition_of(data, before), "after": partition_of(data, after)}
