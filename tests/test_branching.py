@@ -18,6 +18,7 @@ from planner.model import Problem
 from planner.strategies import branching, optimum
 from planner.strategies.branching import branchings
 from planner.strategies.byte_loads import byte_loads
+from planner.strategies.effort import Effort
 from planner.strategies.fractional import rounded
 from planner.strategies.layout import lay_out
 from planner.strategies.network import bounds as count_windows
@@ -51,7 +52,7 @@ def last_of(problem: Problem) -> tuple[Certificate, list[tuple[int, ...]]] | Non
     assert loads is not None
     about, (by_topic, in_all) = facts(problem, layout, loads), count_windows(layout, wanted)
     base = proof(layout, placed, np.zeros_like(loads.windows[:, 0]))
-    found = list(branchings(about, Fits(by_topic, in_all, loads.windows, loads.scales), base))
+    found = list(branchings(about, Fits(by_topic, in_all, loads.windows, loads.scales), base, Effort(10**12)))
     if not found:
         return None
     chosen = rounded(problem, layout, wanted, found[-1].shares)

@@ -16,6 +16,7 @@ from planner.model import Broker, Changes, IntArray, Problem
 from planner.problem import today
 from planner.strategies import fractional
 from planner.strategies.byte_loads import byte_loads
+from planner.strategies.effort import Effort
 from planner.strategies.fractional import Rounded, roundings
 from planner.strategies.layout import lay_out
 from planner.windows import windows
@@ -26,7 +27,7 @@ def rounded(problem: Problem) -> list[Rounded]:
     layout, wanted = lay_out(problem, 0, 1024), windows(problem, problem.balance)
     loads = byte_loads(problem, layout, wanted)
     assert loads is not None
-    return list(roundings(problem, layout, wanted, loads))
+    return list(roundings(problem, layout, wanted, loads, Effort(10**12)))
 
 
 def assignment(problem: Problem, chosen: IntArray) -> IntArray:
@@ -88,7 +89,7 @@ def test_no_roundings(monkeypatch: pytest.MonkeyPatch) -> None:
     loads = byte_loads(lone, layout, windows(lone, with_disk(lone, 10).balance))
     assert loads is not None
     tight = replace(loads, windows=np.array([[[0, 0, 0], [10, 40, 40]]]))
-    assert [] == list(roundings(lone, layout, windows(lone, lone.balance), tight))
+    assert [] == list(roundings(lone, layout, windows(lone, lone.balance), tight, Effort(10**12)))
     monkeypatch.setattr(fractional, "_MOST_COLUMNS", 17)
     assert [] == rounded(expansion())
 

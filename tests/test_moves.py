@@ -10,7 +10,7 @@ import pytest
 
 from planner.strategies import moves
 from planner.strategies.arena import Arena, Placement
-from planner.strategies.moves import Moving, can_exchange, movers, pairings, within_topics
+from planner.strategies.moves import Moving, can_exchange, coming, going, movers, pairings, within_topics
 
 # Rows 0 and 1 are of topic 0, rows 2 and 3 of topic 1; brokers 0 and 1 are in rack 0, broker 2 in rack 1.
 ON = [[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 0]]
@@ -68,26 +68,47 @@ def test_pairs_within_topics() -> None:
     assert [(0, 0), (0, 1), (1, 0), (1, 1)] == list(zip(out.tolist(), back.tolist(), strict=True))
 
 
-def all_pairs(of: Placement) -> list[set[tuple[int, int]]]:
-    """The runs of pairings of brokers 0 and 1, as rows, -1 for none."""
-    out, back = movers(of, 0, 1), movers(of, 1, 0)
-    rows = [[*each.tolist(), -1] for each in (out, back)]
-    runs = pairings(of, 0, 1, out, back)
+def all_pairs(of: Placement, *partners: int) -> list[list[tuple[int, int]]]:
+    """For each partner, what may leave broker 0 for it and come back, in order, as rows, -1 for none."""
+    to = np.array(partners or (1,))
+    out, back = going(of, 0, to), coming(of, 0, to)
+    pairs = pairings(of, 0, to, out, back)
+    rows = [np.append(ends.rows, -1)[at].tolist() for ends, at in ((out, pairs.out), (back, pairs.back))]
+    found = list(zip(*rows, strict=True))
     return [
-        {(rows[0][at], rows[1][to]) for at, to in zip(*(each.tolist() for each in run), strict=True)} for run in runs
+        [each for each, by in zip(found, pairs.partners.tolist(), strict=True) if by == at] for at in range(len(to))
     ]
+
+
+WITHIN = [(0, 1), (2, 3)]
 
 
 def test_pairings_with_room_everywhere() -> None:
     """Within a topic, alone to either side, and across topics."""
-    across = {(0, 1), (0, 3), (2, 1), (2, 3)}
-    assert [{(0, 1), (2, 3)}, {(0, -1), (2, -1)}, {(-1, 1), (-1, 3)}, across] == all_pairs(placement())
+    across = [(0, 1), (0, 3), (2, 1), (2, 3)]
+    assert [[*WITHIN, (0, -1), (2, -1), (-1, 1), (-1, 3), *across]] == all_pairs(placement())
+
+
+def test_several_partners_are_each_by_themselves() -> None:
+    """What is paired with one doesn't depend on who else is asked; only row 2 may go to broker 2's rack."""
+    both = all_pairs(placement(), 2, 1)
+    assert [[(2, -1)], *all_pairs(placement(), 1)] == both
+    assert [both[1], both[0]] == all_pairs(placement(), 1, 2)
+
+
+def test_ends_are_movers() -> None:
+    """To or from several partners at once, partner by partner."""
+    of, partners = placement(), np.array([1, 2])
+    out, back = going(of, 0, partners), coming(of, 0, partners)
+    for at, partner in enumerate(partners.tolist()):
+        assert movers(of, 0, partner).tolist() == out.rows[out.partners == at].tolist()
+        assert movers(of, partner, 0).tolist() == back.rows[back.partners == at].tolist()
 
 
 def test_pairings_without_room_on_a_broker() -> None:
     """Broker 1 holds all it may: nothing goes there alone."""
     full = placement(broker_windows=np.array([[0, 0, 0], [9, 2, 9]]))
-    assert [{(0, 1), (2, 3)}, {(-1, 1), (-1, 3)}, {(0, 1), (0, 3), (2, 1), (2, 3)}] == all_pairs(full)
+    assert [[*WITHIN, (-1, 1), (-1, 3), (0, 1), (0, 3), (2, 1), (2, 3)]] == all_pairs(full)
 
 
 def test_pairings_without_room_for_a_topic() -> None:
@@ -95,7 +116,7 @@ def test_pairings_without_room_for_a_topic() -> None:
     most = np.full((2, 3), 9)
     most[0, 1] = 1
     tight = placement(cell_windows=np.array([np.zeros((2, 3)), most], dtype=np.int64))
-    assert [{(0, 1), (2, 3)}, {(2, -1)}, {(-1, 1), (-1, 3)}, {(2, 1), (2, 3)}] == all_pairs(tight)
+    assert [[*WITHIN, (2, -1), (-1, 1), (-1, 3), (2, 1), (2, 3)]] == all_pairs(tight)
 
 
 def test_pairings_where_a_topic_may_hold_no_fewer() -> None:
@@ -103,14 +124,24 @@ def test_pairings_where_a_topic_may_hold_no_fewer() -> None:
     least = np.zeros((2, 3))
     least[1, 0] = 1
     tight = placement(cell_windows=np.array([least, np.full((2, 3), 9)], dtype=np.int64))
-    assert [{(0, 1), (2, 3)}, {(0, -1)}, {(-1, 1), (-1, 3)}, {(0, 1), (0, 3)}] == all_pairs(tight)
+    assert [[*WITHIN, (0, -1), (-1, 1), (-1, 3), (0, 1), (0, 3)]] == all_pairs(tight)
 
 
 def test_of_many_rows_some_are_tried_across_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of each side; pairs within a topic are all there."""
     monkeypatch.setattr(moves, "_SAMPLE", 1)
-    within, *_, across = all_pairs(placement())
-    assert ({(0, 1), (2, 3)}, {(0, 1)}) == (within, across)
+    (pairs,) = all_pairs(placement())
+    assert [*WITHIN, (0, -1), (2, -1), (-1, 1), (-1, 3), (0, 1)] == pairs
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 8, 13])
+def test_samples_are_evenly_spaced(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Of each partner's by themselves, as many as may be."""
+    monkeypatch.setattr(moves, "_SAMPLE", 4)
+    partners = np.repeat([0, 1, 2], [count, 2, count])
+    kept = np.arange(count) if count <= 4 else np.arange(4) * count // 4
+    expected = [*kept, count, count + 1, *(count + 2 + kept)]
+    assert expected == np.flatnonzero(moves._sampled(partners)).tolist()
 
 
 @pytest.mark.parametrize(

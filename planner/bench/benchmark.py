@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.bench import candidates, exact_table, files, plans, scale, sweep, windows
+from planner.bench import candidates, corners, exact_table, files, plans, scale, sweep, windows
 from planner.bench.cases import CASES
 from planner.bench.table import Entries, Figures
 from planner.errors import SetupError
@@ -83,6 +83,7 @@ SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "candidates": lambda scope: candidates.entries(),
     "sweep": lambda scope: sweep.entries(),
     "scale": lambda scope: scale.entries(),
+    "corners": lambda scope: corners.entries(),
     "exact": lambda scope: exact_table.entries(scope.clusters or exact_table.CLUSTERS),
 }
 # The sections that are run on named cases.

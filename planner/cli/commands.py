@@ -125,6 +125,7 @@ def warm() -> int:
 @click.option("--candidates", is_flag=True, help="Candidates a second on one core.")
 @click.option("--sweep", is_flag=True, help="The sweep through Spark, with one worker and with two.")
 @click.option("--scale", is_flag=True, help="Time and memory from a thousand replicas to 2.8 million.")
+@click.option("--corners", is_flag=True, help="Clusters that are slow to plan: large partitions, unlike brokers.")
 @click.option("--exact", type=click.IntRange(min=1), help="Plans of so many random clusters, judged by CP-SAT.")
 @click.option("--seed", default="public", show_default=True, help="Seed of the cases.")
 @click.option("--seeds", type=click.IntRange(min=1), help="Kafka's placements tried. [default: by the cluster's size]")

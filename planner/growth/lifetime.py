@@ -22,6 +22,7 @@ from planner.problem import brokers_after, build, today
 from planner.scenarios import without
 from planner.score import Yardstick
 from planner.strategies import optimum
+from planner.strategies.effort import OTHERS
 
 PLANNED = "as planned"
 _SIZE, _IN, _OUT = (MEASURES.index(name) for name in ("size_bytes", "network_in", "network_out"))
@@ -125,8 +126,8 @@ def _plans(case: Case) -> Iterator[tuple[Reached, int, IntArray]]:
     problem = case.forecast.problem
     for each in (without(problem), problem):
         try:
-            # Nobody asks how few bytes would do: the cases that prove that aren't worth their time.
-            assignment = optimum.solve(each, problem.balance, cases=False).assignment
+            # Nobody asks how few bytes would do: proving that isn't worth much time.
+            assignment = optimum.solve(each, problem.balance, worth=OTHERS).assignment
         except InfeasibleError:
             continue
         moved = int((score.adding(problem, assignment).sum(axis=1) * problem.size_bytes).sum())

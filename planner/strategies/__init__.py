@@ -11,6 +11,7 @@ from planner.model import IntArray, Problem
 from planner.problem import today
 from planner.strategies import kafka_classic, kafka_striped, optimum, round_robin
 from planner.strategies.candidate import Candidate
+from planner.strategies.effort import ASKED, OTHERS, Worth
 
 UNKNOWN = -1
 
@@ -36,15 +37,21 @@ def _unchanged(problem: Problem, candidate: Candidate) -> Proposal:
 
 
 def _optimum(problem: Problem, candidate: Candidate) -> Proposal:
-    solution = optimum.solve(problem, candidate.balance, candidate.seed)
+    solution = optimum.solve(problem, candidate.balance, candidate.seed, worth=_worth(problem, candidate))
     return Proposal(solution.assignment, solution.least_bytes, solution.least_replicas, solution.certificate)
+
+
+def _worth(problem: Problem, candidate: Candidate) -> Worth:
+    """The work that a candidate is worth: the plan that was asked for gets the most."""
+    return ASKED if candidate.seed == 0 and candidate.balance == problem.balance else OTHERS
 
 
 def prove(problem: Problem, candidate: Candidate) -> Proposal:
     """What the candidate's strategy proposes, with the certificate of its bound where it has one."""
     if candidate.strategy != "optimum":
         return STRATEGIES[candidate.strategy](problem, candidate)
-    solution = optimum.solve(problem, candidate.balance, candidate.seed, certify=True)
+    worth = _worth(problem, candidate)
+    solution = optimum.solve(problem, candidate.balance, candidate.seed, certify=True, worth=worth)
     return Proposal(solution.assignment, solution.least_bytes, solution.least_replicas, solution.certificate)
 
 

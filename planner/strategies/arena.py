@@ -101,6 +101,10 @@ class Placement:
         # Columns are what is looked at.
         self.on = np.asfortranarray(self.on)
 
+    def copy(self) -> Placement:
+        """The same, to be changed by itself."""
+        return Placement(self.arena, self.on.copy())
+
     @property
     def cost(self) -> int:
         """What the placement costs."""
@@ -169,10 +173,10 @@ def outward(placement: Placement, brokers: Brokers, shifts: LongArray) -> BoolAr
 
 def further(placement: Placement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
     """By how much each shift takes a broker's load further outside its window; negative: nearer."""
-    return _beyond(placement, load, broker, shifts) - _beyond(placement, load, broker, np.zeros_like(shifts))
+    return _beyond(placement, load, broker, shifts) - _beyond(placement, load, broker, 0)
 
 
-def _beyond(placement: Placement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
+def _beyond(placement: Placement, load: int, broker: int | IntArray, shifts: LongArray | int) -> LongArray:
     """How far outside its window each shift takes a broker's load."""
     low, high = placement.arena.load_windows[load][:, broker]
     after = placement.load[load, broker] + shifts

@@ -16,6 +16,7 @@ from planner.strategies.arena import Arena, Placement
 from planner.strategies.branching import BranchedProof
 from planner.strategies.byte_loads import ByteLoads
 from planner.strategies.dealing import matrix
+from planner.strategies.effort import Effort
 from planner.strategies.layout import Layout
 from planner.strategies.proof import Proof
 from planner.windows import Windows
@@ -23,7 +24,8 @@ from planner.windows import Windows
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What every attempt is about. `cases`: they are worth their time. `most`: what plans may be outside of their
+    """What every attempt is about. `effort`: the work that may be done,
+    None: as little as there is. `most`: what plans may be outside of their
     windows, None: nothing.
     """
 
@@ -33,7 +35,7 @@ class Task:
     loads: ByteLoads
     about: Facts
     arena: Arena
-    cases: bool
+    effort: Effort | None
     most: Allowed | None
 
 

@@ -22,13 +22,14 @@ import numpy as np
 
 from planner.bounds import GRAIN, Branch, Case, Certificate, Facts, Part, Prices, at_edges
 from planner.model import BoolArray, FloatArray, IntArray, LongArray
+from planner.strategies.effort import Effort
 from planner.strategies.part_program import Decision, Duals, Fits, PartProgram
 from planner.strategies.proof import Proof
 
-# Programs of more columns aren't worth their time; and so many are solved in all, each counted by its columns.
-_MOST_COLUMNS, _COLUMNS_IN_ALL = 60_000, 6_000_000
-# Where some has to be outside of windows, programs have more columns than that, and there are two searches.
-_RELAXED_COLUMNS_IN_ALL = 400_000
+# Programs of more columns aren't worth their time.
+_MOST_COLUMNS = 60_000
+# The cases may use up this part of the work, each placement that part of what is left then.
+_OF_CASES, _OF_PLACEMENT = 0.6, 0.4
 # Nor are so many programs of one part, however small, or so many decisions.
 _MOST_SOLVES, _MOST_DECISIONS = 400, 200
 # Rows as large as the narrowest window come first, at most so many; then those of half the size, and so on.
@@ -62,7 +63,7 @@ class BranchedProof:
 class Branched(NamedTuple):
     """The proof so far, and shares (M, Bt) of all rows in the cheapest cases, next to all of them whole.
 
-    Shares are None only where some has to be outside of windows, and it took too long.
+    Shares are None where that took too long.
     """
 
     proof: BranchedProof
@@ -103,13 +104,12 @@ class _Gains:
 class _Search:
     """The cases of one part; `large` (K,) are the rows that may be decided, the largest first, `sizes` (M,) all rows'.
 
-    `fits`: split replicas can be in all windows. `at` (b,): its brokers. Placements are given up after `most_dived`
-    columns.
+    `fits`: split replicas can be in all windows. `at` (b,): its brokers. `effort`: what it may still do.
     """
 
-    def __init__(self, program: PartProgram, large: IntArray, sizes: FloatArray, most_dived: int | None = None) -> None:
+    def __init__(self, program: PartProgram, large: IntArray, sizes: FloatArray, effort: Effort) -> None:
         self._program, self._large, self._sizes, self.at = program, large, sizes, program.at
-        self._most_dived = most_dived
+        self.effort = effort
         shape = len(large), len(program.at), 2
         self._gains = _Gains(np.zeros(shape), np.zeros(shape, dtype=np.int64))
         self._order = count()
@@ -120,9 +120,10 @@ class _Search:
         if self.root is not None:
             self._push(self.root)
 
-    def exhausted(self, columns: int) -> bool:
-        """True where that many columns have been solved, or decisions go too deep."""
-        solved = self.solves >= _MOST_SOLVES or self.solves * self._program.columns >= columns
+    @property
+    def exhausted(self) -> bool:
+        """True where it has done what it may, or decisions go too deep."""
+        solved = self.solves >= _MOST_SOLVES or self.effort.spent
         return solved or len(self.cheapest.decisions) >= _MOST_DECISIONS
 
     @property
@@ -155,8 +156,7 @@ class _Search:
         decided = _as_they_are(np.flatnonzero(settled), shares)
         least = self._least(decided)
         for _ in range(_DIVES):
-            too_long = self._most_dived is not None and self.solves * self._program.columns > self._most_dived
-            if least is None or least > most or too_long:
+            if least is None or least > most or self.effort.spent:
                 return None
             shares[~settled] = self._program.shares(np.flatnonzero(~settled))
             split = _split(shares)
@@ -231,6 +231,7 @@ class _Search:
 
     def _least(self, decisions: Iterable[Decision]) -> float | None:
         self.solves += 1
+        self.effort.spend(self._program.columns)
         return self._program.least(decisions)
 
     def _push(self, node: _Node) -> None:
@@ -241,42 +242,43 @@ class _Search:
         heappush(self._open, (worse, -len(node.decisions), next(self._order), node))
 
 
-def branchings(about: Facts, fits: Fits, base: Proof) -> Iterator[Branched]:
+def branchings(about: Facts, fits: Fits, base: Proof, effort: Effort) -> Iterator[Branched]:
     """Proofs and shares with ever smaller rows whole; none where no row is large beside the windows, or where the
-    programs are too large.
+    programs are too large. At its end the effort may be spent.
     """
     parts = _parts(about) if fits.most is None else [tuple(range(about.least.shape[1]))]
     sizes = _sizes(about, fits)
     large = np.argsort(-sizes, kind="stable")[: min(_MOST_ROWS, int((sizes >= 0.5**_HALVINGS).sum()))]
-    if about.measure != "bytes" or (fits.most is None and (not len(large) or sizes[large[0]] < 1)):
+    if effort.spent or about.measure != "bytes" or (fits.most is None and (not len(large) or sizes[large[0]] < 1)):
         return
     if len(about.factors) * max(int(np.isin(about.racks, racks).sum()) for racks in parts) > _MOST_COLUMNS:
         return
     programs = [PartProgram(about, fits, racks, large) for racks in parts]
-    limit, most_dived = (
-        (_COLUMNS_IN_ALL, None) if fits.most is None else (_RELAXED_COLUMNS_IN_ALL, 2 * _RELAXED_COLUMNS_IN_ALL)
-    )
-    searches = [_Search(program, large, sizes, most_dived) for program in programs]
+    of_cases = [effort.part(_OF_CASES / len(parts)) for _ in parts]
+    searches = [_Search(program, large, sizes, each) for program, each in zip(programs, of_cases, strict=True)]
     if any(search.root is None or not (search.fits or fits.most) for search in searches):
         return
     for smallest in (np.inf, *(0.5**halved for halved in range(_HALVINGS + 1))):
-        more = [np.isinf(smallest) or _search(search, smallest, limit // len(parts)) for search in searches]
-        shares = _placed(about, searches, smallest)
-        if shares is not None or fits.most is not None:
+        for search, each in zip(searches, of_cases, strict=True):
+            search.effort = each
+        more = [np.isinf(smallest) or _search(search, smallest) for search in searches]
+        shares = _placed(about, searches, smallest, effort.part(_OF_PLACEMENT))
+        if shares is not None or not np.isinf(smallest) or fits.most is not None:
             cases = zip(parts, searches, strict=True)
             parted = tuple(Part(racks, search.case(fits)) for racks, search in cases)
             yield Branched(BranchedProof(base, parted), shares)
-        if not all(more):
+        if not all(more) or effort.spent:
             return
 
 
-def _placed(about: Facts, searches: Sequence[_Search], smallest: float) -> FloatArray | None:
+def _placed(about: Facts, searches: Sequence[_Search], smallest: float, effort: Effort) -> FloatArray | None:
     """The shares (M, Bt) of all parts; None where some part has none. With no case at all only what costs next to
     nothing is worth its time.
     """
     shares = np.zeros((len(about.factors), len(about.racks)))
     allowed = _FAIR * sum(search.cheapest.least for search in searches) if smallest == np.inf else np.inf
     for search in searches:
+        search.effort = effort
         if (placement := search.placement(smallest, search.cheapest.least + allowed)) is None:
             return None
         shares[:, search.at] = placement
@@ -295,9 +297,9 @@ def _as_they_are(rows: IntArray, shares: FloatArray) -> set[Decision]:
     return set(zip(np.repeat(rows, shares.shape[1]).tolist(), brokers, on.ravel().tolist(), strict=True))
 
 
-def _search(search: _Search, smallest: float, columns: int) -> bool:
+def _search(search: _Search, smallest: float) -> bool:
     """Split cases until the cheapest is whole; False where that took too long."""
-    while not search.exhausted(columns):
+    while not search.exhausted:
         if not search.step(smallest):
             return True
     return False

@@ -32,6 +32,12 @@ class ByteLoads:
     scales: LongArray
     windows: LongArray
 
+    def fit(self, factors: IntArray) -> bool:
+        """False where rows of so many replicas (M,) bring more than all windows hold, or less than they must."""
+        least, most = self.windows.astype(np.float64).clip(min=0).sum(axis=2).T
+        brought = self.weights.astype(np.float64) @ factors
+        return bool(((least <= brought) & (brought <= most)).all())
+
 
 def byte_loads(problem: Problem, layout: Layout, wanted: Windows, grown: Sequence[Scenario] = ()) -> ByteLoads | None:
     """The loads that have a window, today's and those of each scenario; None where there is none."""

@@ -3,6 +3,7 @@
 The program relaxes the placement: replicas may be split, and what enters a broker of a rack is known by topic alone, as
 a count and as bytes between the smallest and the largest partition's a replica. That keeps it at partitions × (factor +
 racks) columns. Only the prices of its windows of loads are used; whatever they are, the bound made with them holds.
+Where windows can't all hold, so much may be outside of them as some plan is.
 """
 
 from __future__ import annotations
@@ -39,11 +40,16 @@ class _Program:
     priced: int
 
 
-def solve(layout: Layout, wanted: Windows, loads: ByteLoads) -> FloatArray | None:
-    """(D, Bt) prices in bytes a unit of load; None where the program is too large or has no solution."""
+def solve(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | None = None) -> FloatArray | None:
+    """(D, Bt) prices in bytes a unit of load; None where the program is too large or has no solution.
+
+    `most`: what may be outside of the windows of loads in sum, None: nothing.
+    """
     if not layout.copy_bytes.any():
         return None
-    program = _program(layout, wanted, loads)
+    if most is None and not loads.fit(layout.factors):
+        return None
+    program = _program(layout, wanted, loads, most)
     columns = len(program.costs)
     if columns > _MOST_COLUMNS:
         return None
@@ -95,7 +101,7 @@ class _Rows:
         self.count += bounds[0].size
 
 
-def _program(layout: Layout, wanted: Windows, loads: ByteLoads) -> _Program:
+def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | None) -> _Program:
     columns = _Columns.of(layout)
     unit = layout.copy_bytes.sum() / len(layout.rows)
     worth = loads.weights * loads.scales[:, None] / unit
@@ -105,10 +111,15 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads) -> _Program:
         _add_arrivals(rows, layout, columns, worth, kind)
     _add_windows(rows, layout, columns, wanted)
     windows = loads.windows * (loads.scales[:, None, None] / unit)
-    for kind, window in enumerate(windows):
-        _add_loads(rows, layout, columns, worth, kind, window)
     starts = columns.starts(len(worth))
-    costs, most = np.zeros(starts[-1]), np.full(starts[-1], np.inf)
+    # Below and above each window, so many columns more.
+    outside = np.arange(0 if allowed is None else 2 * windows[:, 0].size).reshape(-1, 2, windows.shape[2]) + starts[-1]
+    costs, most = np.zeros(starts[-1] + outside.size), np.full(starts[-1] + outside.size, np.inf)
+    if allowed is not None:
+        each = np.zeros(outside.size, dtype=np.int64)
+        rows.add(np.array([[0.0], [allowed / unit]]), (each, outside.ravel(), 1.0))
+    for kind, window in enumerate(windows):
+        _add_loads(rows, layout, columns, worth, kind, (window, outside[kind : kind + 1]))
     sizes = layout.copy_bytes / unit
     kept, slots = columns.keep
     costs[: starts[1]] = np.where(layout.replaced[kept, slots], sizes[kept], 0)
@@ -116,7 +127,7 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads) -> _Program:
     most[: starts[1]] = 1
     most[starts[1] : starts[2]] = layout.most[columns.enter[0], columns.enter[1]]
     entries = [np.concatenate(part) for part in zip(*rows.parts, strict=True)]
-    table = scipy.sparse.csr_matrix((entries[2], (entries[0], entries[1])), shape=(rows.count, starts[-1]))
+    table = scipy.sparse.csr_matrix((entries[2], (entries[0], entries[1])), shape=(rows.count, len(costs)))
     return _Program(costs, table, np.concatenate(rows.low), np.concatenate(rows.high), most, windows[:, 0].size)
 
 
@@ -164,13 +175,17 @@ def _add_windows(rows: _Rows, layout: Layout, columns: _Columns, wanted: Windows
 
 
 def _add_loads(
-    rows: _Rows, layout: Layout, columns: _Columns, worth: FloatArray, kind: int, window: FloatArray
+    rows: _Rows, layout: Layout, columns: _Columns, worth: FloatArray, kind: int, window: tuple[FloatArray, IntArray]
 ) -> None:
-    """The window (2, Bt) of one kind of load."""
+    """The window (2, Bt) of one kind of load, and the columns (1 or 0, 2, Bt) of what is below and above it."""
     (kept, slots), (_, brokers), starts = columns.keep, columns.cells, columns.starts(len(worth))
     arriving = np.arange(starts[3 + kind], starts[4 + kind])
-    opened = _opened(window, float(worth[kind] @ layout.factors))
-    rows.add(opened, (layout.home[kept, slots], np.arange(starts[1]), worth[kind][kept]), (brokers, arriving, 1.0))
+    opened = _opened(window[0], float(worth[kind] @ layout.factors))
+    entries = [(layout.home[kept, slots], np.arange(starts[1]), worth[kind][kept]), (brokers, arriving, 1.0)]
+    every = np.arange(len(layout.targets))
+    for below, above in window[1]:
+        entries += [(every, below, 1.0), (every, above, -1.0)]
+    rows.add(opened, *entries)
 
 
 def _opened(window: LongArray | FloatArray, most: float) -> FloatArray:

@@ -12,7 +12,7 @@ Where windows can't all hold, see `relaxing`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,7 +20,6 @@ import numpy as np
 
 from planner import bounds
 from planner.bounds import GRAIN, Case, Certificate
-from planner.flow import CostRangeError
 from planner.model import FloatArray, IntArray, LongArray, Problem
 from planner.scenarios import Scenario
 from planner.strategies import byte_prices, second_objectives
@@ -28,14 +27,16 @@ from planner.strategies.allowing import allowed, closed, reached
 from planner.strategies.arena import Placement, of_layout
 from planner.strategies.attempts import Best, Bound, Plan, Task, chosen_of, of_proof
 from planner.strategies.branching import BranchedProof, branchings
-from planner.strategies.byte_loads import byte_loads, priced
+from planner.strategies.byte_loads import byte_loads
+from planner.strategies.effort import Effort
 from planner.strategies.exchanges import polish, repair
 from planner.strategies.fractional import rounded, roundings
 from planner.strategies.layout import Layout
 from planner.strategies.network import bounds as count_windows
 from planner.strategies.part_program import Fits
-from planner.strategies.placing import Placed, on_brokers, place, widened
-from planner.strategies.proof import facts, proof
+from planner.strategies.placing import Placed, on_brokers, widened
+from planner.strategies.pricing import at_prices, in_parts, without_prices
+from planner.strategies.proof import facts
 from planner.strategies.relaxing import relaxed
 from planner.strategies.tie_breaks import after_flows, settle, ties
 from planner.windows import Windows
@@ -44,21 +45,26 @@ from planner.windows import Windows
 _CLOSE, _FAIR = 1e-5, 1e-4
 # What cases have brought this close isn't brought closer by programs that know no cases.
 _BY_CASES = 5e-4
+# Cases may use up this part of the work: where windows can't all hold the rest is needed.
+_OF_CASES = 0.8
 # Without prices only loads that are nearly even are mended: this part of all bytes may be outside the windows.
 _NEARLY = 0.02
-# Prices beyond this many times what a byte is worth would leave the solver's arithmetic.
-_STEEPEST = 3
+
+
+_Attempts = Callable[[Task, Placed, Best], Iterator[tuple[Plan | None, Bound | None]]]
 
 
 class Evened(NamedTuple):
     """Replicas of the rows that may move (M, W), what proves how few bytes do, the bytes outside windows, and those
-    moved; and what proves how many are outside at least, where some are.
+    moved; what was found by little work, if more of it is of use; and what proves how many are outside at least, where
+    some are.
     """
 
     chosen: IntArray
     certificate: Certificate
     outside: int
     moved: int
+    begun: Best | None
     least_outside: Case | None = None
 
 
@@ -68,12 +74,13 @@ def even(
     wanted: Windows,
     placed: Placed,
     grown: Sequence[Scenario] = (),
-    *,
-    cases: bool = True,
+    effort: Effort | None = None,
+    begun: Best | None = None,
 ) -> Evened | None:
     """The placement brought into the windows of bytes and traffic in; None where no such window is asked for.
 
-    Without `cases` it is faster, a plan next to the same, with a bound that proves less.
+    `effort` is the work that it may do, none of it where little is enough to compare with; then the bound proves less.
+    `begun`: what that little work has found, to go on from.
     """
     loads = byte_loads(problem, layout, wanted, grown)
     if loads is None:
@@ -84,21 +91,23 @@ def even(
     none = allowed(layout, wanted, closed(problem, problem.balance, layout.topic_count), loads)
     of_counts = reached(layout, none, loads, placed.chosen).replicas
     most = replace(none, replicas=of_counts) if of_counts else None
-    task = Task(problem, layout, wanted, loads, about, of_layout(layout, held, about.costs, loads), cases, most)
+    task = Task(problem, layout, wanted, loads, about, of_layout(layout, held, about.costs, loads), effort, most)
     by_counts = Placement(task.arena, on_brokers(layout, tied.chosen))
     if problem.rebalance != "all":
         return _for_nothing(task, by_counts)
     as_it_is, of_loads = not by_counts.outside().any(), None
-    best = _without_prices(task, placed, by_counts)
+    best = begun or _without_prices(task, placed, by_counts)
     if not best.within(_CLOSE):
-        best, as_it_is = _search(task, placed, Best()), False
+        best, as_it_is = _search(task, placed, begun or Best(), _ATTEMPTS[0 if begun is None else 1 :]), False
+    found = _again(best) if effort is None and not best.within(_CLOSE) else None
     if best.plan is not None and best.bound is not None and (best.plan.outside or (most and not best.within(_FAIR))):
         best, of_loads = relaxed(task, none, best.plan, best.bound)
     if best.plan is None or best.bound is None:
         raise AssertionError("an attempt without prices is always made")
     if (by := ties(problem, layout)) is not None:
         settle(best.plan.placement, after_flows(problem, by) if as_it_is else by)
-    return _evened(task, best.plan.placement, best.bound.proof.certificate(about, loads.windows), of_loads)
+    certificate = best.bound.proof.certificate(about, loads.windows)
+    return _evened(task, best.plan.placement, certificate, found, of_loads)
 
 
 def _without_prices(task: Task, placed: Placed, by_counts: Placement) -> Best:
@@ -107,13 +116,19 @@ def _without_prices(task: Task, placed: Placed, by_counts: Placement) -> Best:
     repair(by_counts, nothing.astype(np.float64), for_nothing=True)
     if by_counts.outside().any():
         return Best()
-    return Best(Plan(by_counts, 0, by_counts.cost), _bound(task, task.layout, placed, nothing))
+    return Best(Plan(by_counts, 0, by_counts.cost), without_prices(task, placed))
 
 
-def _search(task: Task, placed: Placed, best: Best) -> Best:
+def _again(best: Best) -> Best:
+    """The same with a placement of its own: ties are broken in place."""
+    plan = best.plan
+    return best if plan is None else best._replace(plan=plan._replace(placement=plan.placement.copy()))
+
+
+def _search(task: Task, placed: Placed, best: Best, ways: Sequence[tuple[_Attempts, float]]) -> Best:
     """The best of all attempts, until one is as good as its bound."""
-    for attempts, enough in ((_quick, _CLOSE), (_by_cases, _FAIR), (_thorough, _FAIR)):
-        if best.within(enough):
+    for attempts, enough in ways:
+        if best.within(enough) or (task.effort is None and attempts is not _quick):
             return best
         for plan, bound in attempts(task, placed, best):
             best = best.but(plan, bound)
@@ -129,24 +144,26 @@ def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[Plan | None
     # What a byte a second is worth can't be guessed.
     disks = np.array([name == "disk" for name in task.loads.names]) & (task.about.measure == "bytes")
     too_empty = (first.load < task.loads.windows[:, 0]) & disks[:, None]
-    near = first.outside().sum() <= _NEARLY * _total(task)
-    bound = _bound(task, task.layout, placed, nothing)
+    near = first.outside().sum() <= _NEARLY * _total(task) or not task.loads.fit(task.layout.factors)
+    bound = without_prices(task, placed)
     plan = _finished(task, first, nothing, bound) if near or not (too_empty.any() or best.plan) else None
     yield plan, bound
-    if too_empty.any():
+    if too_empty.any() and task.loads.fit(task.layout.factors):
         guessed = _attempt(task, GRAIN * too_empty.astype(np.int64))
         yield guessed if guessed[0] or plan else (_finished(task, first, nothing, bound), None)
 
 
 def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
     """Where partitions are as large as the windows: by cases of where those lie."""
-    if not task.cases or best.bound is None or isinstance(best.bound.proof, BranchedProof):
+    if task.effort is None or best.bound is None or isinstance(best.bound.proof, BranchedProof):
         return
     by_topic, in_all = count_windows(task.layout, task.wanted)
     fits = Fits(by_topic, in_all, task.loads.windows, task.loads.scales)
-    for proven, shares in branchings(task.about, fits, best.bound.proof):
-        assert shares is not None
+    for proven, shares in branchings(task.about, fits, best.bound.proof, task.effort.part(_OF_CASES)):
         bound = of_proof(task, proven)
+        if shares is None:
+            yield None, bound
+            continue
         chosen = rounded(task.problem, task.layout, task.wanted, shares)
         placement = Placement(task.arena, on_brokers(task.layout, chosen))
         # Prices are of no use here: what has been decided goes against them.
@@ -157,46 +174,29 @@ def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, 
 
 def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
     """With the prices of a linear program, and rounded from what it would do with split replicas."""
-    if best.bound is not None and isinstance(best.bound.proof, BranchedProof) and best.within(_BY_CASES):
+    if task.effort is None or (isinstance(best.bound and best.bound.proof, BranchedProof) and best.within(_BY_CASES)):
         return
     prices = None
-    for exact, chosen in roundings(task.problem, task.layout, task.wanted, task.loads):
+    for exact, chosen in roundings(task.problem, task.layout, task.wanted, task.loads, task.effort):
         if prices is None:
-            prices = _rounded(task, exact)
-            best = best.but(None, _proven(task, prices))
+            prices = in_parts(task, exact)
+            proven = at_prices(task, prices)
+            best = best.but(None, proven and proven.bound)
         yield _finished(task, Placement(task.arena, on_brokers(task.layout, chosen)), prices, best.bound), best.bound
-    if prices is None and (close := byte_prices.solve(task.layout, task.wanted, task.loads)) is not None:
-        yield _attempt(task, _rounded(task, close))
-
-
-def _rounded(task: Task, prices: FloatArray) -> LongArray:
-    """Prices (D, Bt) in bytes a unit as whole parts of GRAIN, none too steep for the solver's arithmetic."""
-    steepest = _STEEPEST * task.loads.scales[:, None]
-    return np.rint(prices.clip(-steepest, steepest) * GRAIN).astype(np.int64)
-
-
-def _proven(task: Task, prices: LongArray) -> Bound | None:
-    """The bound at these prices (D, Bt), in parts of GRAIN; None where they are beyond the solver's arithmetic."""
-    try:
-        layout = priced(task.layout, task.loads, prices)
-        return _bound(task, layout, place(task.problem, layout, task.wanted), prices)
-    except CostRangeError:
-        return None
+    if (
+        prices is None
+        and not task.effort.spent
+        and (close := byte_prices.solve(task.layout, task.wanted, task.loads)) is not None
+    ):
+        yield _attempt(task, in_parts(task, close))
 
 
 def _attempt(task: Task, prices: LongArray) -> tuple[Plan | None, Bound | None]:
     """The flow at these prices (D, Bt), in parts of GRAIN a unit, brought into the windows."""
-    try:
-        layout = priced(task.layout, task.loads, prices)
-        placed = place(task.problem, layout, task.wanted)
-    except CostRangeError:
+    if (found := at_prices(task, prices)) is None:
         return None, None
-    bound = _bound(task, layout, placed, prices)
-    return _finished(task, Placement(task.arena, on_brokers(layout, placed.chosen)), prices, bound), bound
-
-
-def _bound(task: Task, layout: Layout, placed: Placed, prices: LongArray) -> Bound:
-    return of_proof(task, proof(layout, placed, prices))
+    placement = Placement(task.arena, on_brokers(task.layout, found.placed.chosen))
+    return _finished(task, placement, prices, found.bound), found.bound
 
 
 def _finished(task: Task, placement: Placement, prices: LongArray, bound: Bound | None) -> Plan:
@@ -204,6 +204,10 @@ def _finished(task: Task, placement: Placement, prices: LongArray, bound: Bound 
     repair(placement, prices / GRAIN)
     polish(placement, 0 if bound is None else bound.least)
     return Plan(placement, int(placement.outside().sum()), placement.cost)
+
+
+# The ways to bring loads into their windows, and how close to its bound a plan is good enough to try no more of them.
+_ATTEMPTS: tuple[tuple[_Attempts, float], ...] = ((_quick, _CLOSE), (_by_cases, _FAIR), (_thorough, _FAIR))
 
 
 def _for_nothing(task: Task, by_counts: Placement) -> Evened:
@@ -219,9 +223,11 @@ def _for_nothing(task: Task, by_counts: Placement) -> Evened:
     return _evened(task, placement, Certificate(task.about, bounds.none_priced(task.about)))
 
 
-def _evened(task: Task, placement: Placement, certificate: Certificate, of_loads: Case | None = None) -> Evened:
+def _evened(
+    task: Task, placement: Placement, certificate: Certificate, begun: Best | None = None, of_loads: Case | None = None
+) -> Evened:
     outside = int(placement.outside().sum())
-    return Evened(chosen_of(task, placement), certificate, outside, placement.cost, of_loads)
+    return Evened(chosen_of(task, placement), certificate, outside, placement.cost, begun, of_loads)
 
 
 def _total(task: Task) -> int:

@@ -12,13 +12,14 @@ Everything is counted in whole bytes; the same arena gives the same moves, whate
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from planner.model import FloatArray, IntArray
 from planner.strategies.arena import Arena, Placement, further, outward
-from planner.strategies.moves import Moving, Pairs, can_exchange, movers, pairings, within_topics
+from planner.strategies.moves import Ends, Moving, Pairs, can_exchange, coming, going, movers, pairings, within_topics
 from planner.strategies.rings import take_rings
 
 __all__ = ["Arena", "Placement", "further", "movers", "polish", "repair", "within_topics"]
@@ -42,8 +43,10 @@ class _Exchange(NamedTuple):
     back: int
 
 
-# Pairs of brokers that had no exchange, and how often both had changed by then.
-_Fruitless = dict[tuple[int, int], tuple[int, int]]
+# Pairs of brokers that had no exchange: how often both had changed, and the weight from which they may have one.
+_Fruitless = dict[tuple[int, int], tuple[tuple[int, int], float]]
+# Such a weight is as exact as floating point is.
+_EXACT = 1 - 1e-6
 
 
 class _Aim(NamedTuple):
@@ -63,8 +66,9 @@ def repair(placement: Placement, prices: FloatArray, *, for_nothing: bool = Fals
     With `for_nothing` only by replicas that cost no more where they go. What is `nearly` within them already isn't
     taken further outside, whatever that saves.
     """
+    fruitless: _Fruitless = {}
     for weight in _WEIGHTS[-1:] if nearly else _WEIGHTS:
-        _mend(placement, _Aim(weight, prices, for_nothing))
+        _mend(placement, _Aim(weight, prices, for_nothing), fruitless)
         if placement.settled():
             return
 
@@ -78,10 +82,9 @@ def polish(placement: Placement, enough: int = 0) -> None:
             return
 
 
-def _mend(placement: Placement, aim: _Aim) -> None:
+def _mend(placement: Placement, aim: _Aim, fruitless: _Fruitless) -> None:
     """The broker furthest outside first, until none can be helped."""
     stuck = np.zeros(placement.on.shape[1], dtype=bool)
-    fruitless: _Fruitless = {}
     while True:
         outside = np.where(stuck, 0, placement.outside())
         broker = int(outside.argmax())
@@ -95,19 +98,29 @@ def _mend(placement: Placement, aim: _Aim) -> None:
 def _help(placement: Placement, broker: int, aim: _Aim, fruitless: _Fruitless) -> list[int]:
     """Exchanges for a broker, made: the best with its first partners, or else with its others; who helped."""
     for partners in _partners(placement, broker):
+        states = {other: _state(placement, broker, other) for other in partners}
+        tried = [other for other, (pair, state) in states.items() if _may_gain(fruitless.get(pair), state, aim.weight)]
         found = []
-        for partner in partners:
-            pair = min(broker, partner), max(broker, partner)
-            state = int(placement.changes[pair[0]]), int(placement.changes[pair[1]])
-            if fruitless.get(pair) == state:
-                continue
-            if each := _best(placement, broker, partner, aim):
+        for partner, each in zip(tried, _best(placement, broker, np.array(tried), aim), strict=True):
+            if isinstance(each, _Exchange):
                 found.append((each, partner))
             else:
-                fruitless[pair] = state
+                pair, state = states[partner]
+                fruitless[pair] = state, each
         if found:
             return _take(placement, broker, found, aim)
     return []
+
+
+def _state(placement: Placement, broker: int, partner: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The pair, and how often both have changed."""
+    pair = min(broker, partner), max(broker, partner)
+    return pair, (int(placement.changes[pair[0]]), int(placement.changes[pair[1]]))
+
+
+def _may_gain(then: tuple[tuple[int, int], float] | None, state: tuple[int, int], weight: float) -> bool:
+    """True where a pair has changed since it had no exchange, or the weight is one at which it may have one now."""
+    return then is None or then[0] != state or weight >= then[1]
 
 
 def _take(placement: Placement, broker: int, found: list[tuple[_Exchange, int]], aim: _Aim) -> list[int]:
@@ -133,7 +146,8 @@ def _gains_still(placement: Placement, brokers: tuple[int, int], exchange: _Exch
         return False
     out, back = (np.array([row for row in (each,) if row >= 0], dtype=np.int64) for each in exchange[1:])
     moving = Moving.of(placement, out, here, there), Moving.of(placement, back, there, here)
-    return _gainful(placement, brokers, aim, moving, (first, first)) is not None
+    (found,) = _gainful(placement, (here, np.array([there])), aim, moving, Pairs(first, first, first))
+    return isinstance(found, _Exchange)
 
 
 def _partners(placement: Placement, broker: int) -> Iterator[list[int]]:
@@ -156,34 +170,55 @@ def _apply(placement: Placement, here: int, there: int, exchange: _Exchange) -> 
         placement.move(exchange.back, there, here)
 
 
-def _best(placement: Placement, here: int, there: int, aim: _Aim) -> _Exchange | None:
-    """The exchange between two brokers that gains the most, None where none gains a byte."""
-    ours, theirs = movers(placement, here, there), movers(placement, there, here)
-    out, back = Moving.of(placement, ours, here, there), Moving.of(placement, theirs, there, here)
-    found = [
-        _gainful(placement, (here, there), aim, (out, back), pairs)
-        for pairs in pairings(placement, here, there, ours, theirs)
-        if len(pairs[0])
-    ]
-    return max((each for each in found if each), key=lambda each: each.gain, default=None)
+def _best(placement: Placement, here: int, partners: IntArray, aim: _Aim) -> list[_Exchange | float]:
+    """The exchange with each of the partners (K,) that gains the most; where none gains a byte, the weight from which
+    one may.
+    """
+    best: list[_Exchange | float] = []
+    for first in range(0, len(partners), _FIRST_PARTNERS):
+        some = partners[first : first + _FIRST_PARTNERS]
+        ours, theirs = going(placement, here, some), coming(placement, here, some)
+        moving = (
+            Moving.of(placement, ours.rows, here, some[ours.partners]),
+            Moving.of(placement, theirs.rows, some[theirs.partners], here),
+        )
+        best += _gainful(placement, (here, some), aim, moving, pairings(placement, here, some, ours, theirs))
+    return best
 
 
 def _gainful(
-    placement: Placement, brokers: tuple[int, int], aim: _Aim, moving: tuple[Moving, Moving], pairs: Pairs
-) -> _Exchange | None:
-    """The best of these exchanges, None where it doesn't gain a byte."""
-    (here, there), (out, back), (at, of) = brokers, moving, pairs
-    gain = -(out.costs[at] + back.costs[of]).astype(np.float64)
+    placement: Placement, brokers: tuple[int, IntArray], aim: _Aim, moving: tuple[Moving, Moving], pairs: Pairs
+) -> list[_Exchange | float]:
+    """The best of each partner's exchanges; where none gains a byte, the weight from which one may."""
+    (here, partners), (out, back), (at, of, by) = brokers, moving, pairs
+    costs, there = (out.costs[at], back.costs[of]), partners[by]
+    gain, beyond = -(costs[0] + costs[1]).astype(np.float64), np.zeros(len(at))
     for load, scale in enumerate(placement.arena.scales.tolist()):
         shifted = out.loads[load, at] - back.loads[load, of]
-        if price := float(aim.prices[load, there] - aim.prices[load, here]):
-            gain += shifted * price
-        beyond = further(placement, load, here, -shifted) + further(placement, load, there, shifted)
-        gain -= beyond * (aim.weight * scale)
+        if aim.prices[load].any():
+            gain += shifted * (aim.prices[load, there] - aim.prices[load, here])
+        beyond += scale * (further(placement, load, here, -shifted) + further(placement, load, there, shifted))
     if aim.for_nothing:
-        gain[(out.costs[at] > 0) | (back.costs[of] > 0)] = -np.inf
-    best = int(gain.argmax())
-    return _Exchange(float(gain[best]), int(out.rows[at[best]]), int(back.rows[of[best]])) if gain[best] >= 1 else None
+        gain[(costs[0] > 0) | (costs[1] > 0)] = -np.inf
+    in_all = gain - aim.weight * beyond
+    return [
+        _best_of(slice(*ends), in_all, (gain, beyond), (out.rows[at], back.rows[of]))
+        for ends in pairwise(np.searchsorted(by, np.arange(len(partners) + 1)).tolist())
+    ]
+
+
+def _best_of(
+    some: slice, in_all: FloatArray, made_of: tuple[FloatArray, FloatArray], rows: tuple[IntArray, IntArray]
+) -> _Exchange | float:
+    """The best of some exchanges by what each gains in all, made of what it saves and what it takes further outside."""
+    if some.start == some.stop:
+        return np.inf
+    best = some.start + int(in_all[some].argmax())
+    if in_all[best] >= 1:
+        return _Exchange(float(in_all[best]), int(rows[0][best]), int(rows[1][best]))
+    gain, beyond = (each[some] for each in made_of)
+    nearer = beyond < 0
+    return _EXACT * float(((1 - gain[nearer]) / -beyond[nearer]).min(initial=np.inf))
 
 
 def _cheapen(placement: Placement) -> bool:
@@ -222,20 +257,17 @@ def _saving(placement: Placement, here: int, there: int, rows: IntArray) -> _Exc
     ours = ours[placement.racks_allow(ours, here, there)]
     if not len(ours):
         return None
-    theirs = movers(placement, there, here)
-    out, back = Moving.of(placement, ours, here, there), Moving.of(placement, theirs, there, here)
-    found = [
-        _cheapest(placement, (here, there), (out, back), pairs)
-        for pairs in pairings(placement, here, there, ours, theirs)
-    ]
-    return max((each for each in found if each), key=lambda each: each.gain, default=None)
+    partners, leaving = np.array([there]), Ends(ours, np.zeros_like(ours))
+    theirs = coming(placement, here, partners)
+    moving = Moving.of(placement, ours, here, there), Moving.of(placement, theirs.rows, there, here)
+    return _cheapest(placement, (here, there), moving, pairings(placement, here, partners, leaving, theirs))
 
 
 def _cheapest(
     placement: Placement, brokers: tuple[int, int], moving: tuple[Moving, Moving], pairs: Pairs
 ) -> _Exchange | None:
     """Of these exchanges the one that saves the most without taking a load further outside, None where none saves."""
-    (here, there), (out, back), (at, of) = brokers, moving, pairs
+    (here, there), (out, back), (at, of, _) = brokers, moving, pairs
     saved = -(out.costs[at] + back.costs[of])
     saving = np.flatnonzero(saved > 0)
     at, of, saved = at[saving], of[saving], saved[saving]

@@ -17,6 +17,7 @@ import scipy  # its parts are imported where they are first used: most commands 
 
 from planner.model import BoolArray, FloatArray, IntArray, LongArray, Problem
 from planner.strategies.byte_loads import ByteLoads
+from planner.strategies.effort import Effort
 from planner.strategies.layout import Layout
 from planner.strategies.network import bounds
 from planner.strategies.placing import on_brokers, place
@@ -26,6 +27,8 @@ from planner.windows import OPEN_BYTES, Windows
 _MOST_COLUMNS = 100_000
 # How often a program is solved, with ever more rows settled: so often, and for so many columns in all.
 _ROUNDS, _COLUMNS_IN_ALL = 8, 200_000
+# A program solved from nothing takes as long as so many that go on from another one's end.
+_FROM_NOTHING = 10
 # Shares are whole within this.
 _WHOLE = 1e-6
 # What a flow pays for a replica where it has no share, and for a second one on the same broker.
@@ -53,9 +56,9 @@ class _Program:
     worth: FloatArray
 
 
-def roundings(problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoads) -> Iterator[Rounded]:
-    """Placements near the windows of loads, one after the other with more rows settled; none where there can't be any,
-    or where the program is too large.
+def roundings(problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoads, effort: Effort) -> Iterator[Rounded]:
+    """Placements near the windows of loads, one after the other with more rows settled, until the effort is spent; none
+    where there can't be any, or where the program is too large.
     """
     shape = len(layout.rows), len(layout.targets)
     if shape[0] * shape[1] > _MOST_COLUMNS:
@@ -63,8 +66,9 @@ def roundings(problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoad
     program = _program(layout, wanted, loads)
     settled, on = np.zeros(shape[0], dtype=bool), np.zeros(shape, dtype=bool)
     for _ in range(min(_ROUNDS, _COLUMNS_IN_ALL // max(1, shape[0] * shape[1]))):
-        if (solved := _solve(program, settled, on)) is None:
+        if effort.spent or (solved := _solve(program, settled, on)) is None:
             return
+        effort.spend(_FROM_NOTHING * shape[0] * shape[1])
         shares, prices = solved
         chosen = rounded(problem, layout, wanted, shares)
         yield Rounded(prices, chosen)

@@ -26,6 +26,7 @@ from planner.scenarios import Scenario, scenarios
 from planner.strategies import leaders, new_rows
 from planner.strategies.byte_loads import byte_loads
 from planner.strategies.certifying import Question, certified, outside_more
+from planner.strategies.effort import ASKED, Effort, Worth
 from planner.strategies.evening import even
 from planner.strategies.in_sync import led_in_sync
 from planner.strategies.layout import Layout, lay_out
@@ -51,10 +52,13 @@ class Solution:
     certificate: Certificate | None = None
 
 
-def solve(problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = False, cases: bool = True) -> Solution:
+def solve(
+    problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = False, worth: Worth = ASKED
+) -> Solution:
     """The optimum for a balance. Different seeds give different plans of the same cost where there are several.
 
-    Without `cases` the plan comes sooner, with a bound that proves less where partitions are as large as the windows.
+    `worth` is the work that may be done where partitions are as large as the windows: with less of it the plan comes
+    sooner, and its bound may prove less.
     InfeasibleError where no assignment keeps the replication factors on the target brokers.
     """
     wanted = windows(problem, balance)
@@ -66,9 +70,10 @@ def solve(problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = 
         balance,
         layout,
         wanted,
-        lambda wanted, placed: (
-            even(problem, layout, wanted, placed, grown, cases=cases) if of_bytes and len(layout.rows) else None
+        lambda wanted, placed, effort, begun: (
+            even(problem, layout, wanted, placed, grown, effort, begun) if of_bytes and len(layout.rows) else None
         ),
+        Effort.of(worth, len(layout.rows) * len(layout.targets)),
     )
     wanted, placed, evened = found.best
     assignment = today(problem)

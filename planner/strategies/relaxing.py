@@ -13,21 +13,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.bounds import Case
+from planner.bounds import GRAIN, Case
 from planner.excess import Allowed
+from planner.model import LongArray
+from planner.strategies import byte_prices
 from planner.strategies.allowing import reached
 from planner.strategies.arena import MostOutside, Placement
 from planner.strategies.attempts import Best, Bound, Plan, Task, chosen_of, of_proof
 from planner.strategies.branching import BranchedProof, branchings
+from planner.strategies.effort import Effort
 from planner.strategies.exchanges import polish, repair
 from planner.strategies.fractional import rounded
 from planner.strategies.network import windowed
 from planner.strategies.part_program import Fits
 from planner.strategies.placing import on_brokers
+from planner.strategies.pricing import at_prices, in_parts
 from planner.strategies.proof import Proof
 
 # A plan within this part of its bound is as good as the bound.
 _CLOSE = 1e-4
+# This part of the work is for windows that can't all hold, and of that one for the least outside.
+_OF_RELAXED, _OF_CLOSEST = 0.2, 0.5
 
 
 def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, Case | None]:
@@ -36,27 +42,53 @@ def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, 
     `none` are the windows, with nothing allowed outside of them; the plan is outside of them, the bound any at all.
     """
     base = bound.proof.base if isinstance(bound.proof, BranchedProof) else bound.proof
+    task = replace(task, effort=None if task.effort is None else task.effort.part(_OF_RELAXED))
     closest, of_loads = _closest(task, none, base, plan)
+    prices = None if of_loads is not None or not closest.outside else _prices(task, closest)
+    if prices is not None:
+        closest = _closer(task, closest, prices)
     most = reached(task.layout, none, task.loads, chosen_of(task, closest.placement))
     assert most.furthest is not None
     room = MostOutside(most.loads, most.furthest)
     within = replace(task, most=most, arena=replace(task.arena, most_outside=room))
     best = Best(_polished(within, closest.placement.on, 0), of_proof(within, base))
-    if task.cases:
-        for proven, found in _by_cases(within, base):
-            best = best.but(found, of_proof(within, proven))
+    if prices is not None and (found := at_prices(within, prices)) is not None:
+        best = best.but(None, found.bound)
+    if task.effort is not None:
+        for proven, made in _by_cases(within, base, task.effort):
+            best = best.but(made, of_proof(within, proven))
             if best.within(_CLOSE):
                 break
     return best, of_loads
 
 
+def _prices(task: Task, plan: Plan) -> LongArray | None:
+    """Prices (D, Bt) of loads, in parts of GRAIN, where as much may be outside as of a plan; None: not worth it."""
+    if task.effort is None:
+        return None
+    close = byte_prices.solve(task.layout, task.wanted, task.loads, plan.outside)
+    return None if close is None else in_parts(task, close)
+
+
+def _closer(task: Task, plan: Plan, prices: LongArray) -> Plan:
+    """The plan, or that made from the flow at these prices."""
+    if (found := at_prices(task, prices)) is None:
+        return plan
+    placement = Placement(task.arena, on_brokers(task.layout, found.placed.chosen))
+    repair(placement, prices / GRAIN)
+    polish(placement)
+    return min(plan, _plan(placement), key=lambda each: (each.outside, each.cost))
+
+
 def _closest(task: Task, none: Allowed, base: Proof, plan: Plan) -> tuple[Plan, Case | None]:
     """The placement with the least outside, the cheapest of several, and what proves that."""
-    if not task.cases or not plan.outside:
+    if task.effort is None or not plan.outside:
         return plan, None
     most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
     case = None
-    for proven, shares in branchings(task.about, _fits(task, most, only_loads=True), base):
+    for proven, shares in branchings(
+        task.about, _fits(task, most, only_loads=True), base, task.effort.part(_OF_CLOSEST)
+    ):
         case = proven.parts[0].case
         if shares is None:
             continue
@@ -67,10 +99,10 @@ def _closest(task: Task, none: Allowed, base: Proof, plan: Plan) -> tuple[Plan, 
     return plan, case
 
 
-def _by_cases(task: Task, base: Proof) -> Iterator[tuple[BranchedProof, Plan | None]]:
+def _by_cases(task: Task, base: Proof, effort: Effort) -> Iterator[tuple[BranchedProof, Plan | None]]:
     """Proofs, and placements that are no more outside than they may."""
     assert task.most is not None
-    for proven, shares in branchings(task.about, _fits(task, task.most), base):
+    for proven, shares in branchings(task.about, _fits(task, task.most), base, effort):
         if shares is None:
             yield proven, None
         else:

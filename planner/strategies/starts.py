@@ -20,6 +20,8 @@ import numpy as np
 from planner.balance import Balance
 from planner.model import LongArray, Problem
 from planner.problem import today
+from planner.strategies.attempts import Best
+from planner.strategies.effort import Effort
 from planner.strategies.evening import Evened
 from planner.strategies.layout import Layout
 from planner.strategies.open_windows import OpenWindows, by_topic, open_windows
@@ -29,7 +31,12 @@ from planner.windows import Windows, near, opened, starting, starts
 # Beyond so many rows × brokers bringing bytes into their windows takes too long to be done more than once.
 _MOST_COLUMNS = 100_000
 
-Even = Callable[[Windows, Placed], Evened | None]
+# Up to so many, starts are compared by all that can be done at each of them.
+_FEW_COLUMNS = 100
+# What the cheapest start and the relaxed placement may use of the work; other starts, for the bound, half of the rest.
+_OF_BEST, _OF_OTHERS = 0.5, 0.5
+
+Even = Callable[[Windows, Placed, Effort | None, Best | None], Evened | None]
 
 
 class Started(NamedTuple):
@@ -73,20 +80,22 @@ class Found(NamedTuple):
     at: Callable[[int], Started] | None = None
 
 
-def cheapest(problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even) -> Found:
+def cheapest(problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even, effort: Effort) -> Found:
     """The starts that move the fewest bytes; `even` brings a placement into the windows of bytes."""
     anywhere = open_windows(problem, balance, layout, wanted)
     if problem.rebalance != "all" or not len(layout.rows) or not anywhere.any:
-        search, lows = _Search(problem, balance, layout, wanted, even), starts(problem, balance.replicas)
-        best = search.best(lows)
+        search, lows = _Search(problem, balance, layout, wanted, even, effort), starts(problem, balance.replicas)
+        best = search.finished(search.best(lows), _OF_BEST if len(lows) > 1 else 1)
         again = len(lows) > 1 and problem.rebalance == "all" and (best.evened is None or search.small)
-        return Found(best, lows=lows, at=search.at if again else None)
-    search = _Search(problem, balance, layout, anywhere.widened(wanted), even)
+        return Found(best, lows=lows, at=search.finished_at if again else None)
+    search = _Search(problem, balance, layout, anywhere.widened(wanted), even, effort)
     started = search.best(anywhere.lows)
     # Where all that is open was tried start by start, nothing is wider than it may be.
     best = started if anywhere.only_starts else _best_of_guesses(search, wanted, started, anywhere)
+    finished = search.finished(best, _OF_BEST)
+    started = finished if started is best else search.finished(started, _OF_BEST)
     by_cases = started.evened is None or search.small
-    return Found(best, Relaxed(started, anywhere, search.low, search.at, by_cases))
+    return Found(finished, Relaxed(started, anywhere, search.low, search.finished_at, by_cases))
 
 
 def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywhere: OpenWindows) -> Started:
@@ -101,7 +110,7 @@ def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywher
     return min(found, search.within(guess).best(lows), key=_judged)
 
 
-def _nothing(_: Windows, __: Placed) -> None:
+def _nothing(*_: object) -> None:
     return None
 
 
@@ -134,16 +143,21 @@ def _by_topic(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Window
 class _Search:
     """The starts of all brokers' replicas of one problem, each placed once."""
 
-    def __init__(self, problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even) -> None:
+    def __init__(
+        self, problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even, effort: Effort
+    ) -> None:
         self.problem, self.balance, self.layout, self.wanted, self.even = problem, balance, layout, wanted, even
-        self.small = len(layout.rows) * len(layout.targets) <= _MOST_COLUMNS
+        columns = len(layout.rows) * len(layout.targets)
+        self.small, self.effort = columns <= _MOST_COLUMNS, effort
+        # Starts are compared by little work, where much of it can't be done at each of them.
+        self._to_compare = effort if not self.small or columns <= _FEW_COLUMNS else None
         self.low: int | None = None
         self.costs: dict[int, tuple[int, int]] = {}
         self.tried: dict[int, Started] = {}
 
     def within(self, wanted: Windows, even: Even | None = None) -> _Search:
         """The same search with other windows, and another way to even."""
-        return _Search(self.problem, self.balance, self.layout, wanted, even or self.even)
+        return _Search(self.problem, self.balance, self.layout, wanted, even or self.even, self.effort)
 
     def best(self, lows: range) -> Started:
         """Everything at the cheapest of these starts; as the windows say where there is no choice."""
@@ -161,13 +175,24 @@ class _Search:
             self.tried[low] = self._started(self._starting(low))
         return self.tried[low]
 
+    def finished(self, started: Started, share: float) -> Started:
+        """A start with a share of the work done that is left, if it was only made to be compared."""
+        if started.evened is None or started.evened.begun is None:
+            return started
+        effort = self.effort.part(share)
+        return started._replace(evened=self.even(started.wanted, started.placed, effort, started.evened.begun))
+
+    def finished_at(self, low: int) -> Started:
+        """Everything at a start, with some of the work that is left."""
+        return self.finished(self.at(low), _OF_OTHERS)
+
     def by_topic(self, wanted: Windows) -> tuple[LongArray, LongArray]:
         """(T,) twice: what is outside the topics' windows, and what each topic costs, placed within other windows."""
         return by_topic(self.layout, wanted, place(self.problem, self.layout, wanted).chosen)
 
     def _started(self, wanted: Windows) -> Started:
         placed = place(self.problem, self.layout, wanted)
-        return Started(wanted, placed, self.even(wanted, placed))
+        return Started(wanted, placed, self.even(wanted, placed, self._to_compare, None))
 
     def _starting(self, low: int) -> Windows:
         return starting(self.wanted, low, int(self.balance.replicas.value))

@@ -128,6 +128,10 @@ def _exchanges(placement: Placement, here: int, there: int, by: Ties) -> tuple[I
     Of rows alike in that the one that gains most meets the one that gains most: no pair need be looked at twice.
     """
     ours, theirs = _Side.of(placement, here, there, by), _Side.of(placement, there, here, by)
+    ours = ours.worth_it(theirs)
+    theirs = theirs.worth_it(ours)
+    if not len(theirs.rows):
+        return ours.rows[:0], theirs.rows
     _, at, on = np.intersect1d(ours.places(theirs, 1), theirs.places(ours, -1), return_indices=True)
     gain = ours.gains[at] + theirs.gains[on]
     best = np.flatnonzero(gain > _NOTHING)
@@ -164,6 +168,12 @@ class _Side:
         rows, gains, copies = rows[order], gains[order], copies[order]
         arena = placement.arena
         return _Side(rows, arena.topics[rows], arena.costs[rows] * copies, copies, gains)
+
+    def worth_it(self, other: _Side) -> _Side:
+        """The rows of the other side's topics that gain with the best of it: whom they meet is who they met before."""
+        count = int(np.searchsorted(-self.gains, other.gains.max(initial=-np.inf) - _NOTHING, "left"))
+        kept = np.flatnonzero(np.isin(self.topics[:count], other.topics))
+        return _Side(self.rows[kept], self.topics[kept], self.costs[kept], self.copies[kept], self.gains[kept])
 
     def places(self, other: _Side, sign: int) -> LongArray:
         """(K,): equal for rows of two sides that undo each other's costs and have the same rank among their like."""
