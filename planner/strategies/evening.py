@@ -47,6 +47,10 @@ _CLOSE, _FAIR = 1e-5, 1e-4
 _BY_CASES = 5e-4
 # Cases may use up this part of the work: where windows can't all hold the rest is needed.
 _OF_CASES = 0.8
+# Beyond so many rows × brokers exchanges take long.
+_LARGE = 100_000
+# A window next to its edge is as wide as the partition that so large a part of all is smaller than.
+_NARROW = 0.5
 # Without prices only loads that are nearly even are mended: this part of all bytes may be outside the windows.
 _NEARLY = 0.02
 
@@ -99,6 +103,9 @@ def even(
     best = begun or _without_prices(task, placed, by_counts)
     if not best.within(_CLOSE):
         best, as_it_is = _search(task, placed, begun or Best(), _ATTEMPTS[0 if begun is None else 1 :]), False
+    if best.plan is None:
+        nothing = np.zeros(loads.windows[:, 0].shape, dtype=np.int64)
+        best = best.but(_finished(task, Placement(task.arena, on_brokers(layout, placed.chosen)), nothing, None), None)
     found = _again(best) if effort is None and not best.within(_CLOSE) else None
     if best.plan is not None and best.bound is not None and (best.plan.outside or (most and not best.within(_FAIR))):
         best, of_loads = relaxed(task, none, best.plan, best.bound)
@@ -113,7 +120,7 @@ def even(
 def _without_prices(task: Task, placed: Placed, by_counts: Placement) -> Best:
     """The best placement by counts alone, brought into the windows by what costs nothing, with the bound of that."""
     nothing = np.zeros(task.loads.windows[:, 0].shape, dtype=np.int64)
-    repair(by_counts, nothing.astype(np.float64), for_nothing=True)
+    repair(by_counts, nothing.astype(np.float64), for_nothing=True, or_not_at_all=_is_large(task))
     if by_counts.outside().any():
         return Best()
     return Best(Plan(by_counts, 0, by_counts.cost), without_prices(task, placed))
@@ -149,8 +156,11 @@ def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[Plan | None
     plan = _finished(task, first, nothing, bound) if near or not (too_empty.any() or best.plan) else None
     yield plan, bound
     if too_empty.any() and task.loads.fit(task.layout.factors):
-        guessed = _attempt(task, GRAIN * too_empty.astype(np.int64))
-        yield guessed if guessed[0] or plan else (_finished(task, first, nothing, bound), None)
+        # Far from the windows a guess was wrong; where there is much to exchange, a program's prices take less time.
+        guessed = _attempt(task, GRAIN * too_empty.astype(np.int64), only_near=_is_large(task))
+        yield guessed
+        if not (guessed[0] or plan or _is_large(task)):
+            yield _finished(task, first, nothing, bound), None
 
 
 def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
@@ -188,14 +198,43 @@ def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, 
         and not task.effort.spent
         and (close := byte_prices.solve(task.layout, task.wanted, task.loads)) is not None
     ):
-        yield _attempt(task, in_parts(task, close))
+        prices = in_parts(task, close)
+        plan, bound = _attempt(task, prices)
+        yield plan, bound
+        if plan is not None and not plan.outside:
+            yield _at_edges(task, plan, prices, bound), None
 
 
-def _attempt(task: Task, prices: LongArray) -> tuple[Plan | None, Bound | None]:
-    """The flow at these prices (D, Bt), in parts of GRAIN a unit, brought into the windows."""
+def _at_edges(task: Task, plan: Plan, prices: LongArray, bound: Bound | None) -> Plan:
+    """The plan with brokers close to the edges of their windows that prices (D, Bt) are for.
+
+    At prices a replica often costs the same here as there, and a flow takes either: a broker may give away far more
+    than its window asks for.
+    """
+    low, high = task.loads.windows.transpose(1, 0, 2)
+    width = np.quantile(task.loads.weights, _NARROW, axis=1, method="lower")[:, None]
+    narrow = np.stack(
+        [
+            np.where(prices < 0, np.maximum(low, high - width), low),
+            np.where(prices > 0, np.minimum(high, low + width), high),
+        ],
+        axis=1,
+    )
+    close = Placement(replace(task.arena, load_windows=narrow), plan.placement.on.copy())
+    repair(close, prices / GRAIN)
+    placement = Placement(task.arena, close.on)
+    repair(placement, prices / GRAIN, nearly=True)
+    polish(placement, 0 if bound is None else bound.least)
+    return Plan(placement, int(placement.outside().sum()), placement.cost)
+
+
+def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple[Plan | None, Bound | None]:
+    """The flow at these prices (D, Bt), in parts of GRAIN a unit, brought into the windows if it is near enough."""
     if (found := at_prices(task, prices)) is None:
         return None, None
     placement = Placement(task.arena, on_brokers(task.layout, found.placed.chosen))
+    if only_near and placement.outside().sum() > _NEARLY * _total(task):
+        return None, found.bound
     return _finished(task, placement, prices, found.bound), found.bound
 
 
@@ -228,6 +267,11 @@ def _evened(
 ) -> Evened:
     outside = int(placement.outside().sum())
     return Evened(chosen_of(task, placement), certificate, outside, placement.cost, begun, of_loads)
+
+
+def _is_large(task: Task) -> bool:
+    """True where there are so many rows × brokers that exchanges take long."""
+    return len(task.layout.rows) * len(task.layout.targets) > _LARGE
 
 
 def _total(task: Task) -> int:

@@ -52,23 +52,31 @@ _EXACT = 1 - 1e-6
 class _Aim(NamedTuple):
     """What a byte outside its window weighs, and the prices of bytes (D, B) that moves are measured against.
 
-    `for_nothing`: no replica may go where it costs more.
+    `for_nothing`: no replica may go where it costs more. `or_not_at_all`: it is no use unless every broker is helped.
     """
 
     weight: float
     prices: FloatArray
     for_nothing: bool
+    or_not_at_all: bool
 
 
-def repair(placement: Placement, prices: FloatArray, *, for_nothing: bool = False, nearly: bool = False) -> None:
+def repair(
+    placement: Placement,
+    prices: FloatArray,
+    *,
+    for_nothing: bool = False,
+    nearly: bool = False,
+    or_not_at_all: bool = False,
+) -> None:
     """Bring the loads into their windows, as far as exchanges can; prices (D, B) in bytes a unit.
 
     With `for_nothing` only by replicas that cost no more where they go. What is `nearly` within them already isn't
-    taken further outside, whatever that saves.
+    taken further outside, whatever that saves. `or_not_at_all` leaves it at the first broker that can't be helped.
     """
     fruitless: _Fruitless = {}
     for weight in _WEIGHTS[-1:] if nearly else _WEIGHTS:
-        _mend(placement, _Aim(weight, prices, for_nothing), fruitless)
+        _mend(placement, _Aim(weight, prices, for_nothing, or_not_at_all), fruitless)
         if placement.settled():
             return
 
@@ -91,6 +99,8 @@ def _mend(placement: Placement, aim: _Aim, fruitless: _Fruitless) -> None:
         if not outside[broker] or placement.settled():
             return
         helpers = _help(placement, broker, aim, fruitless)
+        if aim.or_not_at_all and not helpers:
+            return
         stuck[broker] = not helpers
         stuck[helpers] = False
 
