@@ -60,7 +60,7 @@ def test_a_corner_is_planned_and_said() -> None:
 
 def test_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """As numbers and as cells."""
-    monkeypatch.setattr(corners, "apart", lambda made, kind, seed: measure(kind, seed, whole=False))
+    monkeypatch.setattr(corners, "apart", lambda made, kind, seed, whole: measure(kind, seed, whole=not whole))
     found = list(corners.entries({SMALL: range(6, 7)}))
     (figures,) = (each for each in found if isinstance(each, Figures))
     cells = [cell.strip() for cell in str(found[-1]).strip("|").split("|")]

@@ -68,7 +68,8 @@ def entries(seeds: dict[str, range] | None = None) -> Entries:
     yield from head(_COLUMNS)
     for kind, each in (SEEDS if seeds is None else seeds).items():
         for seed in each:
-            corner = apart(measure, kind, seed)
+            # A wide one's candidates take as long as a plan each.
+            corner = apart(measure, kind, seed, whole=kind == SMALL)
             yield Figures("corners", asdict(corner))
             yield row(_cells(corner))
 
