@@ -32,6 +32,12 @@ def test_no_claim_is_above_the_truth(number: int) -> None:
     assert_true(number)
 
 
+@pytest.mark.parametrize("number", [87, 98, 115])
+def test_no_claim_is_false_where_nothing_may_move(number: int) -> None:
+    """There is one plan, outside of its windows as it is: the judge once took the missing certificate for a claim."""
+    assert_true(number)
+
+
 def overfull() -> Problem:
     """A new broker and a few partitions of which the large ones are beyond any window of bytes."""
     sizes = {"t0": [657, 602, 779], "t1": [502, 1461], "t2": [10_000], "t3": [62_400, 73_900, 70_900]}
