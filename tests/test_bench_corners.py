@@ -8,7 +8,7 @@ import pytest
 from planner import checks
 from planner import problem as problems
 from planner.bench import corners
-from planner.bench.corners import OVERFULL, SEEDS, SMALL, WIDE, make, measure
+from planner.bench.corners import HEAVY, OVERFULL, SEEDS, SMALL, WIDE, make, measure
 from planner.bench.table import Figures, gap
 from planner.model import Problem
 from planner.shares import disk_weights
@@ -31,11 +31,12 @@ def test_small_clusters_are_small(seed: int) -> None:
     assert problem.size_bytes.max() > 2 * problem.balance.disk.value / 100 * mean
 
 
-@pytest.mark.parametrize("kind", [WIDE, OVERFULL])
+@pytest.mark.parametrize("kind", [WIDE, OVERFULL, HEAVY])
 def test_wide_clusters_are_wide(kind: str) -> None:
     """Two hundred brokers, of disks of eight sizes; over-full ones' don't hold all bytes."""
     problem = of(kind, 0)
-    assert (200, 4_000, 8) == (problem.targets.sum(), problem.rows, len(np.unique(disk_weights(problem))))
+    rows = 4_000 if kind == HEAVY else 12_000
+    assert (200, rows, 8) == (problem.targets.sum(), problem.rows, len(np.unique(disk_weights(problem))))
     disks = sum(broker.disk_bytes or 0 for broker in make(kind, 0).cluster.brokers)
     assert (kind == OVERFULL) == (int(problem.size_bytes @ problem.replication_factors) > disks)
 

@@ -24,9 +24,9 @@ from planner.relaxed import relaxed
 from planner.score import Yardstick
 from planner.strategies import optimum
 
-SMALL, WIDE, OVERFULL = "small", "wide", "over-full"
+SMALL, WIDE, OVERFULL, HEAVY = "small", "wide", "over-full", "heavy"
 # So many clusters of each kind.
-SEEDS = {SMALL: range(12), WIDE: range(2), OVERFULL: range(2)}
+SEEDS = {SMALL: range(12), WIDE: range(2), OVERFULL: range(2), HEAVY: range(2)}
 # An over-full cluster's disks hold this part of all bytes.
 _ROOM = 0.9
 _SPREADS = ("1", "1", "2", "3", "none")
@@ -102,7 +102,7 @@ def measure(kind: str, seed: int, *, whole: bool = True) -> Corner:
 def make(kind: str, seed: int) -> Spec:
     """The spec of a cluster: the same for the same seed."""
     rng = np.random.default_rng([len(kind), seed])
-    return _small(rng) if kind == SMALL else _wide(rng, overfull=kind == OVERFULL)
+    return _small(rng) if kind == SMALL else _wide(rng, kind)
 
 
 def _small(rng: np.random.Generator) -> Spec:
@@ -117,11 +117,11 @@ def _small(rng: np.random.Generator) -> Spec:
     return Spec(Cluster("corner", brokers, topics), Changes(joining, leaving), balance=balance)
 
 
-def _wide(rng: np.random.Generator, *, overfull: bool) -> Spec:
-    """4,000 partitions on 200 brokers with disks of many sizes."""
+def _wide(rng: np.random.Generator, kind: str) -> Spec:
+    """200 brokers with disks of many sizes, and 12,000 partitions; heavy ones are a third as many, and far larger."""
     brokers = _brokers(rng, 200, racks=5, classes=8)
-    topics = _topics(rng, brokers, 4_000, each=40, tail=1.0)
-    if overfull:
+    topics = _topics(rng, brokers, *((4_000, 40) if kind == HEAVY else (12_000, 60)), tail=1.0)
+    if kind == OVERFULL:
         held = sum(each.size_bytes or 0 for topic in topics for each in topic.partitions for _ in each.replicas)
         part = _ROOM * held / sum(broker.disk_bytes or 0 for broker in brokers)
         brokers = tuple(replace(broker, disk_bytes=int(part * (broker.disk_bytes or 0))) for broker in brokers)

@@ -38,6 +38,15 @@ class ByteLoads:
         brought = self.weights.astype(np.float64) @ factors
         return bool(((least <= brought) & (brought <= most)).all())
 
+    def surely_outside(self, factors: IntArray) -> int:
+        """What rows of so many replicas (M,) are outside at least, weighed: more than all windows hold, or less."""
+        total = 0
+        for weights, windows, scale in zip(self.weights, self.windows, self.scales.tolist(), strict=True):
+            least, most = (sum(side) for side in windows.clip(min=0).tolist())
+            brought = int(weights @ factors)
+            total += scale * max(brought - most, least - brought, 0)
+        return total
+
 
 def byte_loads(problem: Problem, layout: Layout, wanted: Windows, grown: Sequence[Scenario] = ()) -> ByteLoads | None:
     """The loads that have a window, today's and those of each scenario; None where there is none."""

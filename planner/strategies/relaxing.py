@@ -44,7 +44,8 @@ def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, 
     base = bound.proof.base if isinstance(bound.proof, BranchedProof) else bound.proof
     task = replace(task, effort=None if task.effort is None else task.effort.part(_OF_RELAXED))
     closest, of_loads = _closest(task, none, base, plan)
-    prices = None if of_loads is not None or not closest.outside else _prices(task, closest)
+    by_prices = of_loads is None and closest.outside and not _is_best(task, none, closest, base)
+    prices = _prices(task, closest) if by_prices else None
     if prices is not None:
         closest = _closer(task, closest, prices)
     most = reached(task.layout, none, task.loads, chosen_of(task, closest.placement))
@@ -60,6 +61,14 @@ def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, 
             if best.within(_CLOSE):
                 break
     return best, of_loads
+
+
+def _is_best(task: Task, none: Allowed, plan: Plan, base: Proof) -> bool:
+    """True where no plan is less outside, and the bound says that none of those copies much less."""
+    if plan.outside > task.loads.surely_outside(task.layout.factors):
+        return False
+    most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
+    return plan.cost - of_proof(replace(task, most=most), base).least <= _CLOSE * plan.cost
 
 
 def _prices(task: Task, plan: Plan) -> LongArray | None:
