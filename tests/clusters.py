@@ -70,6 +70,17 @@ def problem_of(racks: Racks, lists: Rows, /, **rest: Any) -> Problem:
     return build(spec_of(racks, lists, **rest))
 
 
+def crowded() -> Problem:
+    """Windows of topics and of bytes that can't all hold, and a new broker."""
+    return problem_of(
+        no_racks(1, 2, 3),
+        {"a": [(1, 2), (2, 3), (1, 3), (3, 2), (2, 1)], "b": [(1,), (1,), (2,)]},
+        sizes={"a": [900, 400, 300, 500, 100], "b": [1_500, 40, 700]},
+        changes=Changes(add_brokers=(Broker(4),)),
+        balance=balance_of(0, 1, 0, "none", "10%"),
+    )
+
+
 def assignment_of(problem: Problem, rows: Sequence[Sequence[int]]) -> IntArray:
     """Replica lists of broker ids, in the problem's order of partitions, as an assignment (P, W)."""
     at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}

@@ -57,11 +57,6 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
             {"group": "fairness", "name": "replica_spread", "unit": "replicas", "today": 3, "if_nothing_moves": 3,
              "plan": 1, "limit": None, "meaning": "Most minus fewest replicas on a broker."},
         ],
-        "bound": {
-            "least_bytes_moved": 100, "bytes_moved": 100, "least_replicas_moved": None, "gap_percent": 0.0,
-            "proof": "Each move is forced.", "method": "flow", "sha256": "ab" * 32,
-        },
-        "choice": {"rule": "asked", "value": None, "variant": "changes", "why": "the fewest bytes: 100 B"},
         **_swept(),
         "limits": [{"key": "limits.bytes_moved", "limit": 1000, "value": 100}],
         "warnings": [],
@@ -75,8 +70,13 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
 
 
 def _swept() -> Document:
-    """What the search leaves in the document: alternatives, the front, the candidates."""
+    """What the search leaves in the document: the bound, alternatives, the front, the candidates."""
     return {
+        "bound": {
+            "least_bytes_moved": 100, "bytes_moved": 100, "least_replicas_moved": None, "gap_percent": 0.0,
+            "proof": "Each move is forced.", "method": "flow", "sha256": "ab" * 32,
+        },
+        "choice": {"rule": "asked", "value": None, "variant": "changes", "why": "the fewest bytes: 100 B"},
         "compared": [_compared("do nothing"), _compared("this plan")],
         "variants": [],
         "pareto": [point("this plan", chosen=True)],
@@ -90,7 +90,7 @@ def _swept() -> Document:
             "rows_sha256": None,
             "rule": "Least bytes first.",
         },
-    }
+    }  # fmt: skip
 
 
 def _name(entry: Document) -> tuple[str, int]:

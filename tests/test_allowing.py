@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from clusters import balance_of, no_racks, problem_of, problems
+from clusters import balance_of, crowded, problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +13,7 @@ from planner import bounds
 from planner.bench.exact import Judge
 from planner.bounds import Branch
 from planner.excess import Allowed
-from planner.model import Broker, Changes, IntArray, Problem
+from planner.model import IntArray, Problem
 from planner.strategies.allowing import allowed, at_price, closed, reached, within
 from planner.strategies.byte_loads import byte_loads
 from planner.strategies.layout import lay_out
@@ -21,17 +21,6 @@ from planner.strategies.optimum import solve
 from planner.windows import windows
 
 ANY = balance_of("none", "none", "none", "none")
-
-
-def crowded() -> Problem:
-    """Windows of topics and of bytes that can't all hold, and a new broker."""
-    return problem_of(
-        no_racks(1, 2, 3),
-        {"a": [(1, 2), (2, 3), (1, 3), (3, 2), (2, 1)], "b": [(1,), (1,), (2,)]},
-        sizes={"a": [900, 400, 300, 500, 100], "b": [1_500, 40, 700]},
-        changes=Changes(add_brokers=(Broker(4),)),
-        balance=balance_of(0, 1, 0, "none", "10%"),
-    )
 
 
 def outside(problem: Problem, assignment: IntArray) -> Allowed:

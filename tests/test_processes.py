@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -71,8 +70,11 @@ def test_who_has_not_begun_its_session_yet_is_ended_too() -> None:
     late.wait()
 
 
-@pytest.mark.skipif(shutil.which("ps") is None, reason="this system has no ps")
-def test_a_system_without_proc_is_asked_by_ps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its list has this process too."""
+def test_a_system_without_proc_is_asked_by_ps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As macOS lists them: ids alone, set to the right."""
+    ps = tmp_path / "ps"
+    ps.write_text("#!/bin/sh\n[ \"$*\" = '-axo pid=' ] && printf '    1\\n  345\\n99999\\n'\n")
+    ps.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(processes, "Path", lambda _: Path("/nowhere"))
-    assert os.getpid() in list(processes._all())
+    assert [1, 345, 99999] == list(processes._all())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from clusters import balance_of, no_racks, problem_of
+from clusters import crowded
 
 from planner import bounds
 from planner.bench.exact import Judge
-from planner.model import Broker, Changes, Problem
 from planner.strategies.arena import Arena, MostOutside, Placement, outward
 from planner.strategies.exchanges import polish
 from planner.strategies.optimum import solve
@@ -76,20 +75,9 @@ def test_settled_is_within_what_may_be_outside() -> None:
     assert not Placement(arena([14, 8, 6], HOME, MostOutside(8, np.array([3]))), on).settled()
 
 
-def with_counts_that_cannot_hold() -> Problem:
-    """Windows of topics and of bytes that can't all hold, and a new broker."""
-    return problem_of(
-        no_racks(1, 2, 3),
-        {"a": [(1, 2), (2, 3), (1, 3), (3, 2), (2, 1)], "b": [(1,), (1,), (2,)]},
-        sizes={"a": [900, 400, 300, 500, 100], "b": [1_500, 40, 700]},
-        changes=Changes(add_brokers=(Broker(4),)),
-        balance=balance_of(0, 1, 0, "none", "10%"),
-    )
-
-
 def test_the_least_outside_and_then_the_fewest_bytes() -> None:
     """Windows of counts and of bytes that can't hold: the solver finds no better plan, and every claim is true."""
-    problem = with_counts_that_cannot_hold()
+    problem = crowded()
     solution, judge = solve(problem, problem.balance, certify=True), Judge(problem)
     outside = judge.outside(solution.assignment)
     assert outside.replicas > 0 < outside.loads

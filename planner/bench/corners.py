@@ -13,16 +13,15 @@ from time import perf_counter
 
 import numpy as np
 
-from planner import problem as problems
 from planner import sweep
 from planner.balance import Balance, Tolerance
 from planner.bench.apart import apart
-from planner.bench.table import Entries, Figures, gap, gigabytes, head, row
+from planner.bench.measure import solve
+from planner.bench.table import UNKNOWN, Entries, Figures, gap, gigabytes, head, row
 from planner.candidates import candidates
 from planner.model import Broker, Changes, Cluster, Partition, Spec, Sweep, Topic
 from planner.relaxed import relaxed
 from planner.score import Yardstick
-from planner.strategies import optimum
 
 SMALL, WIDE, OVERFULL, HEAVY = "small", "wide", "over-full", "heavy"
 # So many clusters of each kind.
@@ -76,26 +75,20 @@ def entries(seeds: dict[str, range] | None = None) -> Entries:
 
 def measure(kind: str, seed: int, *, whole: bool = True) -> Corner:
     """Make a cluster, plan it, and with `whole` try all candidates of a what-if too, in this process."""
-    spec = make(kind, seed)
-    problem = problems.build(spec)
-    times = [perf_counter()]
-    solution = optimum.solve(problem, problem.balance, certify=True)
-    times.append(perf_counter())
+    solved = solve(make(kind, seed))
+    problem, started = solved.problem, perf_counter()
     if whole:
         sweep.run(problem, candidates(problem, Sweep()))
-        times.append(perf_counter())
-    spent = np.diff(times).tolist()
-    moved = (solution.assignment >= 0) & ~(solution.assignment[:, :, None] == problem.replicas[:, None, :]).any(axis=2)
     return Corner(
         kind=kind,
         seed=seed,
         brokers=int(problem.targets.sum()),
         partitions=problem.rows,
-        bytes_moved=int((moved.sum(axis=1) * problem.size_bytes).sum()),
-        least_bytes=solution.least_bytes,
-        not_kept=len(relaxed(Yardstick.of(problem), solution.assignment)),
-        plan_seconds=spent[0],
-        whatif_seconds=spent[1] if whole else None,
+        bytes_moved=solved.plan.bytes_moved,
+        least_bytes=solved.least_bytes,
+        not_kept=len(relaxed(Yardstick.of(problem), solved.assignment)),
+        plan_seconds=solved.solve_seconds,
+        whatif_seconds=perf_counter() - started if whole else None,
     )
 
 
@@ -106,7 +99,7 @@ def make(kind: str, seed: int) -> Spec:
 
 
 def _small(rng: np.random.Generator) -> Spec:
-    """31 to 95 partitions on 8 to 20 brokers, one of which may join and one may leave."""
+    """31 to 95 partitions on 8 to 20 brokers; up to two more may join, and one may leave."""
     count = int(rng.integers(8, 21))
     brokers = _brokers(rng, count, racks=int(rng.integers(1, 5)), classes=int(rng.integers(1, 3)))
     topics = _topics(rng, brokers, int(rng.integers(31, 96)), each=12, tail=float(rng.uniform(1.0, 2.0)))
@@ -161,5 +154,5 @@ def _cells(corner: Corner) -> tuple[str, ...]:
         gap(corner.bytes_moved, corner.least_bytes),
         f"{corner.not_kept:,}",
         f"{corner.plan_seconds:.2f}",
-        "–" if corner.whatif_seconds is None else f"{corner.whatif_seconds:.2f}",
+        UNKNOWN if corner.whatif_seconds is None else f"{corner.whatif_seconds:.2f}",
     )

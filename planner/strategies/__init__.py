@@ -11,7 +11,7 @@ from planner.model import IntArray, Problem
 from planner.problem import today
 from planner.strategies import kafka_classic, kafka_striped, optimum, round_robin
 from planner.strategies.candidate import Candidate
-from planner.strategies.effort import ASKED, OTHERS, Worth
+from planner.strategies.effort import ASKED, OTHERS
 
 UNKNOWN = -1
 
@@ -37,22 +37,21 @@ def _unchanged(problem: Problem, candidate: Candidate) -> Proposal:
 
 
 def _optimum(problem: Problem, candidate: Candidate) -> Proposal:
-    solution = optimum.solve(problem, candidate.balance, candidate.seed, worth=_worth(problem, candidate))
+    return _solved(problem, candidate, certify=False)
+
+
+def _solved(problem: Problem, candidate: Candidate, *, certify: bool) -> Proposal:
+    """The plan that was asked for is worth more work than those that a sweep tries beside it."""
+    worth = ASKED if candidate.seed == 0 and candidate.balance == problem.balance else OTHERS
+    solution = optimum.solve(problem, candidate.balance, candidate.seed, certify=certify, worth=worth)
     return Proposal(solution.assignment, solution.least_bytes, solution.least_replicas, solution.certificate)
-
-
-def _worth(problem: Problem, candidate: Candidate) -> Worth:
-    """The work that a candidate is worth: the plan that was asked for gets the most."""
-    return ASKED if candidate.seed == 0 and candidate.balance == problem.balance else OTHERS
 
 
 def prove(problem: Problem, candidate: Candidate) -> Proposal:
     """What the candidate's strategy proposes, with the certificate of its bound where it has one."""
     if candidate.strategy != "optimum":
         return STRATEGIES[candidate.strategy](problem, candidate)
-    worth = _worth(problem, candidate)
-    solution = optimum.solve(problem, candidate.balance, candidate.seed, certify=True, worth=worth)
-    return Proposal(solution.assignment, solution.least_bytes, solution.least_replicas, solution.certificate)
+    return _solved(problem, candidate, certify=True)
 
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(

@@ -24,9 +24,8 @@ from planner.windows import Windows
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What every attempt is about. `effort`: the work that may be done,
-    None: as little as there is. `most`: what plans may be outside of their
-    windows, None: nothing.
+    """What every attempt is about. `effort`: the work that may be done, None: as little as there is. `most`: what plans
+    may be outside of their windows, None: nothing.
     """
 
     problem: Problem

@@ -49,11 +49,8 @@ _BY_CASES = 5e-4
 _OF_CASES = 0.8
 # Beyond so many rows × brokers exchanges take long.
 _LARGE = 100_000
-# A window next to its edge is as wide as the partition that so large a part of all is smaller than.
-_NARROW = 0.5
 # Without prices only loads that are nearly even are mended: this part of all bytes may be outside the windows.
 _NEARLY = 0.02
-
 
 _Attempts = Callable[[Task, Placed, Best], Iterator[tuple[Plan | None, Bound | None]]]
 
@@ -212,7 +209,8 @@ def _at_edges(task: Task, plan: Plan, prices: LongArray, bound: Bound | None) ->
     than its window asks for.
     """
     low, high = task.loads.windows.transpose(1, 0, 2)
-    width = np.quantile(task.loads.weights, _NARROW, axis=1, method="lower")[:, None]
+    # A narrow window is as wide as the median partition is large.
+    width = np.quantile(task.loads.weights, 0.5, axis=1, method="lower")[:, None]
     narrow = np.stack(
         [
             np.where(prices < 0, np.maximum(low, high - width), low),

@@ -119,13 +119,12 @@ def can_exchange(placement: Placement, here: int, there: int, out: int, back: in
             return False
     if out < 0 or back < 0:
         source, target, row = (here, there, out) if back < 0 else (there, here, back)
-        return bool(_broker_room(placement, source, target)) and bool(
-            len(_roomy(placement, source, target, np.array([row])))
-        )
+        roomy = _roomy(placement, source, target, np.array([row]))
+        return bool(len(roomy) and _broker_room(placement, source, target))
     if placement.arena.topics[out] == placement.arena.topics[back]:
         return True
-    roomy = len(_roomy(placement, here, there, np.array([out]))), len(_roomy(placement, there, here, np.array([back])))
-    return bool(min(roomy))
+    room = len(_roomy(placement, here, there, np.array([out]))), len(_roomy(placement, there, here, np.array([back])))
+    return bool(min(room))
 
 
 def _alike(ours: IntArray, theirs: IntArray) -> tuple[IntArray, IntArray]:

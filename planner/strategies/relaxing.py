@@ -44,8 +44,8 @@ def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, 
     base = bound.proof.base if isinstance(bound.proof, BranchedProof) else bound.proof
     task = replace(task, effort=None if task.effort is None else task.effort.part(_OF_RELAXED))
     closest, of_loads = _closest(task, none, base, plan)
-    by_prices = of_loads is None and closest.outside and not _is_best(task, none, closest, base)
-    prices = _prices(task, closest) if by_prices else None
+    no_cases = task.effort is not None and of_loads is None and closest.outside
+    prices = _prices(task, closest) if no_cases and not _is_best(task, none, closest, base) else None
     if prices is not None:
         closest = _closer(task, closest, prices)
     most = reached(task.layout, none, task.loads, chosen_of(task, closest.placement))
@@ -72,9 +72,7 @@ def _is_best(task: Task, none: Allowed, plan: Plan, base: Proof) -> bool:
 
 
 def _prices(task: Task, plan: Plan) -> LongArray | None:
-    """Prices (D, Bt) of loads, in parts of GRAIN, where as much may be outside as of a plan; None: not worth it."""
-    if task.effort is None:
-        return None
+    """Prices (D, Bt) of loads, in parts of GRAIN, where as much may be outside as of a plan; None: there are none."""
     close = byte_prices.solve(task.layout, task.wanted, task.loads, plan.outside)
     return None if close is None else in_parts(task, close)
 

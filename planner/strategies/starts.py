@@ -30,7 +30,6 @@ from planner.windows import Windows, near, opened, starting, starts
 
 # Beyond so many rows × brokers bringing bytes into their windows takes too long to be done more than once.
 _MOST_COLUMNS = 100_000
-
 # Up to so many, starts are compared by all that can be done at each of them.
 _FEW_COLUMNS = 100
 # What the cheapest start and the relaxed placement may use of the work; other starts, for the bound, half of the rest.
