@@ -1,4 +1,4 @@
-"""The sweep over consumers on Spark: combinations out, scores back. The same as `planner.consumers.sweep.evaluate`."""
+"""The sweep over consumers on Spark: combinations out, scores back. The same as `consumers_sweep.evaluate`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from planner.consumers import assignors as consumers
-from planner.consumers.sweep import SCORE_SCHEMA, Study, evaluate
-from planner.errors import SetupError
+from planner.model.errors import SetupError
+from planner.whatif.consumers import assignors as consumers
+from planner.whatif.consumers.consumers_sweep import SCORE_SCHEMA, Study, evaluate
 from spark_jobs.progress import Progress, follow
 from spark_jobs.sweep import framed, python_faults_named, received, sent, tasks_for
 

@@ -1,4 +1,4 @@
-"""Failures on Spark: chunks of scenarios out to the workers, rows back: the same as `planner.failures.rows.run`.
+"""Failures on Spark: chunks of scenarios out to the workers, rows back: the same as `failure_rows.run`.
 
 The study, which knows every stage of the plan, goes to every worker once; a task is a run of chunks.
 """
@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner.failures.rows import CHUNK, ROW_SCHEMA, Study, evaluate
-from planner.failures.scenarios import Scenarios
+from planner.whatif.failures.failing_brokers import Scenarios
+from planner.whatif.failures.failure_rows import CHUNK, ROW_SCHEMA, Study, evaluate
 from spark_jobs.progress import Progress, follow
 from spark_jobs.sweep import framed, python_faults_named, received, sent, tasks_for
 

@@ -1,4 +1,4 @@
-"""Growth on Spark: cases out to the workers, their rows back. The same rows as `planner.growth.lifetime.run`."""
+"""Growth on Spark: cases out to the workers, their rows back. The same rows as `lifetime.run`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from planner.growth.lifetime import Case, evaluate
+from planner.whatif.growth.lifetime import Case, evaluate
 from spark_jobs.progress import Progress, follow
 from spark_jobs.sweep import framed, python_faults_named, received, sent, tasks_for
 

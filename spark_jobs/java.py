@@ -22,7 +22,7 @@ from pathlib import Path
 
 import platformdirs
 
-from planner.errors import SetupError
+from planner.model.errors import SetupError
 
 OLDEST = 17
 VERSION_SECONDS = 60

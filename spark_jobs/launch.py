@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any
 
-from planner import interrupts, processes
-from planner.errors import PlannerError, SetupError
+from planner.model import interrupts, processes
+from planner.model.errors import PlannerError, SetupError
 
 _EXIT_SECONDS = 2
 _MOST_KEPT = 200

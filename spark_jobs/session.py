@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from planner import interrupts, memory
-from planner.errors import SetupError
+from planner.model import interrupts, processes
+from planner.model.errors import SetupError
 from spark_jobs import java, launch
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ OPTIONS = {
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
     "spark.executorEnv.MKL_NUM_THREADS": "1",
-    **{f"spark.executorEnv.{name}": value for name, value in (memory.ENVIRONMENT | SAFE_PATH).items()},
+    **{f"spark.executorEnv.{name}": value for name, value in (processes.ENVIRONMENT | SAFE_PATH).items()},
 }
 LOOPBACK_OPTIONS = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
 

@@ -1,4 +1,4 @@
-"""The sweep on Spark: candidate rows out to the workers, rows with scores back. Same result as `planner.sweep.run`.
+"""The sweep on Spark: candidate rows out to the workers, rows with scores back. Same result as `evaluate.run`.
 
 A fleet is many clusters in one Spark job: one table of candidates, with a column that says to which of them a row
 belongs. Only rows travel. The problems go to every worker once; a worker keeps the one it works on, and what `evaluate`
@@ -23,11 +23,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner import interrupts, sweep, sweep_tables
-from planner.candidates import CANDIDATE_SCHEMA, KNOBS
-from planner.errors import SetupError
-from planner.model import BoolArray, IntArray, LongArray, Problem
-from planner.score import Yardstick
+from planner.model import interrupts
+from planner.model.errors import SetupError
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.scoring.score import Yardstick
+from planner.sweep import classic_tables, evaluate
+from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS
 from spark_jobs.progress import Progress, follow, is_connect
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ EXPENSIVE = ("optimum", "kafka_striped")
 # `spec` is the number of a candidate's problem within the fleet.
 SPEC = pa.field("spec", pa.int32())
 ROW_SCHEMA = pa.schema([SPEC, *CANDIDATE_SCHEMA])
-SCORED_SCHEMA = pa.schema([SPEC, *sweep.SCORE_SCHEMA])
+SCORED_SCHEMA = pa.schema([SPEC, *evaluate.SCORE_SCHEMA])
 
 ROWS_PER_BATCH, SLICES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.leafNodeDefaultParallelism"
 
@@ -58,7 +59,7 @@ def run(
     *,
     partitions: int | None = None,
     progress: Progress | None = None,
-) -> sweep.SweepResult:
+) -> evaluate.SweepResult:
     """Evaluates `candidates` (CANDIDATE_SCHEMA) in `partitions` tasks; see `run_fleet`."""
     return run_fleet(spark, [(problem, candidates)], partitions=partitions, progress=progress)[0]
 
@@ -69,7 +70,7 @@ def run_fleet(
     *,
     partitions: int | None = None,
     progress: Progress | None = None,
-) -> tuple[sweep.SweepResult, ...]:
+) -> tuple[evaluate.SweepResult, ...]:
     """Evaluates the candidates (CANDIDATE_SCHEMA) of every problem, all in one job; reports finished tasks.
 
     The job has `partitions` tasks: by default two a core, on a cluster at least 16. The results, one a problem, depend
@@ -162,7 +163,7 @@ def _hands(sizes: LongArray, in_turn: int) -> IntArray:
 
 def _with_tables(problems: Sequence[Problem]) -> frozenset[int]:
     """The problems whose classic placements are scored by adding up tables."""
-    return frozenset(n for n, problem in enumerate(problems) if sweep_tables.worthwhile(Yardstick.of(problem)))
+    return frozenset(n for n, problem in enumerate(problems) if classic_tables.worthwhile(Yardstick.of(problem)))
 
 
 def _numbered(number: int, table: pa.Table) -> pa.Table:
@@ -185,7 +186,7 @@ def _evaluate(payload: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
         cuts = [0, *(np.flatnonzero(np.diff(specs)) + 1), len(specs)]
         for start, end in pairwise(cuts):
             rows = batch.slice(start, end - start).select(CANDIDATE_SCHEMA.names)
-            scored = sweep.evaluate(_unpickled(pickled[specs[start]]), rows)
+            scored = evaluate.evaluate(_unpickled(pickled[specs[start]]), rows)
             yield from _numbered(specs[start], pa.Table.from_batches([scored])).to_batches()
 
 
@@ -211,10 +212,10 @@ def _unpickled(data: bytes) -> Problem:
     return problem
 
 
-def _result(problem: Problem, table: pa.Table) -> sweep.SweepResult:
+def _result(problem: Problem, table: pa.Table) -> evaluate.SweepResult:
     """One problem's rows, in whatever order they came back, as the result of its sweep."""
-    scores = table.select(sweep.SCORE_SCHEMA.names).cast(sweep.SCORE_SCHEMA).sort_by("candidate").combine_chunks()
-    return sweep.result(problem, scores)
+    scores = table.select(evaluate.SCORE_SCHEMA.names).cast(evaluate.SCORE_SCHEMA).sort_by("candidate").combine_chunks()
+    return evaluate.result(problem, scores)
 
 
 def tasks_for(spark: SparkSession) -> int:

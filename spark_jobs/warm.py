@@ -9,9 +9,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from planner.errors import SetupError
+from planner.model.errors import SetupError
 from spark_jobs import java, session
+
+if TYPE_CHECKING:
+    from planner.model.spec import Spec
 
 # Making the archive takes some tens of seconds on two cores.
 _MOST_SECONDS = 600
@@ -42,13 +46,12 @@ def record(base: Path, spark: Path) -> None:
     """Run a small sweep in a session whose Java writes down what it loaded when it ends, and wait for that end."""
     from pyspark import SparkContext
 
-    from planner import problem
-    from planner.bench import cases as bench_cases
-    from planner.candidates import candidates
-    from planner.model import Sweep
+    from planner.model import build_problem
+    from planner.model.spec import Sweep
+    from planner.sweep.candidates import candidates
     from spark_jobs import sweep
 
-    small = problem.build(bench_cases.to_spec(bench_cases.make("expand-small")))
+    small = build_problem.build(_small_spec())
     options = f'"-XX:SharedArchiveFile={base}" "-XX:ArchiveClassesAtExit={spark}"'
     with session.open_session(master="local[2]", java_options=options) as opened:
         sweep.run(opened, small, candidates(small, Sweep(candidates=200)))
@@ -57,6 +60,22 @@ def record(base: Path, spark: Path) -> None:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait()
+
+
+def _small_spec() -> Spec:
+    """Six brokers, and three more to be added: enough for a sweep to load every class that it needs."""
+    from planner.model.cluster import Broker, Cluster, Partition, Topic
+    from planner.model.spec import Changes, Spec
+    from planner.strategies import kafka_classic
+
+    brokers = tuple(Broker(number, f"rack-{number % 3}") for number in range(9))
+    today = [(broker.id, broker.rack) for broker in brokers[:6]]
+    topics = []
+    for number in range(20):
+        lists = kafka_classic.place(today, 10, 3, start_index=number % 6, next_replica_shift=number % 5)
+        rows = (Partition(at, replicas, replicas[0], size_bytes=10**9) for at, replicas in enumerate(lists))
+        topics.append(Topic(f"topic-{number:02d}", tuple(rows)))
+    return Spec(Cluster("small", brokers[:6], tuple(topics)), Changes(add_brokers=brokers[6:]))
 
 
 if __name__ == "__main__":

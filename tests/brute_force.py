@@ -8,8 +8,8 @@ from itertools import combinations, product
 
 import numpy as np
 
-from planner.model import IntArray, LongArray, Problem
-from planner.windows import Windows
+from planner.model.problem import IntArray, LongArray, Problem
+from planner.scoring.windows import Windows
 
 MOST_PLANS = 3_000
 

@@ -13,20 +13,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from planner.balance import Balance, Tolerance
-from planner.model import (
-    Broker,
-    Changes,
-    Cluster,
-    IntArray,
-    Partition,
-    Problem,
-    ReplicationFactorChange,
-    Spec,
-    Topic,
-    TopicFilter,
-)
-from planner.problem import build
+from planner.model.balance import Balance, Tolerance
+from planner.model.build_problem import build
+from planner.model.cluster import Broker, Cluster, Partition, Topic
+from planner.model.problem import IntArray, Problem
+from planner.model.spec import Changes, ReplicationFactorChange, Spec, TopicFilter
 
 Racks = Mapping[int, str | None]
 Rows = Mapping[str, Sequence[Sequence[int]]]

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from planner.candidates import candidates
-from planner.model import Partition, Spec, Topic
-from planner.plan import document
-from planner.problem import build
-from planner.state.now import Now
-from planner.sweep import run
+from planner.approval.cluster_now import Now
+from planner.model.build_problem import build
+from planner.model.cluster import Partition, Topic
+from planner.model.spec import Spec
+from planner.plan.build import document
+from planner.sweep.candidates import candidates
+from planner.sweep.evaluate import run
 
 Key = tuple[str, int]
 Plan = dict[str, Any]

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from planner import folder_swap, manifest, output_folder
+from planner.export import digests, folder_swap, output_folder
 
 OWN = {
     "ansible/inventory/hosts.yml": b"my hosts",
@@ -32,7 +32,7 @@ def files(number: int) -> dict[str, bytes]:
         "terraform/kafka_topics.auto.tfvars.json": b"{}",
         f"batches/{number % 3}/reassignment.json": b"{}",
     }
-    return made | {manifest.FILE: manifest.sums(made)}
+    return made | {digests.FILE: digests.sums(made)}
 
 
 def furnish(folder: Path, number: int) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from planner.resources import resource
-from planner.spec.schema import allowed
+from planner.inputs.spec.schema_errors import allowed
+from planner.model.file_reading import resource
 
 Schema = Mapping[str, Any]
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+from benchmarks.__main__ import benchmarks
 from planner.cli import main
 
 # Where among the calls of functions a signal comes.
@@ -98,22 +99,24 @@ def _run(work: Path, arguments: list[str], counts: Counts) -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = str(work / "tmp")
     for number, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(work / name, os.O_WRONLY | os.O_CREAT), number)
-    command = main._command
+    result = main._result
 
-    def counted(typed: list[str] | None) -> Any:
+    def counted(*command: Any) -> Any:
         sys.addaudithook(counts.touched)
         if counts.moment.step is None:
             sys.setprofile(counts.called)
         try:
-            return command(typed)
+            return result(*command)
         finally:
             sys.setprofile(None)
             if counts.moment == Moment():
                 found = counts.calls, counts.steps
                 (work / "counts").write_text(json.dumps(found), encoding="utf-8")
 
-    main._command = counted
+    main._result = counted
     try:
+        if arguments[0] == "bench":
+            main.run(lambda: benchmarks, "bench", arguments[1:])
         main.main(arguments)
     except SystemExit as ended:
         sys.stdout.flush()

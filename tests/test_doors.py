@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from planner import consumers
 from planner.strategies import kafka_classic, kafka_striped
+from planner.whatif.consumers import assignors
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from planner.strategies import kafka_classic, kafka_striped
             "brokers partitions replication_factor * start_index next_replica_shift start_partition_id rack_aware",
         ),
         (kafka_striped.place, "brokers partitions replication_factor * java_random_seed start_partition"),
-        (consumers.assign, "assignor topics subscriptions owned"),
+        (assignors.assign, "assignor topics subscriptions owned"),
     ],
     ids=["kafka_classic.place", "kafka_striped.place", "consumers.assign"],
 )
@@ -47,4 +47,4 @@ def test_striped_placement() -> None:
 
 def test_assignment_of_a_group() -> None:
     """Each member's partitions."""
-    assert {"a": [("t", 0), ("t", 1)], "b": [("t", 2)]} == consumers.assign("range", {"t": 3}, {"a": ["t"], "b": ["t"]})
+    assert {"a": [("t", 0), ("t", 1)], "b": [("t", 2)]} == assignors.assign("range", {"t": 3}, {"a": ["t"], "b": ["t"]})

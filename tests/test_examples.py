@@ -11,12 +11,12 @@ import re
 from pathlib import Path
 
 import pytest
+from folders import ROOT, TESTS
 from rich.console import Console
 
-from planner import workflow
+from planner.cli import workflow
 
-ROOT = Path(__file__).parent.parent
-CASES = Path(__file__).parent / "cases"
+CASES = TESTS / "cases"
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.yaml"))
 
 # The role's own files and the page's frame are the same for every plan: one example's copy is enough.

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from planner.balance import Balance, Tolerance
-from planner.model import Broker, Changes, Cluster, Partition, Problem, Rebalance, Spec, Topic, TopicFilter
-from planner.problem import build
+from planner.model.balance import Balance, Tolerance
+from planner.model.build_problem import build
+from planner.model.cluster import Broker, Cluster, Partition, Topic
+from planner.model.problem import Problem
+from planner.model.spec import Changes, Rebalance, Spec, TopicFilter
 
 RACKS = ((1, 2, 4), (3, 1, 1), (2, 2, 3), (1, 1, 1, 1, 2), (6,), ())
 HUGE_BYTES = 10**12

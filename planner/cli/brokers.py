@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from planner.model import Topic
-from planner.spec import reading as spec
-from planner.state.files import files_in, read_file
-from planner.state.merge import merge
+from planner.inputs.spec import reading as spec
+from planner.inputs.state.merge import merge
+from planner.inputs.state.state_files import files_in, read_file
+from planner.model.cluster import Topic
 
 Brokers = tuple[tuple[int, str | None], ...]
 

@@ -8,13 +8,16 @@ from typing import Literal
 
 import click
 
-from planner import approval, approval_document, headline, validity, workflow
-from planner.approval import Checked, Wanted
+from planner.approval import check as approval
+from planner.approval import check_document
+from planner.approval.check import Checked, Wanted
+from planner.approval.cluster_now import Sources
 from planner.cli import sources as cli_sources
-from planner.cli.plans import reads_plan
-from planner.cli.shown import echo_json, echo_line
-from planner.figures import gap_shown
-from planner.state.sources import Sources
+from planner.cli import workflow
+from planner.cli.shown import echo_json, echo_line, reads_plan
+from planner.model import expiry
+from planner.model.formats import gap_shown
+from planner.plan import headline
 
 
 @click.command()
@@ -49,9 +52,9 @@ def check(
     planner check expand.plan --state state/topics-describe.txt --state state/brokers.txt
     """
     wanted = Wanted(approval.parse_plan_id(plan_id), strict, strict_state, approval.parse_now(now))
-    checked = approval.check(plan, sources, wanted)
+    checked = approval.check(plan, sources, workflow.rendered_files, wanted)
     if form == "json":
-        echo_json(approval_document.document(checked))
+        echo_json(check_document.document(checked))
     checked.require_approved()
     if form == "text":
         for line in _lines(plan, checked):
@@ -70,7 +73,7 @@ def _lines(path: Path, checked: Checked) -> Iterator[str]:
     if held and held.own:
         yield f"not judged, yours: {len(held.own)} of the folder's files; each could change what is run:"
         yield from (f"  {line}" for line in approval.listed(tuple(map(str, held.own))))
-    until = validity.valid_until(plan)
+    until = expiry.valid_until(plan)
     yield from [f"valid until {until}"] if until else []
     if checked.fit is not None:
         yield f"fits the cluster as it is now: {checked.fit.progress()}"

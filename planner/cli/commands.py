@@ -14,12 +14,11 @@ from typing import Any
 import click
 from rich.console import Console
 
-from planner import __version__, fleet, workflow
-from planner.cli import check, consumers, diff, external, failures, growth, importing, place, resume
+from planner import __version__
+from planner.cli import check, consumers, diff, external, failures, fleet, growth, importing, place, resume, workflow
 from planner.cli import seeds as cli_seeds
 from planner.cli.examples import with_examples
-from planner.cli.plans import reads_plan
-from planner.cli.shown import Format, echo_json, echo_line, echo_page, format_option, say, screen
+from planner.cli.shown import Format, echo_json, echo_line, echo_page, format_option, reads_plan, say, screen
 from planner.cli.shown import show as show_plan
 
 _SPEC = click.Path(path_type=Path, dir_okay=False)
@@ -115,31 +114,6 @@ def spark() -> None:
 def warm() -> int:
     """Make the class data archive that halves the start of local Spark sessions; once a machine."""
     echo_line(str(workflow.warm_spark(Console(stderr=True))))
-    return 0
-
-
-@commands.command()
-@click.argument("cases", nargs=-1)
-@click.option("--plans", is_flag=True, help="Plans beside baselines and peers.")
-@click.option("--windows", is_flag=True, help="Even disks, and peers' own balance.")
-@click.option("--candidates", is_flag=True, help="Candidates a second on one core.")
-@click.option("--sweep", is_flag=True, help="The sweep through Spark, with one worker and with two.")
-@click.option("--scale", is_flag=True, help="Time and memory from a thousand replicas to 2.8 million.")
-@click.option("--corners", is_flag=True, help="Clusters that are slow to plan: large partitions, unlike brokers.")
-@click.option("--exact", type=click.IntRange(min=1), help="Plans of so many random clusters, judged by CP-SAT.")
-@click.option("--seed", default="public", show_default=True, help="Seed of the cases.")
-@click.option("--seeds", type=click.IntRange(min=1), help="Kafka's placements tried. [default: by the cluster's size]")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for numbers and plots.")
-def bench(
-    cases: tuple[str, ...], exact: int | None, seed: str, seeds: int | None, out: Path | None, **sections: bool
-) -> int:
-    """Measure plans of the benchmark CASES, and how speed grows, as Markdown.
-
-    Without CASES or a section everything is measured, which takes most of an hour.
-    """
-    asked = tuple(section for section, wanted in {**sections, "exact": exact is not None}.items() if wanted)
-    for line in workflow.bench(cases, sections=asked, seed=seed, seeds=seeds, out=out, clusters=exact):
-        echo_page(f"{line}\n")
     return 0
 
 

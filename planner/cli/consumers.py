@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from planner.cli import consumers_job
 from planner.cli.shown import Format, echo_json, echo_page, format_option
-from planner.consumers import job as consumers_job
-from planner.consumers import view as consumers_view
+from planner.whatif.consumers import consumers_report as consumers_view
 
 _COUNTS = re.compile(r"([0-9]{1,6})-([0-9]{1,6})", re.ASCII)
 _TOPIC = re.compile(r"([A-Za-z0-9._-]{1,249})=([0-9]{1,6})", re.ASCII)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from planner import plan_diff, workflow
-from planner.cli.plans import reads_plan
-from planner.cli.shown import Format, echo_json, echo_page, format_option, screen
-from planner.plan_diff_shown import markdown, show
+from planner.approval import plan_diff
+from planner.approval.plan_diff_shown import markdown, show
+from planner.cli import workflow
+from planner.cli.shown import Format, echo_json, echo_page, format_option, reads_plan, screen
 
 _PLAN = click.Path(path_type=Path)
 

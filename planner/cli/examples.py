@@ -45,7 +45,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "planner place orders.yaml --partitions 12 --replication-factor 3 --format replica-assignment",
     ),
     "seeds": ("planner seeds orders.yaml", "planner seeds topics-describe.txt --topic orders"),
-    "bench": ("planner bench expand-small raise-rf --plans", "planner bench --out measured"),
 }
 
 

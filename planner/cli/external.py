@@ -6,12 +6,11 @@ import sys
 
 import click
 
-from planner import plan_file
-from planner.cli.plans import reads_plan
-from planner.cli.shown import echo_json
-from planner.errors import PlannerError
-from planner.file_reading import SHORT
-from planner.terraform import external as terraform_external
+from planner.cli.shown import echo_json, reads_plan
+from planner.export import terraform_external
+from planner.model.errors import PlannerError
+from planner.model.file_reading import SHORT
+from planner.plan import plan_file
 
 
 @click.command()

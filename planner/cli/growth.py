@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from planner.cli.shown import Format, echo_json, echo_page, format_option, screen
-from planner.growth import job as growth_job
-from planner.growth import report as growth_report
+from planner.inputs.spec import reading as spec
+from planner.model.errors import PlannerError, SetupError
+from planner.whatif.growth import growth_report, lifetime
+from planner.whatif.growth.growth_summary import document
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `growth`, as given on the command line."""
+
+    months: int = 12
+    engine: Literal["spark", "local"] = "spark"
+    master: str | None = None
+    remote: str | None = None
+    partitions: int | None = None
+
+
+def run(path: Path, options: Options) -> dict[str, Any]:
+    """The document of a spec. PlannerError where there is nothing to judge growth by."""
+    if options.engine == "local" and (options.master or options.remote or options.partitions):
+        raise SetupError("--master, --remote and --partitions are Spark's; allowed: --engine spark")
+    wish = spec.load(path)
+    rated = any(part.bytes_in_per_sec for topic in wish.cluster.topics for part in topic.partitions)
+    if not wish.cluster.sizes_known and not rated:
+        raise PlannerError(
+            f"{path}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
+        )
+    cases = lifetime.cases(wish, options.months)
+    return document(wish, cases, lifetime.as_it_is(cases[0]), _rows(cases, options))
+
+
+def _rows(cases: Sequence[lifetime.Case], options: Options) -> list[dict[str, Any]]:
+    if options.engine == "local":
+        return lifetime.run(cases)
+    from spark_jobs import growth as job
+    from spark_jobs import session  # planner never imports pyspark; this is its only door
+
+    with session.open_session(master=options.master, remote=options.remote) as spark:
+        return job.run(spark, cases, partitions=options.partitions)
 
 
 @click.command()
@@ -22,7 +61,7 @@ from planner.growth import report as growth_report
 @format_option
 def growth(spec: Path, form: Format, **options: Any) -> int:
     """Show when which broker of SPEC reaches a limit, today and as planned, and how many more brokers help."""
-    document = growth_job.run(spec, growth_job.Options(**options))
+    document = run(spec, Options(**options))
     match form:
         case "json":
             echo_json(document)

@@ -2,14 +2,220 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from planner.cli.shown import echo_line, echo_page
-from planner.figures import printable
-from planner.state.importing import Options, import_state
+from planner.export.output_folder import replace_file
+from planner.inputs.importers import configs_describe as topic_configs_text
+from planner.inputs.importers import topics_describe
+from planner.inputs.importers.state_parts import StatePart
+from planner.inputs.state.client_properties import client_settings
+from planner.inputs.state.cluster_conditions import conditions
+from planner.inputs.state.cluster_yaml import Imported, is_as_written, text
+from planner.inputs.state.live_cluster import read_live
+from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
+from planner.inputs.state.state_files import UnreadableError, files_in, read_file
+from planner.inputs.state.state_texts import describe, log_dirs, topic_configs
+from planner.inputs.state.terraform_targets import targets
+from planner.model import interrupts
+from planner.model.cluster import Broker, Topic
+from planner.model.errors import Finding, ImportStateError, SetupError, SpecError
+from planner.model.formats import printable
+
+# Beyond, YAML takes its time to be read, and nobody reads it.
+MOST_INLINE = 2_000
+# As in the schema of the YAML; the client takes other addresses too, which playbooks can't.
+_LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_SERVER = re.compile(
+    rf"(\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]|{_LABEL}(\.{_LABEL})*\.?):"
+    r"(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"
+)
+_STATE_FILES = ("topics-describe.txt", "log-dirs.json", "topic-configs.txt")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `planner import`, as given on the command line."""
+
+    bootstrap_servers: str | None = None
+    command_config: Path | None = None
+    name: str = "imported"
+    topic: str | None = None
+    reassigning: str = "refuse"
+    out: Path | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The YAML, what is worth knowing about the state in sentences, and the paths written."""
+
+    yaml: str
+    notes: tuple[str, ...]
+    written: tuple[str, ...] = ()
+
+
+def import_state(files: Sequence[Path], options: Options) -> Result:
+    """Read every source, and write what they say where `options.out` says, if it does.
+
+    SpecError with every fault of every source; SetupError where the cluster can't be reached, or `out` not written.
+    """
+    if not files and options.bootstrap_servers is None:
+        raise SetupError("nothing to import; allowed: files, --bootstrap-servers, or both")
+    if options.command_config is not None and options.bootstrap_servers is None:
+        raise SetupError("--command-config is for --bootstrap-servers; allowed: both, or leave it out")
+    if not TEXT.fullmatch(options.name):
+        raise SetupError(f"--name {options.name[:60]!r} can't be used; allowed: {ALLOWED_TEXT}")
+    if options.out is not None:
+        _require_ours(options.out)
+    merged = merge(_parts(files, options), to_targets=options.reassigning == "target")
+    imported = _imported(merged, options)
+    notes = (*merged.notes, *conditions(merged))
+    if options.out is None:
+        return Result(text(imported), (*notes, *_long(imported)))
+    return _written(imported, notes, options.out)
+
+
+def _long(imported: Imported) -> Iterator[str]:
+    """YAML with every partition in it takes a second or two of a core for each thousand of them, to be read."""
+    count = sum(len(topic.partitions) for topic in imported.topics)
+    if count > MOST_INLINE:
+        yield f"{count:,} partitions make a YAML that takes long to read: with --out they go into files beside it"
+
+
+def _parts(files: Sequence[Path], options: Options) -> list[StatePart]:
+    parts: list[StatePart] = []
+    findings: list[Finding] = []
+    if options.bootstrap_servers is not None:
+        parts.append(read_live(options.bootstrap_servers, client_settings(options.command_config)))
+    for given in files:
+        try:
+            for path in files_in(given):
+                # A pipe named by itself, such as <(ssh …), is read; one in a folder may wait for ever.
+                parts.append(read_file(path, path.as_posix(), options.topic, piped=path == given).part)
+        except UnreadableError as error:
+            raise SetupError(str(error)) from None
+        except SpecError as error:
+            findings += error.findings
+    if findings:
+        raise ImportStateError(findings)
+    return parts
+
+
+def _imported(merged: Merged, options: Options) -> Imported:
+    topics = merged.assignment.topics
+    seen = {broker.id: Broker(broker.id, broker.rack) for broker in merged.brokers}
+    held = {broker for topic in topics for partition in topic.partitions for broker in partition.replicas}
+    brokers = tuple(seen.get(number, Broker(number)) for number in sorted(held | seen.keys()))
+    servers = tuple(each for each in (options.bootstrap_servers or "").split(",") if _SERVER.fullmatch(each))
+    return Imported(
+        options.name,
+        brokers,
+        topics,
+        merged.sizes or {},
+        servers,
+        merged.only_topics,
+        targets(merged),
+        config_defaults=merged.config_defaults,
+    )
+
+
+def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
+    """Write the YAML, and for many partitions the state in files beside it, each complete before it takes its place."""
+    count = sum(len(topic.partitions) for topic in imported.topics)
+    folder = out.with_name(f"{out.stem}.state")
+    beside = {} if count <= MOST_INLINE else _state_files(imported)
+    if beside:
+        imported = replace(imported, state=_state(folder.name, beside))
+    written = text(imported)
+    try:
+        # Both, or none: a YAML from before doesn't fit the new state.
+        with interrupts.held():
+            if beside:
+                _replace_folder(folder, beside)
+            replace_file(out, written.encode())
+    except OSError as error:
+        raise SetupError(f"{out}: can't be written: {error.strerror}; what was there is as it was") from error
+    return Result(written, notes, tuple(str(path) for path in (*(folder / name for name in sorted(beside)), out)))
+
+
+def _state_files(imported: Imported) -> dict[str, str]:
+    """The state as Kafka's tools print it; nothing where that wouldn't be read back as it is.
+
+    Topics' own configurations are in a file of their own, where it is known which those are.
+    """
+    described, listed = describe(imported.topics), topic_configs(imported.topics)
+    told = any(topic.config for topic in imported.topics) and not any(
+        topic.effective_config for topic in imported.topics
+    )
+    try:
+        parts = [topics_describe.read_part(described.split("\n"), "")]
+        parts += [topic_configs_text.read_part(listed, "")] if told else []
+        back = merge(parts)
+    except ImportStateError:
+        return {}
+    if back.assignment.topics != _without_sizes(imported.topics) or back.config_defaults:
+        return {}
+    sizes = {_STATE_FILES[1]: log_dirs(imported.topics, imported.sizes)} if imported.sizes else {}
+    return {_STATE_FILES[0]: described, **sizes, **({_STATE_FILES[2]: listed} if told else {})}
+
+
+def _state(folder: str, beside: dict[str, str]) -> dict[str, str | list[str]]:
+    """`cluster.state` for these files of a folder."""
+    described, sizes, configs = (f"{folder}/{name}" if name in beside else None for name in _STATE_FILES)
+    found = {"assignment": described, "sizes": sizes, "files": [configs] if configs else None}
+    return {key: value for key, value in found.items() if value}
+
+
+def _without_sizes(topics: Sequence[Topic]) -> tuple[Topic, ...]:
+    return tuple(
+        replace(topic, partitions=tuple(replace(each, size_bytes=0) for each in topic.partitions)) for topic in topics
+    )
+
+
+def _require_ours(out: Path) -> None:
+    """What isn't an earlier import, as it was written, isn't replaced: someone has worked on it."""
+    folder = out.with_name(f"{out.stem}.state")
+    try:
+        if out.exists() and not (out.is_file() and is_as_written(out.read_bytes())):
+            raise SetupError(
+                f"{out}: isn't what planner import wrote; allowed: a new file, or an import nobody changed"
+            )
+        strange = {entry.name for entry in folder.iterdir()} - set(_STATE_FILES) if folder.is_dir() else set()
+    except OSError as error:
+        raise SetupError(f"{out}: can't be written: {error.strerror}; nothing was changed") from error
+    if strange or (folder.exists() and not folder.is_dir()):
+        raise SetupError(f"{folder}: wasn't written by planner import; allowed: another name than {out.name}")
+
+
+def _replace_folder(folder: Path, files: dict[str, str]) -> None:
+    staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        new = staging / "new"
+        new.mkdir()
+        for name, content in files.items():
+            (new / name).write_bytes(content.encode())
+        if folder.exists():
+            folder.rename(staging / "old")
+        _rename_or_restore(new, folder, staging / "old")
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _rename_or_restore(new: Path, folder: Path, old: Path) -> None:
+    try:
+        new.rename(folder)
+    except OSError:
+        if old.exists():
+            old.rename(folder)
+        raise
 
 
 @click.command("import")

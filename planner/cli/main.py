@@ -9,9 +9,13 @@ import codecs
 import errno
 import os
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from planner import interrupts
+from planner.model import interrupts
+
+if TYPE_CHECKING:
+    import click
 
 DEBUG = "PLANNER_DEBUG"
 _LONGEST_LINE = 2_000
@@ -20,12 +24,17 @@ _INTERRUPTED = 130
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command and exit."""
+    """Run one of the planner's commands and exit."""
+    run(_commands, "planner", arguments)
+
+
+def run(load: Callable[[], click.Command], name: str, arguments: list[str] | None = None) -> None:
+    """Import a command, run it under its name, and exit."""
     _open_closed_streams()
     _escape_what_streams_lack()
     with interrupts.watched() as watch:
         try:
-            code = int(_command(arguments) or 0)
+            code = int(_result(load, name, arguments) or 0)
         except BaseException as error:
             # On the way out after a signal anything may fail.
             if watch.signal:
@@ -36,12 +45,17 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(code)
 
 
-def _command(arguments: list[str] | None) -> Any:
-    from planner import memory
+def _commands() -> click.Command:
     from planner.cli.commands import commands
 
-    memory.keep_freed()
-    code = commands.main(arguments, prog_name="planner", standalone_mode=False)
+    return commands
+
+
+def _result(load: Callable[[], click.Command], name: str, arguments: list[str] | None) -> Any:
+    from planner.model import processes
+
+    processes.keep_freed()
+    code = load().main(arguments, prog_name=name, standalone_mode=False)
     # While a full disk can still be said.
     sys.stdout.flush()
     return code
@@ -51,8 +65,8 @@ def _exit_code(error: BaseException) -> int:
     """What is the user's to mend is said in a paragraph, what is ours in a line."""
     import click
 
-    from planner.errors import PlannerError, SpecError
-    from planner.figures import printable
+    from planner.model.errors import PlannerError, SpecError
+    from planner.model.formats import printable
 
     if isinstance(error, SystemExit):  # click's own answer to a reader that has ended, and to nothing else
         error = BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
@@ -92,8 +106,8 @@ def _unexpected(error: Exception) -> int:
 
 def _say(*lines: str) -> None:
     """A message on stderr, line by line: names that it repeats add none, nor control characters; and not endless."""
-    from planner.errors import MOST_SHOWN, capped
-    from planner.figures import printable
+    from planner.model.errors import MOST_SHOWN, capped
+    from planner.model.formats import printable
 
     # A text of findings is capped already, with a line that says so.
     shown = lines if len(lines) <= MOST_SHOWN + 1 else capped(lines)

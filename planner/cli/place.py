@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from planner import text_tables
 from planner.cli.brokers import Brokers, broker_options, given, of_file
 from planner.cli.shown import echo_json, echo_page
-from planner.errors import InfeasibleError
-from planner.figures import UNKNOWN, printable
-from planner.markup import code
+from planner.model.errors import InfeasibleError
+from planner.model.formats import UNKNOWN, printable
+from planner.model.markup import code
+from planner.report import terminal_tables
 from planner.strategies import kafka_classic, kafka_striped, round_robin
 
 Lists = Sequence[tuple[int, ...]]
@@ -143,4 +143,4 @@ def _table(first: int, lists: Lists, racks: dict[int, str | None], markdown: boo
         for number, replicas in enumerate(lists)
     ]
     header = ("Partition", "Replicas", *(("Racks",) * racked))
-    return (text_tables.markdown if markdown else text_tables.aligned)(header, rows, right=(0,))
+    return (terminal_tables.markdown if markdown else terminal_tables.aligned)(header, rows, right=(0,))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from planner import approval, figures
+from planner.approval.cluster_now import Sources
 from planner.cli import sources as cli_sources
-from planner.cli.plans import reads_plan
-from planner.cli.shown import Format, format_option, say, show
-from planner.state.sources import Sources
+from planner.cli import workflow
+from planner.cli.shown import Format, format_option, reads_plan, say, show
+from planner.plan import headline
 
 
 @click.command()
@@ -42,6 +42,6 @@ def resume(
     \b
     planner resume expand.plan --state state/now/ --out expand-rest.plan
     """
-    resumed = approval.resume(plan, sources, out, captured_at, leave_moved=leave_moved, say=say)
-    show(resumed.plan, form, resumed.files)
-    return 2 if detailed_exitcode and figures.has_something_to_do(resumed.plan) else 0
+    rest, files = workflow.resume(plan, sources, out, captured_at, leave_moved=leave_moved, say=say)
+    show(rest, form, files)
+    return 2 if detailed_exitcode and headline.has_something_to_do(rest) else 0

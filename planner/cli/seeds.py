@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from planner import text_tables
 from planner.cli.brokers import broker_options, given, of_file
 from planner.cli.shown import echo_json, echo_page
-from planner.figures import UNKNOWN, counted, number, printable, ranges
-from planner.markup import code, text
-from planner.seeds import explain as search
-from planner.seeds.explain import Explanation, Verdict
-from planner.suggestions import did_you_mean
+from planner.model.errors import did_you_mean
+from planner.model.formats import UNKNOWN, counted, number, printable, ranges
+from planner.model.markup import code, text
+from planner.report import terminal_tables
+from planner.whatif.seeds import explain as search
+from planner.whatif.seeds.explain import Explanation, Verdict
 
 HEADER = ("Topic", "Partitions", "RF", "Placed by", "Start index", "Shift", "On", "Differ")
 # What stands in the table, and what is counted below it.
@@ -56,9 +56,9 @@ def seeds(file: Path, names: tuple[str, ...], form: str, **options: Any) -> int:
             document = {"topics": [_document(each) for each in shown]}
             echo_json(document)
         case "markdown":
-            echo_page(_page(shown, text_tables.markdown, code, text, None))
+            echo_page(_page(shown, terminal_tables.markdown, code, text, None))
         case _:
-            echo_page(_page(shown, text_tables.aligned, printable, printable, _DIFFERENCES_SHOWN))
+            echo_page(_page(shown, terminal_tables.aligned, printable, printable, _DIFFERENCES_SHOWN))
     return 0
 
 
@@ -103,7 +103,7 @@ def _page(
     ]
     if len(lines) < len(differ):
         lines.append(f"and {counted(len(differ) - len(lines), 'more partition')} that differ; --format json has all")
-    bullet = "- " if table is text_tables.markdown else ""
+    bullet = "- " if table is terminal_tables.markdown else ""
     body = "".join(f"{bullet}{line}\n" for line in lines)
     return f"{table(HEADER, rows, right=(1, 2, 4, 7))}{chr(10) if lines else ''}{body}\n{_summary(found)}\n"
 

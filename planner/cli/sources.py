@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from planner.state.sources import Sources
+from planner.approval.cluster_now import Sources
 
 _OPTIONS = (
     click.option(

@@ -1,1 +1,4 @@
-"""plan.json as report.md and report.html."""
+"""From a plan to what people read: the terminal, report.md, report.html and its plots.
+
+Comes in: a plan document. Goes out: text. Imports `plan`.
+"""

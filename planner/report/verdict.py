@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner import figures, headline
-from planner.figures import amount, arrow, counted, number, percent, size
-from planner.terraform.topics import topics as terraform_topics
+from planner.model import formats
+from planner.model.formats import amount, arrow, counted, number, percent, size
+from planner.plan import headline
+from planner.plan.declared_topics import topics as terraform_topics
+from planner.report import sentences
 
 Plan = Mapping[str, Any]
 
@@ -54,7 +56,7 @@ def evenness(plan: Plan) -> str:
 
 
 def _above(name: str) -> str:
-    return figures.words(name.removesuffix("_above_share")) if name.endswith("_above_share") else ""
+    return formats.words(name.removesuffix("_above_share")) if name.endswith("_above_share") else ""
 
 
 def risks(plan: Plan) -> Iterator[str]:
@@ -103,7 +105,7 @@ def _writes(plan: Plan) -> Iterator[str]:
         yield f"Writes: no partition is under min.insync.replicas in any batch{unknown}."
         return
     batches = [number + 1 for number, count in enumerate(found["under_min_isr"]) if count]
-    where = f"{'batch' if len(batches) == 1 else 'batches'} {figures.ranges(batches)}"
+    where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
     total = counted(sum(found["under_min_isr"]), "partition")
     yield f"Writes with acks=all are refused: {total} of {where} under min.insync.replicas{unknown}."
 
@@ -120,7 +122,7 @@ def _disks(plan: Plan) -> Iterator[str]:
     rows = [(batch["fullest_broker"], batch["number"]) for batch in plan["batches"] if batch.get("fullest_broker")]
     if rows and plan["cluster"]["sizes_known"]:
         row, batch = max(rows, key=lambda each: _fullness(each[0]))
-        held = figures.disk(row["peak_size_bytes"], row["disk_bytes"])
+        held = sentences.disk(row["peak_size_bytes"], row["disk_bytes"])
         yield f"Disks on the way: broker {row['id']} is the fullest in batch {batch}, {held}."
 
 
@@ -154,7 +156,7 @@ def _groups(plan: Plan) -> Iterator[str]:
         return
     moved = {row["topic"] for row in plan["partitions"] if row["leader_before"] != row["replicas"][0]}
     found = [group["group"] for group in section["groups"] if moved & group["topics"].keys()]
-    shown = [figures.printable(name, 60) for name in found[:_GROUPS_NAMED]]
+    shown = [formats.printable(name, 60) for name in found[:_GROUPS_NAMED]]
     more = f" and {number(len(found) - len(shown))} more" if len(found) > len(shown) else ""
     told = f": {', '.join(shown)}{more}" if found else ""
     of = f"{number(len(found))} of {counted(len(section['groups']), 'group')}"

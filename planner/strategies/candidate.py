@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from planner.balance import Balance
+from planner.model.balance import Balance
 
 
 class Candidate(NamedTuple):

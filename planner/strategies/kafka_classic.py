@@ -14,12 +14,12 @@ from itertools import chain, zip_longest
 
 import numpy as np
 
-from planner.draws import topic_draws
-from planner.errors import InfeasibleError
-from planner.java_random import utf16_key
-from planner.model import IntArray, Problem
-from planner.problem import rows_to_place, today
+from planner.model.build_problem import rows_to_place, today
+from planner.model.errors import InfeasibleError
+from planner.model.problem import IntArray, Problem
+from planner.model.seeded_numbers import topic_draws
 from planner.strategies.candidate import Candidate
+from planner.strategies.java_random import utf16_key
 
 NO_RACK = -1
 

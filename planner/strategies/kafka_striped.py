@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from planner.errors import InfeasibleError
-from planner.java_random import JavaRandom, hash_map_order, utf16_key
-from planner.model import IntArray, Problem
-from planner.problem import rows_to_place, today
+from planner.model.build_problem import rows_to_place, today
+from planner.model.errors import InfeasibleError
+from planner.model.problem import IntArray, Problem
 from planner.strategies.candidate import Candidate
+from planner.strategies.java_random import JavaRandom, hash_map_order, utf16_key
 
 
 def place(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.model import BoolArray, IntArray, LongArray, Problem
-from planner.problem import taken_over
-from planner.shares import sent_by_leader
-from planner.strategies.exchanges import Arena, Placement, polish, repair
-from planner.windows import Windows
+from planner.model.build_problem import taken_over
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.scoring.fair_shares import sent_by_leader
+from planner.scoring.windows import Windows
+from planner.strategies.load_windows.local_search import Arena, Placement, polish, repair
 
 # More leaders than any broker has.
 _ENDLESS = 1 << 40

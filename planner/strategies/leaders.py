@@ -11,12 +11,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner import flow
-from planner.loads import leaders_after
-from planner.model import BoolArray, IntArray, LongArray, Problem
-from planner.problem import taken_over
+from planner.model.build_problem import taken_over, today
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.scoring.broker_loads import leaders_after
+from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, Windows
+from planner.strategies.flow import min_cost_flow
 from planner.strategies.leader_loads import even_out
-from planner.windows import BROKER_PRICE, TOPIC_PRICE, Windows
+
+
+def led_in_sync(problem: Problem, assignment: IntArray) -> IntArray:
+    """The assignment (P, W) with a broker in front that can lead, where a broker that is in no ISR would be.
+
+    That is today's leader where it stays, else the first that may be elected. Partitions that nothing else changes keep
+    their order: the broker may come back, and until then nobody elects it (see `broker_loads.leaders_after`).
+    """
+    if problem.out_of_sync is None or not problem.out_of_sync.any():
+        return assignment
+    ordered, off = assignment.copy(), np.append(problem.out_of_sync, True)
+    changed = (assignment != today(problem)).any(axis=1) & (assignment[:, 0] >= 0)
+    rows = np.flatnonzero(problem.may_lead_anew & changed & off[assignment[:, 0]])
+    for row in rows.tolist():
+        brokers = [broker for broker in assignment[row].tolist() if broker >= 0]
+        able = sorted((b for b in brokers if not off[b]), key=lambda b: b != problem.leaders[row])
+        if able:
+            kept = [able[0], *(broker for broker in brokers if broker != able[0])]
+            ordered[row, : len(kept)] = kept
+    return ordered
 
 
 def order(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
@@ -76,34 +96,36 @@ def _choose(problem: Problem, choices: _Choices, wanted: Windows) -> IntArray:
     return chosen
 
 
-def _solve(problem: Problem, choices: _Choices, wanted: Windows) -> flow.Flow:
+def _solve(problem: Problem, choices: _Choices, wanted: Windows) -> min_cost_flow.Flow:
     plain, windowed, nodes = _network(choices, wanted)
     supplies = np.zeros(nodes, dtype=np.int64)
     supplies[: choices.rows] = 1
     supplies[-1] = -choices.rows
     # Where nothing may change that need not, few changes come before even leaders.
-    solve = flow.solve_cost_first if problem.rebalance == "none" else flow.solve_excess_first
+    solve = min_cost_flow.solve_cost_first if problem.rebalance == "none" else min_cost_flow.solve_excess_first
     solved = solve(plain, windowed, supplies)
     if solved is None:
         raise AssertionError("every partition has a replica that can lead it")
     return solved
 
 
-def _network(choices: _Choices, wanted: Windows) -> tuple[flow.Arcs, tuple[flow.Windowed, ...], int]:
+def _network(choices: _Choices, wanted: Windows) -> tuple[min_cost_flow.Arcs, tuple[min_cost_flow.Windowed, ...], int]:
     """Arcs, windows, and the number of nodes; the sink is the last."""
     topics, count = choices.fixed.shape
     cells = topics * count if wanted.topic_leaders is not None else 0
     brokers = np.arange(count, dtype=np.int32) + choices.rows + cells
     sink = choices.rows + cells + count
     fixed = choices.fixed.sum(axis=0)
-    windowed = [flow.window(brokers, np.full_like(brokers, sink), wanted.leaders - fixed, choices.rows, BROKER_PRICE)]
+    windowed = [
+        min_cost_flow.window(brokers, np.full_like(brokers, sink), wanted.leaders - fixed, choices.rows, BROKER_PRICE)
+    ]
     heads = brokers[choices.brokers]
     if wanted.topic_leaders is not None:
         heads = choices.rows + choices.topics * count + choices.brokers
         nodes = np.arange(cells, dtype=np.int32) + choices.rows
         bounds = (wanted.topic_leaders - choices.fixed).reshape(2, -1)
-        windowed.append(flow.window(nodes, np.tile(brokers, topics), bounds, choices.rows, TOPIC_PRICE))
-    return flow.arcs(choices.at, heads.astype(np.int32), 1, choices.costs), tuple(windowed), sink + 1
+        windowed.append(min_cost_flow.window(nodes, np.tile(brokers, topics), bounds, choices.rows, TOPIC_PRICE))
+    return min_cost_flow.arcs(choices.at, heads.astype(np.int32), 1, choices.costs), tuple(windowed), sink + 1
 
 
 def _in_order(problem: Problem, placed: IntArray, leaders: IntArray) -> IntArray:

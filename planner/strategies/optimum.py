@@ -10,7 +10,8 @@ Windows (see `windows`) that can't all hold are relaxed in this order, least exc
 the brokers' totals. Racks, replication factors and brokers are never relaxed. Where `rebalance` isn't `all`, bytes come
 first: the fewest that the other changes force, and the least excess among those.
 
-Partitions to be made cost nothing wherever they go; see `new_rows` for what chooses among all those places.
+Partitions to be made cost nothing wherever they go; see `new_partition_placement` for what chooses among all those
+places.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from planner.balance import Balance
-from planner.bounds import GRAIN, Certificate, least
-from planner.model import IntArray, Problem
-from planner.problem import today
-from planner.scenarios import Scenario, scenarios
-from planner.strategies import leaders, new_rows
-from planner.strategies.byte_loads import byte_loads
-from planner.strategies.certifying import Question, certified, outside_more
-from planner.strategies.effort import ASKED, Effort, Worth
-from planner.strategies.evening import even
-from planner.strategies.in_sync import led_in_sync
-from planner.strategies.layout import Layout, lay_out
-from planner.strategies.starts import cheapest
-from planner.strategies.tie_breaks import settled
-from planner.windows import Windows, windows
+from planner.model.balance import Balance
+from planner.model.build_problem import today
+from planner.model.problem import IntArray, Problem
+from planner.scoring.growth_scenarios import Scenario, scenarios
+from planner.scoring.windows import Windows, windows
+from planner.strategies import leaders, new_partition_placement
+from planner.strategies.bounds import GRAIN, Certificate, least
+from planner.strategies.flow.layout import Layout, lay_out
+from planner.strategies.flow.tie_breaks import settled
+from planner.strategies.leaders import led_in_sync
+from planner.strategies.load_windows.balanced_placement import even
+from planner.strategies.load_windows.byte_loads import byte_loads
+from planner.strategies.load_windows.certificates import Question, certified, outside_more
+from planner.strategies.load_windows.window_positions import cheapest
+from planner.strategies.work_limits import ASKED, Effort, Worth
 
 # Loads may cost up to three times the bytes, in parts of GRAIN.
 _ROOM = 4 * GRAIN
@@ -81,7 +82,7 @@ def solve(
     ordered = leaders.order(problem, assignment, wanted)
     ordered = led_in_sync(problem, ordered)
     if problem.is_new.any():
-        ordered = new_rows.levelled(replace(problem, balance=balance), ordered, wanted)
+        ordered = new_partition_placement.levelled(replace(problem, balance=balance), ordered, wanted)
     question = Question(problem, layout, balance, byte_loads(problem, layout, wanted, grown) if of_bytes else None)
     if len(layout.rows) and (certify or evened is not None or outside_more(question, found, ordered)):
         return _certified(ordered, layout, certified(question, found, ordered))

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.errors import InfeasibleError
-from planner.model import IntArray, Problem
-from planner.problem import rows_to_place, today
+from planner.model.build_problem import rows_to_place, today
+from planner.model.errors import InfeasibleError
+from planner.model.problem import IntArray, Problem
 from planner.strategies.candidate import Candidate
 from planner.strategies.kafka_classic import broker_order, starts_and_shifts
 

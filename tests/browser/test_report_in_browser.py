@@ -13,7 +13,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from planner.report import page as report_html
+from planner.report import plan_html as report_html
 
 pytestmark = pytest.mark.browser
 

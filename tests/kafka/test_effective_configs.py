@@ -15,7 +15,7 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 from operator_at_work import Operator
 
 from planner.cli.commands import commands
-from planner.errors import SpecError
+from planner.model.errors import SpecError
 
 pytestmark = pytest.mark.kafka
 LEAST = "min.insync.replicas"

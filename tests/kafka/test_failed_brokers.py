@@ -10,13 +10,12 @@ from faults import MEGABYTE
 from operator_at_work import Operator
 
 from planner.cli.commands import commands
-from planner.failures.outcomes import FACTS, outcome
-from planner.failures.scenarios import BROKERS, scenarios
-from planner.failures.stages import Rows, stages
-from planner.failures.tables import failed_slots
-from planner.model import Problem
-from planner.problem import build
-from planner.spec.reading import load
+from planner.inputs.spec.reading import load
+from planner.model.build_problem import build
+from planner.model.problem import Problem
+from planner.whatif.failures.cluster_states import FACTS, Rows, outcome, stages
+from planner.whatif.failures.failing_brokers import BROKERS, scenarios
+from planner.whatif.failures.offline_sums import failed_slots
 
 pytestmark = pytest.mark.kafka
 

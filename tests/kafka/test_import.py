@@ -10,8 +10,8 @@ import yaml
 from click.testing import CliRunner
 from operator_at_work import Lists, Operator
 
-from planner.amounts import parse_amount
 from planner.cli.commands import commands
+from planner.model.amounts import parse_amount
 
 pytestmark = pytest.mark.kafka
 

@@ -1,0 +1,41 @@
+"""`python -m benchmarks`: measures plans, speed and memory, and prints what it measures as Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from benchmarks import benchmark
+from planner.cli.main import run
+from planner.cli.shown import echo_page
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("cases", nargs=-1)
+@click.option("--plans", is_flag=True, help="Plans beside baselines and peers.")
+@click.option("--windows", is_flag=True, help="Even disks, and peers' own balance.")
+@click.option("--candidates", is_flag=True, help="Candidates a second on one core.")
+@click.option("--sweep", is_flag=True, help="The sweep through Spark, with one worker and with two.")
+@click.option("--scale", is_flag=True, help="Time and memory from a thousand replicas to 2.8 million.")
+@click.option("--corners", is_flag=True, help="Clusters that are slow to plan: large partitions, unlike brokers.")
+@click.option("--exact", type=click.IntRange(min=1), help="Plans of so many random clusters, judged by CP-SAT.")
+@click.option("--seed", default="public", show_default=True, help="Seed of the cases.")
+@click.option("--seeds", type=click.IntRange(min=1), help="Kafka's placements tried. [default: by the cluster's size]")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for numbers and plots.")
+def benchmarks(
+    cases: tuple[str, ...], exact: int | None, seed: str, seeds: int | None, out: Path | None, **sections: bool
+) -> int:
+    """Measure plans of the benchmark CASES, and how speed grows, as Markdown.
+
+    Without CASES or a section everything is measured, which takes most of an hour.
+    """
+    asked = tuple(section for section, wanted in {**sections, "exact": exact is not None}.items() if wanted)
+    scope = benchmark.Scope(cases, asked, seed, seeds, out, exact)
+    for line in benchmark.lines(scope):
+        echo_page(f"{line}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    run(lambda: benchmarks, "python -m benchmarks")

@@ -1,0 +1,128 @@
+"""A process of its own for each measurement, and how much memory it took: nothing measured leans on what ran before."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from planner.model import interrupts, processes
+from planner.model.errors import SetupError
+from planner.model.processes import keep_freed
+
+_PROCESSES = Path("/proc")
+_SAMPLE_SECONDS = 0.2
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def apart(function: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
+    """What the function returns, or raises, in a fresh process; SetupError where the process was killed."""
+    # The process starts with `python -c`, which would look for modules in the current folder first of all.
+    os.environ["PYTHONSAFEPATH"] = "1"
+    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"), initializer=_begin) as pool:
+        try:
+            with interrupts.held():
+                future = pool.submit(function, *args, **kwargs)
+                for process in active_children():
+                    processes.own(process.pid or 0)
+            return future.result()
+        except BrokenProcessPool as error:
+            raise SetupError(
+                f"the process measuring {', '.join(map(str, args))} was killed before it was done; "
+                "most likely this machine has too little memory for it"
+            ) from error
+
+
+def _begin() -> None:
+    """A session of its own: a signal is the business of the process that waits, which ends all of the session."""
+    os.setsid()
+    keep_freed()
+
+
+def peak_bytes() -> int:
+    """The most memory that this process held at once.
+
+    Linux's own high-water mark comes first: getrusage there counts what the parent held before this one was started.
+    """
+    marked = _high_water_bytes(_PROCESSES / "self")
+    if marked:
+        return marked
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+class PythonChildren:
+    """The most memory that any one Python process below this one held, in bytes; 0 where the system doesn't tell."""
+
+    def __init__(self) -> None:
+        self.peak_bytes = 0
+
+    def look(self) -> None:
+        """Look once; a high-water mark needs only one look after the peak."""
+        for process in _descendants():
+            if _is_python(process):
+                self.peak_bytes = max(self.peak_bytes, _high_water_bytes(process))
+
+
+@contextmanager
+def watched_children() -> Iterator[PythonChildren]:
+    """Looks at the Python processes below this one for as long as the block runs."""
+    children, stop = PythonChildren(), threading.Event()
+
+    def look() -> None:
+        while not stop.wait(_SAMPLE_SECONDS):
+            children.look()
+
+    thread = threading.Thread(target=look, name="bench-memory", daemon=True)
+    thread.start()
+    try:
+        yield children
+        children.look()
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _descendants() -> list[Path]:
+    """The folders of all processes below this one."""
+    parents = {folder: _parent(folder) for folder in _PROCESSES.glob("[0-9]*")}
+    found, wanted = [], [(_PROCESSES / "self").resolve().name]
+    while wanted:
+        children = [folder for folder, parent in parents.items() if parent in wanted]
+        found += children
+        wanted = [folder.name for folder in children]
+    return found
+
+
+def _parent(folder: Path) -> str:
+    """The id of a process's parent, empty where it has ended; the name before it may hold spaces and parentheses."""
+    stat = _text(folder / "stat")
+    return stat.rpartition(")")[2].split()[1] if stat else ""
+
+
+def _is_python(folder: Path) -> bool:
+    return Path(_text(folder / "cmdline").split("\0")[0]).name.startswith("python")
+
+
+def _high_water_bytes(folder: Path) -> int:
+    """`VmHWM` of a process, 0 where it has ended or the system has no such thing."""
+    line = _text(folder / "status").partition("VmHWM:")[2].split("\n")[0].split()
+    return int(line[0]) * 1024 if line else 0
+
+
+def _text(file: Path) -> str:
+    """A file's text, empty where it can't be read: processes come and go."""
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return ""

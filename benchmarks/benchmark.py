@@ -1,0 +1,90 @@
+"""The benchmark: bytes, balance, time and memory, beside baselines and published figures; and how all of it grows.
+
+Every measurement has a process of its own. The result is Markdown; nothing in it is a limit that is asserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import candidates, corners, exact_table, files, plans, scale, sweep, windows
+from benchmarks.cases import CASES
+from benchmarks.table import Entries, Figures
+from planner.model.errors import SetupError
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What to measure; no cases: all, or as many as a section runs without being asked; no sections: see `sections_of`.
+
+    `seed` is the cases' seed, `seeds` how many of Kafka's placements are tried as a baseline (None: fewer the larger
+    the cluster), `out` a folder for the numbers and plots, `clusters` how many the exact solver judges (None: some).
+    """
+
+    cases: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    seed: str = "public"
+    seeds: int | None = None
+    out: Path | None = None
+    clusters: int | None = None
+
+
+def lines(scope: Scope) -> Iterator[str]:
+    """The benchmark's Markdown, line by line as it is measured; the files of `out` are written at the end.
+
+    SetupError for an unknown case, or where the folder or the plots' library is missing, before anything is measured.
+    """
+    unknown = [case for case in scope.cases if case not in CASES]
+    if unknown:
+        raise SetupError(f"unknown benchmark case {', '.join(unknown)}; allowed: {', '.join(CASES)}")
+    if scope.out:
+        files.check(scope.out)
+    return _lines(scope)
+
+
+def sections_of(scope: Scope) -> tuple[str, ...]:
+    """The sections asked for; else those that are about cases where some are named; else all."""
+    wanted = scope.sections or (OF_CASES if scope.cases else SECTIONS)
+    return tuple(section for section in SECTIONS if section in wanted)
+
+
+def _lines(scope: Scope) -> Iterator[str]:
+    said, figures = [], []
+    for entry in _entries(scope):
+        if isinstance(entry, Figures):
+            figures.append(entry)
+        else:
+            said.append(entry)
+            yield entry
+    if scope.out:
+        files.write(scope.out, said, figures)
+
+
+def _entries(scope: Scope) -> Entries:
+    for number, section in enumerate(sections_of(scope)):
+        if number:
+            yield ""
+        yield from SECTIONS[section](scope)
+
+
+def _plans(scope: Scope) -> Entries:
+    return plans.entries(tuple(dict.fromkeys(scope.cases)) or CASES, scope.seed, scope.seeds)
+
+
+def _windows(scope: Scope) -> Entries:
+    return windows.entries(tuple(dict.fromkeys(scope.cases)), scope.seed)
+
+
+SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
+    "plans": _plans,
+    "windows": _windows,
+    "candidates": lambda scope: candidates.entries(),
+    "sweep": lambda scope: sweep.entries(),
+    "scale": lambda scope: scale.entries(),
+    "corners": lambda scope: corners.entries(),
+    "exact": lambda scope: exact_table.entries(scope.clusters or exact_table.CLUSTERS),
+}
+# The sections that are run on named cases.
+OF_CASES = ("plans", "windows")

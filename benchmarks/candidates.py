@@ -1,0 +1,124 @@
+"""How many candidates one core tries a second: Kafka's placements, made, checked and scored.
+
+Where a table of all placements of every topic is worth its making, candidates are sums of its rows; where it isn't,
+each is placed partition by partition. The latter is measured on every cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+
+from benchmarks import cases as bench_cases
+from benchmarks import peers
+from benchmarks import sweep as bench_sweep
+from benchmarks.apart import apart
+from benchmarks.table import UNKNOWN, Entries, Figures, head, ratio, row
+from planner.model import build_problem as problems
+from planner.model.problem import Problem
+from planner.scoring.score import Yardstick, score
+from planner.sweep import classic_tables, evaluate
+
+CASES = ("expand-small", "expand-mid", "expand-big")
+SEED = "public"
+# Replicas placed one by one, and those that tables are made to stand for: a second or so of either.
+_PLACED, _FROM_TABLES = 2_000_000, 200_000_000
+
+_COLUMNS = (
+    "case",
+    "replicas",
+    "candidates/s",
+    "Astraea's (published, not run here)",
+    "× Astraea's",
+    "tables made in s",
+    "candidates/s from tables",
+    "candidates/s one by one",
+    "ms to place one",
+    "ms to check and score it",
+)
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Candidates a second, by both ways; `tables_seconds` is what the tables took before, None where there are none.
+
+    `place` and `score` are seconds a candidate, one by one.
+    """
+
+    case: str
+    replicas: int
+    tables_seconds: float | None
+    from_tables_per_second: float | None
+    place_seconds: float
+    score_seconds: float
+
+    @property
+    def one_by_one_per_second(self) -> float:
+        """Without tables."""
+        return 1 / (self.place_seconds + self.score_seconds)
+
+    @property
+    def per_second(self) -> float:
+        """As a sweep does it."""
+        return self.from_tables_per_second or self.one_by_one_per_second
+
+
+def entries(cases: Sequence[str] = CASES) -> Entries:
+    """The speeds as Markdown, a line as soon as it is measured."""
+    yield from (f"## Candidates a second on one core, seed `{SEED}`", "", *head(_COLUMNS))
+    for case in cases:
+        speed = apart(measure, case)
+        yield Figures("candidates", {**asdict(speed), "per_second": speed.per_second})
+        yield row(_cells(speed))
+
+
+def measure(case: str) -> Speed:
+    """Try candidates of a case in this process, from tables where they are worthwhile, and one by one."""
+    problem = problems.build(bench_cases.to_spec(bench_cases.make(case, SEED)))
+    replicas = int(problem.replication_factors.sum())
+    tables, from_tables = _from_tables(problem, _FROM_TABLES // replicas)
+    place, scoring = _one_by_one(problem, min(max(_PLACED // replicas, 10), 2_000))
+    return Speed(case, replicas, tables, from_tables, place, scoring)
+
+
+def _from_tables(problem: Problem, count: int) -> tuple[float | None, float | None]:
+    """Seconds to make the tables (the first candidate waits for them), and candidates a second from them."""
+    if not classic_tables.worthwhile(Yardstick.of(problem)):
+        return None, None
+    (first,) = bench_sweep.drawn(problem, 1).to_batches()
+    (batch,) = bench_sweep.drawn(problem, count).to_batches()
+    started = perf_counter()
+    evaluate.evaluate(problem, first)
+    made = perf_counter()
+    evaluate.evaluate(problem, batch)
+    return made - started, count / (perf_counter() - made)
+
+
+def _one_by_one(problem: Problem, count: int) -> tuple[float, float]:
+    """Seconds a candidate: to place it, and to check and score it."""
+    rows = bench_sweep.drawn(problem, count + 1)
+    yardstick = Yardstick.of(problem)
+    score(yardstick, evaluate.propose(problem, rows, 0).assignment)
+    started = perf_counter()
+    placed = [evaluate.propose(problem, rows, number).assignment for number in range(1, count + 1)]
+    between = perf_counter()
+    for assignment in placed:
+        score(yardstick, assignment)
+    return (between - started) / count, (perf_counter() - between) / count
+
+
+def _cells(speed: Speed) -> tuple[str, ...]:
+    peer = peers.candidates_per_second(speed.case)
+    return (
+        speed.case,
+        f"{speed.replicas:,}",
+        f"{speed.per_second:,.0f}",
+        UNKNOWN if peer is None else f"{peer:,g}",
+        UNKNOWN if peer is None else ratio(speed.per_second, peer),
+        UNKNOWN if speed.tables_seconds is None else f"{speed.tables_seconds:.2f}",
+        UNKNOWN if speed.from_tables_per_second is None else f"{speed.from_tables_per_second:,.0f}",
+        f"{speed.one_by_one_per_second:,.0f}",
+        f"{speed.place_seconds * 1e3:.2f}",
+        f"{speed.score_seconds * 1e3:.2f}",
+    )

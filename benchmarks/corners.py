@@ -1,0 +1,159 @@
+"""Slow corners: clusters whose partitions are as large as the windows of bytes, and brokers that are all unlike.
+
+What slow clusters had in common: sizes with a heavy tail, so that a few partitions fill a broker; disks, racks and
+replication factors of many kinds; and windows that can't all hold. No flow knows where the large partitions go; that
+takes cases, and their number has no bound of its own. Here is what they cost, and how far from its bound the plan is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from time import perf_counter
+
+import numpy as np
+
+from benchmarks.apart import apart
+from benchmarks.measure import solve
+from benchmarks.table import UNKNOWN, Entries, Figures, gap, gigabytes, head, row
+from planner.model.balance import Balance, Tolerance
+from planner.model.cluster import Broker, Cluster, Partition, Topic
+from planner.model.spec import Changes, Spec, Sweep
+from planner.scoring.missed_windows import relaxed
+from planner.scoring.score import Yardstick
+from planner.sweep import evaluate
+from planner.sweep.candidates import candidates
+
+SMALL, WIDE, OVERFULL, HEAVY = "small", "wide", "over-full", "heavy"
+# So many clusters of each kind.
+SEEDS = {SMALL: range(12), WIDE: range(2), OVERFULL: range(2), HEAVY: range(2)}
+# An over-full cluster's disks hold this part of all bytes.
+_ROOM = 0.9
+_SPREADS = ("1", "1", "2", "3", "none")
+_DISKS = ("5%", "10%", "20%")
+
+_COLUMNS = (
+    "cluster",
+    "brokers",
+    "partitions",
+    "GB moved",
+    "bound GB",
+    "gap",
+    "windows not kept",
+    "plan s",
+    "what-if s",
+)
+
+
+@dataclass(frozen=True)
+class Corner:
+    """One cluster: its plan with the bound, seconds of the plan alone, and of all of a what-if's candidates in this
+    process; None where that wasn't asked for.
+    """
+
+    kind: str
+    seed: int
+    brokers: int
+    partitions: int
+    bytes_moved: int
+    least_bytes: int
+    not_kept: int
+    plan_seconds: float
+    whatif_seconds: float | None
+
+
+def entries(seeds: dict[str, range] | None = None) -> Entries:
+    """The corners' Markdown, a line as soon as it is measured."""
+    yield from ("## Slow corners: partitions as large as the windows, brokers all unlike", "")
+    yield from head(_COLUMNS)
+    for kind, each in (SEEDS if seeds is None else seeds).items():
+        for seed in each:
+            # A wide one's candidates take as long as a plan each.
+            corner = apart(measure, kind, seed, whole=kind == SMALL)
+            yield Figures("corners", asdict(corner))
+            yield row(_cells(corner))
+
+
+def measure(kind: str, seed: int, *, whole: bool = True) -> Corner:
+    """Make a cluster, plan it, and with `whole` try all candidates of a what-if too, in this process."""
+    solved = solve(make(kind, seed))
+    problem, started = solved.problem, perf_counter()
+    if whole:
+        evaluate.run(problem, candidates(problem, Sweep()))
+    return Corner(
+        kind=kind,
+        seed=seed,
+        brokers=int(problem.targets.sum()),
+        partitions=problem.rows,
+        bytes_moved=solved.plan.bytes_moved,
+        least_bytes=solved.least_bytes,
+        not_kept=len(relaxed(Yardstick.of(problem), solved.assignment)),
+        plan_seconds=solved.solve_seconds,
+        whatif_seconds=perf_counter() - started if whole else None,
+    )
+
+
+def make(kind: str, seed: int) -> Spec:
+    """The spec of a cluster: the same for the same seed."""
+    rng = np.random.default_rng([len(kind), seed])
+    return _small(rng) if kind == SMALL else _wide(rng, kind)
+
+
+def _small(rng: np.random.Generator) -> Spec:
+    """31 to 95 partitions on 8 to 20 brokers; up to two more may join, and one may leave."""
+    count = int(rng.integers(8, 21))
+    brokers = _brokers(rng, count, racks=int(rng.integers(1, 5)), classes=int(rng.integers(1, 3)))
+    topics = _topics(rng, brokers, int(rng.integers(31, 96)), each=12, tail=float(rng.uniform(1.0, 2.0)))
+    spreads = [Tolerance.parse(str(rng.choice(_SPREADS))) for _ in range(2)]
+    balance = Balance(replicas=spreads[0], topic_replicas=spreads[1], disk=Tolerance.parse(str(rng.choice(_DISKS))))
+    joining = tuple(Broker(100 + at, brokers[at].rack, brokers[at].disk_bytes) for at in range(int(rng.integers(0, 3))))
+    leaving = (brokers[-1].id,) if rng.integers(2) else ()
+    return Spec(Cluster("corner", brokers, topics), Changes(joining, leaving), balance=balance)
+
+
+def _wide(rng: np.random.Generator, kind: str) -> Spec:
+    """200 brokers with disks of many sizes, and 12,000 partitions; heavy ones are a third as many, and far larger."""
+    brokers = _brokers(rng, 200, racks=5, classes=8)
+    topics = _topics(rng, brokers, *((4_000, 40) if kind == HEAVY else (12_000, 60)), tail=1.0)
+    if kind == OVERFULL:
+        held = sum(each.size_bytes or 0 for topic in topics for each in topic.partitions for _ in each.replicas)
+        part = _ROOM * held / sum(broker.disk_bytes or 0 for broker in brokers)
+        brokers = tuple(replace(broker, disk_bytes=int(part * (broker.disk_bytes or 0))) for broker in brokers)
+    return Spec(Cluster("corner", brokers, topics), Changes(), balance=Balance(disk=Tolerance.parse("10%")))
+
+
+def _brokers(rng: np.random.Generator, count: int, racks: int, classes: int) -> tuple[Broker, ...]:
+    disks = [int(4e12 * (1 + at)) for at in range(classes)]
+    return tuple(Broker(at, f"r{rng.integers(racks)}", int(rng.choice(disks))) for at in range(1, count + 1))
+
+
+def _topics(
+    rng: np.random.Generator, brokers: Sequence[Broker], count: int, each: int, tail: float
+) -> tuple[Topic, ...]:
+    """So many partitions of log-normal sizes, in topics of up to `each`, of replication factors 1 to 3."""
+    topics: list[Topic] = []
+    left, ids = count, [broker.id for broker in brokers]
+    while left:
+        partitions, factor = min(left, int(rng.integers(1, each, endpoint=True))), int(rng.integers(1, 4))
+        rows = []
+        for number in range(partitions):
+            held = tuple(rng.permutation(ids)[:factor].tolist())
+            size = int(rng.lognormal(24, tail))
+            rows.append(Partition(number, held, held[0], None, size))
+        topics.append(Topic(f"t{len(topics):03}", tuple(rows)))
+        left -= partitions
+    return tuple(topics)
+
+
+def _cells(corner: Corner) -> tuple[str, ...]:
+    return (
+        f"{corner.kind} {corner.seed}",
+        f"{corner.brokers:,}",
+        f"{corner.partitions:,}",
+        gigabytes(corner.bytes_moved),
+        gigabytes(corner.least_bytes),
+        gap(corner.bytes_moved, corner.least_bytes),
+        f"{corner.not_kept:,}",
+        f"{corner.plan_seconds:.2f}",
+        UNKNOWN if corner.whatif_seconds is None else f"{corner.whatif_seconds:.2f}",
+    )

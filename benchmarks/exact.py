@@ -1,0 +1,287 @@
+"""An exact solver as a judge: the least outside of windows, and then the fewest bytes, of all plans of a small cluster.
+
+It knows the rules, not how plans are made: which sets of brokers the rack rule allows, what windows are asked for, and
+what being outside of them weighs. CP-SAT does the rest. Nothing of `strategies` is used.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from planner.model.balance import Tolerance
+from planner.model.problem import IntArray, LongArray, Problem
+from planner.scoring.fair_shares import disk_weights, fair_shares
+from planner.scoring.window_excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRICE
+from planner.scoring.windows import windows
+
+# Work, not time, so that every machine comes as far: half a minute at most.
+_MOST_WORK = 10.0
+# Windows of bytes that aren't asked for end here or beyond.
+_OPEN = 1 << 61
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What a plan is outside of: replicas by weight; loads in sum, weighed by what a unit is worth in bytes; and how
+    far the worst broker is outside of each load's window.
+    """
+
+    replicas: int
+    loads: int
+    furthest: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Least:
+    """The least of something of all plans: at least `proven`, and `found` is one's; None: no plan was found."""
+
+    proven: int
+    found: int | None
+
+    @property
+    def exact(self) -> int | None:
+        """The least, None where it isn't known."""
+        return self.found if self.found == self.proven else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Count:
+    """A window of counts: (2, Bt) bounds of held replicas, of these rows; `starts` it may begin at, and its spread."""
+
+    rows: tuple[int, ...]
+    bounds: LongArray
+    price: int
+    starts: range
+    spread: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Load:
+    """A window (2, Bt) of a load of which each replica of a row brings so much; a unit outside weighs `scale`."""
+
+    bounds: LongArray
+    weights: LongArray
+    scale: int
+
+
+class Judge:
+    """All plans of a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.targets = np.flatnonzero(problem.targets).tolist()
+        self._counts = tuple(_counts(problem))
+        self._loads = tuple(_loads(problem))
+
+    def outside(self, assignment: IntArray) -> Outside:
+        """What a plan (P, W) is outside of its windows."""
+        here = np.array([[(row == broker).any() for broker in self.targets] for row in assignment])
+        total = sum(min(self._weights(count, here[list(count.rows)].sum(axis=0))) for count in self._counts)
+        beyond = [_beyond(load.bounds, load.weights @ here) for load in self._loads]
+        loads = sum(int(each.sum()) * load.scale for each, load in zip(beyond, self._loads, strict=True))
+        return Outside(total, loads, tuple(int(each.max(initial=0)) for each in beyond))
+
+    def copied(self, assignment: IntArray) -> int:
+        """Bytes that a plan (P, W) copies."""
+        sizes = self.problem.size_bytes.tolist()
+        rows = [set(row) - {-1} for row in assignment.tolist()]
+        return sum(len(now - set(_held(self.problem, row))) * sizes[row] for row, now in enumerate(rows))
+
+    def least_replicas(self) -> Least:
+        """The least weight of replicas outside of windows."""
+        model = _Model(self)
+        return model.least(model.replicas)
+
+    def least_loads(self, replicas: int) -> Least:
+        """The least that loads are outside, of plans with no more of replicas outside."""
+        model = _Model(self)
+        model.solver.add(model.replicas <= replicas)
+        return model.least(model.loads)
+
+    def least_bytes(self, most: Outside | None) -> Least:
+        """The fewest bytes of all plans that are no more outside, None: of all plans."""
+        model = _Model(self)
+        if most is not None:
+            model.solver.add(model.replicas <= most.replicas)
+            model.solver.add(model.loads <= most.loads)
+            for beyond, furthest in zip(model.beyond, most.furthest, strict=True):
+                for each in beyond:
+                    model.solver.add(each <= furthest)
+        return model.least(model.bytes)
+
+    def _weights(self, count: _Count, held: LongArray) -> Iterator[int]:
+        yield sum(_weight(int(units), count.price) for units in _beyond(count.bounds, held))
+        for low in count.starts:
+            yield sum(_weight(max(low - n, n - low - count.spread, 0), count.price) for n in held.tolist())
+
+    @property
+    def counts(self) -> tuple[_Count, ...]:
+        """All windows of counts."""
+        return self._counts
+
+    @property
+    def loads(self) -> tuple[_Load, ...]:
+        """All windows of loads."""
+        return self._loads
+
+
+class _Model:
+    """A model of all plans, with expressions of what they are outside, and of the bytes that they copy."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.solver = cp_model.CpModel()
+        problem = judge.problem
+        self._on: list[dict[int, Any]] = []
+        copied: list[Any] = []
+        for row in range(problem.rows):
+            sets = options(problem, row)
+            chosen = [self.solver.new_bool_var("") for _ in sets]
+            self.solver.add_exactly_one(chosen)
+            on = {b: sum(v for v, each in zip(chosen, sets, strict=True) if b in each) for b in judge.targets}
+            self._on.append(on)
+            size, today = int(problem.size_bytes[row]), set(_held(problem, row))
+            copied += [v * (size * len(set(each) - today)) for v, each in zip(chosen, sets, strict=True)]
+        self.bytes = sum(copied)
+        self.replicas = sum(self._count(count, judge.targets) for count in judge.counts)
+        self.beyond = [self._load(load, judge.targets) for load in judge.loads]
+        self.loads = sum(load.scale * each for load, of in zip(judge.loads, self.beyond, strict=True) for each in of)
+
+    def least(self, what: Any) -> Least:
+        """The least of an expression."""
+        self.solver.minimize(what)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.max_deterministic_time = _MOST_WORK
+        # With presolving, its release 9.15 calls some of these models infeasible that have a solution.
+        solver.parameters.cp_model_presolve = False
+        status = solver.solve(self.solver)
+        proven = round(solver.best_objective_bound) if status != cp_model.INFEASIBLE else 1 << 62
+        found = round(solver.objective_value) if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
+        return Least(found if status == cp_model.OPTIMAL and found is not None else proven, found)
+
+    def _count(self, count: _Count, brokers: Sequence[int]) -> Any:
+        """The weight of what is outside of a window, which begins where it suits."""
+        total = []
+        low = self._low(count)
+        for at, broker in enumerate(brokers):
+            held = sum(self._on[row][broker] for row in count.rows)
+            for sign in (1, -1):
+                steps = [self.solver.new_int_var(0, min(units, 10**6), "") for units, _ in EXCESS_STEPS]
+                edge = low[at][0] if sign > 0 else -low[at][1]
+                self.solver.add(sign * held + sum(steps) >= edge)
+                pairs = zip(steps, EXCESS_STEPS, strict=True)
+                total += [units * (step * count.price) for units, (_, step) in pairs]
+        return sum(total)
+
+    def _low(self, count: _Count) -> list[tuple[Any, Any]]:
+        """The edges of a window on each broker: as asked for, or from one of its starts on all."""
+        asked = [(int(low), int(high)) for low, high in count.bounds.T]
+        if not count.starts:
+            return asked
+        begins = [self.solver.new_bool_var("") for _ in range(1 + len(count.starts))]
+        self.solver.add_exactly_one(begins)
+        start = sum(low * each for low, each in zip(count.starts, begins[1:], strict=True))
+        anywhere = start, start + sum(count.spread * each for each in begins[1:])
+        return [(low * begins[0] + anywhere[0], high * begins[0] + anywhere[1]) for low, high in asked]
+
+    def _load(self, load: _Load, brokers: Sequence[int]) -> list[Any]:
+        """How far outside of the window each broker is."""
+        outside = []
+        for at, broker in enumerate(brokers):
+            held = sum(int(weight) * on[broker] for weight, on in zip(load.weights, self._on, strict=True))
+            low, high = load.bounds[:, at].tolist()
+            beyond = self.solver.new_int_var(0, int(load.weights.sum()) + max(low, 0), "")
+            self.solver.add(held + beyond >= low)
+            if high < _OPEN:
+                self.solver.add(held - beyond <= high)
+            outside.append(beyond)
+        return outside
+
+
+def options(problem: Problem, row: int) -> list[tuple[int, ...]]:
+    """The sets of brokers that a partition may be on: today's where it may not move, else the most even over racks."""
+    free = problem.movable[row] and (problem.forced[row] or problem.rebalance == "all")
+    if not free:
+        return [_held(problem, row)]
+    sets = list(combinations(np.flatnonzero(problem.targets).tolist(), int(problem.replication_factors[row])))
+    if not problem.racks_matter:
+        return sets
+    crowding = [sum(n * n for n in Counter(problem.broker_racks[list(each)].tolist()).values()) for each in sets]
+    return [each for each, crowd in zip(sets, crowding, strict=True) if crowd == min(crowding)]
+
+
+def _held(problem: Problem, row: int) -> tuple[int, ...]:
+    return tuple(broker for broker in problem.replicas[row].tolist() if broker >= 0)
+
+
+def _counts(problem: Problem) -> Iterator[_Count]:
+    wanted, balance, fair = windows(problem, problem.balance), problem.balance, fair_shares(problem)
+    alike = bool(np.ptp(disk_weights(problem)) == 0)
+    every = tuple(range(problem.rows))
+    for topic in range(len(problem.topic_names)):
+        rows = tuple(np.flatnonzero(problem.topic_of == topic).tolist())
+        share = fair.topic_replicas.count[topic] / fair.topic_replicas.parts[topic]
+        bounds = wanted.topic_replicas[:, topic]
+        starts = _starts(problem, balance.topic_replicas, rows, share, bounds, alike, 2)
+        yield _Count(rows, bounds, TOPIC_PRICE, starts, int(balance.topic_replicas.value))
+    share = fair.replicas.count[0] / fair.replicas.parts[0]
+    starts = _starts(problem, balance.replicas, every, share, wanted.replicas, alike, 1)
+    yield _Count(every, wanted.replicas, BROKER_PRICE, starts, int(balance.replicas.value))
+
+
+def _starts(
+    problem: Problem,
+    tolerance: Tolerance,
+    rows: tuple[int, ...],
+    share: Any,
+    bounds: LongArray,
+    alike: bool,
+    least: int,
+) -> range:
+    """Where a spread's window may begin: wherever brokers alike hold what there is on them within it."""
+    if tolerance.kind != "spread" or tolerance.value < least:
+        return range(0)
+    spread, brokers = int(tolerance.value), int(problem.targets.sum())
+    same = bool((bounds == bounds[:, :1]).all())
+    fits = alike and int(np.floor(share.max())) - int(np.ceil(share.min())) <= spread
+    if not (same or fits):
+        return range(0)
+    targets = problem.targets
+    free = problem.movable & (problem.forced | (problem.rebalance == "all"))
+    held = sum(
+        int(problem.replication_factors[row])
+        if free[row]
+        else sum(bool(targets[broker]) for broker in _held(problem, row))
+        for row in rows
+    )
+    return range(max(-(-held // brokers) - spread, 0), held // brokers + 1)
+
+
+def _loads(problem: Problem) -> Iterator[_Load]:
+    wanted = windows(problem, problem.balance)
+    rows = problem.movable & (problem.forced | (problem.rebalance == "all"))
+    size = (problem.size_bytes * problem.replication_factors)[rows].sum()
+    for bounds, weights in ((wanted.disk, problem.size_bytes), (wanted.network_in, problem.bytes_in_per_sec)):
+        if bounds is not None:
+            total = int((weights * problem.replication_factors)[rows].sum())
+            yield _Load(bounds, weights, max(1, int(size) // total) if total else 1)
+
+
+def _beyond(bounds: LongArray, held: LongArray) -> LongArray:
+    return np.maximum(bounds[0] - held, 0) + np.maximum(held - bounds[1], 0)
+
+
+def _weight(units: int, price: int) -> int:
+    total = 0
+    for count, step in EXCESS_STEPS:
+        taken = min(units, count)
+        total += taken * step * price
+        units -= taken
+    return total

@@ -1,0 +1,114 @@
+"""Small random clusters whose windows often can't all hold: what an exact solver can judge, and people may have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from planner.model.balance import Balance, Tolerance
+from planner.model.build_problem import build
+from planner.model.cluster import Broker, Cluster, Partition, Topic
+from planner.model.problem import Problem
+from planner.model.spec import Changes, Rebalance, ReplicationFactorChange, Spec, TopicFilter
+
+_MOST_PARTITIONS = 10
+_RACKS = ("a", "b", "c")
+_GB = 10**9
+
+
+def cluster(number: int) -> Problem:
+    """The problem of this number; the same on every machine."""
+    rng = np.random.Generator(np.random.PCG64(number))
+    spec = _spec(rng)
+    problem = build(spec)
+    if rng.random() < 0.1:
+        # Partitions that a budget leaves for later stay where they are.
+        waiting = problem.movable & (rng.random(problem.rows) < 0.4)
+        held = (problem.replicas >= 0).sum(axis=1).astype(np.int32)
+        problem = replace(
+            problem,
+            movable=problem.movable & ~waiting,
+            deferred=waiting & problem.forced,
+            replication_factors=np.where(waiting, held, problem.replication_factors),
+        )
+    return problem
+
+
+def _spec(rng: np.random.Generator) -> Spec:
+    count = int(rng.integers(3, 7))
+    racked = rng.random() < 0.5
+    stated = rng.random() < 0.2
+    today = [_broker(rng, each, racked=racked, stated=stated) for each in range(1, count + 1)]
+    added = [_broker(rng, count + 1 + each, racked=racked, stated=stated) for each in range(int(rng.integers(0, 3)))]
+    leaving = rng.permutation(count)[: int(rng.integers(0, 3))] + 1 if rng.random() < 0.4 else np.zeros(0, dtype=int)
+    staying = count - len(leaving) + len(added)
+    replaced = list(zip(leaving.tolist(), [each.id for each in added], strict=False)) if rng.random() < 0.3 else []
+    removed = [each for each in leaving.tolist() if each not in dict(replaced)]
+    topics = _topics(rng, count, min(3, staying, count))
+    excluded = tuple(
+        topic.name
+        for topic in topics
+        if rng.random() < 0.15 and not any(set(leaving.tolist()) & set(each.replicas) for each in topic.partitions)
+    )
+    factors = tuple(
+        ReplicationFactorChange(topic.name, int(rng.integers(1, min(3, staying) + 1)))
+        for topic in topics
+        if topic.name not in excluded and rng.random() < 0.15
+    )
+    moved = [each for each in today if rng.random() < 0.2 and each.id not in leaving] if rng.random() < 0.2 else []
+    rebalance: Rebalance = "all" if rng.random() < 0.85 else "none" if rng.random() < 0.5 else "leaders"
+    return Spec(
+        cluster=Cluster("random", tuple(today), tuple(topics), sizes_known=True),
+        changes=Changes(
+            add_brokers=tuple(added),
+            remove_brokers=tuple(removed),
+            replace_brokers=tuple(replaced),
+            set_racks=tuple((each.id, str(rng.choice(_RACKS))) for each in moved) if racked else (),
+            set_replication_factor=factors,
+            rebalance=rebalance,
+        ),
+        topics=TopicFilter(exclude=excluded),
+        rack_aware=bool(rng.random() < 0.9),
+        balance=_balance(rng),
+    )
+
+
+def _broker(rng: np.random.Generator, number: int, *, racked: bool, stated: bool) -> Broker:
+    disk = int(rng.choice([200, 400, 1000])) * _GB if stated else None
+    return Broker(number, str(rng.choice(_RACKS)) if racked else None, disk_bytes=disk)
+
+
+def _topics(rng: np.random.Generator, brokers: int, most: int) -> list[Topic]:
+    topics: list[Topic] = []
+    left = int(rng.integers(3, _MOST_PARTITIONS + 1))
+    while left:
+        rows = int(rng.integers(1, min(left, 5) + 1))
+        left -= rows
+        factor, scale = int(rng.integers(1, most + 1)), float(rng.choice([1, 10, 70]))
+        partitions = [
+            Partition(
+                at,
+                tuple((rng.permutation(brokers)[:factor] + 1).tolist()),
+                None,
+                None,
+                int(rng.lognormal(0, 0.6) * scale * 1000) * (_GB // 1000),
+                int(rng.integers(0, 5000)),
+            )
+            for at in range(rows)
+        ]
+        led = [replace(each, leader=None if rng.random() < 0.03 else each.replicas[0]) for each in partitions]
+        topics.append(Topic(f"t{len(topics)}", tuple(led)))
+    return topics
+
+
+def _balance(rng: np.random.Generator) -> Balance:
+    def one(*texts: str) -> Tolerance:
+        return Tolerance.parse(str(rng.choice(texts)))
+
+    return Balance(
+        replicas=one("1", "1", "1", "0", "2", "3", "20%", "none"),
+        topic_replicas=one("1", "1", "1", "0", "2", "none"),
+        disk=one("10%", "10%", "10%", "2%", "0%", "30%", "none"),
+        network_in=one("none", "none", "none", "10%"),
+    )

@@ -1,0 +1,175 @@
+"""Plans of small random clusters beside an exact solver: no claim above the truth, and how far off each plan is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+
+from benchmarks.apart import apart
+from benchmarks.exact import Judge, Least
+from benchmarks.exact_clusters import cluster
+from benchmarks.table import UNKNOWN, Entries, Figures, head, row
+from planner.model.errors import InfeasibleError
+from planner.scoring import independent_check
+from planner.strategies import bounds
+from planner.strategies.optimum import Solution, solve
+
+CLUSTERS = 200
+# Clusters judged in one process, and between two lines.
+_AT_ONCE = 100
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an exact solver says of the plan of one cluster.
+
+    windows        "hold", "relaxed", or "aside" where only what must move may
+    moved, told    bytes that the plan moves, and the least that it says any plan of its kind does
+    least          the true least of those; None where the solver didn't come to an end
+    outside        what the plan is outside of its windows: the weight of replicas, and that of loads
+    told_outside   what it says that any plan is at least
+    least_outside  the truth of that, None each where it isn't known
+    faults         sentences that aren't true
+    """
+
+    number: int
+    windows: str
+    moved: int
+    told: int
+    least: int | None
+    outside: tuple[int, int]
+    told_outside: tuple[int, int]
+    least_outside: tuple[int | None, int | None]
+    seconds: float
+    faults: tuple[str, ...]
+
+    @property
+    def gap(self) -> float | None:
+        """By how much of itself the plan is above the true least."""
+        return None if self.least is None else _part(self.moved, self.least)
+
+    @property
+    def told_gap(self) -> float:
+        """By how much it says it may be."""
+        return _part(self.moved, self.told)
+
+
+def judged(number: int) -> Verdict | None:
+    """The verdict on a cluster's plan; None where the cluster has no plan."""
+    problem = cluster(number)
+    started = perf_counter()
+    try:
+        solution = solve(problem, problem.balance, certify=True)
+    except InfeasibleError:
+        return None
+    seconds = perf_counter() - started
+    judge = Judge(problem)
+    outside, moved = judge.outside(solution.assignment), judge.copied(solution.assignment)
+    free = problem.rebalance == "all"
+    least = judge.least_bytes(outside if free else None)
+    faults = [str(violation) for violation in independent_check.check(problem, solution.assignment)]
+    reached, told = (outside.replicas, outside.loads), _told_outside(solution)
+    truth: tuple[Least, Least] | None = None
+    # Where only what must move may, nobody asks how far outside of its windows a plan has to be.
+    known = (0, 0) if free else (None, None)
+    if free and any(reached):
+        truth = judge.least_replicas(), judge.least_loads(outside.replicas)
+        faults += _faults("outside", told, truth)
+    # Where nothing may move there is one plan, and no certificate.
+    if free and solution.certificate is not None and _allowed(solution) != reached:
+        faults.append(f"the bound is for plans outside by {_allowed(solution)}, this one is by {reached}")
+    return Verdict(
+        number=number,
+        windows="aside" if not free else "relaxed" if any(reached) else "hold",
+        moved=moved,
+        told=solution.least_bytes,
+        least=least.exact,
+        outside=reached,
+        told_outside=told,
+        least_outside=known if truth is None else (truth[0].exact, truth[1].exact),
+        seconds=seconds,
+        faults=(*faults, *_faults("moved", (solution.least_bytes,), (least,))),
+    )
+
+
+def entries(clusters: int) -> Entries:
+    """The figures of so many clusters, and every fault."""
+    yield from (f"## Beside an exact solver, {clusters:,} small random clusters", "")
+    verdicts: list[Verdict] = []
+    for first in range(0, clusters, _AT_ONCE):
+        for verdict in apart(_several, first, min(first + _AT_ONCE, clusters)):
+            yield Figures("exact", {**asdict(verdict), "faults": list(verdict.faults)})
+            yield from (f"- cluster {verdict.number}: {fault}" for fault in verdict.faults)
+            verdicts.append(verdict)
+    yield from head(("windows", "plans", "false claims", "exactly the least", *_GAPS, "least outside, of those known"))
+    for windows in ("hold", "relaxed", "aside"):
+        of_them = [verdict for verdict in verdicts if verdict.windows == windows]
+        if of_them:
+            yield row((windows, *_cells(of_them)))
+    yield from ("", _LEGEND)
+
+
+_GAPS = ("gap to the least: median / worst", "gap that is told: median / worst")
+_LEGEND = (
+    "`relaxed`: windows don't all hold, and the claim is about all plans that are no further outside of them. `aside`: "
+    "only what must move may. `least outside`: of replicas, and of loads, the plans with the least that there is. "
+    "A false claim is one above what some plan does, or a plan that breaks a rule."
+)
+
+
+def _several(first: int, end: int) -> list[Verdict]:
+    found = (judged(number) for number in range(first, end))
+    return [verdict for verdict in found if verdict is not None]
+
+
+def _cells(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    gaps = [verdict.gap for verdict in verdicts if verdict.gap is not None]
+    exact = sum(gap <= 0 for gap in gaps)
+    return (
+        f"{len(verdicts):,}",
+        f"{sum(bool(verdict.faults) for verdict in verdicts):,}",
+        f"{exact:,} of {len(gaps):,}",
+        _median_and_worst(gaps),
+        _median_and_worst([verdict.told_gap for verdict in verdicts]),
+        " / ".join(_least_outside(verdicts, side) for side in (0, 1)),
+    )
+
+
+def _least_outside(verdicts: Sequence[Verdict], side: int) -> str:
+    known = [verdict for verdict in verdicts if verdict.least_outside[side] is not None]
+    return f"{sum(each.outside[side] == each.least_outside[side] for each in known):,} of {len(known):,}"
+
+
+def _median_and_worst(gaps: Sequence[float]) -> str:
+    if not gaps:
+        return UNKNOWN
+    return f"{100 * sorted(gaps)[len(gaps) // 2]:.3f} % / {100 * max(gaps):.3f} %"
+
+
+def _told_outside(solution: Solution) -> tuple[int, int]:
+    certificate = solution.certificate
+    if certificate is None or certificate.outside is None:
+        return 0, 0
+    least = bounds.least_outside(certificate.facts, certificate.outside)
+    return least.replicas, least.loads
+
+
+def _allowed(solution: Solution) -> tuple[int, int]:
+    certificate = solution.certificate
+    if certificate is None or certificate.outside is None:
+        return 0, 0
+    return certificate.outside.allowed.replicas, certificate.outside.allowed.loads
+
+
+def _faults(what: str, told: Sequence[int], truth: Sequence[Least]) -> list[str]:
+    """Claims above what some plan does; that of the plan itself is one that the solver must find."""
+    return [
+        f"{what}: at least {claim:,} is told, {least.found} is possible"
+        for claim, least in zip(told, truth, strict=True)
+        if least.found is not None and claim > least.found
+    ]
+
+
+def _part(moved: int, least: int) -> float:
+    return (moved - least) / moved if moved else 0.0

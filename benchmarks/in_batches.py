@@ -1,0 +1,88 @@
+"""What the default batches cost: their time against one batch with everything, at the same throttle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from benchmarks.table import Entries, head, ratio, row
+from planner.execution import batch_cutting, batch_defaults, change_reasons
+from planner.model.problem import IntArray, Problem
+from planner.model.spec import UNSTATED, BatchRules, Spec
+
+_HOUR = 3_600
+_COLUMNS = (
+    "case",
+    "batches",
+    "h in one batch",
+    "h by default",
+    "default ÷ one",
+    "longest batch h",
+    "largest replica h",
+    "elections, most in a batch",
+    "cut s",
+)
+_LEGEND = (
+    f"At {batch_defaults.THROTTLE_BYTES_PER_SEC // 10**6} MB/s, the throttle without a stated network: a batch of at "
+    f"most an hour for its busiest broker, {batch_defaults.REPLICAS_PER_PARTITION} replica of a partition and "
+    f"{batch_defaults.ELECTIONS} elections at most. A batch begins when the one before is complete, so all of them "
+    "take the bytes of each batch's busiest broker, summed; one batch with everything takes those of the busiest "
+    "broker of the plan. `cut s` is the time that making the batches takes.",
+)
+
+
+@dataclass(frozen=True)
+class InBatches:
+    """A plan in default batches, and in one. Times of copying are seconds at the default throttle."""
+
+    batches: int
+    seconds_in_one: float
+    seconds: float
+    longest_seconds: float
+    largest_replica_seconds: float
+    most_elections: int
+    cut_seconds: float
+
+
+def measure(spec: Spec, problem: Problem, assignment: IntArray) -> InBatches:
+    """Cut a plan (P, W) of a spec by default, and not at all."""
+    changed = change_reasons.changes(problem, assignment)
+    racks = {broker.id: broker.rack for broker in (*spec.cluster.brokers, *spec.changes.add_brokers) if broker.rack}
+    execution = batch_defaults.settled(replace(spec, execution=UNSTATED), problem, assignment, changed)
+    started = perf_counter()
+    batches = batch_cutting.split(changed, execution.batches, racks)
+    took = perf_counter() - started
+    rate = execution.throttle_bytes_per_sec or 1
+    lengths = [batch_cutting.busiest_bytes(batch.steps) / rate for batch in batches]
+    one = batch_cutting.split(changed, BatchRules(), racks)
+    return InBatches(
+        batches=len(batches),
+        seconds_in_one=sum(batch_cutting.busiest_bytes(batch.steps) for batch in one) / rate,
+        seconds=sum(lengths),
+        longest_seconds=max(lengths, default=0.0),
+        largest_replica_seconds=max((change.size_bytes for change in changed if change.adding), default=0) / rate,
+        most_elections=max((len(batch.elect) for batch in batches), default=0),
+        cut_seconds=took,
+    )
+
+
+def entries(measured: Iterable[tuple[str, InBatches]]) -> Entries:
+    """The table, a row for each case."""
+    yield from ("## By default, in batches", "", *head(_COLUMNS))
+    yield from (row(_cells(case, each)) for case, each in measured)
+    yield from ("", *_LEGEND)
+
+
+def _cells(case: str, measured: InBatches) -> tuple[str, ...]:
+    return (
+        case,
+        f"{measured.batches:,}",
+        f"{measured.seconds_in_one / _HOUR:.2f}",
+        f"{measured.seconds / _HOUR:.2f}",
+        ratio(measured.seconds, measured.seconds_in_one),
+        f"{measured.longest_seconds / _HOUR:.2f}",
+        f"{measured.largest_replica_seconds / _HOUR:.2f}",
+        f"{measured.most_elections:,}",
+        f"{measured.cut_seconds:.2f}",
+    )

@@ -1,0 +1,238 @@
+"""One case of the benchmark: the plan, each of its phases timed, and the baselines, all in this process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks import cases, in_batches
+from benchmarks.apart import peak_bytes
+from benchmarks.in_batches import InBatches
+from planner.execution import batch_cutting as batches
+from planner.execution import change_reasons
+from planner.model import build_problem as problems
+from planner.model.partition_changes import PartitionChange
+from planner.model.problem import IntArray, Problem
+from planner.model.spec import BatchRules, Spec, Sweep
+from planner.scoring import independent_check, score
+from planner.scoring.score import Yardstick
+from planner.strategies import optimum
+from planner.sweep import evaluate
+from planner.sweep.candidates import candidates
+
+KAFKA_SEEDS = ("kafka_classic", "kafka_striped")
+# Replicas that the sweep of Kafka's seeds places; fewer candidates the larger the cluster, never by the clock.
+_PLACEMENTS, _FEWEST, _MOST = 20_000_000, 20, 10_000
+# A batch of the measured plans copies at most this part of the plan's bytes.
+BATCH_SHARE = 10
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one assignment costs and how even it is. `label` says how it was made.
+
+    `violations` counts broken rules, each partition once a rule; spreads are largest minus smallest count over the
+    brokers that stay; `topic_replicas_over_ceiling` counts the replicas of a topic on a broker beyond the topic's
+    replicas / brokers, rounded up; `size_max_over_mean` is the fullest broker's bytes over the mean.
+    """
+
+    label: str
+    violations: int
+    rack_violations: int
+    bytes_moved: int
+    replicas_moved: int
+    replica_spread: int
+    leader_spread: int
+    topic_spread: int
+    topic_replicas_over_ceiling: int
+    size_max_over_mean: float
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A plan (P, W) with the least bytes that any plan with its windows moves, and what it took.
+
+    Seconds are wall time: `build` from the spec to arrays, `solve` the plan, `check` the independent check and the
+    score. `peak_bytes` is the memory of the process from its start to the end of the check, the case's own data
+    included.
+    """
+
+    problem: Problem
+    assignment: IntArray
+    plan: Outcome
+    least_bytes: int
+    build_seconds: float
+    solve_seconds: float
+    check_seconds: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A case with its plan, as in `Solved`, and the baselines, which come after its memory was read.
+
+    `makespans_over_bound` is what the plan takes in batches, one after the other, as a multiple of what its busiest
+    broker alone takes, by bytes and by moves (see `makespans_over_bound`); `in_batches` is the same for the default.
+    """
+
+    case: str
+    brokers_before: int
+    brokers_after: int
+    partitions: int
+    replicas: int
+    replication_factors: tuple[int, ...]
+    plan: Outcome
+    least_bytes: int
+    build_seconds: float
+    solve_seconds: float
+    check_seconds: float
+    peak_bytes: int
+    makespans_over_bound: tuple[float, float]
+    in_batches: InBatches
+    baselines: tuple[Outcome, ...]
+
+
+def measure(case: str, seed: str, seeds: int | None = None) -> Measured:
+    """Make the case, plan it, check the plan, and hold the baselines beside it.
+
+    `seeds` is how many of Kafka's are tried, see `seeds_tried` for None.
+    """
+    spec = cases.to_spec(cases.make(case, seed))
+    solved = solve(spec)
+    problem = solved.problem
+    return Measured(
+        case=case,
+        brokers_before=len(spec.cluster.brokers),
+        brokers_after=int(problem.targets.sum()),
+        partitions=problem.rows,
+        replicas=int(problem.replication_factors.sum()),
+        replication_factors=tuple(np.unique(problem.replication_factors).tolist()),
+        plan=solved.plan,
+        least_bytes=solved.least_bytes,
+        build_seconds=solved.build_seconds,
+        solve_seconds=solved.solve_seconds,
+        check_seconds=solved.check_seconds,
+        peak_bytes=solved.peak_bytes,
+        makespans_over_bound=makespans_over_bound(problem, solved.assignment),
+        in_batches=in_batches.measure(spec, problem, solved.assignment),
+        baselines=_baselines(problem, seeds),
+    )
+
+
+def solve(spec: Spec) -> Solved:
+    """Plan a spec at its own balance, check and score the plan, and time each step."""
+    times = [perf_counter()]
+    problem = problems.build(spec)
+    times.append(perf_counter())
+    solution = optimum.solve(problem, problem.balance)
+    times.append(perf_counter())
+    plan = outcome("the plan", problem, solution.assignment)
+    times.append(perf_counter())
+    peak = peak_bytes()
+    build, solving, check = np.diff(times).tolist()
+    return Solved(problem, solution.assignment, plan, solution.least_bytes, build, solving, check, peak)
+
+
+def outcome(label: str, problem: Problem, assignment: IntArray) -> Outcome:
+    """Check and score an assignment (P, W)."""
+    broken = independent_check.broken_rules(problem, assignment)
+    yardstick = Yardstick.of(problem)
+    scores = score.score(yardstick, assignment)
+    held = (assignment >= 0).sum(axis=1)
+    mean = int((problem.size_bytes * held).sum()) / int(problem.targets.sum())
+    return Outcome(
+        label=label,
+        violations=sum(int(rows.sum()) for rows in broken.values()),
+        rack_violations=int(scores.rack_violations[0]),
+        bytes_moved=int(scores.bytes_moved[0]),
+        replicas_moved=int(scores.replicas_moved[0]),
+        replica_spread=int(scores.replica_spread[0]),
+        leader_spread=int(scores.leader_spread[0]),
+        topic_spread=int(scores.topic_replica_spread[0]),
+        topic_replicas_over_ceiling=_over_ceiling(yardstick, assignment),
+        size_max_over_mean=int(scores.size_bytes_max[0]) / mean if mean else 1.0,
+    )
+
+
+def makespans_over_bound(problem: Problem, assignment: IntArray) -> tuple[float, float]:
+    """How much longer batches take than the plan's busiest broker needs to copy.
+
+    First in batches of a tenth of the plan's bytes, then of a tenth of the moves of the broker with most of them. A
+    batch takes as long as its busiest broker, in or out, and the next one begins when it is complete. The bound is the
+    busiest broker's bytes over the whole plan, as if nothing ever waited; 1.0 where no byte moves.
+    """
+    changed = change_reasons.changes(problem, assignment)
+    bound = max(int(side.max()) for side in change_reasons.bytes_in_and_out(problem, assignment))
+    bytes_moved = sum(change.size_bytes * len(change.adding) for change in changed)
+    rules = (BatchRules(bytes=_share(bytes_moved)), BatchRules(moves_per_broker=_share(_most_moves(changed))))
+    by_bytes, by_moves = (
+        sum(batches.busiest_bytes(batch.steps) for batch in batches.split(changed, rule)) for rule in rules
+    )
+    return (by_bytes / bound, by_moves / bound) if bound else (1.0, 1.0)
+
+
+def _share(amount: int) -> int:
+    return max(-(-amount // BATCH_SHARE), 1)
+
+
+def _most_moves(changed: Sequence[PartitionChange]) -> int:
+    """Replicas that one broker copies in, or that are copied from it."""
+    whole = batches.split(changed, BatchRules())
+    steps = [step for batch in whole for step in batch.steps]
+    received = Counter(broker for step in steps for broker in step.adding)
+    sent: Counter[int] = Counter()
+    for step in steps:
+        sent[step.source] += len(step.adding)
+    return max([*received.values(), *sent.values()], default=0)
+
+
+def seeds_tried(problem: Problem) -> int:
+    """The budget of the sweep that Kafka's seeds are taken from."""
+    return min(max(_PLACEMENTS // max(int(problem.replication_factors.sum()), 1), _FEWEST), _MOST)
+
+
+def _over_ceiling(yardstick: Yardstick, assignment: IntArray) -> int:
+    """Replicas on leaving brokers count towards the ceiling, but aren't above it."""
+    problem = yardstick.problem
+    held = score.by_topic(yardstick, assignment).per_broker[:, 0]
+    rows, _ = np.nonzero(assignment >= 0)
+    totals = np.bincount(problem.topic_of[rows], minlength=len(held))
+    ceiling = -(-totals // held.shape[1])
+    return int(np.maximum(held - ceiling[:, None], 0).sum())
+
+
+def _baselines(problem: Problem, seeds: int | None) -> tuple[Outcome, ...]:
+    """Do nothing, the best of Kafka's seeds, and round robin: rows of a sweep like any other, without its optima."""
+    rows = candidates(problem, Sweep(candidates=seeds_tried(problem) if seeds is None else _room_for(seeds)))
+    kafka = rows.filter(pc.is_in(rows["strategy"], pa.array(KAFKA_SEEDS)))
+    tried = evaluate.run(problem, kafka.slice(0, seeds)).scores
+    return (
+        _baseline("do nothing", problem, _of(rows, "unchanged")),
+        _baseline(f"Kafka's seeds, best of {len(tried):,}", problem, _cheapest(tried)),
+        _baseline("round robin", problem, _of(rows, "round_robin")),
+    )
+
+
+def _room_for(seeds: int) -> int:
+    """A budget that holds so many of Kafka's seeds beside its optima, which are at most a fifth of it."""
+    return seeds + seeds // 4 + 4
+
+
+def _of(rows: pa.Table, strategy: str) -> pa.Table:
+    return rows.filter(pc.equal(rows["strategy"], strategy))
+
+
+def _cheapest(scores: pa.Table) -> pa.Table:
+    """The row that moves the fewest bytes of those that break the fewest rules: the kindest choice for a baseline."""
+    order = [(name, "ascending") for name in ("violations", "bytes_moved", "candidate")]
+    return scores.take(pc.select_k_unstable(scores, 1, order))
+
+
+def _baseline(label: str, problem: Problem, rows: pa.Table) -> Outcome:
+    return outcome(label, problem, evaluate.propose(problem, rows, 0).assignment)

@@ -1,0 +1,174 @@
+"""The benchmark of the sweep: the same candidates without Spark, and through Spark with one worker and with two.
+
+Three jobs on one cluster: a million of Kafka's own placements, a start index and a shift drawn for every topic, which
+cost next to nothing each; the 5,000 candidates of a what-if; and 5,000 of which a fifth are solved plans. Each engine
+is measured in a process of its own, and all must name the same best candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks import cases
+from benchmarks.apart import apart, peak_bytes, watched_children
+from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
+from planner.model import build_problem as problems
+from planner.model.problem import Problem
+from planner.model.spec import Sweep
+from planner.sweep import candidates as space
+from planner.sweep import evaluate
+from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, NO_SCENARIOS
+
+CASE, SEED = "expand-small", "public"
+DRAWN, WHATIF, SOLVED = "Kafka's placements", "a what-if", "a fifth solved"
+JOBS = ((DRAWN, 1_000_000), (WHATIF, 5_000), (SOLVED, 5_000))
+WORKERS = (1, 2)
+
+_COLUMNS = (
+    "candidates",
+    "engine",
+    "s with the session's start",
+    "s without",
+    "candidates/s with",
+    "candidates/s without",
+    "× one worker, with",
+    "× one worker, without",
+    "peak memory MB of a Python worker",
+    "best candidate",
+)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One engine's sweep: wall seconds, those of them that its session took to start, and the most memory of any one
+    worker, 0 where unknown; the best candidate's number and its bytes moved. `workers` 0: without Spark.
+    """
+
+    job: str
+    candidates: int
+    workers: int
+    seconds: float
+    session_seconds: float
+    peak_bytes: int
+    best_candidate: int
+    best_bytes_moved: int
+
+    @property
+    def sweep_seconds(self) -> float:
+        """Without the session's start."""
+        return self.seconds - self.session_seconds
+
+
+def entries(jobs: Sequence[tuple[str, int]] = JOBS, workers: Sequence[int] = WORKERS) -> Entries:
+    """The sweep's Markdown, a line as soon as it is measured."""
+    yield f"## Sweep of {CASE}, seed `{SEED}`"
+    yield ""
+    yield from head(_COLUMNS)
+    for job, count in jobs:
+        yield from _entries(job, count, workers)
+    yield ""
+    yield (
+        f"`{DRAWN}`: a start index and a shift drawn for every topic, scored from tables. `{WHATIF}`: the candidates "
+        "that `planner whatif` tries by itself, about a hundred solved plans among them; "
+        f"`{SOLVED}`: the same with `sweep.solved: 1000`. Candidates a second are wall time's; `× one worker` is "
+        "how many times faster than Spark with one worker."
+    )
+
+
+def _entries(job: str, count: int, workers: Sequence[int]) -> Entries:
+    first = None
+    for number in (0, *workers):
+        timing = apart(through_spark, job, count, number) if number else apart(in_this_process, job, count)
+        first = first or (timing if number else None)
+        yield Figures("sweep", asdict(timing))
+        yield row(_cells(timing, first))
+
+
+def rows(problem: Problem, job: str, count: int) -> pa.Table:
+    """The candidates of a job, `count` rows of CANDIDATE_SCHEMA."""
+    if job == DRAWN:
+        return drawn(problem, count)
+    return space.candidates(problem, Sweep(candidates=count, solved=count // 5 if job == SOLVED else None))
+
+
+def drawn(problem: Problem, count: int) -> pa.Table:
+    """Kafka's classic placements, seeds 1..count, everything drawn."""
+    unset = pa.array(np.full(count, -1), pa.int32())
+    knobs = {knob: _repeated(str(getattr(problem.balance, knob)), count) for knob in KNOBS}
+    columns = {
+        "candidate": np.arange(count, dtype=np.int64),
+        "strategy": _repeated("kafka_classic", count),
+        "seed": np.arange(1, count + 1, dtype=np.int64),
+        "start_index": unset,
+        "next_replica_shift": unset,
+        **knobs,
+        "scenarios": _repeated(NO_SCENARIOS, count),
+    }
+    return pa.table({name: columns[name] for name in CANDIDATE_SCHEMA.names}, schema=CANDIDATE_SCHEMA)
+
+
+def in_this_process(job: str, count: int) -> Timing:
+    """The sweep without Spark: what Spark's overhead is measured against."""
+    problem = _problem()
+    candidates = rows(problem, job, count)
+    started = perf_counter()
+    result = evaluate.run(problem, candidates)
+    ended = perf_counter()
+    return _timing(job, 0, (started, started, ended), peak_bytes(), result)
+
+
+def through_spark(job: str, count: int, workers: int) -> Timing:
+    """The sweep in a local Spark session with so many workers, opened and closed here."""
+    # Here and not above: planner never imports pyspark, and only who benches the sweep needs it.
+    from spark_jobs import session
+    from spark_jobs import sweep as spark_sweep
+
+    problem = _problem()
+    candidates = rows(problem, job, count)
+    with watched_children() as children:
+        started = perf_counter()
+        with session.open_session(master=f"local[{workers}]") as spark:
+            opened = perf_counter()
+            result = spark_sweep.run(spark, problem, candidates)
+            ended = perf_counter()
+            children.look()
+    return _timing(job, workers, (started, opened, ended), children.peak_bytes, result)
+
+
+def _problem() -> Problem:
+    return problems.build(cases.to_spec(cases.make(CASE, SEED)))
+
+
+def _repeated(word: str, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(word, pa.string()), count)
+
+
+def _timing(
+    job: str, workers: int, times: tuple[float, float, float], peak: int, result: evaluate.SweepResult
+) -> Timing:
+    started, opened, ended = times
+    best = result.top.slice(0, 1).to_pylist()[0]
+    moved = best["bytes_moved"]
+    return Timing(job, len(result.scores), workers, ended - started, opened - started, peak, best["candidate"], moved)
+
+
+def _cells(timing: Timing, first: Timing | None) -> tuple[str, ...]:
+    """`first` is the timing with one worker; without Spark there is none yet."""
+    scaled = first or timing
+    return (
+        f"{timing.candidates:,}, {timing.job}",
+        f"Spark local[{timing.workers}]" if timing.workers else "this process, no Spark",
+        f"{timing.seconds:.2f}",
+        f"{timing.sweep_seconds:.2f}",
+        f"{timing.candidates / timing.seconds:,.0f}",
+        f"{timing.candidates / timing.sweep_seconds:,.0f}",
+        ratio(scaled.seconds, timing.seconds) if first else "–",
+        ratio(scaled.sweep_seconds, timing.sweep_seconds) if first else "–",
+        megabytes(timing.peak_bytes),
+        f"{timing.best_candidate:,} ({timing.best_bytes_moved / 1e9:,.3f} GB)",
+    )

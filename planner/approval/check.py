@@ -1,0 +1,257 @@
+"""What was approved is what runs: a plan's folder held against what its plan.json gives, the clock, and the cluster.
+
+Files and the clock are touched here; what counts as changed, expired or stale is said by `folder_check`, `expiry` and
+`staleness`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from planner import __version__
+from planner.approval import changed_since, staleness
+from planner.approval.changed_since import Since
+from planner.approval.cluster_now import Sources, read_now
+from planner.approval.staleness import Fit
+from planner.export import digests, folder_check
+from planner.export.folder_check import Entry, Held, entries
+from planner.model import expiry
+from planner.model.errors import SetupError, StalePlanError
+from planner.plan import bound_file, plan_file
+from planner.sweep import candidates
+
+Plan = Mapping[str, Any]
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One reason not to carry a plan out: what is wrong, in which places, and what to do."""
+
+    what: str
+    lines: tuple[str, ...] = ()
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return "\n".join(self.told())
+
+    def told(self) -> Iterator[str]:
+        """Line by line."""
+        yield f"{self.what}:" if self.lines else self.what
+        yield from (f"  {line}" for line in listed(self.lines))
+        yield from self.remedy.split("\n") if self.remedy else ()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A plan, what speaks against carrying it out, and what its folder holds; `fit` is None where no state was given.
+
+    `held` is None where a plan.json alone was given, `since` also where the plan doesn't hold its state.
+    """
+
+    plan: Plan
+    refusals: tuple[Refusal, ...]
+    held: Held | None
+    fit: Fit | None
+    since: Since | None
+
+    def require_approved(self) -> None:
+        """StalePlanError with every refusal where there is one."""
+        if self.refusals:
+            raise StalePlanError(*(line for each in self.refusals for line in each.told()))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a check is to refuse beyond changed files, and the time it judges by: the clock's where `now` is None.
+
+    Another plan than `plan_id`; with `strict` the operator's own files, which are only listed otherwise; with
+    `strict_state` a cluster that changed outside the plan.
+    """
+
+    plan_id: str | None = None
+    strict: bool = False
+    strict_state: bool = False
+    now: datetime | None = None
+
+
+# What a plan's folder holds, made from plan.json again: relative path → bytes.
+Render = Callable[[Plan], Mapping[str, bytes]]
+
+
+def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted()) -> Checked:
+    """A plan.json, or the one of a folder, held against its files, the clock, and the cluster of `sources` if given."""
+    plan = plan_file.read(path)
+    found = _held(path, plan, render(plan)) if path.is_dir() else None
+    seen = read_now(sources) if sources.any else None
+    fit = None if seen is None else staleness.fit(plan, seen)
+    after = None if seen is None else changed_since.since(plan, seen)
+    refusals = [_other_plan(path, plan, wanted.plan_id), _expired(plan, wanted.now or datetime.now(UTC))]
+    refusals += [_changed(path, plan, found), _stale(path, plan, fit)]
+    refusals += [_operators(path, found)] if wanted.strict else []
+    refusals += [_outside(path, fit, after)] if wanted.strict_state else []
+    return Checked(plan, tuple(each for each in refusals if each is not None), found, fit, after)
+
+
+_MEND = "planner render writes the files of a plan.json again"
+
+
+def listed(lines: tuple[str, ...]) -> Iterator[str]:
+    """The first lines, and how many more there are."""
+    yield from lines[:_SHOWN]
+    if len(lines) > _SHOWN:
+        yield f"and {len(lines) - _SHOWN:,} more"
+
+
+def parse_now(text: str | None) -> datetime | None:
+    """The moment of an option, None where it isn't given; SetupError for anything else."""
+    try:
+        return None if text is None else expiry.parse_moment(text)
+    except ValueError:
+        raise SetupError(f"{text!r} isn't a moment; allowed: {expiry.ALLOWED}") from None
+
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def parse_plan_id(text: str | None) -> str | None:
+    """The id of an option, None where it isn't given; SetupError for a part of one, which can be forged."""
+    if text is not None and not _DIGEST.fullmatch(text):
+        raise SetupError(f"--plan-id is {text[:80]!r}; allowed: all 64 characters of a plan_id, as plan.json has it")
+    return text
+
+
+def _other_plan(path: Path, plan: Plan, plan_id: str | None) -> Refusal | None:
+    if plan_id in (None, plan["plan_id"]):
+        return None
+    return Refusal(f"{path}: is plan {plan['plan_id']}, approved was plan {plan_id}")
+
+
+def _expired(plan: Plan, now: datetime) -> Refusal | None:
+    try:
+        expiry.require_valid(plan, now)
+    except StalePlanError as error:
+        return Refusal(str(error))
+    return None
+
+
+def _stale(path: Path, plan: Plan, fit: Fit | None) -> Refusal | None:
+    if fit is None or not fit.stale:
+        return None
+    return Refusal(
+        f"{path}: plan {plan['plan_id'][:12]} doesn't fit the cluster as it is now",
+        tuple(map(str, fit.stale)),
+        "capture the state again and plan anew, or finish what was begun with planner resume",
+    )
+
+
+def _operators(path: Path, found: Held | None) -> Refusal | None:
+    """What --strict refuses."""
+    if found is None or not found.own:
+        return None
+    return Refusal(f"{path}: holds files that are nobody's to judge (--strict)", tuple(map(str, found.own)), _ELSEWHERE)
+
+
+def _outside(path: Path, fit: Fit | None, after: Since | None) -> Refusal | None:
+    """What --strict-state refuses."""
+    lines = tuple(map(str, fit.told)) if fit else ()
+    lines += tuple(after.sentences()) if after is not None and after.changed else ()
+    if not lines:
+        return None
+    return Refusal(f"{path}: the cluster isn't as it was when the plan was made (--strict-state)", lines)
+
+
+_ELSEWHERE = "keep your own files outside the plan's folder: ansible-playbook -i INVENTORY apply.yml"
+
+
+def _changed(path: Path, plan: Plan, found: Held | None) -> Refusal | None:
+    """The folder isn't what plan.json gives; where another planner made the plan, that this one can't tell."""
+    if found is None or not found.differences:
+        return None
+    made_by = plan.get("planner_version")
+    if made_by != __version__:
+        return _of_another_version(path, plan, made_by)
+    what = f"{path}: not as it was made (plan {plan['plan_id'][:12]})"
+    drawn = all(_is_drawn(each.path) for each in found.differences)
+    return Refusal(what, tuple(map(str, found.differences)), f"{_DRAWN}\n{_MEND}" if drawn else _MEND)
+
+
+def _of_another_version(path: Path, plan: Plan, made_by: str | None) -> Refusal:
+    """What can be said without rendering: which files aren't as the folder's own digests say."""
+    who = f"planner {made_by}" if made_by else f"a planner without a version (format {plan['format_version']})"
+    use = f"check with planner {made_by}" if made_by else "check with the planner that made it"
+    found = _held_to_sums(path)
+    return Refusal(
+        f"{path}: was made by {who}; this is planner {__version__}, which derives other files from its plan.json, and "
+        "can't say whether these are as they were made",
+        tuple(map(str, found.differences)),
+        f"{use}, or write the files anew with this one (planner render) and review them",
+    )
+
+
+def _held_to_sums(folder: Path) -> Held:
+    now = entries(folder)
+    made = _sums(folder) or {}
+    sums = {digests.FILE: now[digests.FILE].sha256 or ""} if digests.FILE in now else {}
+    return folder_check.held(made | sums, now) if made else Held()
+
+
+def _is_drawn(path: str) -> bool:
+    """What libraries write that need not write the same in another version."""
+    return path in ("report.html", candidates.FILE, digests.FILE) or path.startswith("plots/")
+
+
+_LIBRARIES = ("matplotlib", "jinja2", "markdown-it-py", "pyarrow")
+_DRAWN = (
+    f"only what is drawn differs; other versions of {', '.join(_LIBRARIES)} than those that it was made with can do "
+    f"that (here: {', '.join(version(name) for name in _LIBRARIES)}): install the same ones and check again"
+)
+
+
+def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> Held:
+    """A plan's folder beside everything that plan.json gives: rendered again, or bound by a digest."""
+    now, listed_sums = entries(folder), _sums(folder) or {}
+    made = {path: digests.digest(content) for path, content in rendered.items()}
+    sums = dict(made)
+    for path, sha256 in _bound_by_digest(folder, plan, now).items():
+        # A folder that was rendered from a plan.json alone has neither, and doesn't list them.
+        if path in now or path in listed_sums:
+            made[path] = sha256
+            sums[path] = listed_sums.get(path, sha256) if path == candidates.FILE else sha256
+    made[digests.FILE] = digests.digest(digests.sums_of(sums))
+    return folder_check.held(made, now)
+
+
+def _sums(folder: Path) -> dict[str, str] | None:
+    """The folder's own digests, None where there are none that can be read."""
+    file = folder / digests.FILE
+    try:
+        return digests.listed(file.read_text(encoding="utf-8"), str(file)) if file.is_file() else None
+    except (OSError, UnicodeDecodeError, StalePlanError):
+        return None
+
+
+def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, Entry]) -> dict[str, str]:
+    """The digests of the files that can't be rendered: the bound's prices, and the candidates' table."""
+    found = {}
+    if plan["bound"]["sha256"] is not None:
+        found[bound_file.FILE] = plan["bound"]["sha256"]
+    rows, entry = plan["candidates"].get("rows_sha256"), now.get(candidates.FILE)
+    if rows is not None:
+        found[candidates.FILE] = _NONE
+    if rows is not None and entry is not None and entry.kind == "file":
+        content = (folder / candidates.FILE).read_bytes()
+        if candidates.is_of(content, plan["candidates"]["evaluated"], rows):
+            found[candidates.FILE] = digests.digest(content)
+    return found
+
+
+# No file's digest.
+_NONE = ""

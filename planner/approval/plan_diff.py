@@ -1,0 +1,388 @@
+"""What changed between two plans, such as those of two pushes to one pull request; plain data, and lines for people.
+
+The document is in the shape of `schemas/plan-diff.schema.json`. Lists are bounded, and what was left out is counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from planner.execution.gates import GATES_ON_BYTES, gate_cells
+from planner.model.formats import amount, arrow, duration, gap_shown, percent, printable, ranges, size, words
+from planner.plan import headline
+
+Plan = Mapping[str, Any]
+Document = dict[str, Any]
+
+FORMAT_VERSION = "1.0"
+SHOWN = 10
+_NO_PARTITIONS: Mapping[str, Any] = {"topics": ()}
+
+
+def diff(old: Plan, new: Plan) -> Document:
+    """The difference of two plan.json documents; `equal` is True where they are one plan."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "equal": old["plan_id"] == new["plan_id"],
+        "plans": [_head(old), _head(new)],
+        "figures": list(_figures(old, new)),
+        "gates": _keyed(_gates(old), _gates(new), "key"),
+        "inputs": _keyed(_inputs(old), _inputs(new), "path"),
+        "changes": _keyed(_wish(old), _wish(new), "key"),
+        "brokers": _keyed(_brokers(old), _brokers(new), "broker"),
+        "partitions": _partitions(old, new),
+        "new_partitions": _keyed(_made(old), _made(new), "topic"),
+        "warnings": {
+            "added": [text for text in new["warnings"] if text not in old["warnings"]],
+            "removed": [text for text in old["warnings"] if text not in new["warnings"]],
+        },
+    }
+
+
+def _head(plan: Plan) -> Document:
+    return {
+        "plan_id": plan["plan_id"],
+        "cluster": plan["cluster"]["name"],
+        "valid_until": plan.get("validity", {}).get("valid_until"),
+        "resumes": plan.get("resumes", {}).get("plan_id"),
+        "first_step": headline.first_step(plan) or None,
+    }
+
+
+def _figures(old: Plan, new: Plan) -> Iterator[Document]:
+    """What the plans come to, and their terms: each with both values, None where a plan doesn't have it."""
+    for name, unit, value in _FIGURES:
+        sides = (_known(plan, name, unit, value(plan)) for plan in (old, new))
+        yield dict(zip(("name", "unit", "before", "after"), (name, unit, *sides), strict=True))
+    before, after = ({term["name"]: term for term in plan["terms"]} for plan in (old, new))
+    for name in dict.fromkeys(chain(before, after)):
+        if name not in _NAMED:
+            unit = (after.get(name) or before[name])["unit"]
+            values = (
+                _known(plan, name, unit, terms[name]["plan"]) if name in terms else None
+                for plan, terms in ((old, before), (new, after))
+            )
+            yield dict(zip(("name", "unit", "before", "after"), (name, unit, *values), strict=True))
+
+
+def _known(plan: Plan, name: str, unit: str, value: float | None) -> float | None:
+    """A figure; None where it is bytes, or follows from them, and the plan knows no sizes."""
+    of_sizes = unit == "bytes" or name in _OF_SIZES
+    return value if plan["cluster"]["sizes_known"] or not of_sizes else None
+
+
+_OF_SIZES = ("time_at_throttle", "peak_disk", "gap")
+
+
+def _new_lists(plan: Plan) -> int:
+    return sum(len(topic["replicas"]) for topic in (plan.get("new_partitions") or _NO_PARTITIONS)["topics"])
+
+
+_FIGURES: tuple[tuple[str, str, Callable[[Plan], float | None]], ...] = (
+    ("bytes_moved", "bytes", lambda plan: plan["bound"]["bytes_moved"]),
+    ("least_bytes_moved", "bytes", lambda plan: plan["bound"]["least_bytes_moved"]),
+    ("gap", "%", lambda plan: plan["bound"]["gap_percent"]),
+    ("replicas_moved", "replicas", lambda plan: sum(batch["replicas_moved"] for batch in plan["batches"])),
+    ("partitions_changed", "partitions", lambda plan: len(plan["partitions"])),
+    ("leaders_elected", "leaders", lambda plan: sum(len(batch["elect"]) for batch in plan["batches"])),
+    ("new_partitions", "partitions", _new_lists),
+    ("batches", "batches", lambda plan: len(plan["batches"])),
+    ("time_at_throttle", "s", lambda plan: plan["execution"]["seconds_at_throttle"]),
+    ("throttle", "bytes/s", lambda plan: plan["execution"]["throttle_bytes_per_sec"]),
+    ("windows_relaxed", "windows", lambda plan: len(plan["balance"]["relaxed"])),
+    ("candidates", "candidates", lambda plan: plan["candidates"]["evaluated"]),
+)
+_NAMED = {name for name, _, _ in _FIGURES}
+
+
+def _gates(plan: Plan) -> dict[str, Document]:
+    return {row["key"]: {"limit": row["limit"], "value": row["value"]} for row in plan["limits"]}
+
+
+def _inputs(plan: Plan) -> dict[str, str]:
+    return {file["path"]: file["sha256"] for file in plan["inputs"]}
+
+
+def _wish(plan: Plan) -> dict[str, Any]:
+    wish = {key: value for key, value in plan["changes"].items() if value}
+    balance = {f"balance.{key}": value for key, value in plan["balance"]["wanted"].items()}
+    return {**wish, **balance, "rack_aware": plan["rack_aware"]}
+
+
+def _brokers(plan: Plan) -> dict[int, Document]:
+    keys = ("rack", "role", "disk_bytes")
+    return {broker["id"]: {key: broker[key] for key in keys} for broker in plan["brokers"]}
+
+
+def _made(plan: Plan) -> dict[str, Document]:
+    keys = ("partitions_before", "partitions", "replication_factor", "config", "replicas")
+    topics = (plan.get("new_partitions") or _NO_PARTITIONS)["topics"]
+    return {topic["topic"]: {key: topic[key] for key in keys} for topic in topics}
+
+
+def _keyed(old: Mapping[Any, Any], new: Mapping[Any, Any], key: str) -> list[Document]:
+    """Entries that only one of both has, or that differ; None where it isn't there."""
+    return [
+        {key: each, "before": old.get(each), "after": new.get(each)}
+        for each in dict.fromkeys(chain(old, new))
+        if old.get(each) != new.get(each)
+    ]
+
+
+def _partitions(old: Plan, new: Plan) -> Document:
+    """Which partitions only one of the plans changes, and which both do otherwise."""
+    before, after = ({(row["topic"], row["partition"]): row for row in plan["partitions"]} for plan in (old, new))
+    batches = [_batches(plan) for plan in (old, new)]
+    both = before.keys() & after.keys()
+    kinds = {
+        "only_before": before.keys() - after.keys(),
+        "only_after": after.keys() - before.keys(),
+        "other_target": {key for key in both if _target(before[key]) != _target(after[key])},
+        "other_origin": {key for key in both if before[key]["replicas_before"] != after[key]["replicas_before"]},
+        "other_batches": {key for key in both if batches[0].get(key) != batches[1].get(key)},
+    }
+    return {
+        kind: {
+            "count": len(keys),
+            "first": [_row(key, before.get(key), after.get(key), batches) for key in sorted(keys)[:SHOWN]],
+        }
+        for kind, keys in kinds.items()
+    }
+
+
+def _target(row: Plan) -> tuple[Any, Any]:
+    return row["replicas"], row.get("log_dirs")
+
+
+def _batches(plan: Plan) -> dict[tuple[str, int], list[int]]:
+    """The numbers of the batches that each partition is in."""
+    found: dict[tuple[str, int], list[int]] = {}
+    for batch in plan["batches"]:
+        for key in dict.fromkeys((row["topic"], row["partition"]) for row in (*batch["partitions"], *batch["elect"])):
+            found.setdefault(key, []).append(batch["number"])
+    return found
+
+
+def _row(
+    key: tuple[str, int], old: Plan | None, new: Plan | None, batches: Sequence[Mapping[tuple[str, int], list[int]]]
+) -> Document:
+    return {
+        "topic": key[0],
+        "partition": key[1],
+        "before": None if old is None else _side(old, batches[0].get(key, [])),
+        "after": None if new is None else _side(new, batches[1].get(key, [])),
+    }
+
+
+def _side(row: Plan, batches: list[int]) -> Document:
+    return {"replicas_before": row["replicas_before"], "replicas": row["replicas"], "batches": batches}
+
+
+def verdict(difference: Document) -> str:
+    """One sentence: whether anything differs, and the figures that people ask for first."""
+    old, new = (plan["plan_id"][:12] for plan in difference["plans"])
+    if difference["equal"]:
+        return f"Plan {old} in both: nothing differs."
+    figures = {row["name"]: row for row in difference["figures"]}
+    told = (f"{words(name)} {_arrow(figures[name])}" for name in ("bytes_moved", "replicas_moved", "batches"))
+    return f"Plan {old} → {new}: {', '.join(told)}."
+
+
+def first_steps(difference: Document) -> list[str]:
+    """For each of the plans that is only a first step: that it is, and what is left; once where both are one plan."""
+    plans = zip(("before", "after"), difference["plans"], strict=True)
+    told = [(which, plan) for which, plan in plans if plan["first_step"]]
+    return [f"{plan['first_step']} That is plan {plan['plan_id'][:12]}, {which}." for which, plan in told][
+        -1 if difference["equal"] else 0 :
+    ]
+
+
+def figure_rows(difference: Document) -> list[tuple[str, str, str, str]]:
+    """The figures that differ, for a table: name, before, after, unit."""
+    rows = (row for row in difference["figures"] if row["before"] != row["after"])
+    return [(words(row["name"]), *_amounts(row), _unit(row)) for row in rows]
+
+
+def sections(difference: Document) -> list[tuple[str, int, list[str]]]:
+    """Everything else that differs: a heading, how many differ, and the first lines of them; empty ones left out."""
+    partitions = difference["partitions"]
+    found = [
+        ("Plan", list(_heads(*difference["plans"]))),
+        ("Gates", [_gate(row) for row in difference["gates"]]),
+        ("Inputs", [_input(row) for row in difference["inputs"]]),
+        ("Asked for", [_wished(row) for row in difference["changes"]]),
+        ("Brokers", list(_brokers_shown(difference["brokers"]))),
+        ("New partitions", [_new_topic(row) for row in difference["new_partitions"]]),
+        ("Warnings", [*(f"+ {text}" for text in difference["warnings"]["added"]),
+                      *(f"- {text}" for text in difference["warnings"]["removed"])]),
+    ]  # fmt: skip
+    told = [(title, len(lines), lines) for title, lines in found]
+    told += [
+        (title, partitions[kind]["count"], _partition_lines(partitions[kind], kind)) for kind, title in _KINDS.items()
+    ]
+    return [(title, count, list(_bounded(lines, count))) for title, count, lines in told if count]
+
+
+def _heads(old: Document, new: Document) -> Iterator[str]:
+    """What else the plans say of themselves."""
+    for key in ("cluster", "valid_until", "resumes"):
+        if old[key] != new[key]:
+            yield f"{words(key)}: {_value(old[key])} → {_value(new[key])}"
+
+
+_KINDS = {
+    "only_before": "Partitions that change no more",
+    "only_after": "Partitions that change by now",
+    "other_target": "Partitions with another target",
+    "other_origin": "Partitions found elsewhere",
+    "other_batches": "Partitions in other batches",
+}
+
+
+def _bounded(lines: Sequence[str], count: int) -> Iterator[str]:
+    """The first lines, and how many more there are."""
+    yield from map(printable, lines[:SHOWN])
+    if count > SHOWN:
+        yield f"and {count - SHOWN:,} more"
+
+
+def _wished(row: Document) -> str:
+    old, new = row["before"], row["after"]
+    if isinstance(old, dict) and isinstance(new, dict):
+        # Of a mapping only the entries that differ.
+        keys = [key for key in dict.fromkeys(chain(old, new)) if old.get(key) != new.get(key)]
+        old, new = ({key: side[key] for key in keys if key in side} for side in (old, new))
+    return f"{row['key']}: {_value(old)} → {_value(new)}"
+
+
+def _gate(row: Document) -> str:
+    old, new = row["before"], row["after"]
+    if old is None or new is None:
+        return f"{row['key']}: {_of_gate(row['key'], old)} → {_of_gate(row['key'], new)}"
+    shown = zip(gate_cells({"key": row["key"], **old}), gate_cells({"key": row["key"], **new}), strict=True)
+    sides = (
+        (word, *_unlike(*texts, old[key], new[key], _EXACT_GATES.get(row["key"], "")))
+        for (word, key), texts in zip((("plan", "value"), ("allowed", "limit")), shown, strict=True)
+        if old[key] != new[key]
+    )
+    return f"{row['key']}: " + ", ".join(f"{word} {before} → {after}" for word, before, after in sides)
+
+
+def _of_gate(key: str, of: Document | None) -> str:
+    return "not set" if of is None else " of ".join(gate_cells({"key": key, **of}))
+
+
+_EXACT_GATES = {**dict.fromkeys(GATES_ON_BYTES, " B"), "limits.eta": " s", "limits.gap": " ppm"}
+
+
+def _input(row: Document) -> str:
+    old, new = (side and f"SHA-256 {side[:12]}" for side in (row["before"], row["after"]))
+    return f"{row['path']}: {old or 'not read'} → {new or 'not read'}"
+
+
+def _brokers_shown(rows: Sequence[Document]) -> Iterator[str]:
+    """The fields that differ, with both values; brokers that differ alike in one line."""
+    alike: dict[str, list[int]] = {}
+    for row in rows:
+        alike.setdefault(_broker(row), []).append(row["broker"])
+    for told, ids in alike.items():
+        yield f"{'broker' if len(ids) == 1 else 'brokers'} {ranges(ids)}: {told}"
+
+
+def _broker(row: Document) -> str:
+    old, new = row["before"], row["after"]
+    if old is None or new is None:
+        side = old or new
+        told = f"{side['role']}, rack {_field('rack', side)}, disk {_field('disk_bytes', side)}"
+        return f"only {'after' if old is None else 'before'} ({told})"
+    differ = [key for key in old if old[key] != new.get(key)]
+    sides = ((key, _unlike(_field(key, old), _field(key, new), old[key], new[key], " B")) for key in differ)
+    return ", ".join(f"{_BROKER_WORDS.get(key, key)} {before} → {after}" for key, (before, after) in sides)
+
+
+_BROKER_WORDS = {"disk_bytes": "disk"}
+
+
+def _field(key: str, side: Document) -> str:
+    value = side[key]
+    return "unknown" if value is None else size(value) if key == "disk_bytes" else str(value)
+
+
+def _partition_lines(kind: Document, name: str) -> list[str]:
+    return [_partition(row, name) for row in kind["first"]]
+
+
+def _partition(row: Document, kind: str) -> str:
+    named = f"{row['topic']}-{row['partition']}"
+    old, new = row["before"], row["after"]
+    match kind:
+        case "only_before" | "only_after":
+            side = old or new
+            return f"{named}: {_list(side['replicas_before'])} → {_list(side['replicas'])}"
+        case "other_batches":
+            return f"{named}: batch {_list(old['batches'])} → {_list(new['batches'])}"
+        case _:
+            key = "replicas" if kind == "other_target" else "replicas_before"
+            return f"{named}: {_list(old[key])} → {_list(new[key])}"
+
+
+def _new_topic(row: Document) -> str:
+    old, new = row["before"], row["after"]
+    if old is None or new is None:
+        return f"{row['topic']}: only {'after' if old is None else 'before'}"
+    differ = [key for key in old if old[key] != new[key]]
+    told = (
+        "placed on other brokers" if key == "replicas" else f"{words(key)} {_value(old[key])} → {_value(new[key])}"
+        for key in differ
+    )
+    return f"{row['topic']}: {', '.join(told)}"
+
+
+def _list(values: Sequence[int]) -> str:
+    return ",".join(map(str, values)) or "none"
+
+
+def _value(value: Any) -> str:
+    return "none" if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _arrow(row: Document) -> str:
+    return arrow(_amount(row["before"], row), _amount(row["after"], row))
+
+
+def _amounts(row: Document) -> tuple[str, str]:
+    """Both values, exact where rounding would show one."""
+    before, after = _amount(row["before"], row), _amount(row["after"], row)
+    unit = "%" if row["unit"].startswith("%") else row["unit"]
+    return _unlike(before, after, row["before"], row["after"], _EXACT_UNITS.get(unit, ""))
+
+
+_EXACT_UNITS = {"bytes": " B", "bytes/s": " B/s", "%": " %", "s": " s"}
+
+
+def _unlike(before: str, after: str, old: float | None, new: float | None, unit: str) -> tuple[str, str]:
+    """Two texts, or the exact values where they are told alike and aren't."""
+    if before != after or old is None or new is None:
+        return before, after
+    return f"{old:,}{unit}", f"{new:,}{unit}"
+
+
+def _amount(value: float | None, row: Document) -> str:
+    if value is None:
+        return "unknown"
+    if row["name"] == "gap":
+        return gap_shown(value)
+    match row["unit"]:
+        case "s":
+            return duration(int(value))
+        case "%":
+            return percent(value)
+        case unit:
+            return amount(value, unit)
+
+
+def _unit(row: Document) -> str:
+    return "" if row["unit"] in ("s", "%", "bytes", "bytes/s") else row["unit"].removeprefix("%").strip()

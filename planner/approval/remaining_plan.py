@@ -1,0 +1,203 @@
+"""The rest of an approved plan, from the cluster as an interrupted run left it: the same target, nothing new.
+
+What is where the plan wants it drops out; what no longer exists is dropped and listed; what somebody else has moved is
+refused, or left where it is and listed. The rest gets batches anew, and every gate of the approved plan is judged again
+with today's sizes. The result is a whole plan, to be reviewed as any other; its rollback leads back to the state that
+it was made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from planner.approval import resumed_spec as resume_spec
+from planner.approval.cluster_now import Now
+from planner.approval.remaining_changes import Key, Rest, rest_of
+from planner.execution import batch_costs, gates
+from planner.execution.batch_costs import Costs
+from planner.model.build_problem import build, today
+from planner.model.errors import InfeasibleError
+from planner.model.formats import counted
+from planner.model.problem import IntArray, Problem
+from planner.model.spec import Spec
+from planner.plan import brokers_and_topics, new_partitions, pareto_front, terms
+from planner.plan import build as plan
+from planner.plan.pareto_front import Goal
+from planner.scoring import independent_check
+from planner.scoring.broker_loads import leaders_after
+from planner.scoring.score import Yardstick, score
+from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, NO_SCENARIOS
+from planner.sweep.choice import rule_text
+from planner.sweep.variants import BASE
+
+Plan = Mapping[str, Any]
+
+STRATEGY = "resumed"
+METHOD = "target"
+
+
+def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_moved: bool = False) -> dict[str, Any]:
+    """The plan.json document of what is left of an approved plan; where nothing is, one that has nothing to do.
+
+    `captured_at` is when the state was captured; a plan that expires needs it. StalePlanError where the cluster isn't
+    on the plan's way (with `leave_moved`, partitions elsewhere stay there), UnsafePlanError where a gate is crossed.
+    """
+    rest = rest_of(approved, now, leave_moved=leave_moved)
+    spec = resume_spec.spec_of(approved, now, rest, captured_at)
+    problem, assignment = _placed(spec, rest)
+    changed, waiting = rest.changes, approved.get("unfinished")
+    _judge(approved, problem, assignment)
+    costs = plan.costed(spec, problem, changed)
+    row = _scores(problem, assignment)
+    bound = _bound(approved, row)
+    limits = gates.gates(spec, row, costs, bound)
+    gates.refuse(spec, limits, costs)
+    body = {
+        **plan.asked(spec),
+        "resumes": _resumes(approved, rest),
+        # What the approved plan leaves for later steps, this one leaves too.
+        "complete": waiting is None,
+        "unfinished": waiting,
+        "brokers": brokers_and_topics.brokers(spec, problem, assignment, costs.peaks),
+        "racks": brokers_and_topics.racks(spec, problem, assignment),
+        "topics": brokers_and_topics.topics(spec, problem, assignment),
+        "partitions": [plan.partition_row(change) for change in changed],
+        "new_partitions": new_partitions.section(spec, problem, assignment),
+        # Windows were judged when the plan was approved; nothing here could keep them better.
+        "balance": approved["balance"],
+        "terms": terms.terms(
+            spec, problem, assignment, leaders_after(problem, assignment), waiting["partitions"] if waiting else 0
+        ),
+        "bound": bound,
+        **_compared(approved, spec, problem, row, Goal(waiting["partitions"] if waiting else 0, row["excess"])),
+        "budget": None,
+        "scenarios": [],
+        "limits": limits,
+        "warnings": _warnings(approved, spec, problem, rest, costs),
+        "execution": plan.execution(spec, costs),
+        "batches": batch_costs.to_document(costs),
+    }
+    return plan.finished(body)
+
+
+def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
+    """The problem of which every answer but one is ruled out, and that one (P, W): the approved target."""
+    problem = build(spec)
+    named = zip(problem.topic_of.tolist(), problem.partition_ids.tolist(), strict=True)
+    rows = {(problem.topic_names[topic], number): row for row, (topic, number) in enumerate(named)}
+    wanted = {rows[key]: replicas for key, replicas in (rest.targets | rest.made).items()}
+    factors = (problem.replicas >= 0).sum(axis=1).astype(np.int32)
+    planned, forced = np.zeros((2, problem.rows), dtype=bool)
+    for row, replicas in wanted.items():
+        factors[row], planned[row] = len(replicas), True
+    forced[[rows[key] for key in _forced(spec, rest)]] = True
+    problem = replace(problem, replication_factors=factors, movable=planned, forced=forced, deferred=~planned)
+    at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
+    assignment = today(problem).copy()
+    for row, replicas in wanted.items():
+        assignment[row] = -1
+        assignment[row, : len(replicas)] = [at[broker] for broker in replicas]
+    return problem, assignment
+
+
+def _forced(spec: Spec, rest: Rest) -> Iterator[Key]:
+    """The partitions that a change doesn't let stay as they are.
+
+    The approved plan left the others on their brokers whatever their racks, so that no rack rule may be held against
+    them now. `rebalance: none` gives nobody else another order or leader: who still needs one there was forced.
+    """
+    yield from rest.made
+    for change in rest.changes:
+        led = change.before != change.after or change.elects
+        if set(change.before) != set(change.after) or (led and spec.changes.rebalance == "none"):
+            yield change.topic, change.partition
+
+
+def _judge(approved: Plan, problem: Problem, assignment: IntArray) -> None:
+    """The independent check of the plan's own partitions, on the brokers that it knows."""
+    known = [broker["id"] for broker in approved["brokers"] if broker["role"] != "removed"]
+    held = replace(problem, targets=np.isin(problem.broker_ids, known))
+    violations = independent_check.check(held, assignment)
+    if violations:
+        head = "the approved target breaks rules on the cluster as it is now; plan anew:"
+        raise InfeasibleError(head, *map(str, violations))
+
+
+def _scores(problem: Problem, assignment: IntArray) -> dict[str, Any]:
+    """The scores of the target by name, with a row of the candidates' table in front: there is one candidate."""
+    found = score(Yardstick.of(problem), assignment)
+    knobs = {knob: str(getattr(problem.balance, knob)) for knob in KNOBS}
+    blank = {"candidate": 0, "strategy": STRATEGY, "seed": 0, "start_index": -1, "next_replica_shift": -1}
+    scores = {field.name: int(getattr(found, field.name)[0]) for field in fields(found)}
+    return {**blank, **knobs, "scenarios": NO_SCENARIOS, **scores, "least_bytes": scores["bytes_moved"]}
+
+
+def _bound(approved: Plan, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Each copy that is left is needed: the target is given."""
+    return {
+        "bytes_moved": row["bytes_moved"],
+        "least_bytes_moved": row["bytes_moved"],
+        "least_replicas_moved": row["replicas_moved"],
+        "gap_percent": 0.0,
+        "method": METHOD,
+        "proof": f"each copy is needed for the target of plan {approved['plan_id'][:12]}, whose bound is its own",
+        "sha256": None,
+    }
+
+
+def _resumes(approved: Plan, rest: Rest) -> dict[str, Any]:
+    return {
+        "plan_id": approved["plan_id"],
+        "partitions_there": rest.there,
+        "dropped": [{"topic": topic, "partition": partition, "why": why} for topic, partition, why in rest.dropped],
+    }
+
+
+def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any], goal: Goal) -> dict[str, Any]:
+    """The sections that compare: there is nothing to compare with but doing nothing."""
+    short = approved["plan_id"][:12]
+    nothing = {**row, "strategy": "unchanged", **terms.if_nothing_moves(problem)}
+    return {
+        "choice": {"rule": "asked", "value": None, "variant": BASE, "why": f"what is left of plan {short}"},
+        "compared": [
+            pareto_front.comparison("do nothing", nothing, goal),
+            pareto_front.comparison("this plan", row, goal),
+        ],
+        "variants": [],
+        "pareto": [pareto_front.point(BASE, spec, row, goal, chosen=True)],
+        "candidates": {
+            "evaluated": 1,
+            "by_strategy": {STRATEGY: 1},
+            "winner": {name: row[name] for name in CANDIDATE_SCHEMA.names},
+            "digest": f"{row['digest'] % (1 << 64):016x}",
+            "rows_sha256": None,
+            "rule": rule_text(problem.aims, problem.survive, sizes_known=problem.sizes_known),
+        },
+    }
+
+
+def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: Costs) -> list[str]:
+    """What it finishes and drops, then what any plan warns of."""
+    short = approved["plan_id"][:12]
+    done = f"resumes plan {short}: {counted(rest.there, 'partition')} of {len(approved['partitions']):,} there already"
+    dropped = [f"{_named(topic, partition)} is dropped: {why}" for topic, partition, why in rest.dropped]
+    more = [f"{len(dropped) - _SHOWN:,} more are dropped, see resumes.dropped"] if len(dropped) > _SHOWN else []
+    return [
+        done,
+        *dropped[:_SHOWN],
+        *more,
+        *rest.notes,
+        *brokers_and_topics.warnings(spec, problem, rest.changes),
+        *gates.overfull_today(spec, costs),
+    ]
+
+
+_SHOWN = 20
+
+
+def _named(topic: str, partition: int | None) -> str:
+    return topic if partition is None else f"{topic}-{partition}"

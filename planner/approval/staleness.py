@@ -1,0 +1,325 @@
+"""Does a plan still fit the cluster as it is now?
+
+It does where every partition of the plan is where the plan found it, or on the plan's own way: what the Ansible role
+asks before it starts anything (`precheck.yml`), with the same lists (`ansible_vars.states`). What the plan leaves as it
+is may have changed without harm; that is told, and refuses nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+from planner.approval.cluster_now import Now
+from planner.export import ansible_vars
+from planner.model.cluster import ANY, Partition, Topic
+from planner.model.formats import counted, printable
+from planner.model.partition_changes import Reason
+
+Plan = Mapping[str, Any]
+Key = tuple[str, int]
+
+
+class Standing(Enum):
+    """Where a partition of a plan is: on one of the lists of its way, on one of them in another order, or not."""
+
+    FOUND = "where the plan found it"
+    UNDER_WAY = "on its way"
+    THERE = "where the plan wants it"
+    REORDERED = "in another order"
+    ELSEWHERE = "elsewhere"
+    GONE = "gone"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that isn't as the plan was made from. `refuses`: the plan must not be carried out as it is."""
+
+    kind: str
+    subject: str
+    message: str
+    refuses: bool = True
+
+    def __str__(self) -> str:
+        return f"{printable(self.subject)}: {printable(self.message)}"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A plan held against a cluster: all differences, those first that refuse it, and how far the plan has come.
+
+    `brokers_known` is False where nothing tells which brokers are live, and in which racks.
+    """
+
+    differences: tuple[Difference, ...]
+    standings: Mapping[Key, Standing]
+    moving: int
+    brokers_known: bool
+
+    @property
+    def stale(self) -> tuple[Difference, ...]:
+        """The differences that refuse the plan."""
+        return tuple(each for each in self.differences if each.refuses)
+
+    @property
+    def told(self) -> tuple[Difference, ...]:
+        """The others."""
+        return tuple(each for each in self.differences if not each.refuses)
+
+    def progress(self) -> str:
+        """How many partitions of the plan are where, in a phrase."""
+        counts = Counter(self.standings.values())
+        parts = [f"{counts[standing]:,} {standing.value}" for standing in Standing if counts[standing]]
+        running = f"; {counted(self.moving, 'partition')} being reassigned by the plan now" if self.moving else ""
+        return f"of {counted(len(self.standings), 'partition')}: {', '.join(parts)}{running}" if parts else "nothing"
+
+
+def fit(plan: Plan, now: Now) -> Fit:
+    """A plan held against the cluster as it is now."""
+    held = Held(plan, now)
+    found = chain(
+        _brokers(held), _reassigned(held), _partitions(held), _made(held), _topics(held), _behind(held), _kept(held)
+    )
+    differences = sorted(found, key=lambda each: not each.refuses)
+    own = sum(held.own(key) for key in now.moving)
+    return Fit(tuple(differences), held.standings, own, now.racks is not None)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A plan beside the cluster as it is now."""
+
+    plan: Plan
+    now: Now
+
+    @cached_property
+    def rows(self) -> dict[Key, Plan]:
+        """The plan's partitions."""
+        return {(row["topic"], row["partition"]): row for row in self.plan["partitions"]}
+
+    @cached_property
+    def states(self) -> dict[str, list[str]]:
+        """The lists that each of them passes through; one alone where only a leader is elected."""
+        only = {name_of(key): [listed(row["replicas"])] for key, row in self.rows.items()}
+        return only | ansible_vars.states(self.plan)
+
+    @cached_property
+    def made(self) -> dict[str, dict[str, Any]]:
+        """The new partitions, by topic, as the role has them."""
+        return ansible_vars.new_partitions(self.plan)
+
+    @cached_property
+    def leaving(self) -> frozenset[int]:
+        """Brokers that the plan empties."""
+        return frozenset(ansible_vars.values(self.plan)["leaving_in_direction"]["apply"])
+
+    @cached_property
+    def lying(self) -> dict[tuple[str, int, int], str]:
+        """The log dir of each replica, by topic, partition and broker, where that is known."""
+        known = self.now.log_dirs.replicas
+        return {(each.topic, each.partition, each.broker): each.path for each in known if not each.moving}
+
+    @cached_property
+    def standings(self) -> dict[Key, Standing]:
+        """Where each of the plan's partitions is."""
+        return {key: self._standing(key) for key in self.rows}
+
+    def partition(self, key: Key) -> Partition | None:
+        """A partition as it is now; None where there is none, or its topic is about to be deleted."""
+        topic = self.now.topics.get(key[0])
+        if topic is None or topic.deleting or key[1] >= len(topic.partitions):
+            return None
+        return topic.partitions[key[1]]
+
+    def own(self, key: Key) -> bool:
+        """True where what a partition is being reassigned to is a list of the plan's own way."""
+        found, states = self.partition(key), self.states.get(name_of(key), [])
+        return found is not None and _sorted(found.replicas) in map(_sorted_text, states)
+
+    def _standing(self, key: Key) -> Standing:
+        found, states = self.partition(key), self.states[name_of(key)]
+        if found is None:
+            return Standing.GONE
+        text = listed(found.replicas)
+        if text not in states:
+            return Standing.REORDERED if self.own(key) else Standing.ELSEWHERE
+        if text == states[-1] and (text != states[0] or self._settled(key, found)):
+            return Standing.THERE
+        return Standing.FOUND if text == states[0] else Standing.UNDER_WAY
+
+    def _settled(self, key: Key, found: Partition) -> bool:
+        """Where the list stays as it is: True where the leader and the log dirs are as the plan wants them."""
+        row = self.rows[key]
+        dirs = zip(row["replicas"], row.get("log_dirs", ()), strict=False)
+        moved = all(path in (ANY, self.lying.get((*key, broker))) for broker, path in dirs)
+        return moved and (row["reason"] == Reason.BALANCE_LOG_DIRS or found.leader == row["replicas"][0])
+
+
+def name_of(key: Key) -> str:
+    """A partition as Kafka's tools print it."""
+    return f"{key[0]}-{key[1]}"
+
+
+def listed(replicas: tuple[int, ...] | list[int]) -> str:
+    """A replica list as Kafka's tools print it."""
+    return ",".join(map(str, replicas))
+
+
+def _sorted(replicas: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(sorted(map(str, replicas)))
+
+
+def _sorted_text(text: str) -> tuple[str, ...]:
+    return tuple(sorted(text.split(",")))
+
+
+def _brokers(held: Held) -> Iterator[Difference]:
+    """Brokers of the plan that aren't live, and racks other than those it counts on."""
+    racks = held.now.racks
+    if racks is None:
+        return
+    values = ansible_vars.values(held.plan)
+    for broker in values["brokers_of_direction"]["apply"]:
+        if broker not in racks:
+            yield Difference("broker", f"broker {broker}", "isn't live; the plan counts on it")
+    for broker, rack in values["racks_of_broker"].items():
+        if broker in racks and racks[broker] != rack:
+            seen = "no rack" if racks[broker] is None else f"rack {racks[broker]}"
+            yield Difference("rack", f"broker {broker}", f"is in {seen}; the plan counts on rack {rack}")
+    known = {broker["id"] for broker in held.plan["brokers"]}
+    for broker in sorted(racks.keys() - known):
+        yield Difference("broker", f"broker {broker}", "is new; the plan doesn't know it", refuses=False)
+
+
+def _reassigned(held: Held) -> Iterator[Difference]:
+    for key in sorted(held.now.moving):
+        if not held.own(key):
+            found = held.partition(key)
+            to = f" to {listed(found.replicas)}" if found else ""
+            yield Difference("reassignment", name_of(key), f"is being reassigned{to}, which isn't the plan's doing")
+
+
+def _partitions(held: Held) -> Iterator[Difference]:
+    """The plan's own partitions: where they are, and who leads those that nothing was done to yet."""
+    for key, standing in held.standings.items():
+        found = held.partition(key)
+        if found is None or (key in held.now.moving and not held.own(key)):
+            continue
+        text, states = listed(found.replicas), held.states[name_of(key)]
+        if standing is Standing.ELSEWHERE:
+            yield Difference("replicas", name_of(key), f"has replicas {text}; the plan was made from {states[0]}")
+        elif standing is Standing.REORDERED:
+            why = f"has its replicas in the order {text}; the plan's lists are {' → '.join(dict.fromkeys(states))}"
+            yield Difference("order", name_of(key), why)
+        elif standing is Standing.FOUND and found.leader != held.rows[key]["leader_before"]:
+            was = held.rows[key]["leader_before"]
+            yield Difference("leader", name_of(key), f"is led by {_who(found.leader)}, not by {_who(was)}", False)
+
+
+def _who(leader: int | None) -> str:
+    return "nobody" if leader is None else f"broker {leader}"
+
+
+def _made(held: Held) -> Iterator[Difference]:
+    """Topics that get new partitions: as they were, or as the plan wants them."""
+    for name, new in held.made.items():
+        topic = held.now.topics.get(name)
+        if standing_of_new(new, topic) is None:
+            count = len(topic.partitions) if topic else 0
+            wanted = f"planned from {new['partitions_before']} to {new['partitions']}"
+            what = "with other replicas than planned" if count == new["partitions"] else wanted
+            yield Difference("new partitions", name, f"has {counted(count, 'partition')}, {what}")
+
+
+def standing_of_new(new: Mapping[str, Any], topic: Topic | None) -> Standing | None:
+    """FOUND where a topic's new partitions are still to be made, THERE where they are as planned, None otherwise."""
+    there = topic.partitions if topic else ()
+    if len(there) == new["partitions_before"]:
+        return Standing.FOUND
+    alike = all(listed(there[int(at)].replicas) == text for at, text in new["replicas"].items() if int(at) < len(there))
+    return Standing.THERE if alike and len(there) == new["partitions"] else None
+
+
+def _topics(held: Held) -> Iterator[Difference]:
+    """Topics that are gone, are new, or have another number of partitions than the plan knows."""
+    known = {topic["name"]: topic for topic in held.plan["topics"]}
+    planned = Counter(topic for topic, _ in held.rows)
+    for name, topic in known.items():
+        if name in held.made and name not in planned:
+            continue
+        found = held.now.topics.get(name)
+        if found is None or found.deleting:
+            what = "is gone" if found is None else "is marked for deletion"
+            of_plan = f"; the plan has {counted(planned[name], 'partition')} of it" if planned[name] else ""
+            yield Difference("topic", name, what + of_plan, refuses=bool(planned[name]))
+        elif name not in held.made and len(found.partitions) != topic["partitions"]:
+            yield _counted(held, found, topic)
+    for name in sorted(held.now.topics.keys() - known.keys()):
+        topic_now = held.now.topics[name]
+        yield Difference(
+            "topic", name, f"is new{_left_behind(held, topic_now, 0)}", bool(_left_behind(held, topic_now, 0))
+        )
+
+
+def _counted(held: Held, found: Topic, topic: Mapping[str, Any]) -> Difference:
+    """Fewer partitions: the topic was made anew. More: nothing is lost, unless the plan means the whole topic."""
+    count, before = len(found.partitions), topic["partitions"]
+    behind = _left_behind(held, found, before)
+    # A plan that leaves a topic's partitions with different factors doesn't mean the whole topic.
+    resized = topic["replication_factor"] is not None and set(topic["replication_factor_before"]) != {
+        topic["replication_factor"]
+    }
+    factor = f"; those keep another replication factor than {topic['replication_factor']}" if resized else ""
+    more = behind or (factor if count > before else "")
+    message = f"has {counted(count, 'partition')}, {before:,} when the plan was made{more}"
+    return Difference("partitions", found.name, message, refuses=count < before or bool(behind) or resized)
+
+
+def _left_behind(held: Held, topic: Topic, first: int) -> str:
+    """Partitions from a number on that lie on brokers which the plan empties without knowing of them."""
+    on = {broker for each in topic.partitions[first:] for broker in each.replicas if broker in held.leaving}
+    return (
+        f"; it has replicas on {', '.join(f'broker {each}' for each in sorted(on))}, which the plan empties"
+        if on
+        else ""
+    )
+
+
+def _behind(held: Held) -> Iterator[Difference]:
+    """Replicas out of sync, as the role asks; a broker that leaves may be behind for good."""
+    for topic in held.now.topics.values():
+        for each in topic.partitions:
+            if each.isr is None or len(each.isr) == len(each.replicas):
+                continue
+            behind = set(each.replicas) - set(each.isr) - held.leaving
+            if behind:
+                in_sync = listed(each.isr) or "none"
+                why = f"has replicas {listed(each.replicas)}, in sync are {in_sync}: wait for the others"
+                yield Difference("isr", f"{topic.name}-{each.id}", why)
+
+
+def _kept(held: Held) -> Iterator[Difference]:
+    """Brokers that hold more or fewer replicas of what the plan leaves as it is; told where the topics are the same."""
+    counts = {topic["name"]: topic["partitions"] for topic in held.plan["topics"] if topic["name"] not in held.made}
+    if any(len(topic.partitions) != counts.get(name) for name, topic in held.now.topics.items() if name in counts):
+        return
+    if counts.keys() - held.now.topics.keys():
+        return
+    before = Counter({broker["id"]: broker["before"]["replicas"] for broker in held.plan["brokers"]})
+    before.subtract(broker for row in held.rows.values() for broker in row["replicas_before"])
+    today = Counter[int]()
+    for name in held.now.topics.keys() & (counts.keys() | held.made.keys()):
+        first = held.made[name]["partitions_before"] if name in held.made else counts[name]
+        for each in held.now.topics[name].partitions[:first]:
+            today.update(each.replicas if (name, each.id) not in held.rows else ())
+    for broker in sorted(before.keys() | today.keys()):
+        if before[broker] != today[broker]:
+            message = (
+                f"holds {counted(today[broker], 'replica')} of what the plan leaves as it is, {before[broker]:,} before"
+            )
+            yield Difference("replicas", f"broker {broker}", message, refuses=False)

@@ -1,1 +1,0 @@
-"""A plan's changes cut into batches, and what each of them costs."""

@@ -1,0 +1,194 @@
+"""Several specs at once: which files are meant, where each plan goes, what is wrong with any of them, and the summary.
+
+Either every cluster of a fleet gets its plan, or none does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from planner.model import formats
+from planner.model.errors import PlannerError, SetupError, SpecError, UnsafePlanError
+from planner.model.markup import code, text
+from planner.plan import headline
+
+T = TypeVar("T")
+
+_LONGEST_NAME = 40
+_LONGEST_VERDICT = 400
+
+
+@dataclass(frozen=True)
+class Job:
+    """A spec's file, and the folder that its plan goes to."""
+
+    spec: Path
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A job that is done: the plan document, and the paths of the files written."""
+
+    job: Job
+    plan: Mapping[str, Any]
+    files: tuple[str, ...]
+
+
+def is_fleet(arguments: Sequence[Path]) -> bool:
+    """True for several specs, and for a pattern however many files it matches: what is written stays where it is."""
+    return len(arguments) != 1 or _is_pattern(arguments[0])
+
+
+def specs(arguments: Sequence[Path]) -> tuple[Path, ...]:
+    """The files that the command line names, themselves or by shell-style patterns; SetupError for one without any."""
+    return tuple(spec for argument in arguments for spec in _matches(argument))
+
+
+def jobs(arguments: Sequence[Path], out: Path | None) -> tuple[Job, ...]:
+    """The specs meant, each with its folder: its own path ending in `.plan`; with `out` that, or for a fleet one in it.
+
+    SetupError where a pattern matches nothing, or two specs would be written to the same folder.
+    """
+    fleet = is_fleet(arguments)
+    found = tuple(Job(spec, _folder(spec, out, fleet)) for spec in specs(arguments))
+    taken: dict[str, Job] = {}
+    for job in found:
+        other = taken.setdefault(os.path.realpath(job.folder), job)
+        if other is not job:
+            raise SetupError(
+                f"{other.spec} and {job.spec} would both be written to {job.folder}; allowed: one spec a folder, "
+                "so specs of different names, each named once"
+            )
+    return found
+
+
+def each(found: Sequence[Path], step: Callable[[int], T]) -> tuple[T, ...]:
+    """What `step` makes of each spec, by number; where any is refused, one error that says all that is wrong."""
+    made: list[T] = []
+    refused: list[tuple[Path, PlannerError]] = []
+    for number, spec in enumerate(found):
+        try:
+            made.append(step(number))
+        except PlannerError as error:
+            refused.append((spec, error))
+    if refused:
+        raise refused[0][1] if len(found) == 1 else _all_refused(refused, len(found))
+    return tuple(made)
+
+
+def summary(planned: Sequence[Planned]) -> list[dict[str, Any]]:
+    """A row a cluster: verdict, what moves, the gap to the least possible in per cent, and where the plan is."""
+    return [_row(each) for each in planned]
+
+
+def markdown(planned: Sequence[Planned]) -> str:
+    """The summary as a Markdown table."""
+    heads = ("Cluster", "verdict", "copied", "replicas", "leaders", "gap", "candidates", "folder")
+    rules = ("---", "---", "--:", "--:", "--:", "--:", "--:", "---")
+    rows = [(text(r["cluster"]), text(r["verdict"]), *_figures(r), code(r["folder"])) for r in summary(planned)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in (heads, rules, *rows))
+
+
+def show(planned: Sequence[Planned], console: Console) -> None:
+    """The summary on a screen: names give way, numbers and folders don't."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+    table.add_column("Cluster", no_wrap=True, overflow="ellipsis")
+    table.add_column("verdict", overflow="fold")
+    for head in ("copied", "replicas", "leaders", "gap", "candidates"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("folder", overflow="fold")
+    for row in summary(planned):
+        names = (formats.printable(row["cluster"], _LONGEST_NAME), formats.printable(row["verdict"], _LONGEST_VERDICT))
+        table.add_row(*map(escape, names), *_figures(row), escape(formats.printable(row["folder"])))
+    console.print(table, highlight=False)
+
+
+def _is_pattern(argument: Path) -> bool:
+    """A file may be named like a pattern; then it is that file."""
+    return any(sign in str(argument) for sign in "*?[") and not argument.exists()
+
+
+def _matches(argument: Path) -> list[Path]:
+    """The files that a pattern matches, by name (`**` reaches into folders); any other argument is the file itself."""
+    if not _is_pattern(argument):
+        return [argument]
+    names = glob(str(argument), recursive=True)  # noqa: PTH207  pathlib's takes hidden files, which no shell does
+    found = [path for path in map(Path, sorted(names)) if path.is_file()]
+    if not found:
+        raise SetupError(f"{argument}: no file matches; allowed: spec files, or a pattern such as 'clusters/*.yaml'")
+    return found
+
+
+def _folder(spec: Path, out: Path | None, fleet: bool) -> Path:
+    if out is None:
+        return spec.with_suffix(".plan")
+    return out / spec.stem if fleet else out
+
+
+def _all_refused(refused: Sequence[tuple[Path, PlannerError]], count: int) -> PlannerError:
+    """All of them as one. A crossed gate is the exit code only where nothing worse happened."""
+    errors = [error for _, error in refused]
+    if all(isinstance(error, SpecError) for error in errors):
+        return SpecError(finding for error in errors if isinstance(error, SpecError) for finding in error.findings)
+    kind = UnsafePlanError if all(isinstance(error, UnsafePlanError) for error in errors) else PlannerError
+    told = [line for spec, error in refused for line in _lines(spec, error)]
+    which = "one of them is" if len(refused) == 1 else f"{len(refused)} of them are"
+    return kind(f"no plan was written for any of the {count} specs, as {which} refused:", *told)
+
+
+def _lines(spec: Path, error: PlannerError) -> tuple[str, ...]:
+    """An error's lines, the first with the spec's name; findings name their files themselves."""
+    first, *others = error.lines
+    return error.lines if isinstance(error, SpecError) else (f"{spec}: {first}", *others)
+
+
+def _row(planned: Planned) -> dict[str, Any]:
+    plan = planned.plan
+    chosen = next(row for row in plan["compared"] if row["label"] == "this plan")
+    return {
+        "cluster": plan["cluster"]["name"],
+        "spec": str(planned.job.spec),
+        "verdict": _verdict(plan),
+        "complete": not plan.get("unfinished"),
+        "bytes_moved": chosen["bytes_moved"] if plan["cluster"]["sizes_known"] else None,
+        "replicas_moved": chosen["replicas_moved"],
+        "leaders_changed": chosen["leaders_changed"],
+        "gap_percent": plan["bound"]["gap_percent"],
+        "candidates": plan["candidates"]["evaluated"],
+        "folder": str(planned.job.folder),
+        "plan_id": plan["plan_id"],
+    }
+
+
+def _verdict(plan: Mapping[str, Any]) -> str:
+    """In a few words: whether there is something to do, and what asks for a second look."""
+    warnings = len(plan["warnings"])
+    balance = headline.balance(plan)
+    done = "as asked" if balance == "balance as asked" else balance
+    parts: Iterable[str] = (
+        headline.first_step(plan) or (done if headline.has_something_to_do(plan) else "nothing to do"),
+        *headline.racks(plan),
+        formats.counted(warnings, "warning") if warnings else "",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def _figures(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The numbers of a row, as text."""
+    return (
+        formats.size(row["bytes_moved"]),
+        *(formats.number(row[key]) for key in ("replicas_moved", "leaders_changed")),
+        # A first step spends what it may: its gap says nothing of the change. Without sizes nobody knows one.
+        formats.gap_shown(row["gap_percent"] if row["complete"] and row["bytes_moved"] is not None else None),
+        formats.number(row["candidates"]),
+    )

@@ -1,0 +1,273 @@
+"""What the commands do, step by step: read, sweep, choose, render, write. Files and processes are touched here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from planner.approval import check, remaining_plan
+from planner.approval.cluster_now import Sources, read_now
+from planner.cli import fleet
+from planner.cli.fleet import Job, Planned
+from planner.export import digests, output_folder
+from planner.export.folder_lock import Say
+from planner.export.kafka_files import files as rendered
+from planner.inputs.spec import reading as spec
+from planner.model.errors import PlannerError, SetupError
+from planner.model.file_reading import BOUND, read_bytes
+from planner.model.problem import Problem
+from planner.model.quoting import canonical_json
+from planner.model.spec import Spec
+from planner.plan import bound_file, build, headline, plan_file
+from planner.report import plan_html as report_html
+from planner.report import plan_markdown as report
+from planner.report import plan_on_terminal
+from planner.sweep import candidates, evaluate, variants
+from planner.sweep.evaluate import SweepResult
+from planner.sweep.variants import Alternative
+from planner.whatif import in_plan
+from planner.whatif.consumers.assignors import importable
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `whatif`, as given on the command line."""
+
+    out: Path | None = None
+    candidates: int | None = None
+    seed: int | None = None
+    engine: Literal["spark", "local"] = "spark"
+    master: str | None = None
+    remote: str | None = None
+    partitions: int | None = None
+
+
+def load(path: Path) -> Spec:
+    """The spec at a path, checked; SpecError with every fault of it."""
+    return spec.load(path)
+
+
+def validate(arguments: Sequence[Path]) -> tuple[Path, ...]:
+    """The specs that were meant, nothing wrong with any of them; SpecError with every fault of all of them."""
+    specs = fleet.specs(arguments)
+    fleet.each(specs, lambda number: load(specs[number]))
+    return specs
+
+
+def whatif(path: Path, options: Options, errors: Console) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """Plan a spec and write the output folder: the plan, and the paths written."""
+    (planned,) = whatif_fleet([path], options, errors)
+    return planned.plan, planned.files
+
+
+def whatif_fleet(arguments: Sequence[Path], options: Options, errors: Console) -> tuple[Planned, ...]:
+    """Plan every spec meant in one sweep, and write the output folders: of all, or where anything is wrong of none."""
+    _check_engine(options)
+    jobs = fleet.jobs(arguments, options.out)
+    specs = [job.spec for job in jobs]
+    wishes = fleet.each(specs, lambda number: _wish(jobs[number], options))
+    swept = _swept(wishes, options, errors)
+    plans = fleet.each(specs, lambda number: _planned(jobs[number], swept[number]))
+    return _written(jobs, plans, swept, partial(errors.print, markup=False, highlight=False, soft_wrap=True))
+
+
+def has_something_to_do(planned: Planned) -> bool:
+    """True where carrying the plan out would change anything."""
+    return headline.has_something_to_do(planned.plan)
+
+
+def _swept(
+    wishes: Sequence[Sequence[Alternative]], options: Options, errors: Console
+) -> tuple[tuple[variants.Swept, ...], ...]:
+    """Every spec's alternatives with their results; all of all specs are swept in one go."""
+    results = iter(_sweep([(each.problem, each.candidates) for wish in wishes for each in wish], options, errors))
+    return tuple(variants.swept(wish, list(islice(results, len(wish)))) for wish in wishes)
+
+
+def _planned(job: Job, tried: Sequence[variants.Swept]) -> build.Planned:
+    """The plan, with the other what-ifs that its spec asks for; assignors of the user's own lie beside the spec."""
+    made, wish = build.planned(tried), tried[0].spec
+    with importable(job.spec.resolve().parent, wish.consumers):
+        return made._replace(document=in_plan.added(wish, made.document))
+
+
+def _written(
+    jobs: Sequence[Job], plans: Sequence[build.Planned], swept: Sequence[Sequence[variants.Swept]], say: Say
+) -> tuple[Planned, ...]:
+    """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
+    done: list[Planned] = []
+    for job, planned, tried in zip(jobs, plans, swept, strict=True):
+        others = {candidates.FILE: candidates.encoded(variants.scores(tried))}
+        if planned.bound is not None:
+            others[bound_file.FILE] = planned.bound
+        try:
+            done.append(Planned(job, planned.document, write_plan(job.folder, planned.document, others, say)))
+        except SetupError as error:
+            before = f"; written before that: {', '.join(str(each.job.folder) for each in done)}" if done else ""
+            raise SetupError(*error.lines[:-1], f"{error.lines[-1]}{before}") from error
+    return tuple(done)
+
+
+def _wish(job: Job, options: Options) -> tuple[Alternative, ...]:
+    wish = _with_options(load(job.spec), options)
+    output_folder.check(job.folder)
+    return variants.alternatives(wish)
+
+
+def write_plan(
+    folder: Path, document: dict[str, Any], others: Mapping[str, bytes], say: Say = output_folder.quiet
+) -> tuple[str, ...]:
+    """Write a plan's files, others that only its making knows, and the digests of all; the paths written.
+
+    `say` gets a line where another writer is waited for, and where an earlier one was killed.
+    """
+    files = rendered_files(document) | dict(others)
+    files[digests.FILE] = digests.sums(files)
+    output_folder.write(folder, files, say)
+    return tuple(str(folder / name) for name in sorted(files))
+
+
+def read_plan(path: Path) -> dict[str, Any]:
+    """A plan.json, or the one in a folder; PlannerError where it isn't one of ours or was changed."""
+    return plan_file.read(path)
+
+
+def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, ...]:
+    """Write a plan's files into a folder; the paths written."""
+    beside = {name: _beside(path, name) for name in (bound_file.FILE, candidates.FILE)}
+    others = {name: read_bytes(file, BOUND) for name, file in beside.items() if file.is_file()}
+    return write_plan(out, read_plan(path), others, say)
+
+
+def check_bound(path: Path) -> bound_file.Checked:
+    """The bound of a plan, or of the one in a folder, worked out again; PlannerError where it doesn't hold."""
+    document, file = read_plan(path), _beside(path, bound_file.FILE)
+    if document["bound"]["sha256"] is None:
+        raise PlannerError(f"{path}: {_no_bound(document)}")
+    try:
+        return bound_file.check(document, read_bytes(file, BOUND), str(file))
+    except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:
+        raise PlannerError(f"{file}: can't be read as the bound of a plan: {error}") from error
+
+
+def _no_bound(document: Mapping[str, Any]) -> str:
+    """Why a plan has no bound to check."""
+    if "resumes" in document:
+        return f"the plan finishes plan {document['resumes']['plan_id'][:12]}, whose bound is to be checked"
+    return "the plan moves nothing, so it has no bound to check"
+
+
+def _beside(path: Path, name: str) -> Path:
+    """Another file of the folder of a plan.json, or of that folder."""
+    return (path if path.is_dir() else path.parent) / name
+
+
+def markdown(document: Mapping[str, Any]) -> str:
+    """The plan as report.md."""
+    return report.markdown(document, in_plan.pages(document))
+
+
+def show(document: Mapping[str, Any], files: Sequence[str], console: Console) -> None:
+    """The plan on one screen."""
+    plan_on_terminal.show(document, files, console)
+
+
+def warm_spark(errors: Console) -> str:
+    """Make the class data archive of local Spark sessions; what was made."""
+    from spark_jobs import warm  # the only door to Spark, opened when it is needed
+
+    with errors.status("starting Spark to record which classes it loads"):
+        return warm.warm()
+
+
+def _check_engine(options: Options) -> None:
+    for option in ("master", "remote", "partitions"):
+        if options.engine == "local" and getattr(options, option) is not None:
+            raise SetupError(f"--{option} is Spark's; allowed: --engine spark, or leave it out")
+    if options.master and options.remote:
+        raise SetupError("--master and --remote exclude each other; allowed: one of them")
+
+
+def _with_options(wish: Spec, options: Options) -> Spec:
+    """The command line outranks the YAML."""
+    count = wish.sweep.candidates if options.candidates is None else options.candidates
+    seed = wish.sweep.seed if options.seed is None else options.seed
+    return replace(wish, sweep=replace(wish.sweep, candidates=count, seed=seed))
+
+
+def _sweep(wanted: Sequence[tuple[Problem, pa.Table]], options: Options, errors: Console) -> Sequence[SweepResult]:
+    """The sweeps of all problems, each with its candidates; on Spark as one job."""
+    with _progress(errors) as report_progress:
+        if options.engine == "local":
+            return _in_process(wanted, report_progress)
+        from spark_jobs import session  # planner never imports pyspark; this is its only door
+        from spark_jobs import sweep as job
+
+        with session.open_session(master=options.master, remote=options.remote) as spark:
+            return job.run_fleet(spark, wanted, partitions=options.partitions, progress=report_progress)
+
+
+def _in_process(wanted: Sequence[tuple[Problem, pa.Table]], progress: evaluate.Progress) -> Sequence[SweepResult]:
+    """One after the other, with one count of all candidates."""
+    total, results = sum(len(rows) for _, rows in wanted), list[SweepResult]()
+    for problem, rows in wanted:
+        before = sum(len(result.scores) for result in results)
+        results.append(evaluate.run(problem, rows, partial(_later, progress, before, total)))
+    return results
+
+
+def _later(progress: evaluate.Progress, before: int, total: int, done: int, _: int) -> None:
+    """Progress of one sweep as that of all."""
+    progress(before + done, total)
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[evaluate.Progress]:
+    """A bar on a terminal, nothing elsewhere."""
+    columns = (TextColumn("sweeping candidates"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("sweep", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def rendered_files(document: Mapping[str, Any]) -> dict[str, bytes]:
+    """Everything that is rendered from the plan, by relative path."""
+    pages = in_plan.pages(document)
+    return {
+        **rendered(document),
+        "plan.json": canonical_json(document).encode(),
+        "report.md": report.markdown(document, pages).encode(),
+        **report_html.files(document, pages),
+    }
+
+
+def resume(
+    path: Path, sources: Sources, out: Path, captured_at: str | None, *, leave_moved: bool, say: Say
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Write what is left of a plan, from the cluster as `sources` show it, as a whole plan's folder.
+
+    The plan, and the paths written. StalePlanError where the plan was changed, or the cluster isn't on its way;
+    UnsafePlanError where a gate is crossed. A plan that has expired may be resumed: what is left is a plan of its own,
+    to be approved anew.
+    """
+    if not sources.any:
+        raise SetupError("nothing to resume from; allowed: --state, --bootstrap-servers, or both")
+    check.parse_now(captured_at)
+    checked = check.check(path, Sources(), rendered_files, check.Wanted(now=datetime.min.replace(tzinfo=UTC)))
+    checked.require_approved()
+    approved = checked.plan
+    output_folder.check(out)
+    named = any("log_dirs" in row for row in approved["partitions"])
+    now = read_now(sources, with_log_dirs=named)
+    document = remaining_plan.resumed(approved, now, captured_at=captured_at, leave_moved=leave_moved)
+    return document, write_plan(out, document, {}, say)

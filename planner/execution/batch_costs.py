@@ -1,0 +1,194 @@
+"""What batches cost while they run: the time that a throttle leaves them, and the disk that both copies take.
+
+Kafka's throttle (KIP-73) is a rate for each broker, once as a leader and once as a follower. What producers write to a
+partition goes through it too: on the broker that copies, until the copy is in sync, and on the leader for every
+follower, since the leader counts those in sync as well and holds back only the others (`KafkaApis`,
+`ReplicaManager.shouldLeaderThrottle`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from planner.execution.batch_cutting import Batch, Step
+from planner.model.partition_changes import PartitionChange
+from planner.model.problem import BoolArray, LongArray
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One side of a broker in a batch: bytes to copy, and bytes/s of producers that take their part of the throttle."""
+
+    batch: int
+    broker: int
+    side: Literal["copies in", "leads", "moves inside"]
+    size_bytes: int
+    produced_bytes_per_sec: int
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most bytes that a broker holds, in which batch (0: today), and its `disk_bytes`, None where not stated."""
+
+    broker: int
+    size_bytes: int
+    batch: int
+    disk_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Batches with what they cost; `seconds` and `fullest` have an entry a batch, `peaks` one a broker, by id.
+
+    A batch takes None seconds without a throttle, without sizes, or where it never completes (`endless` says which);
+    `fullest` is None without sizes. `total_seconds` is that of all batches, one after the other.
+    """
+
+    batches: tuple[Batch, ...]
+    seconds: tuple[int | None, ...]
+    total_seconds: int | None
+    peaks: tuple[Peak, ...]
+    fullest: tuple[Peak | None, ...]
+
+
+def flows(batch: Batch) -> Iterator[Flow]:
+    """Every broker that copies in, leads what others copy, or moves between its log dirs, while the batch runs.
+
+    By id, those that copy in first. What a broker moves between its log dirs has a throttle of its own (KIP-113), with
+    what producers write to it meanwhile.
+    """
+    received, written_to, sent, read_from, inside, written_inside = (Counter[int]() for _ in range(6))
+    for step in batch.steps:
+        for broker in step.dir_moves:
+            inside[broker] += step.size_bytes
+            written_inside[broker] += step.bytes_in_per_sec
+        for broker in step.adding:
+            received[broker] += step.size_bytes
+            written_to[broker] += step.bytes_in_per_sec
+        if step.adding:
+            sent[step.source] += step.bytes_moved
+            followers = len(step.before) - 1 + len(step.adding)
+            read_from[step.source] += step.bytes_in_per_sec * followers
+    yield from (Flow(batch.number, each, "copies in", received[each], written_to[each]) for each in sorted(received))
+    yield from (Flow(batch.number, each, "leads", sent[each], read_from[each]) for each in sorted(sent))
+    yield from (Flow(batch.number, each, "moves inside", inside[each], written_inside[each]) for each in sorted(inside))
+
+
+def seconds_at_throttle(batch: Batch, throttle_bytes_per_sec: int | None) -> int | None:
+    """Seconds until the last broker has copied its bytes with what the producers leave of the throttle, rounded up.
+
+    None without a throttle, and where producers leave nothing on some broker.
+    """
+    if throttle_bytes_per_sec is None:
+        return None
+    needed = 0
+    for flow in flows(batch):
+        left = throttle_bytes_per_sec - flow.produced_bytes_per_sec
+        if left <= 0:
+            return None
+        needed = max(needed, -(-flow.size_bytes // left))
+    return needed
+
+
+def endless(batches: Iterable[Batch], throttle_bytes_per_sec: int | None) -> list[Flow]:
+    """Where producers write at least as fast as the throttle lets replicas copy: such a batch is never complete."""
+    if throttle_bytes_per_sec is None:
+        return []
+    return [flow for batch in batches for flow in flows(batch) if flow.produced_bytes_per_sec >= throttle_bytes_per_sec]
+
+
+def costs(
+    batches: Sequence[Batch],
+    throttle_bytes_per_sec: int | None,
+    held_bytes: Mapping[int, int],
+    disk_bytes: Mapping[int, int],
+    sizes_known: bool = True,
+) -> Costs:
+    """The costs of batches run in order. `held_bytes` are today's, of every broker; `disk_bytes` where it is stated."""
+    throttle = throttle_bytes_per_sec if sizes_known else None
+    brokers = sorted(held_bytes)
+    disks = np.array([disk_bytes.get(broker, 0) for broker in brokers], dtype=np.int64)
+    now = np.array([held_bytes[broker] for broker in brokers], dtype=np.int64)
+    most, when = now.copy(), np.zeros(len(brokers), dtype=np.int64)
+    fullest: list[Peak | None] = []
+    for batch, during in _held_during(batches, brokers, now):
+        fuller: BoolArray = during > most
+        most, when = np.where(fuller, during, most), np.where(fuller, batch.number, when)
+        at = _fullest(during, disks)
+        fullest.append(_peak(brokers[at], int(during[at]), batch.number, disk_bytes) if sizes_known else None)
+    peaks = (_peak(*row, disk_bytes) for row in zip(brokers, most.tolist(), when.tolist(), strict=True))
+    seconds = tuple(seconds_at_throttle(batch, throttle) for batch in batches)
+    known = [each for each in seconds if each is not None]
+    total = sum(known) if throttle is not None and len(known) == len(seconds) else None
+    return Costs(tuple(batches), seconds, total, tuple(peaks), tuple(fullest))
+
+
+def to_document(costs: Costs) -> list[dict[str, Any]]:
+    """The `batches` of plan.json."""
+    return [
+        {
+            "number": batch.number,
+            "partitions": [
+                {
+                    "topic": step.topic,
+                    "partition": step.partition,
+                    "replicas_before": list(step.before),
+                    "replicas": list(step.after),
+                    **log_dirs_of(step),
+                }
+                for step in batch.steps
+            ],
+            "elect": [{"topic": topic, "partition": partition} for topic, partition in batch.elect],
+            "bytes_moved": batch.bytes_moved,
+            "replicas_moved": batch.replicas_moved,
+            "seconds_at_throttle": seconds,
+            "fullest_broker": None if peak is None else _fullest_document(peak),
+            "leaderless": batch.leaderless,
+        }
+        for batch, seconds, peak in zip(costs.batches, costs.seconds, costs.fullest, strict=True)
+    ]
+
+
+def log_dirs_of(step: PartitionChange | Step) -> dict[str, list[str]]:
+    """The log dirs of a change or step as plan.json has them; nothing where none are planned."""
+    if not step.log_dirs:
+        return {}
+    return {"log_dirs_before": list(step.log_dirs_before), "log_dirs": list(step.log_dirs)}
+
+
+def _fullest_document(peak: Peak) -> dict[str, Any]:
+    return {"id": peak.broker, "peak_size_bytes": peak.size_bytes, "disk_bytes": peak.disk_bytes}
+
+
+def _held_during(batches: Iterable[Batch], brokers: Sequence[int], now: LongArray) -> Iterator[tuple[Batch, LongArray]]:
+    """Each batch with the bytes (B,) that the brokers hold while it runs: what it removes goes when it is complete."""
+    index = {broker: at for at, broker in enumerate(brokers)}
+    held = now.copy()
+    for batch in batches:
+        added, removed = (np.zeros(len(brokers), dtype=np.int64) for _ in range(2))
+        for step in batch.steps:
+            for broker in step.adding:
+                added[index[broker]] += step.size_bytes
+            for broker in set(step.before).difference(step.after):
+                removed[index[broker]] += step.size_bytes
+            for broker in step.dir_moves:
+                added[index[broker]] += step.size_bytes
+                removed[index[broker]] += step.size_bytes
+        yield batch, held + added
+        held += added - removed
+
+
+def _fullest(held: LongArray, disks: LongArray) -> int:
+    """Index of the broker with the largest share of its disk, or of the most bytes where no disk is stated."""
+    if not disks.any():
+        return int(held.argmax())
+    return int(np.where(disks > 0, held / np.maximum(disks, 1), -1.0).argmax())
+
+
+def _peak(broker: int, size_bytes: int, batch: int, disk_bytes: Mapping[int, int]) -> Peak:
+    return Peak(broker, size_bytes, batch, disk_bytes.get(broker))

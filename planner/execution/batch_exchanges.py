@@ -1,0 +1,257 @@
+"""Packed batches made shorter by moving single loads, and exchanging pairs, out of what makes a batch long.
+
+With many loads the packing leaves little to gain; this is for plans of few or very unlike partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from planner.execution.batch_filling import Filling, FloatArray, within
+from planner.model.problem import BoolArray, LongArray
+
+CLOSE_ENOUGH = 1.02
+
+# Work is bounded by counts, never by the clock: about a third of a second each time.
+_MOST_ENTRIES, _MOST_WORK, _MOST_ROUNDS = 200_000, 6_000_000, 4
+_LEAST_GAIN = 1e-6
+
+
+def few_enough(filling: Filling, members: Sequence[int]) -> bool:
+    """True where every pair of loads can be looked at."""
+    return len(members) * filling.loads.lane_count <= _MOST_ENTRIES
+
+
+def polish(filling: Filling, members: Sequence[int], first: int, move: bool) -> None:
+    """Exchange some loads, or `move` them too, among the batches from `first` on, while that makes them shorter.
+
+    Every rule, and the order of a partition's loads, holds throughout. Nothing is done where there are too many loads.
+    """
+    if few_enough(filling, members) and filling.count - first > 1:
+        table = _Table(filling, members, first)
+        while table.work < _MOST_WORK and table.worth_it() and table.sweep(move):
+            pass
+
+
+def bring_forward(filling: Filling, members: Sequence[int], first: int) -> Filling:
+    """The batches with each load in the first one that has room: after the loads before it, from `first` on."""
+    if not few_enough(filling, members):
+        _first_fit(filling, members, first)
+        return filling
+    best = _pulled(filling, members, first)
+    enough = CLOSE_ENOUGH * int(filling.loads.sizes_of(members).max())
+    for _ in range(_MOST_ROUNDS):
+        if best.length_bytes(first) <= enough:
+            break
+        found = best.copy()
+        polish(found, members, first, move=False)
+        found = _pulled(found, members, first)
+        if found.length_bytes(first) >= best.length_bytes(first):
+            break
+        best = found
+    return best
+
+
+def _pulled(filling: Filling, members: Sequence[int], first: int) -> Filling:
+    """Fill one batch after the other with what makes it, and those behind it, longest least."""
+    table = _Table(filling, members, first)
+    for batch in range(len(table.lengths)):
+        while table.pull(batch):
+            pass
+    return filling
+
+
+def _first_fit(filling: Filling, members: Sequence[int], first: int) -> None:
+    """In the order of the batches, so that none gets room again for a load that was looked at before."""
+    places = filling.places(members)
+    for at in np.argsort(places, kind="stable").tolist():
+        load, batch = members[at], int(places[at])
+        earliest = max(filling.not_before(load), first)
+        room = filling.has_room(load, earliest, batch) if earliest < batch else np.zeros(0, dtype=bool)
+        if room.any():
+            filling.take(load)
+            filling.put(load, earliest + int(room.argmax()))
+
+
+class _Table:
+    """The loads and batches as dense arrays: n loads, K batches, one column for each lane.
+
+    sizes (n, lanes) bytes of loads, scaled as parts of the busiest lane's; moves (n, lanes) their replicas;
+    bytes_moved, elections (n,);
+    batches (K, lanes) bytes as such parts; lengths (K,) what is made smaller; at (n,) the batch of each load; bounds
+    (n, 2) the batches that it must stay between, for the order of its partition's loads; rows the row of each load.
+    """
+
+    def __init__(self, filling: Filling, members: Sequence[int], first: int) -> None:
+        self.filling, self.members, self.first, self.work = filling, members, first, 0
+        self.sizes, self.moves = filling.loads.dense(members)
+        self.least = max(int(self.sizes.sum(axis=0).max()), 1)
+        self.scaled = self.sizes / self.least
+        self.bytes_moved, self.elections = (
+            np.array([each[load] for load in members], dtype=np.int64)
+            for each in (filling.loads.bytes_moved, filling.loads.elections)
+        )
+        self.at = filling.places(members) - first
+        self.batches = np.zeros((filling.count - first, self.sizes.shape[1]))
+        np.add.at(self.batches, self.at, self.scaled)
+        self.lengths = _length(self.batches)
+        self.rows = {load: row for row, load in enumerate(members)}
+        self.before, self.after = _neighbours(filling, self.rows)
+        self.bounds = np.array([self._bounds(row) for row in range(len(members))], dtype=np.int64)
+
+    def worth_it(self) -> bool:
+        """True while the batches take longer than the busiest broker would alone."""
+        return bool(self.batches.max(axis=1).sum() > CLOSE_ENOUGH)
+
+    def sweep(self, move: bool) -> bool:
+        """Try to shorten every batch, the longest first; True where one was."""
+        shortened = [self._shorten(int(batch), move) for batch in np.argsort(-self.lengths, kind="stable")]
+        return any(shortened)
+
+    def _shorten(self, batch: int, move: bool) -> bool:
+        """Apply the best move or exchange of a load of the batch's busiest side, until there is none."""
+        shortened = False
+        while self.work < _MOST_WORK:
+            busiest = int(self.batches[batch].argmax())
+            rows = np.flatnonzero((self.at == batch) & (self.scaled[:, busiest] > 0)).tolist()
+            found = [self._best_exchange(row) for row in rows] + [self._best_move(row) for row in rows if move]
+            best = min((option for option in found if option), default=None)
+            if best is None or best[0] > -_LEAST_GAIN:
+                return shortened
+            self._apply(*best[1:])
+            shortened = True
+        return shortened
+
+    def _best_move(self, row: int) -> tuple[float, int, int, int] | None:
+        """The batch to put a load into instead: (change of the lengths, load, batch, -1)."""
+        filling, load, here = self.filling, self.members[row], int(self.at[row])
+        room = filling.has_room(load, self.first, filling.count) & self._in_order(row, np.arange(len(self.lengths)))
+        room[here] = False
+        targets = np.flatnonzero(room)
+        if not len(targets):
+            return None
+        changes = _length(self.batches[targets] + self.scaled[row]) - self.lengths[targets]
+        change = _length(self.batches[here] - self.scaled[row]) - self.lengths[here]
+        self.work += self.batches.size
+        best = int(changes.argmin())
+        return float(changes[best] + change), row, int(targets[best]), -1
+
+    def _best_exchange(self, row: int) -> tuple[float, int, int, int] | None:
+        """The load to exchange one for: (change of the lengths, load, batch of the other one, other one)."""
+        here = int(self.at[row])
+        self.work += self.scaled.size
+        may_come = (self.bounds[:, 0] < here) & (here < self.bounds[:, 1])
+        others = np.flatnonzero((self.at != here) & self._in_order(row, self.at) & may_come & self._fits_exchanged(row))
+        if not len(others):
+            return None
+        there = self.at[others]
+        changes = _length(self.batches[here] - self.scaled[row] + self.scaled[others]) - self.lengths[here]
+        changes += _length(self.batches[there] - self.scaled[others] + self.scaled[row]) - self.lengths[there]
+        best = int(changes.argmin())
+        return float(changes[best]), row, int(there[best]), int(others[best])
+
+    def pull(self, batch: int) -> bool:
+        """Put one more load of later batches into one, the one that makes batches longest least; False for none."""
+        rows = np.flatnonzero((self.at > batch) & (self.bounds[:, 0] < batch) & self._fits(batch))
+        if not len(rows):
+            return False
+        there = self.at[rows]
+        changes = _length(self.batches[batch] + self.scaled[rows]) - self.lengths[batch]
+        changes += _length(self.batches[there] - self.scaled[rows]) - self.lengths[there]
+        self._apply(int(rows[changes.argmin()]), batch, -1)
+        return True
+
+    def _fits(self, batch: int) -> BoolArray:
+        """(n,) True for the loads that a batch has room for."""
+        filling, here = self.filling, batch + self.first
+        fits = np.ones(len(self.members), dtype=bool)
+        if filling.rules.bytes is not None:
+            fits &= within(filling.bytes_moved[here], self.bytes_moved, filling.rules.bytes)
+        if filling.rules.moves_per_broker is not None:
+            fits &= (filling.moves[:, here] + self.moves).max(axis=1) <= filling.rules.moves_per_broker
+        if filling.rules.bytes_per_broker is not None:
+            fits &= within(filling.sizes[:, here], self.sizes, filling.rules.bytes_per_broker).all(axis=1)
+        if filling.rules.elections is not None:
+            fits &= filling.elections[here] + self.elections <= filling.rules.elections
+        return fits
+
+    def _fits_exchanged(self, row: int) -> BoolArray:
+        """(n,) True for the loads that the rules let take the place of this one, and this one theirs."""
+        filling, here = self.filling, int(self.at[row]) + self.first
+        there = self.at + self.first
+        fits = np.ones(len(self.members), dtype=bool)
+        limit, most = filling.rules.bytes, filling.rules.moves_per_broker
+        if limit is not None:
+            own, others = self.bytes_moved[row], self.bytes_moved
+            fits &= within(filling.bytes_moved[here] - own, others, limit)
+            fits &= within(filling.bytes_moved[there] - others, own, limit)
+        if most is not None:
+            own_moves, moves = self.moves[row], filling.moves.T
+            fits &= (moves[here] - own_moves + self.moves).max(axis=1) <= most
+            fits &= (moves[there] - self.moves + own_moves).max(axis=1) <= most
+        if filling.rules.bytes_per_broker is not None:
+            sizes, of_broker = filling.sizes.T, filling.rules.bytes_per_broker
+            fits &= within(sizes[here] - self.sizes[row], self.sizes, of_broker).all(axis=1)
+            fits &= within(sizes[there] - self.sizes, self.sizes[row], of_broker).all(axis=1)
+        if filling.rules.elections is not None:
+            more = self.elections - self.elections[row]
+            fits &= filling.elections[here] + more <= filling.rules.elections
+            fits &= filling.elections[there] - more <= filling.rules.elections
+        return fits
+
+    def _in_order(self, row: int, batches: LongArray) -> BoolArray:
+        """True for the batches that come after the loads before this one, and before those after it."""
+        low, high = self.bounds[row]
+        return np.asarray((batches > low) & (batches < high))
+
+    def _bounds(self, row: int) -> tuple[int, int]:
+        """The last batch of the loads before this one, and the first batch of those after it."""
+        batch_of = self.filling.batch_of
+        low = max((int(batch_of[load]) for load in self.before[row]), default=-1)
+        high = min((int(batch_of[self.members[other]]) for other in self.after[row]), default=self.filling.count)
+        return low - self.first, high - self.first
+
+    def _apply(self, row: int, batch: int, other: int) -> None:
+        here = int(self.at[row])
+        self._put(row, batch)
+        if other >= 0:
+            self._put(other, here)
+        for near in self._near(row) | (self._near(other) if other >= 0 else set()):
+            self.bounds[near] = self._bounds(near)
+        for changed in (here, batch):
+            self.lengths[changed] = _length(self.batches[changed])
+
+    def _near(self, row: int) -> set[int]:
+        """The rows of the loads right before and after one."""
+        return {self.rows[load] for load in self.before[row] if load in self.rows} | set(self.after[row])
+
+    def _put(self, row: int, batch: int) -> None:
+        self.filling.take(self.members[row])
+        self.filling.put(self.members[row], self.first + batch)
+        self.batches[self.at[row]] -= self.scaled[row]
+        self.batches[batch] += self.scaled[row]
+        self.at[row] = batch
+
+
+def _length(batches: FloatArray) -> FloatArray:
+    """(rows,) the busiest side of each, a little more where others are nearly as busy: they hold up the next gain."""
+    power = batches
+    for _ in range(4):
+        power = power * power
+    root = power.sum(axis=-1)
+    for _ in range(4):
+        root = np.sqrt(root)
+    return np.asarray(0.9 * batches.max(axis=-1) + 0.1 * root)
+
+
+def _neighbours(filling: Filling, rows: Mapping[int, int]) -> tuple[list[tuple[int, ...]], list[list[int]]]:
+    """The loads that come before each one, and the rows of those that come after it, by row."""
+    before = [filling.loads.after[load] for load in rows]
+    after: list[list[int]] = [[] for _ in rows]
+    for row, loads in enumerate(before):
+        for load in loads:
+            if load in rows:
+                after[rows[load]].append(row)
+    return before, after

@@ -1,0 +1,198 @@
+"""Loads packed into batches: as few as the rules allow, in the order of risk, each batch's brokers alike in bytes.
+
+A batch takes as long as its busiest broker, and the next one waits for it. So the batches together take least where in
+each of them the broker with most to do overall is the busiest, and no other one holds it up: every batch gets a cap on
+the bytes of a broker's side, the caps sum up to the bytes of the busiest broker, and loads go, large ones first, where
+they fill the caps most evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from planner.execution.batch_exchanges import CLOSE_ENOUGH, bring_forward, few_enough, polish
+from planner.execution.batch_filling import NOWHERE, Filling, FloatArray, Loads
+from planner.model.spec import BatchRules
+
+AT_RISK = 0
+
+_NO_SHARE = 1e-6
+# How plans of few loads are tried: batches beyond the fewest, and whether the first ones are filled to the brim.
+_TRIES = ((0, False), (1, False), (2, False))
+_TRIES_AT_RISK = ((0, True), (1, False))
+
+
+def pack(loads: Loads, rules: BatchRules) -> list[int]:
+    """The batch of each load, from 0 without gaps. An empty batch must have room for each load, but for its bytes.
+
+    Risk by risk: a less risky load goes into a batch of riskier ones only where it makes that batch no longer. Loads
+    at risk go into the first batch, after those of the loads before them, that has room beside others at risk.
+    """
+    if (rules.bytes, rules.moves_per_broker, rules.bytes_per_broker, rules.elections) == (None,) * 4:
+        return _by_round(loads)
+    filling = Filling(loads, rules)
+    for risk in sorted(set(loads.risks)):
+        members = [load for load, own in enumerate(loads.risks) if own == risk]
+        members.sort(key=lambda load: _placing_order(loads, load))
+        filling = _with(filling, members, at_risk=risk == AT_RISK)
+    batches: list[int] = np.unique(filling.batch_of, return_inverse=True)[1].tolist()
+    return batches
+
+
+def _by_round(loads: Loads) -> list[int]:
+    """Without limits each load goes right behind those before it."""
+    batches: list[int] = []
+    for after in loads.after:
+        batches.append(max((1 + batches[other] for other in after), default=0))
+    return batches
+
+
+def _placing_order(loads: Loads, load: int) -> tuple[int, int, int, int]:
+    """Long paths first, as they have the least choice, round by round; then by size, as small ones fill gaps."""
+    round_, rounds = loads.rounds[load]
+    return -rounds, round_, -loads.largest[load], load
+
+
+def _with(filling: Filling, members: Sequence[int], at_risk: bool) -> Filling:
+    """The batches with all loads of one risk, the best of some ways to pack them where they are few."""
+    first = filling.count
+    rest = [load for load in members if not _fill_up(filling, load, first)]
+    if not rest:
+        return filling
+    enough = CLOSE_ENOUGH * int(filling.loads.sizes_of(rest).max())
+    best: Filling | None = None
+    for more, to_the_brim in _TRIES_AT_RISK if at_risk else _TRIES:
+        found = _packed(filling.copy(), rest, more, to_the_brim, at_risk)
+        if best is None or found.length_bytes(first) < best.length_bytes(first):
+            best = found
+        if best.length_bytes(first) <= enough or not few_enough(filling, rest):
+            break
+    return best or filling
+
+
+def _fill_up(filling: Filling, load: int, end: int) -> bool:
+    """Put a load into one of the first `end` batches, complete already but for what makes none of them longer."""
+    if not end or any(filling.batch_of[other] == NOWHERE for other in filling.loads.after[load]):
+        return False
+    first = filling.not_before(load)
+    if first >= end:
+        return False
+    peaks, busiest = filling.peaks(load, first, end), filling.busiest[first:end]
+    room = (peaks <= busiest) & filling.has_room(load, first, end)
+    if not room.any():
+        return False
+    filling.put(load, first + int(np.where(room, peaks / np.maximum(busiest, 1), np.inf).argmin()))
+    return True
+
+
+def _packed(filling: Filling, members: Sequence[int], more: int, to_the_brim: bool, at_risk: bool) -> Filling:
+    """The loads in batches of their own behind those that there are."""
+    first, batches = filling.count, _batches_needed(filling, members) + more
+    filling.open(batches)
+    packing = _Packing(filling, members, first, _shares(filling, members, batches, to_the_brim), at_risk)
+    for load in members:
+        packing.place(load)
+    polish(filling, members, first, move=not at_risk)
+    return bring_forward(filling, members, first) if at_risk else filling
+
+
+def _batches_needed(filling: Filling, members: Sequence[int]) -> int:
+    """The fewest batches that bytes, moves and rounds allow; how the loads fit beside each other may need more."""
+    loads, rules = filling.loads, filling.rules
+    needed = max(loads.rounds[load][1] for load in members)
+    if rules.bytes is not None:
+        limit = rules.bytes
+        sizes = [loads.bytes_moved[load] for load in members]
+        needed = max(needed, sum(size > limit for size in sizes) - sum(s for s in sizes if s <= limit) // -limit)
+    if rules.moves_per_broker is not None:
+        needed = max(needed, -(int(loads.moves_of(members).max()) // -rules.moves_per_broker))
+    if rules.bytes_per_broker is not None:
+        needed = max(needed, -(int(loads.sizes_of(members).max()) // -rules.bytes_per_broker))
+    if rules.elections is not None:
+        needed = max(needed, -(sum(loads.elections[load] for load in members) // -rules.elections))
+    return needed
+
+
+def _shares(filling: Filling, members: Sequence[int], batches: int, to_the_brim: bool) -> FloatArray:
+    """(batches,) what part of all bytes to plan for each batch: alike, or full ones first."""
+    limit, of_broker = filling.rules.bytes, filling.rules.bytes_per_broker
+    total = sum(filling.loads.bytes_moved[load] for load in members)
+    busiest = int(filling.loads.sizes_of(members).max())
+    full = [1.0] if not total else [each / of for each, of in ((limit, total), (of_broker, busiest)) if each]
+    if not to_the_brim or not total or not full:
+        return np.full(batches, 1 / batches)
+    share = min(full)
+    return np.array([max(min(share, 1 - at * share), _NO_SHARE) for at in range(batches)])
+
+
+class _Packing:
+    """The batches from `first` on, with a cap each: planned for by its share, or reached already."""
+
+    def __init__(self, filling: Filling, members: Sequence[int], first: int, shares: FloatArray, at_risk: bool) -> None:
+        self.filling, self.first, self.shares, self.at_risk = filling, first, shares, at_risk
+        self.least = max(int(filling.loads.sizes_of(members).max()), 1)
+        self.caps = self._level()
+        most = filling.rules.moves_per_broker
+        # Where moves are all that limits, a broker with few of them is done early: its loads needn't wait.
+        in_bytes = filling.rules.bytes or filling.rules.bytes_per_broker
+        self.batches_of = None if most is None or in_bytes else -(filling.loads.moves_of(members) // -most)
+
+    def place(self, load: int) -> None:
+        """Put a load into the best batch of its part of the batches, else of all, else into a new one."""
+        first, end = self._part(load)
+        earliest = max(self.filling.not_before(load), self.first)
+        batch, over = self._best(load, max(first, earliest), end)
+        if over and (first, end) != (self.first, self.filling.count):
+            elsewhere = self._best(load, earliest, self.filling.count)
+            batch, over = min((batch, over), elsewhere, key=lambda found: found[1])
+        if batch == NOWHERE:
+            batch = self._open()
+        self.filling.put(load, batch)
+        if self.filling.busiest[batch] > self.caps[batch - self.first]:
+            self.caps = self._level()
+
+    def _part(self, load: int) -> tuple[int, int]:
+        """The batches to look at first: a part for each round, and the early ones where data is at risk."""
+        (round_, rounds), count = self.filling.loads.rounds[load], len(self.shares)
+        if rounds == 1 and self.at_risk and self.batches_of is not None:
+            return self.first, self.first + int(self.batches_of[self.filling.loads.entries(load)[0]].max())
+        first, end = round_ * count // rounds, (round_ + 1) * count // rounds
+        return self.first + first, self.first + end
+
+    def _best(self, load: int, first: int, end: int) -> tuple[int, float]:
+        """The batch that the load fills up most evenly, and the bytes above its cap; nowhere and infinite for none."""
+        if first >= end:
+            return NOWHERE, np.inf
+        caps = self.caps[first - self.first : end - self.first]
+        peaks = self.filling.peaks(load, first, end)
+        levels = peaks / caps
+        at = int(levels.argmin())
+        if levels[at] <= 1 and self.filling.fits(load, first + at):
+            return first + at, 0.0  # By far the most; without a look at what rules allow elsewhere.
+        room = self.filling.has_room(load, first, end)
+        levels = np.where(room, levels, np.inf)
+        at = int(levels.argmin())
+        if levels[at] <= 1:
+            return first + at, 0.0
+        over = np.where(room, peaks - caps, np.inf)
+        at = int(over.argmin())
+        return (first + at, max(float(over[at]), 0.0)) if room[at] else (NOWHERE, np.inf)
+
+    def _open(self) -> int:
+        """One more batch, for which no bytes were planned."""
+        self.filling.open(1)
+        self.shares = np.append(self.shares, _NO_SHARE)
+        self.caps = self._level()
+        return self.filling.count - 1
+
+    def _level(self) -> FloatArray:
+        """(batches,) caps: what is left for the busiest broker is dealt by share to batches that aren't over theirs."""
+        busiest = self.filling.busiest[self.first : self.filling.count]
+        order = np.argsort(-busiest / self.shares, kind="stable")
+        taken = np.cumsum(busiest[order]) - busiest[order]
+        levels = (self.least - taken) / np.cumsum(self.shares[order][::-1])[::-1]
+        settled = np.flatnonzero(busiest[order] <= levels * self.shares[order])
+        level = levels[settled[0]] if len(settled) else 0.0
+        return np.maximum(np.maximum(busiest, level * self.shares), _NO_SHARE)

@@ -1,0 +1,81 @@
+"""`resilience.survive`: which partitions one broker, or one rack, takes offline at any moment of a plan.
+
+Which plan is chosen goes by its end alone, and no look at its batches could choose a better one. Batches go through
+lists that keep two racks wherever both ends have two (see `batch_paths`), so at any moment only those partitions don't
+survive that don't today, or won't in the end. Today's are there when the first batch begins, whichever plan it is of;
+so a plan whose end has no others survives every moment as well as any plan can, and the ranking puts that plan first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from planner.execution.batch_cutting import Batch, Step
+from planner.model.build_problem import brokers_after, min_insync_of
+from planner.model.cluster import Partition
+from planner.model.formats import counted
+from planner.model.spec import Spec
+
+
+def section(spec: Spec, batches: Iterable[Batch]) -> dict[str, Any]:
+    """The `risks` of plan.json: partitions of each batch with fewer replicas in sync than min.insync.replicas.
+
+    `isr_known` is False where a source doesn't say which replicas are in sync: then all of that partition's count.
+    """
+    least = {topic.name: min_insync_of(spec, topic) for topic in spec.cluster.topics}
+    today = {(topic.name, part.id): part for topic in spec.cluster.topics for part in topic.partitions}
+
+    def under(step: Step) -> bool:
+        part = today[step.topic, step.partition]
+        return min(_in_sync(part), len(step.after)) < least[step.topic]
+
+    return {
+        "isr_known": all(part.isr is not None for part in today.values()),
+        "under_min_isr": [sum(map(under, batch.steps)) for batch in batches],
+    }
+
+
+def _in_sync(part: Partition) -> int:
+    return len(part.replicas if part.isr is None else part.isr)
+
+
+def warnings(spec: Spec, batches: Iterable[Batch]) -> list[str]:
+    """A sentence where the plan, or a batch of it, leaves partitions that don't survive what was asked for.
+
+    While a batch copies, the replicas that it adds aren't in sync: a partition survives by its old replicas, and when
+    it is complete by the new ones.
+    """
+    if spec.resilience == "none":
+        return []
+    today, during, after = _counts(spec, batches)
+    worst = max(during, default=0)
+    if not max(worst, after):
+        return []
+    batch = f"{worst:,} in batch {during.index(worst) + 1}, " if during else ""
+    return [
+        f"resilience.survive: {spec.resilience}: the failure of one {spec.resilience} takes offline "
+        f"{counted(today, 'partition')} today, {batch}{after:,} after the plan"
+    ]
+
+
+def _counts(spec: Spec, batches: Iterable[Batch]) -> tuple[int, list[int], int]:
+    """Partitions that don't survive today, in each batch at any moment, and in the end."""
+    domains: dict[int, Hashable] = {
+        broker.id: broker.id if spec.resilience == "broker" else broker.rack for broker in brokers_after(spec)
+    }
+
+    def alone(replicas: Sequence[int]) -> bool:
+        return len({domains[broker] for broker in replicas}) == 1
+
+    lone = {(topic.name, part.id) for topic in spec.cluster.topics for part in topic.partitions if alone(part.replicas)}
+    today, during = len(lone), list[int]()
+    for batch in batches:
+        after = {_key(step) for step in batch.steps if alone(step.after)}
+        during.append(len(lone | after))
+        lone = (lone - {_key(step) for step in batch.steps}) | after
+    return today, during, len(lone)
+
+
+def _key(step: Step) -> tuple[str, int]:
+    return step.topic, step.partition

@@ -1,0 +1,211 @@
+"""The gates of `limits`, and the throttle that can't work: what a plan is refused for before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from planner.execution.batch_costs import Costs, Flow, Peak, endless
+from planner.model.errors import UnsafePlanError
+from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, size, stated
+from planner.model.spec import OF_RACKS, OF_SIZES, Spec
+
+GATES_ON_BYTES = ("limits.bytes_moved", "limits.cross_rack_bytes", "limits.disk_used")
+_NOUNS = {
+    **dict.fromkeys(GATES_ON_BYTES, "byte"),
+    "limits.replicas_moved": "replica",
+    "limits.leaders_changed": "leader",
+    "limits.eta": "s",
+    "limits.gap": "%",
+}
+
+
+def gate_cells(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What the plan needs of a gate, and what is allowed; `limits.disk_used` is that of the fullest broker, named."""
+    of = f" on broker {row['broker']}" if "broker" in row else ""
+    value, limit = row["value"], row["limit"]
+    if row["key"] not in GATES_ON_BYTES:
+        return f"{gate_amount(row['key'], value)}{of}", gate_amount(row["key"], limit)
+    # A limit reads as it was written, and what the plan needs in units of the same kind.
+    return f"{beside(value, limit)}{of}", stated(limit)
+
+
+def gate_amount(key: str, value: int) -> str:
+    """A gate's number as it reads: `121 MB`, `3 h 16 min`, `0.01 %`, `73`; `value` as plan.json has it."""
+    if key == "limits.gap":
+        return gap_shown(-(-value // 10) / 1000)
+    return (size if key in GATES_ON_BYTES else duration if key == "limits.eta" else number)(value)
+
+
+def gate_noun(key: str) -> str:
+    """What a gate's number counts, in the singular: `byte`, `replica`, `leader`, `partition`; or `s`, or `%`."""
+    return _NOUNS.get(key, "partition")
+
+
+_ALL_OF_IT = 1_000_000
+_FIELDS = {"eta": "eta_seconds", "disk_used": "disk_used_ppm", "gap": "gap_ppm"}
+# Terms of the winner's scores that are gates under the same name, in the order of the report's terms.
+_OF_SCORES = (
+    "bytes_moved",
+    "cross_rack_bytes",
+    "replicas_moved",
+    "leaders_changed",
+    "broker_offline",
+    "broker_refused",
+    "rack_offline",
+    "rack_refused",
+)
+_WHAT = {
+    "copies in": "copies in",
+    "leads": "leads, once for each follower,",
+    "moves inside": "moves between its log dirs",
+}
+
+
+def gates(spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The gates that were set, each with its limit and what the plan needs: the `limits` of plan.json.
+
+    `winner` are the plan's scores, `bound` is that of plan.json. `limits.disk_used` is there wherever a broker states a
+    disk, with the broker that comes nearest to what it may hold; what was above it before, and isn't made fuller, is
+    for `overfull_today`. UnsafePlanError where a gate can't be judged.
+    """
+    _refuse_unjudged(spec)
+    values = {name: winner[name] for name in _OF_SCORES}
+    values |= {"eta": costs.total_seconds, "gap": _gap_ppm(winner, bound)}
+    found = [
+        {"key": f"limits.{name}", "limit": _limit(spec, name), "value": value}
+        for name, value in values.items()
+        if _limit(spec, name) is not None and value is not None
+    ]
+    return [*found, *_disk_gate(spec, costs)]
+
+
+def refuse(spec: Spec, found: Sequence[Mapping[str, Any]], costs: Costs) -> None:
+    """UnsafePlanError that lists every gate crossed, with the key to change, and a throttle that can't work."""
+    lines = [_crossed(gate) for gate in found if gate["value"] > gate["limit"] and "broker" not in gate]
+    lines += [_overfull(spec, peak) for peak in costs.peaks if peak.batch and _allowed(spec, peak) < peak.size_bytes]
+    stuck = endless(costs.batches, spec.execution.throttle_bytes_per_sec)
+    if stuck:
+        lines.append(_never_complete(stuck, spec.execution.throttle_bytes_per_sec))
+    if lines:
+        raise UnsafePlanError("nothing was written, the plan crosses its limits:", *lines)
+
+
+def overfull_today(spec: Spec, costs: Costs) -> list[str]:
+    """Warnings of the brokers that are above `limits.disk_used` today and that no batch makes fuller.
+
+    Refusing those would refuse every plan that relieves them.
+    """
+    return [
+        f"broker {peak.broker} holds {size(peak.size_bytes)} today, above limits.disk_used "
+        f"({stated(_allowed(spec, peak))}); "
+        "no batch makes it fuller"
+        for peak in costs.peaks
+        if spec.cluster.sizes_known and not peak.batch and _allowed(spec, peak) < peak.size_bytes
+    ]
+
+
+def _limit(spec: Spec, name: str) -> int | None:
+    found: int | None = getattr(spec.limits, _FIELDS.get(name, name))
+    return found
+
+
+def _refuse_unjudged(spec: Spec) -> None:
+    """What reading a YAML refuses already, for specs that were made otherwise."""
+    found = list(_unjudged(spec))
+    if found:
+        raise UnsafePlanError(*(f"nothing was written: {line}" for line in found))
+
+
+def _unjudged(spec: Spec) -> Iterator[str]:
+    cluster = spec.cluster
+    if cluster.unsized or not cluster.sizes_known:
+        who = f"{cluster.unsized or 'all'} partitions have no size"
+        yield from _cannot(spec, OF_SIZES, f", {who}; allowed: sizes for every partition, or no such limit")
+    if all(broker.rack is None for broker in (*cluster.brokers, *spec.changes.add_brokers)):
+        yield from _cannot(spec, OF_RACKS, ", no broker has a rack; allowed: racks, or no such limit")
+    if spec.execution.throttle_bytes_per_sec is None:
+        yield from _cannot(spec, ("eta",), " with execution.throttle: none; allowed: a throttle, or no such limit")
+
+
+def _cannot(spec: Spec, names: Sequence[str], why: str) -> Iterator[str]:
+    asked = [f"limits.{name}" for name in names if _limit(spec, name) is not None]
+    if asked:
+        yield f"{' and '.join(asked)} can't be judged{why}"
+
+
+def _gap_ppm(winner: Mapping[str, Any], bound: Mapping[str, Any]) -> int:
+    """Millionths of what the plan copies that are above the proven least, rounded up: all of it without a proof.
+
+    Replicas are counted where no bytes are copied and the least of them is known.
+    """
+    moved, least = bound["bytes_moved"], bound["least_bytes_moved"]
+    if not moved and bound["least_replicas_moved"] is not None:
+        moved, least = winner["replicas_moved"], bound["least_replicas_moved"]
+    return -(-_ALL_OF_IT * max(moved - least, 0) // moved) if moved else 0
+
+
+def _crossed(gate: Mapping[str, Any]) -> str:
+    """The key to change, what the plan needs, for reading and as the YAML takes it, and what is allowed."""
+    noun = gate_noun(gate["key"])
+    needed, allowed = gate_cells(gate)
+    match noun:
+        case "%":
+            needed, allowed = (_percent(gate[which]) for which in ("value", "limit"))
+        case "byte":
+            needed += "" if gate["value"] < 1000 else f" ({gate['value']} bytes)"
+        case "s":
+            needed += "" if gate["value"] < 60 else f" ({gate['value']} s)"
+        case _:
+            needed, allowed = (counted(gate[which], noun) for which in ("value", "limit"))
+    return f"{gate['key']}: the plan needs {needed}, allowed: at most {allowed}"
+
+
+def _percent(ppm: int) -> str:
+    return f"{ppm / 10_000:.4f}".rstrip("0").rstrip(".") + "%"
+
+
+def _disk_gate(spec: Spec, costs: Costs) -> list[dict[str, Any]]:
+    stated = [
+        peak
+        for peak in costs.peaks
+        if peak.disk_bytes is not None and (peak.batch or peak.size_bytes <= _allowed(spec, peak))
+    ]
+    if not stated or not spec.cluster.sizes_known:
+        return []
+    nearest = max(stated, key=lambda peak: peak.size_bytes / (peak.disk_bytes or 1))
+    row = {"limit": _allowed(spec, nearest), "value": nearest.size_bytes, "broker": nearest.broker}
+    return [{"key": "limits.disk_used", **row}]
+
+
+def _allowed(spec: Spec, peak: Peak) -> int:
+    """Bytes that the broker may hold; as many as it does where it states no disk."""
+    if peak.disk_bytes is None:
+        return peak.size_bytes
+    share = _ALL_OF_IT if spec.limits.disk_used_ppm is None else spec.limits.disk_used_ppm
+    return peak.disk_bytes * share // _ALL_OF_IT
+
+
+def _overfull(spec: Spec, peak: Peak) -> str:
+    asked = spec.limits.disk_used_ppm
+    share = (
+        ", its capacity.disk"
+        if asked is None
+        else f" ({asked / 10_000:.7g}% of capacity.disk, {stated(peak.disk_bytes or 0)})"
+    )
+    return (
+        f"limits.disk_used: broker {peak.broker} holds {exactly(peak.size_bytes)} in batch "
+        f"{peak.batch}, allowed: at most {stated(_allowed(spec, peak))}{share}"
+    )
+
+
+def _never_complete(stuck: Sequence[Flow], throttle_bytes_per_sec: int | None) -> str:
+    """The worst of them: what lets that one complete lets all of them."""
+    worst = max(stuck, key=lambda flow: flow.produced_bytes_per_sec)
+    others = f" (and {len(stuck) - 1} more such brokers or batches)" if len(stuck) > 1 else ""
+    produced = worst.produced_bytes_per_sec
+    return (
+        f"execution.throttle: {stated(throttle_bytes_per_sec or 0)}/s never lets batch {worst.batch} complete{others}: "
+        f"what producers write to the partitions that broker {worst.broker} {_WHAT[worst.side]} is "
+        f"{size(produced)}/s; allowed: more than {produced} bytes/s"
+    )

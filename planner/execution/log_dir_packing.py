@@ -1,0 +1,251 @@
+"""One broker's replicas among its log dirs: within the windows with the fewest bytes moved, and the proof of how few.
+
+Exchanges of single replicas give a plan, and what dirs hold beyond their windows gives a bound. Where the two differ,
+CP-SAT closes the gap, or tells how much of it is left: it stops by its own deterministic count of work, not by a clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from planner.model.problem import BoolArray, IntArray, LongArray
+
+# A gap below this share of the bytes moved is as good as none.
+_SMALL_GAP = 1e-6
+# The choices (replicas × dirs) and the work that CP-SAT is given for one broker; a unit of work is about a second.
+_MOST_CHOICES = 4_000
+MOST_WORK = 2.0
+# Sums are weighed against each other in 64 bits.
+_MOST_BYTES = 1 << 60
+# A step to where a replica lies already.
+_NEVER = -(1 << 62)
+# What a step that costs no bytes, or saves some, is taken to cost.
+_FREE = 1e-9
+_FOUND = ("OPTIMAL", "FEASIBLE")
+
+
+@dataclass(frozen=True)
+class Dirs:
+    """N replicas that may lie in any of K log dirs.
+
+    sizes (N,) bytes of each · homes (N,) the dir that it lies in today, -1 where the broker adds it · settled (K,)
+    bytes of replicas that stay where they are · least, most (K,) what each dir is to hold.
+    """
+
+    sizes: LongArray
+    homes: IntArray
+    settled: LongArray
+    least: LongArray
+    most: LongArray
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all replicas."""
+        return sum(self.settled.tolist()) + sum(self.sizes.tolist())
+
+    def held(self, places: IntArray) -> LongArray:
+        """(K,): bytes in each dir with the replicas at these places (N,)."""
+        loads = self.settled.copy()
+        np.add.at(loads, places, self.sizes)
+        return loads
+
+    def outside(self, places: IntArray) -> int:
+        """Bytes by which the dirs are beyond their windows, all together."""
+        return int(_outside(self.held(places), self.least, self.most).sum())
+
+    def moved(self, places: IntArray) -> BoolArray:
+        """(N,): True for replicas that go from one dir to another."""
+        return (self.homes >= 0) & (places != self.homes)
+
+    def bytes_moved(self, places: IntArray) -> int:
+        """Bytes that go from one dir to another; what the broker adds lies in none yet."""
+        return int(self.sizes[self.moved(places)].sum())
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The dir of each replica (N,), and the fewest bytes that any packing as near to the windows would move.
+
+    `outside_bytes` is what dirs hold beyond their windows, or lack; `nearest` says whether no packing comes nearer.
+    """
+
+    places: IntArray
+    bytes_moved: int
+    least_bytes_moved: int
+    outside_bytes: int
+    nearest: bool
+
+
+def pack(dirs: Dirs, work: float = MOST_WORK) -> Packed:
+    """The replicas at their dirs: first as near to the windows as can be, then with the fewest bytes moved.
+
+    `work` is what CP-SAT may spend, in its own units. Deterministic: ties go to the first replica and dir.
+    """
+    if dirs.total_bytes * len(dirs.settled) > _MOST_BYTES:
+        raise OverflowError(f"{dirs.total_bytes} bytes in {len(dirs.settled)} log dirs of one broker are too many")
+    places = _exchanged(dirs, _dealt(dirs))
+    outside, nearest = dirs.outside(places), dirs.outside(places) == 0
+    solvable = len(dirs.sizes) * len(dirs.settled) <= _MOST_CHOICES
+    if outside and solvable:
+        places, nearest = _nearest(dirs, places, work)
+        outside = dirs.outside(places)
+    least = _least(dirs, outside)
+    if solvable and dirs.bytes_moved(places) - least > _SMALL_GAP * least:
+        places, proven = _fewest(dirs, places, outside, work)
+        least = max(least, proven)
+    return Packed(places, dirs.bytes_moved(places), min(least, dirs.bytes_moved(places)), outside, nearest)
+
+
+def _least(dirs: Dirs, outside: int) -> int:
+    """Bytes that must leave dirs that hold too much of what lies there, or reach those that new replicas can't fill.
+
+    A packing that is `outside` the windows by some bytes may save as many.
+    """
+    kept = dirs.homes >= 0
+    loads = dirs.settled.copy()
+    np.add.at(loads, dirs.homes[kept], dirs.sizes[kept])
+    leaving = int(np.maximum(loads - dirs.most, 0).sum())
+    coming = int(np.maximum(dirs.least - loads, 0).sum()) - int(dirs.sizes[~kept].sum())
+    return max(leaving - outside, coming - outside, 0)
+
+
+def _dealt(dirs: Dirs) -> IntArray:
+    """What lies in a dir stays there; each new replica, the largest first, goes where most is missing."""
+    places = dirs.homes.copy()
+    new = np.flatnonzero(dirs.homes < 0)
+    loads = dirs.settled.copy()
+    np.add.at(loads, places[places >= 0], dirs.sizes[places >= 0])
+    counts = np.bincount(places[places >= 0], minlength=len(loads))
+    middle = (dirs.least + dirs.most) // 2
+    for replica in new[np.argsort(-dirs.sizes[new], kind="stable")].tolist():
+        missing = middle - loads
+        place = int(np.lexsort((counts, -missing))[0])
+        places[replica] = place
+        loads[place] += dirs.sizes[replica]
+        counts[place] += 1
+    return places
+
+
+def _exchanged(dirs: Dirs, places: IntArray) -> IntArray:
+    """The packing after single replicas went where that brings dirs nearer to their windows, then where it is cheaper.
+
+    Every step is better than the one before, so they end.
+    """
+    places, loads = places.copy(), dirs.held(places)
+    while len(places):
+        gains, costs = _steps(dirs, places, loads)
+        better = (gains > 0) | ((gains == 0) & (costs < 0))
+        if not better.any():
+            break
+        # What brings most for a byte; what costs nothing comes first, and what only saves bytes last.
+        rates = np.where(gains > 0, gains / np.maximum(costs, _FREE), 0.0)
+        brings = np.where(gains > 0, gains, -costs)
+        ranked = np.where(better & (rates == rates[better].max()), brings, _NEVER)
+        replica, place = divmod(int(ranked.argmax()), len(loads))
+        loads[places[replica]] -= dirs.sizes[replica]
+        loads[place] += dirs.sizes[replica]
+        places[replica] = place
+    return places
+
+
+def _steps(dirs: Dirs, places: IntArray, loads: LongArray) -> tuple[LongArray, LongArray]:
+    """(N, K) each: the bytes by which a replica's step to a dir lessens what is outside, and the bytes it costs."""
+    sizes, each = dirs.sizes[:, None], np.arange(len(loads))[None, :]
+    now = _outside(loads, dirs.least, dirs.most)
+    left = now[places] - _outside(loads[places] - dirs.sizes, dirs.least[places], dirs.most[places])
+    gains = left[:, None] + now - _outside(loads + sizes, dirs.least, dirs.most)
+    paid = np.where(dirs.moved(places), dirs.sizes, 0)[:, None]
+    costs = np.where((dirs.homes < 0)[:, None] | (each == dirs.homes[:, None]), 0, sizes) - paid
+    return np.where(each == places[:, None], _NEVER, gains), costs
+
+
+def _outside(loads: LongArray, least: LongArray, most: LongArray) -> LongArray:
+    """Bytes beyond a window, or missing in it."""
+    return np.maximum(loads - most, 0) + np.maximum(least - loads, 0)
+
+
+def _nearest(dirs: Dirs, places: IntArray, work: float) -> tuple[IntArray, bool]:
+    """A packing with the least outside the windows, begun at `places`, and whether that is proven to be the least."""
+    choices = _Choices.of(dirs, places)
+    choices.model.minimize(choices.outside(dirs, dirs.outside(places)))
+    solver, status = _solved(choices.model, work, 0.0)
+    return (choices.chosen(solver, places), status == "OPTIMAL") if status in _FOUND else (places, False)
+
+
+def _fewest(dirs: Dirs, places: IntArray, outside: int, work: float) -> tuple[IntArray, int]:
+    """A packing no farther outside the windows that moves the fewest bytes, and the fewest that any would move."""
+    choices = _Choices.of(dirs, places)
+    choices.model.add(choices.outside(dirs, outside) <= outside)
+    choices.model.minimize(choices.bytes_moved(dirs))
+    solver, status = _solved(choices.model, work, _SMALL_GAP)
+    if status not in _FOUND:
+        return places, 0
+    chosen = choices.chosen(solver, places)
+    moved = dirs.bytes_moved(chosen)
+    # Bytes are whole, but the bound is a floating-point number, a little off the true one.
+    proven = ceil(solver.best_objective_bound * (1 - 1e-12) - 1e-6)
+    return (chosen if moved < dirs.bytes_moved(places) else places), min(proven, moved)
+
+
+def _solved(model: Any, work: float, gap: float) -> tuple[Any, str]:
+    """CP-SAT's solver after its work, and its word for the outcome; a packing is always possible, whatever it says."""
+    solver = _cp_model().CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 0
+    solver.parameters.max_deterministic_time = work
+    solver.parameters.relative_gap_limit = gap
+    return solver, solver.status_name(solver.solve(model))
+
+
+def _cp_model() -> Any:
+    # A second or more to import, for what most plans never ask.
+    from ortools.sat.python import cp_model
+
+    return cp_model
+
+
+class _Choices(NamedTuple):
+    """CP-SAT's model of a packing: for each replica with bytes, a variable for each dir that it may lie in."""
+
+    model: Any
+    variables: dict[tuple[int, int], Any]
+
+    @staticmethod
+    def of(dirs: Dirs, places: IntArray) -> _Choices:
+        """The model, with a packing to begin at."""
+        model, count = _cp_model().CpModel(), len(dirs.settled)
+        rows = np.flatnonzero(dirs.sizes).tolist()
+        variables = {(row, at): model.new_bool_var("") for row in rows for at in range(count)}
+        for row in rows:
+            model.add_exactly_one(variables[row, at] for at in range(count))
+        for (row, at), variable in variables.items():
+            model.add_hint(variable, int(places[row]) == at)
+        return _Choices(model, variables)
+
+    def outside(self, dirs: Dirs, at_most: int) -> Any:
+        """Bytes outside the windows, `at_most` so many on each side of one, as an expression."""
+        beyond = []
+        for at in range(len(dirs.settled)):
+            own = {row: variable for (row, place), variable in self.variables.items() if place == at}
+            load = sum(int(dirs.sizes[row]) * variable for row, variable in own.items()) + int(dirs.settled[at])
+            over, under = (self.model.new_int_var(0, at_most, "") for _ in range(2))
+            self.model.add_linear_constraint(load + under - over, int(dirs.least[at]), int(dirs.most[at]))
+            beyond += [over, under]
+        return sum(beyond)
+
+    def bytes_moved(self, dirs: Dirs) -> Any:
+        """Bytes that go from one dir to another, as an expression."""
+        leaves = ((row, at) for row, at in self.variables if dirs.homes[row] not in (-1, at))
+        return sum(int(dirs.sizes[row]) * self.variables[row, at] for row, at in leaves)
+
+    def chosen(self, solver: Any, places: IntArray) -> IntArray:
+        """The places (N,) that the solver found; empty replicas are where they were."""
+        found = places.copy()
+        for (row, at), variable in self.variables.items():
+            if solver.boolean_value(variable):
+                found[row] = at
+        return found

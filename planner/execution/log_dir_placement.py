@@ -1,0 +1,341 @@
+"""Which log dir each replica lies in after a plan: every broker's replicas packed into its log dirs.
+
+A replica that stays counts with its own size on its broker; one that the broker adds with that of the leader's, whose
+copy it will be. Replicas in no log dir that answered, on their way between log dirs, or kept as they are by the topic
+filter aren't moved.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.execution.log_dir_packing import MOST_WORK, Dirs, Packed, pack
+from planner.model.balance import Tolerance
+from planner.model.build_problem import today
+from planner.model.cluster import ANY, LogDir, ReplicaDir
+from planner.model.partition_changes import PartitionChange, Reason
+from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.spec import Spec
+
+# What is spent on all brokers together, in CP-SAT's units of work: a plan of many brokers isn't to wait for minutes.
+_WORK_OF_ALL = 40.0
+# Kafka moves a replica by way of a folder `topic-partition.<32 digits>-future`, and refuses one of over 255 characters.
+_LONGEST_MOVABLE = 214
+
+
+@dataclass(frozen=True)
+class DirMove:
+    """A replica that its broker moves from one of its log dirs to another."""
+
+    topic: str
+    partition: int
+    broker: int
+    before: str
+    after: str
+    size_bytes: int
+
+
+class Load(NamedTuple):
+    """What lies in a log dir."""
+
+    replicas: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class DirState:
+    """A log dir before and after. Its window (least, most) in bytes is None where it has an error and gets nothing.
+
+    `bytes_in` is what comes to it from other log dirs and other brokers, `bytes_out` what goes to other log dirs.
+    """
+
+    dir: LogDir
+    before: Load
+    after: Load
+    window: tuple[int, int] | None
+    bytes_in: int
+    bytes_out: int
+
+
+@dataclass(frozen=True)
+class BrokerDirs:
+    """One broker's log dirs, by path, and how its replicas were packed.
+
+    `largest_bytes` is the size of its largest replica; `unplaced` replicas are in no log dir known, `moving` ones on
+    their way between two of them.
+    """
+
+    broker: int
+    dirs: tuple[DirState, ...]
+    packed: Packed
+    largest_bytes: int
+    unplaced: int
+    moving: int
+
+
+@dataclass(frozen=True)
+class DirPlan:
+    """The log dirs of all brokers that hold replicas afterwards.
+
+    `left_out`: brokers whose log dirs aren't planned, with the reason. `chosen`: (topic, partition, broker) to the log
+    dir of a replica that comes to it; `homes`: to the one that it lies in today.
+    """
+
+    wanted: Tolerance
+    brokers: tuple[BrokerDirs, ...]
+    left_out: tuple[tuple[int, str], ...]
+    moves: tuple[DirMove, ...]
+    chosen: Mapping[tuple[str, int, int], str]
+    homes: Mapping[tuple[str, int, int], str]
+
+
+def plan(spec: Spec, problem: Problem, assignment: IntArray) -> DirPlan | None:
+    """The log dirs for an assignment (P, W), packed broker by broker; None where they aren't asked for."""
+    if spec.log_dirs.kind == "none":
+        return None
+    lies = {(each.topic, each.partition, each.broker): each for each in spec.cluster.log_dirs.replicas}
+    held, dirs_of = _held(problem, assignment, lies), _dirs_of(spec)
+    work = min(MOST_WORK, _WORK_OF_ALL / max(len(held), 1))
+    usable = {broker for broker, dirs in dirs_of.items() if any(log_dir.error is None for log_dir in dirs)}
+    before = _loads(((each.broker, each.path), each.size_bytes) for each in lies.values())
+    filled = [
+        _fill(spec.log_dirs, broker, dirs_of[broker], held[broker], work) for broker in sorted(held.keys() & usable)
+    ]
+    return DirPlan(
+        spec.log_dirs,
+        tuple(_described(each, before) for each in filled),
+        tuple((broker, _why(dirs_of.get(broker, ()))) for broker in sorted(held.keys() - usable)),
+        tuple(
+            sorted((move for each in filled for move in _moves(each)), key=lambda m: (m.topic, m.partition, m.broker))
+        ),
+        {each.key(it): path for each in filled for it, path in each.placed() if it.home != path},
+        {key: each.path for key, each in lies.items()},
+    )
+
+
+def told(changed: Sequence[PartitionChange], planned: DirPlan | None, problem: Problem) -> tuple[PartitionChange, ...]:
+    """The changes with their log dirs, and a change for each partition of which only log dirs change, in one order."""
+    if planned is None:
+        return tuple(changed)
+    known = {(change.topic, change.partition) for change in changed}
+    alone = {(move.topic, move.partition) for move in planned.moves} - known
+    more = _only_dirs(alone, problem) if alone else ()
+    both = sorted((*changed, *more), key=lambda change: (change.topic, change.partition))
+    return tuple(_with_dirs(change, planned) for change in both)
+
+
+class _Held(NamedTuple):
+    """A replica that a broker holds afterwards; `home` is today's log dir, None where it isn't there or not known.
+
+    `comes`: the broker adds it. `free`: it may lie in any log dir.
+    """
+
+    topic: str
+    partition: int
+    size_bytes: int
+    home: str | None
+    comes: bool
+    free: bool
+    moving: bool
+
+
+class _Filled(NamedTuple):
+    """A broker's replicas in its log dirs: those that are free, packed into the usable dirs, and the others."""
+
+    broker: int
+    dirs: tuple[LogDir, ...]
+    usable: list[str]
+    free: list[_Held]
+    others: list[_Held]
+    problem: Dirs
+    packed: Packed
+
+    def key(self, replica: _Held) -> tuple[str, int, int]:
+        """What a replica is called in a `DirPlan`."""
+        return replica.topic, replica.partition, self.broker
+
+    def placed(self) -> list[tuple[_Held, str]]:
+        """The free replicas with their log dirs."""
+        return [(each, self.usable[at]) for each, at in zip(self.free, self.packed.places.tolist(), strict=True)]
+
+
+def _dirs_of(spec: Spec) -> dict[int, tuple[LogDir, ...]]:
+    """The log dirs of each broker by path: what it says itself, with the sizes of the YAML, or what the YAML lists.
+
+    A broker of today that holds replicas and didn't answer has none: nobody knows what lies where.
+    """
+    reported = dict(spec.cluster.log_dirs.brokers)
+    holding = {broker for topic in spec.cluster.topics for row in topic.partitions for broker in row.replicas}
+    found: dict[int, tuple[LogDir, ...]] = {}
+    for broker in spec.cluster.brokers + spec.changes.add_brokers:
+        sizes = {log_dir.path: log_dir.disk_bytes for log_dir in broker.log_dirs}
+        dirs = reported.get(broker.id, () if broker.id in holding else broker.log_dirs)
+        sized = (replace(each, disk_bytes=sizes.get(each.path) or each.disk_bytes) for each in dirs)
+        found[broker.id] = tuple(sorted(sized, key=lambda each: each.path))
+    return found
+
+
+def _why(dirs: Sequence[LogDir]) -> str:
+    """Why a broker's log dirs can't be planned."""
+    if not dirs:
+        return "its log dirs aren't known"
+    return f"all of its log dirs have an error ({', '.join(sorted({log_dir.error or '' for log_dir in dirs}))})"
+
+
+def _held(
+    problem: Problem, assignment: IntArray, lies: Mapping[tuple[str, int, int], ReplicaDir]
+) -> dict[int, list[_Held]]:
+    """Every replica that a broker holds afterwards, by broker and in the order of partitions; new partitions left out.
+
+    Those are created with kafka-topics, which can't be told a log dir.
+    """
+    rows, slots = np.nonzero((assignment >= 0) & ~problem.is_new[:, None])
+    brokers = assignment[rows, slots]
+    stays = (problem.replicas[rows] == brokers[:, None]).any(axis=1)
+    ids = problem.broker_ids.tolist()
+    held: defaultdict[int, list[_Held]] = defaultdict(list)
+    for row, at, kept in zip(rows.tolist(), brokers.tolist(), stays.tolist(), strict=True):
+        topic, partition = problem.topic_names[problem.topic_of[row]], int(problem.partition_ids[row])
+        lie = lies.get((topic, partition, ids[at])) if kept else None
+        movable = len(topic) + len(str(partition)) <= _LONGEST_MOVABLE
+        held[ids[at]].append(
+            _Held(
+                topic,
+                partition,
+                lie.size_bytes if lie else _leaders_size(problem, row, ids, lies),
+                lie.path if lie else None,
+                not kept,
+                movable and (not kept or (lie is not None and not lie.moving and bool(problem.movable[row]))),
+                lie is not None and lie.moving,
+            )
+        )
+    return held
+
+
+def _leaders_size(
+    problem: Problem, row: int, ids: Sequence[int], lies: Mapping[tuple[str, int, int], ReplicaDir]
+) -> int:
+    """The size of the replica that a new one copies, the largest one's where that isn't known."""
+    leader = int(problem.leaders[row])
+    key = (problem.topic_names[problem.topic_of[row]], int(problem.partition_ids[row]), ids[leader])
+    return lies[key].size_bytes if leader >= 0 and key in lies else int(problem.size_bytes[row])
+
+
+def _fill(
+    tolerance: Tolerance, broker: int, dirs: tuple[LogDir, ...], replicas: Sequence[_Held], work: float
+) -> _Filled:
+    """A broker's replicas packed into its log dirs."""
+    usable = [log_dir for log_dir in dirs if log_dir.error is None]
+    paths = {log_dir.path: at for at, log_dir in enumerate(usable)}
+    free = [each for each in replicas if each.free and (each.comes or each.home in paths)]
+    others = [each for each in replicas if not (each.free and (each.comes or each.home in paths))]
+    settled = _loads((each.home, each.size_bytes) for each in others)
+    at_rest = np.array([settled[path].size_bytes for path in paths], dtype=np.int64)
+    total = sum(each.size_bytes for each in free) + int(at_rest.sum())
+    least, most = _window(tolerance, total, _weights(usable))
+    dirs_problem = Dirs(
+        np.array([each.size_bytes for each in free], dtype=np.int64),
+        np.array([paths[each.home] if each.home is not None else -1 for each in free], dtype=np.int64),
+        at_rest,
+        least,
+        most,
+    )
+    return _Filled(broker, dirs, list(paths), free, others, dirs_problem, pack(dirs_problem, work))
+
+
+def _weights(usable: Sequence[LogDir]) -> list[int]:
+    """What the log dirs' shares are measured by: their sizes, where all are known."""
+    sizes = [log_dir.disk_bytes for log_dir in usable]
+    return [size or 1 for size in sizes] if all(sizes) else [1] * len(usable)
+
+
+def _window(tolerance: Tolerance, total: int, weights: Sequence[int]) -> tuple[LongArray, LongArray]:
+    """Least and most bytes of each log dir: a percentage around its share, whole bytes where the share isn't whole."""
+    width, whole = Fraction(str(tolerance.value)) / 100, sum(weights)
+    shares = [Fraction(total * weight, whole) for weight in weights]
+    low = max(1 - width, Fraction(0))
+    least = [min(ceil(share * low), floor(share)) for share in shares]
+    most = [max(floor(share * (1 + width)), ceil(share)) for share in shares]
+    return np.array(least, dtype=np.int64), np.array(most, dtype=np.int64)
+
+
+def _loads(sizes: Iterable[tuple[object, int]]) -> defaultdict[object, Load]:
+    """What lies under each key, from (key, bytes) of single replicas."""
+    found: defaultdict[object, Load] = defaultdict(lambda: Load(0, 0))
+    for key, size_bytes in sizes:
+        found[key] = Load(found[key].replicas + 1, found[key].size_bytes + size_bytes)
+    return found
+
+
+def _described(filled: _Filled, before: Mapping[object, Load]) -> BrokerDirs:
+    placed = filled.placed()
+    after = _loads(
+        [(path, each.size_bytes) for each, path in placed] + [(each.home, each.size_bytes) for each in filled.others]
+    )
+    arriving, leaving = Counter[str](), Counter[str]()
+    for each, path in placed:
+        arriving[path] += each.size_bytes if each.home != path else 0
+        if each.home is not None and each.home != path:
+            leaving[each.home] += each.size_bytes
+    bounds = zip(filled.problem.least.tolist(), filled.problem.most.tolist(), strict=True)
+    windows = dict(zip(filled.usable, bounds, strict=True))
+    nothing = Load(0, 0)
+    states = tuple(
+        DirState(
+            each,
+            before.get((filled.broker, each.path), nothing),
+            after.get(each.path, nothing),
+            windows.get(each.path),
+            arriving[each.path],
+            leaving[each.path],
+        )
+        for each in filled.dirs
+    )
+    return BrokerDirs(
+        filled.broker,
+        states,
+        filled.packed,
+        max((each.size_bytes for each in (*filled.free, *filled.others)), default=0),
+        sum(each.home is None for each in filled.others),
+        sum(each.moving for each in filled.others),
+    )
+
+
+def _moves(filled: _Filled) -> Iterable[DirMove]:
+    for each, path in filled.placed():
+        if each.home is not None and each.home != path:
+            yield DirMove(each.topic, each.partition, filled.broker, each.home, path, each.size_bytes)
+
+
+def _with_dirs(change: PartitionChange, planned: DirPlan) -> PartitionChange:
+    """The change with its log dirs: of replicas that come or go, and of those that move within their broker."""
+
+    def key(broker: int) -> tuple[str, int, int]:
+        return change.topic, change.partition, broker
+
+    gone = set(change.removing)
+    before = (
+        planned.homes.get(key(broker), ANY) if broker in gone or key(broker) in planned.chosen else ANY
+        for broker in change.before
+    )
+    after = (planned.chosen.get(key(broker), ANY) for broker in change.after)
+    return replace(change, log_dirs_before=tuple(before), log_dirs=tuple(after))
+
+
+def _only_dirs(names: set[tuple[str, int]], problem: Problem) -> Iterable[PartitionChange]:
+    """Changes of partitions that change in nothing but their log dirs."""
+    ids = problem.broker_ids.tolist()
+    for row, replicas in enumerate(today(problem).tolist()):
+        topic, partition = problem.topic_names[problem.topic_of[row]], int(problem.partition_ids[row])
+        if (topic, partition) in names:
+            brokers = tuple(ids[at] for at in replicas if at >= 0)
+            leader = ids[problem.leaders[row]] if problem.leaders[row] >= 0 else None
+            size_bytes = int(problem.size_bytes[row])
+            yield PartitionChange(topic, partition, brokers, brokers, leader, size_bytes, Reason.BALANCE_LOG_DIRS)

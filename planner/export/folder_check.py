@@ -1,0 +1,187 @@
+"""A plan's folder held against the files that its plan.json gives: what differs, and what is the operator's own."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from planner.model.errors import SetupError
+
+# The one file of the operator's places that the planner writes itself: an example, to be edited.
+INVENTORY = "ansible/inventory/hosts.yml"
+# Inventories and their variables; and what Terraform reads and keeps beside the variables that the plan wrote.
+_PLACES = ("ansible/inventory/", "ansible/group_vars/", "ansible/host_vars/")
+_ADDED_PLACES = ("terraform/",)
+
+_VARIABLES = (
+    "Ansible variables: kafka_reassign_bin_dir chooses which programs run, kafka_reassign_bootstrap_servers which "
+    "cluster they change, and a template in any value can run a program on the Ansible host"
+)
+_HOSTS = (
+    "the machine that the commands run on and how Ansible reaches it; an inventory plugin or a template in any value "
+    "can run a program on the Ansible host"
+)
+_CODE = "Python code that Ansible loads and runs on the Ansible host or on the admin host"
+
+# The first pattern that a path matches says what the file could do.
+_EFFECTS = tuple(
+    (re.compile(pattern), effect)
+    for pattern, effect in (
+        (r"ansible/(inventory/)?(group_vars|host_vars)(/.*)?", _VARIABLES),
+        (r"ansible/inventory(/.*)?", _HOSTS),
+        (r"(ansible|terraform)", "everything below it comes from elsewhere"),
+        (r"ansible/ansible\.cfg", "Ansible's settings: they choose roles, plugins, inventory and connection"),
+        (r"ansible/collections(/.*)?", "Ansible collections: plugins and roles that Ansible loads"),
+        (r"ansible/(.*/)?(\w+_plugins|library|module_utils|plugins)(/.*)?", _CODE),
+        (r"ansible/roles/[^/]+/vars(/.*)?", "variables of the role: Ansible loads every file of vars/main/"),
+        (r"ansible/roles/[^/]+/defaults(/.*)?", "default variables of the role: Ansible loads all of defaults/main/"),
+        (r"ansible/roles/[^/]+/meta(/.*)?", "the role's dependencies: roles that run before it"),
+        (r"ansible/roles/[^/]+/(tasks|handlers)(/.*)?", "tasks, which run whatever they name"),
+        (r"ansible/roles/kafka_reassign/files(/.*)?", "a file that the role can hand to Kafka's tools"),
+        (r"ansible/roles(/.*)?", "part of an Ansible role, which runs whatever it names"),
+        (r"ansible/[^/]+\.ya?ml", "a playbook, which runs whatever it names"),
+        (r"terraform/\.terraform(/.*)?", "providers and modules that Terraform runs"),
+        (r"terraform/.*\.tfstate(\..*)?", "Terraform's state: what it believes to exist, secrets included"),
+        (r"terraform/.*\.tfvars(\.json)?", "Terraform variables: a later file outranks the plan's"),
+        (r"terraform/.*\.tf(\.json)?", "Terraform configuration: what it changes, and programs that it runs"),
+        (r"terraform/\.terraform\.lock\.hcl", "which providers Terraform accepts"),
+        (r"batches/.*|[^/]+\.json", "a file that could be handed to Kafka's tools by hand"),
+    )
+)
+
+
+def effect(path: str, *, executable: bool = False) -> str:
+    """What a file at a path of a plan's folder could do, in a phrase; empty where nothing reads it."""
+    if executable and path.startswith("ansible/inventory/"):
+        return "an executable file in an inventory: Ansible runs it on the Ansible host"
+    return next((found for pattern, found in _EFFECTS if pattern.fullmatch(path)), "")
+
+
+def is_operators(path: str, *, added: bool) -> bool:
+    """True where a file, changed or `added`, is the operator's own."""
+    in_place = f"{path}/".startswith(_PLACES)
+    return in_place or (added and f"{path}/".startswith(_ADDED_PLACES))
+
+
+Kind = Literal["file", "link", "device"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that is no folder. `sha256` is of a file's bytes, or of where a link leads; of a device there is none.
+
+    `kind` device: a device, a pipe or a socket, which nothing here opens.
+    """
+
+    kind: Kind
+    executable: bool
+    sha256: str | None
+
+
+def entries(folder: Path) -> dict[str, Entry]:
+    """Everything below a folder but the folders themselves, by relative POSIX path; links to folders are links.
+
+    SetupError where something can't be read: what nobody has seen is nothing to approve.
+    """
+    return dict(sorted(_below(folder, folder)))
+
+
+def _below(folder: Path, top: Path) -> Iterator[tuple[str, Entry]]:
+    try:
+        with os.scandir(folder) as found:
+            for each in found:
+                path = Path(each.path)
+                if each.is_dir(follow_symlinks=False):
+                    yield from _below(path, top)
+                else:
+                    yield path.relative_to(top).as_posix(), _entry(path)
+    except OSError as error:
+        raise SetupError(f"{error.filename or folder}: can't be read: {error.strerror}") from error
+
+
+def _entry(path: Path) -> Entry:
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return Entry("link", False, hashlib.sha256(b"link to " + os.fsencode(path.readlink())).hexdigest())
+    if not stat.S_ISREG(mode):
+        return Entry("device", False, None)
+    with path.open("rb") as file:
+        return Entry("file", bool(mode & 0o111), hashlib.file_digest(file, "sha256").hexdigest())
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A file that isn't as the plan gives it: in what way, and what such a file could do; empty where nothing."""
+
+    path: str
+    what: str
+    effect: str
+    sha256: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.what}{f': {self.effect}' if self.effect else ''}"
+
+
+@dataclass(frozen=True)
+class Held:
+    """How a folder differs: `differences` refuse it, `own` are the operator's files; `files` counts the plan's."""
+
+    differences: tuple[Finding, ...] = ()
+    own: tuple[Finding, ...] = ()
+    files: int = 0
+
+
+def held(expected: Mapping[str, str], now: Mapping[str, Entry]) -> Held:
+    """The files of a folder now beside the digests of those that belong there, both by relative path."""
+    found = sorted([*_of_plan(expected, now), *_added(expected, now)], key=lambda each: each.path)
+    needed = _folders_of(path for path in expected if not is_operators(path, added=False))
+    own = {each.path for each in found if is_operators(each.path, added=each.path not in expected)} - needed
+    return Held(
+        tuple(each for each in found if each.path not in own),
+        tuple(each for each in found if each.path in own),
+        len([path for path in expected if path in now and path not in own]),
+    )
+
+
+def _of_plan(expected: Mapping[str, str], now: Mapping[str, Entry]) -> Iterator[Finding]:
+    """The plan's own files that are gone, or other than they were made."""
+    for path, sha256 in expected.items():
+        entry = now.get(path)
+        if entry is None:
+            # Below a link or a file in the place of a folder, which is told itself.
+            if not any(folder in now for folder in _folders_of([path])):
+                yield Finding(path, "is missing", "")
+            continue
+        what = _unlike(entry, sha256)
+        if what:
+            yield Finding(path, what, effect(path, executable=entry.executable), entry.sha256)
+
+
+def _unlike(entry: Entry, sha256: str) -> str:
+    """In which way a file isn't the one that was made; empty where it is."""
+    if entry.kind != "file":
+        return f"is a {entry.kind}, not the file that was made"
+    if entry.sha256 != sha256:
+        return "isn't the file that was made"
+    return "is executable, which no file of a plan is" if entry.executable else ""
+
+
+def _added(expected: Mapping[str, str], now: Mapping[str, Entry]) -> Iterator[Finding]:
+    """Files that the plan doesn't have."""
+    for path, entry in now.items():
+        if path not in expected:
+            kind = "" if entry.kind == "file" else f"is a {entry.kind} that "
+            yield Finding(
+                path, f"{kind}isn't part of the plan", effect(path, executable=entry.executable), entry.sha256
+            )
+
+
+def _folders_of(paths: Iterator[str] | list[str]) -> set[str]:
+    """All folders above these paths."""
+    return {str(folder) for path in paths for folder in PurePosixPath(path).parents}

@@ -1,0 +1,218 @@
+"""Puts a new folder in an old one's place: by an exchange of their names where the system can, else by two renames.
+
+The new folder is built in a staging folder beside the old one. A journal in it says which folder is the new one, and
+what lay in the old one: enough to tell, after a kill at any moment, what was done and what was changed meanwhile.
+`settle` brings every such state to an end; it also ends each swap that isn't killed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import filecmp
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.export import digests
+from planner.export.folder_check import is_operators
+from planner.export.folder_lock import Say
+from planner.model import interrupts
+from planner.model.errors import StalePlanError
+
+NEW, OLD, DONE, JOURNAL = "new", "old", "done", "journal.json"
+
+# Size, time of the last change in nanoseconds, inode: a file that was written since differs in one of them.
+Signature = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The inode of the new folder, and what lay in the old one when it was read."""
+
+    new: int
+    seen: Mapping[str, Signature]
+
+
+def signatures(folder: Path) -> dict[str, Signature]:
+    """Everything below a folder but folders, by relative path; nothing of a folder that isn't there."""
+    found: dict[str, Signature] = {}
+    for root, folders, files in os.walk(folder):
+        links = [name for name in folders if Path(root, name).is_symlink()]
+        for path in (Path(root, name) for name in (*files, *links)):
+            found[path.relative_to(folder).as_posix()] = _signature(path)
+    return found
+
+
+def _signature(path: Path) -> Signature:
+    stat = path.lstat()
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino
+
+
+def replace(
+    target: Path, files: Mapping[str, bytes], own: Iterable[str], seen: Mapping[str, Signature], say: Say
+) -> None:
+    """Make `target` hold `files`, and what is the operator's `own` in it, of which all were `seen` when it was read."""
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        new = staging / NEW
+        _fill(new, files)
+        for path in own:
+            _carry(target / path, new / path)
+        journal = {"new": new.stat().st_ino, "seen": seen}
+        (staging / JOURNAL).write_text(json.dumps(journal), encoding="utf-8")
+        _put(new, target, staging / OLD)
+    finally:
+        settle(staging, target, say)
+
+
+def _fill(folder: Path, files: Mapping[str, bytes]) -> None:
+    folder.mkdir()
+    for path, content in files.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        interrupts.let_in()
+
+
+def _carry(source: Path, goal: Path) -> None:
+    """The same file under both names, so that whoever writes to it meanwhile writes to both; else a copy."""
+    goal.parent.mkdir(parents=True, exist_ok=True)
+    goal.unlink(missing_ok=True)
+    try:
+        os.link(source, goal, follow_symlinks=False)
+    except (OSError, NotImplementedError):
+        shutil.copy2(source, goal, follow_symlinks=False)
+
+
+def _put(new: Path, target: Path, old: Path) -> None:
+    if not target.exists():
+        new.rename(target)
+    elif not exchange(new, target):
+        target.rename(old)
+        new.rename(target)
+
+
+# What systems and file systems that can't exchange names answer.
+_CANNOT = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV})
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange two names in one step: nobody finds either missing. False where the system can't."""
+    library = ctypes.CDLL(None, use_errno=True)
+    first, second = os.fsencode(one), os.fsencode(other)
+    if sys.platform == "linux" and hasattr(library, "renameat2"):
+        here, exchange_names = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        failed = library.renameat2(here, first, here, second, exchange_names)
+    elif sys.platform == "darwin" and hasattr(library, "renamex_np"):
+        failed = library.renamex_np(first, second, 2)  # RENAME_SWAP
+    else:
+        return False
+    if failed and ctypes.get_errno() not in _CANNOT:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(other))
+    return not failed
+
+
+def left_behind(target: Path) -> Iterator[Path]:
+    """The staging folders of runs that were killed; to be asked by the holder of the lock alone."""
+    name = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}")
+    for path in sorted(target.parent.iterdir()):
+        inside = {NEW, OLD, DONE, JOURNAL}
+        if name.fullmatch(path.name) and path.is_dir() and {each.name for each in path.iterdir()} <= inside:
+            yield path
+
+
+def settle(staging: Path, target: Path, say: Say, *, killed: bool = False) -> None:
+    """Bring a swap to its end, wherever it was interrupted; `say` gets a line for what isn't the usual course.
+
+    The old folder is put back where there is none in its place. What somebody changed in it while it was replaced is
+    taken over; where that can't be decided the old folder stays in the staging folder.
+    """
+    why = f"{target}: an earlier run was killed while it wrote here"
+    journal, old = _journal(staging), _old(staging)
+    if old is None:
+        shutil.rmtree(staging, ignore_errors=True)
+        if killed:
+            say(f"{why}; the folder is as it was, what the run left was removed")
+        return
+    if not target.exists():
+        old.rename(target)
+        shutil.rmtree(staging, ignore_errors=True)
+        if killed:
+            say(f"{why}; the folder from before was put back")
+        return
+    # The folder there may be another one than this run wrote, such as one that came out of version control since.
+    seen = journal.seen if journal is not None and target.stat().st_ino == journal.new else {}
+    undecided = list(_take_over(old, target, seen, say))
+    if undecided:
+        shown = ", ".join(repr(path) for path in undecided[:3])
+        say(f"{target}: {shown} changed while the folder was replaced: the folder from before is kept as {old}")
+        return
+    old.rename(staging / DONE)
+    shutil.rmtree(staging, ignore_errors=True)
+    if killed:
+        say(f"{why}; the folder is the one that it wrote, what the run left was removed")
+
+
+def _journal(staging: Path) -> Journal | None:
+    try:
+        found: Any = json.loads((staging / JOURNAL).read_text(encoding="utf-8"))
+        return Journal(found["new"], {path: tuple(each) for path, each in found["seen"].items()})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _old(staging: Path) -> Path | None:
+    """The folder from before; it is still called the new one where the exchange was the last that was done."""
+    if (staging / OLD).exists():
+        return staging / OLD
+    journal, new = _journal(staging), staging / NEW
+    return new if journal is not None and new.exists() and new.stat().st_ino != journal.new else None
+
+
+def _take_over(old: Path, target: Path, seen: Mapping[str, Signature], say: Say) -> Iterator[str]:
+    """Carry over what is the operator's and changed after it was seen; the paths where nobody can say what counts."""
+    made = _made(old)
+    for path, signature in signatures(old).items():
+        if signature == seen.get(path) or (path in made and not is_operators(path, added=False)):
+            continue
+        here, there = old / path, target / path
+        if _same(here, there):
+            continue
+        if is_operators(path, added=path not in made) and _untouched(path, target, seen):
+            _carry(here, there)
+            say(f"{target}: {path!r} changed while the folder was replaced: the change was taken over")
+        else:
+            yield path
+
+
+def _made(folder: Path) -> dict[str, str]:
+    """The digests of a plan's files as its folder lists them."""
+    try:
+        return digests.listed((folder / digests.FILE).read_text(encoding="utf-8"), digests.FILE)
+    except (OSError, UnicodeDecodeError, StalePlanError):
+        return {}
+
+
+def _same(one: Path, other: Path) -> bool:
+    """True for the same bytes, or links that lead to the same place."""
+    if one.is_symlink() or other.is_symlink():
+        return one.is_symlink() and other.is_symlink() and one.readlink() == other.readlink()
+    return other.is_file() and one.is_file() and filecmp.cmp(one, other, shallow=False)
+
+
+def _untouched(path: str, target: Path, seen: Mapping[str, Signature]) -> bool:
+    """True where a file of the new folder is as it was put there: made with the plan, carried over, or not there."""
+    file = target / path
+    if not os.path.lexists(file):
+        return True
+    if file.is_file() and not file.is_symlink() and digests.digest(file.read_bytes()) == _made(target).get(path):
+        return True
+    return path in seen and _signature(file)[:2] == seen[path][:2]

@@ -1,0 +1,188 @@
+"""Writes a plan's files as one folder, all or nothing: who looks finds the old folder or the new one.
+
+What is the operator's own in an earlier plan's folder (an inventory, Terraform's state) is taken over as it is. Writers
+take turns, and what a writer that was killed left behind is put right by the next one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from planner.export import digests, folder_swap
+from planner.export.folder_lock import Say, turn
+from planner.model import interrupts
+from planner.model.errors import SetupError, StalePlanError
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file, through links, in the place of what is there; OSError where the system refuses.
+
+    What is no regular file (a pipe, a terminal) takes the content as it comes.
+    """
+    goal = Path(os.path.realpath(path))
+    if goal.exists() and not goal.is_file():
+        goal.write_bytes(content)
+        return
+    with interrupts.held():
+        handle, staged = tempfile.mkstemp(prefix=f".{goal.name}.", dir=goal.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            Path(staged).chmod(_mode(goal))
+            Path(staged).replace(goal)
+        except BaseException:
+            Path(staged).unlink(missing_ok=True)
+            raise
+
+
+def _mode(path: Path) -> int:
+    """As the file has them, or as a new file gets them."""
+    if path.exists():
+        return path.stat().st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+FORMAT_MAJOR = "1"
+
+# The plan's own, as it says where roles lie; who edited it has a reason.
+_SETTINGS = "ansible/ansible.cfg"
+
+# What a plan's folder holds at its top; anything else in it is somebody else's.
+OWN_NAMES = frozenset(
+    {
+        "plan.json",
+        "bound.json",
+        "report.md",
+        "report.html",
+        "plots",
+        "reassignment.json",
+        "rollback.json",
+        "preferred-replica.json",
+        "topics-to-move.json",
+        "new-partitions.json",
+        "SHA256SUMS",
+        "candidates.parquet",
+        "batches",
+        "ansible",
+        "terraform",
+    }
+)
+
+
+def check(folder: Path) -> None:
+    """SetupError where `write` would refuse `folder` for what it is or holds: to ask before hours of work."""
+    with _refusal(folder):
+        _require_no_template(folder.resolve(), folder)
+        _require_replaceable(folder.resolve(), folder, ())
+        _operators_own(folder.resolve(), folder)
+
+
+def quiet(_: str) -> None:
+    """Says nothing."""
+
+
+def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> None:
+    """Make `folder` hold `files` (relative POSIX path → bytes) and the operator's own, in an earlier plan's place.
+
+    `say` gets a line where another writer is waited for, and where an earlier one was killed. Raises SetupError, with
+    everything left as it was, where `folder` is a file, holds anything that isn't an earlier plan's, or can't be
+    written; ValueError for a path that would leave the folder.
+    """
+    _require_inside(files)
+    with interrupts.held(), _refusal(folder):
+        target = folder.resolve()
+        _require_no_template(target, folder)
+        _require_replaceable(target, folder, files)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with turn(target, say) as alone:
+            # Without locks nobody knows whether what lies there is a killed run's or a running one's.
+            for staging in folder_swap.left_behind(target) if alone else ():
+                folder_swap.settle(staging, target, say, killed=True)
+            _require_replaceable(target, folder, files)
+            seen = folder_swap.signatures(target)
+            own = _operators_own(target, folder)
+            folder_swap.replace(target, files, own, seen, say)
+
+
+@contextmanager
+def _refusal(folder: Path) -> Iterator[None]:
+    """What the system refuses, as a SetupError; RuntimeError is Python's word for links that lead nowhere."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SetupError(f"{folder}: can't be written: {reason}; nothing was changed") from error
+
+
+def _require_inside(paths: Iterable[str]) -> None:
+    for path in paths:
+        parts = PurePosixPath(path).parts
+        if not parts or parts[0] == "/" or ".." in parts:
+            raise ValueError(f"not a path inside the output folder: {path!r}")
+
+
+def _require_no_template(target: Path, shown: Path) -> None:
+    """Ansible before 2.19 takes the path of its own playbooks for a template: braces in it would be run."""
+    found = next((mark for mark in ("{{", "{%", "{#") if mark in str(target)), None)
+    if found is not None:
+        raise SetupError(
+            f"{shown}: Ansible would run {found!r} in the folder's path ({target}); name a folder without it"
+        )
+
+
+def _require_replaceable(target: Path, shown: Path, files: Iterable[str]) -> None:
+    """`shown` is the folder as the user named it, for the message."""
+    if Path.cwd().is_relative_to(target):
+        raise SetupError(f"{shown}: is where this runs, which can't be replaced by a new folder; name one inside it")
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise SetupError(f"{shown}: is a file; the output goes into a folder, new, empty, or an earlier plan's")
+    names = {entry.name for entry in target.iterdir()}
+    if names and not _is_a_plan(target / "plan.json"):
+        raise SetupError(f"{shown}: isn't empty and holds no plan of ours; name a new folder, or an earlier plan's")
+    strange = sorted(names - OWN_NAMES - {PurePosixPath(path).parts[0] for path in files})
+    if strange:
+        raise SetupError(f"{shown}: holds {strange[0]!r}, which isn't part of a plan and would be lost; move it away")
+
+
+def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
+    """What is the operator's in an earlier plan's folder; SetupError for what is nobody's that we know."""
+    found = _added(target) if target.is_dir() else digests.Found()
+    if found.extra:
+        raise SetupError(
+            f"{shown}: holds {found.extra[0]!r}, which isn't part of the plan and would be lost; move it away"
+        )
+    if _SETTINGS in found.changed:
+        raise SetupError(
+            f"{shown}: {_SETTINGS!r} was edited, and the edits would be lost; keep settings of your own in another "
+            "file, name it to Ansible (ANSIBLE_CONFIG), and remove this one"
+        )
+    return found.own
+
+
+def _added(target: Path) -> digests.Found:
+    """What isn't as an earlier plan's digests say; without them nothing is known but what is in operators' places."""
+    now = digests.digests(target)
+    try:
+        made = digests.listed((target / digests.FILE).read_text(encoding="utf-8"), digests.FILE)
+    except (OSError, UnicodeDecodeError, StalePlanError):
+        return digests.Found(own=digests.compare({}, now).own)
+    return digests.compare(made, now)
+
+
+def _is_a_plan(path: Path) -> bool:
+    """True where `path` is a plan document of a format that we write."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    version = document.get("format_version") if isinstance(document, dict) else None
+    return isinstance(version, str) and version.split(".")[0] == FORMAT_MAJOR and "plan_id" in document

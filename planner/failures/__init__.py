@@ -1,1 +1,0 @@
-"""What breaks when brokers or racks fail: scenarios, outcomes, tables."""

@@ -1,0 +1,127 @@
+"""What `kafka-configs --describe` prints of topics and brokers: which configuration is a topic's own, which inherited.
+
+A heading for each topic or broker (`Dynamic configs for topic T are:`, with `--all` `All configs for topic T are:`, for
+the cluster `Default configs for brokers in the cluster are:`), then a line a key. Its `synonyms` are where the value
+comes from, the one that counts first, and none for Kafka's own default. Source: `kafka.admin.ConfigCommand`, since 2.5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from planner.inputs.importers.assignment_entries import TOPIC_NAME, Config
+from planner.inputs.importers.state_parts import Rank, StatePart
+from planner.model.effective_config import INHERITED, MIN_INSYNC, OF_TOPIC, largest_min_insync
+from planner.model.errors import Finding, ImportStateError, Place
+
+TITLE = "kafka-configs --describe"
+_HEADING = re.compile(
+    r"(?:(Dynamic|All) configs for (topic|broker) (\S+)|(Default) configs for brokers in the cluster) are:"
+)
+_LINE = re.compile(r"\s+([A-Za-z0-9._-]+)=(.*) sensitive=(?:true|false) synonyms=\{(.*)\}")
+_SYNONYM = re.compile(r"(?:^|, )([A-Z_]+_CONFIG):([A-Za-z0-9._-]+)=")
+_ALLOWED = "allowed: what kafka-configs --describe prints for topics or brokers, whole lines"
+
+# Brokers' names for what topics inherit, where values are alike (ServerTopicConfigSynonyms).
+_BROKERS_NAMES = {
+    "log.cleanup.policy": "cleanup.policy",
+    "log.local.retention.bytes": "local.retention.bytes",
+    "log.local.retention.ms": "local.retention.ms",
+    "log.retention.bytes": "retention.bytes",
+    "log.retention.ms": "retention.ms",
+    "log.roll.ms": "segment.ms",
+    "log.segment.bytes": "segment.bytes",
+    "message.max.bytes": "max.message.bytes",
+    "min.insync.replicas": "min.insync.replicas",
+    "unclean.leader.election.enable": "unclean.leader.election.enable",
+}
+
+
+@dataclass
+class _Read:
+    """What is collected while the lines go by; `brokers` is one mapping a broker, `cluster` that of all of them."""
+
+    topics: dict[str, dict[str, str]] = field(default_factory=dict)
+    inherited: dict[str, str] = field(default_factory=dict)
+    brokers: list[dict[str, str]] = field(default_factory=list)
+    cluster: dict[str, str] = field(default_factory=dict)
+
+
+def recognises(text: str) -> bool:
+    """True where any line is a heading of this format; a tool's chatter may stand above it."""
+    return re.search(rf"^{_HEADING.pattern}\s*$", text, re.MULTILINE) is not None
+
+
+def read_part(text: str, file: str) -> StatePart:
+    """What the text says. ImportStateError names each line that isn't a heading or a key with its value."""
+    found, findings = _Read(), list[Finding]()
+    take = None
+    for number, line in enumerate(text.split("\n"), start=1):
+        line = line.rstrip("\r")
+        heading = _HEADING.fullmatch(line.rstrip())
+        place = Place(file, number, 1)
+        if heading is not None:
+            take = heading
+            findings += _begin(heading, found, place)
+        elif take is not None and line.strip():
+            entry = _LINE.fullmatch(line)
+            if entry is None:
+                findings.append(Finding(place, "", f"{line.strip()[:60]!r} isn't a key with its value; {_ALLOWED}"))
+            else:
+                _take(take, entry, found)
+    if findings:
+        raise ImportStateError(findings)
+    configs = {topic: tuple(sorted(own.items())) for topic, own in found.topics.items()}
+    defaults = {**found.cluster, **_agreed(found.brokers), **found.inherited}
+    least, notes = largest_min_insync(each.get(MIN_INSYNC) for each in (defaults, found.cluster, *found.brokers))
+    config_defaults = tuple(sorted((defaults | least).items()))
+    return StatePart(TITLE, file, Rank.CLUSTER, configs=configs, config_defaults=config_defaults, notes=notes)
+
+
+def _begin(heading: re.Match[str], found: _Read, place: Place) -> Iterator[Finding]:
+    _, kind, name, _ = heading.groups()
+    if kind == "topic" and (name in found.topics or not TOPIC_NAME.fullmatch(name)):
+        yield Finding(place, name[:60], f"the topic is here twice, or no topic can have this name; {_ALLOWED}")
+    elif kind == "topic":
+        found.topics[name] = {}
+    elif kind == "broker":
+        found.brokers.append({})
+
+
+def _take(heading: re.Match[str], entry: re.Match[str], found: _Read) -> None:
+    """One key of the topic, of the broker, or of all brokers that the heading is about."""
+    _, kind, topic, _ = heading.groups()
+    key, value, listed = entry.groups()
+    synonyms = [(match[1], match[2], listed[match.end() : end]) for match, end in _between(listed)]
+    source = synonyms[0][0] if synonyms else ""
+    if kind == "topic":
+        if source == OF_TOPIC and value:
+            found.topics[topic][key] = value
+        # A topic's own value hides what others inherit; it stands behind it.
+        told = next(((name, text) for where, name, text in synonyms if where in INHERITED), None)
+        if source in INHERITED:
+            found.inherited.setdefault(key, value)
+        elif told is not None and told[0] == key:
+            found.inherited.setdefault(key, told[1])
+    elif key in _BROKERS_NAMES and source in INHERITED:
+        (found.brokers[-1] if kind == "broker" else found.cluster)[_BROKERS_NAMES[key]] = value
+
+
+def _between(listed: str) -> Iterator[tuple[re.Match[str], int]]:
+    """Each synonym's mark, and where its value ends."""
+    marks = list(_SYNONYM.finditer(listed))
+    ends = [*(mark.start() for mark in marks), len(listed)][1:]
+    yield from zip(marks, ends, strict=True)
+
+
+def _agreed(brokers: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """What all brokers set alike."""
+    first = brokers[0] if brokers else {}
+    return {key: value for key, value in first.items() if all(each.get(key) == value for each in brokers)}
+
+
+def as_topics_inherit(config: Mapping[str, str]) -> Config:
+    """A broker's configuration as the one that topics inherit from it, under topics' names."""
+    return tuple(sorted((_BROKERS_NAMES[key], value) for key, value in config.items() if key in _BROKERS_NAMES))

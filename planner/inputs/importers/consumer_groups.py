@@ -1,0 +1,142 @@
+"""What `kafka-consumer-groups --describe` prints: offsets, `--members` (with `--verbose` or without), and `--state`.
+
+Several of them may stand in one file, one after the other. Columns are told by their headings, since versions differ:
+up to 3.9 an assignment reads `orders(0,1), payments(2)`, from 4.0 on `orders:0,1;payments:2`.
+Source: org.apache.kafka.tools.consumer.group.ConsumerGroupCommand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from planner.inputs.importers.assignment_entries import LARGEST_ID
+from planner.model.errors import Finding, ImportStateError, Place
+from planner.model.spec import DescribedGroup
+
+_HEADING = re.compile(r"^GROUP\s+(?:TOPIC|CONSUMER-ID|COORDINATOR)\b")
+_OLD = re.compile(r"([^\s,;:()]+)\(([0-9,]*)\)")
+_NEW = re.compile(r"([^\s,;:()]+):([0-9,]+)(?:;|$)")
+_NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
+# What Kafka prints of a group on stderr, and what it says above its tables.
+_CHATTER = re.compile(r"^(?:Consumer group '|Warning: |Error: |\s*$)")
+_HINT = "allowed: what kafka-consumer-groups --describe prints, with --members --verbose or without"
+MISSING = "-"
+
+
+@dataclass
+class _Found:
+    """What the lines so far say of a group."""
+
+    assignor: str = ""
+    owned: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
+    topics: set[str] = field(default_factory=set)
+
+
+def recognises(text: str) -> bool:
+    """True where any line is a heading of this tool."""
+    return any(_HEADING.match(line) for line in text.splitlines())
+
+
+def parse(text: str, file: str) -> tuple[DescribedGroup, ...]:
+    """The groups, by name. ImportStateError names each line that can't be read."""
+    found: dict[str, _Found] = {}
+    findings: list[Finding] = []
+    columns: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if _HEADING.match(line):
+            columns = line.replace("COORDINATOR (ID)", "COORDINATOR ID").split()
+            findings += [Finding(Place(file, number, 1), "", f"{each}; {_HINT}") for each in _lacking(columns)]
+        elif not _CHATTER.match(line) and not [*_lacking(columns)]:
+            try:
+                _read(_cells(columns, line), found)
+            except ValueError as error:
+                findings.append(Finding(Place(file, number, 1), "", f"{error}; {_HINT}"))
+    findings += [*_claimed_twice(found, file)]
+    if not found and not findings:
+        findings.append(Finding(Place(file, 1, 1), "", f"no group is described; {_HINT}"))
+    if findings:
+        raise ImportStateError(findings)
+    return tuple(_described(name, found[name]) for name in sorted(found))
+
+
+def _lacking(columns: Sequence[str]) -> Iterator[str]:
+    """Why the lines below a heading can't be read: a column isn't in it."""
+    if not columns or "ASSIGNMENT-STRATEGY" in columns:
+        return
+    for name in ("CONSUMER-ID", *(("PARTITION",) if "TOPIC" in columns else ())):
+        if name not in columns:
+            yield f"the heading {' '.join(columns)[:60]!r} has no column {name}"
+
+
+def _cells(columns: Sequence[str], line: str) -> dict[str, str]:
+    """The line's words under their headings; an assignment of the old form, at the end, has blanks in it."""
+    if not columns:
+        raise ValueError(f"{line[:60]!r} stands under no heading")
+    words = line.split(None, len(columns) - 1)
+    if len(words) < len(columns):
+        raise ValueError(f"{line[:60]!r} has {len(words)} of {len(columns)} columns")
+    return dict(zip(columns, words, strict=True))
+
+
+def _read(cells: Mapping[str, str], found: dict[str, _Found]) -> None:
+    """Add what one line says."""
+    group = found.setdefault(cells["GROUP"], _Found())
+    if "ASSIGNMENT-STRATEGY" in cells:
+        group.assignor = "" if cells["ASSIGNMENT-STRATEGY"] == MISSING else cells["ASSIGNMENT-STRATEGY"]
+    elif "TOPIC" in cells:
+        _read_offset(cells, group)
+    else:
+        held = group.owned.setdefault(cells["CONSUMER-ID"], set())
+        assignment = cells.get("CURRENT-ASSIGNMENT", cells.get("ASSIGNMENT", MISSING)).strip()
+        owned = set(_assignment(assignment))
+        held |= owned
+        group.topics |= {topic for topic, _ in owned}
+
+
+def _read_offset(cells: Mapping[str, str], group: _Found) -> None:
+    """A line of the offsets: a partition, and who owns it; Kafka writes - for a group without offsets."""
+    topic, member = cells["TOPIC"], cells["CONSUMER-ID"].strip()
+    if topic == MISSING:
+        if member != MISSING:
+            group.owned.setdefault(member, set())
+        return
+    group.topics.add(topic)
+    if member != MISSING:
+        group.owned.setdefault(member, set()).add((topic, _partition(cells["PARTITION"])))
+
+
+def _assignment(text: str) -> Iterator[tuple[str, int]]:
+    """The partitions of an assignment, in either form."""
+    if text == MISSING:
+        return
+    form = _OLD if "(" in text else _NEW
+    if form.sub("", text).strip(" ,"):
+        raise ValueError(f"assignment {text[:60]!r} isn't topics with their partitions")
+    for topic, numbers in form.findall(text):
+        for number in filter(None, numbers.split(",")):
+            yield topic, _partition(number)
+
+
+def _partition(text: str) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) > LARGEST_ID:
+        raise ValueError(f"{text[:60]!r} isn't a partition's id")
+    return int(text)
+
+
+def _claimed_twice(found: Mapping[str, _Found], file: str) -> Iterator[Finding]:
+    """Partitions that two members of a group own: two states of it in one file."""
+    for name in sorted(found):
+        owner: dict[tuple[str, int], str] = {}
+        for member, held in sorted(found[name].owned.items()):
+            for topic, partition in sorted(held):
+                first = owner.setdefault((topic, partition), member)
+                if first != member:
+                    message = f"{topic}-{partition} of group {name} is owned by {first!r} and by {member!r}"
+                    yield Finding(Place(file), name, f"{message}; allowed: one state of each group")
+
+
+def _described(name: str, group: _Found) -> DescribedGroup:
+    members = {member: tuple(sorted(group.owned[member])) for member in sorted(group.owned)}
+    return DescribedGroup(name, group.assignor, members, tuple(sorted(group.topics)))

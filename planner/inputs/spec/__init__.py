@@ -1,0 +1,1 @@
+"""One YAML file, its schema and its rules, as a `Spec`."""

@@ -1,0 +1,362 @@
+"""From a document that the schema has accepted to the model's values: units gone, defaults filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Any
+
+from planner.inputs.importers.assignment_entries import Assignment, Config, Entry
+from planner.inputs.spec import consumers_section, sections
+from planner.inputs.spec import log_dirs_section as spec_log_dirs
+from planner.inputs.yaml_source import Document, key_text
+from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
+from planner.model.cluster import NO_LOG_DIRS, Broker, Cluster, LogDirs, Partition, Topic
+from planner.model.spec import (
+    AIMS,
+    Changes,
+    InputFile,
+    Limits,
+    NewPartitions,
+    Rebalance,
+    ReplicationFactorChange,
+    Spec,
+    Sweep,
+    TopicFilter,
+    Variant,
+)
+
+# The keys that `target_brokers` reads; a rule that uses it must not run where one of them is broken.
+TARGET_KEYS = (
+    "cluster.brokers",
+    "changes.add_brokers",
+    "changes.remove_brokers",
+    "changes.replace_brokers",
+    "changes.set_racks",
+)
+
+# What `cluster.rates` and partitions state, by their keys.
+RATES = ("bytes_in", "bytes_out")
+Rates = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Whether sizes are known, and how many partitions have none although others have one."""
+
+    known: bool = False
+    unsized: int = 0
+
+
+def build_spec(
+    document: Document,
+    assignment: Assignment,
+    sizes: Sizes,
+    inputs: tuple[InputFile, ...],
+    log_dirs: LogDirs = NO_LOG_DIRS,
+    described: consumers_section.Described = MappingProxyType({}),
+) -> Spec:
+    """The spec; the document and the assignment have passed every check."""
+    return Spec(
+        cluster=Cluster(
+            name=document.get("cluster", "name"),
+            brokers=brokers_today(document),
+            topics=_with_rates(document, assignment.topics),
+            bootstrap_servers=tuple(document.get("cluster", "bootstrap_servers") or ()),
+            sizes_known=sizes.known,
+            unsized=sizes.unsized,
+            log_dirs=log_dirs,
+            config_defaults=config_defaults(document),
+        ),
+        changes=_changes(document, assignment.topics),
+        topics=topic_filter(document),
+        rack_aware=rack_aware(document),
+        balance=sections.balance(document, sizes.known),
+        log_dirs=spec_log_dirs.tolerance(document),
+        budget=sections.budget(document),
+        limits=_limits(document.get("limits") or {}),
+        sweep=_sweep(document, assignment.topics),
+        execution=sections.execution(document),
+        resilience=document.get("resilience", "survive") or "none",
+        growth=sections.monthly(document),
+        consumers=consumers_section.groups(document, described),
+        report=sections.sections(document),
+        captured_at=sections.captured_at(document),
+        valid_for_seconds=sections.valid_for_seconds(document),
+        inputs=inputs,
+    )
+
+
+def brokers_today(document: Document) -> tuple[Broker, ...]:
+    """`cluster.brokers`, in the file's order."""
+    return tuple(_broker(document, item) for item in document.get("cluster", "brokers") or ())
+
+
+def added_brokers(document: Document) -> tuple[Broker, ...]:
+    """`changes.add_brokers`, in the file's order."""
+    return tuple(_broker(document, item) for item in document.get("changes", "add_brokers") or ())
+
+
+def replacements(document: Document) -> tuple[tuple[int, int], ...]:
+    """`changes.replace_brokers` as (old id, new id), in the file's order."""
+    return tuple((int(old), new) for old, new in (document.get("changes", "replace_brokers") or {}).items())
+
+
+def set_racks(document: Document) -> tuple[tuple[int, str], ...]:
+    """`changes.set_racks` as (id, rack), in the file's order."""
+    return tuple((int(broker), rack) for broker, rack in (document.get("changes", "set_racks") or {}).items())
+
+
+def joining_brokers(document: Document) -> tuple[Broker, ...]:
+    """The brokers added, and the replacements named nowhere else: in the rack, with the disk, of whom they replace."""
+    added = added_brokers(document)
+    today = {broker.id: broker for broker in brokers_today(document)}
+    known = {*today, *(broker.id for broker in added)}
+    pairs = [(today.get(old, Broker(old)), new) for old, new in replacements(document) if new not in known]
+    inherited = {new: replace(old, id=new) for old, new in pairs}
+    return (*added, *inherited.values())
+
+
+def leaving_brokers(document: Document) -> frozenset[int]:
+    """The brokers that hold nothing afterwards: removed or replaced."""
+    removed = document.get("changes", "remove_brokers") or ()
+    return frozenset((*removed, *(old for old, _ in replacements(document))))
+
+
+def target_brokers(document: Document) -> tuple[Broker, ...]:
+    """The brokers that may hold replicas afterwards, with the racks that they will have."""
+    racks, leaving = dict(set_racks(document)), leaving_brokers(document)
+    brokers = brokers_today(document) + joining_brokers(document)
+    return tuple(replace(each, rack=racks.get(each.id, each.rack)) for each in brokers if each.id not in leaving)
+
+
+def rack_aware(document: Document) -> bool:
+    """False where `rack_aware` is `disabled`."""
+    return bool(document.get("rack_aware") != "disabled")
+
+
+def topic_filter(document: Document) -> TopicFilter:
+    """`topics`, by default all of them."""
+    chosen = document.get("topics") or {}
+    return TopicFilter(tuple(chosen.get("include", ("*",))), tuple(chosen.get("exclude", ())))
+
+
+def inline_assignment(document: Document) -> Assignment:
+    """`cluster.topics` as topics by name, and an entry a partition in the file's order."""
+    entries: list[Entry] = []
+    topics: list[Topic] = []
+    for at, item in enumerate(document.get("cluster", "topics") or ()):
+        rows = [_inline_entry(document, at, item["name"], number) for number in range(len(item["partitions"]))]
+        entries += rows
+        partitions = tuple(row.partition for row in rows)
+        config, effective = (_config(item.get(key) or {}) for key in ("config", "effective_config"))
+        topics.append(Topic(item["name"], partitions, config, item.get("marked_for_deletion", False), effective))
+    return Assignment(tuple(sorted(topics, key=lambda topic: topic.name)), tuple(entries))
+
+
+def inline_sizes(document: Document) -> Sizes:
+    """Sizes are known where any inline partition has one."""
+    topics = document.get("cluster", "topics") or ()
+    sized = ["size" in partition for topic in topics for partition in topic["partitions"]]
+    return Sizes(True, sized.count(False)) if any(sized) else Sizes()
+
+
+def with_sizes(assignment: Assignment, sizes: Mapping[tuple[str, int], int]) -> Assignment:
+    """The assignment with each partition's size; 0 for those that have none."""
+    topics = tuple(
+        replace(
+            topic,
+            partitions=tuple(
+                replace(partition, size_bytes=sizes.get((topic.name, partition.id), 0))
+                for partition in topic.partitions
+            ),
+        )
+        for topic in assignment.topics
+    )
+    return replace(assignment, topics=topics)
+
+
+def topic_rates(document: Document) -> tuple[tuple[str, Rates], ...]:
+    """`cluster.rates` as (pattern, rates of the whole topic), in the file's order."""
+    items = document.get("cluster", "rates") or ()
+    return tuple((item["topics"], {key: parse_bytes_per_sec(item.get(key, 0)) for key in RATES}) for item in items)
+
+
+def _with_rates(document: Document, topics: Iterable[Topic]) -> tuple[Topic, ...]:
+    """The topics with the rates of `cluster.rates`; a partition's own one outranks them."""
+    rates = topic_rates(document)
+    inline = {topic["name"]: topic["partitions"] for topic in document.get("cluster", "topics") or ()}
+    return tuple(_with_rate(topic, _first_match(topic, rates), inline.get(topic.name, ())) for topic in topics)
+
+
+def _first_match(topic: Topic, rates: Iterable[tuple[str, Rates]]) -> Rates:
+    return next((rate for pattern, rate in rates if fnmatchcase(topic.name, pattern)), {})
+
+
+def _with_rate(topic: Topic, totals: Rates, inline: Sequence[Mapping[str, Any]]) -> Topic:
+    """The topic with its bytes/s dealt evenly to its partitions; those with a rate of their own keep that."""
+    count = len(topic.partitions)
+    for key, total in totals.items():
+        kept = {number for number, item in enumerate(inline) if key in item}
+        # The first partitions take what doesn't divide, so that the sum is the total.
+        shares = [total // count + (number < total % count) for number in range(count)] if total else []
+        dealt = {number: share for number, share in enumerate(shares) if number not in kept}
+        topic = (
+            replace(topic, partitions=tuple(_with(each, key, dealt) for each in topic.partitions)) if dealt else topic
+        )
+    return topic
+
+
+def _with(partition: Partition, key: str, dealt: Mapping[int, int]) -> Partition:
+    """The partition with the rate dealt to it, if any, in the field of a key of RATES."""
+    if partition.id not in dealt:
+        return partition
+    rate = dealt[partition.id]
+    if key == "bytes_in":
+        return replace(partition, bytes_in_per_sec=rate)
+    return replace(partition, bytes_out_per_sec=rate)
+
+
+def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
+    """A broker with its own capacity, or that of its class; an unknown class is found by a rule."""
+    capacity = item.get("capacity") or document.get("cluster", "broker_classes", item.get("class", "")) or {}
+    disk, network = capacity.get("disk"), capacity.get("network")
+    return Broker(
+        item["id"],
+        item.get("rack"),
+        None if disk is None else parse_bytes(disk),
+        None if network is None else parse_bytes_per_sec(network),
+        spec_log_dirs.of_broker(item),
+    )
+
+
+def _inline_entry(document: Document, topic_at: int, topic: str, number: int) -> Entry:
+    path = ("cluster", "topics", topic_at, "partitions", number)
+    item = document.get(*path)
+    replicas = tuple(item["replicas"])
+    leader, load = item.get("leader", replicas[0]), _load(item)
+    partition = Partition(
+        id=number,
+        replicas=replicas,
+        leader=None if leader == "none" else leader,
+        isr=tuple(item["isr"]) if "isr" in item else None,
+        size_bytes=load[0],
+        bytes_in_per_sec=load[1],
+        bytes_out_per_sec=load[2],
+    )
+    return Entry(document.place(path), key_text(path), topic, partition)
+
+
+def config_defaults(document: Document) -> Config:
+    """`cluster.config_defaults`: what topics inherit."""
+    return _config(document.get("cluster", "config_defaults") or {})
+
+
+def _config(config: Mapping[str, Any]) -> Config:
+    """Kafka's configuration values are text; YAML's booleans are written as Kafka writes them."""
+    return tuple(
+        sorted((key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in config.items())
+    )
+
+
+def _changes(document: Document, topics: Sequence[Topic]) -> Changes:
+    changes = document.get("changes") or {}
+    return Changes(
+        add_brokers=joining_brokers(document),
+        remove_brokers=tuple(changes.get("remove_brokers", ())),
+        replace_brokers=replacements(document),
+        set_racks=set_racks(document),
+        set_replication_factor=replication_factor_changes(document),
+        new_partitions=(*created_topics(document), *added_partitions(document, topics)),
+        rebalance=changes.get("rebalance", _rebalance(changes)),
+    )
+
+
+def _rebalance(changes: Mapping[str, Any]) -> Rebalance:
+    """What `rebalance` is where nothing is said.
+
+    Who asks for new partitions, or for one broker in the place of another, and for nothing else, doesn't ask for moves.
+    """
+    asked = {key for key, value in changes.items() if value}
+    if {broker["id"] for broker in changes.get("add_brokers", ())} <= set(changes.get("replace_brokers", {}).values()):
+        asked.discard("add_brokers")
+    return "none" if asked and asked <= {"create_topics", "add_partitions", "replace_brokers"} else "all"
+
+
+def created_topics(document: Document) -> tuple[NewPartitions, ...]:
+    """`changes.create_topics`, in the file's order."""
+    return tuple(
+        NewPartitions(
+            item["name"],
+            0,
+            item["partitions"],
+            item["replication_factor"],
+            _config(item.get("config") or {}),
+            *_load(item),
+        )
+        for item in document.get("changes", "create_topics") or ()
+    )
+
+
+def added_partitions(document: Document, topics: Iterable[Topic]) -> tuple[NewPartitions, ...]:
+    """`changes.add_partitions`, in the file's order; those of topics that aren't there are left out.
+
+    They have as many replicas as the topic's first partition: Kafka takes no others.
+    """
+    known = {topic.name: topic.partitions for topic in topics}
+    return tuple(
+        NewPartitions(item["topic"], len(today), item["partitions"], len(today[0].replicas), (), *_load(item))
+        for item in document.get("changes", "add_partitions") or ()
+        if (today := known.get(item["topic"], ()))
+    )
+
+
+def _load(item: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Size and rates that are stated with something, 0 where they aren't."""
+    return (
+        parse_bytes(item.get("size", 0)),
+        parse_bytes_per_sec(item.get("bytes_in", 0)),
+        parse_bytes_per_sec(item.get("bytes_out", 0)),
+    )
+
+
+def replication_factor_changes(document: Document) -> tuple[ReplicationFactorChange, ...]:
+    """`changes.set_replication_factor`, in the file's order."""
+    items = document.get("changes", "set_replication_factor") or ()
+    return tuple(ReplicationFactorChange(item["topics"], item["replication_factor"]) for item in items)
+
+
+def _limits(limits: Mapping[str, Any]) -> Limits:
+    counts = ("replicas_moved", "leaders_changed", "broker_offline", "broker_refused", "rack_offline", "rack_refused")
+    sizes = {key: parse_bytes(limits[key]) for key in ("bytes_moved", "cross_rack_bytes") if key in limits}
+    shares = {f"{key}_ppm": sections.share_ppm(limits[key]) for key in ("disk_used", "gap") if key in limits}
+    eta = limits.get("eta")
+    return Limits(
+        **{key: limits[key] for key in counts if key in limits},
+        **sizes,
+        **shares,
+        eta_seconds=None if eta is None else parse_seconds(eta),
+    )
+
+
+def _sweep(document: Document, topics: Sequence[Topic]) -> Sweep:
+    sweep = document.get("sweep") or {}
+    return Sweep(
+        candidates=sweep.get("candidates"),
+        seed=sweep.get("seed", 0),
+        grid=sections.grid(document),
+        aims=tuple(sweep.get("aims", AIMS)),
+        choice=sections.choice(document),
+        variants=tuple(Variant(item["name"], _changes(view, topics)) for item, view in variants(document)),
+        growth=sections.growth(document),
+        solved=sweep.get("solved"),
+    )
+
+
+def variants(document: Document) -> Iterator[tuple[Mapping[str, Any], Document]]:
+    """`sweep.variants`, each with the document as it reads where the variant's changes take the place of `changes`."""
+    items = document.get("sweep", "variants")
+    for at, item in enumerate(items if isinstance(items, list) else ()):
+        yield item, document.instead(("changes",), ("sweep", "variants", at, "changes"))

@@ -1,0 +1,218 @@
+"""The rules of a spec that concern partitions to be made: names and numbers that Kafka would refuse later.
+
+Sources: org.apache.kafka.common.internals.Topic (names, collisions), TopicCommand (partitions only grow),
+ReplicationControlManager (replication factor, at most 10,000 partitions at once).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+from planner.inputs.importers.assignment_entries import Assignment
+from planner.inputs.spec.build_spec import (
+    TARGET_KEYS,
+    added_partitions,
+    config_defaults,
+    created_topics,
+    replication_factor_changes,
+    target_brokers,
+)
+from planner.inputs.spec.sections import knows_sizes, knows_traffic
+from planner.inputs.spec.topic_config_values import in_force_least, new_configs
+from planner.inputs.yaml_source import Document
+from planner.model.cluster import Topic
+from planner.model.effective_config import MIN_INSYNC
+from planner.model.errors import Finding, did_you_mean
+from planner.model.spec import NewPartitions
+
+_Rule = Callable[[Document, Assignment], Iterator[Finding]]
+
+# The controller's own log, and topics whose number of partitions tells clients where to look.
+_METADATA = "__cluster_metadata"
+_NUMBERED = ("__consumer_offsets", "__transaction_state", "__share_group_state", _METADATA)
+# What Kafka's controller makes in one request, and what Linux takes as one argument of a command.
+_MOST_AT_ONCE, _LONGEST_ARGUMENT_BYTES = 10_000, 131_071
+_LARGEST_TOTAL = 2**63 - 1
+
+
+def _created_names(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """A new topic's name is free, and unlike all others also where dots are written as underscores, as metrics do."""
+    existing = {topic.name for topic in assignment.topics}
+    taken = dict.fromkeys(existing, "a topic of the cluster already; allowed: another name, or changes.add_partitions")
+    by_metric: dict[str, set[str]] = {}
+    for other in existing:
+        by_metric.setdefault(_metric(other), set()).add(other)
+    for at, item in enumerate(_items(document, "create_topics")):
+        path, name = ("changes", "create_topics", at, "name"), item["name"]
+        named = by_metric.setdefault(_metric(name), set())
+        alike = sorted(named - {name})
+        if name == _METADATA:
+            yield document.finding(path, f"{name!r} is the controller's own; allowed: another name")
+        elif name in taken:
+            yield document.finding(path, f"{name!r} is {taken[name]}")
+        elif alike:
+            message = f"{name!r} collides with topic {alike[0]!r}: metrics write dots as underscores"
+            yield document.finding(path, f"{message}; allowed: a name that differs otherwise too")
+        taken[name] = "here twice; allowed: each topic once"
+        named.add(name)
+
+
+def _added_names(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """Partitions are added once, to a topic that exists and has a number of them that may change."""
+    existing = [topic.name for topic in assignment.topics]
+    seen: set[str] = set()
+    for at, item in enumerate(_items(document, "add_partitions")):
+        path, name = ("changes", "add_partitions", at, "topic"), item["topic"]
+        if name not in existing:
+            allowed = "allowed: a topic that exists, or changes.create_topics"
+            message = f"{name!r} isn't a topic of the cluster; {did_you_mean(name, existing)}{allowed}"
+            yield document.finding(path, message)
+        elif name in _NUMBERED:
+            message = f"{name!r} is Kafka's own, and clients find their partition by their number"
+            yield document.finding(path, f"{message}; allowed: other topics")
+        elif name in seen:
+            yield document.finding(path, f"{name!r} is here twice; allowed: each topic once")
+        seen.add(name)
+
+
+def _more_than_today(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """Kafka never takes a partition away."""
+    counts = {topic.name: len(topic.partitions) for topic in assignment.topics}
+    for at, item in enumerate(_items(document, "add_partitions")):
+        today, wanted = counts.get(item["topic"]), item["partitions"]
+        if today is not None and wanted <= today:
+            message = f"{wanted} partitions, {item['topic']} has {today} today; allowed: {today + 1} or more"
+            yield document.finding(("changes", "add_partitions", at, "partitions"), message)
+
+
+def _created_factors(document: Document, _: Assignment) -> Iterator[Finding]:
+    """Enough brokers, and enough replicas for the topic's own min.insync.replicas."""
+    targets = len(target_brokers(document))
+    for at, new in enumerate(created_topics(document)):
+        path = ("changes", "create_topics", at)
+        if targets < new.replication_factor:
+            message = f"{new.replication_factor} replicas need {new.replication_factor} brokers"
+            allowed = f"at most the {targets} that stay or join"
+            yield document.finding((*path, "replication_factor"), f"{message}; allowed: {allowed}")
+        least = dict(new.config).get(MIN_INSYNC)
+        if least is None:
+            yield from _inherited_least(document, at, new)
+        elif not least.isascii() or not least.isdigit() or not 1 <= int(least) <= new.replication_factor:
+            allowed = f"a whole number from 1 to {new.replication_factor}, the topic's replication_factor"
+            message = f"{least!r} would refuse every write with acks=all; allowed: {allowed}"
+            yield document.finding((*path, "config", MIN_INSYNC), message)
+
+
+def _inherited_least(document: Document, at: int, new: NewPartitions) -> Iterator[Finding]:
+    """A topic without a min.insync.replicas of its own has that of the brokers."""
+    inherited = in_force_least(Topic(new.topic, ()), config_defaults(document))
+    if new.replication_factor < inherited:
+        message = (
+            f"{new.replication_factor} is below the min.insync.replicas of {inherited} that topics inherit from the "
+            f"brokers, which would refuse every write with acks=all; allowed: {inherited} or more, or config with a "
+            "min.insync.replicas of its own"
+        )
+        yield document.finding(("changes", "create_topics", at, "replication_factor"), message)
+
+
+def _added_factors(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """New partitions have the replication factor of the topic's first one, and are made before anything moves."""
+    topics = {topic.name: topic for topic in assignment.topics}
+    for at, item in enumerate(_items(document, "add_partitions")):
+        if (topic := topics.get(item["topic"])) is None:
+            continue
+        path, factor = ("changes", "add_partitions", at, "topic"), len(topic.partitions[0].replicas)
+        if any(other != factor for other in _factors_asked(document, topic)):
+            message = (
+                f"{topic.name} gets another replication factor too, and Kafka adds partitions with today's {factor}"
+            )
+            yield document.finding(path, f"{message}; allowed: one of the two at a time")
+        least = in_force_least(topic, config_defaults(document))
+        if factor < least:
+            message = f"{topic.name} has {factor} replicas a partition, below its min.insync.replicas of {least}"
+            yield document.finding(path, f"{message}; allowed: a topic that can be written to")
+
+
+def _at_once(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """No more than the controller makes at once, in a list of replicas that a command line can hold."""
+    longest = max((len(str(broker.id)) for broker in target_brokers(document)), default=1)
+    held = {topic.name: sum(len(each.replicas) for each in topic.partitions) for topic in assignment.topics}
+    for path, new in _all_new(document, assignment):
+        made = new.count - new.first
+        replicas = held.get(new.topic, 0) + made * new.replication_factor
+        if made > _MOST_AT_ONCE:
+            message = f"{made} new partitions; allowed: at most {_MOST_AT_ONCE}, which is what Kafka makes at once"
+            yield document.finding(path, message)
+        elif replicas * (longest + 1) > _LONGEST_ARGUMENT_BYTES:
+            message = f"the list of {replicas} replicas is longer than a command line may hold"
+            yield document.finding(
+                path, f"{message}; allowed: about {_LONGEST_ARGUMENT_BYTES // (longest + 1)} replicas"
+            )
+
+
+def _loads_are_comparable(document: Document, _: Assignment) -> Iterator[Finding]:
+    """Bytes and rates that are expected say nothing where those of the other partitions aren't known."""
+    known = {
+        "size": (knows_sizes(document), "cluster.state.sizes, or size in cluster.topics"),
+        "bytes_in": (knows_traffic(document, "network_in"), "cluster.rates, or bytes_in in cluster.topics"),
+        "bytes_out": (knows_traffic(document, "network_out"), "cluster.rates, or bytes_out in cluster.topics"),
+    }
+    for list_name in ("create_topics", "add_partitions"):
+        for at, item in enumerate(_items(document, list_name)):
+            for key, (others_too, source) in known.items():
+                if key in item and not others_too:
+                    message = f"{item[key]!r} can't be compared with the other partitions; allowed: with {source}"
+                    yield document.finding(("changes", list_name, at, key), message)
+
+
+def _total_load(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """Sums of bytes, and of traffic, are 64-bit numbers later on."""
+    targets = len(target_brokers(document))
+    total = sum(each.size_bytes for topic in assignment.topics for each in topic.partitions) * targets
+    for path, new in _all_new(document, assignment):
+        one = max(new.size_bytes, new.bytes_in_per_sec + new.bytes_out_per_sec)
+        total += one * min(new.count - new.first, _MOST_AT_ONCE) * targets
+        if total > _LARGEST_TOTAL:
+            message = f"all replicas together would have more than {_LARGEST_TOTAL} bytes; allowed: less of them"
+            yield document.finding(path, message)
+            return
+
+
+def _all_new(document: Document, assignment: Assignment) -> Iterator[tuple[tuple[str | int, ...], NewPartitions]]:
+    """Every topic of the two lists, with the path of its number of partitions."""
+    for at, new in enumerate(created_topics(document)):
+        yield ("changes", "create_topics", at, "partitions"), new
+    places = {item["topic"]: at for at, item in enumerate(_items(document, "add_partitions"))}
+    for new in added_partitions(document, assignment.topics):
+        yield ("changes", "add_partitions", places[new.topic], "partitions"), new
+
+
+def _factors_asked(document: Document, topic: Topic) -> Iterable[int]:
+    changes = replication_factor_changes(document)
+    return (each.replication_factor for each in changes if fnmatchcase(topic.name, each.topics))
+
+
+def _items(document: Document, key: str) -> list[dict[str, Any]]:
+    return document.get("changes", key) or []
+
+
+def _metric(name: str) -> str:
+    """A topic's name as metrics have it."""
+    return name.replace(".", "_")
+
+
+_CREATE, _ADD, _FACTORS = "changes.create_topics", "changes.add_partitions", "changes.set_replication_factor"
+
+NEW_TOPIC_RULES: tuple[tuple[tuple[str, ...], _Rule], ...] = (
+    ((_CREATE,), _created_names),
+    ((_ADD,), _added_names),
+    ((_ADD,), _more_than_today),
+    ((*TARGET_KEYS, _CREATE, "cluster.config_defaults"), _created_factors),
+    ((_CREATE,), new_configs),
+    ((_ADD, _FACTORS, "cluster.config_defaults"), _added_factors),
+    ((*TARGET_KEYS, _CREATE, _ADD), _at_once),
+    ((_CREATE, _ADD, "cluster.rates", "cluster.state"), _loads_are_comparable),
+    ((*TARGET_KEYS, _CREATE, _ADD), _total_load),
+)

@@ -1,0 +1,267 @@
+"""The door of the input side: one YAML file, and the state files it names, as a `Spec`.
+
+This is the only module of the input side that opens files; everything that it calls takes text and gives values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from planner.inputs.importers import consumer_groups, log_dirs_describe
+from planner.inputs.importers.any_format import Expected
+from planner.inputs.importers.assignment_entries import Assignment
+from planner.inputs.importers.state_parts import StatePart
+from planner.inputs.spec import log_dirs_section as spec_log_dirs
+from planner.inputs.spec.build_spec import Sizes, brokers_today, build_spec, inline_assignment, inline_sizes, with_sizes
+from planner.inputs.spec.consumers_section import Described, described_findings, state_files_of_groups
+from planner.inputs.spec.rules import rule_findings, source_findings
+from planner.inputs.spec.schema_errors import schema_findings
+from planner.inputs.spec.section_rules import known_findings, size_findings
+from planner.inputs.state.merge import Merged, broker_notes, merge
+from planner.inputs.state.merged_configs import UNKNOWN
+from planner.inputs.state.state_files import UnreadableError, files_in, read_file, read_text
+from planner.inputs.state.terraform_targets import target_notes
+from planner.inputs.yaml_source import Document, decode, read_yaml
+from planner.inputs.yaml_source import Path as Keys
+from planner.model import file_reading
+from planner.model.cluster import LogDirs, merged
+from planner.model.errors import Finding, ImportStateError, Place, SpecError
+from planner.model.spec import DescribedGroup, InputFile, Spec
+
+
+@dataclass(frozen=True)
+class _Topics:
+    """Today's topics, None where they can't be read, and what was wrong with them.
+
+    `document` is the YAML's, with what the state files add to it.
+    """
+
+    document: Document
+    assignment: Assignment | None = None
+    sizes: Sizes = field(default_factory=Sizes)
+    inputs: tuple[InputFile, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A file that `cluster.state` names: where, as what, and the topic that it is about where it doesn't say itself."""
+
+    keys: Keys
+    written: str
+    expected: Expected = "state"
+    topic: str | None = None
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What was read of all state files, and what was wrong with them."""
+
+    parts: tuple[StatePart, ...] = ()
+    inputs: tuple[InputFile, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def load(path: Path) -> Spec:
+    """The spec in a YAML file. SpecError carries everything that is wrong with it and its state files, in one pass.
+
+    Nothing is written. Places name the files as `path` does; state files are found beside it.
+    """
+    file = path.as_posix()
+    data = _read(path, Finding(Place(file), "", ""), file_reading.SPEC)
+    document = read_yaml(decode(data, file), file)
+    refused, unsupported = schema_findings(document)
+    unreadable = {finding.key for finding in document.findings}
+    refused = [finding for finding in refused if finding.key not in unreadable]
+    broken = [*document.findings, *refused, *source_findings(document)]
+    topics = _topics(document, path.parent, broken)
+    written, document = document, topics.document
+    # What stands inside a key that isn't acted on can't mislead a rule.
+    ignored = tuple(f"{finding.key}{mark}" for finding in unsupported for mark in ".[")
+    misleading = [finding for finding in broken if not finding.key.startswith(ignored)]
+    groups = _groups(document, path.parent, misleading, topics.assignment)
+    findings = [*broken, *unsupported, *topics.findings, *groups.findings]
+    findings += rule_findings(document, topics.assignment, misleading, partial=bool(topics.findings))
+    if not topics.findings and topics.assignment is not None:
+        findings += size_findings(document, topics.sizes)
+    if findings or topics.assignment is None:
+        raise SpecError(findings)
+    told = groups.inputs if document.get("report", "consumers") else ()
+    inputs = (InputFile(path.name, _sha256(data)), *topics.inputs, *told)
+    dirs = _log_dirs(written, path.parent)
+    spec = build_spec(document, topics.assignment, topics.sizes, inputs, dirs, groups.described)
+    return replace(spec, cluster=replace(spec.cluster, notes=topics.notes))
+
+
+def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
+    """Today's topics from wherever the document has them."""
+    bad_keys = tuple(finding.key for finding in broken)
+    if any(key == "cluster" or key.startswith(("cluster.topics", "cluster.state")) for key in bad_keys):
+        return _Topics(document)
+    if document.get("cluster", "topics"):
+        return _Topics(document, inline_assignment(document), inline_sizes(document))
+    if not document.get("cluster", "state"):
+        return _Topics(document)
+    return _merged(document, _read_sources(document, folder), bad_keys)
+
+
+def _read_sources(document: Document, folder: Path) -> _Parts:
+    """The state files; all are read, so that the faults of all are found."""
+    parts: list[StatePart] = []
+    inputs: list[InputFile] = []
+    findings: list[Finding] = []
+    for source in _sources(document):
+        written = folder / source.written
+        try:
+            for path in files_in(written) if source.expected == "state" else (written,):
+                name = path.relative_to(folder).as_posix()
+                found = read_file(path, name, source.topic, expected=source.expected)
+                parts.append(found.part)
+                inputs.append(found.input)
+        except UnreadableError as error:
+            findings.append(document.finding(source.keys, str(error)))
+        except SpecError as error:
+            findings += error.findings
+    return _Parts(tuple(parts), tuple(inputs), tuple(findings))
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The groups of the state files that `consumers` names, by path, and what was wrong with them."""
+
+    described: Described
+    inputs: tuple[InputFile, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def _groups(document: Document, folder: Path, broken: list[Finding], assignment: Assignment | None) -> _Groups:
+    """The consumer groups' state files; none is opened where the key `consumers` is broken."""
+    if any(finding.key.startswith("consumers") for finding in broken):
+        return _Groups({})
+    described: dict[str, tuple[DescribedGroup, ...]] = {}
+    inputs, findings = list[InputFile](), list[Finding]()
+    for keys, written in state_files_of_groups(document):
+        try:
+            text, read = read_text(folder / written, written)
+            described[written] = consumer_groups.parse(text, (folder / written).as_posix())
+            inputs.append(read)
+        except UnreadableError as error:
+            findings.append(document.finding(keys, str(error)))
+        except SpecError as error:
+            findings += error.findings
+    if assignment is not None:
+        findings += described_findings(document, described, assignment)
+    return _Groups(described, tuple(inputs), tuple(findings))
+
+
+def _log_dirs(document: Document, folder: Path) -> LogDirs:
+    """Which replica lies in which log dir, read only where balance.log_dirs asks for it; SpecError with what is wrong.
+
+    The state files have passed every check; of one that several describe, the first counts.
+    """
+    if spec_log_dirs.tolerance(document).kind == "none":
+        return LogDirs()
+    if document.get("cluster", "topics"):
+        known = spec_log_dirs.inline(document)
+    else:
+        known = merged(_described(document, folder))
+    if findings := list(known_findings(document, known)):
+        raise SpecError(findings)
+    return known
+
+
+def _described(document: Document, folder: Path) -> Iterator[LogDirs]:
+    for source in _sources(document):
+        written = folder / source.written
+        for path in files_in(written) if source.expected == "state" else (written,):
+            text = decode(_read(path, document.finding(source.keys, ""), file_reading.STATE_LINES), path.as_posix())
+            if log_dirs_describe.recognises(text):
+                yield log_dirs_describe.places(text, path.as_posix())
+
+
+def _sources(document: Document) -> Iterator[_Source]:
+    """The files that `cluster.state` names, in the order in which they count: the assignment, the sizes, the others."""
+    state = document.get("cluster", "state")
+    at: Keys = ("cluster", "state")
+    if "assignment" in state:
+        yield _Source((*at, "assignment"), state["assignment"], "assignment")
+    if "sizes" in state:
+        yield _Source((*at, "sizes"), state["sizes"], "sizes")
+    for number, item in enumerate(state.get("files", ())):
+        file, topic = (item, None) if isinstance(item, str) else (item["file"], item.get("topic"))
+        yield _Source((*at, "files", number), file, "state", topic)
+
+
+def _merged(document: Document, read: _Parts, bad_keys: tuple[str, ...]) -> _Topics:
+    """All that the files say as one state; where some couldn't be read, what the rest says, for the rules."""
+    to_targets = document.get("cluster", "state", "reassigning") == "target"
+    if read.findings and not any(part.entries for part in read.parts):
+        return _Topics(_with_state(document, None), findings=read.findings)
+    try:
+        merged = merge(read.parts, to_targets=to_targets)
+    except ImportStateError as error:
+        return _Topics(_with_state(document, None), findings=(*read.findings, *error.findings))
+    document = _with_state(document, None if read.findings else merged)
+    notes = _notes(document, merged, bad_keys)
+    if read.findings or merged.sizes is None:
+        return _Topics(document, merged.assignment, Sizes(), read.inputs, read.findings, notes)
+    return _sized(document, merged, read.inputs, notes)
+
+
+def _notes(document: Document, merged: Merged, bad_keys: tuple[str, ...]) -> tuple[str, ...]:
+    """What the sources disagree about, with each other and with the YAML."""
+    unknown = not merged.configs_known and not document.get("cluster", "config_defaults")
+    unsaid = (UNKNOWN,) if unknown else ()
+    if any(key.startswith("cluster.broker") for key in bad_keys):  # brokers, or their classes
+        return (*merged.notes, *unsaid)
+    return (*merged.notes, *broker_notes(brokers_today(document), merged.brokers), *target_notes(merged), *unsaid)
+
+
+def _with_state(document: Document, merged: Merged | None) -> Document:
+    """The document as it reads with what the files say of sizes, of what topics inherit, and of those that may move.
+
+    Where they couldn't be read, nothing is held against it that they might have said.
+    """
+    cluster = dict(document.get("cluster"))
+    files = cluster["state"].get("files")
+    if files and (merged is None or merged.sizes is not None):
+        cluster["state"] = {"sizes": "one of files", **cluster["state"]}
+    value = {**document.value, "cluster": cluster}
+    if merged is not None and merged.config_defaults:
+        written = cluster.get("config_defaults")
+        cluster["config_defaults"] = dict(merged.config_defaults) | (written if isinstance(written, dict) else {})
+    if merged is not None and merged.only_topics is not None:
+        asked = document.get("topics") or {}
+        value["topics"] = {"include": list(merged.only_topics), **asked}
+    return replace(document, value=value)
+
+
+def _sized(document: Document, merged: Merged, inputs: tuple[InputFile, ...], notes: tuple[str, ...]) -> _Topics:
+    """The assignment with its sizes; files without any of its partitions are of another cluster."""
+    findings: tuple[Finding, ...] = ()
+    assignment, sizes = merged.assignment, merged.sizes or {}
+    unsized = sum((entry.topic, entry.partition.id) not in sizes for entry in assignment.entries)
+    if unsized == len(assignment.entries):
+        keys: Keys = ("cluster", "state", "sizes")
+        who = repr(document.get(*keys)) if keys in document.places else "none of the files"
+        verb = "has none" if keys in document.places else "has any"
+        message = f"{who} {verb} of the assignment's partitions"
+        findings = (document.finding(keys, f"{message}; allowed: the sizes of the same cluster"),)
+    return _Topics(document, with_sizes(assignment, sizes), Sizes(True, unsized), inputs, findings, notes)
+
+
+def _read(path: Path, where: Finding, kind: file_reading.Kind) -> bytes:
+    """A file's bytes; SpecError at the place that names the file."""
+    try:
+        file_reading.require_text_name(path)
+        return file_reading.read_bytes(path, kind)
+    except UnreadableError as error:
+        raise SpecError([Finding(where.place, where.key, str(error))]) from None
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,217 @@
+"""The YAML against its JSON Schema, each fault told in a sentence at its own place.
+
+`schemas/spec.schema.json` is the one list of keys: what is allowed, in which unit, and what this release refuses yet.
+Keywords of our own stand for what JSON Schema can't say: `x-unit`, with `x-or-none` where `none` may take the amount's
+place, and `x-not-supported-yet`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from jsonschema import Draft202012Validator, ValidationError, validators
+from jsonschema.protocols import Validator
+
+from planner.inputs.yaml_source import Document, Path, shown
+from planner.model.amounts import AmountError, parse_amount
+from planner.model.effective_config import TOPIC_CONFIGS
+from planner.model.errors import MOST_SHOWN, Finding, did_you_mean
+from planner.model.file_reading import resource
+
+_TYPE_WORDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "null",
+}
+
+
+def schema_findings(document: Document) -> tuple[list[Finding], list[Finding]]:
+    """What the schema refuses: values that can't be used, and sound values that this release doesn't act on."""
+    broken: list[Finding] = []
+    unsupported: list[Finding] = []
+    for error in _validator().iter_errors(document.value):
+        findings = unsupported if error.validator == "x-not-supported-yet" else broken
+        findings.extend(_TELLERS[str(error.validator)](document, _fault(error)))
+    return broken, unsupported
+
+
+@lru_cache(maxsize=1)
+def _validator() -> Validator:
+    schema = json.loads(resource("schemas", "spec.schema.json").read_text(encoding="utf-8"))
+    # JSON Schema lets 1.0 pass as an integer; nobody means a broker 1.0.
+    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    own = {
+        "pattern": _check_pattern,
+        "uniqueItems": _check_unique,
+        "x-unit": _check_unit,
+        "x-not-supported-yet": _check_supported,
+    }
+    extended: Callable[[Any], Validator] = validators.extend(  # type: ignore[no-untyped-call]
+        Draft202012Validator, validators=own, type_checker=types
+    )
+    return extended(schema)
+
+
+def _check_pattern(_: Validator, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+    # Python's $ also matches before a last line break, ECMA's, which JSON Schema means, doesn't.
+    if isinstance(value, str) and (value.endswith("\n") or not re.search(pattern, value)):
+        yield ValidationError(f"{value!r} doesn't match {pattern}")
+
+
+def _check_unit(_: Validator, kind: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+    or_none = schema.get("x-or-none", False)
+    if type(value) is int or (isinstance(value, str) and not (or_none and value == "none")):
+        try:
+            parse_amount(value, kind, schema.get("minimum", 0))
+        except AmountError as error:
+            yield ValidationError(f"{error}; or none" if or_none else str(error))
+
+
+def _check_unique(_: Validator, wanted: bool, value: Any, schema: Any) -> Iterator[ValidationError]:
+    # In one pass: jsonschema's own compares every item with every other where they can't be sorted.
+    if wanted and isinstance(value, list) and len({_as_key(item) for item in value}) < len(value):
+        yield ValidationError("some items are equal")
+
+
+def _as_key(item: Any) -> str:
+    """Equal for equal values of a YAML."""
+    return json.dumps(item, sort_keys=True)
+
+
+def _check_supported(_: Validator, instead: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+    yield ValidationError(f"not supported yet; {instead}")
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """One error of jsonschema; `schema` is the part of the schema that `value`, or the key `value`, doesn't satisfy."""
+
+    path: Path
+    keyword: str
+    value: Any
+    schema: Any
+    message: str
+    of_key: bool
+
+
+def _fault(error: ValidationError) -> _Fault:
+    of_key = "propertyNames" in error.absolute_schema_path
+    path: Path = tuple(step for step in error.absolute_path if isinstance(step, str | int))
+    return _Fault(path, str(error.validator), error.instance, error.schema, error.message, of_key)
+
+
+def _tell_message(document: Document, fault: _Fault) -> Iterator[Finding]:
+    yield document.finding(fault.path, fault.message)
+
+
+def _tell_value(document: Document, fault: _Fault) -> Iterator[Finding]:
+    """A value, or a key, of the wrong type, out of range, or not of the pattern."""
+    if "x-unit" in fault.schema and fault.keyword != "type":
+        return  # x-unit tells it, in bytes
+    if "enum" in fault.schema and fault.keyword == "type":
+        return  # enum tells it, with what is allowed
+    path = (*fault.path, fault.value) if fault.of_key else fault.path
+    quoted = f'; in quotes ("{fault.value}") it is text' if _only_unquoted(fault) else ""
+    message = f"{shown(fault.value)} isn't possible here; allowed: {allowed(fault.schema)}{quoted}"
+    yield document.finding(path, message)
+
+
+def _only_unquoted(fault: _Fault) -> bool:
+    """True for a number where text is wanted that the same characters in quotes would be."""
+    numeric = fault.keyword == "type" and type(fault.value) in (int, float) and fault.schema["type"] == "string"
+    return numeric and bool(re.search(fault.schema.get("pattern", ""), str(fault.value)))
+
+
+def _tell_unknown_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
+    known = list(fault.schema["properties"])
+    unknown = [key for key in fault.value if key not in known]
+    for number, key in enumerate(unknown):
+        # Of those that are only counted nobody reads what was meant.
+        guess = did_you_mean(key, known, most=1) if number < MOST_SHOWN else ""
+        if "changes" in fault.path and _names_a_config(key):
+            guess = f"{_ELSEWHERE}; "
+        yield document.finding((*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known)}")
+
+
+def _names_a_config(key: str) -> bool:
+    """True for a topic's configuration, however it is written: `min_insync_replicas`, `retention.ms`, `set_config`."""
+    return "config" in key or "isr" in re.split("[._-]", key) or key.replace("_", ".") in TOPIC_CONFIGS
+
+
+_ELSEWHERE = (
+    "no plan changes the configuration of a topic that exists, min.insync.replicas included: do so once the plan is "
+    "carried out, with kafka-configs.sh --alter --entity-type topics --entity-name TOPIC --add-config KEY=VALUE, or "
+    "Terraform"
+)
+
+
+def _tell_missing_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
+    for key in fault.schema["required"]:
+        if key not in fault.value:
+            description = fault.schema["properties"][key]["description"]
+            yield document.finding((*fault.path, key), f"is missing; allowed: {_lower_first(description)}")
+
+
+def _tell_one_of(document: Document, fault: _Fault) -> Iterator[Finding]:
+    allowed = f"exactly one of {', '.join(fault.schema['properties'])}"
+    yield document.finding(fault.path, f"{len(fault.value)} keys aren't possible here; allowed: {allowed}")
+
+
+def _tell_empty_list(document: Document, fault: _Fault) -> Iterator[Finding]:
+    yield document.finding(fault.path, "an empty list isn't possible here; allowed: at least one item")
+
+
+def _tell_duplicates(document: Document, fault: _Fault) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for number, item in enumerate(fault.value):
+        before = len(seen)
+        seen.add(_as_key(item))
+        if len(seen) == before:
+            yield document.finding((*fault.path, number), f"{shown(item)} is here twice; allowed: each once")
+
+
+_TELLERS: dict[str, Callable[[Document, _Fault], Iterator[Finding]]] = {
+    "x-unit": _tell_message,
+    "x-not-supported-yet": _tell_message,
+    "additionalProperties": _tell_unknown_keys,
+    "required": _tell_missing_keys,
+    "minItems": _tell_empty_list,
+    "minProperties": _tell_one_of,
+    "maxProperties": _tell_one_of,
+    "uniqueItems": _tell_duplicates,
+    **dict.fromkeys(
+        ("type", "enum", "const", "pattern", "minimum", "maximum"),
+        _tell_value,
+    ),
+}
+
+
+def allowed(schema: Any) -> str:
+    """A schema's allowed values in words, as messages and the reference pages tell them."""
+    if "const" in schema:
+        return str(schema["const"])
+    if "enum" in schema:
+        return ", ".join(schema["enum"])
+    types = schema["type"]
+    words = " or ".join(_TYPE_WORDS[name] for name in ([types] if isinstance(types, str) else types)) + _range(schema)
+    examples = ", ".join(str(example) for example in schema.get("examples", ()))
+    return str(schema.get("title", words)) + (f", such as {examples}" if examples else "")
+
+
+def _range(schema: Any) -> str:
+    if "maximum" in schema:
+        return f" from {schema['minimum']} to {schema['maximum']}"
+    return f" from {schema['minimum']}" if "minimum" in schema else ""
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:].rstrip(".")

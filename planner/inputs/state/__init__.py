@@ -1,0 +1,1 @@
+"""What several sources say of one cluster: opened, merged, and written as YAML."""

@@ -1,0 +1,185 @@
+"""A running cluster's state, through kafka-python's client: the extra `live`.
+
+Topics with replicas, leaders and ISRs, brokers with racks, the configuration that topics set themselves and what they
+inherit, the sizes in the brokers' log dirs, and running reassignments: what Kafka's own tools print, without running
+them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, Literal
+
+from planner.inputs.importers import log_dirs_describe
+from planner.inputs.importers.assignment_entries import Config, Entry
+from planner.inputs.importers.state_parts import BrokerSeen, Moving, Rank, StatePart
+from planner.inputs.state.merged_configs import Configs
+from planner.model.cluster import Partition
+from planner.model.effective_config import INHERITED, MIN_INSYNC, OF_TOPIC, largest_min_insync
+from planner.model.errors import Place, SetupError
+
+TITLE = "the live cluster"
+TIMEOUT_MS = 30_000
+_AT_ONCE = 500
+
+Settings = Mapping[str, str | int | bool]
+Resource = Callable[[Literal["topic", "broker"], str], Any]
+
+
+def read_live(bootstrap_servers: str, settings: Settings) -> StatePart:
+    """The state of the cluster at `bootstrap_servers`. SetupError where the client is missing or can't reach it."""
+    try:
+        admin, errors = import_module("kafka.admin"), import_module("kafka.errors")
+    except ImportError:
+        message = "kafka-python isn't installed, which --bootstrap-servers needs"
+        raise SetupError(f"{message}; allowed: pip install 'kafka-planner[live]'") from None
+    timeouts = {"bootstrap_timeout_ms": TIMEOUT_MS, "request_timeout_ms": TIMEOUT_MS}
+    servers = {"bootstrap_servers": bootstrap_servers.split(",")}
+    try:
+        with _silent(), admin.KafkaAdminClient(**{**timeouts, **settings, **servers}) as client:
+            return read_cluster(client, _resources(admin), errors.IncompatibleBrokerVersion, bootstrap_servers)
+    except (errors.KafkaError, OSError, ValueError, TypeError) as error:
+        told = str(error) or type(error).__name__
+        raise SetupError(f"{bootstrap_servers}: the cluster can't be read: {told}") from None
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """The client logs each attempt; what went wrong is in its exception."""
+    logger = logging.getLogger("kafka")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _resources(admin: Any) -> Resource:
+    kinds = admin.ConfigResourceType
+    return lambda kind, name: admin.ConfigResource(kinds.TOPIC if kind == "topic" else kinds.BROKER, name)
+
+
+def read_cluster(client: Any, resource: Resource, too_old: type[Exception], where: str) -> StatePart:
+    """What a KafkaAdminClient tells; `resource` makes the ConfigResource of a topic or broker.
+
+    `too_old` is its error for brokers that don't know a request yet (log dirs: before Kafka 1.0, reassignments: before
+    2.4).
+    """
+    place = Place(where)
+    topics = sorted(client.describe_topics(), key=lambda topic: str(topic["name"]))
+    for topic in topics:
+        if topic["error_code"]:
+            raise SetupError(f"{where}: topic {topic['name']} can't be read: Kafka's error {topic['error_code']}")
+    live, fenced = _brokers(client, place)
+    sizes: Mapping[tuple[str, int], int] | None = None
+    moving: tuple[Moving, ...] = ()
+    notes = list(fenced)
+    try:
+        sizes = log_dirs_describe.parse(_as_the_tool_prints(client.describe_log_dirs()), where)
+    except too_old:
+        notes.append("the brokers are too old to tell sizes: add the output of kafka-log-dirs")
+    try:
+        moving = tuple(_moving(client.list_partition_reassignments(), place))
+    except too_old:
+        notes.append("the brokers are too old to tell running reassignments: make sure that there are none")
+    configs = _configs(client, resource, [topic["name"] for topic in topics], [broker.id for broker in live])
+    return StatePart(
+        TITLE,
+        where,
+        Rank.CLUSTER,
+        tuple(_entries(topics, place)),
+        configs.own,
+        leaders_known=True,
+        whole=True,
+        moving=moving,
+        brokers=live,
+        sizes=sizes,
+        notes=(*notes, *configs.notes),
+        config_defaults=configs.defaults,
+    )
+
+
+def _entries(topics: Iterable[Mapping[str, Any]], place: Place) -> Iterator[Entry]:
+    for topic in topics:
+        name = topic["name"]
+        for found in sorted(topic["partitions"], key=lambda each: int(each["partition_index"])):
+            number = found["partition_index"]
+            leader = found["leader_id"] if found["leader_id"] >= 0 else None
+            partition = Partition(number, tuple(found["replica_nodes"]), leader, tuple(found["isr_nodes"]))
+            yield Entry(place, f"{name}-{number}", name, partition)
+
+
+def _brokers(client: Any, place: Place) -> tuple[tuple[BrokerSeen, ...], list[str]]:
+    """The brokers that live, with their racks, and a note on each that is fenced."""
+    found = sorted(client.describe_cluster()["brokers"], key=lambda broker: int(broker["broker_id"]))
+    live = [broker for broker in found if not broker.get("is_fenced")]
+    fenced = [f"broker {each['broker_id']} is fenced: it is down, or not yet up" for each in found if each not in live]
+    return tuple(BrokerSeen(place, broker["broker_id"], broker["rack"] or None) for broker in live), fenced
+
+
+def _moving(running: Mapping[Any, Mapping[str, Sequence[int]]], place: Place) -> Iterator[Moving]:
+    for at, each in sorted(running.items()):
+        adding, removing = tuple(each["adding_replicas"]), tuple(each["removing_replicas"])
+        key = f"{at.topic}-{at.partition}"
+        yield Moving(place, at.topic, at.partition, adding, removing, tuple(each["replicas"]), key)
+
+
+def _as_the_tool_prints(answers: Iterable[Mapping[str, Any]]) -> str:
+    """What the brokers answer on their log dirs, in the layout of `kafka-log-dirs --describe`."""
+    return json.dumps({"version": 1, "brokers": [_broker_dirs(answer) for answer in answers]})
+
+
+def _broker_dirs(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "broker": answer["broker"],
+        "logDirs": [
+            {
+                "logDir": found["log_dir"],
+                "partitions": [
+                    {
+                        "partition": f"{topic['name']}-{partition['partition_index']}",
+                        "size": partition["partition_size"],
+                        "isFuture": partition["is_future_key"],
+                    }
+                    for topic in found["topics"]
+                    for partition in topic["partitions"]
+                ],
+            }
+            for found in answer["log_dirs"]
+            if not found["error_code"]
+        ],
+    }
+
+
+def _configs(client: Any, resource: Resource, names: Sequence[str], brokers: Sequence[int]) -> Configs:
+    """What each topic sets itself, and what topics inherit: as the broker that is asked for topics has it.
+
+    `min.insync.replicas` is asked of every broker, since the leader's own counts.
+    """
+    own: dict[str, Config] = {}
+    inherited: dict[str, str] = {}
+    for name, found in _described(client, "topic", [resource("topic", name) for name in names]):
+        if not found:
+            raise SetupError(
+                f"the configuration of topic {name} can't be read; allowed: with the permission DescribeConfigs"
+            )
+        set_here = {key: entry["value"] for key, entry in found.items() if entry["config_source"] == OF_TOPIC}
+        own[name] = tuple(sorted((key, value) for key, value in set_here.items() if value))
+        inherited |= {key: entry["value"] for key, entry in found.items() if entry["config_source"] in INHERITED}
+    told = _described(client, "broker", [resource("broker", str(broker)) for broker in brokers])
+    least, notes = largest_min_insync(
+        [inherited.get(MIN_INSYNC), *(found[MIN_INSYNC]["value"] for _, found in told if MIN_INSYNC in found)]
+    )
+    return Configs(own, {}, tuple(sorted((inherited | least).items())), notes)
+
+
+def _described(client: Any, kind: str, asked: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Name and configuration of each topic or broker, every key with its value and source."""
+    for start in range(0, len(asked), _AT_ONCE):
+        some = asked[start : start + _AT_ONCE]
+        yield from client.describe_configs(some, config_filter="all").get(kind, {}).items()

@@ -1,0 +1,285 @@
+"""Several sources of one cluster's state made into one, and what they disagree about.
+
+The rule for which wins. What brokers answer (`kafka-topics --describe`, a live cluster) outranks znodes, znodes outrank
+documents (reassignment JSON, replica assignments, Cruise Control); within a rank the source named first wins. The
+topics and partitions of the highest rank are the cluster's: lower ranks add leaders, ISRs and configuration that are
+not known otherwise, and are held against it. Sizes, brokers and running reassignments come from whoever knows them.
+Which configuration is a topic's own: see `planner.inputs.state.merged_configs`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from planner.inputs.importers.assignment_entries import LARGEST_ID, Assignment, Config, Entry, assignment
+from planner.inputs.importers.state_parts import BrokerSeen, Moving, StatePart, TopicTarget, moving_finding
+from planner.inputs.state.merged_configs import merged_configs
+from planner.inputs.state.reassigning import reassigned
+from planner.model.cluster import Broker
+from planner.model.errors import Finding, ImportStateError, Place
+from planner.model.state_warnings import some
+
+# As `text` in the schema of the YAML.
+_SIGN = r"[^\s\x00-\x1f\x7f\ud800-\udfff]"
+ALLOWED_TEXT = "1 to 200 characters, no control characters, no blanks around them"
+TEXT = re.compile(rf"{_SIGN}(?:(?:{_SIGN}| ){{0,198}}{_SIGN})?")
+
+
+def brokers_seen(parts: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...], tuple[str, ...]]:
+    """Each broker once, by id, as the source of the highest rank says; and what others say of its rack.
+
+    ImportStateError for a rack that can't be written down: Kafka takes any text.
+    """
+    seen: dict[int, BrokerSeen] = {}
+    notes: list[str] = []
+    wrong: list[Finding] = []
+    for part in sorted(parts, key=lambda part: part.rank):
+        for broker in part.brokers:
+            if broker.rack is not None and not TEXT.fullmatch(broker.rack):
+                wrong.append(
+                    Finding(broker.place, "rack", f"{broker.rack[:60]!r} isn't usable; allowed: {ALLOWED_TEXT}")
+                )
+            if not 0 <= broker.id <= LARGEST_ID:
+                message = f"broker {broker.id} can't exist; allowed: ids from 0 to {LARGEST_ID}"
+                wrong.append(Finding(broker.place, "", message))
+            first = seen.setdefault(broker.id, replace(broker, source=part.file))
+            if first.rack != broker.rack:
+                notes.append(
+                    f"broker {broker.id} is in rack {_named(broker.rack)} by {part.file}, in rack "
+                    f"{_named(first.rack)} by {first.source}, which counts"
+                )
+    if wrong:
+        raise ImportStateError(wrong)
+    return tuple(seen[number] for number in sorted(seen)), tuple(notes)
+
+
+def broker_notes(listed: Sequence[Broker], seen: Sequence[BrokerSeen]) -> Iterator[str]:
+    """How the brokers of the YAML differ from those that are registered; nothing where no source tells those."""
+    racks = {broker.id: broker.rack for broker in listed}
+    for broker in seen:
+        if broker.id not in racks:
+            yield f"broker {broker.id} is live by {broker.source}, but isn't in cluster.brokers: it gets no replica"
+        elif broker.rack != racks[broker.id]:
+            yield (
+                f"broker {broker.id} is in rack {_named(broker.rack)} by {broker.source}, in rack "
+                f"{_named(racks[broker.id])} by cluster.brokers, which counts"
+            )
+    live = {broker.id for broker in seen}
+    for number in racks if seen else ():
+        if number not in live:
+            yield f"broker {number} of cluster.brokers isn't among the live ones of {seen[0].source}"
+
+
+def _named(rack: str | None) -> str:
+    return "none" if rack is None else repr(rack)
+
+
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The state of a cluster. `sizes` is None where no source gave any; `notes` are disagreements, in sentences.
+
+    `declared_by` is the file that the first of the targets is from. `config_defaults` is what all topics inherit;
+    `configs_known` is False where no source says anything of configurations.
+    """
+
+    assignment: Assignment
+    sizes: Mapping[Key, int] | None = None
+    brokers: tuple[BrokerSeen, ...] = ()
+    only_topics: tuple[str, ...] | None = None
+    targets: tuple[TopicTarget, ...] = ()
+    declared_by: str = ""
+    notes: tuple[str, ...] = ()
+    config_defaults: Config = ()
+    configs_known: bool = True
+
+
+def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
+    """The parts as one state. ImportStateError where they hold no partition, contradict themselves, or are moving.
+
+    A reassignment in progress is refused, naming each partition, unless `to_targets`: then its target is the state.
+    """
+    ranked = sorted((part for part in parts if part.entries), key=lambda part: part.rank)
+    if not ranked:
+        raise ImportStateError([_nothing(parts)])
+    moving = moving_now(parts)
+    if moving and not to_targets:
+        raise ImportStateError(moving_finding(each) for each in moving.values())
+    entries, notes = _entries(parts, ranked, moving)
+    configs = merged_configs(parts)
+    deleting = frozenset().union(*(part.deleting for part in parts))
+    merged = assignment(entries, configs.own, (), deleting, configs.effective)
+    sizes = _sizes(parts)
+    brokers, of_brokers = brokers_seen(parts)
+    only_topics, of_topics = _only_topics(parts, {topic.name for topic in merged.topics})
+    return Merged(
+        merged,
+        sizes,
+        brokers,
+        only_topics,
+        tuple(target for part in parts for target in part.targets),
+        next((part.file for part in parts if part.targets), ""),
+        (
+            *_told(parts),
+            *notes,
+            *configs.notes,
+            *of_brokers,
+            *of_topics,
+            *_strangers(merged, ranked[0].file, sizes or {}),
+        ),
+        configs.defaults,
+        bool(configs.own or configs.defaults),
+    )
+
+
+def _told(parts: Iterable[StatePart]) -> Iterator[str]:
+    """What the sources themselves say that they don't know."""
+    for part in parts:
+        yield from part.notes
+
+
+def _nothing(parts: Sequence[StatePart]) -> Finding:
+    """No part says where replicas are: what is there instead."""
+    there = ", ".join(f"{part.file} ({part.title})" for part in parts[:3]) or "nothing"
+    allowed = "at least one assignment, such as the output of kafka-topics --describe"
+    message = f"no source says where replicas are, only {there}; allowed: {allowed}"
+    return Finding(Place(parts[0].file if parts else "state"), "", message)
+
+
+def _entries(
+    parts: Sequence[StatePart], ranked: Sequence[StatePart], moving: Mapping[Key, Moving]
+) -> tuple[Iterable[Entry], list[str]]:
+    """The cluster's partitions, and what is said otherwise."""
+    if len(ranked) == 1 and ranked[0].leaders_known and not moving:
+        return ranked[0].entries, []  # millions of them, perhaps: nothing else is made of each
+    primary = [part for part in ranked if part.rank == ranked[0].rank]
+    chosen, twice, repeats = _chosen(primary)
+    entries, of_moving = reassigned(_led(chosen, parts, ranked), moving)
+    notes = _disagreements(chosen, ranked[0].file, [*repeats, *ranked[len(primary) :]], moving)
+    return [*entries, *twice], [*notes, *of_moving]
+
+
+def _chosen(primary: Sequence[StatePart]) -> tuple[dict[Key, Entry], list[Entry], list[StatePart]]:
+    """The partitions of the highest rank, those that a source has twice, and what later sources say of them.
+
+    A source that knows all partitions of a topic is alone in saying which there are; of others the partitions add up.
+    """
+    chosen: dict[Key, Entry] = {}
+    twice: list[Entry] = []
+    owners: dict[str, StatePart] = {}
+    repeats: list[StatePart] = []
+    for part in primary:
+        again: list[Entry] = []
+        for entry in part.entries:
+            owner, key = owners.setdefault(entry.topic, part), (entry.topic, entry.partition.id)
+            if key not in chosen and (owner is part or not owner.whole):
+                chosen[key] = entry
+            else:
+                (twice if owner is part else again).append(entry)
+        if again:
+            repeats.append(replace(part, entries=tuple(again)))
+    return chosen, twice, repeats
+
+
+def moving_now(parts: Iterable[StatePart]) -> dict[Key, Moving]:
+    """Each partition that is being reassigned, as the first source says."""
+    moving: dict[Key, Moving] = {}
+    for part in sorted(parts, key=lambda part: part.rank):
+        for each in part.moving:
+            moving.setdefault((each.topic, each.partition), each)
+    return moving
+
+
+def _led(chosen: Mapping[Key, Entry], parts: Sequence[StatePart], ranked: Sequence[StatePart]) -> Iterator[Entry]:
+    """The chosen partitions, with leaders and ISRs from where they are known."""
+    unknown = {id(entry) for part in ranked if not part.leaders_known for entry in part.entries}
+    leaders = _leaders(parts, ranked) if unknown else {}
+    for key, entry in chosen.items():
+        leader, isr = leaders.get(key, (entry.partition.leader, entry.partition.isr))
+        replicas = entry.partition.replicas
+        fits = (leader is None or leader in replicas) and set(isr or ()) <= set(replicas)
+        if id(entry) in unknown and key in leaders and fits:
+            yield replace(entry, partition=replace(entry.partition, leader=leader, isr=isr))
+        else:
+            yield entry
+
+
+def _leaders(
+    parts: Sequence[StatePart], ranked: Sequence[StatePart]
+) -> dict[Key, tuple[int | None, tuple[int, ...] | None]]:
+    leaders: dict[Key, tuple[int | None, tuple[int, ...] | None]] = {}
+    for part in parts:
+        for led in part.led:
+            leaders.setdefault((led.topic, led.partition), (led.leader, led.isr))
+    for part in ranked:
+        for entry in part.entries if part.leaders_known else ():
+            found = (entry.partition.leader, entry.partition.isr)
+            leaders.setdefault((entry.topic, entry.partition.id), found)
+    return leaders
+
+
+def _sizes(parts: Sequence[StatePart]) -> dict[Key, int] | None:
+    """The largest replica of each partition that any source knows; None where none does."""
+    known = [part.sizes for part in parts if part.sizes is not None]
+    if not known:
+        return None
+    sizes = dict(known[0])
+    for more in known[1:]:
+        for key, size_bytes in more.items():
+            sizes[key] = max(size_bytes, sizes.get(key, 0))
+    return sizes
+
+
+def _strangers(merged: Assignment, winner: str, sizes: Mapping[Key, int]) -> Iterator[str]:
+    """A note where there are sizes of partitions that the cluster doesn't have: it was another one, or another time."""
+    known = {(entry.topic, entry.partition.id) for entry in merged.entries} if sizes else set()
+    strange = sorted(key for key in sizes if key not in known)
+    if strange and len(strange) < len(sizes):
+        yield f"sizes are given for {_partitions(strange)}, which {winner} doesn't have"
+
+
+def _only_topics(parts: Sequence[StatePart], names: set[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """The topics that may move, and a note of those that don't exist."""
+    asked = [(part.file, name) for part in parts for name in part.only_topics or ()]
+    if not asked:
+        return None, ()
+    gone = [name for _, name in asked if name not in names]
+    kept = tuple(dict.fromkeys(name for _, name in asked if name in names))
+    if not kept:
+        message = f"names {some(gone)}, which the cluster doesn't have; allowed: at least one topic that it has"
+        raise ImportStateError([Finding(Place(asked[0][0]), "", message)])
+    return kept, (f"{asked[0][0]} names {some(gone)}, which the cluster doesn't have",) if gone else ()
+
+
+def _disagreements(
+    chosen: Mapping[Key, Entry], winner: str, others: Sequence[StatePart], moving: Mapping[Key, Moving]
+) -> list[str]:
+    """What sources that don't count say otherwise: a note for each source and kind, with the first few partitions."""
+    notes: list[str] = []
+    topics = {topic for topic, _ in chosen}
+    for part in others:
+        known = {(entry.topic, entry.partition.id): entry.partition for entry in part.entries}
+        extra = [key for key in known if key not in chosen]
+        unlike = [
+            key
+            for key, partition in known.items()
+            if key in chosen and key not in moving and partition.replicas != chosen[key].partition.replicas
+        ]
+        listed = {topic for topic, _ in known} & topics if part.whole else set()
+        lacking = [key for key in chosen if key[0] in listed and key not in known]
+        who = f"{part.file} ({part.title})"
+        if unlike:
+            notes.append(f"{who} disagrees with {winner} about the replicas of {_partitions(unlike)}: {winner} counts")
+        if extra:
+            notes.append(f"{who} has {_partitions(extra)}, unknown to {winner}: left out")
+        if lacking:
+            notes.append(f"{who} lacks {_partitions(lacking)}, known to {winner}")
+    return notes
+
+
+def _partitions(keys: Sequence[Key]) -> str:
+    return some([f"{topic}-{number}" for topic, number in keys], "partition")

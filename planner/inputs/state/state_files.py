@@ -1,0 +1,175 @@
+"""Opens the files of a cluster's state: the only module that does. `any_format` reads their text.
+
+Files are read, never written, and only regular ones, so `..` in a path can't do harm. A long output of
+`kafka-topics --describe` goes through line by line; everything else is JSON, or short, and is read as a whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from planner.inputs.importers.any_format import (
+    HEAD_CHARACTERS,
+    Expected,
+    is_read_by_line,
+    read_lines,
+    read_part,
+    require,
+)
+from planner.inputs.importers.state_parts import StatePart
+from planner.inputs.yaml_source import decode
+from planner.model import file_reading
+from planner.model.errors import Finding, ImportStateError, Place
+from planner.model.file_reading import UnreadableError
+from planner.model.spec import InputFile
+
+__all__ = ["StateFile", "UnreadableError", "files_in", "read_file", "read_text"]
+
+_BOM = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+# A longer line is no line of Kafka's tools: a topic's configuration has a few dozen keys.
+_LONGEST_LINE_BYTES = 2**24
+# What version control, editors and file managers leave behind. Any other name that begins with a dot may be a topic's.
+_NOT_STATE = frozenset({".git", ".gitattributes", ".gitignore", ".gitkeep", ".hg", ".keep", ".svn", ".DS_Store"})
+# A cluster's capture has a few files, one of znodes two a topic and one a partition.
+_MOST_FILES = 1_000_000
+
+
+@dataclass(frozen=True)
+class StateFile:
+    """A file that was read: what it says, and its digest under the path as written."""
+
+    part: StatePart
+    input: InputFile
+
+
+def files_in(path: Path) -> tuple[Path, ...]:
+    """The file itself, or for a folder every file in it, sorted by path, but what version control leaves behind.
+
+    UnreadableError where there is nothing, and where any part of a folder can't be read: half a state is a wrong one.
+    Links to folders are refused, as nobody knows whether what they lead to is meant, or read already.
+    """
+    file_reading.require_text_name(path)
+    try:
+        if not path.is_dir():
+            return (path,)
+        found = tuple(sorted(_walked(path)))
+    except (OSError, ValueError) as error:  # a name that is too long, for example
+        raise file_reading.unreadable(path, error) from None
+    if not found:
+        raise UnreadableError(f"{path.as_posix()!r} is an empty folder; allowed: a file, or a folder with files")
+    return found
+
+
+def _walked(folder: Path) -> Iterator[Path]:
+    """Every file under a folder, in no order."""
+    count = 0
+    for inside, folders, names in os.walk(folder, onerror=_refuse):
+        folders[:] = [name for name in folders if name not in _NOT_STATE]
+        for name in folders:
+            if (linked := Path(inside, name)).is_symlink():
+                message = f"{linked.as_posix()!r} is a link to a folder; allowed: folders and files themselves"
+                raise UnreadableError(message)
+        for name in names:
+            if name not in _NOT_STATE:
+                count += 1
+                file_reading.require_text_name(Path(inside, name))
+                yield Path(inside, name)
+        if count > _MOST_FILES:
+            raise UnreadableError(f"{folder.as_posix()!r} has more than {_MOST_FILES:,} files; allowed: fewer")
+
+
+def _refuse(error: OSError) -> None:
+    raise file_reading.unreadable(Path(error.filename), error)
+
+
+def read_file(
+    path: Path, written: str, topic: str | None = None, *, expected: Expected = "state", piped: bool = False
+) -> StateFile:
+    """What a file says. `written` names it in the plan and in notes; `topic` is for formats that don't name theirs.
+
+    UnreadableError where there is no such file; ImportStateError for what is wrong in it. Pipes are read where `piped`.
+    """
+    digest = hashlib.sha256()
+    file_reading.require_text_name(path)
+    try:
+        with file_reading.open_file(path, file_reading.STATE_LINES, piped=piped) as handle:
+            part = require(_read(handle, digest, path, topic, expected), expected)
+    except OSError as error:
+        raise file_reading.unreadable(path, error) from None
+    return StateFile(replace(part, file=written), InputFile(written, digest.hexdigest()))
+
+
+def read_text(path: Path, written: str) -> tuple[str, InputFile]:
+    """A file's text, and its digest under the path as written; UnreadableError and ImportStateError as `read_file`."""
+    file_reading.require_text_name(path)
+    data = file_reading.read_bytes(path, file_reading.GROUPS)
+    _refuse_utf_16(data, path.as_posix())
+    return decode(data, path.as_posix()), InputFile(written, hashlib.sha256(data).hexdigest())
+
+
+class _Digest(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+
+def _read(handle: BinaryIO, digest: _Digest, path: Path, topic: str | None, expected: Expected) -> StatePart:
+    file, most = path.as_posix(), file_reading.STATE.most_bytes
+    head = handle.read(4 * HEAD_CHARACTERS)
+    file_reading.refuse_compressed(head, path)
+    _refuse_utf_16(head, file)
+    if is_read_by_line(head.removeprefix(_BOM).decode("utf-8", errors="replace")):
+        return read_lines(_lines(head, handle, digest, path), file)
+    data = head + handle.read(most + 1 - len(head))
+    if len(data) > most:
+        raise file_reading.too_large(path, file_reading.STATE)
+    digest.update(data)
+    return read_part(decode(data, file), file, topic, expected)
+
+
+def _refuse_utf_16(head: bytes, file: str) -> None:
+    if head.startswith(_UTF_16):
+        message = "the file is in UTF-16, as Windows' PowerShell writes it; allowed: text in UTF-8"
+        raise ImportStateError([Finding(Place(file, 1, 1), "", message)])
+
+
+def _lines(head: bytes, handle: BinaryIO, digest: _Digest, path: Path) -> Iterator[str]:
+    """The lines, without their ends; the last one that `head` has is completed from the rest of the file."""
+    first, file = head.removeprefix(_BOM), path.as_posix()
+    *whole, begun = first.split(b"\n")
+    digest.update(head)
+    for number, raw in enumerate(whole, start=1):
+        yield _decoded(raw, number, file)
+    number = len(whole) + 1
+    for raw in _raw_lines(begun, handle, digest, path):
+        yield _decoded(raw, number, file)
+        number += 1
+
+
+def _raw_lines(begun: bytes, handle: BinaryIO, digest: _Digest, path: Path) -> Iterator[bytes]:
+    left = file_reading.STATE_LINES.most_bytes
+    while more := handle.readline(_LONGEST_LINE_BYTES):
+        left -= len(more)
+        if left < 0:
+            raise file_reading.too_large(path, file_reading.STATE_LINES)
+        digest.update(more)
+        begun += more
+        if not begun.endswith(b"\n") and len(more) < _LONGEST_LINE_BYTES:
+            continue
+        yield begun.removesuffix(b"\n")
+        begun = b""
+    if begun:
+        yield begun
+
+
+def _decoded(raw: bytes, number: int, file: str) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        column = len(raw[: error.start].decode("utf-8")) + 1
+        message = f"byte 0x{raw[error.start]:02x} isn't UTF-8; allowed: text in UTF-8"
+        raise ImportStateError([Finding(Place(file, number, column), "", message)]) from None

@@ -1,0 +1,244 @@
+"""A YAML text as plain values, with the place of every key.
+
+PyYAML's nodes know their line and column, its constructed values don't: so the values are made here, from the nodes.
+On the way, everything is refused that YAML 1.1 reads otherwise than it looks (octal and sexagesimal numbers stay
+text), that says something twice, or that grows without bound.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from planner.model.errors import Finding, Place, SpecError
+
+Path = tuple[str | int, ...]
+
+DEEPEST = 40
+ALIAS_GROWTH = 10
+ALIAS_ALLOWANCE = 10_000
+
+_TAG = "tag:yaml.org,2002:"
+_TEXT_TAGS = {_TAG + name for name in ("str", "timestamp", "value")}
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,99})", re.ASCII)
+_FLOAT = re.compile(r"[-+]?[0-9]{1,99}\.[0-9]{0,99}", re.ASCII)
+# An escape such as "\ud83d" makes one, and no file can hold it.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TRUE = {"yes", "true", "on"}
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A YAML file's values: mappings (keys are text, as written), lists, text, int, float, bool, None.
+
+    `places` holds, for each path, where its key (in a mapping) or its item (in a list) begins; `moved` is a path, and
+    where its value is written, empty where all is where it is (see `instead`).
+    """
+
+    file: str
+    value: Any
+    places: Mapping[Path, Place] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    moved: tuple[Path, Path] = ((), ())
+
+    def instead(self, path: Path, other: Path) -> Document:
+        """The document as it reads where the value at `other` is the one at `path`, a key of the top.
+
+        Places and keys are told as they are written: a path under `path` is one under `other`.
+        """
+        return replace(self, value={**self.value, path[0]: self.get(*other)}, moved=(path, other))
+
+    def written(self, path: Path) -> Path:
+        """Where a path of this document stands in the file."""
+        here, there = self.moved
+        return there + path[len(here) :] if here and path[: len(here)] == here else path
+
+    def get(self, *path: str | int) -> Any:
+        """The value at a path, None where there is none."""
+        value = self.value
+        for step in path:
+            try:
+                value = value[step]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return value
+
+    def place(self, path: Path) -> Place:
+        """Where a path, or the nearest thing around it that exists, is written."""
+        path = self.written(path)
+        while path and path not in self.places:
+            path = path[:-1]
+        return self.places.get(path, Place(self.file))
+
+    def finding(self, path: Path, message: str) -> Finding:
+        """A finding about the value at a path."""
+        return Finding(self.place(path), key_text(self.written(path)), message)
+
+
+def key_text(path: Path) -> str:
+    """A path as people read it: `changes.add_brokers[0].id`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif _PLAIN_KEY.fullmatch(step):
+            text += f".{step}" if text else step
+        else:
+            text += f"[{step!r}]"
+    return text
+
+
+def shown(value: object) -> str:
+    """A value for a message: short, and with a warning where YAML may have read another thing than was meant."""
+    match value:
+        case bool():
+            hint = "YAML reads yes, no, on and off as booleans too; quote them where they are names"
+            return f"{str(value).lower()} ({hint})"
+        case None:
+            return "nothing"
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list"
+        case _:
+            text = repr(value)
+            return text if len(text) <= 60 else text[:57] + "..."
+
+
+def decode(data: bytes, file: str) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark; SpecError names the first bad byte."""
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        good = data[: error.start].decode("utf-8")
+        place = Place(file, good.count("\n") + 1, len(good) - good.rfind("\n"))
+        message = f"byte 0x{data[error.start]:02x} isn't UTF-8; allowed: text in UTF-8"
+        raise SpecError([Finding(place, "", message)]) from None
+
+
+def read_yaml(text: str, file: str) -> Document:
+    """The document in a YAML text. SpecError for what can't be read at all; lesser faults are in its `findings`."""
+    root = _compose(text, file)
+    reader = _Reader(file)
+    reader.check_growth(root)
+    value = reader.value(root, ())
+    if not isinstance(value, dict):
+        message = f"{shown(value)} isn't a specification; allowed: a mapping with the keys version and cluster"
+        raise SpecError([*reader.findings, Finding(_place(file, root), "", message)])
+    return Document(file, value, reader.places, tuple(reader.findings))
+
+
+def _compose(text: str, file: str) -> Node:
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
+        about = ", ".join(part for part in (error.context, error.problem) if part)
+        raise SpecError([Finding(place, "", f"not YAML: {about}")]) from None
+    except yaml.reader.ReaderError as error:
+        good = text[: error.position]
+        place = Place(file, good.count("\n") + 1, len(good) - good.rfind("\n"))
+        raise SpecError([Finding(place, "", f"not YAML: character {error.character!r} isn't allowed")]) from None
+    except RecursionError:
+        raise SpecError([Finding(Place(file), "", f"nested too deeply; allowed: {DEEPEST} levels")]) from None
+    if root is None:
+        raise SpecError([Finding(Place(file), "", "the file is empty; allowed: at least version and cluster")])
+    return root
+
+
+def _place(file: str, node: Node) -> Place:
+    return Place(file, node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def _children(node: Node) -> Iterator[Node]:
+    if isinstance(node, SequenceNode):
+        yield from node.value
+    elif isinstance(node, MappingNode):
+        for key, value in node.value:
+            yield key
+            yield value
+
+
+class _Reader:
+    """One pass over the nodes; collects places and findings while it goes."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.places: dict[Path, Place] = {}
+        self.findings: list[Finding] = []
+        self.sizes: dict[int, int] = {}
+
+    def refuse(self, node: Node, path: Path, message: str) -> None:
+        self.findings.append(Finding(_place(self.file, node), key_text(path), message))
+
+    def check_growth(self, root: Node) -> None:
+        """Refuse aliases that contain themselves, or that multiply the file beyond reason, and endless nesting."""
+        total = self._size(root, ())
+        if total > ALIAS_GROWTH * len(self.sizes) + ALIAS_ALLOWANCE:
+            message = f"aliases make {len(self.sizes)} values into {total}; allowed: ten times the values written"
+            raise SpecError([Finding(_place(self.file, root), "", message)])
+
+    def _size(self, node: Node, above: tuple[int, ...]) -> int:
+        """Number of values under a node, aliases counted as often as they are used."""
+        if id(node) in above:
+            raise SpecError([Finding(_place(self.file, node), "", "this anchor's value contains its own alias")])
+        if len(above) > DEEPEST:
+            raise SpecError([Finding(_place(self.file, node), "", f"nested too deeply; allowed: {DEEPEST} levels")])
+        if id(node) not in self.sizes:
+            self.sizes[id(node)] = 1 + sum(self._size(child, (*above, id(node))) for child in _children(node))
+        return self.sizes[id(node)]
+
+    def value(self, node: Node, path: Path) -> Any:
+        self.places.setdefault(path, _place(self.file, node))
+        match node:
+            case MappingNode() if node.tag == _TAG + "map":
+                return self._mapping(node, path)
+            case SequenceNode() if node.tag == _TAG + "seq":
+                return [self.value(item, (*path, number)) for number, item in enumerate(node.value)]
+            case ScalarNode():
+                return self._scalar(node, path)
+        self.refuse(node, path, f"tag {node.tag} isn't allowed; leave the tag out")
+        return None
+
+    def _mapping(self, node: MappingNode, path: Path) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key, item in node.value:
+            if not isinstance(key, ScalarNode):
+                self.refuse(key, path, "a key can't be a mapping or a list; allowed: text or a number")
+                continue
+            inner = (*path, key.value)
+            if key.value in values:
+                first = self.places[inner]
+                message = f"the key {key.value!r} is here twice; the first is in line {first.line}; allowed: once"
+                self.refuse(key, inner, message)
+                continue
+            self.places[inner] = _place(self.file, key)
+            values[key.value] = self.value(item, inner)
+        return values
+
+    def _scalar(self, node: ScalarNode, path: Path) -> Any:
+        text: str = node.value
+        if _SURROGATE.search(text):
+            self.refuse(node, path, f"{shown(text)} has half a character; allowed: \\U and 8 digits for a whole one")
+            return None
+        match node.tag.removeprefix(_TAG):
+            case "null":
+                return None
+            case "bool":
+                return text.lower() in _TRUE
+            case "int":
+                return int(text) if _INTEGER.fullmatch(text) else text
+            case "float":
+                return float(text) if _FLOAT.fullmatch(text) else text
+        if node.tag not in _TEXT_TAGS:
+            self.refuse(node, path, f"tag {node.tag} isn't allowed; leave the tag out")
+        return text

@@ -1,0 +1,264 @@
+"""From a spec to the flat arrays that everything thousandfold works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from planner.model.cluster import Broker, Partition, Topic
+from planner.model.effective_config import in_force, min_insync_replicas
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, uneven_racks
+from planner.model.spec import Changes, Spec, TopicFilter
+
+
+def build(spec: Spec) -> Problem:
+    """The spec as a `Problem`; the spec has been checked, so every id in it is known."""
+    brokers = brokers_after(spec)
+    ids = np.array([broker.id for broker in brokers], dtype=np.int32)
+    index = {broker.id: at for at, broker in enumerate(brokers)}
+    topics = topics_after(spec)
+    rows = [partition for topic in topics for partition in topic.partitions]
+    topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), [len(topic.partitions) for topic in topics])
+    replicas = _replica_matrix(rows, ids)
+    rack_names, racks = _rack_indices(brokers)
+    targets = _targets(spec, brokers)
+    factors = _replication_factors(spec, topics, replicas)
+    replacements = _replacements(spec, index)
+    forced = _forced(replicas, targets, factors)
+    problem = Problem(
+        broker_ids=ids,
+        broker_racks=racks,
+        rack_names=rack_names,
+        targets=targets,
+        topic_names=tuple(topic.name for topic in topics),
+        topic_of=topic_of,
+        partition_ids=_ints(partition.id for partition in rows),
+        replicas=replicas,
+        leaders=_indices(ids, _ints(-1 if row.leader is None else row.leader for row in rows)),
+        replacements=replacements,
+        replication_factors=factors,
+        min_insync=_ints(min_insync_of(spec, topic) for topic in topics)[topic_of],
+        movable=_movable(spec, topics, topic_of, rows, forced),
+        forced=forced,
+        **_bytes(rows),
+        **_capacities(spec, brokers, targets),
+        rack_aware=spec.rack_aware,
+        rebalance=spec.changes.rebalance,
+        balance=spec.balance,
+        sizes_known=spec.cluster.sizes_known,
+        budget=spec.budget,
+        aims=spec.sweep.aims,
+        **_scenario_fields(spec, topics, topic_of),
+        survive=spec.resilience,
+        out_of_sync=_out_of_sync(rows, ids),
+    )
+    worse = _forced_by_racks(spec, problem, brokers)
+    if not worse.any():
+        return problem
+    return replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
+
+
+def before(spec: Spec) -> Problem:
+    """The cluster as it is: today's brokers in today's racks, and nothing that is to change."""
+    still = replace(spec.sweep, growth=(), variants=())
+    return build(replace(spec, changes=Changes(rebalance="none"), sweep=still))
+
+
+def min_insync_of(spec: Spec, topic: Topic) -> int:
+    """The `min.insync.replicas` in force for a topic."""
+    return min_insync_replicas(in_force(topic, spec.cluster.config_defaults))
+
+
+def topics_after(spec: Spec) -> tuple[Topic, ...]:
+    """Today's topics and those to be created, by name, with the partitions to be made: they have no replicas."""
+    known = {topic.name: topic for topic in spec.cluster.topics}
+    for new in spec.changes.new_partitions:
+        before = known.get(new.topic, Topic(new.topic, (), new.config))
+        load = (new.size_bytes, new.bytes_in_per_sec, new.bytes_out_per_sec)
+        made = tuple(Partition(number, (), None, None, *load) for number in range(new.first, new.count))
+        known[new.topic] = replace(before, partitions=before.partitions + made)
+    return tuple(known[name] for name in sorted(known))
+
+
+def may_move(topics: TopicFilter, name: str) -> bool:
+    """True where the topic filter lets this topic's replicas move."""
+    included = any(fnmatchcase(name, pattern) for pattern in topics.include)
+    return included and not any(fnmatchcase(name, pattern) for pattern in topics.exclude)
+
+
+def _may_change(spec: Spec, topics: Sequence[Topic]) -> BoolArray:
+    """(T,): False for the topics that the filter keeps, and for those that are being deleted."""
+    return np.array([may_move(spec.topics, topic.name) and not topic.deleting for topic in topics], dtype=bool)
+
+
+def _forced_by_racks(spec: Spec, problem: Problem, brokers: Sequence[Broker]) -> BoolArray:
+    """Rows that `set_racks` made worse, where the racks allow for better."""
+    if not (spec.rack_aware and spec.changes.set_racks):
+        return np.zeros(problem.rows, dtype=bool)
+    before, now = (_crowding(problem.replicas, racks) for racks in (_racks_today(spec, brokers), problem.broker_racks))
+    worse: BoolArray = uneven_racks(problem, problem.replicas) & (now > before)
+    return worse
+
+
+def _movable(
+    spec: Spec, topics: Sequence[Topic], topic_of: IntArray, rows: Sequence[Partition], forced: BoolArray
+) -> BoolArray:
+    """(P,): what the filter lets move and what has a leader or is forced; and all that is to be made."""
+    new = np.fromiter((not row.replicas for row in rows), dtype=bool, count=len(rows))
+    return (_may_change(spec, topics)[topic_of] & (_led(rows) | forced)) | new
+
+
+def _out_of_sync(rows: Sequence[Partition], ids: IntArray) -> BoolArray:
+    """(B,): brokers that hold replicas and are in no ISR, wherever that is known: they can't be elected."""
+    known = [row for row in rows if row.isr is not None and row.leader is not None]
+    holding = {broker for row in known for broker in row.replicas}
+    in_sync = {broker for row in known for broker in (*(row.isr or ()), row.leader)}
+    return np.isin(ids, sorted(holding - in_sync))
+
+
+def _led(rows: Sequence[Partition]) -> BoolArray:
+    """(P,): False for partitions without a leader: there is nobody to copy from, so nothing moves that need not."""
+    return np.fromiter((row.leader is not None for row in rows), dtype=bool, count=len(rows))
+
+
+def rows_to_place(problem: Problem) -> BoolArray:
+    """(P,) True for the partitions that a placement may change: movable, and forced unless everything may move."""
+    return problem.movable & (problem.forced | (problem.rebalance == "all"))
+
+
+def today(problem: Problem) -> IntArray:
+    """Today's replicas as an assignment of our own: (P, W), padded with -1."""
+    padding = problem.width - problem.replicas.shape[1]
+    return np.pad(problem.replicas, ((0, 0), (0, padding)), constant_values=-1)
+
+
+def taken_over(problem: Problem, brokers: IntArray) -> IntArray:
+    """Brokers (P, K) with those that are replaced by others, unless the partition has a replica there already."""
+    successors = np.where(brokers >= 0, problem.replacements[brokers], -1)
+    taken = (successors[:, :, None] == problem.replicas[:, None, :]).any(axis=2)
+    return np.where((successors >= 0) & ~taken, successors, brokers).astype(np.int32)
+
+
+def brokers_after(spec: Spec) -> list[Broker]:
+    """Today's brokers and the added ones, by id, with the racks that they will have."""
+    racks = dict(spec.changes.set_racks)
+    brokers = spec.cluster.brokers + spec.changes.add_brokers
+    return sorted((replace(each, rack=racks.get(each.id, each.rack)) for each in brokers), key=lambda broker: broker.id)
+
+
+def _racks_today(spec: Spec, brokers: Sequence[Broker]) -> IntArray:
+    racks = {broker.id: broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
+    return _rack_indices([Broker(broker.id, racks[broker.id]) for broker in brokers])[1]
+
+
+def _rack_indices(brokers: Sequence[Broker]) -> tuple[tuple[str, ...], IntArray]:
+    names = tuple(sorted({broker.rack for broker in brokers if broker.rack is not None}))
+    at = {name: index for index, name in enumerate(names)}
+    return names, _ints(-1 if broker.rack is None else at[broker.rack] for broker in brokers)
+
+
+def _targets(spec: Spec, brokers: Sequence[Broker]) -> BoolArray:
+    leaving = set(spec.changes.remove_brokers) | {old for old, _ in spec.changes.replace_brokers}
+    return np.array([broker.id not in leaving for broker in brokers], dtype=bool)
+
+
+def _weights(targets: BoolArray, stated: Sequence[int | None]) -> LongArray:
+    """(B,): what each broker states; equal weights unless all target brokers state theirs."""
+    if any(value is None for value, target in zip(stated, targets, strict=True) if target):
+        return np.ones(len(targets), dtype=np.int64)
+    return _longs(value or 0 for value in stated)
+
+
+def _capacities(spec: Spec, brokers: Sequence[Broker], targets: BoolArray) -> dict[str, Any]:
+    return {
+        "disk_bytes": _weights(targets, [broker.disk_bytes for broker in brokers]),
+        "network_bytes_per_sec": _weights(targets, [broker.network_bytes_per_sec for broker in brokers]),
+        "disk_limit_bytes": _disk_limits(spec, brokers),
+    }
+
+
+def _bytes(rows: Sequence[Partition]) -> dict[str, Any]:
+    fields = ("size_bytes", "bytes_in_per_sec", "bytes_out_per_sec")
+    return {name: _longs(getattr(row, name) for row in rows) for name in fields}
+
+
+def _disk_limits(spec: Spec, brokers: Sequence[Broker]) -> LongArray:
+    """(B,): `limits.disk_used` of the disk that a broker states, all of it without that limit; -1: it states none."""
+    share = 1_000_000 if spec.limits.disk_used_ppm is None else spec.limits.disk_used_ppm
+    return _longs(-1 if broker.disk_bytes is None else broker.disk_bytes * share // 1_000_000 for broker in brokers)
+
+
+def _scenario_fields(spec: Spec, topics: Sequence[Topic], topic_of: IntArray) -> dict[str, Any]:
+    names = tuple(scenario.name for scenario in spec.sweep.growth)
+    return {"scenario_names": names, "scenario_ppm": _scenarios(spec, topics)[:, topic_of] if names else None}
+
+
+def _scenarios(spec: Spec, topics: Sequence[Topic]) -> LongArray:
+    """(S, T): how many times its bytes each topic has in each scenario, in millionths."""
+    factors = [
+        [scenario.factor if fnmatchcase(topic.name, scenario.topics) else 1 for topic in topics]
+        for scenario in spec.sweep.growth
+    ]
+    return np.rint(np.array(factors, dtype=np.float64) * 1_000_000).astype(np.int64)
+
+
+def _replacements(spec: Spec, index: dict[int, int]) -> IntArray:
+    replacements = np.full(len(index), -1, dtype=np.int32)
+    for old, new in spec.changes.replace_brokers:
+        replacements[index[old]] = index[new]
+    return replacements
+
+
+def _replication_factors(spec: Spec, topics: Sequence[Topic], replicas: IntArray) -> IntArray:
+    held = (replicas >= 0).sum(axis=1).astype(np.int32)
+    counts = [len(topic.partitions) for topic in topics]
+    of_new = {new.topic: new.replication_factor for new in spec.changes.new_partitions}
+    asked = np.repeat(_ints(of_new.get(topic.name, 0) for topic in topics), counts)
+    wanted = np.zeros(len(topics), dtype=np.int32)
+    for change in spec.changes.set_replication_factor:
+        matches = [fnmatchcase(topic.name, change.topics) and not topic.deleting for topic in topics]
+        wanted[np.array(matches, dtype=bool)] = change.replication_factor
+    per_row = np.repeat(wanted, counts)
+    kept = np.where(per_row > 0, per_row, held)
+    return np.where(held > 0, kept, asked).astype(np.int32)
+
+
+def _forced(replicas: IntArray, targets: BoolArray, factors: IntArray) -> BoolArray:
+    """Rows that can't stay as they are: a broker leaves, or the factor changes."""
+    held = replicas >= 0
+    leaving = (held & ~targets[replicas]).any(axis=1)
+    forced: BoolArray = leaving | (held.sum(axis=1) != factors)
+    return forced
+
+
+def _crowding(replicas: IntArray, racks: IntArray) -> IntArray:
+    """Pairs of replicas in one rack in each row (P,); brokers without a rack are in one together."""
+    names = np.where(replicas >= 0, racks[replicas], -2 - np.arange(replicas.shape[1]))
+    return (names[:, :, None] == names[:, None, :]).sum(axis=(1, 2)).astype(np.int32)
+
+
+def _replica_matrix(rows: Sequence[Partition], ids: IntArray) -> IntArray:
+    lengths = _ints(len(row.replicas) for row in rows)
+    width = int(lengths.max(initial=1))
+    flat = _ints(broker for row in rows for broker in row.replicas)
+    matrix = np.full((len(rows), width), -1, dtype=np.int32)
+    matrix[np.arange(width) < lengths[:, None]] = _indices(ids, flat)
+    return matrix
+
+
+def _indices(ids: IntArray, brokers: IntArray) -> IntArray:
+    """Position of each broker in the sorted ids, -1 for none."""
+    at = np.searchsorted(ids, brokers).clip(max=len(ids) - 1)
+    return np.where(ids[at] == brokers, at, -1).astype(np.int32)
+
+
+def _longs(values: Iterable[int]) -> LongArray:
+    return np.fromiter(values, dtype=np.int64)
+
+
+def _ints(values: Iterable[int]) -> IntArray:
+    return np.fromiter(values, dtype=np.int32)

@@ -1,0 +1,133 @@
+"""A cluster as it is: brokers, topics, partitions and their replicas, as frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# What Kafka's reassignment JSON calls a log dir that the broker may choose by itself, or that stays as it is (KIP-113).
+ANY = "any"
+
+
+@dataclass(frozen=True)
+class LogDir:
+    """One of a broker's `log.dirs`: its absolute path, its room and what is left of that, None where not stated.
+
+    `error` is Kafka's name for what is wrong with the dir, None where nothing is.
+    """
+
+    path: str
+    disk_bytes: int | None = None
+    free_bytes: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaDir:
+    """The log dir that a broker's replica of a partition lies in, and its size there.
+
+    `moving`: the replica is on its way to that dir from another one of the broker.
+    """
+
+    topic: str
+    partition: int
+    broker: int
+    path: str
+    size_bytes: int
+    moving: bool = False
+
+
+@dataclass(frozen=True)
+class LogDirs:
+    """What is known of log dirs: those of each broker that answered, by id, in the order of their paths; the replicas.
+
+    Replicas are sorted by topic, partition and broker, each there once.
+    """
+
+    brokers: tuple[tuple[int, tuple[LogDir, ...]], ...] = ()
+    replicas: tuple[ReplicaDir, ...] = ()
+
+
+NO_LOG_DIRS = LogDirs()
+
+
+def merged(parts: Iterable[LogDirs]) -> LogDirs:
+    """Several descriptions as one; of a broker that is in more than one, the first counts."""
+    brokers: dict[int, tuple[LogDir, ...]] = {}
+    replicas: list[ReplicaDir] = []
+    for part in parts:
+        replicas += [replica for replica in part.replicas if replica.broker not in brokers]
+        brokers = dict(part.brokers) | brokers
+    ordered = sorted(replicas, key=lambda each: (each.topic, each.partition, each.broker))
+    return LogDirs(tuple(sorted(brokers.items())), tuple(ordered))
+
+
+# Configuration as (key, value) pairs, sorted by key.
+Config = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A broker, the rack in its `broker.rack`, the room for its log dirs and what its network carries each way; None
+    where not stated. `log_dirs` are those that the YAML lists.
+    """
+
+    id: int
+    rack: str | None = None
+    disk_bytes: int | None = None
+    network_bytes_per_sec: int | None = None
+    log_dirs: tuple[LogDir, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition as the cluster reports it. `replicas[0]` is the preferred leader.
+
+    `leader` is today's leader, None where the partition has none; `isr` is None where the source doesn't say.
+    `size_bytes` is the size of one replica (the largest, where log dirs differ), 0 where unknown. `bytes_in_per_sec` is
+    what producers write to it, `bytes_out_per_sec` what consumers read of it; 0 where not stated.
+    """
+
+    id: int
+    replicas: tuple[int, ...]
+    leader: int | None = None
+    isr: tuple[int, ...] | None = None
+    size_bytes: int = 0
+    bytes_in_per_sec: int = 0
+    bytes_out_per_sec: int = 0
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic with its own configuration and its partitions by id.
+
+    `deleting` is True where it is marked for deletion: it stays as it is until it is gone. `effective_config` is in
+    force for it too, but no source says whether it is the topic's own or inherited.
+    """
+
+    name: str
+    partitions: tuple[Partition, ...]
+    config: Config = ()
+    deleting: bool = False
+    effective_config: Config = ()
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Today's cluster. `sizes_known` is False where no source gave sizes: then replicas are counted instead.
+
+    `unsized` is how many partitions have no size although others have one; they count as empty. `log_dirs` is what the
+    brokers say of theirs, read only where they are to be balanced. `notes` are what the sources of the state disagree
+    about, in sentences. `config_defaults` is what brokers and the cluster set for all topics, under the names that
+    topics have for it.
+    """
+
+    name: str
+    brokers: tuple[Broker, ...]
+    topics: tuple[Topic, ...]
+    bootstrap_servers: tuple[str, ...] = ()
+    sizes_known: bool = True
+    unsized: int = 0
+    log_dirs: LogDirs = NO_LOG_DIRS
+    notes: tuple[str, ...] = ()
+    config_defaults: Config = ()

@@ -1,0 +1,61 @@
+"""How long a plan may be carried out: from the moment when its state was captured, for as long as `valid_for` says.
+
+Both are inputs, so that a plan says the same whenever it is made. The clock is read where a plan is used alone: by
+`planner check`, and by the playbook's first task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from planner.model.errors import StalePlanError
+
+ALLOWED = "a date and time with its zone, such as 2026-11-20T10:00:00Z or 2026-11-20T11:00:00+01:00"
+
+
+def parse_moment(text: str) -> datetime:
+    """A moment in UTC, whole seconds; ValueError for anything but a date and time of ISO 8601 with its zone."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None or len(text) <= len("2026-11-20"):
+        raise ValueError(f"{text!r} has no zone")
+    return moment.astimezone(UTC).replace(microsecond=0)
+
+
+def written(moment: datetime) -> str:
+    """A moment as plans and playbooks have it, `2026-11-20T10:00:00Z`: later ones sort behind earlier ones."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def section(captured_at: str | None, valid_for_seconds: int | None) -> dict[str, Any]:
+    """The key `validity` of plan.json; nothing where the YAML doesn't say when the state was captured."""
+    if captured_at is None:
+        return {}
+    until = None
+    if valid_for_seconds is not None:
+        until = written(parse_moment(captured_at) + timedelta(seconds=valid_for_seconds))
+    return {
+        "validity": {
+            "captured_at": written(parse_moment(captured_at)),
+            "valid_for_seconds": valid_for_seconds,
+            "valid_until": until,
+        }
+    }
+
+
+def valid_until(plan: Mapping[str, Any]) -> str | None:
+    """The moment from which on a plan isn't carried out any more, None where it doesn't say."""
+    found: str | None = plan.get("validity", {}).get("valid_until")
+    return found
+
+
+def require_valid(plan: Mapping[str, Any], now: datetime) -> None:
+    """StalePlanError, with both moments, where a plan has expired."""
+    until = valid_until(plan)
+    if until is not None and written(now) >= until:
+        captured = plan["validity"]["captured_at"]
+        raise StalePlanError(
+            f"plan {plan['plan_id'][:12]} was valid until {until}, now it is {written(now)}: its state was captured at "
+            f"{captured}; capture the state again and plan anew, or resume what was begun (planner resume)"
+        )

@@ -1,0 +1,158 @@
+"""Reads files that somebody else wrote: each kind up to a size, and nothing that might never end.
+
+Every input goes through here, so that a device, a pipe nobody writes to, a file of 10 GB or a name that isn't text is
+one clear refusal. The limits leave room for a cluster of some million replicas.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from planner.model.errors import PlannerError, SetupError
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def resource(folder: str, name: str = "") -> Path:
+    """The path of a file (or, without `name`, of the folder) that is shipped with the planner.
+
+    The wheel's own copy wins, so that an installed planner never reads a folder that happens to lie beside it.
+    Raises SetupError where the file is in neither place.
+    """
+    roots = (PACKAGE / "_data", PACKAGE.parent)
+    for root in roots:
+        path = root / folder / name
+        if path.exists():
+            return path
+    wanted = Path(folder, name).as_posix()
+    raise SetupError(f"{wanted} isn't part of this installation; install the kafka-planner wheel again")
+
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file, as messages call it, and how many bytes of it are read at most."""
+
+    name: str
+    most_bytes: int
+
+
+# A YAML with 20,000 partitions in it has 0.8 MB and takes some seconds to read; larger states go into state files.
+SPEC = Kind("a YAML specification", 4 * _MIB)
+# A million replicas make 30 MB of kafka-topics --describe, which is read by line, and 100 MB of log dirs' JSON.
+STATE_LINES = Kind("a state file of kafka-topics --describe", 1024 * _MIB)
+STATE = Kind("a state file in any other format", 512 * _MIB)
+# A million replicas that move make some 300 MB.
+PLAN = Kind("a plan.json", 1024 * _MIB)
+BOUND = Kind("the bound of a plan", 1024 * _MIB)
+GROUPS = Kind("the output of kafka-consumer-groups", 64 * _MIB)
+# SHA256SUMS, a client's properties, what Terraform asks.
+SHORT = Kind("a file of this kind", 16 * _MIB)
+
+_GZIP = b"\x1f\x8b"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONGEST_PATH = 1_000
+_NOT_A_FILE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+
+
+class UnreadableError(PlannerError):
+    """There is no file to read under a path, or none that may be read; the text names the path."""
+
+
+def unreadable(path: Path, error: OSError | ValueError) -> UnreadableError:
+    """What the system says against reading a path. ValueError is Python's word for a NUL in a path."""
+    name = path.as_posix()
+    # The reason stands behind the path, and a line's end is cut off.
+    shown = name if len(name) <= _LONGEST_PATH else f"{name[:_LONGEST_PATH]}…"
+    reason = error.strerror or type(error).__name__ if isinstance(error, OSError) else str(error)
+    return UnreadableError(f"{shown!r} can't be read: {reason}; allowed: a readable file")
+
+
+def require_text_name(path: Path) -> None:
+    """UnreadableError for a name with bytes that aren't UTF-8: plans name their inputs, and plans are UTF-8."""
+    if _SURROGATE.search(str(path)):
+        raise UnreadableError(f"{path.as_posix()!r} isn't a name in UTF-8; allowed: rename the file")
+
+
+def open_file(path: Path, kind: Kind, *, piped: bool = False) -> BinaryIO:
+    """A regular file opened for reading, or a pipe where `piped`; UnreadableError for anything else or too much."""
+    try:
+        about = path.stat()
+        if stat.S_ISDIR(about.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not (stat.S_ISREG(about.st_mode) or (piped and stat.S_ISFIFO(about.st_mode))):
+            what = _NOT_A_FILE.get(stat.S_IFMT(about.st_mode), "something else")
+            raise UnreadableError(f"{path.as_posix()!r} isn't a regular file but {what}; allowed: a readable file")
+        if about.st_size > kind.most_bytes:
+            raise too_large(path, kind, about.st_size)
+        return path.open("rb")
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+
+
+def too_large(path: Path, kind: Kind, size_bytes: int | None = None) -> UnreadableError:
+    """The refusal of a file that is longer than its kind may be; of a pipe nobody knows how long it is."""
+    size = "more" if size_bytes is None else f"{size_bytes:,} bytes"
+    limit = f"{kind.most_bytes:,} bytes for {kind.name}"
+    return UnreadableError(f"{path.as_posix()!r} has {size}; allowed: at most {limit}")
+
+
+def refuse_compressed(head: bytes, path: Path) -> None:
+    """UnreadableError for a gzip file, named for what it is."""
+    if head.startswith(_GZIP):
+        raise UnreadableError(f"{path.as_posix()!r} is compressed with gzip; allowed: the text itself, so unpack it")
+
+
+def read_bytes(path: Path, kind: Kind, *, piped: bool = False) -> bytes:
+    """A file's content; UnreadableError where there is none, it isn't a file, or it is too large."""
+    with open_file(path, kind, piped=piped) as handle:
+        try:
+            data = handle.read(kind.most_bytes + 1)
+        except OSError as error:
+            raise unreadable(path, error) from None
+    if len(data) > kind.most_bytes:
+        raise too_large(path, kind)
+    refuse_compressed(data, path)
+    return data
+
+
+def json_value(data: bytes | str) -> Any:
+    """The value of a JSON text. ValueError, in one sentence, for what isn't JSON or can't be written again as UTF-8."""
+    try:
+        text = data.decode("utf-8") if isinstance(data, bytes) else data
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        # An escape such as "\ud800" is half a character: no file could hold it.
+        if "\\u" in text and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
+            raise ValueError("a text in it has half a character, such as \\ud800")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte 0x{error.object[error.start]:02x} at {error.start:,} isn't UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValueError as error:
+        long = str(error).startswith("Exceeds the limit")
+        raise ValueError("a number has thousands of digits" if long else str(error)) from None
+    return value
+
+
+def _finite(text: str) -> float:
+    """Python reads 1e999 as infinity."""
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return value
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} isn't a number in JSON")

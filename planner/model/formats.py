@@ -1,0 +1,147 @@
+"""Numbers, sizes, times and names as people read them.
+
+Sizes are decimal (1 GB = 10⁹ bytes) with three significant digits throughout. Nothing here knows Markdown or a
+terminal; whoever prints a text from the cluster escapes it for the place where it lands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import humanize
+
+
+def stated(size_bytes: int) -> str:
+    """A size that somebody wrote, in the unit that it was most likely written in: `20 GiB`, `300 MB`, `12 B`."""
+    found = [_whole(size_bytes, power, name) for base in _PREFIXES for power, name in base]
+    return min((each for each in found if each), key=len, default=None) or size(size_bytes)
+
+
+def beside(size_bytes: int, other: int) -> str:
+    """A size in units of the kind that `other` is stated in: `17.2 GiB` beside `20 GiB`, else as `size`."""
+    if "iB" not in stated(other) or abs(size_bytes) < 1024:
+        return size(size_bytes)
+    power, name = next((power, name) for power, name in reversed(_BINARY) if abs(size_bytes) >= power)
+    value = size_bytes / power
+    return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f} {name}"
+
+
+_DECIMAL = tuple((1000**power, f"{prefix}B") for power, prefix in enumerate(("k", "M", "G", "T", "P", "E"), start=1))
+_BINARY = tuple((1024**power, f"{prefix}iB") for power, prefix in enumerate("KMGTPE", start=1))
+_PREFIXES = (_DECIMAL, _BINARY)
+
+
+def _whole(size_bytes: int, power: int, name: str) -> str:
+    """The size in this unit where that takes at most two digits behind the point, else nothing."""
+    hundredths, rest = divmod(100 * size_bytes, power)
+    if rest or not 100 <= hundredths < 102_400:
+        return ""
+    return f"{hundredths / 100:.2f}".rstrip("0").rstrip(".") + f" {name}"
+
+
+def exactly(size_bytes: int) -> str:
+    """A size for reading, and as the YAML takes it: `88.1 MB (88100000 bytes)`, `60 B`."""
+    return size(size_bytes) if abs(size_bytes) < 1000 else f"{size(size_bytes)} ({size_bytes} bytes)"
+
+
+UNKNOWN = "–"
+_MINUTE, _DAY = 60, 86_400
+# Beyond this the exact number tells nobody anything, and calendars end.
+_ENDLESS = 100 * 365 * _DAY
+
+
+def size(size_bytes: int | None) -> str:
+    """`123 GB`, `1.50 kB`, `12 B`; `–` for None."""
+    if size_bytes is None:
+        return UNKNOWN
+    return f"{size_bytes} B" if abs(size_bytes) < 1000 else humanize.metric(size_bytes, "B")
+
+
+def number(value: float) -> str:
+    """Thousands with commas; a fraction with at most two digits behind the point."""
+    return humanize.intcomma(value) if value == int(value) else humanize.intcomma(float(value), 2)
+
+
+def counted(value: int, noun: str) -> str:
+    """`1 replica`, `1,200 replicas`, `2 batches`; `noun` is singular."""
+    ending = "" if value == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number(value)} {noun}{ending}"
+
+
+def percent(value: float | None) -> str:
+    """Three significant digits: `0 %`, `2.31 %`, `56.9 %`, `1,250 %`; `–` for None."""
+    if value is None:
+        return UNKNOWN
+    if 0 < abs(value) < 0.005:
+        return "< 0.01 %" if value > 0 else "> −0.01 %"
+    digits = 0 if value == int(value) or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f} %"
+
+
+def duration(seconds: int | None) -> str:
+    """The two largest units, `1 h 2 min`; days are the largest one; `–` for None."""
+    if seconds is None:
+        return UNKNOWN
+    if seconds > _ENDLESS:
+        return f"more than {_ENDLESS // (365 * _DAY)} years"
+    smallest = "hours" if seconds >= _DAY else "minutes" if seconds >= 10 * _MINUTE else "seconds"
+    words = humanize.precisedelta(seconds, minimum_unit=smallest, suppress=("months", "years"), format="%0.0f")
+    parts = words.replace(" and ", " ").replace(",", "").split()
+    short = {"hour": "h", "hours": "h", "minute": "min", "minutes": "min", "second": "s", "seconds": "s"}
+    return " ".join(short.get(part, part) for part in parts)
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A term's value: bytes as `size`, `%` and `% …` as `percent`, else a bare number; `–` for None."""
+    if value is None:
+        return UNKNOWN
+    match unit:
+        case "bytes":
+            return size(round(value))
+        case "bytes/s":
+            return f"{size(round(value))}/s"
+        case _:
+            return percent(value) if unit.startswith("%") else number(value)
+
+
+def unit_of(unit: str) -> str:
+    """The unit to print beside `amount`, empty where the amount carries its own."""
+    return "" if unit in ("bytes", "bytes/s") else unit.removeprefix("%").strip()
+
+
+def arrow(before: str, after: str) -> str:
+    """`63 → 54`, or only `63` where nothing changes."""
+    return before if before == after else f"{before} → {after}"
+
+
+def ranges(ids: Iterable[int]) -> str:
+    """Broker ids with runs joined: `1–4, 7`."""
+    runs: list[list[int]] = []
+    for broker in sorted(set(ids)):
+        if not runs or runs[-1][1] != broker - 1:
+            runs.append([broker, broker])
+        runs[-1][1] = broker
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
+
+
+def printable(text: str, at_most: int = 250) -> str:
+    """`text` on one line, without control characters (a rack may hold escape codes), cut after `at_most` characters."""
+    shown = "".join(character if character.isprintable() else "�" for character in text[: at_most + 1])
+    return shown if len(shown) <= at_most else shown[: at_most - 1] + "…"
+
+
+def words(identifier: str) -> str:
+    """`replica_spread` as `replica spread`."""
+    return printable(identifier.replace("_", " "))
+
+
+def gap_shown(value: float | None) -> str:
+    """A gap in per cent, rounded up wherever it is shown, so that it is the same everywhere and never too little."""
+    if value is None:
+        return UNKNOWN
+    thousandths = round(value * 1000)
+    if not thousandths:
+        return percent(0)
+    digits, step = (3, 1) if thousandths < 100 else (2, 10) if thousandths < 10_000 else (1, 100)
+    shown = -(-thousandths // step) * step
+    return percent(shown // 1000) if shown % 1000 == 0 else f"{shown / 1000:,.{digits}f} %"

@@ -1,0 +1,150 @@
+"""A spec as flat arrays: everything that is computed thousands of times works on these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.balance import Balance
+from planner.model.spec import AIMS, NO_BUDGET, Budget, Rebalance, Survive
+
+
+def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
+    """(P,): partitions that these replicas (P, W) could spread over the racks more evenly, whatever may move.
+
+    A better spread exists where one rack holds two more than another that still has a broker free of the partition.
+    """
+    uneven = np.zeros(problem.rows, dtype=bool)
+    if not problem.racks_matter:
+        return uneven
+    names = problem.broker_racks.clip(min=0)
+    # No rack holds two more than another where none holds two.
+    crowded = np.flatnonzero(_any_rack_twice(replicas, names))
+    counts = _by_rack(replicas[crowded], names, len(problem.rack_names))
+    sizes = np.bincount(names[problem.targets], minlength=len(problem.rack_names))[:, None]
+    roomiest = np.where(counts < sizes, counts, np.iinfo(np.int32).max).min(axis=0)
+    uneven[crowded] = counts.max(axis=0) >= roomiest.astype(np.int64) + 2
+    return uneven
+
+
+def _by_rack(replicas: IntArray, names: IntArray, racks: int) -> IntArray:
+    """(R, n): replicas of each of these partitions in each rack, for racks of brokers (B,)."""
+    counts = np.zeros((racks, len(replicas)), dtype=np.int32)
+    for position in replicas.T:
+        rows = np.flatnonzero(position >= 0)
+        # A partition is there once at most in a position, so that no place is counted twice at once.
+        counts[names[position[rows].clip(max=len(names) - 1)], rows] += 1
+    return counts
+
+
+def _any_rack_twice(replicas: IntArray, names: IntArray) -> BoolArray:
+    """(P,): True where two replicas lie in one rack, for racks of brokers (B,)."""
+    columns = [np.where(each >= 0, names[each.clip(0, len(names) - 1)], -1 - at) for at, each in enumerate(replicas.T)]
+    twice = np.zeros(len(replicas), dtype=bool)
+    for one, other in combinations(columns, 2):
+        twice |= one == other
+    return twice
+
+
+IntArray = NDArray[np.integer[Any]]
+
+
+LongArray = NDArray[np.integer[Any]]
+
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A spec as flat arrays: B brokers (today's and the target's, ascending by id), T topics, P partitions.
+
+    Brokers, racks and topics are indices everywhere; -1 means none. Partitions are sorted by (topic, id).
+
+    broker_ids      (B,)    Kafka's ids
+    broker_racks    (B,)    rack index after the change, -1 without a rack
+    targets         (B,)    True where the broker may hold replicas after the change
+    topic_of        (P,)    topic index
+    partition_ids   (P,)    Kafka's partition ids
+    replicas        (P, R)  today's replicas, preferred leader first, padded with -1; none of a partition to be made
+    leaders         (P,)    today's actual leader, -1 where there is none
+    replacements    (B,)    the broker that takes over this one's replicas one to one, -1 without one
+    size_bytes      (P,)    bytes of one replica
+    replication_factors (P,) replicas wanted
+    min_insync      (P,)    the min.insync.replicas in force for the topic
+    movable         (P,)    False where the partition stays as it is: by the topic filter, or without a leader
+    forced          (P,)    True where a change makes it impossible to leave the partition as it is
+    bytes_in_per_sec, bytes_out_per_sec (P,) what producers write to the leader and what consumers read of it
+    disk_bytes      (B,)    weights of the shares of replicas and bytes: capacities, or 1 each where some state none
+    network_bytes_per_sec (B,) the same for leaders and traffic
+    disk_limit_bytes (B,)   the most bytes that a broker may hold after the change, -1 without a limit
+    scenario_names (S)      what `sweep.scenarios` are called
+    scenario_ppm (S, P)     how many times its bytes and traffic a partition has then, in millionths; None without any
+    survive         what should fail without a partition going offline (`resilience.survive`)
+    deferred        (P,)    True where a change has to wait, as the budget doesn't pay for it; None: nowhere
+    out_of_sync     (B,)    True for brokers that hold replicas and are in no ISR, so that none can be elected; None: no
+    """
+
+    broker_ids: IntArray
+    broker_racks: IntArray
+    rack_names: tuple[str, ...]
+    targets: BoolArray
+    topic_names: tuple[str, ...]
+    topic_of: IntArray
+    partition_ids: IntArray
+    replicas: IntArray
+    leaders: IntArray
+    replacements: IntArray
+    size_bytes: LongArray
+    replication_factors: IntArray
+    min_insync: IntArray
+    movable: BoolArray
+    forced: BoolArray
+    bytes_in_per_sec: LongArray
+    bytes_out_per_sec: LongArray
+    disk_bytes: LongArray
+    network_bytes_per_sec: LongArray
+    disk_limit_bytes: LongArray
+    rack_aware: bool
+    rebalance: Rebalance
+    balance: Balance
+    sizes_known: bool = True
+    budget: Budget = NO_BUDGET
+    aims: tuple[str, ...] = AIMS
+    scenario_names: tuple[str, ...] = ()
+    scenario_ppm: LongArray | None = None
+    survive: Survive = "none"
+    deferred: BoolArray | None = None
+    out_of_sync: BoolArray | None = None
+
+    @property
+    def rows(self) -> int:
+        """Number of partitions."""
+        return len(self.topic_of)
+
+    @property
+    def is_new(self) -> BoolArray:
+        """(P,): True for partitions to be made, whose replicas nobody copies and whose leader nobody elects."""
+        return self.replicas[:, 0] < 0
+
+    @property
+    def width(self) -> int:
+        """Columns of an assignment: the most replicas that any partition has or will have."""
+        return max(self.replicas.shape[1], int(self.replication_factors.max(initial=1)))
+
+    @property
+    def may_lead_anew(self) -> BoolArray:
+        """(P,): True where the plan may say who leads, by replica order or by an election."""
+        return self.movable & (self.forced | (self.rebalance != "none"))
+
+    @property
+    def racks_matter(self) -> bool:
+        """True where the rack rule applies: it is enforced and every target broker has a rack."""
+        return self.rack_aware and bool((self.broker_racks[self.targets] >= 0).all())

@@ -1,0 +1,304 @@
+"""What one YAML file asks for, as frozen values without units: the change, the balance, limits, and how to look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
+from planner.model.cluster import Broker, Cluster, Config
+from planner.model.partition_changes import PartitionChange as PartitionChange
+from planner.model.partition_changes import Reason as Reason
+
+
+@dataclass(frozen=True)
+class DescribedGroup:
+    """A group as Kafka describes it. `assignor` is empty where it isn't told.
+
+    `members` are the ids of the consumers, each with the partitions that it owns, (topic, partition), sorted; `topics`
+    are those that the group has offsets for, or owns partitions of.
+    """
+
+    name: str
+    assignor: str = ""
+    members: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ConsumerMember:
+    """A consumer of a group: its id, shell-style patterns of the topics that it reads, its `client.rack`."""
+
+    id: str
+    topics: tuple[str, ...]
+    rack: str | None = None
+
+
+@dataclass(frozen=True)
+class ConsumerGroup:
+    """A consumer group of the YAML. `assignor` is empty where it isn't said; `described`: what its state file says."""
+
+    name: str
+    assignor: str = ""
+    members: tuple[ConsumerMember, ...] = ()
+    described: DescribedGroup | None = None
+
+
+@dataclass(frozen=True)
+class BatchRules:
+    """What one batch may hold; None means no limit. Bytes are those that the batch moves.
+
+    `seconds` is the longest that the busiest broker of a batch may copy, at `bytes_per_sec`: the throttle, or what it
+    would be. `elections` is the most preferred leaders that a batch elects.
+    """
+
+    bytes: int | None = None
+    moves_per_broker: int | None = None
+    replicas_per_partition: int | None = None
+    seconds: int | None = None
+    bytes_per_sec: int | None = None
+    elections: int | None = None
+
+    @property
+    def bytes_per_broker(self) -> int | None:
+        """The most bytes that a batch copies to, or from, a broker, with what producers write there meanwhile."""
+        if self.seconds is None or self.bytes_per_sec is None:
+            return None
+        return self.seconds * self.bytes_per_sec
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A setting that the YAML leaves out: its key, the value it takes, as the YAML would have it, and why."""
+
+    key: str
+    value: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How the plan will be carried out; nothing of it is run here.
+
+    `unset` are the keys of `execution` that the YAML leaves out and that have a default (see `batch_defaults`);
+    `derived` is what those became, once the changes are known.
+    """
+
+    throttle_bytes_per_sec: int | None = None
+    batches: BatchRules = field(default_factory=BatchRules)
+    kafka_bin_dir: str = "/opt/kafka/bin"
+    unset: tuple[str, ...] = ()
+    derived: tuple[Derived, ...] = ()
+
+
+# The limits of a batch that have a default, by their keys in `execution.batches`; and an `execution` of defaults alone.
+LIMITS = ("duration", "moves_per_broker", "replicas_per_partition", "elections")
+UNSTATED = Execution(unset=("throttle", *(f"batches.{key}" for key in LIMITS)))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Topics that a shell-style pattern matches grow by `ppm` millionths a month, compounded."""
+
+    topics: str
+    ppm: int
+
+
+@dataclass(frozen=True)
+class BrokerClass:
+    """A broker that can be added: its room for log dirs and what its network carries each way; None: not stated."""
+
+    name: str
+    disk_bytes: int | None = None
+    network_bytes_per_sec: int | None = None
+
+
+@dataclass(frozen=True)
+class Monthly:
+    """`growth` and `cluster.broker_classes`; of several rates that match a topic, the first one counts."""
+
+    rates: tuple[Rate, ...] = ()
+    classes: tuple[BrokerClass, ...] = ()
+
+
+Rebalance = Literal["all", "leaders", "none"]
+Survive = Literal["none", "broker", "rack"]
+
+
+@dataclass(frozen=True)
+class ReplicationFactorChange:
+    """`topics` is a shell-style pattern; every matching topic gets `replication_factor` replicas."""
+
+    topics: str
+    replication_factor: int
+
+
+@dataclass(frozen=True)
+class NewPartitions:
+    """Partitions `first` to `count` - 1 of a topic, to be made: all of a new topic, where `first` is 0, or more of one.
+
+    Size, rates: what is expected of each, 0 where not stated. `config` is that of a new topic.
+    """
+
+    topic: str
+    first: int
+    count: int
+    replication_factor: int
+    config: Config = ()
+    size_bytes: int = 0
+    bytes_in_per_sec: int = 0
+    bytes_out_per_sec: int = 0
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The wish. `rebalance` says whether replicas may move that no other change forces to."""
+
+    add_brokers: tuple[Broker, ...] = ()
+    remove_brokers: tuple[int, ...] = ()
+    replace_brokers: tuple[tuple[int, int], ...] = ()
+    set_racks: tuple[tuple[int, str], ...] = ()
+    set_replication_factor: tuple[ReplicationFactorChange, ...] = ()
+    new_partitions: tuple[NewPartitions, ...] = ()
+    rebalance: Rebalance = "all"
+
+
+@dataclass(frozen=True)
+class TopicFilter:
+    """Shell-style patterns of the topics whose replicas may move; all topics are counted."""
+
+    include: tuple[str, ...] = ("*",)
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Gates: a plan beyond one of them is refused. None means no gate.
+
+    `disk_used_ppm` is a share of each broker's `disk_bytes`, in millionths; None means all of it where it is stated.
+    `gap_ppm` is how far the plan may be above the proven least, in millionths of itself. `broker_offline` to
+    `rack_refused` are partitions, by the worst single failure (see `failure_costs`).
+    """
+
+    bytes_moved: int | None = None
+    replicas_moved: int | None = None
+    leaders_changed: int | None = None
+    eta_seconds: int | None = None
+    disk_used_ppm: int | None = None
+    cross_rack_bytes: int | None = None
+    broker_offline: int | None = None
+    broker_refused: int | None = None
+    rack_offline: int | None = None
+    rack_refused: int | None = None
+    gap_ppm: int | None = None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a plan may spend; it steers: the most even plan within it. None means no budget."""
+
+    bytes_moved: int | None = None
+    replicas_moved: int | None = None
+    leaders_changed: int | None = None
+
+
+NO_BUDGET = Budget()
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An alternative to `changes`, compared side by side."""
+
+    name: str
+    changes: Changes
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A scenario: the topics that a shell-style pattern matches have `factor` times their bytes and traffic."""
+
+    name: str
+    topics: str
+    factor: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which plan of the front is chosen.
+
+    `asked`: the fewest bytes at the balance asked for. `most_even_within_bytes`: the most even one that moves at most
+    `value` bytes. `fewest_bytes_within_imbalance`: the fewest bytes with an imbalance of at most `value` ppm.
+    `within_budget`: the most even one within the spec's budget, which is what `asked` means where there is one.
+    """
+
+    rule: Literal["asked", "within_budget", "most_even_within_bytes", "fewest_bytes_within_imbalance"] = "asked"
+    value: int = 0
+
+
+AIMS = ("leaders_changed", "cross_rack_bytes", "makespan", "peak_disk")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """How wide to look. `candidates` None means: by the size of the cluster (see `candidates.candidate_budget`).
+
+    `solved` is how many of the candidates are solved plans; None means: by the size of the cluster, at most a fifth.
+    `aims` is what comes after bytes among equally cheap plans, most important first: some of AIMS.
+    """
+
+    candidates: int | None = None
+    seed: int = 0
+    grid: BalanceGrid = field(default_factory=BalanceGrid)
+    aims: tuple[str, ...] = AIMS
+    choice: Choice = field(default_factory=Choice)
+    variants: tuple[Variant, ...] = ()
+    growth: tuple[Growth, ...] = ()
+    solved: int | None = None
+
+
+@dataclass(frozen=True)
+class ReportSections:
+    """What else the plan tells: kinds of failures (as `planner failures --of` has them), so many months of growth (None
+    without), consumer groups.
+    """
+
+    failures: tuple[str, ...] = ()
+    growth_months: int | None = None
+    consumers: bool = False
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file the plan was made from: its path as written (relative to the YAML) and its SHA-256."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One YAML file, read, checked and without units. `log_dirs`: how even each broker's log dirs have to be."""
+
+    cluster: Cluster
+    changes: Changes = field(default_factory=Changes)
+    topics: TopicFilter = field(default_factory=TopicFilter)
+    rack_aware: bool = True
+    balance: Balance = field(default_factory=Balance)
+    log_dirs: Tolerance = NO_TOLERANCE
+    budget: Budget = field(default_factory=Budget)
+    limits: Limits = field(default_factory=Limits)
+    sweep: Sweep = field(default_factory=Sweep)
+    execution: Execution = field(default_factory=Execution)
+    resilience: Survive = "none"
+    growth: Monthly = field(default_factory=Monthly)
+    consumers: tuple[ConsumerGroup, ...] = ()
+    report: ReportSections = field(default_factory=ReportSections)
+    captured_at: str | None = None
+    valid_for_seconds: int | None = None
+    inputs: tuple[InputFile, ...] = ()
+
+
+# Limits that nobody can judge without sizes, or without racks.
+OF_SIZES = ("bytes_moved", "cross_rack_bytes", "eta", "disk_used")
+OF_RACKS = ("cross_rack_bytes", "rack_offline", "rack_refused")

@@ -1,0 +1,239 @@
+"""A bound's certificate as plain data, `bound.json`, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from planner.model.problem import LongArray
+from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, Allowed, CountWindows, Loads
+from planner.strategies.bounds import (
+    FINEST,
+    Branch,
+    Case,
+    Certificate,
+    Facts,
+    Lows,
+    Outside,
+    Part,
+    Prices,
+    Starting,
+    every_rack,
+    leaves,
+)
+
+
+def to_document(certificate: Certificate) -> dict[str, Any]:
+    """Plain data, by the names of the dataclasses; parts where there are any."""
+    facts, prices = certificate.facts, certificate.prices
+    parts, others = _parts_document(certificate.parts), [_other_document(other) for other in certificate.others]
+    names = ("broker_ids", "racks", "least", "most", "topics", "factors", "costs", "home", "home_costs")
+    loads = zip(facts.load_names, facts.loads, prices.loads, strict=True)
+    return {
+        "measure": facts.measure,
+        "grain": prices.grain,
+        **{name: getattr(facts, name).tolist() for name in names},
+        "loads": [{"window": name, "of": of.tolist(), "prices": table.T.tolist()} for name, of, table in loads],
+        "prices": {
+            "topic_replicas": prices.topic_replicas.T.tolist(),
+            "replicas": prices.replicas.T.tolist(),
+            **_excess_prices(prices),
+        },
+        **({"parts": parts} if parts else {}),
+        **({"others": others} if others else {}),
+        **({"outside": _outside_document(certificate)} if certificate.outside else {}),
+        **_lows_document(certificate.lows),
+    }
+
+
+def from_document(document: Mapping[str, Any]) -> Certificate:
+    """The certificate of such data; ValueError or KeyError where it isn't one."""
+    if document["measure"] not in ("bytes", "replicas"):
+        raise ValueError(f"measure {document['measure']!r}")
+    rows, loads = len(document["factors"]), document["loads"]
+    facts = Facts(
+        measure=str(document["measure"]),
+        **{name: _vector(document[name]) for name in ("broker_ids", "racks", "topics", "factors", "costs")},
+        **{name: np.array(document[name], dtype=np.int64) for name in ("least", "most")},
+        **{name: _rows(document[name], rows) for name in ("home", "home_costs")},
+        loads=np.array([load["of"] for load in loads], dtype=np.int64).reshape(len(loads), rows),
+        load_names=tuple(str(load["window"]) for load in loads),
+    )
+    stated = document.get("outside", {})
+    tables = {"loads": [load["prices"] for load in loads], "grain": document["grain"], **document["prices"]}
+    others = tuple(
+        Certificate(facts, _prices(facts, other["prices"]), _parts(facts, other.get("parts", ())), lows=_lows(other))
+        for other in document.get("others", ())
+    )
+    parts, outside = _parts(facts, document.get("parts", ())), _outside(facts, stated) if stated else None
+    made = Certificate(facts, _prices(facts, tables), parts, others, outside, _lows(document))
+    if outside:
+        _check_outside(made, outside)
+    return made
+
+
+def _check_outside(certificate: Certificate, outside: Outside) -> None:
+    """ValueError where some part isn't of all racks, some start isn't proven, or an edge isn't that of its window."""
+    facts, allowed = certificate.facts, outside.allowed
+    every = (certificate, *certificate.others)
+    if any(set(part.racks) != set(every_rack(facts)) for each in every for part in each.parts):
+        raise ValueError("parts of some racks only")
+    proofs = [
+        Starting(case, each.lows) for each in every for case in (each.prices, *(part.case for part in each.parts))
+    ]
+    for cases in (proofs, outside.replicas, outside.loads):
+        if not allowed.covered([each.lows for each in cases]):
+            raise ValueError("starts of a window that nothing is proven for")
+        for each in cases:
+            there = allowed.beginning(each.lows)
+            if not all(there.bears(prices.tables) for prices in leaves(each.case)):
+                raise ValueError("an edge that isn't that of its window")
+
+
+def _parts_document(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
+    return [{"racks": list(part.racks), "case": _case_document(part.case)} for part in parts]
+
+
+def _other_document(other: Certificate) -> dict[str, Any]:
+    parts = _parts_document(other.parts)
+    return {
+        "prices": _case_document(other.prices),
+        **({"parts": parts} if parts else {}),
+        **_lows_document(other.lows),
+    }
+
+
+def _lows_document(lows: Lows) -> dict[str, Any]:
+    return {} if lows is None else {"lows": list(lows)}
+
+
+def _lows(document: Mapping[str, Any]) -> Lows:
+    if "lows" not in document:
+        return None
+    first, last = document["lows"]
+    return int(first), int(last)
+
+
+def _case_document(case: Case) -> dict[str, Any]:
+    if isinstance(case, Branch):
+        off, on = _case_document(case.off), _case_document(case.on)
+        return {"row": case.row, "broker": case.broker, "off": off, "on": on}
+    return {
+        "grain": case.grain,
+        "topic_replicas": case.topic_replicas.T.tolist(),
+        "replicas": case.replicas.T.tolist(),
+        "loads": [table.T.tolist() for table in case.loads],
+        **_excess_prices(case),
+    }
+
+
+def _excess_prices(prices: Prices) -> dict[str, int]:
+    """What units outside of windows cost, where they cost anything."""
+    named = {"of_replicas": prices.of_replicas, "of_loads": prices.of_loads}
+    return {name: price for name, price in named.items() if price}
+
+
+def _outside_document(certificate: Certificate) -> dict[str, Any]:
+    outside = certificate.outside
+    assert outside is not None
+    allowed, furthest = outside.allowed, outside.allowed.furthest
+    return {
+        "replicas": allowed.replicas,
+        "loads": allowed.loads,
+        "furthest": [] if furthest is None else furthest.tolist(),
+        "topic_windows": _windows_document(allowed.topics),
+        "broker_windows": _windows_document(allowed.brokers),
+        "load_windows": allowed.windows.bounds.tolist(),
+        "scales": allowed.windows.scales.tolist(),
+        "least": {
+            "replicas": [{**_case_document(each.case), **_lows_document(each.lows)} for each in outside.replicas],
+            "loads": [{**_case_document(each.case), **_lows_document(each.lows)} for each in outside.loads],
+        },
+        "topic_names": list(outside.topic_names),
+        "partitions": outside.partitions.tolist(),
+    }
+
+
+def _windows_document(windows: CountWindows) -> dict[str, Any]:
+    names = ("bounds", "fixed", "movable", "open", "first", "last")
+    return {**{name: getattr(windows, name).tolist() for name in names}, "spread": windows.spread}
+
+
+def _outside(facts: Facts, document: Mapping[str, Any]) -> Outside:
+    racks, least, brokers, kinds = every_rack(facts), document["least"], len(facts.racks), len(facts.load_names)
+    allowed = Allowed(
+        _windows(document["topic_windows"], TOPIC_PRICE, brokers),
+        _windows(document["broker_windows"], BROKER_PRICE, brokers),
+        Loads(
+            np.array(document["load_windows"], dtype=np.int64).reshape(kinds, 2, brokers),
+            _vector(document["scales"]),
+        ),
+        int(document["replicas"]),
+        int(document["loads"]),
+        _vector(document["furthest"]),
+    )
+    of_replicas, of_loads = (
+        tuple(Starting(_case(facts, case, racks), _lows(case)) for case in least[name])
+        for name in ("replicas", "loads")
+    )
+    if any(prices.of_replicas != prices.grain for each in of_replicas for prices in leaves(each.case)):
+        raise ValueError("a replica outside has another price than 1")
+    if any(prices.of_loads != prices.grain for each in of_loads for prices in leaves(each.case)):
+        raise ValueError("a load outside has another price than 1")
+    names = tuple(str(name) for name in document["topic_names"])
+    return Outside(allowed, of_replicas, of_loads, names, _vector(document["partitions"]))
+
+
+def _windows(document: Mapping[str, Any], price: int, brokers: int) -> CountWindows:
+    movable = _vector(document["movable"])
+    return CountWindows(
+        bounds=np.array(document["bounds"], dtype=np.int64).reshape(2, len(movable), brokers),
+        fixed=np.array(document["fixed"], dtype=np.int64).reshape(len(movable), brokers),
+        movable=movable,
+        price=price,
+        open=np.array(document["open"], dtype=bool),
+        first=_vector(document["first"]),
+        last=_vector(document["last"]),
+        spread=int(document["spread"]),
+    )
+
+
+def _parts(facts: Facts, documents: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
+    """Parts that share no rack; ValueError where they do."""
+    racks = [rack for part in documents for rack in part["racks"]]
+    if len(set(racks)) < len(racks) or not set(racks) <= set(range(facts.least.shape[1])):
+        raise ValueError(f"parts of racks {racks!r}")
+    return tuple(Part(tuple(part["racks"]), _case(facts, part["case"], tuple(part["racks"]))) for part in documents)
+
+
+def _case(facts: Facts, document: Mapping[str, Any], racks: tuple[int, ...]) -> Case:
+    if "row" not in document:
+        return _prices(facts, document)
+    row, broker = int(document["row"]), int(document["broker"])
+    if not (0 <= row < len(facts.factors) and 0 <= broker < len(facts.racks) and facts.racks[broker] in racks):
+        raise ValueError(f"row {row}, broker {broker}")
+    return Branch(row, broker, _case(facts, document["off"], racks), _case(facts, document["on"], racks))
+
+
+def _prices(facts: Facts, document: Mapping[str, Any]) -> Prices:
+    grain, loads = document["grain"], tuple(_table(load, 3) for load in document["loads"])
+    if grain not in range(1, FINEST + 1) or len(loads) != len(facts.load_names):
+        raise ValueError(f"grain {grain!r}, prices of {len(loads)} loads")
+    excess = int(document.get("of_replicas", 0)), int(document.get("of_loads", 0))
+    if min(excess) < 0:
+        raise ValueError(f"prices {excess!r} of what is outside")
+    return Prices(_table(document["topic_replicas"], 4), _table(document["replicas"], 3), loads, grain, *excess)
+
+
+def _vector(values: Sequence[int]) -> LongArray:
+    return np.array(values, dtype=np.int64)
+
+
+def _rows(values: Sequence[Sequence[int]], count: int) -> LongArray:
+    return np.array(values, dtype=np.int64).reshape(count, -1 if count else 0)
+
+
+def _table(rows: Sequence[Sequence[int]], columns: int) -> LongArray:
+    return np.array(rows, dtype=np.int64).reshape(-1, columns).T

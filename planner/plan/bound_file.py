@@ -1,0 +1,217 @@
+"""The plan's bound as a file of its own, and the check of it: arithmetic on that file alone, no solver.
+
+`bound.json` holds what `strategies.bounds` needs; plan.json holds its SHA-256, so that the two can't drift apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.model.errors import StalePlanError
+from planner.model.file_reading import json_value
+from planner.model.formats import size
+from planner.model.problem import LongArray
+from planner.plan import bound_certificate
+from planner.strategies import bounds
+from planner.strategies.bounds import Certificate, Facts, Outside
+
+FILE = "bound.json"
+_WITHIN = {
+    "flow": "no plan with these racks, replication factors and replica windows moves less",
+    "prices": "no plan with these racks, replication factors and windows of replicas, bytes and traffic moves less",
+    "branches": "in none of them a plan with these racks, replication factors and windows moves less",
+}
+_HOW = {
+    "flow": "a min-cost flow's optimum",
+    "prices": "a min-cost flow with a price on each broker's bytes",
+    "branches": (
+        "prices by cases: every way in which the largest partitions may lie on the brokers is one of the cases, and"
+    ),
+}
+# No proof is longer than this: readers see all of it.
+LONGEST_PROOF = 1_000
+METHODS = {
+    "none": "nothing moves",
+    "forced": "only what the other changes force moves: every partition's cheapest choice, summed",
+    **{name: f"{how}{'' if name == 'branches' else ':'} {_WITHIN[name]}" for name, how in _HOW.items()},
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a bound comes to when it is worked out again."""
+
+    measure: str
+    least: int
+    moved: int
+    partitions: int
+    prices: int
+
+    @property
+    def gap_percent(self) -> float:
+        """By how much the plan is above the bound."""
+        return gap_percent(self.moved, self.least)
+
+
+def gap_percent(moved: int, least: int) -> float:
+    """How far `moved` is above `least`, in per cent of itself, to three decimals, rounded up."""
+    return -(-100_000 * (moved - least) // moved) / 1000 if moved else 0.0
+
+
+def method(certificate: Certificate | None, forced_only: bool) -> str:
+    """Which of METHODS a certificate is of."""
+    if certificate is None:
+        return "none"
+    if forced_only:
+        return "forced"
+    every = (certificate, *certificate.others)
+    if any(each.parts for each in every):
+        return "branches"
+    return "prices" if any(table.size for each in every for table in each.prices.loads) else "flow"
+
+
+def proof(certificate: Certificate | None, forced_only: bool) -> str:
+    """What is proven, and how, in a sentence; where windows don't all hold, of which plans."""
+    name = method(certificate, forced_only)
+    if certificate is None or certificate.outside is None:
+        return METHODS[name]
+    found = excess(certificate)
+    assert found is not None
+    how = _HOW[name].removesuffix(", and")
+    return (
+        f"{how}; the windows can't all be shown to hold, so this is about all plans with these racks and replication "
+        f"factors that are outside of them by no more than this one, whichever brokers carry it ({_outside(found)}): "
+        "none of them moves less"
+    )
+
+
+def excess(certificate: Certificate | None) -> dict[str, Any] | None:
+    """The `bound.excess` of plan.json; None where plans have to be within their windows, or windows don't matter."""
+    if certificate is None or certificate.outside is None:
+        return None
+    facts, allowed = certificate.facts, certificate.outside.allowed
+    least = bounds.least_outside(facts, certificate.outside)
+    furthest = [] if allowed.furthest is None else allowed.furthest.tolist()
+    return {
+        "replicas": allowed.replicas,
+        "least_replicas": least.replicas,
+        "loads": allowed.loads,
+        "least_loads": least.loads,
+        "furthest": [
+            {"window": name, "value": value} for name, value in zip(facts.load_names, furthest, strict=True) if value
+        ],
+    }
+
+
+def _outside(found: Mapping[str, Any]) -> str:
+    """What plans are outside of, and at least would have to be."""
+    said = []
+    if found["replicas"]:
+        said.append(f"replicas by a weight of {found['replicas']:,}{_at_least(found, 'replicas', str)}")
+    if found["loads"]:
+        worst = max((each["value"] for each in found["furthest"] if each["window"].startswith("disk")), default=0)
+        one = f", {size(worst)} on the worst broker" if worst else ""
+        said.append(f"loads by {size(found['loads'])} in all{one}{_at_least(found, 'loads', size)}")
+    return "; ".join(said)
+
+
+def _at_least(found: Mapping[str, Any], what: str, shown: Callable[[int], str]) -> str:
+    least = found[f"least_{what}"]
+    return ", the least possible" if least >= found[what] else f", proven to be at least {shown(least)}"
+
+
+def encoded(certificate: Certificate) -> bytes:
+    """The file: one line a key, since most of it are long lists of numbers."""
+    document = bound_certificate.to_document(certificate)
+    lines = [f'"{key}":{json.dumps(document[key], sort_keys=True, separators=(",", ":"))}' for key in sorted(document)]
+    return ("{" + ",\n".join(lines) + "}\n").encode()
+
+
+def sha256(file: bytes) -> str:
+    """The digest that the plan carries."""
+    return hashlib.sha256(file).hexdigest()
+
+
+def check(plan: Mapping[str, Any], file: bytes, shown: str) -> Checked:
+    """A plan's bound worked out again; StalePlanError where the file isn't the plan's, or comes to another bound."""
+    stated = plan["bound"]
+    if sha256(file) != stated["sha256"]:
+        raise StalePlanError(f"{shown}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
+    certificate = bound_certificate.from_document(json_value(file))
+    in_bytes = certificate.facts.measure == "bytes"
+    worked_out = bounds.least(certificate)
+    _check_excess(plan, certificate, shown)
+    claimed = stated["least_bytes_moved" if in_bytes else "least_replicas_moved"]
+    if worked_out != claimed:
+        raise StalePlanError(f"{shown}: the prices come to a bound of {worked_out}, the plan says {claimed}")
+    moved = _moved(plan, in_bytes)
+    if moved < worked_out:
+        raise StalePlanError(
+            f"{shown}: the prices say that no plan moves fewer than {worked_out}, this one moves {moved}"
+        )
+    return Checked(
+        measure=certificate.facts.measure,
+        least=worked_out,
+        moved=moved,
+        partitions=len(certificate.facts.factors),
+        prices=sum(table.shape[1] for table in _tables(certificate)),
+    )
+
+
+def _tables(certificate: Certificate) -> tuple[Any, ...]:
+    every = (certificate, *certificate.others)
+    cases = [each for of in every for part in of.parts for each in bounds.leaves(part.case)]
+    return tuple(table for prices in (*(of.prices for of in every), *cases) for table in prices.tables)
+
+
+def _moved(plan: Mapping[str, Any], in_bytes: bool) -> int:
+    """What the plan's own list of partitions moves, counted again."""
+    adding = [
+        (len(set(each["replicas"]) - set(each["replicas_before"])), each["size_bytes"]) for each in plan["partitions"]
+    ]
+    return sum(count * (size if in_bytes else 1) for count, size in adding)
+
+
+def _check_excess(plan: Mapping[str, Any], certificate: Certificate, shown: str) -> None:
+    """StalePlanError where the plan isn't one of those that the bound is for, or says something else of them."""
+    found, stated = excess(certificate), plan["bound"].get("excess")
+    if found != stated:
+        raise StalePlanError(f"{shown}: the bound is for plans with an excess of {found}, the plan says {stated}")
+    if certificate.outside is None:
+        return
+    outside = certificate.outside
+    cells, load = _placed(plan, certificate.facts, outside, shown)
+    reached = outside.allowed.reached(cells, load)
+    if not outside.allowed.holds(reached):
+        raise StalePlanError(
+            f"{shown}: the plan is further outside of its windows than the plans that the bound is for: "
+            f"{reached.replicas} and {reached.loads}, allowed: {outside.allowed.replicas} and {outside.allowed.loads}"
+        )
+
+
+def _placed(plan: Mapping[str, Any], facts: Facts, outside: Outside, shown: str) -> tuple[LongArray, LongArray]:
+    """Replicas (T, Bt) and loads (D, Bt) of the partitions that the bound is about, by the plan's own lists."""
+    placed = {(each["topic"], each["partition"]): each["replicas"] for each in plan["partitions"]}
+    for topic in (plan.get("new_partitions") or {"topics": ()})["topics"]:
+        numbers = range(topic["partitions_before"], topic["partitions"])
+        placed |= {(topic["topic"], number): made for number, made in zip(numbers, topic["replicas"], strict=True)}
+    here = {broker: at for at, broker in enumerate(facts.broker_ids.tolist())}
+    cells = np.zeros((len(outside.allowed.topics.movable), len(here)), dtype=np.int64)
+    load = np.zeros((len(facts.loads), len(here)), dtype=np.int64)
+    for row, (topic, number) in enumerate(zip(facts.topics.tolist(), outside.partitions.tolist(), strict=True)):
+        key = outside.topic_names[topic], number
+        stays = [at for at in facts.home[row].tolist() if at >= 0]
+        brokers = [here[broker] for broker in placed[key]] if key in placed else stays
+        if len(brokers) != facts.factors[row]:
+            raise StalePlanError(
+                f"{shown}: partition {number} of topic {key[0]} has {len(brokers)} replicas in the plan"
+            )
+        cells[topic, brokers] += 1
+        load[:, brokers] += facts.loads[:, row, None]
+    return cells, load

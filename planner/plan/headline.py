@@ -1,0 +1,236 @@
+"""What a plan is, in the sentences that every output begins with: whether it does all that is asked, and what it moves.
+
+A plan that is only the first step of a change says so before anything else, with what is left and how many more steps
+that takes at least; it never says that it is the least, nor that the balance is as asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.model.formats import counted, gap_shown, number, printable, size, stated, words
+
+Plan = Mapping[str, Any]
+
+_BROKERS_NAMED = 3
+_WINDOWS_NAMED = 4
+
+
+def first_line(plan: Plan) -> str:
+    """What stands first in every output: that this is only a first step where it is, else the headline."""
+    return first_step(plan) or headline(plan)
+
+
+def first_step(plan: Plan) -> str:
+    """`FIRST STEP ONLY: …` with the budget, what is left and how many more steps; empty where all asked for is done."""
+    left = plan.get("unfinished")
+    if not left:
+        return ""
+    steps = counted(left["steps_at_least"], "more step")
+    return f"FIRST STEP ONLY (budget {budget(left['limits'])}): {'; '.join(_left(plan, left))}; at least {steps}."
+
+
+def whole(plan: Plan) -> str:
+    """Both where there are two: that this is only a first step, and what this step does."""
+    return " ".join(filter(None, (first_step(plan), headline(plan))))
+
+
+def headline(plan: Plan) -> str:
+    """What is made, what moves, and how that compares with the least that any plan could move."""
+    made = _made(plan)
+    if made and not plan["partitions"]:
+        return f"{made} Nothing that exists moves."
+    return f"{made} {_moved(plan)} {_inside(plan)}".strip()
+
+
+def budget(limits: Mapping[str, int | None]) -> str:
+    """What may be spent: `40.0 MB copied, 20 replicas copied`."""
+    said = {"bytes_moved": (stated, "copied"), "replicas_moved": (number, "replicas copied")}
+    said |= {"leaders_changed": (number, "leaders changed")}
+    return ", ".join(
+        f"{write(limit)} {what}" for term, (write, what) in said.items() if (limit := limits[term]) is not None
+    )
+
+
+def state(plan: Plan) -> str:
+    """What asks for a second look: limits crossed, balance, racks, warnings."""
+    crossed = sum(row["value"] > row["limit"] for row in plan["limits"])
+    warnings = len(plan["warnings"])
+    limits = "no limits set" if not plan["limits"] else "within all limits"
+    parts = [
+        f"{counted(crossed, 'limit')} crossed" if crossed else limits,
+        balance(plan),
+        *racks(plan),
+        counted(warnings, "warning") if warnings else "no warnings",
+    ]
+    sentence = "; ".join(parts)
+    return sentence[0].upper() + sentence[1:] + "."
+
+
+def balance(plan: Plan) -> str:
+    """Whether the balance is as asked."""
+    missed, relaxed = plan["balance"].get("missed", ()), len(plan["balance"]["relaxed"])
+    if plan.get("unfinished"):
+        return f"balance not as asked yet ({_windows(missed)})" if missed else "balance as asked so far"
+    if looser(plan):
+        return f"balance looser than asked ({_windows(missed)})"
+    return f"{counted(relaxed, 'balance window')} relaxed" if relaxed else "balance as asked"
+
+
+def looser(plan: Plan) -> bool:
+    """True where the plan was chosen at looser windows than asked for, and is outside of some of those."""
+    of = plan["balance"]
+    return bool(of.get("missed")) and of.get("asked", of["wanted"]) != of["wanted"]
+
+
+def racks(plan: Plan) -> Iterator[str]:
+    """The partitions that stay spread over the racks less evenly than they could be."""
+    broken = next((term["plan"] for term in plan["terms"] if term["name"] == "rack_spread_broken"), None)
+    if broken:
+        mode = plan["changes"].get("rebalance", "all")
+        why = f" (rebalance: {mode})" if mode != "all" else ""
+        yield f"{counted(broken, 'partition')} could be spread over the racks more evenly and stay as they are{why}"
+
+
+def bounded(plan: Plan) -> str:
+    """Which plans the bound is about, where it isn't all that do what is asked."""
+    of = " of this step" if plan.get("unfinished") else " at this looser balance" if looser(plan) else ""
+    return of + (" that is no further outside the windows" if plan["bound"].get("excess") else "")
+
+
+def calm(plan: Plan) -> bool:
+    """True where nothing asks for a second look."""
+    return not (plan["warnings"] or plan["balance"]["relaxed"] or plan.get("unfinished") or [*racks(plan)])
+
+
+def _windows(names: Any) -> str:
+    shown = [words(name) for name in names[:_WINDOWS_NAMED]]
+    return ", ".join([*shown, *(["…"] if len(names) > _WINDOWS_NAMED else [])])
+
+
+def _left(plan: Plan, left: Plan) -> Iterator[str]:
+    """What stays to be done: brokers that aren't empty, partitions that wait, the balance."""
+    if left["brokers"]:
+        yield _not_empty(plan, left["brokers"])
+    if left["partitions"]:
+        yield f"{counted(left['partitions'], 'partition')} left to change, {_cost(left)} in all"
+    elif left["windows"]:
+        yield f"the balance asked for isn't reached ({_windows(left['windows'])}), {_cost(left)} in all"
+    if left["too_large"]:
+        yield f"{counted(left['too_large'], 'partition')} alone above the budget: raise it"
+
+
+def _not_empty(plan: Plan, brokers: Any) -> str:
+    shown = [
+        f"broker {row['id']} is NOT empty afterwards ({counted(row['replicas'], 'replica')}"
+        f"{'' if row['size_bytes'] is None else ', ' + size(row['size_bytes'])})"
+        for row in brokers[:_BROKERS_NAMED]
+    ]
+    more = len(brokers) - len(shown)
+    return ", ".join([*shown, *([f"and {counted(more, 'more broker')}"] if more else [])])
+
+
+def _cost(left: Plan) -> str:
+    """What the rest would take: replicas and bytes to copy, or leaders where nothing is copied."""
+    if not left["replicas_moved"]:
+        return f"{counted(left['leaders_changed'], 'leader')} to change"
+    copies = counted(left["replicas_moved"], "replica")
+    known = left["bytes_moved"] is not None
+    return f"{copies}, {size(left['bytes_moved'])} to copy" if known else f"{copies} to copy, sizes unknown"
+
+
+def _made(plan: Plan) -> str:
+    """What is made of new partitions; empty where none are, and in formats before 1.3."""
+    topics = (plan.get("new_partitions") or {"topics": []})["topics"]
+    if not topics:
+        return ""
+    lists = [replicas for topic in topics for replicas in topic["replicas"]]
+    created = sum(not topic["partitions_before"] for topic in topics)
+    of = counted(len(topics), "topic") + (f", {number(created)} of them new" if created else "")
+    return f"Makes {counted(len(lists), 'partition')} ({counted(sum(map(len, lists)), 'replica')}) of {of}."
+
+
+def _why_nothing(plan: Plan) -> str:
+    if plan.get("choice", {}).get("rule", "asked") != "asked":
+        return f"that is {chosen(plan)}"
+    stays = [*racks(plan)]
+    if stays:
+        return stays[0]
+    if not plan["balance"]["relaxed"]:
+        return "the cluster already is as asked"
+    mode = plan["changes"].get("rebalance", "all")
+    only = f" (rebalance: {mode})" if mode != "all" else ""
+    return f"no allowed move brings the balance asked for any closer{only}"
+
+
+def _moved(plan: Plan) -> str:
+    if not plan["partitions"]:
+        return f"Nothing to do: {_why_nothing(plan)}."
+    moves = [len(set(row["replicas"]) - set(row["replicas_before"])) for row in plan["partitions"]]
+    elections = sum(len(batch["elect"]) for batch in plan["batches"])
+    elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leader"
+    if not any(moves):
+        return f"Copies no data; changes {counted(len(moves), 'partition')} and {elects}."
+    copied = f"{counted(sum(moves), 'replica')} of {counted(sum(map(bool, moves)), 'partition')}"
+    if not plan["cluster"]["sizes_known"]:
+        return f"Copies {copied} (sizes unknown) and {elects}."
+    least = "at least " if plan["cluster"].get("partitions_without_size") else ""
+    return (
+        f"Copies {least}{size(plan['bound']['bytes_moved'])} ({copied}{_unsized(plan)}) and {elects}{_compared(plan)}."
+    )
+
+
+def _unsized(plan: Plan) -> str:
+    """How many sizes are missing where some are known: nobody knows how many bytes such a plan moves."""
+    without = plan["cluster"].get("partitions_without_size")
+    return f"; {counted(without, 'partition')} without a size, counted as empty" if without else ""
+
+
+def _compared(plan: Plan) -> str:
+    """How the bytes compare with the least; nothing is said of a first step, which spends what it may, nor without all
+    sizes: what is counted as empty may be the most of it.
+    """
+    if plan.get("unfinished") or plan["cluster"].get("partitions_without_size"):
+        return ""
+    return f": {gap_to_least(plan['bound'])}{' at a balance looser than asked' if looser(plan) else ''}"
+
+
+def _inside(plan: Plan) -> str:
+    """What brokers move between their log dirs; empty where nothing does."""
+    dirs = plan.get("log_dirs")
+    if not dirs or not dirs["moves"]:
+        return ""
+    brokers = counted(len({move["broker"] for move in dirs["moves"]}), "broker")
+    moved = f"{size(dirs['bytes_moved'])} ({counted(dirs['replicas_moved'], 'replica')})"
+    return f"Inside {brokers} {moved} move between log dirs: {gap_to_least(dirs)}."
+
+
+def gap_to_least(bound: Mapping[str, Any]) -> str:
+    """How what is moved compares with the least that does: `the proven least`, `within 0.17 % of the proven least`."""
+    if bound.get("method") == "none":
+        return "nobody knows how few bytes would do"
+    if bound.get("method") == "target":
+        return "what an approved plan left to do"
+    least = "the proven least" + (" of all plans no further outside the windows" if bound.get("excess") else "")
+    above = _at_most(bound["bytes_moved"], bound["least_bytes_moved"])
+    return least if bound["bytes_moved"] <= bound["least_bytes_moved"] else f"within {above} of {least}"
+
+
+def _at_most(moved: int, least: int) -> str:
+    """By how much `moved` is above `least`, in per cent of itself, rounded up: what is said is never too little."""
+    return gap_shown(-(-100_000 * (moved - least) // max(moved, 1)) / 1000)
+
+
+def chosen(plan: Mapping[str, Any]) -> str:
+    """By which rule the plan was chosen, with its numbers; empty in formats before 1.2."""
+    choice = plan.get("choice")
+    if choice is None:
+        return ""
+    variant = f"variant {choice['variant']}: " if choice["variant"] != "changes" else ""
+    return printable(f"{variant}{choice['why']}", 300)
+
+
+def has_something_to_do(plan: Mapping[str, Any]) -> bool:
+    """True where anything that exists changes, or partitions are made."""
+    return bool(plan["partitions"] or plan.get("new_partitions"))

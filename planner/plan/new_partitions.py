@@ -1,0 +1,216 @@
+"""The plan's section on partitions to be made: where they go, as Kafka's own tools take it, and what Kafka would do.
+
+Kafka's own rule is played for comparison, on the brokers that stay, with everything that exists where the plan puts it:
+`AdminUtils` (the tools' classic rule, see `kafka_classic`) and KRaft's `StripedReplicaPlacer` (see `kafka_striped`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.seeded_numbers import draws
+from planner.model.spec import NewPartitions, Spec
+from planner.scoring.broker_loads import leaders_after
+from planner.strategies import kafka_classic, kafka_striped
+from planner.strategies.java_random import utf16_key
+
+# Kafka's rules are played so often, less often where many replicas are to be placed.
+_MOST_SEEDS, _LEAST_SEEDS, _PLACEMENTS = 200, 10, 100_000
+
+Brokers = Sequence[tuple[int, str | None]]
+Lists = list[tuple[int, ...]]
+
+
+class Evenness(NamedTuple):
+    """Most minus fewest on a broker, of everything and, for the worst of the topics concerned, within it."""
+
+    replica_spread: int
+    leader_spread: int
+    topic_replica_spread: int
+    topic_leader_spread: int
+
+
+def section(spec: Spec, problem: Problem, assignment: IntArray) -> dict[str, Any] | None:
+    """The `new_partitions` of plan.json; None where none are asked for."""
+    asked = sorted(spec.changes.new_partitions, key=lambda new: new.topic)
+    if not asked:
+        return None
+    lists = _lists(problem, assignment)
+    return {
+        "topics": [_topic(spec, new, lists[new.topic]) for new in asked],
+        "compared": _compared(Board.of(problem, assignment, asked), lists, _today(spec)),
+    }
+
+
+def changes(new: Iterable[NewPartitions]) -> dict[str, list[dict[str, Any]]]:
+    """The wish in the YAML's own shape, amounts without units; only what is stated."""
+    created = [
+        {"name": each.topic, "partitions": each.count, "replication_factor": each.replication_factor}
+        | ({"config": dict(each.config)} if each.config else {})
+        | _expected(each)
+        for each in new
+        if not each.first
+    ]
+    added = [{"topic": each.topic, "partitions": each.count} | _expected(each) for each in new if each.first]
+    return {"create_topics": created, "add_partitions": added}
+
+
+def _expected(new: NewPartitions) -> dict[str, int]:
+    stated = {"size": new.size_bytes, "bytes_in": new.bytes_in_per_sec, "bytes_out": new.bytes_out_per_sec}
+    return {key: value for key, value in stated.items() if value}
+
+
+def _lists(problem: Problem, assignment: IntArray) -> dict[str, Lists]:
+    """The replica lists of the new partitions by topic, as broker ids, in the order of their partitions."""
+    ids = problem.broker_ids.tolist()
+    found: dict[str, Lists] = {}
+    for row in np.flatnonzero(problem.is_new).tolist():
+        replicas = tuple(ids[broker] for broker in assignment[row].tolist() if broker >= 0)
+        found.setdefault(problem.topic_names[problem.topic_of[row]], []).append(replicas)
+    return found
+
+
+def _today(spec: Spec) -> dict[str, Lists]:
+    """Today's replica lists of the topics that get more partitions."""
+    concerned = {new.topic for new in spec.changes.new_partitions}
+    topics = (topic for topic in spec.cluster.topics if topic.name in concerned)
+    return {topic.name: [each.replicas for each in topic.partitions] for topic in topics}
+
+
+def _topic(spec: Spec, new: NewPartitions, lists: Lists) -> dict[str, Any]:
+    """One topic. `kafka-topics --alter` wants today's partitions in the list too, and passes over them."""
+    today = _today(spec).get(new.topic, [])
+    return {
+        "topic": new.topic,
+        "partitions_before": new.first,
+        "partitions": new.count,
+        "replication_factor": new.replication_factor,
+        "config": dict(new.config),
+        "replicas": [list(replicas) for replicas in lists],
+        "replica_assignment": ",".join(":".join(map(str, replicas)) for replicas in (*today, *lists)),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """What placements of the new partitions are measured on.
+
+    `topics` and `columns` number the topics concerned and the brokers by id; `replicas` and `leaders` (T + 1, B) are
+    what exists, of each topic concerned and at the end of all others.
+    """
+
+    asked: Sequence[NewPartitions]
+    brokers: Brokers
+    topics: dict[str, int]
+    columns: dict[int, int]
+    replicas: LongArray
+    leaders: LongArray
+
+    @staticmethod
+    def of(problem: Problem, assignment: IntArray, asked: Sequence[NewPartitions]) -> Board:
+        """The board of an assignment (P, W)."""
+        targets = np.flatnonzero(problem.targets).tolist()
+        ids, racks = problem.broker_ids.tolist(), problem.broker_racks.tolist()
+        topics = {new.topic: number for number, new in enumerate(asked)}
+        groups = np.array([topics.get(name, len(asked)) for name in problem.topic_names])[problem.topic_of]
+        here = np.where(problem.targets, np.cumsum(problem.targets) - 1, -1)
+        columns = np.column_stack([assignment, leaders_after(problem, assignment)])[~problem.is_new]
+        held = np.where(columns >= 0, here[columns], -1)
+        shape = (len(asked) + 1, len(targets))
+        return Board(
+            asked=asked,
+            brokers=[(ids[at], problem.rack_names[racks[at]] if problem.racks_matter else None) for at in targets],
+            topics=topics,
+            columns={ids[at]: column for column, at in enumerate(targets)},
+            replicas=_counted(held[:, :-1], groups[~problem.is_new], shape),
+            leaders=_counted(held[:, -1:], groups[~problem.is_new], shape),
+        )
+
+    def measure(self, lists: dict[str, Lists]) -> Evenness:
+        """How even the cluster is with these lists."""
+        replicas, leaders = self.replicas.copy(), self.leaders.copy()
+        for name, placed in lists.items():
+            columns = np.array([[self.columns[broker] for broker in each] for each in placed])
+            np.add.at(replicas[self.topics[name]], columns.ravel(), 1)
+            np.add.at(leaders[self.topics[name]], columns[:, 0], 1)
+        return Evenness(*map(_spread, (replicas.sum(axis=0), leaders.sum(axis=0), replicas[:-1], leaders[:-1])))
+
+
+def _counted(columns: LongArray, groups: LongArray, shape: tuple[int, int]) -> LongArray:
+    counts = np.zeros(shape, dtype=np.int64)
+    rows, slots = np.nonzero(columns >= 0)
+    np.add.at(counts, (groups[rows], columns[rows, slots]), 1)
+    return counts
+
+
+def _spread(counts: LongArray) -> int:
+    return int((counts.max(axis=-1) - counts.min(axis=-1)).max())
+
+
+def _compared(board: Board, lists: dict[str, Lists], today: dict[str, Lists]) -> list[dict[str, Any]]:
+    """The plan, and the best and the median of each of Kafka's rules, by evenness."""
+    rows = [{"label": "this plan", "placements": 1, **board.measure(lists)._asdict()}]
+    replicas = sum((new.count - new.first) * new.replication_factor for new in board.asked)
+    seeds = min(max(_PLACEMENTS // max(replicas, 1), _LEAST_SEEDS), _MOST_SEEDS)
+    for label, placements in (
+        ("Kafka's classic rule", classic(board, today, seeds)),
+        ("Kafka's striped rule", _striped(board, seeds)),
+    ):
+        measured = sorted(map(board.measure, placements))
+        picks = {"": measured[0]} if len(measured) == 1 else _best_and_median(measured)
+        rows += [
+            {"label": label + pick, "placements": len(measured), **found._asdict()} for pick, found in picks.items()
+        ]
+    return rows
+
+
+def _best_and_median(measured: Sequence[Evenness]) -> dict[str, Evenness]:
+    count = len(measured)
+    return {f", best of {count}": measured[0], f", median of {count}": measured[(count - 1) // 2]}
+
+
+def classic(board: Board, today: dict[str, Lists], seeds: int) -> Iterator[dict[str, Lists]]:
+    """Start index and shift are drawn for a new topic; more partitions start where the first one's leader is.
+
+    Source: AdminZkClient.addPartitions (Kafka 3.9).
+    """
+    created = any(not new.first for new in board.asked)
+    count = len(board.brokers)
+    starts, shifts = draws(np.arange(1, seeds + 1), len(board.asked), count)
+    for seed in range(seeds if created else 1):
+        placed: dict[str, Lists] = {}
+        for at, new in enumerate(board.asked):
+            start, shift = int(starts[seed, at]), int(shifts[seed, at])
+            if new.first:
+                leader = today[new.topic][0][0]
+                start = shift = next((each for each, (broker, _) in enumerate(board.brokers) if broker >= leader), 0)
+            placed[new.topic] = kafka_classic.place(
+                board.brokers,
+                new.count - new.first,
+                new.replication_factor,
+                start_index=start,
+                next_replica_shift=shift,
+                start_partition_id=new.first,
+            )
+        yield placed
+
+
+def _striped(board: Board, seeds: int) -> Iterator[dict[str, Lists]]:
+    """As if a controller had just started with each of the seeds, and one request for each topic came in."""
+    brokers = [(broker, rack, False) for broker, rack in board.brokers]
+    for seed in range(seeds):
+        yield {
+            new.topic: kafka_striped.place(
+                brokers,
+                new.count - new.first,
+                new.replication_factor,
+                java_random_seed=seed * len(board.asked) + at,
+                start_partition=new.first,
+            )
+            for at, new in enumerate(sorted(board.asked, key=lambda each: utf16_key(each.topic)))
+        }

@@ -1,0 +1,235 @@
+"""The sections of the plan document that compare: the plan beside its alternatives, and the Pareto front."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from planner.model.build_problem import build, today
+from planner.model.problem import Problem
+from planner.model.spec import Budget, Spec
+from planner.plan import bound_file, brokers_and_topics, terms
+from planner.scoring.broker_loads import MEASURES
+from planner.scoring.growth_scenarios import without
+from planner.strategies.catalog import UNKNOWN, Proposal
+from planner.sweep import candidates
+from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, generated
+from planner.sweep.candidates import candidates as candidates_of
+from planner.sweep.choice import Best, Chosen, rule_of, rule_text
+from planner.sweep.evaluate import best, evaluated, ranking_of
+from planner.sweep.variants import Swept, scores
+
+Row = Mapping[str, Any]
+
+_COMPARED = (
+    "candidate",
+    "strategy",
+    "violations",
+    "bytes_moved",
+    "replicas_moved",
+    "leaders_changed",
+    "replica_spread",
+    "leader_spread",
+    "topic_replica_spread",
+)
+
+
+def sections(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> dict[str, Any]:
+    """All of them, of the alternatives, the plan chosen, and the proposal that it is."""
+    each = tried[chosen.at]
+    return {
+        "choice": choice(tried, chosen),
+        "compared": compared(each, chosen.row),
+        "variants": variants(tried, chosen, proposal),
+        "pareto": pareto(tried, chosen, proposal),
+        "candidates": candidates_section(tried, chosen),
+    }
+
+
+def compared(tried: Swept, winner: Row) -> list[dict[str, Any]]:
+    """Do nothing, the plan, and Kafka's own --generate: the best by our ranking and the median by bytes moved."""
+    asked, goal = asked_of(tried.spec, tried.problem), Goal.of(tried)
+    nothing = {**tried.result.scores.slice(0, 1).to_pylist()[0], **terms.if_nothing_moves(asked)}
+    left = terms.left_to_change(asked, today(asked))
+    at_once = _at_once(tried, asked)
+    whole = Goal(0, goal.excess if at_once is None else at_once["excess"])
+    return [
+        {**comparison("do nothing", nothing, whole), "left_to_change": left},
+        comparison("this plan", winner, goal),
+        *([] if at_once is None else [comparison("all at once, over budget", at_once, whole)]),
+        *_generated(tried, asked, whole),
+    ]
+
+
+def _at_once(tried: Swept, asked: Problem) -> Row | None:
+    """What the whole change would take in one step, whatever the budget; None where the plan is no first step."""
+    if tried.problem is asked:
+        return None
+    free = replace(without(asked), budget=Budget())
+    row: Row = evaluated(free, candidates_of(free, replace(tried.spec.sweep, candidates=2))).slice(1, 1).to_pylist()[0]
+    return row
+
+
+def _generated(tried: Swept, asked: Problem, goal: Goal) -> Iterator[dict[str, Any]]:
+    """Kafka's own placements of all that is asked for: those of the sweep where it placed everything, else a few."""
+    swept = tried.problem is asked and asked.rebalance == "all"
+    seeds = _seeds(tried.result.scores) if swept else tried.result.scores.slice(0, 0)
+    if not len(seeds):
+        everything = replace(without(asked), rebalance="all")
+        seeds = evaluated(everything, generated(everything, tried.spec.sweep))
+    if not len(seeds):
+        return
+    by_moved = seeds.sort_by([(name, "ascending") for name in ("bytes_moved", "replicas_moved", "candidate")])
+    middle = by_moved.slice((len(seeds) - 1) // 2, 1).to_pylist()[0]
+    first = best(seeds, 1, ranking_of(asked)).to_pylist()[0]
+    # It places everything, whatever `rebalance` would keep where it is.
+    moves = {"moves_unforced": asked.rebalance != "all"}
+    yield comparison(f"Kafka --generate, best of {len(seeds)}", first, goal) | moves
+    yield comparison(f"Kafka --generate, median of {len(seeds)}", middle, goal) | moves
+
+
+def _seeds(scores: pa.Table) -> pa.Table:
+    names = scores["strategy"].to_numpy(zero_copy_only=False)
+    return scores.filter(pa.array(np.isin(names, ("kafka_classic", "kafka_striped"))))
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What says whether a row does all that is asked for: `waiting` are the partitions that no row of its sweep
+    changes, as they wait for a later step, and `excess` how far the balance asked for is missed at the least.
+    """
+
+    waiting: int
+    excess: int
+
+    @staticmethod
+    def of(tried: Swept) -> Goal:
+        """The goal of a sweep's own rows."""
+        waiting = tried.problem.deferred
+        return Goal(0 if waiting is None else int(waiting.sum()), tried.result.top["excess"][0].as_py())
+
+
+def asked_of(spec: Spec, problem: Problem) -> Problem:
+    """The whole of what a spec asks for, where `problem` may be its first step."""
+    return problem if problem.deferred is None else build(spec)
+
+
+def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> list[dict[str, Any]]:
+    """The front of all alternatives by bytes moved, with the plan in its place even where another beats it."""
+    moved = "bytes_moved" if tried[0].spec.cluster.sizes_known else "replicas_moved"
+    kept = _unbeaten(((at, row) for at, each in enumerate(tried) for row in each.result.front.to_pylist()), moved)
+    winner = (chosen.at, chosen.row["candidate"])
+    rows = {(at, row["candidate"]): row for at, row in kept} | {winner: _proven(chosen.row, proposal)}
+    ordered = sorted(rows, key=lambda key: (rows[key][moved], rows[key]["imbalance_ppm"], *key))
+    goals = [Goal.of(each) for each in tried]
+    return [
+        point(tried[at].name, tried[at].spec, rows[at, key], goals[at], chosen=(at, key) == winner)
+        for at, key in ordered
+    ]
+
+
+def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> list[dict[str, Any]]:
+    """Every alternative with the best plan it has by the rule; empty where there is only one."""
+    if len(tried) < 2:
+        return []
+    return [
+        _variant(each, found, proposal if at == chosen.at else None)
+        for at, (each, found) in enumerate(zip(tried, chosen.best, strict=True))
+    ]
+
+
+def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> dict[str, Any]:
+    """How many were tried of what, and from which of them the plan can be made again."""
+    counts: dict[str, int] = {}
+    problem = tried[chosen.at].problem
+    for each in tried:
+        for row in each.result.scores["strategy"].value_counts().to_pylist():
+            counts[row["values"]] = counts.get(row["values"], 0) + row["counts"]
+    return {
+        "evaluated": sum(counts.values()),
+        "by_strategy": counts,
+        "winner": {name: chosen.row[name] for name in CANDIDATE_SCHEMA.names},
+        "digest": f"{chosen.row['digest'] % (1 << 64):016x}",
+        "rows_sha256": candidates.digest(scores(tried)),
+        "rule": rule_text(problem.aims, problem.survive, sizes_known=problem.sizes_known),
+    }
+
+
+def choice(tried: Sequence[Swept], chosen: Chosen) -> dict[str, Any]:
+    """Which of the alternatives was chosen, by which rule, and why."""
+    rule = rule_of(tried[chosen.at].spec)
+    return {
+        "rule": rule.rule,
+        "value": None if rule.rule in ("asked", "within_budget") else rule.value,
+        "variant": tried[chosen.at].name,
+        "why": chosen.why,
+    }
+
+
+def _unbeaten(points: Iterable[tuple[int, Row]], moved: str) -> list[tuple[int, Row]]:
+    """The points that no other beats in both bytes and imbalance; of equal ones, the first."""
+    kept: list[tuple[int, Row]] = []
+    for at, row in sorted(points, key=lambda each: (each[1][moved], each[1]["imbalance_ppm"], each[0])):
+        if not kept or row["imbalance_ppm"] < kept[-1][1]["imbalance_ppm"]:
+            kept.append((at, row))
+    return kept
+
+
+def _proven(row: Row, proposal: Proposal) -> Row:
+    """The plan's row with the bound that its certificate proves."""
+    return row if proposal.least_bytes == UNKNOWN else {**row, "least_bytes": proposal.least_bytes}
+
+
+def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> dict[str, Any]:
+    """One entry of `pareto`."""
+    return {
+        **comparison("this plan" if chosen else row["strategy"], row, goal),
+        **_figures(spec, row),
+        "variant": variant,
+        "balance": {knob: row[knob] for knob in KNOBS},
+        "scenarios": row["scenarios"],
+        "chosen": chosen,
+    }
+
+
+def _variant(tried: Swept, found: Best, proposal: Proposal | None) -> dict[str, Any]:
+    row = found.row if proposal is None else _proven(found.row, proposal)
+    return {
+        "name": tried.name,
+        "changes": brokers_and_topics.changes(tried.spec.changes),
+        "brokers": int(tried.problem.targets.sum()),
+        "why_not": found.why_not,
+        "chosen": proposal is not None,
+        **comparison("this plan" if proposal is not None else row["strategy"], row, Goal.of(tried)),
+        **_figures(tried.spec, row),
+    }
+
+
+def _figures(spec: Spec, row: Row) -> dict[str, Any]:
+    """The bound of a row, the gap to it, what copying takes at least, and the scenarios it doesn't stand."""
+    least = None if row["least_bytes"] == UNKNOWN else row["least_bytes"]
+    throttle = spec.execution.throttle_bytes_per_sec
+    known = throttle is not None and spec.cluster.sizes_known
+    return {
+        "least_bytes_moved": least,
+        "gap_percent": None if least is None else bound_file.gap_percent(row["bytes_moved"], least),
+        "seconds_at_throttle": -(-row["busiest_bytes"] // throttle) if known and throttle else None,
+        "scenarios_missed": row["scenarios_missed"],
+    }
+
+
+def comparison(label: str, row: Row, goal: Goal) -> dict[str, Any]:
+    """One entry of `compared`: a candidate's scores under a label, and whether it does all that is asked for."""
+    return {
+        "label": label,
+        **{name: row[name] for name in _COMPARED},
+        "imbalance_percent": round(row["imbalance_ppm"] / 10_000, 2),
+        "imbalance_measure": MEASURES[row["imbalance_measure"]],
+        "left_to_change": row["violations"] + goal.waiting,
+        "balance_kept": row["excess"] <= goal.excess,
+        "moves_unforced": False,
+    }

@@ -1,0 +1,246 @@
+"""The terms of the plan document: each figure as the cluster is today, if nothing moves, and with the plan.
+
+Three columns, one definition. `today` is the cluster as it is: its own brokers in their racks of today, and nothing
+that is only asked for. `if_nothing_moves` is the same placement judged by what is asked for: with the brokers that come
+and without those that leave. `plan` is what the plan leads to, partitions that wait for a later step included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from planner.model import build_problem, problem
+from planner.model.balance import Tolerance
+from planner.model.build_problem import today
+from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.spec import Spec
+from planner.scoring import broker_loads, independent_check, score
+from planner.scoring.broker_loads import MEASURES
+from planner.scoring.score import Yardstick
+
+Value = float | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A placement (P, W) with its leaders (P,), the problem that it is judged by, and its scores."""
+
+    problem: Problem
+    replicas: IntArray
+    leaders: IntArray
+    scores: Mapping[str, int]
+    above_ppm: LongArray
+
+    @staticmethod
+    def of(judged: Problem, replicas: IntArray, leaders: IntArray) -> _Column:
+        yardstick = Yardstick.of(judged)
+        everything = np.zeros_like(judged.topic_of)
+        held = broker_loads.by_group(judged, replicas, leaders, everything, 1, yardstick.measures)
+        found = _scores(yardstick, replicas, leaders)
+        return _Column(judged, replicas, leaders, found, score.above_shares(yardstick, held)[0])
+
+    @property
+    def racks_known(self) -> bool:
+        """True where every broker that stays has a rack."""
+        return bool((self.problem.broker_racks[self.problem.targets] >= 0).all())
+
+
+def _scores(yardstick: Yardstick, replicas: IntArray, leaders: IntArray) -> dict[str, int]:
+    scores = score.score(yardstick, replicas, leaders)
+    return {field.name: int(getattr(scores, field.name)[0]) for field in fields(scores)}
+
+
+def if_nothing_moves(asked: Problem) -> dict[str, int]:
+    """The scores of today's placement, judged by what is asked for; with the leaders that there really are today."""
+    return _scores(Yardstick.of(asked), today(asked), asked.leaders)
+
+
+def left_to_change(asked: Problem, replicas: IntArray) -> int:
+    """How many partitions with these replicas (P, W) aren't as the changes, and the rack rule, ask."""
+    return int(np.any(list(independent_check.broken_rules(asked, replicas).values()), axis=0).sum())
+
+
+def terms(
+    spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, waiting: int = 0
+) -> list[dict[str, Any]]:
+    """The terms by group. `asked` is the whole of what is asked for, whatever its first step does; `leaders` (P,) are
+    those of the plan: what waits for a later step keeps its own.
+
+    `waiting` are partitions that an earlier plan of the same change has left for later, and `asked` doesn't know of.
+    """
+    now = build_problem.before(spec)
+    columns = (
+        _Column.of(now, today(now), now.leaders),
+        _Column.of(asked, today(asked), asked.leaders),
+        _Column.of(asked, assignment, leaders),
+    )
+    return [
+        *_fairness(columns),
+        *_safety(columns, waiting),
+        *_resilience(spec, columns),
+        *_movement(spec, columns),
+    ]
+
+
+Columns = tuple[_Column, _Column, _Column]
+
+_ABOVE = ("replicas", "leaders", "bytes", "network_in", "network_out")
+_FAILURES = (
+    ("broker_offline", "partitions"),
+    ("broker_refused", "partitions"),
+    ("rack_offline", "partitions"),
+    ("rack_refused", "partitions"),
+    ("rack_leaders", "leaders"),
+)
+_MEANINGS = {
+    "replica_spread": "most minus fewest replicas on a broker",
+    "leader_spread": "most minus fewest leaders on a broker",
+    "topic_replica_spread": "most minus fewest replicas of one topic on a broker, of the worst topic",
+    "left_to_change": "partitions that aren't as the changes and the rack rule ask",
+    "without_leader": "partitions that nobody can read or write",
+    "under_min_insync": "partitions with fewer replicas than min.insync.replicas",
+    "single_replica": "partitions that are lost with one broker",
+    "rack_spread_broken": "partitions that could be spread over the racks more evenly, whether they may move or not",
+    "on_one_rack": "partitions that go offline with one rack",
+    "broker_offline": "partitions that the worst single broker takes offline",
+    "broker_refused": "partitions that begin to refuse writes (acks=all) without the worst single broker",
+    "rack_offline": "partitions that the worst rack takes offline",
+    "rack_refused": "partitions that begin to refuse writes (acks=all) without the worst rack",
+    "rack_leaders": "leaders that have to move when the rack with the most of them fails",
+    "bytes_moved": "bytes that brokers copy",
+    "cross_rack_bytes": "of these, bytes copied from another rack",
+    "busiest_broker": "the most bytes that one broker copies in, or sends as a leader",
+    "peak_disk": "how full the fullest broker is while everything is copied, with what it drops afterwards",
+    "replicas_moved": "replicas that brokers copy",
+    "leaders_changed": "partitions that get another leader",
+}
+
+
+def _fairness(columns: Columns) -> Iterator[dict[str, Any]]:
+    asked = columns[2].problem
+    wanted = asked.balance
+    for name, unit, capacities, tolerance in (
+        ("replica_spread", "replicas", asked.disk_bytes, wanted.replicas),
+        ("leader_spread", "leaders", asked.network_bytes_per_sec, wanted.leaders),
+        ("topic_replica_spread", "replicas", asked.disk_bytes, wanted.topic_replicas),
+    ):
+        yield _scored("fairness", name, unit, columns, _most(capacities, asked, tolerance))
+    for at, what in enumerate(_ABOVE[: broker_loads.measured(asked)]):
+        if what != "bytes" or asked.sizes_known:
+            values = tuple(_percent(column.above_ppm[at]) if at < len(column.above_ppm) else 0.0 for column in columns)
+            meaning = f"how far the broker furthest above its share of {what.replace('_', ' ')} is above it"
+            yield _term("fairness", f"{what}_above_share", "%", values, meaning=meaning + _shares_by(columns))
+
+
+def _shares_by(columns: Columns) -> str:
+    """What a share is, where it isn't the same in all columns."""
+    before, after = (int(column.problem.targets.sum()) for column in columns[::2])
+    return "" if before == after else f"; shares are by {before} brokers today, else by the {after} afterwards"
+
+
+def _safety(columns: Columns, waiting: int) -> Iterator[dict[str, Any]]:
+    asked = columns[1].problem
+    before, after = (left_to_change(asked, column.replicas) + waiting for column in columns[1:])
+    yield _term("safety", "left_to_change", "partitions", (before, before, after), 0)
+    leaderless = int(((asked.leaders < 0) & ~asked.is_new).sum())
+    yield _term("safety", "without_leader", "partitions", (leaderless, leaderless, leaderless))
+    yield _term("safety", "under_min_insync", "partitions", _each(columns, _under_min_insync))
+    yield _term("safety", "single_replica", "partitions", _each(columns, _single))
+
+
+def _resilience(spec: Spec, columns: Columns) -> Iterator[dict[str, Any]]:
+    yield _term("resilience", "rack_spread_broken", "partitions", _each(columns, _rack_spread_broken), 0)
+    yield _term("resilience", "on_one_rack", "partitions", _each(columns, _on_one_rack))
+    for name, unit in _FAILURES:
+        values = tuple(
+            None if name.startswith("rack") and not column.racks_known else _failure(column, name) for column in columns
+        )
+        yield _term("resilience", name, unit, values, getattr(spec.limits, name, None))
+
+
+def _failure(column: _Column, name: str) -> int:
+    return _rack_leaders(column) if name == "rack_leaders" else column.scores[name]
+
+
+def _movement(spec: Spec, columns: Columns) -> Iterator[dict[str, Any]]:
+    limits, asked, plan = spec.limits, columns[2].problem, columns[2].scores
+    sized, racks = asked.sizes_known, all(column.racks_known for column in columns[1:])
+    for name, key, known, limit in (
+        ("bytes_moved", "bytes_moved", sized, limits.bytes_moved),
+        ("cross_rack_bytes", "cross_rack_bytes", sized and racks, limits.cross_rack_bytes),
+        ("busiest_broker", "busiest_bytes", sized, None),
+    ):
+        yield _term("movement", name, "bytes", (0, 0, plan[key]) if known else (None, None, None), limit)
+    if sized:
+        room = "% of its disk" if (asked.disk_limit_bytes[asked.targets] >= 0).all() else "% of its share"
+        yield _term("movement", "peak_disk", room, tuple(_percent(each.scores["peak_disk_ppm"]) for each in columns))
+    for name, unit in (("replicas_moved", "replicas"), ("leaders_changed", "leaders")):
+        yield _term("movement", name, unit, (0, 0, plan[name]), getattr(limits, name))
+
+
+def _term(
+    group: str, name: str, unit: str, values: tuple[Value, ...], limit: Value = None, meaning: str = ""
+) -> dict[str, Any]:
+    return {
+        "group": group,
+        "name": name,
+        "unit": unit,
+        **dict(zip(("today", "if_nothing_moves", "plan"), values, strict=True)),
+        "limit": limit,
+        "meaning": meaning or _MEANINGS[name],
+    }
+
+
+def _scored(group: str, name: str, unit: str, columns: Columns, limit: Value = None) -> dict[str, Any]:
+    return _term(group, name, unit, tuple(column.scores[name] for column in columns), limit)
+
+
+def _each(columns: Columns, count: Any) -> tuple[int | None, ...]:
+    return tuple(count(column) for column in columns)
+
+
+def _percent(ppm: int) -> float:
+    return float(round(int(ppm) / 10_000, 2))
+
+
+def _most(capacities: LongArray, asked: Problem, wanted: Tolerance) -> int | None:
+    """The spread allowed; brokers of unlike capacity have windows of their own, and differ by more."""
+    alike = len(np.unique(capacities[asked.targets])) < 2
+    return int(wanted.value) if wanted.kind == "spread" and alike else None
+
+
+def _rack_spread_broken(column: _Column) -> int | None:
+    """The rule's own count, the same whatever may move; None where brokers have no racks, or they don't count."""
+    if not column.problem.racks_matter:
+        return None
+    return int(problem.uneven_racks(column.problem, column.replicas).sum())
+
+
+def _on_one_rack(column: _Column) -> int | None:
+    """Partitions all of whose replicas are in one rack; None where brokers have no racks."""
+    if not column.racks_known:
+        return None
+    of, replicas = column.problem.broker_racks, column.replicas
+    racks = np.where(replicas >= 0, of[replicas], of[replicas[:, :1]])
+    return int(((racks == racks[:, :1]).all(axis=1) & (replicas[:, 0] >= 0)).sum())
+
+
+def _rack_leaders(column: _Column) -> int:
+    """The leaders of the rack that has most, those on brokers that leave among them while they are there."""
+    held = broker_loads.on_all_brokers(column.problem, column.replicas, column.leaders)[MEASURES.index("leaders")]
+    racks = column.problem.broker_racks
+    by_rack = np.bincount(racks[racks >= 0], weights=held[racks >= 0], minlength=1)
+    return int(by_rack.max(initial=0))
+
+
+def _single(column: _Column) -> int:
+    return int(((column.replicas >= 0).sum(axis=1) == 1).sum())
+
+
+def _under_min_insync(column: _Column) -> int:
+    count = (column.replicas >= 0).sum(axis=1)
+    return int(((count < column.problem.min_insync) & (count > 0)).sum())

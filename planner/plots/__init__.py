@@ -1,1 +1,0 @@
-"""The plots of report.html and `plots/*.svg`."""

@@ -1,0 +1,172 @@
+"""Axes, bars, headings and legends that all plots have alike. Sizes are in points, 1/72 inch; a plot is 720 wide.
+
+Lines and labels are drawn as a handful of artists: the library's own ticks, five artists each, take most of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from planner.model.problem import LongArray
+from planner.report.plot_svg import COLOUR, FONT_SIZE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 720
+LEFT, RIGHT = 64, 12
+_ABOVE, _BELOW, _NAME = 24, 22, 13
+_CHARACTER = 5.0
+# Heading and legend stand side by side above a panel.
+_NARROWEST = 240
+_SMALL = 7.5
+
+
+def panels(
+    count: int, height: float, labels: Sequence[str] = (), *, widest: float = WIDTH, name: str = ""
+) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels of `height` one above the other.
+
+    `labels` stand under the lowest one at 0, 1, 2 …, each at most `widest` from the next, and `name` under them.
+    Without labels there is room for numbers and their name.
+    """
+    from matplotlib.figure import Figure
+
+    room = WIDTH - LEFT - RIGHT
+    width = min(room, max(_NARROWEST, widest * len(labels))) if labels else room
+    upright = max(map(len, labels), default=0) * _CHARACTER * len(labels) > width
+    under = 12 + _CHARACTER * max(map(len, labels)) if upright else _BELOW
+    below = under + (_NAME if name or not labels else 0)
+    whole = _ABOVE + count * (height + _ABOVE) - _ABOVE + below
+    figure = Figure(figsize=(WIDTH / 72, whole / 72), frameon=False)
+    bottoms = [whole - at * (height + _ABOVE) - height - _ABOVE for at in range(count)]
+    drawn = [figure.add_axes((LEFT / WIDTH, b / whole, width / WIDTH, height / whole)) for b in bottoms]
+    for axes in drawn:
+        axes.set_axis_off()
+        axes.set_xlim(-0.5, max(len(labels), width / widest) - 0.5)
+    style: Any = {"rotation": 90, "fontsize": _SMALL} if upright else {}
+    under_axis(drawn[-1], list(enumerate(labels)), **style)
+    if name:
+        name_below(drawn[-1], name, under)
+    return figure, drawn
+
+
+def _size(axes: Axes) -> tuple[float, float]:
+    """Width and height of a panel."""
+    box, figure = axes.get_position(), axes.figure
+    return box.width * WIDTH, box.height * figure.get_figheight() * 72  # type: ignore[union-attr]
+
+
+def under_axis(axes: Axes, labels: Sequence[tuple[float, str]], **style: Any) -> None:
+    """A text under each (x, text)."""
+    place = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top", "color": COLOUR["quiet"]}
+    for at, text in labels:
+        axes.text(at, -6 / _size(axes)[1], text, **{**place, **style})
+
+
+def beside_axis(axes: Axes, labels: Sequence[tuple[float, str]]) -> None:
+    """A text on the left of each (y, text)."""
+    place: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "color": COLOUR["quiet"]}
+    for at, text in labels:
+        axes.text(-6 / _size(axes)[0], at, text, **place)
+
+
+def name_below(axes: Axes, name: str, under: float = _BELOW) -> None:
+    """What runs across, below the labels."""
+    place: Any = {"transform": axes.transAxes, "ha": "center", "va": "top", "color": COLOUR["quiet"]}
+    axes.text(0.5, (4 - under) / _size(axes)[1], name, **place)
+
+
+def name_left(axes: Axes, name: str) -> None:
+    """What runs up, on the far left."""
+    place: Any = {"transform": axes.transAxes, "ha": "left", "va": "center", "color": COLOUR["quiet"]}
+    axes.text(-(LEFT - 2) / _size(axes)[0], 0.5, name, rotation=90, **place)
+
+
+def bars(axes: Axes, gid: str, values: Sequence[float], offset: float, colour: str) -> None:
+    """A bar of width 0.38 for each value, at its index + `offset`."""
+    lefts = np.arange(len(values)) + offset
+    boxes(axes, gid, [(left, left + 0.38, 0, value) for left, value in zip(lefts, values, strict=True)], colour)
+
+
+def boxes(
+    axes: Axes, gid: str, corners: Sequence[tuple[float, float, float, float]], colour: str, alpha: Any = None
+) -> None:
+    """Rectangles (left, right, bottom, top) as one artist; `alpha` has an opacity for each."""
+    from matplotlib.collections import PolyCollection
+
+    outlines = [[(left, low), (left, high), (right, high), (right, low)] for left, right, low, high in corners]
+    drawn = PolyCollection(outlines, facecolor=colour, linewidth=0, alpha=alpha, clip_on=False)
+    drawn.set_gid(gid)
+    axes.add_collection(drawn, autolim=False)
+
+
+def lines(axes: Axes, gid: str, courses: Sequence[LongArray], colours: Sequence[str]) -> None:
+    """Lines of (x, y) points (N, 2) as one artist, a colour for each."""
+    from matplotlib.collections import LineCollection
+
+    drawn = LineCollection(courses, colors=colours, linewidths=1.4, clip_on=False)
+    drawn.set_gid(gid)
+    axes.add_collection(drawn, autolim=False)
+
+
+def amounts(axes: Axes, side: Literal["x", "y"], written: Callable[[int], str]) -> None:
+    """At most five whole amounts with their units along the axis, and a line at each."""
+    from matplotlib.ticker import MaxNLocator
+
+    least, most = axes.get_xlim() if side == "x" else axes.get_ylim()
+    values = [float(each) for each in MaxNLocator(4, integer=True).tick_values(least, most) if least <= each <= most]
+    labels = [(value, written(round(value))) for value in values]
+    if side == "x":
+        under_axis(axes, labels)
+    else:
+        beside_axis(axes, labels)
+    _grid(axes, side, values)
+
+
+def _grid(axes: Axes, side: Literal["x", "y"], values: Sequence[float]) -> None:
+    from matplotlib.collections import LineCollection
+
+    transform = axes.get_xaxis_transform() if side == "x" else axes.get_yaxis_transform()
+    ends = [((at, 0.0), (at, 1.0)) if side == "x" else ((0.0, at), (1.0, at)) for at in values]
+    drawn = LineCollection(ends, colors=COLOUR["line"], linewidths=0.6, transform=transform, zorder=0, clip_on=False)
+    axes.add_collection(drawn, autolim=False)
+
+
+def time(axes: Axes, seconds_known: bool) -> None:
+    """The axis of time, in seconds from 0, named and in round numbers of its largest unit; else of batches."""
+    most = axes.get_xlim()[1]
+    unit, name = next((each for each in _UNITS if most >= 2 * each[0]), _UNITS[-1]) if seconds_known else (1, "batches")
+    step = _round_up(most / unit / 6)
+    values = [at * step * unit for at in range(int(most / unit / step) + 1)]
+    under_axis(axes, [(value, f"{value / unit:g}") for value in values])
+    _grid(axes, "x", values)
+    name_below(axes, f"{name} at the throttle, at least" if seconds_known else name)
+
+
+_UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
+
+
+def _round_up(value: float) -> int:
+    """The next of 1, 2, 5, 10, 20 …, at least 1."""
+    return next(step for power in range(16) for step in (10**power, 2 * 10**power, 5 * 10**power) if step >= value)
+
+
+def heading(axes: Axes, text: str) -> None:
+    """What a panel shows, above its upper left corner."""
+    axes.text(0, 1 + 6 / _size(axes)[1], text, weight="bold", transform=axes.transAxes)
+
+
+def legend(axes: Axes, entries: Sequence[tuple[str, str]]) -> None:
+    """(role, text) in one line above the upper right corner: a square in the role's colour before each text."""
+    width, height = _size(axes)
+    at, up = 1.0, 1 + 6 / height
+    for role, text in reversed(entries):
+        axes.text(at, up, text, ha="right", transform=axes.transAxes)
+        at -= (_CHARACTER * len(text) + FONT_SIZE) / width
+        axes.text(at, up, "■", ha="right", color=COLOUR[role], transform=axes.transAxes)
+        at -= 20 / width

@@ -1,0 +1,231 @@
+"""Plots of who copies how much: from whom to whom, batch by batch, and what brokers hold meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.model import formats
+from planner.model.problem import LongArray
+from planner.report import plot_axes
+from planner.report import plot_values as plots_values
+from planner.report.plot_svg import COLOUR, Drawing, Mark
+from planner.report.plot_values import OTHERS, Movement, Plan, Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MAP_SIDE = 30
+_ROWS_SHOWN = 32
+_RUNS_SHOWN = 24
+_LINES_SHOWN = 60
+_WIDEST_CELL = 64
+_ROOM_FOR_TEXT = 46
+# Of the opacity: the least is still to be seen, the most leaves text on it readable.
+_FAINTEST, _STRONGEST = 0.14, 0.7
+
+
+def movement(plan: Plan, moved: Movement) -> Drawing:
+    """A cell for each pair of brokers that copies anything: the sender's row, the receiver's column."""
+    _, written = plots_values.measure(plan)
+    rows, columns = (_busy(moved.copied.sum(axis=axis), _MAP_SIDE) for axis in (1, 0))
+    amounts = plots_values.summed(plots_values.summed(moved.copied, columns).T, rows).T
+    senders, receivers = ([_name(moved, at) for at in kept] for kept in (rows, columns))
+    figure, axes = _grid(senders, receivers)
+    pairs = [(int(r), int(c), int(amounts[r, c])) for r, c in zip(*np.nonzero(amounts), strict=True)]
+    most = _most(amounts[: len(rows) - (OTHERS in rows)], columns)
+    plot_axes.boxes(
+        axes,
+        "copies",
+        [(c - 0.48, c + 0.48, r - 0.46, r + 0.46) for r, c, _ in pairs],
+        COLOUR["heat"],
+        [_opacity(amount, most) for _, _, amount in pairs],
+    )
+    if (plot_axes.WIDTH - plot_axes.LEFT) / len(receivers) >= _ROOM_FOR_TEXT:
+        for row, column, amount in pairs:
+            axes.text(column, row, written(amount), ha="center", va="center", fontsize=8)
+    plot_axes.name_left(axes, "from broker")
+    plot_axes.heading(axes, "copied")
+    marks = [
+        Mark(f"from-{senders[r]}-to-{receivers[c]}".replace(" ", "-"), f"{senders[r]} to {receivers[c]}: {written(n)}")
+        for r, c, n in pairs
+    ]
+    return Drawing(figure, "Who sends how much to whom", _MAP_IN_WORDS, {"copies": marks})
+
+
+_MAP_IN_WORDS = (
+    "A cell for each two brokers between which replicas are copied: the sender's row, the receiver's column, "
+    "the stronger the more. Senders are the leaders of today."
+)
+
+
+def _busy(amounts: LongArray, at_most: int) -> list[int]:
+    """Indices of what has anything, the largest ones and OTHERS where they are too many."""
+    has = np.flatnonzero(amounts)
+    return [OTHERS if at == OTHERS else int(has[at]) for at in plots_values.largest(amounts[has], at_most)]
+
+
+def _name(moved: Movement, at: int) -> str:
+    return "others" if at == OTHERS else str(moved.brokers[at])
+
+
+def _most(amounts: LongArray, columns: Sequence[int]) -> int:
+    """The largest amount of a broker that is shown by itself: what others have together may be far more."""
+    return int(amounts[:, : len(columns) - (OTHERS in columns)].max(initial=1))
+
+
+def _opacity(amount: int, most: int) -> float:
+    return round(_FAINTEST + (_STRONGEST - _FAINTEST) * min(1.0, amount / most), 3)
+
+
+def _grid(rows: Sequence[str], columns: Sequence[str]) -> tuple[Any, Axes]:
+    """An empty map, with the first row on top."""
+    cell = 22 if len(rows) <= 12 else 14
+    figure, (axes,) = plot_axes.panels(1, cell * len(rows), columns, widest=_WIDEST_CELL, name="to broker")
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    plot_axes.beside_axis(axes, list(enumerate(rows)))
+    return figure, axes
+
+
+def batches(plan: Plan, moved: Movement) -> Drawing:
+    """Batches along time; for each what brokers copy in (upper half of their row) and out (lower half)."""
+    _, written = plots_values.measure(plan)
+    parts = plots_values.runs(plan, _RUNS_SHOWN)
+    rows = _busy((moved.received + moved.sent).sum(axis=0), _ROWS_SHOWN)
+    names = [_name(moved, at) for at in rows]
+    halves = {gid: _by_run(side, parts, rows) for gid, side in (("in", moved.received), ("out", moved.sent))}
+    most = max(_most(half, rows) for half in halves.values())
+    figure, axes = _timeline(plan, parts, names)
+    marks = {"batch": _strip(axes, plan, parts)}
+    for (gid, half), words, top in zip(halves.items(), ("copies in", "copies out"), (-0.42, 0.02), strict=True):
+        cells = [(int(r), int(c), int(half[r, c])) for r, c in zip(*np.nonzero(half), strict=True)]
+        corners = [(*_span(parts, r), c + top, c + top + 0.4) for r, c, _ in cells]
+        plot_axes.boxes(axes, gid, corners, COLOUR[gid], [_opacity(n, most) for _, _, n in cells])
+        marks[gid] = [
+            Mark(f"{gid}-{r + 1}-{names[c]}", f"{parts[r].name}, broker {names[c]}: {words} {written(n)}")
+            for r, c, n in cells
+        ]
+    plot_axes.legend(axes, (("in", "copies in"), ("out", "copies out")))
+    rest = f" Others are the mean of {_others(moved.received + moved.sent, rows)} brokers." if OTHERS in rows else ""
+    return Drawing(figure, "Batches over time, and what each broker copies", _BATCHES_IN_WORDS + rest, marks)
+
+
+_BATCHES_IN_WORDS = (
+    "Time runs across, batch by batch. A row for each broker that copies: its upper half is what it copies in, "
+    "its lower half what it copies out, the stronger the more."
+)
+
+
+def _by_run(side: LongArray, parts: Sequence[Run], rows: Sequence[int]) -> LongArray:
+    """(runs, rows) what is copied in each run of batches, of OTHERS the mean."""
+    by_run = np.stack([side[part.first : part.end].sum(axis=0) for part in parts])
+    amounts = plots_values.summed(by_run, rows)
+    if OTHERS in rows:
+        amounts[:, -1] //= max(1, _others(side, rows))
+    return amounts
+
+
+def _others(side: LongArray, rows: Sequence[int]) -> int:
+    """How many brokers that do anything are not shown by themselves."""
+    return max(1, int(np.count_nonzero(side.sum(axis=0))) - len(rows) + 1)
+
+
+def _timeline(plan: Plan, parts: Sequence[Run], labels: Sequence[str]) -> tuple[Any, Axes]:
+    """Empty rows along time, with one more row above for the batches."""
+    cell = 22 if len(labels) <= 12 else 14
+    figure, (axes,) = plot_axes.panels(1, cell * (len(labels) + 1))
+    axes.set_ylim(len(labels) - 0.5, -1.5)
+    plot_axes.beside_axis(axes, list(enumerate(labels)))
+    plot_axes.name_left(axes, "broker")
+    axes.set_xlim(0, _end(parts))
+    plot_axes.time(axes, plots_values.times_known(plan))
+    plot_axes.heading(axes, "batches")
+    return figure, axes
+
+
+def _end(parts: Sequence[Run]) -> float:
+    return parts[-1].start + parts[-1].seconds
+
+
+def _span(parts: Sequence[Run], at: int) -> tuple[float, float]:
+    """Left and right of a run: a gap of a hair before the next, and never too narrow to be seen."""
+    hair = _end(parts) / 400
+    part = parts[at]
+    return part.start, part.start + max(part.seconds - hair, hair)
+
+
+def _strip(axes: Axes, plan: Plan, parts: Sequence[Run]) -> list[Mark]:
+    """The batches as a row of boxes, numbered where there is room."""
+    plot_axes.boxes(axes, "batch", [(*_span(parts, at), -1.4, -0.66) for at in range(len(parts))], COLOUR["line"])
+    for part in parts:
+        text = str(part.first + 1)
+        if part.seconds / _end(parts) * plot_axes.WIDTH * 0.85 > 7 * len(text):
+            axes.text(part.start + part.seconds / 2, -1.03, text, ha="center", va="center", fontsize=8)
+    return [Mark(f"batch-{at + 1}", _told(plan, part)) for at, part in enumerate(parts)]
+
+
+def _told(plan: Plan, part: Run) -> str:
+    own = plan["batches"][part.first : part.end]
+    copied = formats.counted(sum(batch["replicas_moved"] for batch in own), "replica")
+    size = formats.size(sum(batch["bytes_moved"] for batch in own)) if plan["cluster"]["sizes_known"] else ""
+    elected = formats.counted(sum(len(batch["elect"]) for batch in own), "election")
+    time = formats.duration(round(part.seconds)) if plots_values.times_known(plan) else ""
+    return f"{part.name}: {', '.join(filter(None, (copied, size, elected, time)))}"
+
+
+def held(plan: Plan, moved: Movement) -> Drawing:
+    """A line for each broker: what it holds today, at most in each batch, and afterwards."""
+    _, written = plots_values.measure(plan)
+    parts = plots_values.runs(plan, 2 * _RUNS_SHOWN)
+    comes_or_leaves = [role != "stays" for role in _roles(plan, moved, range(len(moved.brokers)))]
+    rows = plots_values.largest(moved.held.max(axis=0), _LINES_SHOWN, comes_or_leaves)
+    values, roles = _held_by_run(plan, moved, parts, rows), _roles(plan, moved, rows)
+    figure, (axes,) = plot_axes.panels(1, 190)
+    edges = np.array([-0.04 * _end(parts), *(part.start for part in parts), _end(parts), 1.04 * _end(parts)])
+    across = np.repeat(edges, 2)[1:-1]
+    lines = [np.column_stack([across, np.repeat(column, 2)]) for column in values.T]
+    plot_axes.lines(axes, "lines", lines, [COLOUR[_LINE[role]] for role in roles])
+    axes.set_xlim(-0.04 * _end(parts), 1.04 * _end(parts))
+    axes.set_ylim(0, 1.06 * max(1, int(values.max(initial=1))))
+    plot_axes.amounts(axes, "y", written)
+    plot_axes.time(axes, plots_values.times_known(plan))
+    plot_axes.heading(axes, "held by each broker")
+    plot_axes.legend(axes, [(_LINE[role], _ROLE_WORDS[role]) for role in _LINE if role in roles])
+    marks = [
+        Mark(f"broker-{_name(moved, at)}", f"broker {_name(moved, at)}: {_course(column, written)}")
+        for at, column in zip(rows, values.T, strict=True)
+    ]
+    rest = " Others are their mean." if OTHERS in rows else ""
+    return Drawing(figure, "What brokers hold meanwhile", _HELD_IN_WORDS + rest, {"lines": marks})
+
+
+_HELD_IN_WORDS = (
+    "A line for each broker: what it holds today, at most in each batch, with both copies of what moves, and "
+    "afterwards."
+)
+_LINE = {"stays": "before", "added": "after", "removed": "out"}
+_ROLE_WORDS = {"stays": "stay", "added": "added", "removed": "removed"}
+
+
+def _held_by_run(plan: Plan, moved: Movement, parts: Sequence[Run], rows: Sequence[int]) -> LongArray:
+    """(runs + 2, rows): today, the most in each run, afterwards; OTHERS as their mean."""
+    key, _ = plots_values.measure(plan)
+    after = {broker["id"]: broker["after"][key] for broker in plan["brokers"]}
+    then = np.array([after.get(broker, 0) for broker in moved.brokers], dtype=np.int64)
+    peaks = [moved.held[part.first + 1 : part.end + 1].max(axis=0) for part in parts]
+    values = plots_values.summed(np.stack([moved.held[0], *peaks, then]), rows)
+    if OTHERS in rows:
+        values[:, -1] //= len(moved.brokers) - len(rows) + 1
+    return values
+
+
+def _roles(plan: Plan, moved: Movement, rows: Sequence[int]) -> list[str]:
+    roles = {broker["id"]: broker["role"] for broker in plan["brokers"]}
+    return ["stays" if at == OTHERS else roles.get(moved.brokers[at], "stays") for at in rows]
+
+
+def _course(column: LongArray, written: Callable[[int], str]) -> str:
+    today, most, after = int(column[0]), int(column.max()), int(column[-1])
+    return f"{written(today)} today, at most {written(most)}, {written(after)} afterwards"

@@ -1,1 +1,0 @@
-"""The rest of a plan that was interrupted."""

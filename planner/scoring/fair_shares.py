@@ -1,0 +1,242 @@
+"""Fair shares, as exact fractions: of replicas, leaders and bytes, by the brokers' capacities and the rack rule.
+
+A broker's fair share is what its capacity is of all capacities, unless the rack rule or one replica a broker forbid it:
+a rack of two brokers that must hold one replica of every partition carries more a broker than a rack of four, and no
+broker holds more than one replica of each partition. Shares are filled like water into racks and brokers, between what
+each must and may hold. Counts are filled as int64; sums of bytes, which don't leave room for a product, as Python's
+integers in object arrays, by the same code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+
+# int64, or objects that are Python's integers.
+ExactArray = NDArray[Any]
+
+# What all weights together are at most: times a million of replicas, and as much again, they are far below 2^63.
+_MOST_WEIGHT = 1_000_000
+
+
+@dataclass(frozen=True)
+class RackRule:
+    """How many replicas of one partition each rack holds at the best possible spread, by replication factor.
+
+    `least[f]`, `most[f]` (R,): a partition with f replicas has between least and most of them in each rack. Racks are
+    the target brokers' racks, densely numbered; `rack_of` (Bt,) numbers each target broker's. Where racks don't matter
+    there is one rack.
+    """
+
+    rack_of: IntArray
+    sizes: IntArray
+    least: IntArray
+    most: IntArray
+
+
+def rack_rule(problem: Problem) -> RackRule:
+    """The rule for every replication factor of the problem."""
+    racks = problem.broker_racks[problem.targets]
+    rack_of = np.unique(racks, return_inverse=True)[1] if problem.racks_matter else np.zeros(len(racks), dtype=int)
+    sizes = np.bincount(rack_of)
+    bounds = [_per_rack(sizes, factor) for factor in range(int(problem.replication_factors.max(initial=0)) + 1)]
+    least, most = (np.array([bound[side] for bound in bounds], dtype=np.int32) for side in (0, 1))
+    return RackRule(rack_of.astype(np.int32), sizes.astype(np.int32), least, most)
+
+
+def _per_rack(sizes: LongArray, factor: int) -> tuple[LongArray, LongArray]:
+    """The evenest spread of `factor` replicas over racks of these sizes: level by level, as racks have room."""
+    level = 0
+    while np.minimum(sizes, level).sum() < factor:
+        level += 1
+        if level > factor:
+            break
+    most = np.minimum(sizes, level)
+    # Where the last level is filled up there is no choice; said here, or shares would be as if there were.
+    return most if most.sum() == factor else np.minimum(sizes, max(level - 1, 0)), most
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Fair shares as exact fractions: `count / parts`, both (K, Bt)."""
+
+    count: ExactArray
+    parts: ExactArray
+
+
+def weights(capacities: LongArray) -> LongArray:
+    """Capacities (Bt,) as weights of which all together are at most about a million; equal ones are 1 each."""
+    stated = [int(capacity) for capacity in capacities]
+    divisor = gcd(*stated)
+    total = sum(stated)
+    if total // max(divisor, 1) <= _MOST_WEIGHT:
+        return np.array([capacity // max(divisor, 1) for capacity in stated], dtype=np.int64)
+    return np.array([max(1, round(capacity * _MOST_WEIGHT / total)) for capacity in stated], dtype=np.int64)
+
+
+def disk_weights(problem: Problem) -> LongArray:
+    """The weights (Bt,) of the shares of replicas and bytes."""
+    return weights(problem.disk_bytes[problem.targets])
+
+
+def network_weights(problem: Problem) -> LongArray:
+    """The weights (Bt,) of the shares of leaders and traffic."""
+    return weights(problem.network_bytes_per_sec[problem.targets])
+
+
+def proportional(totals: ExactArray, weighing: ExactArray) -> Shares:
+    """Shares of totals (K, 1) by weights (Bt,) alone."""
+    count = totals * weighing
+    return Shares(count, np.full_like(count, int(weighing.sum())))
+
+
+@dataclass(frozen=True)
+class FairShares:
+    """The fair shares of all that may be asked to be even: counts (1, Bt), by topic (T, Bt); bytes, bytes/s (1, Bt)."""
+
+    replicas: Shares
+    leaders: Shares
+    topic_replicas: Shares
+    topic_leaders: Shares
+    disk: Shares
+    network_in: Shares
+    network_out: Shares
+
+
+def fair_shares(problem: Problem) -> FairShares:
+    """Everybody's fair shares: replicas and bytes by disks, leaders and traffic by networks."""
+    rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
+    partitions = np.bincount(problem.topic_of, minlength=len(problem.topic_names)).astype(np.int64)[:, None]
+    by_topic = _counts_by_topic(problem, partitions, disk, rule)
+    # Those that nobody leads, now or once the plan is carried out, are nobody's share of leaders.
+    led = problem.may_lead_anew | (problem.leaders >= 0)
+    leaders = np.bincount(problem.topic_of, weights=led, minlength=len(partitions)).astype(np.int64)[:, None]
+    # Bytes times weights are beyond 64 bits.
+    disk, network = disk.astype(object), network.astype(object)
+    return FairShares(
+        replicas=water_filled(by_topic.summed()),
+        leaders=proportional(leaders.sum(keepdims=True), network_weights(problem)),
+        topic_replicas=water_filled(by_topic),
+        topic_leaders=proportional(leaders, network_weights(problem)),
+        disk=water_filled(_bytes(problem, problem.size_bytes, disk, rule)),
+        network_in=water_filled(_bytes(problem, problem.bytes_in_per_sec, network, rule)),
+        network_out=proportional(_total((sent_by_leader(problem) * led)[:, None]), network),
+    )
+
+
+def sent_by_leader(problem: Problem) -> LongArray:
+    """Bytes/s (P,) that the leader of each partition sends: to each follower what is written, and to consumers."""
+    followers = np.maximum(problem.replication_factors - 1, 0)
+    return problem.bytes_in_per_sec * followers + problem.bytes_out_per_sec
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What is filled into racks and brokers: totals (K, 1), what a rack must and may hold (K, R), and what a broker
+    may hold (K, 1); by weights (Bt,).
+    """
+
+    totals: ExactArray
+    least: ExactArray
+    most: ExactArray
+    cap: ExactArray
+    weights: ExactArray
+    rule: RackRule
+
+    def summed(self) -> Filling:
+        """All of the K together, as one."""
+        columns = (self.totals, self.least, self.most, self.cap)
+        totals, least, most, cap = (column.sum(axis=0, keepdims=True) for column in columns)
+        return Filling(totals, least, most, cap, self.weights, self.rule)
+
+
+def water_filled(filling: Filling) -> Shares:
+    """Shares by weights between what the racks and brokers must and may hold.
+
+    Racks pinned at a bound leave the rest to the others; pinning is repeated until nothing changes, at most R times.
+    Racks above their `most` are pinned first, as that raises the level of all others; then those below their `least`.
+    """
+    pinned = np.full_like(filling.least, -1)
+    for bound, beyond in ((filling.most, np.greater), (filling.least, np.less)):
+        for _ in range(pinned.shape[1]):
+            level = _level(filling, pinned)
+            over = (pinned < 0) & beyond(level.held, bound * level.parts).astype(bool)
+            if not over.any():
+                break
+            pinned = np.where(over, bound, pinned)
+    level, rack_of = _level(filling, pinned), filling.rule.rack_of
+    count = np.where(level.full, filling.cap, level.rest[:, rack_of] * filling.weights)
+    return Shares(count, np.where(level.full, 1, level.parts[:, rack_of]))
+
+
+@dataclass(frozen=True)
+class _Level:
+    """How high it stands in each rack: `rest / parts` a weight; (K, R) but for `full`.
+
+    full (K, Bt) says which brokers hold what they may, and stand out; held is what the rack holds, times `parts`.
+    """
+
+    rest: ExactArray
+    parts: ExactArray
+    held: ExactArray
+    full: BoolArray
+
+
+def _level(filling: Filling, pinned: ExactArray) -> _Level:
+    """The level where the racks of `pinned` (K, R) hold that, -1 for those that share what is left."""
+    full = np.zeros((len(pinned), len(filling.weights)), dtype=bool)
+    while True:
+        used, open_weight = _by_rack(filling, full, filling.cap), _by_rack(filling, ~full, filling.weights)
+        free = pinned < 0
+        rest = filling.totals - np.where(free, used, pinned).sum(axis=1, keepdims=True)
+        rest = np.where(free, rest, pinned - used)
+        parts = np.where(free, np.where(free, open_weight, 0).sum(axis=1, keepdims=True), open_weight)
+        parts = np.maximum(parts, 1)
+        rack_of = filling.rule.rack_of
+        over = ~full & (rest[:, rack_of] * filling.weights > filling.cap * parts[:, rack_of]).astype(bool)
+        if not over.any():
+            return _Level(rest, parts, rest * open_weight + used * parts, full)
+        full |= over
+
+
+def _by_rack(filling: Filling, mask: BoolArray, values: ExactArray) -> ExactArray:
+    """Sums over each rack's brokers of the values (K or 1, Bt or 1) where the mask (K, Bt) says so: (K, R)."""
+    order = np.argsort(filling.rule.rack_of, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(filling.rule.sizes)[:-1]]).astype(np.int64)
+    return np.add.reduceat(np.where(mask, values, 0)[:, order], starts, axis=1)
+
+
+def _counts_by_topic(problem: Problem, partitions: LongArray, by: LongArray, rule: RackRule) -> Filling:
+    """Replicas of each topic, between what the rack rule makes each rack hold and lets it hold."""
+    factors = problem.replication_factors
+    totals, least, most = (
+        _by_topic(problem, counts) for counts in (factors[:, None], rule.least[factors], rule.most[factors])
+    )
+    return Filling(totals, least, most, partitions, by, rule)
+
+
+def _by_topic(problem: Problem, per_partition: IntArray) -> LongArray:
+    """Sums (P, K) to (T, K); of counts, which floats hold exactly."""
+    columns = per_partition.T
+    sums = [np.bincount(problem.topic_of, weights=column, minlength=len(problem.topic_names)) for column in columns]
+    return np.stack(sums, axis=1).astype(np.int64)
+
+
+def _bytes(problem: Problem, per_replica: LongArray, by: ExactArray, rule: RackRule) -> Filling:
+    """The same of the bytes (P,) that each replica has, over all topics."""
+    factors, column = problem.replication_factors, per_replica[:, None]
+    totals, least, most = (
+        _total(column * counts) for counts in (factors[:, None], rule.least[factors], rule.most[factors])
+    )
+    return Filling(totals, least, most, _total(column), by, rule)
+
+
+def _total(values: LongArray) -> ExactArray:
+    """Columns (P, K) summed to Python's integers (1, K)."""
+    return values.sum(axis=0, dtype=np.int64, keepdims=True).astype(object)

@@ -1,0 +1,135 @@
+"""Which of the windows asked for a plan is outside of, what it reaches instead, and why it could not be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.balance import Tolerance
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.scoring.broker_loads import loads
+from planner.scoring.fair_shares import FairShares, Shares, disk_weights, fair_shares, network_weights, sent_by_leader
+from planner.scoring.score import Yardstick, by_topic
+from planner.scoring.windows import BYTE_WINDOWS, Windows
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """One window that was relaxed: whose (None: of all topics together), what was wanted and what was reached.
+
+    `reached` is most minus fewest of a count, and of bytes and traffic the farthest broker's distance from its fair
+    share, in per cent of it.
+    """
+
+    window: str
+    topic: str | None
+    wanted: str
+    reached: float
+    why: str
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A window's name, what was wanted, its bounds (2, K, Bt), what is held (K, Bt), and the fair shares of that."""
+
+    name: str
+    wanted: Tolerance
+    bounds: LongArray
+    held: LongArray
+    fair: Shares
+
+    @property
+    def outside(self) -> BoolArray:
+        """(K,): True where some broker is outside."""
+        return ((self.held < self.bounds[0]) | (self.held > self.bounds[1])).any(axis=1)
+
+    @property
+    def spread(self) -> LongArray:
+        """(K,): most minus fewest."""
+        return self.held.max(axis=1) - self.held.min(axis=1)
+
+
+def relaxed(yardstick: Yardstick, assignment: IntArray) -> tuple[Relaxed, ...]:
+    """Every window of the balance asked for that the assignment (P, W) is outside of, cluster first, then topics."""
+    problem, windows, fair = yardstick.problem, yardstick.windows, fair_shares(yardstick.problem)
+    counts = by_topic(yardstick, assignment).per_broker
+    everything = counts.sum(axis=0)[:, None]
+    wanted = problem.balance
+    cluster = [
+        _Window("replicas", wanted.replicas, windows.replicas[:, None], everything[0], fair.replicas),
+        _Window("leaders", wanted.leaders, windows.leaders[:, None], everything[1], fair.leaders),
+        *_of_bytes(problem, windows, fair, loads(problem, assignment)),
+    ]
+    topics = [
+        _Window("topic_replicas", wanted.topic_replicas, windows.topic_replicas, counts[:, 0], fair.topic_replicas)
+    ]
+    if windows.topic_leaders is not None:
+        topics.append(
+            _Window("topic_leaders", wanted.topic_leaders, windows.topic_leaders, counts[:, 1], fair.topic_leaders)
+        )
+    return (
+        *(found for window in cluster for found in _named(problem, window, (None,))),
+        *(found for window in topics for found in _named(problem, window, problem.topic_names)),
+    )
+
+
+def _of_bytes(problem: Problem, windows: Windows, fair: FairShares, held: LongArray) -> Iterable[_Window]:
+    """The windows of bytes and traffic that were asked for; a disk's limit alone is a gate, not a window."""
+    for name, bounds, column in zip(BYTE_WINDOWS, windows.of_bytes, held, strict=True):
+        wanted = getattr(problem.balance, name)
+        if bounds is not None and wanted.kind != "none":
+            yield _Window(name, wanted, bounds[:, None], column[None], getattr(fair, name))
+
+
+def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> Iterable[Relaxed]:
+    """What is relaxed of a window, one for each of its K names."""
+    # Brokers of unlike capacity differ by more than any spread, and are as asked.
+    by_spread = window.wanted.kind == "spread" and _alike(problem, window)
+    broken = window.spread > window.wanted.value if by_spread else window.outside
+    if not broken.any():
+        return
+    reached = _distance(window) if window.name in BYTE_WINDOWS else window.spread
+    for at in np.flatnonzero(broken):
+        why = _why(problem, window, int(at))
+        yield Relaxed(window.name, names[at], str(window.wanted), reached[at].item(), why)
+
+
+def _alike(problem: Problem, window: _Window) -> bool:
+    weights = network_weights(problem) if window.name.endswith("leaders") else disk_weights(problem)
+    return bool((weights == weights[0]).all())
+
+
+def _distance(window: _Window) -> NDArray[np.float64]:
+    """(K,): how far the farthest broker is from its share, in per cent of it with two decimals."""
+    share = (window.fair.count / window.fair.parts).astype(np.float64)
+    share[share == 0] = 1
+    return np.round(100 * np.abs(window.held / share - 1).max(axis=1), 2)
+
+
+def _why(problem: Problem, window: _Window, at: int) -> str:
+    if not window.outside[at]:
+        return "racks of unequal size: the rack rule makes brokers of small racks hold more"
+    if problem.rebalance != "all":
+        return f"changes.rebalance is {problem.rebalance}: only replicas that must move do"
+    if problem.deferred is not None:
+        return "partitions that the budget leaves for a later step keep their replicas"
+    if not problem.movable.all():
+        if (problem.leaders[~problem.movable] < 0).all():
+            return "partitions without a leader keep their replicas: there is nobody to copy from"
+        return "excluded topics keep their replicas where they are"
+    if window.name in BYTE_WINDOWS:
+        return _why_bytes(problem, window)
+    if window.name.endswith("leaders"):
+        return "not with the replicas where the fewest bytes put them"
+    return "not together with the other windows, the racks and the replication factors"
+
+
+def _why_bytes(problem: Problem, window: _Window) -> str:
+    columns = (problem.size_bytes, problem.bytes_in_per_sec, sent_by_leader(problem))
+    largest = dict(zip(BYTE_WINDOWS, columns, strict=True))[window.name]
+    if int(largest.max(initial=0)) > int(window.bounds[1].max()):
+        return "one partition alone is more than the window of any broker"
+    return "not together with the other windows, the racks and the replication factors"

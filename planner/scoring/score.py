@@ -1,0 +1,381 @@
+"""What an assignment costs and how even it is, as raw terms with units; integers, so that no sum depends on its order.
+
+Everything but the last step is additive over topics: a `Tally` of one topic's partitions holds counts for each broker
+and sums, and the tally of a plan is the sum of its topics'. That is what lets a sweep score a million candidates by
+adding up rows of a table (see `classic_tables`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.seeded_numbers import mix
+from planner.scoring import broker_loads, failure_costs, fair_shares, independent_check
+from planner.scoring.growth_scenarios import Scenario, scenarios
+from planner.scoring.windows import (
+    BROKER_PRICE,
+    BYTE_WINDOWS,
+    TOPIC_PRICE,
+    Windows,
+    byte_excess,
+    excess_anywhere,
+    windows,
+)
+
+# Columns of a tally before the per-broker counts. The topic spread is a maximum, the others are sums.
+SUMS = (
+    "digest",
+    "violations",
+    "rack_violations",
+    "bytes_moved",
+    "replicas_moved",
+    "leaders_changed",
+    "cross_rack_bytes",
+    "topic_excess",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Yardstick:
+    """A problem with what its scores are measured against: the windows of the balance asked for.
+
+    `measures` is how many of `loads.MEASURES` there are to say of it; `parts` (measures, Bt) is how many times a
+    broker's capacity makes up all capacities; `totals` (measures,) what all brokers together are to hold, so that a
+    broker's share is `totals / parts`, whatever is still elsewhere. `room_bytes` (Bt,) is what a broker's disk holds
+    where all state theirs, else its fair share; `held_bytes` (Bt,) what lies there today.
+    """
+
+    problem: Problem
+    windows: Windows
+    measures: int
+    parts: NDArray[np.float64]
+    totals: LongArray
+    room_bytes: LongArray
+    held_bytes: LongArray
+    fragile: failure_costs.Fragile
+    scenarios: tuple[Scenario, ...] = ()
+
+    @staticmethod
+    def of(problem: Problem) -> Yardstick:
+        """The yardstick of a problem."""
+        disk, network = (
+            weights.sum() / weights
+            for weights in (fair_shares.disk_weights(problem), fair_shares.network_weights(problem))
+        )
+        measures = broker_loads.measured(problem)
+        parts = np.stack([disk, network, disk, network, network][:measures])
+        wanted = windows(problem, problem.balance)
+        held = broker_loads.on_all_brokers(problem, problem.replicas, problem.leaders)[2, problem.targets]
+        fragile = failure_costs.Fragile.of(problem)
+        totals = _totals(problem)[:measures]
+        room = _room(problem, wanted)
+        return Yardstick(problem, wanted, measures, parts, totals, room, held, fragile, scenarios(problem))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Additive terms of G topics or candidates: `sums` (G, len(SUMS)); `per_broker` (G, measures, Bt), as many of
+    `loads.MEASURES` as the yardstick has, on each target broker; `copied` (G, 2, B), bytes that each broker copies in
+    and sends; `grown` (G, S, 3, Bt), `broker_loads.loads` in each scenario; `exposed` (G, E), `failure_costs.by_topic`;
+    `topic_spread` (G,), which combines by its maximum.
+    """
+
+    sums: LongArray
+    per_broker: LongArray
+    copied: LongArray
+    grown: LongArray
+    exposed: LongArray
+    topic_spread: LongArray
+
+    @property
+    def added(self) -> tuple[LongArray, ...]:
+        """What is added up, in order."""
+        return self.sums, self.per_broker, self.copied, self.grown, self.exposed
+
+    @staticmethod
+    def of(added: Iterable[LongArray], topic_spread: LongArray) -> Tally:
+        """A tally from what is added up, in the order of `added`."""
+        sums, per_broker, copied, grown, exposed = added
+        return Tally(sums, per_broker, copied, grown, exposed, topic_spread)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Terms of C candidates, each (C,) int64.
+
+    `imbalance_ppm` is how far the fullest broker is above its share, by capacity, of replicas, leaders, bytes or
+    traffic, whichever is the farthest, in parts per million; `imbalance_measure` is which of `loads.MEASURES` that is.
+    `busiest_bytes` is the most that any broker copies in, or
+    sends from the leaders that are copied from: at a throttle, how long copying takes follows it. `peak_disk_ppm` is
+    how full the fullest broker is while everything is copied, today's bytes and what arrives, in parts per million of
+    its disk where all state theirs, else of its fair share. `scenario_excess` is that of the windows of bytes summed
+    over the scenarios, and `scenarios_missed` in how many of them there is any. `broker_offline` to `rack_refused` are
+    what the worst single failure costs (see `failure_costs`), `rack_leaders` the leaders of the rack that has most.
+    """
+
+    digest: LongArray
+    violations: LongArray
+    excess: LongArray
+    bytes_moved: LongArray
+    replicas_moved: LongArray
+    leaders_changed: LongArray
+    cross_rack_bytes: LongArray
+    rack_violations: LongArray
+    replica_spread: LongArray
+    leader_spread: LongArray
+    topic_replica_spread: LongArray
+    replicas_max: LongArray
+    leaders_max: LongArray
+    size_bytes_max: LongArray
+    network_in_max: LongArray
+    network_out_max: LongArray
+    imbalance_ppm: LongArray
+    imbalance_measure: LongArray
+    busiest_bytes: LongArray
+    peak_disk_ppm: LongArray
+    scenario_excess: LongArray
+    scenarios_missed: LongArray
+    broker_offline: LongArray
+    broker_refused: LongArray
+    rack_offline: LongArray
+    rack_refused: LongArray
+    rack_leaders: LongArray
+
+
+def score(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Scores:
+    """The scores (1,) of one assignment (P, W), led as by `leaders_after` unless by others (P,), -1: none."""
+    return finish(yardstick, _tally(yardstick, assignment, leaders, _Groups.whole(yardstick.problem)))
+
+
+def by_topic(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Tally:
+    """The tallies of the T topics under an assignment (P, W); leaders as in `score`."""
+    return _tally(yardstick, assignment, leaders, _Groups.topics(yardstick.problem))
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """What is tallied together: the group (P,) of each partition, and the first topic (G,) of each group."""
+
+    of: IntArray
+    first_topic: IntArray
+    first_row: LongArray
+
+    @staticmethod
+    def topics(problem: Problem) -> _Groups:
+        """Every topic by itself; partitions are sorted by topic, and every topic has some."""
+        every = np.arange(len(problem.topic_names), dtype=np.int32)
+        return _Groups(problem.topic_of, every, np.searchsorted(problem.topic_of, every))
+
+    @staticmethod
+    def whole(problem: Problem) -> _Groups:
+        """One group."""
+        return _Groups(np.zeros_like(problem.topic_of), np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.first_topic)
+
+    def rows_summed(self, values: LongArray) -> LongArray:
+        """(G,) of a value for each partition (P,)."""
+        return np.add.reduceat(values, self.first_row, dtype=np.int64) if len(values) else np.zeros(len(self), np.int64)
+
+
+def _tally(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None, groups: _Groups) -> Tally:
+    problem = yardstick.problem
+    leading = broker_loads.leaders_after(problem, assignment) if leaders is None else leaders
+    # Column by column: numpy is ten times slower where what it goes along is short and innermost.
+    assignment = np.asfortranarray(assignment)
+    added = adding(problem, assignment)
+    columns = [groups.rows_summed(column) for column in _row_terms(problem, assignment, leading, added)]
+    beyond, spread = _of_topics(yardstick, assignment, leading)
+    firsts = groups.first_topic
+    return Tally(
+        np.stack([*columns, np.add.reduceat(beyond, firsts)], axis=1),
+        broker_loads.by_group(problem, assignment, leading, groups.of, len(groups), yardstick.measures),
+        _copied(problem, assignment, added, groups),
+        _grown(yardstick, assignment, leading, groups),
+        failure_costs.by_group(problem, yardstick.fragile, assignment, groups.of, len(groups)),
+        np.maximum.reduceat(spread, firsts),
+    )
+
+
+def _of_topics(yardstick: Yardstick, assignment: IntArray, leading: IntArray) -> tuple[LongArray, LongArray]:
+    """How far each topic (T,) is outside its windows, weighted, and the spread of its replicas."""
+    problem, wanted = yardstick.problem, yardstick.windows
+    counted = 1 if wanted.topic_leaders is None else 2
+    held = broker_loads.by_group(problem, assignment, leading, problem.topic_of, len(problem.topic_names), counted)
+    here = held[:, 0]
+    beyond = excess_anywhere(wanted.topic_replicas, here, TOPIC_PRICE, problem.balance.topic_replicas)
+    if wanted.topic_leaders is not None:
+        beyond = beyond + excess_anywhere(wanted.topic_leaders, held[:, 1], TOPIC_PRICE, problem.balance.topic_leaders)
+    return beyond, here.max(axis=1) - here.min(axis=1)
+
+
+def finish(yardstick: Yardstick, total: Tally) -> Scores:
+    """Scores (C,) from the summed tallies of C candidates."""
+    columns = dict(zip(SUMS, total.sums.T, strict=True))
+    held = total.per_broker
+    replicas, leaders = held[:, 0], held[:, 1]
+    wanted, balance = yardstick.windows, yardstick.problem.balance
+    beyond = columns.pop("topic_excess") + excess_anywhere(wanted.replicas, replicas, BROKER_PRICE, balance.replicas)
+    beyond = beyond + excess_anywhere(wanted.leaders, leaders, BROKER_PRICE, balance.leaders)
+    above = above_shares(yardstick, held)
+    most = np.zeros((len(broker_loads.MEASURES), len(held)), dtype=np.int64)
+    most[: yardstick.measures] = held.max(axis=2).T
+    return Scores(
+        **columns,
+        excess=beyond + _byte_excess(yardstick, held),
+        replica_spread=replicas.max(axis=1) - replicas.min(axis=1),
+        leader_spread=leaders.max(axis=1) - leaders.min(axis=1),
+        topic_replica_spread=total.topic_spread,
+        **{f"{measure}_max": column for measure, column in zip(broker_loads.MEASURES, most, strict=True)},
+        imbalance_ppm=above.max(axis=1),
+        imbalance_measure=above.argmax(axis=1),
+        busiest_bytes=total.copied.max(axis=(1, 2), initial=0),
+        peak_disk_ppm=_peak_ppm(yardstick, total.copied[:, 0]),
+        **_in_scenarios(yardstick, total.grown),
+        **failure_costs.worst(yardstick.problem, total.exposed),
+        rack_leaders=failure_costs.rack_leaders(yardstick.problem, leaders),
+    )
+
+
+def digest(assignment: IntArray) -> int:
+    """The digest of an assignment (P, W): equal for equal assignments, as a signed 64-bit number."""
+    return int(_digest(assignment).sum())
+
+
+def adding(problem: Problem, replicas: IntArray) -> BoolArray:
+    """(P, W): True where the broker has to copy the partition; nobody copies a new one."""
+    here = np.zeros_like(replicas, dtype=bool)
+    for column in problem.replicas.T:
+        here |= replicas == column[:, None]
+    return (replicas >= 0) & ~here & ~problem.is_new[:, None]
+
+
+def ties(problem: Problem, assignment: IntArray) -> tuple[int, int]:
+    """Partitions that gain or lose a replica, and the sum over brokers of the squares of the replicas that arrive."""
+    added = adding(problem, assignment)
+    kept = np.zeros_like(problem.replicas, dtype=bool)
+    for column in assignment.T:
+        kept |= problem.replicas == column[:, None]
+    lost = (problem.replicas >= 0) & ~kept
+    arriving = np.bincount(assignment[added], minlength=len(problem.broker_ids))
+    return int((added.any(axis=1) | lost.any(axis=1)).sum()), int((arriving**2).sum())
+
+
+def _room(problem: Problem, wanted: Windows) -> LongArray:
+    """(Bt,): each broker's disk where all state theirs, else its fair share of the bytes."""
+    stated = (problem.disk_limit_bytes[problem.targets] >= 0).all()
+    if stated or wanted.byte_shares is None:
+        return problem.disk_bytes[problem.targets]
+    return wanted.byte_shares[BYTE_WINDOWS.index("disk")]
+
+
+def _copied(problem: Problem, assignment: IntArray, added: BoolArray, groups: _Groups) -> LongArray:
+    """(G, 2, B): bytes of each group that each broker copies in, and that today's leaders on it send."""
+    brokers = len(problem.broker_ids)
+    source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])
+    first = groups.of.astype(np.int64) * brokers
+    arriving, sent = np.zeros((2, len(groups) * brokers), dtype=np.int64)
+    for position, copies in zip(assignment.T, added.T, strict=True):
+        rows = np.flatnonzero(copies)
+        np.add.at(arriving, first[rows] + position[rows], problem.size_bytes[rows])
+    np.add.at(sent, first + source, problem.size_bytes * added.sum(axis=1))
+    return np.stack([each.reshape(-1, brokers) for each in (arriving, sent)], axis=1)
+
+
+def _grown(yardstick: Yardstick, assignment: IntArray, leaders: IntArray, groups: _Groups) -> LongArray:
+    """(G, S, 3, Bt): bytes and traffic of each group in each scenario."""
+    problem, every, count = yardstick.problem, len(broker_loads.MEASURES), len(groups)
+    if not yardstick.scenarios:
+        return np.zeros((count, 0, len(BYTE_WINDOWS), int(problem.targets.sum())), dtype=np.int64)
+    then = [each.problem for each in yardstick.scenarios]
+    held = [broker_loads.by_group(each, assignment, leaders, groups.of, count, every)[:, 2:] for each in then]
+    return np.stack(held, axis=1)
+
+
+def _peak_ppm(yardstick: Yardstick, arriving: LongArray) -> LongArray:
+    """(C,) of the bytes (C, B) that arrive; 0 where nobody has any room to fill."""
+    room = yardstick.room_bytes
+    held = yardstick.held_bytes + arriving[:, yardstick.problem.targets]
+    full = np.where(room > 0, held / np.maximum(room, 1) * 1_000_000, 0)
+    return np.rint(full.max(axis=1, initial=0)).astype(np.int64)
+
+
+def _in_scenarios(yardstick: Yardstick, grown: LongArray) -> dict[str, LongArray]:
+    """The excess of the windows of bytes over all scenarios, and how many have any: (C,) each, of (C, S, 3, Bt)."""
+    total, missed = (np.zeros(len(grown), dtype=np.int64) for _ in range(2))
+    for at, scenario in enumerate(yardstick.scenarios):
+        beyond = byte_excess(scenario.windows, grown[:, at])
+        total, missed = total + beyond, missed + (beyond > 0)
+    return {"scenario_excess": total, "scenarios_missed": missed}
+
+
+def _byte_excess(yardstick: Yardstick, held: LongArray) -> LongArray:
+    """(C,): the excess of the windows of bytes and traffic; no traffic where no rates are known."""
+    missing = len(broker_loads.MEASURES) - yardstick.measures
+    return byte_excess(
+        yardstick.windows, np.pad(held[:, 2:], ((0, 0), (0, missing), (0, 0))) if missing else held[:, 2:]
+    )
+
+
+def above_shares(yardstick: Yardstick, held: LongArray) -> LongArray:
+    """How far the broker furthest above its share is above it, in parts per million, by measure: (C, measures, Bt) to
+    (C, measures). 0 where there is nothing to share, or nobody is above.
+    """
+    share = (held * yardstick.parts).max(axis=2) / np.maximum(yardstick.totals, 1)
+    above = np.rint((share - 1) * 1_000_000).astype(np.int64)
+    return np.where(yardstick.totals > 0, above, 0).clip(min=0)
+
+
+def _totals(problem: Problem) -> LongArray:
+    """(5,): what all brokers together hold of `loads.MEASURES` once everything is as asked."""
+    led = problem.may_lead_anew | (problem.leaders >= 0)
+    factors = problem.replication_factors
+    per_row = (
+        factors,
+        led,
+        factors * problem.size_bytes,
+        factors * problem.bytes_in_per_sec,
+        led * fair_shares.sent_by_leader(problem),
+    )
+    return np.array([each.sum(dtype=np.int64) for each in per_row])
+
+
+def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: BoolArray) -> tuple[LongArray, ...]:
+    """The additive terms of each partition (P,), in the order of SUMS without the last; `added` as by `adding`."""
+    broken = independent_check.broken_rules(problem, replicas)
+    return (
+        _digest(replicas),
+        np.sum(list(broken.values()), axis=0, dtype=np.int64),
+        broken["rack spread"].astype(np.int64),
+        added.sum(axis=1) * problem.size_bytes,
+        added.sum(axis=1),
+        (problem.may_lead_anew & ~problem.is_new & (problem.leaders != leaders)).astype(np.int64),
+        _crossing(problem, replicas, added) * problem.size_bytes,
+    )
+
+
+def _crossing(problem: Problem, replicas: IntArray, added: BoolArray) -> LongArray:
+    """(P,): replicas added on brokers of another rack than that of the leader they would copy from."""
+    source = problem.broker_racks[np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])]
+    crossing = np.zeros(len(replicas), dtype=np.int64)
+    for brokers, copies in zip(replicas.T, added.T, strict=True):
+        crossing += copies & (problem.broker_racks[brokers] != source)
+    return crossing
+
+
+def _digest(replicas: IntArray) -> LongArray:
+    """A 64-bit mix of (row, position, broker) summed over positions (P,); sums wrap, whatever their order."""
+    rows = np.arange(len(replicas), dtype=np.uint64) * np.uint64(1 << 32) + np.uint64(1)
+    total = np.zeros(len(replicas), dtype=np.uint64)
+    for position, brokers in enumerate(replicas.T):
+        mixed = mix(rows + np.uint64(position << 24) + brokers.astype(np.uint64))
+        # What is absent, -1, counts for nothing.
+        mixed[brokers < 0] = 0
+        total += mixed
+    return total.view(np.int64)

@@ -1,0 +1,257 @@
+"""How far outside of windows: what a unit beyond one weighs, and how much of it a bound allows plans to have.
+
+Where windows can't all hold, a bound is for all plans with no more excess than the plan at hand, whichever brokers
+carry it. `Allowed` is that set: the windows, the excess of counts by weight, the excess of loads in sum, and how far
+outside any one broker is. `Allowed.cost` is what it takes off a bound made of prices: for prices α of a window's edges
+and a price λ of a unit of excess, `λ × excess + Σ most × max(0, α − λ)`, by the duality of linear programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.problem import BoolArray, LongArray
+
+# What a unit beyond a window weighs: the first at the price, the next few at three times it, the rest at ten times it:
+# one window isn't broken deeply where several could be broken by one. One unit beyond a broker's window weighs more
+# than the units beyond topics' windows that would mend it.
+EXCESS_STEPS = ((1, 1), (3, 3), (1 << 30, 10))
+TOPIC_PRICE, BROKER_PRICE = 1, 100
+# Takes more off a bound than there is.
+_EVERYTHING, _NEVER = 1 << 400, 1 << 100
+
+
+def excess(bounds: LongArray, counts: LongArray, price: int) -> LongArray:
+    """The weight of everything outside windows (2, ..., Bt), summed over brokers: counts (..., Bt) to (...)."""
+    summed: LongArray = weight(beyond(bounds, counts).sum(axis=0), price).sum(axis=-1)
+    return summed
+
+
+def beyond(bounds: LongArray, held: LongArray) -> LongArray:
+    """(2, …): by how much what is held (…) is below windows (2, …), and above them."""
+    return np.stack([np.maximum(bounds[0] - held, 0), np.maximum(held - bounds[1], 0)])
+
+
+def weight(units: LongArray, price: int) -> LongArray:
+    """What so many units (…) beyond windows weigh, at the price of the first."""
+    left, total = units.copy(), np.zeros_like(units)
+    for count, step in EXCESS_STEPS:
+        taken = np.minimum(left, count)
+        total += taken * (step * price)
+        left -= taken
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class CountWindows:
+    """Windows of the replicas of K topics, or of all together, on Bt brokers.
+
+    bounds (2, K, Bt) least and most · fixed (K, Bt) replicas there that may not move · movable (K,) those that may
+    price of the first unit outside, see EXCESS_STEPS
+    open (K,) windows that may begin at each of first (K,) to last (K,) instead, and are `spread` wide then
+    """
+
+    bounds: LongArray
+    fixed: LongArray
+    movable: LongArray
+    price: int
+    open: BoolArray
+    first: LongArray
+    last: LongArray
+    spread: int
+
+    def beginning(self, lows: tuple[int, int] | None) -> CountWindows:
+        """The same where open windows begin at one of these starts, None: at any."""
+        if lows is None:
+            return self
+        first, last = (np.where(self.open, low, end) for low, end in zip(lows, (self.first, self.last), strict=True))
+        bounds = np.where(self.open[:, None], np.stack([first, first + self.spread])[:, :, None], self.bounds)
+        return replace(self, bounds=bounds, first=first, last=last)
+
+    def starts(self) -> Iterator[LongArray]:
+        """The windows (2, K, Bt), as asked for and with open ones at each of their starts."""
+        yield self.bounds
+        for step in range(int(np.where(self.open, self.last - self.first + 1, 0).max(initial=0))):
+            low = np.minimum(self.first + step, self.last)[:, None]
+            yield np.where(self.open[:, None], np.stack([low, low + self.spread]), self.bounds)
+
+    def weigh(self, moved: LongArray) -> int:
+        """The weight of what is outside where movable replicas lie like this (K, Bt), open windows where it suits."""
+        held = self.fixed + moved
+        return int(np.min([excess(bounds, held, self.price) for bounds in self.starts()], axis=0).sum())
+
+    def bears(self, table: LongArray) -> bool:
+        """True where the edges of prices (window, broker, price, edge) prove no more than those of any start."""
+        at, brokers, prices, stated = table
+        total = np.zeros(len(self.movable), dtype=object)
+        np.add.at(total, at, prices.astype(object) * stated)
+        for bounds in self.starts():
+            low, high = (bounds - self.fixed).clip(0, self.movable.sum())
+            edges = np.where(prices > 0, np.minimum(low, high)[at, brokers], high[at, brokers])
+            proven = np.zeros(len(self.movable), dtype=object)
+            np.add.at(proven, at, prices.astype(object) * edges)
+            if (total > proven).any():
+                return False
+        return True
+
+    def certain(self) -> LongArray:
+        """(2, K, Bt): units below and above the windows, however movable replicas lie and wherever windows begin."""
+        bounds = self.bounds
+        if self.open.any():
+            ends = np.stack([np.minimum(bounds[0], self.first[:, None]), np.maximum(bounds[1], self._last_end)])
+            bounds = np.where(self.open[:, None], ends, bounds)
+        low, high = bounds - self.fixed
+        return np.stack([np.maximum(low - self.movable.sum(), 0), np.maximum(-high, 0)])
+
+    @property
+    def _last_end(self) -> LongArray:
+        return (self.last + self.spread)[:, None]
+
+    def cost(self, table: LongArray, price: int) -> int:
+        """What prices (window, broker, price, edge) beyond that of a weighed unit take off a bound."""
+        steep = np.abs(table[2]).astype(object)
+        beyond_it = (room * np.maximum(steep - step * price, 0) for step, room in self.rooms(table))
+        return sum(int(each.sum()) for each in beyond_it)
+
+    def rooms(self, table: LongArray) -> Iterator[tuple[int, LongArray]]:
+        """Each step's weight, and how many units (N,) beyond the windows of this table's prices are of that weight."""
+        at, brokers, prices, edges = table
+        under, certain = prices > 0, self.certain()[:, at, brokers]
+        spent = np.where(under, certain[0], certain[1])
+        left = np.where(under, edges, self.movable[at]).clip(min=0)
+        for count, step in EXCESS_STEPS:
+            room = np.minimum(np.maximum(count - spent, 0), left)
+            yield step * self.price, room
+            spent, left = np.maximum(spent - count, 0), left - room
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """Windows (D, 2, Bt) of the loads that movable replicas bring, and what a unit beyond one weighs, (D,)."""
+
+    bounds: LongArray
+    scales: LongArray
+
+    def cost(self, tables: Iterable[LongArray], price: int, furthest: NDArray[Any] | None) -> int:
+        """What prices (broker, price, edge) beyond that of a weighed unit take off a bound, where no broker is further
+        outside than `furthest` (D,), None: it may be any far.
+        """
+        total = 0
+        for kind, (table, scale) in enumerate(zip(tables, self.scales.tolist(), strict=True)):
+            steeper = int(np.maximum(np.abs(table[1]).astype(object) - scale * price, 0).sum()) if table.size else 0
+            most = _EVERYTHING if furthest is None else int(furthest[kind])
+            total += steeper * most
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Allowed:
+    """Windows, and what the plans that a bound is for may be outside of them: `replicas` is the weight of counts,
+    `loads` the weighed sum of loads over all brokers, `furthest` (D,) how far one broker may be outside of each.
+    """
+
+    topics: CountWindows
+    brokers: CountWindows
+    windows: Loads
+    replicas: int = 0
+    loads: int = 0
+    furthest: LongArray | None = None
+
+    def beginning(self, lows: tuple[int, int] | None) -> Allowed:
+        """The same where the window of all replicas begins at one of these starts, None: at any."""
+        return replace(self, brokers=self.brokers.beginning(lows))
+
+    def covered(self, lows: Sequence[tuple[int, int] | None]) -> bool:
+        """True where the window of all replicas begins at one of these starts, whatever plan it is."""
+        if None in lows:
+            return True
+        told = {low for ends in lows if ends is not None for low in range(ends[0], ends[1] + 1)}
+        low, high = self.brokers.bounds[:, 0]
+        as_asked = bool((low == low[0]).all() and (high == low + self.brokers.spread).all()) and int(low[0]) in told
+        every = set(range(int(self.brokers.first[0]), int(self.brokers.last[0]) + 1))
+        return bool(self.brokers.open[0]) and as_asked and every <= told
+
+    def bears(self, tables: tuple[LongArray, ...]) -> bool:
+        """True where the edges of these tables prove no more than the windows do."""
+        loads = zip(tables[2:], self.windows.bounds, strict=True)
+        of_loads = all(
+            bool((np.where(table[1] > 0, table[2] <= window[0][table[0]], table[2] >= window[1][table[0]])).all())
+            for table, window in loads
+        )
+        return of_loads and self.topics.bears(tables[0]) and self.brokers.bears(_numbered(tables[1]))
+
+    @property
+    def none(self) -> bool:
+        """True where plans have to be within all windows."""
+        return not (self.replicas or self.loads)
+
+    @property
+    def certain(self) -> int:
+        """The weight of counts that are outside however movable replicas lie."""
+        return sum(int(weight(each.certain(), each.price).sum()) for each in (self.topics, self.brokers))
+
+    def reached(self, cells: LongArray, load: LongArray) -> Allowed:
+        """As much as a plan has: movable replicas (T, Bt), and the loads (D, Bt) that they bring."""
+        low, high = self.windows.bounds.transpose(1, 0, 2)
+        outside = beyond(np.stack([low, high]), load).sum(axis=0)
+        return replace(
+            self,
+            replicas=self.topics.weigh(cells) + self.brokers.weigh(cells.sum(axis=0, keepdims=True)),
+            loads=int((outside * self.windows.scales[:, None]).sum()),
+            furthest=outside.max(axis=1, initial=0),
+        )
+
+    def holds(self, other: Allowed) -> bool:
+        """True where plans that reach no more than the other are allowed."""
+        if other.furthest is None or self.furthest is None:
+            return False
+        no_further = bool((other.furthest <= self.furthest).all())
+        return other.replicas <= self.replicas and other.loads <= self.loads and no_further
+
+    def prices(self, tables: tuple[LongArray, ...]) -> tuple[int, int]:
+        """Prices of a weighed unit of counts, and of one of loads, that take the least off a bound of these tables."""
+        of_counts = [
+            (np.abs(table[2]).astype(np.float64) / step, room.astype(np.float64) * step)
+            for windows, table in ((self.topics, tables[0]), (self.brokers, _numbered(tables[1])))
+            for step, room in windows.rooms(table)
+        ]
+        furthest = np.zeros(len(self.windows.scales)) if self.furthest is None else self.furthest
+        of_loads = [
+            (np.abs(table[1]).astype(np.float64) / scale, np.full(table.shape[1], float(scale) * float(most)))
+            for table, scale, most in zip(tables[2:], self.windows.scales, furthest, strict=True)
+        ]
+        return _cheapest(of_counts, self.replicas - self.certain), _cheapest(of_loads, self.loads)
+
+    def cost(self, prices: tuple[LongArray, ...], of_replicas: int, of_loads: int) -> int:
+        """What being allowed so much takes off a bound of these tables of prices: by topic, in all, and of each load;
+        a weighed unit of counts costs `of_replicas`, one of loads `of_loads`.
+        """
+        return (
+            self.topics.cost(prices[0], of_replicas)
+            + self.brokers.cost(_numbered(prices[1]), of_replicas)
+            + self.windows.cost(prices[2:], of_loads, self.furthest)
+            + of_replicas * (self.replicas - self.certain)
+            + of_loads * self.loads
+        )
+
+
+def _numbered(table: LongArray) -> LongArray:
+    """A table of one window a broker as one of several windows."""
+    return np.concatenate([np.zeros_like(table[:1]), table])
+
+
+def _cheapest(slopes: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]], allowed: int) -> int:
+    """The price λ >= 0 with the least `allowed × λ + Σ most × max(0, price - λ)` for prices and mosts (N,)."""
+    prices, most = (np.concatenate([np.zeros(1), *(each[side] for each in slopes)]) for side in (0, 1))
+    order = np.argsort(-prices, kind="stable")
+    beyond_it = np.cumsum(most[order]) - most[order]
+    if allowed < 0:
+        # No plan is allowed: any price proves it, the higher the more.
+        return _NEVER
+    # At the last price above which no more can be outside than is allowed.
+    return int(np.ceil(prices[order][np.flatnonzero(beyond_it <= allowed)[-1]]))

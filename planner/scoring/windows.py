@@ -1,0 +1,229 @@
+"""What "even" means, in numbers: how many replicas, leaders, bytes and how much traffic each broker may hold.
+
+A window is the tolerance around a broker's fair share (see `fair_shares`). The strategies aim at these windows and the
+score measures against them; neither is told how the other does it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from planner.model.balance import Balance, Tolerance
+from planner.model.problem import IntArray, LongArray, Problem
+from planner.scoring.broker_loads import leaders_after
+from planner.scoring.fair_shares import RackRule, Shares, fair_shares, rack_rule
+from planner.scoring.window_excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRICE, excess
+
+__all__ = [
+    "BROKER_PRICE",
+    "BYTE_WINDOWS",
+    "EXCESS_STEPS",
+    "TOPIC_PRICE",
+    "RackRule",
+    "Windows",
+    "byte_excess",
+    "excess",
+    "rack_rule",
+    "windows",
+]
+
+# Beyond a window of bytes a unit is this part of the broker's fair share.
+_BYTE_UNITS = 1000
+# No more units than this are counted, so that their weights can be summed over all brokers.
+_MOST_UNITS = 1 << 40
+# The upper end of a window of bytes that isn't asked for.
+OPEN_BYTES = 1 << 62
+
+# The windows of bytes and traffic, in the order of `broker_loads.loads`.
+BYTE_WINDOWS = ("disk", "network_in", "network_out")
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Least and most that a target broker may hold; Bt target brokers, T topics.
+
+    Counts: replicas (2, Bt) · leaders (2, Bt) · topic_replicas (2, T, Bt) · topic_leaders the same, None where not
+    asked for. Bytes, and bytes/s: disk, network_in, network_out (2, Bt), None where not asked for; byte_shares (3, Bt)
+    are the fair shares of the three, rounded down.
+    """
+
+    replicas: LongArray
+    leaders: LongArray
+    topic_replicas: LongArray
+    topic_leaders: LongArray | None
+    disk: LongArray | None = None
+    network_in: LongArray | None = None
+    network_out: LongArray | None = None
+    byte_shares: LongArray | None = None
+
+    @property
+    def of_bytes(self) -> tuple[LongArray | None, ...]:
+        """The windows in the order of BYTE_WINDOWS."""
+        return self.disk, self.network_in, self.network_out
+
+
+def windows(problem: Problem, balance: Balance) -> Windows:
+    """The windows that a balance asks for on this problem."""
+    fair = fair_shares(problem)
+    held, led = _today(problem, problem.replicas), _today(problem, leaders_after(problem, problem.replicas)[:, None])
+    return Windows(
+        replicas=_around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0],
+        leaders=_around(fair.leaders, balance.leaders, led.sum(axis=0, keepdims=True))[:, 0],
+        topic_replicas=_around(fair.topic_replicas, balance.topic_replicas, held),
+        topic_leaders=(
+            None if balance.topic_leaders.kind == "none" else _around(fair.topic_leaders, balance.topic_leaders, led)
+        ),
+        disk=_disk_window(problem, fair.disk, balance.disk),
+        network_in=_byte_window(fair.network_in, balance.network_in),
+        network_out=_byte_window(fair.network_out, balance.network_out),
+        byte_shares=np.stack([_floor(each) for each in (fair.disk, fair.network_in, fair.network_out)]),
+    )
+
+
+def _today(problem: Problem, replicas: IntArray) -> LongArray:
+    """(T, Bt): how many of these replicas (P, K) each target broker holds today."""
+    targets = int(problem.targets.sum())
+    here = np.where(problem.targets, np.cumsum(problem.targets) - 1, -1)
+    at = np.where(replicas >= 0, here[replicas], -1)
+    cells = (problem.topic_of[:, None] * targets + at)[at >= 0]
+    return np.bincount(cells, minlength=len(problem.topic_names) * targets).reshape(-1, targets)
+
+
+def starts(problem: Problem, tolerance: Tolerance) -> range:
+    """Where the window of all brokers' replicas may begin so that it holds their shares; empty where they are unlike,
+    or where no spread is asked for.
+    """
+    fair = fair_shares(problem).replicas
+    floor = fair.count // fair.parts
+    if tolerance.kind != "spread" or (floor != floor[:, :1]).any():
+        return range(0)
+    ceil = int((-(-fair.count // fair.parts)).max())
+    return range(max(0, ceil - int(tolerance.value)), int(floor[0, 0]) + 1)
+
+
+def starting(wanted: Windows, low: int, spread: int) -> Windows:
+    """The windows, where that of all brokers' replicas begins at `low`."""
+    lows = np.full_like(wanted.replicas[0], low)
+    return replace(wanted, replicas=np.stack([lows, lows + spread]))
+
+
+def near(problem: Problem, balance: Balance, wanted: Windows, assignment: IntArray) -> Windows:
+    """The windows of replicas, where those that may begin anywhere begin next to what an assignment (P, W) holds."""
+    fair, held = fair_shares(problem), _today(problem, assignment)
+    return replace(
+        wanted,
+        replicas=_around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0],
+        topic_replicas=_around(fair.topic_replicas, balance.topic_replicas, held),
+    )
+
+
+def opened(window: LongArray) -> LongArray:
+    """A window (2, …) as it is where none is asked for."""
+    return np.stack([np.zeros_like(window[0]), np.full_like(window[1], np.iinfo(np.int32).max)])
+
+
+def excess_anywhere(bounds: LongArray, counts: LongArray, price: int, tolerance: Tolerance) -> LongArray:
+    """As `excess`; but brokers with windows alike that keep the spread asked for keep it wherever the window begins."""
+    beyond = excess(bounds, counts, price)
+    if tolerance.kind != "spread":
+        return beyond
+    alike = (bounds == bounds[..., :1]).all(axis=(0, -1))
+    even = counts.max(axis=-1) - counts.min(axis=-1) <= tolerance.value
+    return np.where(alike & even, 0, beyond)
+
+
+def byte_excess(wanted: Windows, held: LongArray) -> LongArray:
+    """The weight of everything outside the windows of bytes, as `excess`: loads (..., 3, Bt) to (...).
+
+    A unit is a thousandth of the broker's fair share, and weighs a broker's price.
+    """
+    total = np.zeros(held.shape[:-2], dtype=np.int64)
+    for at, bounds in enumerate(wanted.of_bytes):
+        if bounds is not None and wanted.byte_shares is not None:
+            unit = np.maximum(wanted.byte_shares[at] // _BYTE_UNITS, 1)
+            loads = held[..., at, :]
+            left = np.maximum(bounds[0] - loads, 0) + np.maximum(loads - bounds[1], 0)
+            total = total + np.minimum(-(-left // unit), _MOST_UNITS).sum(axis=-1) * BROKER_PRICE
+    return total
+
+
+def _around(fair: Shares, tolerance: Tolerance, today: LongArray) -> LongArray:
+    """The window (2, K, Bt) that a tolerance makes of fair shares; `today` (K, Bt) is what the brokers hold.
+
+    A spread of two and more leaves open where the window begins: where the fewest replicas have to move, see `_begin`;
+    in the middle where shares are unlike. The optimum looks for starts with fewer bytes (see `window_positions`).
+    """
+    count, brokers = fair.count, fair.parts
+    floor, ceil = count // brokers, -(-count // brokers)
+    match tolerance.kind:
+        case "none":
+            return opened(np.stack([floor, ceil]))
+        case "percent":
+            # 115 % of 100 is 114.99999999999999 in floating point: rounded before it is cut off.
+            low = np.ceil(np.round(count / brokers * (1 - tolerance.value / 100), 6)).astype(np.int64)
+            high = np.floor(np.round(count / brokers * (1 + tolerance.value / 100), 6)).astype(np.int64)
+            return np.stack([np.minimum(low, floor).clip(min=0), np.maximum(high, ceil)])
+        case _:
+            spread = int(tolerance.value)
+            # The window's middle is the share's; doubled remainders, not doubled counts, stay within 64 bits.
+            up = 2 * (count % brokers) >= brokers if spread % 2 == 0 else np.zeros_like(floor)
+            low = floor + up - spread // 2
+            if spread > 1:
+                alike = (floor == floor[:, :1]).all(axis=1, keepdims=True)
+                low = np.where(alike, _begin(fair, today, spread), low)
+            return np.stack([low.clip(min=0), np.maximum(low + spread, spread)])
+
+
+def _begin(fair: Shares, today: LongArray, spread: int) -> LongArray:
+    """(K, 1): where a window of alike shares begins so that the fewest replicas have to move, the lowest of several.
+
+    The higher it begins, the fewer have to leave what is above it, and the more have to arrive below it, among them
+    those that are on no target broker yet. Both are monotonous, so the place where they meet is found by halving.
+    """
+    count, brokers = fair.count[:, :1], fair.parts[:, :1]
+    missing = count - today.sum(axis=1, keepdims=True)
+
+    def moves(low: LongArray) -> tuple[LongArray, LongArray]:
+        leave = np.maximum(today - low - spread, 0).sum(axis=1, keepdims=True)
+        return leave + missing, np.maximum(low - today, 0).sum(axis=1, keepdims=True)
+
+    first, last = np.maximum(-(-count // brokers) - spread, 0), count // brokers
+    least = first
+    while (first < last).any():
+        middle = (first + last) // 2
+        leave, arrive = moves(middle)
+        first, last = np.where(arrive >= leave, (first, middle), (middle + 1, last))
+    below = np.maximum(first - 1, least)
+    return np.where(np.maximum(*moves(below)) <= np.maximum(*moves(first)), below, first)
+
+
+def _floor(fair: Shares) -> LongArray:
+    """(Bt,): shares of bytes rounded down."""
+    return (fair.count // fair.parts)[0].astype(np.int64)
+
+
+def _byte_window(fair: Shares, tolerance: Tolerance) -> LongArray | None:
+    """The window (2, Bt) of a percentage around shares of bytes, None where none is asked for."""
+    if tolerance.kind == "none":
+        return None
+    width = Fraction(str(tolerance.value)) / 100
+    low, high = 1 - width, 1 + width
+    count, parts = fair.count[0], fair.parts[0]
+    least = -(-count * max(low.numerator, 0) // (parts * low.denominator))
+    most = count * high.numerator // (parts * high.denominator)
+    # A share that isn't whole has no whole number within 0 % of it.
+    return np.stack([np.minimum(least, count // parts), np.maximum(most, -(-count // parts))]).astype(np.int64)
+
+
+def _disk_window(problem: Problem, fair: Shares, tolerance: Tolerance) -> LongArray | None:
+    """The same, and no more than a broker's disk may hold where that is stated."""
+    asked = _byte_window(fair, tolerance)
+    limits = problem.disk_limit_bytes[problem.targets]
+    if (limits < 0).all():
+        return asked
+    capped = np.where(limits < 0, OPEN_BYTES, limits)
+    low, high = (np.zeros_like(capped), capped) if asked is None else (asked[0], np.minimum(asked[1], capped))
+    return np.stack([np.minimum(low, high), high])

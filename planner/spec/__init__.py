@@ -1,1 +1,0 @@
-"""The input side: one YAML file, its schema and its rules, as a `Spec`."""

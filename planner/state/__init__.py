@@ -1,1 +1,0 @@
-"""What clusters, tools and files say of the state of a cluster, read, merged and written as YAML."""

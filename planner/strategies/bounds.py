@@ -1,0 +1,334 @@
+"""The least that any plan could move, from prices alone: a bound that needs no solver to be checked.
+
+Every window gets a price a unit, every broker's bytes (or traffic) a price a byte. A partition then pays, for each
+replica, what copying it costs less the prices where it lies; its cheapest choice of brokers, within the racks and the
+replication factor, is found by sorting. The sum of those over all partitions, plus each price times the edge of its
+window (the low one where the price is positive, else the high one), is never above what any plan within the windows
+moves, whatever the prices are. Good prices make it tight: they are the node potentials of the optimum's flow.
+
+Where single partitions are as large as the windows of bytes, no prices do. Then the bound goes by cases: a partition
+has a replica on a broker or it hasn't, each case has prices of its own, or two cases more, and the least of them all is
+the bound. What the brokers of one rack cost can be bounded apart from those of others, which keeps the cases few: their
+sum is the bound. A window that may begin anywhere is one more reason for cases: it begins at one of these places, or
+at one of those.
+
+Where windows can't all hold, the bound is for all plans that are no further outside of them than `excess.Allowed`
+says, and a unit outside has a price, too. With bytes left out of what plans cost, the same prices prove how much any
+plan is outside.
+
+Everything is an integer: prices are in whole parts (`grain`) of a byte, so nothing is lost to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.model.problem import BoolArray, IntArray, LongArray
+from planner.scoring.window_excess import Allowed
+
+# Prices are in this part of a byte, or in a finer one; coarser ones cost the bound up to a tenth of a per cent.
+GRAIN = 256
+FINEST = 1 << 20
+# Rows priced at once: rows × brokers numbers are held.
+_CHUNK = 20_000
+# More than any choice costs, in 64 bits, and where they are too few.
+_NEVER, _NEVER_EVER = np.int64(1) << np.int64(60), 1 << 200
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What a bound is about: M partitions that may move, Bt target brokers, R racks, T topics, D kinds of bytes.
+
+    measure            "bytes" or "replicas": what is counted
+    broker_ids, racks  (Bt,) Kafka's id, and number of the rack, of each broker
+    least, most        (F, R) replicas in each rack of a partition with a replication factor of F
+    topics, factors    (M,) topic and replication factor of each partition
+    costs              (M,) what entering a broker costs, in bytes or replicas
+    home, home_costs   (M, W) brokers where a replica may stay (-1: none) and what that costs
+    loads              (D, M) bytes, bytes/s in, that each replica brings
+    load_names         the D windows' names in the YAML
+    """
+
+    measure: str
+    broker_ids: IntArray
+    racks: IntArray
+    least: IntArray
+    most: IntArray
+    topics: IntArray
+    factors: IntArray
+    costs: LongArray
+    home: IntArray
+    home_costs: LongArray
+    loads: LongArray
+    load_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """A price and the window's edge for everything that has a price other than 0; prices in parts of `grain`.
+
+    topic_replicas (4, K): topic, broker, price, edge · replicas (3, K): broker, price, edge · loads: the same for each
+    kind of bytes · of_replicas, of_loads: of a unit of what may be outside of windows, by weight
+    """
+
+    topic_replicas: LongArray
+    replicas: LongArray
+    loads: tuple[LongArray, ...]
+    grain: int = GRAIN
+    of_replicas: int = 0
+    of_loads: int = 0
+
+    @property
+    def tables(self) -> tuple[LongArray, ...]:
+        """All of them."""
+        return (self.topic_replicas, self.replicas, *self.loads)
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """Two cases, one of which every plan is: the row (its place in the facts) has no replica on a broker, or it has."""
+
+    row: int
+    broker: int
+    off: Case
+    on: Case
+
+
+Case = Branch | Prices
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Racks whose brokers' cost is bounded by itself, and by which cases."""
+
+    racks: tuple[int, ...]
+    case: Case
+
+
+# The first and the last start of the window of all replicas that prices are for; None: wherever it begins.
+Lows = tuple[int, int] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Starting:
+    """A case for some starts of the window of all replicas."""
+
+    case: Case
+    lows: Lows = None
+
+
+@dataclass(frozen=True, eq=False)
+class Outside:
+    """What the plans that a bound is for may be outside of their windows, and what proves how much every plan is.
+
+    `replicas` and `loads`: cases in which a unit outside has the price of `grain`, together for all starts; the one
+    that proves the least counts. `topic_names` (T,) and `partitions` (M,), Kafka's ids, say which partition is which.
+    """
+
+    allowed: Allowed
+    replicas: tuple[Starting, ...]
+    loads: tuple[Starting, ...]
+    topic_names: tuple[str, ...]
+    partitions: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Facts, and prices or also parts: enough to work out the bound again.
+
+    Where a window may begin at any of several places, these may be for some of them only; `others` are the certificates
+    of the same facts for the rest, and the bound is the least of all. `outside`: None where plans are within their
+    windows; else there is one part at most, of all racks, and `lows` are the starts that these prices are for.
+    """
+
+    facts: Facts
+    prices: Prices
+    parts: tuple[Part, ...] = ()
+    others: tuple[Certificate, ...] = ()
+    outside: Outside | None = None
+    lows: Lows = None
+
+
+class LeastOutside(NamedTuple):
+    """The least that any plan is outside of its windows: the weight of replicas, and that of loads."""
+
+    replicas: int
+    loads: int
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """What a case has decided so far, (row, broker) pairs that are and aren't; and what plans may be outside."""
+
+    allowed: Allowed | None
+    on: frozenset[tuple[int, int]] = frozenset()
+    off: frozenset[tuple[int, int]] = frozenset()
+
+
+def least(certificate: Certificate) -> int:
+    """The bound in bytes (or replicas): no plan of those that it is for moves less. Never negative."""
+    return _least_of(certificate, None if certificate.outside is None else certificate.outside.allowed)
+
+
+def least_outside(facts: Facts, outside: Outside) -> LeastOutside:
+    """How much every plan is outside: of counts; and of loads, of all plans with no more of counts."""
+    free = replace(facts, costs=np.zeros_like(facts.costs), home_costs=np.zeros_like(facts.home_costs))
+    racks, allowed = every_rack(facts), replace(outside.allowed, loads=0, furthest=None)
+    of_replicas, of_loads = [], []
+    for each in outside.replicas:
+        there = allowed.beginning(each.lows)
+        nothing = replace(there, replicas=there.certain)
+        of_replicas.append(there.certain + _least(free, each.case, racks, _Decided(nothing)))
+    for each in outside.loads:
+        of_loads.append(_least(free, each.case, racks, _Decided(allowed.beginning(each.lows))))
+    return LeastOutside(min(of_replicas), min(of_loads))
+
+
+def every_rack(facts: Facts) -> tuple[int, ...]:
+    """All racks' numbers."""
+    return tuple(range(facts.least.shape[1]))
+
+
+def _least_of(certificate: Certificate, allowed: Allowed | None) -> int:
+    facts = certificate.facts
+    start = _Decided(None if allowed is None else allowed.beginning(certificate.lows))
+    proven = max(
+        _least(facts, certificate.prices, every_rack(facts), start),
+        sum(_least(facts, part.case, part.racks, start) for part in certificate.parts),
+    )
+    return min([proven, *(_least_of(other, allowed) for other in certificate.others)])
+
+
+def leaves(case: Case) -> Iterator[Prices]:
+    """The prices of all cases."""
+    if isinstance(case, Prices):
+        yield case
+    else:
+        yield from leaves(case.off)
+        yield from leaves(case.on)
+
+
+def none_priced(facts: Facts) -> Prices:
+    """No prices at all: the bound of what the racks, the brokers and the replication factors force alone."""
+    return Prices(np.zeros((4, 0), np.int64), np.zeros((3, 0), np.int64), tuple(_no_table() for _ in facts.load_names))
+
+
+def at_edges(prices: LongArray, windows: LongArray) -> LongArray:
+    """The table (…, price, edge) of the prices (…) that aren't 0, with windows (2, …)."""
+    at = np.nonzero(prices)
+    priced = prices[at]
+    return np.stack([*at, priced, np.where(priced > 0, windows[0][at], windows[1][at])]).astype(np.int64)
+
+
+def _least(facts: Facts, case: Case, racks: tuple[int, ...], decided: _Decided) -> int:
+    """The least that the brokers of these racks cost with what is decided; not negative."""
+    if isinstance(case, Prices):
+        return max(0, _proven(facts, case, racks, decided))
+    pair = frozenset({(case.row, case.broker)})
+    return min(
+        _least(facts, case.off, racks, replace(decided, off=decided.off | pair)),
+        _least(facts, case.on, racks, replace(decided, on=decided.on | pair)),
+    )
+
+
+def _proven(facts: Facts, prices: Prices, racks: tuple[int, ...], decided: _Decided) -> int:
+    """What the prices prove for these racks: beyond all reason where nothing fits what is decided."""
+    settled = np.zeros(len(facts.factors), dtype=bool)
+    settled[[row for row, _ in decided.on | decided.off]] = True
+    free = np.flatnonzero(~settled)
+    chunks = [free[at : at + _CHUNK] for at in range(0, len(free), _CHUNK)]
+    here = np.isin(facts.racks, racks)
+    total = sum(_at_edges(table[:, here[table[-3]]]) for table in prices.tables)
+    if decided.allowed is not None:
+        total -= decided.allowed.cost(prices.tables, prices.of_replicas, prices.of_loads)
+    total += sum(_cheapest(facts, _priced(facts, prices, rows), rows, racks) for rows in chunks)
+    rows = np.flatnonzero(settled)
+    costs = _priced(facts, prices, rows).astype(object)
+    for pairs, cost in ((decided.on, -_NEVER_EVER), (decided.off, _NEVER_EVER)):
+        for row, broker in pairs:
+            costs[np.searchsorted(rows, row), broker] += cost
+    total += _cheapest(facts, costs, rows, racks) + _NEVER_EVER * len(decided.on)
+    return -(-total // prices.grain)
+
+
+def _at_edges(table: LongArray) -> int:
+    """Prices times edges, in Python's own integers: they may be beyond 64 bits."""
+    return sum(price * edge for price, edge in zip(table[-2].tolist(), table[-1].tolist(), strict=True))
+
+
+def _cheapest(facts: Facts, costs: LongArray, rows: IntArray, racks: tuple[int, ...]) -> int:
+    """The cheapest choices (m, Bt) of these rows, summed.
+
+    In all racks a row has as many replicas as its factor says; in some, as many as those must, and may if that is worth
+    it.
+    """
+    forced, spare, left = _by_rack(facts, costs, facts.factors[rows], racks)
+    if len(racks) < facts.least.shape[1]:
+        return sum((forced + np.minimum(spare, 0).sum(axis=1)).tolist())
+    spare.sort(axis=1)
+    taken = np.where(np.arange(spare.shape[1]) < left[:, None], spare, 0)
+    return sum((forced + taken.sum(axis=1)).tolist())
+
+
+def _priced(facts: Facts, prices: Prices, rows: IntArray) -> LongArray:
+    """(m, Bt): what a replica of each row costs on each broker, less the prices there.
+
+    Python's integers where 64 bits may be too few.
+    """
+    number = np.int64 if _fits(facts, prices) else object
+    topics, costs, home = facts.topics[rows], facts.costs[rows].astype(number), facts.home[rows]
+    by_cell = np.zeros((int(facts.topics.max(initial=0)) + 1, len(facts.racks)), dtype=number)
+    cells = prices.topic_replicas[:, prices.topic_replicas[0] < len(by_cell)]
+    by_cell[cells[0], cells[1]] = cells[2]
+    priced = prices.grain * costs[:, None] - by_cell[topics] - _by_broker(prices.replicas, len(facts.racks))
+    at, slots = np.nonzero(home >= 0)
+    priced[at, home[at, slots]] += prices.grain * (facts.home_costs[rows][at, slots] - costs[at])
+    for load, table in zip(facts.loads, prices.loads, strict=True):
+        priced -= load[rows, None].astype(number) * _by_broker(table, len(facts.racks))
+    return priced
+
+
+def _fits(facts: Facts, prices: Prices) -> bool:
+    """True where no sum over a row's replicas leaves 64 bits."""
+    tables = zip(facts.loads, prices.loads, strict=True)
+    one = prices.grain * (_largest(facts.costs) + _largest(facts.home_costs)) + _largest(prices.replicas[-2:-1])
+    one += _largest(prices.topic_replicas[-2:-1]) + sum(_largest(of) * _largest(table[-2:-1]) for of, table in tables)
+    return one * (1 + int(facts.factors.max(initial=0))) < int(_NEVER)
+
+
+def _largest(values: LongArray) -> int:
+    return max(int(values.max(initial=0)), -int(values.min(initial=0)))
+
+
+def _by_broker(table: LongArray, brokers: int) -> LongArray:
+    priced = np.zeros(brokers, dtype=np.int64)
+    priced[table[0]] = table[1]
+    return priced
+
+
+def _by_rack(
+    facts: Facts, costs: LongArray, factors: IntArray, racks: tuple[int, ...]
+) -> tuple[LongArray, LongArray, LongArray]:
+    """What the racks force each row to pay (m,), the costs of what else it may choose (m, …), and of how many (m,)."""
+    forced, left, spare = np.zeros(len(costs), dtype=costs.dtype), factors.astype(np.int64), []
+    never = _NEVER_EVER if costs.dtype == object else _NEVER
+    for rack in racks:
+        ascending = np.sort(costs[:, facts.racks == rack], axis=1)
+        at = np.arange(ascending.shape[1])
+        must, may = facts.least[factors, rack][:, None], facts.most[factors, rack][:, None]
+        forced += np.where(at < must, ascending, 0).sum(axis=1)
+        left -= np.minimum(must[:, 0], ascending.shape[1])
+        spare.append(np.where(_between(at, must, may), ascending, never))
+    return forced, np.concatenate(spare, axis=1), left
+
+
+def _between(at: IntArray, low: IntArray, high: IntArray) -> BoolArray:
+    return (at >= low) & (at < high)
+
+
+def _no_table() -> LongArray:
+    return np.zeros((3, 0), dtype=np.int64)

@@ -1,0 +1,371 @@
+"""The optimum's flow on a smaller network: what leaves a broker and what arrives there, instead of every partition.
+
+Where a row may keep all the replicas that it could keep, a plan is what leaves. A replica that leaves a broker goes to
+the pool of its topic and rack, or on through the topic's hub to that of another rack, and from there to a broker; what
+no broker has yet begins at the hub. A topic's window on a broker bounds what leaves and what arrives there. So only the
+replicas that it can spare are arcs, the cheapest first, and nothing stands for a partition, nor for a topic on a
+broker: the network has a tenth of the arcs and a hundredth of the nodes, and the same optimum.
+
+A pool doesn't know which row a replica is of: the flow is a relaxation, and the optimum where its newcomers can be
+given to rows again. The rack rule may forbid that, hence of equal flows the one that changes racks least often is
+taken; topics that fail all the same are laid out in full, as are those whose rows can't keep what they have.
+
+Windows are hard here. Where they can't all hold there is no answer, and the full network finds the least excess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from ortools.graph.python import max_flow
+
+from planner.model.problem import BoolArray, IntArray, LongArray
+from planner.strategies.flow import min_cost_flow
+from planner.strategies.flow.layout import Layout
+from planner.strategies.flow.network import Network
+
+# Only topics of so few rows are likely to have newcomers that can't be given back.
+_FEW_ROWS = 64
+# Beyond this part of the rows in full, the full network is as quick.
+_MOST_IN_FULL = 0.5
+
+
+def solve(
+    layout: Layout, network: Network, windows: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed]
+) -> min_cost_flow.Flow | None:
+    """The cheapest flow of the full network within its windows of topics and of brokers.
+
+    None where there is none, where what a row pays depends on the broker that it enters, or where too little can be
+    condensed. No row may have arcs of its own to every broker.
+    """
+    if not len(layout.rows) or _priced(layout):
+        return None
+    kept = _per_rack(layout, *np.nonzero(layout.home >= 0))
+    full = _irregular(layout, kept)
+    while np.count_nonzero(full[layout.topics]) <= _MOST_IN_FULL * len(layout.rows):
+        solved = _Solved.of(layout, windows, kept, full)
+        if solved is None:
+            return None
+        entered, failed = _given_back(layout, solved, full)
+        if not failed.any():
+            return _in_full(layout, network, replace(solved, entered=entered))
+        full |= failed
+    return None
+
+
+def _priced(layout: Layout) -> bool:
+    return len(layout.group_racks) > layout.most.shape[1] or bool(np.ptp(layout.enter_costs, axis=1).any())
+
+
+def _per_rack(layout: Layout, rows: IntArray, slots: IntArray) -> LongArray:
+    """(M, R): how many of these replicas of today lie in each rack."""
+    counts = np.zeros(layout.most.shape, dtype=np.int64)
+    np.add.at(counts, (rows, layout.racks[layout.home[rows, slots]]), 1)
+    return counts
+
+
+def _irregular(layout: Layout, kept: LongArray) -> BoolArray:
+    """(T,): topics with a row that can't keep all it has."""
+    missing = layout.factors - kept.sum(axis=1)
+    wanting = np.maximum(layout.least - kept, 0).sum(axis=1)
+    full = np.zeros(layout.topic_count, dtype=bool)
+    full[layout.topics[(kept > layout.most).any(axis=1) | (wanting > missing)]] = True
+    return full
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """A solved flow: which of today's replicas stay (M, W), newcomers of the rows in full in each rack (M, R), and
+    newcomers of each topic on each broker (T, Bt). Costs were rounded down by `shift` bits.
+    """
+
+    stays: BoolArray
+    entered: IntArray
+    arriving: IntArray
+    shift: int
+
+    @staticmethod
+    def of(
+        layout: Layout, windows: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed], kept: LongArray, full: BoolArray
+    ) -> _Solved | None:
+        """The optimum of the network with these topics in full; None where the windows can't hold."""
+        nodes = _Nodes(layout.topic_count, layout.most.shape[1], len(layout.targets))
+        bounds = np.stack([windows[0].low, windows[0].high]).reshape(2, nodes.topics, nodes.brokers)
+        small = _Small.of(layout, bounds, kept, full, nodes)
+        large = _Large.of(layout, bounds, full, nodes)
+        supplies = np.concatenate([small.supplies, large.supplies])
+        supplies[nodes.sink] = -int(layout.factors.sum())
+        brokers = nodes.broker(np.arange(nodes.brokers))
+        in_all = replace(windows[1], tails=brokers, heads=np.full_like(brokers, nodes.sink))
+        shift, arcs = _fewest_crossings(small, large, len(supplies))
+        solved = min_cost_flow.solve(arcs, (large.cells, in_all), supplies)
+        return None if solved is None else _read(layout, small, large, solved.units, shift)
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Numbers of nodes: pools by (topic, rack), hubs by topic, brokers, the sink; then those of the rows in full."""
+
+    topics: int
+    racks: int
+    brokers: int
+
+    def pool(self, topics: IntArray, racks: IntArray) -> IntArray:
+        """A topic's newcomers in a rack."""
+        return (topics * self.racks + racks).astype(np.int32)
+
+    def hub(self, topics: IntArray) -> IntArray:
+        """A topic's newcomers that change their rack, or are new altogether."""
+        return (self.topics * self.racks + topics).astype(np.int32)
+
+    def broker(self, brokers: IntArray) -> IntArray:
+        """A broker."""
+        return (self.topics * (self.racks + 1) + brokers).astype(np.int32)
+
+    @property
+    def sink(self) -> int:
+        """What takes every replica; the last but for the rows in full."""
+        return self.topics * (self.racks + 1) + self.brokers
+
+
+@dataclass(frozen=True, eq=False)
+class _Small:
+    """The condensed topics' arcs: of replicas that may leave (row, slot), of (topic, broker) that may take more, from
+    pools to hubs, and back. `stays` (M, W) are all replicas that they have and could keep; at most `crossings` of them
+    change racks at a price.
+    """
+
+    leave: min_cost_flow.Arcs
+    take: min_cost_flow.Arcs
+    cross: min_cost_flow.Arcs
+    back: min_cost_flow.Arcs
+    leaving: tuple[IntArray, ...]
+    taking: tuple[IntArray, ...]
+    stays: BoolArray
+    supplies: LongArray
+    crossings: int
+
+    @staticmethod
+    def of(layout: Layout, bounds: LongArray, kept: LongArray, full: BoolArray, nodes: _Nodes) -> _Small:
+        """The arcs of all topics that aren't in full, for windows (2, T, Bt)."""
+        stays = (layout.home >= 0) & ~full[layout.topics][:, None]
+        at = np.nonzero(stays)
+        held = np.zeros((nodes.topics, nodes.brokers), dtype=np.int64)
+        np.add.at(held, (layout.topics[at[0]], layout.home[at]), 1)
+        spare = np.where(full[:, None], 0, held - bounds)
+        leaving, leave = _leave(layout, at, spare, nodes)
+        taking, take = _take(layout, spare, nodes)
+        missing = np.where(full[layout.topics], 0, layout.factors - kept.sum(axis=1))
+        supplies = np.zeros(nodes.sink + 1, dtype=np.int64)
+        np.add.at(supplies, nodes.hub(layout.topics), missing)
+        supplies[nodes.broker(np.arange(nodes.brokers))] = held.sum(axis=0)
+        cross, back, few = _through_hubs(layout, kept, full, nodes)
+        crossings = int(few[layout.topics[leaving[0]]].sum() + missing[few[layout.topics]].sum())
+        return _Small(leave, take, cross, back, leaving, taking, stays, supplies, crossings)
+
+
+def _leave(
+    layout: Layout, at: tuple[IntArray, ...], spare: LongArray, nodes: _Nodes
+) -> tuple[tuple[IntArray, ...], min_cost_flow.Arcs]:
+    """Of each (topic, broker) the cheapest replicas, as many as its window can spare; those above it must leave."""
+    rows, brokers = at[0], layout.home[at]
+    costs = layout.enter_costs[rows, 0] - np.broadcast_to(layout.keep_costs, layout.home.shape)[at]
+    cells = layout.topics[rows].astype(np.int64) * nodes.brokers + brokers
+    order = np.lexsort((costs, cells))
+    cells = cells[order]
+    rank = np.arange(len(cells)) - np.searchsorted(cells, cells)
+    most, must = (each.ravel()[cells] for each in spare)
+    chosen = order[rank < most]
+    heads = nodes.pool(layout.topics[rows[chosen]], layout.racks[brokers[chosen]])
+    low = (rank < must)[rank < most]
+    leave = min_cost_flow.arcs(nodes.broker(brokers[chosen]), heads, 1, costs[chosen], low.astype(np.int64))
+    return tuple(axis[chosen] for axis in at), leave
+
+
+def _take(layout: Layout, spare: LongArray, nodes: _Nodes) -> tuple[tuple[IntArray, ...], min_cost_flow.Arcs]:
+    """From the pools to brokers, as much as the windows have room for."""
+    low, high = (-spare).clip(min=0)
+    taking = np.nonzero(high)
+    topics, brokers = taking
+    pools = nodes.pool(topics, layout.racks[brokers])
+    return taking, min_cost_flow.arcs(pools, nodes.broker(brokers), high[taking], 0, low[taking])
+
+
+def _through_hubs(
+    layout: Layout, kept: LongArray, full: BoolArray, nodes: _Nodes
+) -> tuple[min_cost_flow.Arcs, min_cost_flow.Arcs, BoolArray]:
+    """Between the racks of a topic: no more than its rows may lose in one, and have room for in the other.
+
+    The way there costs 1 in topics of few rows, which are the last answer (T,).
+    """
+    topics, racks = np.nonzero(np.broadcast_to(~full[:, None], (nodes.topics, nodes.racks)))
+    pools, hubs = nodes.pool(topics, racks), nodes.hub(topics)
+    out, into = (
+        _by_topic(layout.topics, room.clip(min=0), nodes.topics)[topics, racks]
+        for room in (kept - layout.least, layout.most - kept)
+    )
+    few = np.bincount(layout.topics, minlength=nodes.topics) <= _FEW_ROWS
+    return (
+        min_cost_flow.arcs(pools, hubs, out, few[topics].astype(np.int64)),
+        min_cost_flow.arcs(hubs, pools, into, 0),
+        few,
+    )
+
+
+def _by_topic(topics: IntArray, values: LongArray, count: int) -> LongArray:
+    """Sums of rows (K, R) by their topics (K,): (count, R)."""
+    sums = np.zeros((count, values.shape[1]), dtype=np.int64)
+    np.add.at(sums, topics, values)
+    return sums
+
+
+@dataclass(frozen=True, eq=False)
+class _Large:
+    """The topics in full: the layout and network of their rows `at`, and those of its arcs that are `used`, which are
+    all but those of the other topics, in the numbers of the whole.
+    """
+
+    layout: Layout
+    network: Network
+    at: IntArray
+    used: IntArray
+    arcs: min_cost_flow.Arcs
+    cells: min_cost_flow.Windowed
+    supplies: LongArray
+
+    @staticmethod
+    def of(layout: Layout, bounds: LongArray, full: BoolArray, nodes: _Nodes) -> _Large:
+        """The network of these topics; its pools and brokers are those of the whole."""
+        at = np.flatnonzero(full[layout.topics])
+        part = _part(layout, at)
+        network = Network.of(part, np.zeros(len(at), dtype=bool))
+        topics, brokers = np.flatnonzero(full), np.arange(nodes.brokers)
+        numbers = _renumbered(part, topics, nodes)
+        plain = network.arcs
+        used = np.flatnonzero((numbers[plain.tails] >= 0) & (numbers[plain.heads] >= 0))
+        arcs = min_cost_flow.Arcs(numbers[plain.tails[used]], numbers[plain.heads[used]], *_columns(plain, used))
+        cells = numbers[part.cell(topics[:, None], brokers)].ravel()
+        heads = np.tile(nodes.broker(brokers), len(topics))
+        low, high = bounds[:, full].reshape(2, -1)
+        nothing = np.zeros_like(low)
+        supplies = np.zeros(part.first_pool + len(cells), dtype=np.int64)
+        supplies[: len(at)] = part.factors
+        windowed = min_cost_flow.Windowed(cells, heads, low, high, nothing, nothing, 1)
+        return _Large(part, network, at, used, arcs, windowed, supplies)
+
+
+def _part(layout: Layout, at: IntArray) -> Layout:
+    """The layout of some of its rows."""
+    of_rows = (
+        *("rows", "topics", "factors", "size_bytes", "home", "replaced", "copy_bytes", "new"),
+        *("keep_costs", "enter_costs", "least", "most"),
+    )
+    return replace(layout, **{name: getattr(layout, name)[at] for name in of_rows})
+
+
+def _renumbered(part: Layout, topics: IntArray, nodes: _Nodes) -> IntArray:
+    """Of each node of a part its number in the whole, -1 for (topic, broker) of topics that aren't in it."""
+    first = nodes.sink + 1
+    numbers = np.full(part.sink + 1, -1, dtype=np.int32)
+    numbers[: part.first_pool] = first + np.arange(part.first_pool)
+    numbers[part.first_pool : part.first_cell] = np.arange(nodes.topics * nodes.racks)
+    cells = np.arange(len(topics) * nodes.brokers).reshape(len(topics), nodes.brokers)
+    numbers[part.cell(topics[:, None], np.arange(nodes.brokers))] = first + part.first_pool + cells
+    numbers[part.first_broker : part.sink] = nodes.broker(np.arange(nodes.brokers))
+    numbers[part.sink] = nodes.sink
+    return numbers
+
+
+def _columns(arcs: min_cost_flow.Arcs, at: IntArray) -> tuple[LongArray, LongArray, LongArray]:
+    return arcs.capacities[at], arcs.costs[at], arcs.lows[at]
+
+
+def _fewest_crossings(small: _Small, large: _Large, nodes: int) -> tuple[int, min_cost_flow.Arcs]:
+    """All arcs, with prices of changing racks that are less in all than the smallest difference of costs.
+
+    Costs are rounded down by as many bits (the first answer) as that needs to fit the solver.
+    """
+    costs = np.concatenate([small.leave.costs, large.arcs.costs])
+    factor = small.crossings + 1
+    shift = 0
+    while (int(costs.max(initial=0)) >> shift) * factor > min_cost_flow.largest_cost(nodes):
+        shift += 1
+    leave, plain = (replace(arcs, costs=(arcs.costs >> shift) * factor) for arcs in (small.leave, large.arcs))
+    return shift, min_cost_flow.join(leave, small.take, small.cross, small.back, plain)
+
+
+def _read(layout: Layout, small: _Small, large: _Large, units: LongArray, shift: int) -> _Solved:
+    """What the flow says of the condensed topics and of those in full."""
+    leave, take = len(small.leaving[0]), len(small.taking[0])
+    in_full = np.zeros(len(large.network.arcs.tails), dtype=np.int64)
+    in_full[large.used] = units[len(units) - len(large.used) :]
+    decided, entered_here, arriving = large.network.read(large.layout, in_full)
+    entered = np.zeros(layout.enter_costs.shape, dtype=np.int32)
+    entered[large.at] = entered_here
+    arriving[small.taking] += units[leave : leave + take].astype(arriving.dtype)
+    stays = small.stays.copy()
+    left = units[:leave] > 0
+    stays[small.leaving[0][left], small.leaving[1][left]] = False
+    rows, slots = np.nonzero(large.layout.home >= 0)
+    width = len(layout.targets)
+    homes = rows.astype(np.int64) * width + large.layout.home[rows, slots]
+    stays[large.at[rows], slots] = np.isin(homes, decided[0].astype(np.int64) * width + decided[1])
+    return _Solved(stays, entered, arriving, shift)
+
+
+def _given_back(layout: Layout, solved: _Solved, full: BoolArray) -> tuple[IntArray, BoolArray]:
+    """Newcomers of each row in each rack (M, R), and the topics whose newcomers the rack rule leaves over (T,).
+
+    A flow from the condensed rows to those pools of their topics in whose racks they have room.
+    """
+    kept = _per_rack(layout, *np.nonzero(solved.stays))
+    missing = np.where(full[layout.topics], 0, layout.factors - kept.sum(axis=1))
+    movers = np.flatnonzero(missing)
+    topics = layout.topics[movers]
+    sure = np.maximum(layout.least[movers] - kept[movers], 0)
+    room = np.maximum(layout.most[movers] - kept[movers], 0) - sure
+    arrivals = np.zeros((layout.topic_count, layout.most.shape[1]), dtype=np.int64)
+    np.add.at(arrivals.T, layout.racks, solved.arriving.T)
+    arrivals[full] = 0
+    left = arrivals - _by_topic(topics, sure, len(arrivals))
+    given = _spread(topics, missing[movers] - sure.sum(axis=1), room, left)
+    entered = solved.entered.copy()
+    entered[movers] = sure + given
+    return entered, (_by_topic(topics, given, len(arrivals)) != left).any(axis=1)
+
+
+def _spread(topics: IntArray, units: LongArray, room: LongArray, arrivals: LongArray) -> LongArray:
+    """(K, R): `units` (K,) over racks with `room` (K, R), as much as topics have `arrivals` (T, R)."""
+    if (room.sum(axis=1) == units).all():
+        return room
+    count, racks = room.shape
+    source, sink = count + arrivals.size, count + arrivals.size + 1
+    rows, to = np.nonzero(room)
+    solver = max_flow.SimpleMaxFlow()
+    every, pools = np.arange(count, dtype=np.int32), np.arange(count, source, dtype=np.int32)
+    solver.add_arcs_with_capacity(np.full_like(every, source), every, units)
+    pairs = solver.add_arcs_with_capacity(rows.astype(np.int32), pools[topics[rows] * racks + to], room[rows, to])
+    solver.add_arcs_with_capacity(pools, np.full_like(pools, sink), arrivals.clip(min=0).ravel())
+    solver.solve(source, sink)
+    given = np.zeros(room.shape, dtype=np.int64)
+    given[rows, to] = solver.flows(pairs)
+    return given
+
+
+def _in_full(layout: Layout, network: Network, solved: _Solved) -> min_cost_flow.Flow:
+    """The flow as one of the full network, whose arcs are: keep, enter, none of rows' own, arrive, racks."""
+    in_racks = _per_rack(layout, *np.nonzero(solved.stays)) + solved.entered
+    units = np.concatenate(
+        [
+            solved.stays[layout.home >= 0],
+            solved.entered[network.enter[0], network.enter[1]],
+            solved.arriving.ravel(),
+            in_racks[layout.needs_node],
+        ]
+    ).astype(np.int64)
+    cells = solved.arriving.astype(np.int64)
+    rows, slots = np.nonzero(solved.stays)
+    np.add.at(cells, (layout.topics[rows], layout.home[rows, slots]), 1)
+    cost = int((units * (network.arcs.costs >> solved.shift)).sum()) << solved.shift
+    return min_cost_flow.Flow(units, cost, 0, (cells.ravel(), cells.sum(axis=0)), solved.shift)

@@ -1,0 +1,270 @@
+"""How a problem is laid out as the nodes and costs of the optimum's flow; see `optimum` for the picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.model.build_problem import rows_to_place
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.seeded_numbers import mix
+from planner.scoring.windows import rack_rule
+from planner.strategies.flow import min_cost_flow
+
+# Costs are bytes in units of this part of the smallest partition: no plan's bytes are off by more than 0.001 %.
+_COST_RESOLUTION = 100_000
+# Bytes are costs as they are where all rows' costs together stay below this: finer costs take longer to solve.
+_PLAIN_COSTS = 10**14
+# Room above the dearest arc for the prices of excess.
+_ROOM = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The rows that may move (M), in the flow's own numbers. T topics, Bt target brokers, R racks.
+
+    rows (M,)         their places in the problem
+    topics (M,)       topic of each
+    factors (M,)      replicas wanted
+    home (M, W0)      target broker on which each of today's replicas can stay (or that replaces it), -1: it can't
+    replaced (M, W0)  True where it is a replacement, which has to copy
+    copy_bytes (M,)   bytes that entering a broker copies: its size, 0 of a partition to be made
+    new (M,)          True for those
+    keep_costs (M, W0)  what each of them costs
+    enter_costs (M, G) what any other broker of a group costs
+    least, most (M, R) replicas that the rack rule wants in each rack
+    order (Bt,)       target broker number (ascending by id) of each broker of the flow; shuffled by the seed
+    targets (Bt,)     the same as a broker of the problem
+    racks (Bt,)       rack of each
+    groups (Bt,)      group of each: brokers of one rack that cost the same to enter
+    group_racks, group_sizes (G,) rack and number of brokers of each group
+    fixed_cells (T, Bt) replicas held by rows that may not move
+    """
+
+    rows: IntArray
+    topics: IntArray
+    factors: IntArray
+    size_bytes: LongArray
+    home: IntArray
+    replaced: BoolArray
+    copy_bytes: LongArray
+    new: BoolArray
+    keep_costs: LongArray
+    enter_costs: LongArray
+    least: IntArray
+    most: IntArray
+    order: IntArray
+    targets: IntArray
+    racks: IntArray
+    groups: IntArray
+    group_racks: IntArray
+    group_sizes: IntArray
+    fixed_cells: LongArray
+    topic_count: int
+    cost_unit_bytes: int
+    tie_scale: int
+
+    @cached_property
+    def held(self) -> BoolArray:
+        """(M, R): True where a replica of today could stay in that rack."""
+        mask = np.zeros(self.most.shape, dtype=bool)
+        rows, slots = np.nonzero(self.home >= 0)
+        mask[rows, self.racks[self.home[rows, slots]]] = True
+        return mask
+
+    @cached_property
+    def pinned(self) -> BoolArray | None:
+        """(M, Bt): True where a broker replaces another that has a replica; None without replacements."""
+        if not self.replaced.any():
+            return None
+        pinned = np.zeros((len(self.rows), len(self.targets)), dtype=bool)
+        rows, slots = np.nonzero(self.replaced & (self.home >= 0))
+        pinned[rows, self.home[rows, slots]] = True
+        return pinned
+
+    @cached_property
+    def _rack_nodes(self) -> IntArray:
+        """(M, R): node of (row, rack); the row's own node where that rack needs none."""
+        own = np.arange(len(self.rows), dtype=np.int32)[:, None]
+        needed = self.needs_node
+        numbers = len(self.rows) + np.cumsum(needed.ravel(), dtype=np.int32).reshape(needed.shape) - 1
+        return np.where(needed, numbers, own)
+
+    @cached_property
+    def needs_node(self) -> BoolArray:
+        """(M, R): a rack needs a node of its own where what it holds is bounded and replicas have several ways in."""
+        bounded = (self.most < self.factors[:, None]) | (self.least > 0)
+        several = np.bincount(self.group_racks, minlength=self.most.shape[1]) > 1
+        return (self.held | several | (self.most > 1) | (self.least > 0)) & bounded & (self.most > 0)
+
+    @cached_property
+    def first_pool(self) -> int:
+        """First (topic, group) node."""
+        return len(self.rows) + int(self.needs_node.sum())
+
+    @cached_property
+    def first_cell(self) -> int:
+        """First (topic, broker) node."""
+        return self.first_pool + self.topic_count * len(self.group_racks)
+
+    @cached_property
+    def first_broker(self) -> int:
+        """First broker node."""
+        return self.first_cell + self.topic_count * len(self.targets)
+
+    @cached_property
+    def sink(self) -> int:
+        """The last node, which takes every replica."""
+        return self.first_broker + len(self.targets)
+
+    @cached_property
+    def topic_replicas(self) -> LongArray:
+        """(T,): replicas of the rows that may move."""
+        return np.bincount(self.topics, weights=self.factors, minlength=self.topic_count).astype(np.int64)
+
+    def rack_node(self, rows: IntArray, racks: IntArray) -> IntArray:
+        """Node from which a row's replicas in a rack go out."""
+        return self._rack_nodes[rows, racks]
+
+    def pool(self, topics: IntArray, groups: IntArray) -> IntArray:
+        """Node of a topic's newcomers in a group of brokers."""
+        return (self.first_pool + topics * len(self.group_racks) + groups).astype(np.int32)
+
+    def cell(self, topics: IntArray, brokers: IntArray) -> IntArray:
+        """Node of a topic's replicas on a broker."""
+        return (self.first_cell + topics * len(self.targets) + brokers).astype(np.int32)
+
+    def rack_arcs(self) -> min_cost_flow.Arcs:
+        """From each row to its rack nodes, with what the rack rule allows there."""
+        rows, racks = np.nonzero(self.needs_node)
+        nodes = self._rack_nodes[rows, racks]
+        return min_cost_flow.arcs(rows.astype(np.int32), nodes, self.most[rows, racks], 0, self.least[rows, racks])
+
+    def supplies(self) -> LongArray:
+        """What each node sends (+) or takes (-)."""
+        supplies = np.zeros(self.sink + 1, dtype=np.int64)
+        supplies[: len(self.rows)] = self.factors
+        supplies[self.sink] = -int(self.factors.sum())
+        return supplies
+
+    def free_brokers(self, rows: BoolArray) -> tuple[IntArray, IntArray]:
+        """(row, broker) pairs of the masked rows for each broker that none of their replicas could stay on."""
+        at = np.flatnonzero(rows)
+        free = np.ones((len(at), len(self.targets)), dtype=bool)
+        held_at, slots = np.nonzero(self.home[at] >= 0)
+        free[held_at, self.home[at][held_at, slots]] = False
+        pairs, brokers = np.nonzero(free)
+        return at[pairs].astype(np.int32), brokers.astype(np.int32)
+
+    @cached_property
+    def cost_bytes(self) -> float:
+        """What a unit of cost is in bytes, or in replicas where no row has bytes."""
+        return self.cost_unit_bytes / self.tie_scale if self.copy_bytes.any() else 1.0
+
+    def bytes_of(self, cost: int) -> int:
+        """Bytes that a flow's cost stands for, rounded down: costs were, and tie-breaks don't count."""
+        return cost // self.tie_scale * self.cost_unit_bytes
+
+    def replicas_of(self, cost: int) -> int:
+        """Replicas entering brokers that a cost stands for; -1 where some have bytes, which is what counts then, or
+        where brokers are replaced, since entering a replacement costs no tie-break.
+        """
+        return -1 if self.copy_bytes.any() or self.replaced.any() else cost % self.tie_scale
+
+
+def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
+    """The problem as a layout; seed 0 keeps the brokers in order, any other shuffles them.
+
+    Costs leave so much room that they can be multiplied by `room`.
+    """
+    rows = np.flatnonzero(rows_to_place(problem)).astype(np.int32)
+    targets = np.flatnonzero(problem.targets)
+    order = _shuffled(len(targets), seed) if seed else np.arange(len(targets))
+    rule = rack_rule(problem)
+    factors, size_bytes = problem.replication_factors[rows], problem.size_bytes[rows]
+    here = np.full(len(problem.broker_ids), -1, dtype=np.int32)
+    here[targets[order]] = np.arange(len(targets))
+    home, replaced = _home(problem, rows, here)
+    nodes = len(rows) * (1 + len(rule.sizes)) + len(problem.topic_names) * (len(rule.sizes) + len(targets))
+    new = problem.is_new[rows]
+    copied, largest = np.where(new, 0, size_bytes), min_cost_flow.largest_cost(nodes + len(targets)) // room
+    unit, scale, enter = _costs(copied, factors, _Ties(replaced, new), largest)
+    keep = np.where(replaced, (enter - enter % scale)[:, None], 0)
+    return Layout(
+        rows=rows,
+        topics=problem.topic_of[rows],
+        factors=factors,
+        size_bytes=size_bytes,
+        home=home,
+        replaced=replaced,
+        copy_bytes=copied,
+        new=new,
+        keep_costs=keep,
+        enter_costs=np.broadcast_to(enter[:, None], (len(rows), len(rule.sizes))),
+        least=rule.least[factors],
+        most=rule.most[factors],
+        order=order.astype(np.int32),
+        targets=targets[order].astype(np.int32),
+        racks=rule.rack_of[order],
+        groups=rule.rack_of[order],
+        group_racks=np.arange(len(rule.sizes), dtype=np.int32),
+        group_sizes=rule.sizes,
+        fixed_cells=_fixed_cells(problem, rows, here),
+        topic_count=len(problem.topic_names),
+        cost_unit_bytes=unit,
+        tie_scale=scale,
+    )
+
+
+def _shuffled(brokers: int, seed: int) -> IntArray:
+    """An order of the brokers that depends on the seed alone, whatever the version of numpy."""
+    return np.argsort(mix(np.arange(brokers, dtype=np.uint64) + mix(np.array([seed], dtype=np.uint64))), kind="stable")
+
+
+def _home(problem: Problem, rows: IntArray, here: IntArray) -> tuple[IntArray, BoolArray]:
+    """Brokers of the flow where today's replicas can stay, and which of those are replacements of a leaving broker."""
+    today = problem.replicas[rows]
+    successor = np.where(today >= 0, problem.replacements[today], -1)
+    taken = (successor[:, :, None] == today[:, None, :]).any(axis=2)
+    replaced = (successor >= 0) & ~taken
+    home = np.where(today >= 0, here[np.where(replaced, successor, today)], -1)
+    return home.astype(np.int32), replaced
+
+
+class _Ties(NamedTuple):
+    """Replicas (M, W0) that have a replacement, and partitions to be made (M,), for which all brokers are alike."""
+
+    replaced: BoolArray
+    new: BoolArray
+
+
+def _costs(size_bytes: LongArray, factors: IntArray, ties: _Ties, largest: int) -> tuple[int, int, LongArray]:
+    """Bytes a unit of cost, the scale that leaves room for tie-breaks, and the cost of entering a broker.
+
+    Rows without bytes, and rows with a replacement, pay one tie-break for entering elsewhere; new ones pay nothing. The
+    unit is as fine as the resolution asks for, coarser only where the largest partition's cost would overflow.
+    """
+    smallest = int(size_bytes[size_bytes > 0].min(initial=size_bytes.max(initial=0)))
+    unit = max(1, min(smallest // _COST_RESOLUTION, int(size_bytes.max(initial=0)) * len(size_bytes) // _PLAIN_COSTS))
+    while True:
+        plain = size_bytes // unit
+        tied = ((plain == 0) & ~ties.new) | ties.replaced.any(axis=1)
+        scale = 1 + int(factors[tied].sum())
+        if int(plain.max(initial=0)) * scale <= largest // _ROOM:
+            return unit, scale, plain * scale + tied
+        unit *= 2
+
+
+def _fixed_cells(problem: Problem, rows: IntArray, here: IntArray) -> LongArray:
+    """(T, Bt): replicas on target brokers of the rows that may not move."""
+    fixed = np.ones(problem.rows, dtype=bool)
+    fixed[rows] = False
+    held = problem.replicas[fixed]
+    brokers = np.where(held >= 0, here[held], -1)
+    topics = np.broadcast_to(problem.topic_of[fixed][:, None], held.shape)
+    cells = np.zeros((len(problem.topic_names), int(problem.targets.sum())), dtype=np.int64)
+    np.add.at(cells, (topics[brokers >= 0], brokers[brokers >= 0]), 1)
+    return cells

@@ -1,0 +1,176 @@
+"""A layout placed by one min-cost flow: the cheapest replicas within the windows of counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from ortools.graph.python import max_flow
+
+from planner.model.errors import InfeasibleError
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.scoring.windows import Windows
+from planner.strategies.flow import condensed_network, min_cost_flow
+from planner.strategies.flow.layout import Layout
+from planner.strategies.flow.network import Network, windowed
+
+
+def deal(
+    layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray, width: int
+) -> tuple[IntArray, BoolArray]:
+    """Replicas (M, width) as brokers of the problem, padded with -1, and the rows that got too few (M,).
+
+    decided (2, K): (row, broker) pairs that are settled; entered (M, G): newcomers a row has in each group;
+    arriving (T, Bt): newcomers of a topic that each broker takes.
+    """
+    kept = np.zeros_like(entered)
+    np.add.at(kept, (decided[0], layout.groups[decided[1]]), 1)
+    several = bool(((entered > 0) & (entered + kept > 1)).any())
+    dealt = (
+        _deal_by_flow(layout, decided, entered, arriving)
+        if several
+        else _deal_evenly(layout, decided, entered, arriving)
+    )
+    pairs = np.concatenate([decided, dealt], axis=1)
+    counts = np.bincount(pairs[0], minlength=len(layout.rows))
+    return matrix(layout, pairs, width), counts < layout.factors
+
+
+def _deal_evenly(layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray) -> IntArray:
+    """One newcomer a (row, group) at most, that holds nothing else of the row: the emptiest of the pool takes it."""
+    rows, groups = np.nonzero(entered)
+    load = np.bincount(decided[1], weights=layout.size_bytes[decided[0]], minlength=len(layout.targets))
+    left = arriving.copy()
+    members = [np.flatnonzero(layout.groups == group) for group in range(entered.shape[1])]
+    taken = np.empty(len(rows), dtype=np.int32)
+    for at in np.lexsort((groups, rows, -layout.size_bytes[rows])):
+        row = rows[at]
+        brokers = members[groups[at]]
+        room = left[layout.topics[row], brokers]
+        broker = brokers[np.where(room > 0, load[brokers], np.inf).argmin()]
+        taken[at] = broker
+        left[layout.topics[row], broker] -= 1
+        load[broker] += layout.size_bytes[row]
+    return np.stack([rows, taken]).astype(np.int32)
+
+
+def _deal_by_flow(layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray) -> IntArray:
+    """Several replicas a (row, group): a bipartite flow finds different brokers for each, none that the row has."""
+    entering = np.flatnonzero(entered.sum(axis=1))
+    if not len(entering):
+        return np.zeros((2, 0), dtype=np.int32)
+    at, brokers = _allowed(layout, decided, entered, arriving, entering)
+    groups = entered.shape[1]
+    first_cell = 1 + len(entering) * groups
+    sink = first_cell + arriving.size
+    solver = max_flow.SimpleMaxFlow()
+    sources = np.arange(1, first_cell, dtype=np.int32)
+    solver.add_arcs_with_capacity(np.zeros_like(sources), sources, entered[entering].ravel().astype(np.int64))
+    cells = first_cell + layout.topics[entering[at]] * len(layout.targets) + brokers
+    tails = 1 + at * groups + layout.groups[brokers]
+    pairs = solver.add_arcs_with_capacity(
+        tails.astype(np.int32), cells.astype(np.int32), np.ones(len(at), dtype=np.int64)
+    )
+    ends = np.arange(first_cell, sink, dtype=np.int32)
+    solver.add_arcs_with_capacity(ends, np.full_like(ends, sink), arriving.ravel().astype(np.int64))
+    solver.solve(0, sink)
+    chosen = solver.flows(pairs) > 0
+    return np.stack([entering[at[chosen]], brokers[chosen]]).astype(np.int32)
+
+
+def _allowed(
+    layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray, entering: IntArray
+) -> tuple[LongArray, LongArray]:
+    """Pairs (place in `entering`, broker) that may be dealt: a newcomer there, room left, and not on it already."""
+    allowed = (entered[entering][:, layout.groups] > 0) & (arriving[layout.topics[entering]] > 0)
+    place = np.full(len(layout.rows), -1, dtype=np.int64)
+    place[entering] = np.arange(len(entering))
+    mine = place[decided[0]] >= 0
+    allowed[place[decided[0][mine]], decided[1][mine]] = False
+    at, brokers = np.nonzero(allowed)
+    return at, brokers
+
+
+def matrix(layout: Layout, pairs: IntArray, width: int) -> IntArray:
+    """(row, broker) pairs as rows of brokers of the problem, ascending."""
+    brokers = layout.targets[pairs[1]]
+    by_row = np.lexsort((brokers, pairs[0]))
+    rows, brokers = pairs[0][by_row], brokers[by_row]
+    slots = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    matrix = np.full((len(layout.rows), width), -1, dtype=np.int32)
+    matrix[rows, slots] = brokers
+    return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Replicas of the rows that may move (M, W) as brokers of the problem, and the flow that chose them."""
+
+    chosen: IntArray
+    network: Network
+    windowed: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed]
+    solved: min_cost_flow.Flow
+
+    def node_prices(self) -> LongArray:
+        """The prices of the flow's nodes, which prove it optimal."""
+        return min_cost_flow.potentials(self.network.arcs, self.windowed, self.network.supplies, self.solved)
+
+
+def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | None = None) -> Placed:
+    """The cheapest placement, at the least excess over the windows; where `rebalance` isn't `all`, costs come first.
+
+    Rows of the mask `own` (M,) have an arc to each broker from the start.
+    InfeasibleError where no assignment keeps the replication factors on the target brokers.
+    """
+    own = np.zeros(len(layout.rows), dtype=bool) if own is None else own
+    windows = windowed(layout, wanted)
+    while True:
+        network = Network.of(layout, own)
+        # Bytes come before windows where little may move, and rows with arcs of their own can't be condensed.
+        quick = problem.rebalance == "all" and not own.any()
+        solved = condensed_network.solve(layout, network, windows) if quick else None
+        if solved is None:
+            solved = _solve(problem, layout, network, windows)
+        kept, entered, arriving = network.read(layout, solved.units)
+        chosen, undealt = deal(layout, kept, entered, arriving, problem.width)
+        if not undealt.any():
+            return Placed(chosen, network, windows, solved)
+        own = own | undealt
+
+
+def on_brokers(layout: Layout, chosen: IntArray) -> BoolArray:
+    """(M, Bt): True where rows of replicas (M, W), as brokers of the problem, lie on a broker of the flow."""
+    here = np.full(int(layout.targets.max()) + 1, -1, dtype=np.int64)
+    here[layout.targets] = np.arange(len(layout.targets))
+    on = np.zeros((len(chosen), len(layout.targets)), dtype=bool)
+    rows, slots = np.nonzero(chosen >= 0)
+    on[rows, here[chosen[rows, slots]]] = True
+    return on
+
+
+def widened(layout: Layout, wanted: Windows, placed: Placed) -> Windows:
+    """The windows of counts, as wide as a placement has made them where they couldn't all hold."""
+    topic_units, broker_units = placed.solved.through
+    here = np.argsort(layout.order)
+    cells = (topic_units.reshape(layout.fixed_cells.shape) + layout.fixed_cells)[:, here]
+    held = (broker_units + layout.fixed_cells.sum(axis=0))[here]
+    return replace(
+        wanted, topic_replicas=_as_wide(wanted.topic_replicas, cells), replicas=_as_wide(wanted.replicas, held)
+    )
+
+
+def _as_wide(window: LongArray, held: LongArray) -> LongArray:
+    return np.stack([np.minimum(window[0], held), np.maximum(window[1], held)])
+
+
+def _solve(
+    problem: Problem, layout: Layout, network: Network, windows: tuple[min_cost_flow.Windowed, ...]
+) -> min_cost_flow.Flow:
+    solve = min_cost_flow.solve_excess_first if problem.rebalance == "all" else min_cost_flow.solve_cost_first
+    solved = solve(network.arcs, windows, network.supplies)
+    if solved is None:
+        raise InfeasibleError(
+            "no assignment keeps every partition's replication factor on the brokers that stay; "
+            f"{len(layout.targets)} brokers are left for a replication factor of up to {layout.factors.max(initial=0)}"
+        )
+    return solved

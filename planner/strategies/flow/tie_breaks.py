@@ -1,0 +1,213 @@
+"""Which of the equally cheap placements: fewer leaders and partitions changed, and copies within racks.
+
+Where windows are of counts alone, flows choose (see `second_objectives`), and exchanges bring copies into the racks
+that they come from. With windows of bytes exchanges do all of it, as well as they can: rows of a topic change places
+where that costs nothing, leaves every count and leaves no load further outside its window. What is gained is the
+partitions whose leader keeps its replica, those that stay as they are, and bytes that come from a broker of the same
+rack; whether leaders or racks come first is the user's (`sweep.aims`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
+from planner.scoring.windows import Windows
+from planner.strategies.flow import second_objectives
+from planner.strategies.flow.layout import Layout
+from planner.strategies.flow.placement import Placed, matrix, on_brokers, widened
+from planner.strategies.flow.second_objectives import leaders_today
+from planner.strategies.load_windows.local_search_state import Placement, further, movers, of_layout
+
+# Looking at every pair of brokers isn't worth its time on placements of more than so many rows × brokers.
+_MOST_CELLS = 2_000_000
+# Rounds over all pairs; the second finds next to nothing.
+_ROUNDS = 2
+# Gains below this are none.
+_NOTHING = 1e-12
+# What the aim that comes first is worth against a partition that stays as it is, and that against all of the other aim.
+_FIRST, _SECOND, _LAST = 1e6, 1.0, 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Ties:
+    """For each row (M,): the broker that leads it (-1: none), the rack it is copied from, and its bytes.
+
+    `broker_racks` (Bt,) are the racks that brokers are in, whether or not the rack rule is enforced. `per_leader` and
+    `per_byte` are what a leader that stays, and a byte copied within a rack, are worth. `pinned` (M, Bt) are replicas
+    on brokers that replace others, which take over one to one; None: there are none. `per_touched` is what a partition
+    is worth that keeps all it has; with `copies_only` nothing but copies changes places with copies.
+    """
+
+    leaders: IntArray
+    racks: IntArray
+    broker_racks: IntArray
+    size_bytes: LongArray
+    per_leader: float
+    per_byte: float
+    pinned: BoolArray | None = None
+    per_touched: float = 0.0
+    copies_only: bool = False
+
+
+def ties(problem: Problem, layout: Layout) -> Ties | None:
+    """What is left to choose by; None where no such aim is asked for or the placement is too large."""
+    aims = [aim for aim in problem.aims if aim in ("leaders_changed", "cross_rack_bytes")]
+    if not aims or not 0 < len(layout.rows) * len(layout.targets) <= _MOST_CELLS:
+        return None
+    here = np.full(len(problem.broker_ids), -1, dtype=np.int64)
+    here[layout.targets] = np.arange(len(layout.targets))
+    source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])[layout.rows]
+    led = leaders_today(problem)[layout.rows]
+    leaders = np.where(led >= 0, here[led], -1)
+    # A broker that leaves is copied from all the same, at best by one of its own rack.
+    racks, on = problem.broker_racks[source], problem.broker_racks[layout.targets]
+    per_byte = _worth(aims, "cross_rack_bytes") / max(1, int(layout.copy_bytes.sum()))
+    per_leader = _worth(aims, "leaders_changed")
+    per_touched = _SECOND if "leaders_changed" in aims else 0.0
+    return Ties(leaders, racks, on, layout.copy_bytes, per_leader, per_byte, layout.pinned, per_touched)
+
+
+def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -> IntArray:
+    """A flow's placement (M, W) with its ties broken, where counts are all that has windows."""
+    if not len(layout.rows):
+        return placed.chosen
+    placed = second_objectives.settled(problem, layout, wanted, placed)
+    by = ties(problem, layout)
+    if by is None or not by.per_byte:
+        return placed.chosen
+    # Doubled, or an empty partition would cost as much as one of a byte.
+    costs = np.where(layout.new, 0, np.maximum(2 * layout.copy_bytes, 1))
+    arena = of_layout(layout, widened(layout, wanted, placed), costs, None)
+    placement = Placement(arena, on_brokers(layout, placed.chosen))
+    settle(placement, after_flows(problem, by))
+    return matrix(layout, np.stack(np.nonzero(placement.on)), problem.width)
+
+
+def after_flows(problem: Problem, by: Ties) -> Ties:
+    """What is left to exchanges once flows have chosen: copies for copies, unless racks come before leaders."""
+    return by if problem.aims[:1] == ("cross_rack_bytes",) else replace(by, copies_only=True)
+
+
+def settle(placement: Placement, by: Ties) -> None:
+    """Take every exchange within a topic that costs nothing and gains by the ties."""
+    for _ in range(_ROUNDS):
+        if not sum([_drain(placement, pair, by) for pair in combinations(range(placement.on.shape[1]), 2)]):
+            return
+
+
+def _worth(aims: Sequence[str], aim: str) -> float:
+    if aim not in aims:
+        return 0.0
+    return _FIRST if aims[0] == aim else _LAST
+
+
+def _drain(placement: Placement, pair: tuple[int, int], by: Ties) -> bool:
+    """The gainful exchanges of two brokers, best with best; True where there were any."""
+    here, there = pair
+    out, back = _exchanges(placement, here, there, by)
+    any_gain = False
+    for leaving, coming in zip(out.tolist(), back.tolist(), strict=True):
+        if _outward(placement, leaving, coming, here, there):
+            continue
+        placement.move(leaving, here, there)
+        placement.move(coming, there, here)
+        any_gain = True
+    return any_gain
+
+
+def _exchanges(placement: Placement, here: int, there: int, by: Ties) -> tuple[IntArray, IntArray]:
+    """Rows that leave `here` and those that come back, of the same topic and for the same bytes and replicas.
+
+    Of rows alike in that the one that gains most meets the one that gains most: no pair need be looked at twice.
+    """
+    ours, theirs = _Side.of(placement, here, there, by), _Side.of(placement, there, here, by)
+    ours = ours.worth_it(theirs)
+    theirs = theirs.worth_it(ours)
+    if not len(theirs.rows):
+        return ours.rows[:0], theirs.rows
+    _, at, on = np.intersect1d(ours.places(theirs, 1), theirs.places(ours, -1), return_indices=True)
+    gain = ours.gains[at] + theirs.gains[on]
+    best = np.flatnonzero(gain > _NOTHING)
+    best = best[np.argsort(-gain[best], kind="stable")]
+    return ours.rows[at[best]], theirs.rows[on[best]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """Rows (K,) that may go from one broker to another, the most gainful first: their topics, what going there costs in
+    bytes and replicas, and what it gains.
+    """
+
+    rows: IntArray
+    topics: IntArray
+    costs: LongArray
+    copies: LongArray
+    gains: FloatArray
+
+    @staticmethod
+    def of(placement: Placement, here: int, there: int, by: Ties) -> _Side:
+        """All that may go from `here` to `there`."""
+        rows = movers(placement, here, there)
+        if by.pinned is not None:
+            rows = rows[~by.pinned[rows, here]]
+        levels = placement.arena.levels
+        if by.copies_only:
+            rows = rows[(levels[rows, here] > 0) & (levels[rows, there] > 0)]
+        gains = _value(placement, rows, there, by) - _value(placement, rows, here, by)
+        copies = levels[rows, there].astype(np.int64) - levels[rows, here]
+        if by.per_touched:
+            gains -= by.per_touched * _newly_touched(placement, rows, copies)
+        order = np.argsort(-gains, kind="stable")
+        rows, gains, copies = rows[order], gains[order], copies[order]
+        arena = placement.arena
+        return _Side(rows, arena.topics[rows], arena.costs[rows] * copies, copies, gains)
+
+    def worth_it(self, other: _Side) -> _Side:
+        """The rows of the other side's topics that gain with the best of it: whom they meet is who they met before."""
+        count = int(np.searchsorted(-self.gains, other.gains.max(initial=-np.inf) - _NOTHING, "left"))
+        kept = np.flatnonzero(np.isin(self.topics[:count], other.topics))
+        return _Side(self.rows[kept], self.topics[kept], self.costs[kept], self.copies[kept], self.gains[kept])
+
+    def places(self, other: _Side, sign: int) -> LongArray:
+        """(K,): equal for rows of two sides that undo each other's costs and have the same rank among their like."""
+        mine, others = (
+            np.stack([side.topics, turn * side.costs, turn * side.copies], axis=1)
+            for side, turn in ((self, sign), (other, -sign))
+        )
+        _, kinds = np.unique(np.concatenate([mine, others]), axis=0, return_inverse=True)
+        kinds = kinds.ravel()[: len(mine)]
+        order = np.argsort(kinds, kind="stable")
+        ranks = np.empty(len(kinds), dtype=np.int64)
+        ranks[order] = np.arange(len(kinds)) - np.searchsorted(kinds[order], kinds[order])
+        places: LongArray = kinds * (len(mine) + len(others) + 1) + ranks
+        return places
+
+
+def _outward(placement: Placement, leaving: int, coming: int, here: int, there: int) -> bool:
+    """True where the exchange takes a load further outside its window."""
+    for load, moving in enumerate(placement.arena.loads):
+        shifted = np.array([moving[leaving] - moving[coming]])
+        if (further(placement, load, here, -shifted) + further(placement, load, there, shifted))[0] > 0:
+            return True
+    return False
+
+
+def _newly_touched(placement: Placement, rows: IntArray, copies: LongArray) -> LongArray:
+    """(K,): 1 for a row that has to copy something only after this, -1 for one that had to before; else 0."""
+    before = (placement.on[rows] & (placement.arena.levels[rows] > 0)).sum(axis=1)
+    changed: LongArray = (before + copies > 0).astype(np.int64) - (before > 0)
+    return changed
+
+
+def _value(placement: Placement, rows: IntArray, broker: int, by: Ties) -> FloatArray:
+    """What it is worth that these rows lie on a broker."""
+    arena = placement.arena
+    copied = np.where(arena.levels[rows, broker] > 0, by.size_bytes[rows], 0)
+    within = copied * (by.racks[rows] == by.broker_racks[broker])
+    worth: FloatArray = by.per_leader * (by.leaders[rows] == broker) + by.per_byte * within
+    return worth

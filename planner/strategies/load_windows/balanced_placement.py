@@ -1,0 +1,287 @@
+"""Placements whose bytes and traffic are within their windows too, and how few bytes those could do with.
+
+Windows of bytes are side constraints that no pure flow has. A price a byte on each broker takes their place: the flow
+at those prices is still exact, its node potentials and the prices prove a bound (see `bounds`), and exchanges of single
+replicas bring the loads from near their windows into them. Brokers that the cheapest placement leaves too empty get the
+price of a copied byte, which is nearly always the right one; where the gap stays open, the prices of a linear program
+are tried, and what it would do if replicas could be split, rounded. Where single partitions are as large as the
+windows, that goes by cases of where those lie; see `branch_and_bound`.
+
+Where windows can't all hold, see `relaxed_windows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.model.problem import FloatArray, IntArray, LongArray, Problem
+from planner.scoring.growth_scenarios import Scenario
+from planner.scoring.windows import Windows
+from planner.strategies import bounds
+from planner.strategies.bounds import GRAIN, Case, Certificate
+from planner.strategies.flow import second_objectives
+from planner.strategies.flow.layout import Layout
+from planner.strategies.flow.network import bounds as count_windows
+from planner.strategies.flow.placement import Placed, on_brokers, widened
+from planner.strategies.flow.tie_breaks import after_flows, settle, ties
+from planner.strategies.load_windows import byte_prices
+from planner.strategies.load_windows.allowed_excess import allowed, closed, reached
+from planner.strategies.load_windows.attempts import (
+    Best,
+    Bound,
+    Plan,
+    Task,
+    at_prices,
+    chosen_of,
+    in_parts,
+    of_proof,
+    without_prices,
+)
+from planner.strategies.load_windows.branch_and_bound import BranchedProof, branchings
+from planner.strategies.load_windows.byte_loads import byte_loads
+from planner.strategies.load_windows.fractional_program import rounded, roundings
+from planner.strategies.load_windows.local_search import polish, repair
+from planner.strategies.load_windows.local_search_state import Placement, of_layout
+from planner.strategies.load_windows.part_program import Fits
+from planner.strategies.load_windows.proof import facts
+from planner.strategies.load_windows.relaxed_windows import relaxed
+from planner.strategies.work_limits import Effort
+
+# A plan within this part of its bound is as good as the bound; beyond the other, linear programs are worth their time.
+_CLOSE, _FAIR = 1e-5, 1e-4
+# What cases have brought this close isn't brought closer by programs that know no cases.
+_BY_CASES = 5e-4
+# Cases may use up this part of the work: where windows can't all hold the rest is needed.
+_OF_CASES = 0.8
+# Beyond so many rows × brokers exchanges take long.
+_LARGE = 100_000
+# Without prices only loads that are nearly even are mended: this part of all bytes may be outside the windows.
+_NEARLY = 0.02
+
+_Attempts = Callable[[Task, Placed, Best], Iterator[tuple[Plan | None, Bound | None]]]
+
+
+class Evened(NamedTuple):
+    """Replicas of the rows that may move (M, W), what proves how few bytes do, the bytes outside windows, and those
+    moved; what was found by little work, if more of it is of use; and what proves how many are outside at least, where
+    some are.
+    """
+
+    chosen: IntArray
+    certificate: Certificate
+    outside: int
+    moved: int
+    begun: Best | None
+    least_outside: Case | None = None
+
+
+def even(
+    problem: Problem,
+    layout: Layout,
+    wanted: Windows,
+    placed: Placed,
+    grown: Sequence[Scenario] = (),
+    effort: Effort | None = None,
+    begun: Best | None = None,
+) -> Evened | None:
+    """The placement brought into the windows of bytes and traffic in; None where no such window is asked for.
+
+    `effort` is the work that it may do, none of it where little is enough to compare with; then the bound proves less.
+    `begun`: what that little work has found, to go on from.
+    """
+    loads = byte_loads(problem, layout, wanted, grown)
+    if loads is None:
+        return None
+    tied = second_objectives.settled(problem, layout, wanted, placed)
+    about = facts(problem, layout, loads)
+    held = wanted if problem.rebalance == "all" else widened(layout, wanted, tied)
+    none = allowed(layout, wanted, closed(problem, problem.balance, layout.topic_count), loads)
+    of_counts = reached(layout, none, loads, placed.chosen).replicas
+    most = replace(none, replicas=of_counts) if of_counts else None
+    task = Task(problem, layout, wanted, loads, about, of_layout(layout, held, about.costs, loads), effort, most)
+    by_counts = Placement(task.arena, on_brokers(layout, tied.chosen))
+    if problem.rebalance != "all":
+        return _for_nothing(task, by_counts)
+    as_it_is, of_loads = not by_counts.outside().any(), None
+    best = begun or _without_prices(task, placed, by_counts)
+    if not best.within(_CLOSE):
+        best, as_it_is = _search(task, placed, begun or Best(), _ATTEMPTS[0 if begun is None else 1 :]), False
+    if best.plan is None:
+        nothing = np.zeros(loads.windows[:, 0].shape, dtype=np.int64)
+        best = best.but(_finished(task, Placement(task.arena, on_brokers(layout, placed.chosen)), nothing, None), None)
+    found = _again(best) if effort is None and not best.within(_CLOSE) else None
+    if best.plan is not None and best.bound is not None and (best.plan.outside or (most and not best.within(_FAIR))):
+        best, of_loads = relaxed(task, none, best.plan, best.bound)
+    if best.plan is None or best.bound is None:
+        raise AssertionError("an attempt without prices is always made")
+    if (by := ties(problem, layout)) is not None:
+        settle(best.plan.placement, after_flows(problem, by) if as_it_is else by)
+    certificate = best.bound.proof.certificate(about, loads.windows)
+    return _evened(task, best.plan.placement, certificate, found, of_loads)
+
+
+def _without_prices(task: Task, placed: Placed, by_counts: Placement) -> Best:
+    """The best placement by counts alone, brought into the windows by what costs nothing, with the bound of that."""
+    nothing = np.zeros(task.loads.windows[:, 0].shape, dtype=np.int64)
+    repair(by_counts, nothing.astype(np.float64), for_nothing=True, or_not_at_all=_is_large(task))
+    if by_counts.outside().any():
+        return Best()
+    return Best(Plan(by_counts, 0, by_counts.cost), without_prices(task, placed))
+
+
+def _again(best: Best) -> Best:
+    """The same with a placement of its own: ties are broken in place."""
+    plan = best.plan
+    return best if plan is None else best._replace(plan=plan._replace(placement=plan.placement.copy()))
+
+
+def _search(task: Task, placed: Placed, best: Best, ways: Sequence[tuple[_Attempts, float]]) -> Best:
+    """The best of all attempts, until one is as good as its bound."""
+    for attempts, enough in ways:
+        if best.within(enough) or (task.effort is None and attempts is not _quick):
+            return best
+        for plan, bound in attempts(task, placed, best):
+            best = best.but(plan, bound)
+            if best.within(enough):
+                return best
+    return best
+
+
+def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
+    """Without prices, and with those of the brokers that are left too empty then."""
+    nothing = np.zeros(task.loads.windows[:, 0].shape, dtype=np.int64)
+    first = Placement(task.arena, on_brokers(task.layout, placed.chosen))
+    # What a byte a second is worth can't be guessed.
+    disks = np.array([name == "disk" for name in task.loads.names]) & (task.about.measure == "bytes")
+    too_empty = (first.load < task.loads.windows[:, 0]) & disks[:, None]
+    near = first.outside().sum() <= _NEARLY * _total(task) or not task.loads.fit(task.layout.factors)
+    bound = without_prices(task, placed)
+    plan = _finished(task, first, nothing, bound) if near or not (too_empty.any() or best.plan) else None
+    yield plan, bound
+    if too_empty.any() and task.loads.fit(task.layout.factors):
+        # Far from the windows a guess was wrong; where there is much to exchange, a program's prices take less time.
+        guessed = _attempt(task, GRAIN * too_empty.astype(np.int64), only_near=_is_large(task))
+        yield guessed
+        if not (guessed[0] or plan or _is_large(task)):
+            yield _finished(task, first, nothing, bound), None
+
+
+def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
+    """Where partitions are as large as the windows: by cases of where those lie."""
+    if task.effort is None or best.bound is None or isinstance(best.bound.proof, BranchedProof):
+        return
+    by_topic, in_all = count_windows(task.layout, task.wanted)
+    fits = Fits(by_topic, in_all, task.loads.windows, task.loads.scales)
+    for proven, shares in branchings(task.about, fits, best.bound.proof, task.effort.part(_OF_CASES)):
+        bound = of_proof(task, proven)
+        if shares is None:
+            yield None, bound
+            continue
+        chosen = rounded(task.problem, task.layout, task.wanted, shares)
+        placement = Placement(task.arena, on_brokers(task.layout, chosen))
+        # Prices are of no use here: what has been decided goes against them.
+        repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
+        polish(placement, bound.least)
+        yield Plan(placement, int(placement.outside().sum()), placement.cost), bound
+
+
+def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
+    """With the prices of a linear program, and rounded from what it would do with split replicas."""
+    if task.effort is None or (isinstance(best.bound and best.bound.proof, BranchedProof) and best.within(_BY_CASES)):
+        return
+    prices = None
+    for exact, chosen in roundings(task.problem, task.layout, task.wanted, task.loads, task.effort):
+        if prices is None:
+            prices = in_parts(task, exact)
+            proven = at_prices(task, prices)
+            best = best.but(None, proven and proven.bound)
+        yield _finished(task, Placement(task.arena, on_brokers(task.layout, chosen)), prices, best.bound), best.bound
+    if (
+        prices is None
+        and not task.effort.spent
+        and (close := byte_prices.solve(task.layout, task.wanted, task.loads)) is not None
+    ):
+        prices = in_parts(task, close)
+        plan, bound = _attempt(task, prices)
+        yield plan, bound
+        if plan is not None and not plan.outside:
+            yield _at_edges(task, plan, prices, bound), None
+
+
+def _at_edges(task: Task, plan: Plan, prices: LongArray, bound: Bound | None) -> Plan:
+    """The plan with brokers close to the edges of their windows that prices (D, Bt) are for.
+
+    At prices a replica often costs the same here as there, and a flow takes either: a broker may give away far more
+    than its window asks for.
+    """
+    low, high = task.loads.windows.transpose(1, 0, 2)
+    # A narrow window is as wide as the median partition is large.
+    width = np.quantile(task.loads.weights, 0.5, axis=1, method="lower")[:, None]
+    narrow = np.stack(
+        [
+            np.where(prices < 0, np.maximum(low, high - width), low),
+            np.where(prices > 0, np.minimum(high, low + width), high),
+        ],
+        axis=1,
+    )
+    close = Placement(replace(task.arena, load_windows=narrow), plan.placement.on.copy())
+    repair(close, prices / GRAIN)
+    placement = Placement(task.arena, close.on)
+    repair(placement, prices / GRAIN, nearly=True)
+    polish(placement, 0 if bound is None else bound.least)
+    return Plan(placement, int(placement.outside().sum()), placement.cost)
+
+
+def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple[Plan | None, Bound | None]:
+    """The flow at these prices (D, Bt), in parts of GRAIN a unit, brought into the windows if it is near enough."""
+    if (found := at_prices(task, prices)) is None:
+        return None, None
+    placement = Placement(task.arena, on_brokers(task.layout, found.placed.chosen))
+    if only_near and placement.outside().sum() > _NEARLY * _total(task):
+        return None, found.bound
+    return _finished(task, placement, prices, found.bound), found.bound
+
+
+def _finished(task: Task, placement: Placement, prices: LongArray, bound: Bound | None) -> Plan:
+    """The placement brought into the windows at these prices, and polished as far as the bound lets it be."""
+    repair(placement, prices / GRAIN)
+    polish(placement, 0 if bound is None else bound.least)
+    return Plan(placement, int(placement.outside().sum()), placement.cost)
+
+
+# The ways to bring loads into their windows, and how close to its bound a plan is good enough to try no more of them.
+_ATTEMPTS: tuple[tuple[_Attempts, float], ...] = ((_quick, _CLOSE), (_by_cases, _FAIR), (_thorough, _FAIR))
+
+
+def _for_nothing(task: Task, by_counts: Placement) -> Evened:
+    """Bytes come first: only what must be copied anyway is dealt more evenly. The bound needs no prices."""
+    nothing: FloatArray = np.zeros(task.loads.windows[:, 0].shape)
+    arena, pinned = task.arena, task.layout.pinned
+    if pinned is not None:
+        # What a replacement takes over stays with it.
+        free = ~pinned.any(axis=1, keepdims=True)
+        arena = replace(arena, allowed=np.broadcast_to(free, pinned.shape))
+    placement = Placement(arena, by_counts.on)
+    repair(placement, nothing, for_nothing=True)
+    return _evened(task, placement, Certificate(task.about, bounds.none_priced(task.about)))
+
+
+def _evened(
+    task: Task, placement: Placement, certificate: Certificate, begun: Best | None = None, of_loads: Case | None = None
+) -> Evened:
+    outside = int(placement.outside().sum())
+    return Evened(chosen_of(task, placement), certificate, outside, placement.cost, begun, of_loads)
+
+
+def _is_large(task: Task) -> bool:
+    """True where there are so many rows × brokers that exchanges take long."""
+    return len(task.layout.rows) * len(task.layout.targets) > _LARGE
+
+
+def _total(task: Task) -> int:
+    """All bytes, with the other loads at what they are worth."""
+    return int((task.loads.weights * task.loads.scales[:, None] * task.layout.factors).sum())

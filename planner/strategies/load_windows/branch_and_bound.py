@@ -1,0 +1,338 @@
+"""The cheapest placement if only small partitions' replicas could be split: branch and bound over the large ones.
+
+Where single partitions are larger than the windows of bytes are wide, the linear program that splits them is far too
+cheap. Here a partition has a replica on a broker or it hasn't: of the cases so far the cheapest is split in two, at the
+replica that raises the cost of both the most, until the cheapest has all large partitions whole. The prices of all
+cases prove a bound (see `bounds`), the whole ones' shares are close to a placement. Smaller partitions come
+next if those two aren't close yet.
+
+What the brokers of one rack cost doesn't depend on the others' where every partition has as many replicas in each rack
+as it must: then every rack has cases of its own, instead of all the racks' cases times each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray
+from planner.strategies.bounds import GRAIN, Branch, Case, Certificate, Facts, Part, Prices, at_edges
+from planner.strategies.load_windows.part_program import Decision, Duals, Fits, PartProgram
+from planner.strategies.load_windows.proof import Proof
+from planner.strategies.work_limits import Effort
+
+# Programs of more columns aren't worth their time.
+_MOST_COLUMNS = 60_000
+# The cases may use up this part of the work, each placement that part of what is left then.
+_OF_CASES, _OF_PLACEMENT = 0.6, 0.4
+# Nor are so many programs of one part, however small, or so many decisions.
+_MOST_SOLVES, _MOST_DECISIONS = 400, 200
+# Rows as large as the narrowest window come first, at most so many; then those of half the size, and so on.
+_MOST_ROWS, _HALVINGS = 200, 4
+# Shares are whole within this.
+_WHOLE, _HALF = 1e-6, 0.5
+# A placement is made by deciding so many rows more, one by one, each at the best of so many brokers; tiny ones aren't.
+_DIVES, _WAYS, _TINY = 200, 3, 1e-5
+# Replicas tried before one is chosen to branch on.
+_TRIED = 8
+# Cases whose costs differ by less than this part of the whole are as good: deeper ones come first.
+_ALIKE = 1e-5
+# Without cases a placement that costs more than this part of the whole isn't the one.
+_FAIR = 1e-4
+# Prices of loads are in this part of a byte: partitions of terabytes make coarser ones matter.
+_FINE = 16 * GRAIN
+
+
+@dataclass(frozen=True, eq=False)
+class BranchedProof:
+    """A proof without cases, and the cases of each part."""
+
+    base: Proof
+    parts: tuple[Part, ...]
+
+    def certificate(self, facts: Facts, load_windows: LongArray) -> Certificate:
+        """The certificate of this proof, for windows of loads (D, 2, Bt)."""
+        return replace(self.base.certificate(facts, load_windows), parts=self.parts)
+
+
+class Branched(NamedTuple):
+    """The proof so far, and shares (M, Bt) of all rows in the cheapest cases, next to all of them whole.
+
+    Shares are None where that took too long.
+    """
+
+    proof: BranchedProof
+    shares: FloatArray | None
+
+
+@dataclass(eq=False)
+class _Node:
+    """A case: what is decided, what it costs at least, the shares of large rows, its prices; and its two cases."""
+
+    decisions: tuple[Decision, ...]
+    least: float
+    shares: FloatArray
+    duals: Duals
+    split: tuple[Decision, _Node, _Node] | None = None
+
+
+@dataclass(eq=False)
+class _Gains:
+    """What deciding a replica has cost so far, a unit of its share: (K, b, 2) sums and counts, for off and on."""
+
+    sums: FloatArray
+    counts: LongArray
+
+    def learn(self, at: tuple[int, int], on: int, gain: float) -> None:
+        """One more."""
+        self.sums[*at, on] += gain
+        self.counts[*at, on] += 1
+
+    def guess(self, at: tuple[int, int], share: float) -> tuple[float, float] | None:
+        """What off and on would cost, None where that isn't known."""
+        if not self.counts[at].all():
+            return None
+        off, on = (self.sums[at] / self.counts[at]).tolist()
+        return off * share, on * (1 - share)
+
+
+class _Search:
+    """The cases of one part; `large` (K,) are the rows that may be decided, the largest first, `sizes` (M,) all rows'.
+
+    `fits`: split replicas can be in all windows. `at` (b,): its brokers. `effort`: what it may still do.
+    """
+
+    def __init__(self, program: PartProgram, large: IntArray, sizes: FloatArray, effort: Effort) -> None:
+        self._program, self._large, self._sizes, self.at = program, large, sizes, program.at
+        self.effort = effort
+        shape = len(large), len(program.at), 2
+        self._gains = _Gains(np.zeros(shape), np.zeros(shape, dtype=np.int64))
+        self._order = count()
+        self._open: list[tuple[int, int, int, _Node]] = []
+        self.solves = 0
+        self.root = self._solved((), 0.0)
+        self.fits = self.root is not None and program.fits()
+        if self.root is not None:
+            self._push(self.root)
+
+    @property
+    def exhausted(self) -> bool:
+        """True where it has done what it may, or decisions go too deep."""
+        solved = self.solves >= _MOST_SOLVES or self.effort.spent
+        return solved or len(self.cheapest.decisions) >= _MOST_DECISIONS
+
+    @property
+    def cheapest(self) -> _Node:
+        """The case that is looked at next."""
+        return self._open[0][-1]
+
+    def step(self, smallest: float) -> bool:
+        """Split the cheapest case; False where all its rows of at least that size are whole."""
+        node = self.cheapest
+        sizes = self._sizes[self._large][:, None]
+        split = _split(node.shares) & (sizes >= smallest)
+        if not split.any():
+            return False
+        self._branch(node, np.where(split, np.minimum(node.shares, 1 - node.shares) * sizes, 0))
+        return True
+
+    def placement(self, smallest: float, most: float) -> FloatArray | None:
+        """The shares (M, b) of all rows in the cheapest case: next to whole; None where they cost more than that."""
+        shares, width = self.cheapest.shares, len(self._program.at)
+        whole = ~_split(shares).any(axis=1) & (self._sizes[self._large] >= smallest)
+        settled, every = np.zeros(len(self._sizes), dtype=bool), np.zeros((len(self._sizes), width))
+        settled[self._large[whole]], every[self._large[whole]] = True, shares[whole]
+        return self._dive(settled, every, most)
+
+    def _dive(self, settled: BoolArray, shares: FloatArray, most: float) -> FloatArray | None:
+        """The largest row that is split goes where that costs the least, and all larger ones stay where they are, until
+        only tiny ones are split.
+        """
+        decided = _as_they_are(np.flatnonzero(settled), shares)
+        least = self._least(decided)
+        for _ in range(_DIVES):
+            if least is None or least > most or self.effort.spent:
+                return None
+            shares[~settled] = self._program.shares(np.flatnonzero(~settled))
+            split = _split(shares)
+            row = int(np.where(split.any(axis=1), self._sizes, 0).argmax())
+            if not split[row].any() or self._sizes[row] < _TINY:
+                return shares
+            whole = ~split.any(axis=1) & ~settled & (self._sizes >= self._sizes[row])
+            decided |= _as_they_are(np.flatnonzero(whole), shares)
+            settled |= whole
+            least = self._settle(decided, row, np.where(split[row], shares[row], -1), least)
+        return shares
+
+    def _settle(self, decided: set[Decision], row: int, shares: FloatArray, least: float) -> float | None:
+        """Decide for one of the brokers that the row has shares (b,) on; what it costs then."""
+        found: list[tuple[float, Decision]] = []
+        for broker in np.argsort(-shares, kind="stable")[: min(_WAYS, np.count_nonzero(shares > 0))].tolist():
+            decision = row, broker, True
+            if (made := self._least(decided | {decision})) is None:
+                continue
+            if made <= least + _ALIKE * max(1.0, least):
+                decided.add(decision)
+                return made
+            found.append((made, decision))
+        if not found:
+            return None
+        decided.add(min(found)[1])
+        return self._least(decided)
+
+    def case(self, fits: Fits) -> Case:
+        """All cases with their prices."""
+        assert self.root is not None
+        return _case(self.root, self._program.at, fits)
+
+    def _branch(self, node: _Node, by: FloatArray) -> None:
+        width = by.shape[1]
+        order = np.argsort(-by, axis=None, kind="stable")[: min(_TRIED, np.count_nonzero(by))].tolist()
+        best, chosen = -1.0, None
+        for at in (divmod(each, width) for each in order):
+            guessed, cases = self._gains.guess(at, float(node.shares[at])), None
+            if guessed is None:
+                cases = self._cases(node, at)
+                guessed = cases[0].least - node.least, cases[1].least - node.least
+            least = _ALIKE * max(1.0, node.least)
+            if (score := max(guessed[0], least) * max(guessed[1], least)) > best:
+                best, chosen = score, (at, cases)
+        assert chosen is not None
+        at, cases = chosen
+        off, on = self._cases(node, at) if cases is None else cases
+        node.split = (int(self._large[at[0]]), at[1], True), off, on
+        heappop(self._open)
+        self._push(off)
+        self._push(on)
+
+    def _cases(self, node: _Node, at: tuple[int, int]) -> tuple[_Node, _Node]:
+        """The case without the replica, and with it."""
+        share = float(node.shares[at])
+        made = []
+        for on, unit in ((False, share), (True, 1 - share)):
+            decisions = (*node.decisions, (int(self._large[at[0]]), at[1], on))
+            case = self._solved(decisions, node.least)
+            # What the solver gives up on is bounded by what it is a case of, and looked into last.
+            if case is not None:
+                self._gains.learn(at, int(on), (case.least - node.least) / unit)
+            made.append(case or _Node(decisions, np.inf, np.rint(node.shares), node.duals))
+        return made[0], made[1]
+
+    def _solved(self, decisions: tuple[Decision, ...], least: float) -> _Node | None:
+        """A case, no cheaper than the one that it is a case of."""
+        if (cost := self._least(decisions)) is None:
+            return None
+        return _Node(decisions, max(least, cost), self._program.shares(self._large), self._program.duals())
+
+    def _least(self, decisions: Iterable[Decision]) -> float | None:
+        self.solves += 1
+        self.effort.spend(self._program.columns)
+        return self._program.least(decisions)
+
+    def _push(self, node: _Node) -> None:
+        """Cheapest first; of cases alike the deepest, and then the first."""
+        assert self.root is not None
+        quantum = _ALIKE * max(1.0, self.root.least)
+        worse = int(min((node.least - self.root.least) / quantum, 1e15))
+        heappush(self._open, (worse, -len(node.decisions), next(self._order), node))
+
+
+def branchings(about: Facts, fits: Fits, base: Proof, effort: Effort) -> Iterator[Branched]:
+    """Proofs and shares with ever smaller rows whole; none where no row is large beside the windows, or where the
+    programs are too large. At its end the effort may be spent.
+    """
+    parts = _parts(about) if fits.most is None else [tuple(range(about.least.shape[1]))]
+    sizes = _sizes(about, fits)
+    large = np.argsort(-sizes, kind="stable")[: min(_MOST_ROWS, int((sizes >= 0.5**_HALVINGS).sum()))]
+    if effort.spent or about.measure != "bytes" or (fits.most is None and (not len(large) or sizes[large[0]] < 1)):
+        return
+    if len(about.factors) * max(int(np.isin(about.racks, racks).sum()) for racks in parts) > _MOST_COLUMNS:
+        return
+    programs = [PartProgram(about, fits, racks, large) for racks in parts]
+    of_cases = [effort.part(_OF_CASES / len(parts)) for _ in parts]
+    searches = [_Search(program, large, sizes, each) for program, each in zip(programs, of_cases, strict=True)]
+    if any(search.root is None or not (search.fits or fits.most) for search in searches):
+        return
+    for smallest in (np.inf, *(0.5**halved for halved in range(_HALVINGS + 1))):
+        for search, each in zip(searches, of_cases, strict=True):
+            search.effort = each
+        more = [np.isinf(smallest) or _search(search, smallest) for search in searches]
+        shares = _placed(about, searches, smallest, effort.part(_OF_PLACEMENT))
+        if shares is not None or not np.isinf(smallest) or fits.most is not None:
+            cases = zip(parts, searches, strict=True)
+            parted = tuple(Part(racks, search.case(fits)) for racks, search in cases)
+            yield Branched(BranchedProof(base, parted), shares)
+        if not all(more) or effort.spent:
+            return
+
+
+def _placed(about: Facts, searches: Sequence[_Search], smallest: float, effort: Effort) -> FloatArray | None:
+    """The shares (M, Bt) of all parts; None where some part has none. With no case at all only what costs next to
+    nothing is worth its time.
+    """
+    shares = np.zeros((len(about.factors), len(about.racks)))
+    allowed = _FAIR * sum(search.cheapest.least for search in searches) if smallest == np.inf else np.inf
+    for search in searches:
+        search.effort = effort
+        if (placement := search.placement(smallest, search.cheapest.least + allowed)) is None:
+            return None
+        shares[:, search.at] = placement
+    return shares
+
+
+def _split(shares: FloatArray) -> BoolArray:
+    split: BoolArray = np.minimum(shares, 1 - shares) > _WHOLE
+    return split
+
+
+def _as_they_are(rows: IntArray, shares: FloatArray) -> set[Decision]:
+    """Decisions that leave these whole rows of the shares (M, b) where they are."""
+    on = shares[rows] > _HALF
+    brokers = np.tile(np.arange(shares.shape[1]), len(rows)).tolist()
+    return set(zip(np.repeat(rows, shares.shape[1]).tolist(), brokers, on.ravel().tolist(), strict=True))
+
+
+def _search(search: _Search, smallest: float) -> bool:
+    """Split cases until the cheapest is whole; False where that took too long."""
+    while not search.exhausted:
+        if not search.step(smallest):
+            return True
+    return False
+
+
+def _parts(about: Facts) -> list[tuple[int, ...]]:
+    """Each rack by itself where every row has as many replicas there as it must, else all racks."""
+    racks = range(about.least.shape[1])
+    if (about.least[about.factors] == about.most[about.factors]).all():
+        return [(rack,) for rack in racks if (about.racks == rack).any()]
+    return [tuple(racks)]
+
+
+def _sizes(about: Facts, fits: Fits) -> FloatArray:
+    """(M,): how large a row's loads are beside the narrowest window of them."""
+    widths = np.maximum((fits.loads[:, 1] - fits.loads[:, 0]).min(axis=1), 1)
+    sizes: FloatArray = (about.loads / widths[:, None]).max(axis=0)
+    return sizes
+
+
+def _case(node: _Node, at: IntArray, fits: Fits) -> Case:
+    if node.split is not None:
+        (row, broker, _), off, on = node.split
+        return Branch(row, int(at[broker]), _case(off, at, fits), _case(on, at, fits))
+    grained = [np.rint(prices * _FINE).astype(np.int64) for prices in node.duals]
+    cells, brokers, loads = (_everywhere(prices, at, fits) for prices in grained)
+    priced = zip(loads, fits.loads, strict=True)
+    tables = tuple(at_edges(prices, window) for prices, window in priced)
+    return Prices(at_edges(cells, fits.topics), at_edges(brokers, fits.brokers), tables, _FINE)
+
+
+def _everywhere(prices: LongArray, at: IntArray, fits: Fits) -> LongArray:
+    """Prices (…, b) of a part as prices (…, Bt)."""
+    every = np.zeros((*prices.shape[:-1], fits.brokers.shape[1]), dtype=np.int64)
+    every[..., at] = prices
+    return every

@@ -1,0 +1,115 @@
+"""The loads that a placement is to spread evenly besides counts: bytes on disk, and bytes a second in.
+
+Both are linear in the replicas: each brings its partition's size, and what producers write to it, wherever it lies.
+What a broker sends depends on who leads; see `leaders`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.model.problem import IntArray, LongArray, Problem
+from planner.scoring.growth_scenarios import Scenario
+from planner.scoring.windows import Windows
+from planner.strategies.bounds import GRAIN
+from planner.strategies.flow import min_cost_flow
+from planner.strategies.flow.layout import Layout
+
+
+@dataclass(frozen=True, eq=False)
+class ByteLoads:
+    """D loads of a layout's M rows on its Bt brokers.
+
+    names (D,) as in the YAML · weights (D, M) of one replica · scales (D,) bytes that a unit is worth, so that prices
+    of unlike loads compare · windows (D, 2, Bt) least and most, less what the rows bring that may not move
+    """
+
+    names: tuple[str, ...]
+    weights: LongArray
+    scales: LongArray
+    windows: LongArray
+
+    def fit(self, factors: IntArray) -> bool:
+        """False where rows of so many replicas (M,) bring more than all windows hold, or less than they must."""
+        least, most = self.windows.astype(np.float64).clip(min=0).sum(axis=2).T
+        brought = self.weights.astype(np.float64) @ factors
+        return bool(((least <= brought) & (brought <= most)).all())
+
+    def surely_outside(self, factors: IntArray) -> int:
+        """What rows of so many replicas (M,) are outside at least, weighed: more than all windows hold, or less."""
+        total = 0
+        for weights, windows, scale in zip(self.weights, self.windows, self.scales.tolist(), strict=True):
+            least, most = (sum(side) for side in windows.clip(min=0).tolist())
+            brought = int(weights @ factors)
+            total += scale * max(brought - most, least - brought, 0)
+        return total
+
+
+def byte_loads(problem: Problem, layout: Layout, wanted: Windows, grown: Sequence[Scenario] = ()) -> ByteLoads | None:
+    """The loads that have a window, today's and those of each scenario; None where there is none."""
+    asked = _windowed(problem, wanted, "")
+    for scenario in grown:
+        asked += _windowed(scenario.problem, scenario.windows, f" in {scenario.name}")
+    if not asked:
+        return None
+    total_bytes = int((problem.size_bytes[layout.rows] * layout.factors).sum())
+    return ByteLoads(
+        names=tuple(name for name, _, _ in asked),
+        weights=np.stack([of[layout.rows] for _, _, of in asked]),
+        scales=np.array([_scale(total_bytes, of[layout.rows], layout.factors) for _, _, of in asked], dtype=np.int64),
+        windows=np.stack([window[:, layout.order] - _fixed(problem, layout, of) for _, window, of in asked]),
+    )
+
+
+def _windowed(problem: Problem, wanted: Windows, when: str) -> list[tuple[str, LongArray, LongArray]]:
+    """Name, window (2, Bt) and weights (P,) of the loads that have a window."""
+    loads = (("disk", wanted.disk, problem.size_bytes), ("network_in", wanted.network_in, problem.bytes_in_per_sec))
+    return [(name + when, window, of) for name, window, of in loads if window is not None]
+
+
+def priced(layout: Layout, loads: ByteLoads, prices: LongArray) -> Layout:
+    """The layout with loads at these prices (D, Bt), in parts of GRAIN of a byte (or a replica) a unit of load.
+
+    Brokers of a rack that have the same prices make a group, as they cost the same to enter. CostRangeError where that
+    costs more than the solver's arithmetic bears.
+    """
+    keys = np.concatenate([layout.racks[None], prices])
+    values, groups = np.unique(keys, axis=1, return_inverse=True)
+    enter, keep = GRAIN * layout.enter_costs[:, values[0]], GRAIN * layout.keep_costs
+    there = np.where(layout.home >= 0, layout.home, 0)
+    for weights, scale, in_group, on_broker in zip(loads.weights, loads.scales, values[1:], prices, strict=True):
+        # In units of cost first, as the costs are: prices of a byte a byte then leave nothing to choose by rounding.
+        units = weights * scale // layout.cost_unit_bytes * (layout.tie_scale if layout.copy_bytes.any() else 1)
+        if int(units.max()) * (int(np.abs(on_broker).max()) // int(scale) + 1) > min_cost_flow.largest_cost(1):
+            raise min_cost_flow.CostRangeError
+        enter = enter - np.rint(units[:, None] * (in_group / scale)).astype(np.int64)
+        keep = keep - np.rint(units[:, None] * (on_broker[there] / scale)).astype(np.int64)
+    # Every replica pays for keeping or entering once: what all of a row's pay alike is no cost, and none is negative.
+    base = np.minimum(enter.min(axis=1), np.where(layout.home >= 0, keep, enter.max()).min(axis=1, initial=enter.max()))
+    return replace(
+        layout,
+        enter_costs=enter - base[:, None],
+        keep_costs=np.where(layout.home >= 0, keep - base[:, None], 0),
+        groups=groups.reshape(-1).astype(np.int32),
+        group_racks=values[0].astype(np.int32),
+        group_sizes=np.bincount(groups.reshape(-1)).astype(np.int32),
+    )
+
+
+def _scale(total_bytes: int, weights: LongArray, factors: IntArray) -> int:
+    total = int((weights * factors).sum())
+    return max(1, total_bytes // total) if total else 1
+
+
+def _fixed(problem: Problem, layout: Layout, of: LongArray) -> LongArray:
+    """(Bt,): what the rows that may not move bring to each broker of the flow."""
+    fixed = np.ones(problem.rows, dtype=bool)
+    fixed[layout.rows] = False
+    held = problem.replicas[fixed]
+    rows, slots = np.nonzero(held >= 0)
+    on_brokers = np.zeros(len(problem.broker_ids), dtype=np.int64)
+    np.add.at(on_brokers, held[rows, slots], of[fixed][rows])
+    return on_brokers[layout.targets]

@@ -1,0 +1,174 @@
+"""The certificate of a plan: what no plan moves less than, of all that are no further outside of their windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.model.balance import Balance
+from planner.model.problem import IntArray, Problem
+from planner.scoring.window_excess import Allowed
+from planner.scoring.windows import starting
+from planner.strategies import bounds
+from planner.strategies.bounds import Case, Certificate, Facts, Outside, Starting, least, none_priced
+from planner.strategies.flow import min_cost_flow
+from planner.strategies.flow.layout import Layout
+from planner.strategies.flow.placement import Placed, place
+from planner.strategies.load_windows.allowed_excess import allowed, at_price, closed, reached, within
+from planner.strategies.load_windows.byte_loads import ByteLoads
+from planner.strategies.load_windows.open_windows import Anywhere, OpenWindows
+from planner.strategies.load_windows.proof import facts, proof
+from planner.strategies.load_windows.window_positions import Found, Relaxed, Started
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What was solved: the problem with its layout and balance, and the loads that have windows, None: none has."""
+
+    problem: Problem
+    layout: Layout
+    balance: Balance
+    loads: ByteLoads | None
+
+
+def certified(question: Question, found: Found, assignment: IntArray) -> Certificate:
+    """The best certificate at hand of a plan (P, W), for all plans that are no further outside than it is."""
+    evened = found.best.evened
+    if question.problem.rebalance != "all":
+        # Bytes come first: what is forced doesn't depend on windows.
+        about = facts(question.problem, question.layout, None)
+        return Certificate(about, none_priced(about)) if evened is None else evened.certificate
+    anywhere = _anywhere(question, found)
+    none = allowed(question.layout, found.best.wanted, anywhere, question.loads)
+    most = reached(question.layout, none, question.loads, assignment[question.layout.rows])
+    made = _closed(question, found, most) if found.relaxed is None else _open(question, found, found.relaxed, most)
+    return made if most.none else _with_proofs(question, found, made, most)
+
+
+def outside_more(question: Question, found: Found, assignment: IntArray) -> bool:
+    """True where a plan (P, W) has more outside of its counts' windows than the flow that its bound comes from."""
+    anywhere = _anywhere(question, found)
+    none = allowed(question.layout, found.best.wanted, anywhere, None)
+    most = reached(question.layout, none, None, assignment[question.layout.rows])
+    source = found.best if found.relaxed is None else found.relaxed.started
+    return most.replicas - most.certain > source.placed.solved.excess
+
+
+def _anywhere(question: Question, found: Found) -> OpenWindows:
+    if found.relaxed is not None:
+        return found.relaxed.anywhere
+    return closed(question.problem, question.balance, question.layout.topic_count)
+
+
+def _of(question: Question, started: Started) -> Certificate:
+    if started.evened is not None:
+        return started.evened.certificate
+    about = facts(question.problem, question.layout, None)
+    return proof(question.layout, started.placed, np.zeros((0, 1), dtype=np.int64)).certificate(about, about.loads)
+
+
+def _closed(question: Question, found: Found, most: Allowed) -> Certificate:
+    """The best certificate at hand for a plan whose windows begin in one place, or one of two if they can't hold."""
+    source = _of(question, found.best)
+    if most.none:
+        return source
+    held = Anywhere.of(question.layout, found.best.wanted, _anywhere(question, found))
+    proven = _best((source,), most, held)
+    if found.at is None:
+        return proven
+    cases = [
+        _best((source, _of(question, found.at(low))), most, held.within(range(low, low + 1))) for low in found.lows
+    ]
+    others = tuple(replace(case, outside=None) for case in cases[1:])
+    return max(proven, replace(cases[0], others=others), key=least)
+
+
+def _open(question: Question, found: Found, relaxed: Relaxed, most: Allowed) -> Certificate:
+    """The best certificate at hand for a plan whose windows may begin anywhere."""
+    there = _of(question, relaxed.started)
+    sources = [there] if found.best is relaxed.started else [there, _of(question, found.best)]
+    held = Anywhere.of(question.layout, found.best.wanted, relaxed.anywhere)
+    proven = _best(sources, most, held)
+    if relaxed.low is None or not relaxed.by_cases or (most.none and least(proven) >= least(there)):
+        return proven
+    # All brokers' window begins where it is cheapest, or below, or above: each case has prices of its own.
+    cases = [_best(sources, most, held.within(range(relaxed.low, relaxed.low + 1)))]
+    below, above = relaxed.lows_around
+    for lows, nearest in ((below, relaxed.low - 1), (above, relaxed.low + 1)):
+        if lows:
+            cases.append(_best([there, _of(question, relaxed.at(nearest))], most, held.within(lows)))
+    others = tuple(replace(case, outside=None) for case in cases[1:])
+    return max(proven, replace(cases[0], others=others), key=least)
+
+
+def _best(sources: Iterable[Certificate], most: Allowed, held: Anywhere | None) -> Certificate:
+    """The best of these certificates, each at the edges that prove the least."""
+    made = (each if held is None else held.certificate(each) for each in sources)
+    return max((each if most.none else within(each, most) for each in made), key=least)
+
+
+def _with_proofs(question: Question, found: Found, certificate: Certificate, most: Allowed) -> Certificate:
+    """The certificate with what proves how much every plan is outside, and which partition is which."""
+    source = found.best if found.relaxed is None else found.relaxed.started
+    held = Anywhere.of(question.layout, found.best.wanted, _anywhere(question, found))
+    nothing = none_priced(certificate.facts)
+    of_loads: Case = replace(nothing, of_loads=nothing.grain)
+    if source.evened is not None and source.evened.least_outside is not None:
+        of_loads = at_price(held.case(source.evened.least_outside), most)
+    outside = Outside(
+        most,
+        tuple(_least_replicas(question, found, certificate.facts, most, held)),
+        (Starting(of_loads),),
+        question.problem.topic_names,
+        question.problem.partition_ids[question.layout.rows],
+    )
+    return replace(certificate, outside=outside)
+
+
+def _least_replicas(
+    question: Question, found: Found, about: Facts, most: Allowed, held: Anywhere
+) -> Iterator[Starting]:
+    """Prices at which flows with the least excess prove that there is none with less, wherever windows begin."""
+    if most.replicas <= most.certain:
+        yield Starting(replace(none_priced(about), of_replicas=bounds.GRAIN))
+        return
+    for placed, edges in _starts(question, found, held):
+        prices = _of_excess(question.layout, placed, about)
+        yield Starting(replace(edges.prices(prices), of_replicas=prices.grain), edges.lows)
+
+
+def _starts(question: Question, found: Found, held: Anywhere) -> Iterator[tuple[Placed, Anywhere]]:
+    """Placements, and where all brokers' window begins that they stand for: together everywhere."""
+    source = found.best if found.relaxed is None else found.relaxed.started
+    if found.relaxed is None:
+        lows = [(range(low, low + 1), low) for low in found.lows] if len(found.lows) > 1 else []
+    elif (middle := found.relaxed.low) is None:
+        lows = []
+    else:
+        below, above = found.relaxed.lows_around
+        lows = [(range(middle, middle + 1), middle), (below, middle - 1), (above, middle + 1)]
+    spread = int(question.balance.replicas.value)
+    for starts, nearest in lows:
+        if starts:
+            wanted = starting(source.wanted, nearest, spread)
+            yield place(question.problem, question.layout, wanted), held.within(starts)
+    if not lows:
+        yield source.placed, held
+
+
+def _of_excess(layout: Layout, placed: Placed, about: Facts) -> bounds.Prices:
+    """The prices of the flow with the least excess, whatever it costs."""
+    arcs = placed.network.arcs
+    network = replace(placed.network, arcs=replace(arcs, costs=np.zeros_like(arcs.costs)))
+    solved = min_cost_flow.solve(network.arcs, placed.windowed, network.supplies, excess_factor=1)
+    if solved is None:
+        return none_priced(about)
+    loads = np.zeros((len(about.loads), len(about.racks)), dtype=np.int64)
+    windows = np.zeros((len(about.loads), 2, len(about.racks)), dtype=np.int64)
+    return (
+        proof(layout, replace(placed, network=network, solved=solved), loads, of_excess=True)
+        .certificate(about, windows)
+        .prices
+    )

@@ -1,0 +1,158 @@
+"""The cheapest placement if replicas could be split: a linear program over every row and broker, and its rounding.
+
+Its prices of loads are the best there are for the bound. Its shares are nearly all whole: a basic solution splits few
+more rows than there are windows of loads. A flow turns them into a placement that keeps all counts and is close to the
+windows of loads. With the largest of the split rows settled as that flow has them the program is solved again, which
+comes closer still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import scipy  # its parts are imported where they are first used: most commands use none
+
+from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
+from planner.scoring.windows import OPEN_BYTES, Windows
+from planner.strategies.flow.layout import Layout
+from planner.strategies.flow.network import bounds
+from planner.strategies.flow.placement import on_brokers, place
+from planner.strategies.load_windows.byte_loads import ByteLoads
+from planner.strategies.work_limits import Effort
+
+# Larger programs, of rows × brokers, aren't worth their time.
+_MOST_COLUMNS = 100_000
+# How often a program is solved, with ever more rows settled: so often, and for so many columns in all.
+_ROUNDS, _COLUMNS_IN_ALL = 8, 200_000
+# A program solved from nothing takes as long as so many that go on from another one's end.
+_FROM_NOTHING = 10
+# Shares are whole within this.
+_WHOLE = 1e-6
+# What a flow pays for a replica where it has no share, and for a second one on the same broker.
+_NO_SHARE, _TWICE = 100_000, 10_000_000
+
+
+class Rounded(NamedTuple):
+    """Prices of loads (D, Bt) in bytes a unit, and replicas of the rows (M, W) near what they make cheapest."""
+
+    prices: FloatArray
+    chosen: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """Least `costs` x with low <= matrix x <= high, for the shares x (M, Bt) as one column.
+
+    `worth` (D,): what a price of each kind of load, the last D × Bt rows, is in bytes a unit.
+    """
+
+    costs: FloatArray
+    matrix: scipy.sparse.csr_matrix
+    low: FloatArray
+    high: FloatArray
+    worth: FloatArray
+
+
+def roundings(problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoads, effort: Effort) -> Iterator[Rounded]:
+    """Placements near the windows of loads, one after the other with more rows settled, until the effort is spent; none
+    where there can't be any, or where the program is too large.
+    """
+    shape = len(layout.rows), len(layout.targets)
+    if shape[0] * shape[1] > _MOST_COLUMNS:
+        return
+    program = _program(layout, wanted, loads)
+    settled, on = np.zeros(shape[0], dtype=bool), np.zeros(shape, dtype=bool)
+    for _ in range(min(_ROUNDS, _COLUMNS_IN_ALL // max(1, shape[0] * shape[1]))):
+        if effort.spent or (solved := _solve(program, settled, on)) is None:
+            return
+        effort.spend(_FROM_NOTHING * shape[0] * shape[1])
+        shares, prices = solved
+        chosen = rounded(problem, layout, wanted, shares)
+        yield Rounded(prices, chosen)
+        split = np.flatnonzero(((shares > _WHOLE) & (shares < 1 - _WHOLE)).any(axis=1))
+        if not len(split):
+            return
+        largest = split[np.argsort(-layout.enter_costs[split].max(axis=1), kind="stable")]
+        settled[largest[: -(-len(split) // 2)]] = True
+        on = np.where(settled[:, None], on_brokers(layout, chosen), on)
+
+
+def rounded(problem: Problem, layout: Layout, wanted: Windows, shares: FloatArray) -> IntArray:
+    """Replicas (M, W) that keep all counts and are the closest to these shares (M, Bt)."""
+    return place(problem, _as_shared(layout, shares), wanted).chosen
+
+
+def _program(layout: Layout, wanted: Windows, loads: ByteLoads) -> _Program:
+    count, width = len(layout.rows), len(layout.targets)
+    rows, brokers = np.repeat(np.arange(count), width), np.tile(np.arange(width), count)
+    racks = layout.most.shape[1]
+    by_topic, in_all = bounds(layout, wanted)
+    costs = layout.enter_costs[:, layout.groups]
+    at, slots = np.nonzero(layout.home >= 0)
+    costs[at, layout.home[at, slots]] = layout.keep_costs[at, slots]
+    unit, units = max(1.0, float(costs.mean())), np.maximum(loads.weights.mean(axis=1), 1e-9)
+    ones = np.ones(len(rows))
+    blocks = [
+        (rows, ones, np.stack([layout.factors] * 2)),
+        (rows * racks + layout.racks[brokers], ones, np.stack([layout.least, layout.most])),
+        (layout.topics[rows] * width + brokers, ones, by_topic),
+        (brokers, ones, in_all),
+    ]
+    for weights, window, each in zip(loads.weights, loads.windows, units, strict=True):
+        open_ended = np.where(window >= OPEN_BYTES // 2, np.inf, window / each)
+        blocks.append((brokers, weights[rows] / each, open_ended))
+    tables = [_table(places, values, window[0].size) for places, values, window in blocks]
+    low, high = (np.concatenate([window[side].ravel() for _, _, window in blocks]).astype(float) for side in (0, 1))
+    worth = unit * layout.cost_bytes / units
+    return _Program(costs.ravel() / unit, scipy.sparse.vstack(tables).tocsr(), low, high, worth)
+
+
+def _table(places: IntArray, values: FloatArray, rows: int) -> scipy.sparse.csr_matrix:
+    return scipy.sparse.csr_matrix((values, (places, np.arange(len(places)))), shape=(rows, len(places)))
+
+
+def _solve(program: _Program, settled: BoolArray, on: BoolArray) -> tuple[FloatArray, FloatArray] | None:
+    """Shares (M, Bt) and prices (D, Bt) by HiGHS' simplex, with the settled rows where they are; None: no solution."""
+    fixed = program.low == program.high
+    above, below = ~fixed & np.isfinite(program.high), ~fixed & np.isfinite(program.low)
+    solved = scipy.optimize.linprog(
+        program.costs,
+        A_ub=scipy.sparse.vstack([program.matrix[above], -program.matrix[below]]),
+        b_ub=np.concatenate([program.high[above], -program.low[below]]),
+        A_eq=program.matrix[fixed],
+        b_eq=program.low[fixed],
+        bounds=np.stack([np.where(settled[:, None], on, 0).ravel(), np.where(settled[:, None], on, 1).ravel()], axis=1),
+        method="highs-ds",
+    )
+    if solved.status != 0:
+        return None
+    prices = np.zeros(len(program.low))
+    prices[fixed] = solved.eqlin.marginals
+    highs, lows = np.split(solved.ineqlin.marginals, [int(above.sum())])
+    prices[above] += highs
+    prices[below] -= lows
+    kinds = len(program.worth)
+    of_loads = prices[-kinds * on.shape[1] :].reshape(kinds, -1)
+    return solved.x.reshape(on.shape), of_loads * program.worth[:, None]
+
+
+def _as_shared(layout: Layout, shares: FloatArray) -> Layout:
+    """The layout where a replica costs the less the more of a share it has there."""
+    costs = np.rint(_NO_SHARE * (1 - shares.clip(0, 1))).astype(np.int64)
+    rows, slots = np.nonzero(layout.home >= 0)
+    homes = layout.home[rows, slots]
+    keep: LongArray = np.zeros_like(layout.keep_costs)
+    keep[rows, slots] = costs[rows, homes]
+    costs[rows, homes] = _TWICE
+    brokers = np.arange(len(layout.targets), dtype=np.int32)
+    return replace(
+        layout,
+        enter_costs=costs,
+        keep_costs=keep,
+        groups=brokers,
+        group_racks=layout.racks,
+        group_sizes=np.ones_like(brokers),
+    )

@@ -1,0 +1,302 @@
+"""Exchanges of replicas between two brokers: how a placement is brought into its windows of bytes, and made cheaper.
+
+An exchange moves one row from a broker to another, one back, or both: within a topic it leaves every count as it was,
+across topics counts must have room. `repair` takes those that mend windows of bytes at the least loss against the given
+prices; `polish` those that cost less and break nothing, and rings over three brokers where no two can gain any more.
+With the prices of the bound a repaired placement is close to the optimum, and what is left is the size of single
+partitions.
+
+Everything is counted in whole bytes; the same arena gives the same moves, whatever machine it is on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.model.problem import FloatArray, IntArray
+from planner.strategies.load_windows.local_search_state import (
+    Arena,
+    Ends,
+    Moving,
+    Pairs,
+    Placement,
+    can_exchange,
+    coming,
+    further,
+    going,
+    movers,
+    outward,
+    pairings,
+    within_topics,
+)
+from planner.strategies.load_windows.three_way_moves import take_rings
+
+__all__ = ["Arena", "Placement", "further", "movers", "polish", "repair", "within_topics"]
+
+# What a byte outside its window weighs against a byte copied (less the prices): at first only what costs next to
+# nothing mends windows, at last anything.
+_WEIGHTS = (0.02, 0.1, 0.5, 2.0, 10.0, 100.0)
+# Partners tried before all others: those with the most room for what the broker has too much or too little of.
+_FIRST_PARTNERS = 16
+# A broker is far outside at so many times what an exchange shifts.
+_FAR = 10
+# Rounds of polishing.
+_ROUNDS = 8
+
+
+class _Exchange(NamedTuple):
+    """Rows that go there and back, -1 for none, and what that gains."""
+
+    gain: float
+    there: int
+    back: int
+
+
+# Pairs of brokers that had no exchange: how often both had changed, and the weight from which they may have one.
+_Fruitless = dict[tuple[int, int], tuple[tuple[int, int], float]]
+# Such a weight is as exact as floating point is.
+_EXACT = 1 - 1e-6
+
+
+class _Aim(NamedTuple):
+    """What a byte outside its window weighs, and the prices of bytes (D, B) that moves are measured against.
+
+    `for_nothing`: no replica may go where it costs more. `or_not_at_all`: it is no use unless every broker is helped.
+    """
+
+    weight: float
+    prices: FloatArray
+    for_nothing: bool
+    or_not_at_all: bool
+
+
+def repair(
+    placement: Placement,
+    prices: FloatArray,
+    *,
+    for_nothing: bool = False,
+    nearly: bool = False,
+    or_not_at_all: bool = False,
+) -> None:
+    """Bring the loads into their windows, as far as exchanges can; prices (D, B) in bytes a unit.
+
+    With `for_nothing` only by replicas that cost no more where they go. What is `nearly` within them already isn't
+    taken further outside, whatever that saves. `or_not_at_all` leaves it at the first broker that can't be helped.
+    """
+    fruitless: _Fruitless = {}
+    for weight in _WEIGHTS[-1:] if nearly else _WEIGHTS:
+        _mend(placement, _Aim(weight, prices, for_nothing, or_not_at_all), fruitless)
+        if placement.settled():
+            return
+
+
+def polish(placement: Placement, enough: int = 0) -> None:
+    """Take what costs less and leaves no load further outside its window, until the placement costs no more than
+    `enough`.
+    """
+    for _ in range(_ROUNDS):
+        if placement.cost <= enough or not (_cheapen(placement) or take_rings(placement)):
+            return
+
+
+def _mend(placement: Placement, aim: _Aim, fruitless: _Fruitless) -> None:
+    """The broker furthest outside first, until none can be helped."""
+    stuck = np.zeros(placement.on.shape[1], dtype=bool)
+    while True:
+        outside = np.where(stuck, 0, placement.outside())
+        broker = int(outside.argmax())
+        if not outside[broker] or placement.settled():
+            return
+        helpers = _help(placement, broker, aim, fruitless)
+        if aim.or_not_at_all and not helpers:
+            return
+        stuck[broker] = not helpers
+        stuck[helpers] = False
+
+
+def _help(placement: Placement, broker: int, aim: _Aim, fruitless: _Fruitless) -> list[int]:
+    """Exchanges for a broker, made: the best with its first partners, or else with its others; who helped."""
+    for partners in _partners(placement, broker):
+        states = {other: _state(placement, broker, other) for other in partners}
+        tried = [other for other, (pair, state) in states.items() if _may_gain(fruitless.get(pair), state, aim.weight)]
+        found = []
+        for partner, each in zip(tried, _best(placement, broker, np.array(tried), aim), strict=True):
+            if isinstance(each, _Exchange):
+                found.append((each, partner))
+            else:
+                pair, state = states[partner]
+                fruitless[pair] = state, each
+        if found:
+            return _take(placement, broker, found, aim)
+    return []
+
+
+def _state(placement: Placement, broker: int, partner: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The pair, and how often both have changed."""
+    pair = min(broker, partner), max(broker, partner)
+    return pair, (int(placement.changes[pair[0]]), int(placement.changes[pair[1]]))
+
+
+def _may_gain(then: tuple[tuple[int, int], float] | None, state: tuple[int, int], weight: float) -> bool:
+    """True where a pair has changed since it had no exchange, or the weight is one at which it may have one now."""
+    return then is None or then[0] != state or weight >= then[1]
+
+
+def _take(placement: Placement, broker: int, found: list[tuple[_Exchange, int]], aim: _Aim) -> list[int]:
+    """Make the best of these exchanges, and further ones while the broker is so far outside that they are small beside
+    that; the partners.
+    """
+    scales, shifted = placement.arena.scales, 0
+    helpers: list[int] = []
+    for each, partner in sorted(found, key=lambda pair: -pair[0].gain):
+        outside, before = int(placement.outside()[broker]), placement.load[:, broker].copy()
+        if helpers and (outside < _FAR * shifted or not _gains_still(placement, (broker, partner), each, aim)):
+            continue
+        _apply(placement, broker, partner, each)
+        shifted = int((np.abs(placement.load[:, broker] - before) * scales).sum())
+        helpers.append(partner)
+    return helpers
+
+
+def _gains_still(placement: Placement, brokers: tuple[int, int], exchange: _Exchange, aim: _Aim) -> bool:
+    """True where an exchange that was found before others were made is possible and gains."""
+    (here, there), first = brokers, np.zeros(1, dtype=np.int64)
+    if not can_exchange(placement, here, there, exchange.there, exchange.back):
+        return False
+    out, back = (np.array([row for row in (each,) if row >= 0], dtype=np.int64) for each in exchange[1:])
+    moving = Moving.of(placement, out, here, there), Moving.of(placement, back, there, here)
+    (found,) = _gainful(placement, (here, np.array([there])), aim, moving, Pairs(first, first, first))
+    return isinstance(found, _Exchange)
+
+
+def _partners(placement: Placement, broker: int) -> Iterator[list[int]]:
+    """Other brokers, those with the most room first: few, then the rest."""
+    arena = placement.arena
+    low, high = arena.load_windows.transpose(1, 0, 2)
+    beyond = np.maximum(placement.load - high, 0) - np.maximum(low - placement.load, 0)
+    worst = int(np.abs(beyond[:, broker] * arena.scales).argmax())
+    middle = (low[worst] + high[worst]) // 2
+    room = (middle - placement.load[worst]) * (1 if beyond[worst, broker] > 0 else -1)
+    order = [other for other in np.argsort(-room, kind="stable").tolist() if other != broker]
+    yield order[:_FIRST_PARTNERS]
+    yield order[_FIRST_PARTNERS:]
+
+
+def _apply(placement: Placement, here: int, there: int, exchange: _Exchange) -> None:
+    if exchange.there >= 0:
+        placement.move(exchange.there, here, there)
+    if exchange.back >= 0:
+        placement.move(exchange.back, there, here)
+
+
+def _best(placement: Placement, here: int, partners: IntArray, aim: _Aim) -> list[_Exchange | float]:
+    """The exchange with each of the partners (K,) that gains the most; where none gains a byte, the weight from which
+    one may.
+    """
+    best: list[_Exchange | float] = []
+    for first in range(0, len(partners), _FIRST_PARTNERS):
+        some = partners[first : first + _FIRST_PARTNERS]
+        ours, theirs = going(placement, here, some), coming(placement, here, some)
+        moving = (
+            Moving.of(placement, ours.rows, here, some[ours.partners]),
+            Moving.of(placement, theirs.rows, some[theirs.partners], here),
+        )
+        best += _gainful(placement, (here, some), aim, moving, pairings(placement, here, some, ours, theirs))
+    return best
+
+
+def _gainful(
+    placement: Placement, brokers: tuple[int, IntArray], aim: _Aim, moving: tuple[Moving, Moving], pairs: Pairs
+) -> list[_Exchange | float]:
+    """The best of each partner's exchanges; where none gains a byte, the weight from which one may."""
+    (here, partners), (out, back), (at, of, by) = brokers, moving, pairs
+    costs, there = (out.costs[at], back.costs[of]), partners[by]
+    gain, beyond = -(costs[0] + costs[1]).astype(np.float64), np.zeros(len(at))
+    for load, scale in enumerate(placement.arena.scales.tolist()):
+        shifted = out.loads[load, at] - back.loads[load, of]
+        if aim.prices[load].any():
+            gain += shifted * (aim.prices[load, there] - aim.prices[load, here])
+        beyond += scale * (further(placement, load, here, -shifted) + further(placement, load, there, shifted))
+    if aim.for_nothing:
+        gain[(costs[0] > 0) | (costs[1] > 0)] = -np.inf
+    in_all = gain - aim.weight * beyond
+    return [
+        _best_of(slice(*ends), in_all, (gain, beyond), (out.rows[at], back.rows[of]))
+        for ends in pairwise(np.searchsorted(by, np.arange(len(partners) + 1)).tolist())
+    ]
+
+
+def _best_of(
+    some: slice, in_all: FloatArray, made_of: tuple[FloatArray, FloatArray], rows: tuple[IntArray, IntArray]
+) -> _Exchange | float:
+    """The best of some exchanges by what each gains in all, made of what it saves and what it takes further outside."""
+    if some.start == some.stop:
+        return np.inf
+    best = some.start + int(in_all[some].argmax())
+    if in_all[best] >= 1:
+        return _Exchange(float(in_all[best]), int(rows[0][best]), int(rows[1][best]))
+    gain, beyond = (each[some] for each in made_of)
+    nearer = beyond < 0
+    return _EXACT * float(((1 - gain[nearer]) / -beyond[nearer]).min(initial=np.inf))
+
+
+def _cheapen(placement: Placement) -> bool:
+    """All exchanges that save bytes; True where there were any.
+
+    Each sends some row to where it costs less, so only those rows are tried, each with all that could come back.
+    """
+    rows, here, there = _dearer_than_elsewhere(placement)
+    width, any_saved = placement.on.shape[1], False
+    first = np.flatnonzero(np.diff(here * width + there, prepend=-1))
+    for of, at in zip(np.split(rows, first[1:]), first.tolist(), strict=False):
+        while found := _saving(placement, int(here[at]), int(there[at]), of):
+            _apply(placement, int(here[at]), int(there[at]), found)
+            any_saved = True
+    return any_saved
+
+
+def _dearer_than_elsewhere(placement: Placement) -> tuple[IntArray, IntArray, IntArray]:
+    """Rows, the brokers they are on, and those where they would cost less, (K,) each, by brokers and then rows."""
+    arena, on = placement.arena, placement.on
+    dearest = (on * arena.levels).max(axis=1, initial=0)
+    cheaper = ~on & (arena.levels < dearest[:, None])
+    if arena.allowed is not None:
+        cheaper &= arena.allowed
+    rows, there = np.nonzero(cheaper)
+    at, here = np.nonzero(on[rows] & (arena.levels[rows] > arena.levels[rows, there][:, None]))
+    rows, there = rows[at], there[at]
+    order = np.lexsort((rows, there, here))
+    return rows[order], here[order], there[order]
+
+
+def _saving(placement: Placement, here: int, there: int, rows: IntArray) -> _Exchange | None:
+    """The exchange that saves the most by sending one of these rows there, None where none saves a byte."""
+    on = placement.on
+    ours = rows[on[rows, here] & ~on[rows, there]]
+    ours = ours[placement.racks_allow(ours, here, there)]
+    if not len(ours):
+        return None
+    partners, leaving = np.array([there]), Ends(ours, np.zeros_like(ours))
+    theirs = coming(placement, here, partners)
+    moving = Moving.of(placement, ours, here, there), Moving.of(placement, theirs.rows, there, here)
+    return _cheapest(placement, (here, there), moving, pairings(placement, here, partners, leaving, theirs))
+
+
+def _cheapest(
+    placement: Placement, brokers: tuple[int, int], moving: tuple[Moving, Moving], pairs: Pairs
+) -> _Exchange | None:
+    """Of these exchanges the one that saves the most without taking a load further outside, None where none saves."""
+    (here, there), (out, back), (at, of, _) = brokers, moving, pairs
+    saved = -(out.costs[at] + back.costs[of])
+    saving = np.flatnonzero(saved > 0)
+    at, of, saved = at[saving], of[saving], saved[saving]
+    shifted = out.loads[:, at] - back.loads[:, of]
+    saved[outward(placement, (here, there), np.stack([-shifted, shifted]))] = 0
+    if not saved.any():
+        return None
+    best = int(saved.argmax())
+    return _Exchange(float(saved[best]), int(out.rows[at[best]]), int(back.rows[of[best]]))

@@ -1,0 +1,333 @@
+"""A placement that replicas, or leaders, are moved about in one by one, and what limits that: see `local_search`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.model.problem import BoolArray, IntArray, LongArray
+from planner.scoring.windows import Windows
+from planner.strategies.flow.layout import Layout
+from planner.strategies.flow.network import windowed
+from planner.strategies.load_windows.byte_loads import ByteLoads
+
+# Rows of other topics that are tried against each other.
+_SAMPLE = 200
+
+
+class Ends(NamedTuple):
+    """Rows (K,) that may go between a broker and some of its partners, and which of those, ascending, each row's is."""
+
+    rows: IntArray
+    partners: IntArray
+
+
+class Pairs(NamedTuple):
+    """Places (N,) in two arrays of rows, one of each, the last of an array for none; which partner each pair is of."""
+
+    out: IntArray
+    back: IntArray
+    partners: IntArray
+
+
+class Moving(NamedTuple):
+    """Rows (K + 1,) that go from one broker to another, what each costs there more than here, and its loads
+    (D, K + 1). The last stands for none at all: row -1, without cost or load.
+    """
+
+    rows: IntArray
+    costs: LongArray
+    loads: LongArray
+
+    @staticmethod
+    def of(placement: Placement, rows: IntArray, source: int | IntArray, target: int | IntArray) -> Moving:
+        """The rows (K,) with what moving them means; brokers are of all rows or one each."""
+        arena = placement.arena
+        steps = arena.levels[rows, target].astype(np.int64) - arena.levels[rows, source]
+        loads = np.concatenate([arena.loads[:, rows], np.zeros((len(arena.loads), 1), dtype=np.int64)], axis=1)
+        return Moving(np.append(rows, -1), np.append(arena.costs[rows] * steps, 0), loads)
+
+
+def movers(placement: Placement, source: int, target: int) -> IntArray:
+    """Rows that may go from one broker to the other, as far as racks and other replicas let them."""
+    arena, on = placement.arena, placement.on
+    free = on[:, source] & ~on[:, target]
+    if arena.allowed is not None:
+        free &= arena.allowed[:, target]
+    rows = np.flatnonzero(free)
+    if arena.racks[source] == arena.racks[target]:
+        return rows
+    return rows[placement.racks_allow(rows, source, target)]
+
+
+def going(placement: Placement, here: int, partners: IntArray) -> Ends:
+    """Rows that may go from here to each of the partners (K,), as far as racks and other replicas let them."""
+    arena, rows = placement.arena, np.flatnonzero(placement.on[:, here])
+    free = ~placement.on[rows][:, partners]
+    if arena.allowed is not None:
+        free &= arena.allowed[rows][:, partners]
+    to, at = np.nonzero(free.T)
+    rows = rows[at]
+    may = placement.racks_allow(rows, here, partners[to])
+    return Ends(rows[may], to[may])
+
+
+def coming(placement: Placement, here: int, partners: IntArray) -> Ends:
+    """Rows that may come here from each of the partners (K,)."""
+    arena, free = placement.arena, ~placement.on[:, here]
+    if arena.allowed is not None:
+        free &= arena.allowed[:, here]
+    of, rows = np.nonzero(placement.on[:, partners].T & free)
+    may = placement.racks_allow(rows, partners[of], here)
+    return Ends(rows[may], of[may])
+
+
+def within_topics(placement: Placement, out: IntArray, back: IntArray) -> tuple[IntArray, IntArray]:
+    """Every pair of rows, one of each, that are of one topic."""
+    at, of = _alike(placement.arena.topics[out], placement.arena.topics[back])
+    return out[at], back[of]
+
+
+def pairings(placement: Placement, here: int, partners: IntArray, out: Ends, back: Ends) -> Pairs:
+    """Rows that may go to a partner and back from it, by partners: all of one topic, those of two topics with room, and
+    those alone where there is room. Of two topics with many rows, some.
+    """
+    topics, brokers = placement.arena.topics, (partners[out.partners], partners[back.partners])
+    kinds = int(topics.max(initial=0)) + 1
+    ours = _roomy(placement, here, brokers[0], out.rows)
+    theirs = _roomy(placement, brokers[1], here, back.rows)
+    alone = ours[_broker_room(placement, here, partners)[out.partners[ours]]]
+    back_alone = theirs[_broker_room(placement, partners, here)[back.partners[theirs]]]
+    ours, theirs = ours[_sampled(out.partners[ours])], theirs[_sampled(back.partners[theirs])]
+    at, of = _alike(out.partners[ours], back.partners[theirs])
+    pairs = (
+        _alike(out.partners * kinds + topics[out.rows], back.partners * kinds + topics[back.rows]),
+        (alone, np.full_like(alone, len(back.rows))),
+        (np.full_like(back_alone, len(out.rows)), back_alone),
+        (ours[at], theirs[of]),
+    )
+    there = [out.partners[pairs[0][0]], out.partners[alone], back.partners[back_alone], out.partners[pairs[3][0]]]
+    order = np.argsort(np.concatenate(there), kind="stable")
+    gone, came, by = (np.concatenate(each)[order] for each in (*zip(*pairs, strict=True), there))
+    return Pairs(gone, came, by)
+
+
+def can_exchange(placement: Placement, here: int, there: int, out: int, back: int) -> bool:
+    """True where these rows, -1 for none, may go there and back with every count in its window."""
+    for row, source, target in ((out, here, there), (back, there, here)):
+        if row >= 0 and (not placement.on[row, source] or placement.on[row, target]):
+            return False
+        if row >= 0 and not placement.racks_allow(np.array([row]), source, target)[0]:
+            return False
+    if out < 0 or back < 0:
+        source, target, row = (here, there, out) if back < 0 else (there, here, back)
+        roomy = _roomy(placement, source, target, np.array([row]))
+        return bool(len(roomy) and _broker_room(placement, source, target))
+    if placement.arena.topics[out] == placement.arena.topics[back]:
+        return True
+    room = len(_roomy(placement, here, there, np.array([out]))), len(_roomy(placement, there, here, np.array([back])))
+    return bool(min(room))
+
+
+def _alike(ours: IntArray, theirs: IntArray) -> tuple[IntArray, IntArray]:
+    """Places of all pairs that are equal; both ascending."""
+    first = np.searchsorted(theirs, ours, "left")
+    counts = np.searchsorted(theirs, ours, "right") - first
+    at = np.repeat(np.arange(len(ours)), counts)
+    within = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return at, np.repeat(first, counts) + within
+
+
+def _roomy(placement: Placement, source: int | IntArray, target: int | IntArray, rows: IntArray) -> IntArray:
+    """Places of the rows whose topics may have one replica less here and one more there."""
+    topics, (low, high) = placement.arena.topics[rows], placement.arena.cell_windows
+    fewer = placement.cells[topics, source] > low[topics, source]
+    return np.flatnonzero(fewer & (placement.cells[topics, target] < high[topics, target]))
+
+
+def _broker_room(placement: Placement, source: int | IntArray, target: int | IntArray) -> BoolArray:
+    low, high = placement.arena.broker_windows
+    room: BoolArray = (placement.held[source] > low[source]) & (placement.held[target] < high[target])
+    return room
+
+
+def _sampled(partners: IntArray) -> BoolArray:
+    """True for all of each partner, ascending, or for evenly spaced ones where there are too many."""
+    first = np.searchsorted(partners, partners, "left")
+    count, at = np.searchsorted(partners, partners, "right") - first, np.arange(len(partners)) - first
+    nth = -(-at * _SAMPLE // np.maximum(count, 1))
+    sampled: BoolArray = (count <= _SAMPLE) | (nth * count // _SAMPLE == at)
+    return sampled
+
+
+@dataclass(frozen=True, eq=False)
+class MostOutside:
+    """How much may be outside of windows of loads: in all, by what units are worth, and of one broker, (D,)."""
+
+    total: int
+    furthest: LongArray
+
+
+@dataclass(frozen=True, eq=False)
+class Arena:
+    """What may be moved, and what it costs: M rows sorted by topic, B brokers, T topics, R racks, D loads.
+
+    topics (M,) · costs (M,) of a row, times `levels` (M, B) of where it lies · allowed (M, B) or None: anywhere
+    racks (B,) · least, most (M, R) of a row in a rack
+    loads (D, M) of a row · scales (D,) bytes that a unit of load is worth · load_windows (D, 2, B)
+    cell_windows (2, T, B) · broker_windows (2, B)
+    most_outside: None where no move may take any load further outside
+    """
+
+    topics: IntArray
+    costs: LongArray
+    levels: IntArray
+    allowed: BoolArray | None
+    racks: IntArray
+    least: IntArray
+    most: IntArray
+    loads: LongArray
+    scales: LongArray
+    load_windows: LongArray
+    cell_windows: LongArray
+    broker_windows: LongArray
+    most_outside: MostOutside | None = None
+
+
+def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoads | None) -> Arena:
+    """The arena of a layout's rows with these costs (M,), within windows of counts, and of loads where any are."""
+    levels = np.ones((len(layout.rows), len(layout.targets)), dtype=np.int8, order="F")
+    rows, slots = np.nonzero((layout.home >= 0) & ~layout.replaced)
+    levels[rows, layout.home[rows, slots]] = 0
+    topics, brokers = windowed(layout, wanted)
+    none = np.zeros((0, len(layout.rows)), dtype=np.int64)
+    return Arena(
+        topics=layout.topics,
+        costs=costs,
+        levels=levels,
+        allowed=None,
+        racks=layout.racks,
+        least=layout.least,
+        most=layout.most,
+        loads=none if loads is None else loads.weights,
+        scales=none[:, 0] if loads is None else loads.scales,
+        load_windows=np.zeros((0, 2, len(layout.targets)), dtype=np.int64) if loads is None else loads.windows,
+        cell_windows=np.stack([topics.low, topics.high]).reshape(2, layout.topic_count, -1),
+        broker_windows=np.stack([brokers.low, brokers.high]),
+    )
+
+
+@dataclass(eq=False)
+class Placement:
+    """Where rows lie, `on` (M, B), with what follows from it; changed by every move.
+
+    in_rack (M, R) of each row · load (D, B) · cells (T, B) and held (B,) counts · changes (B,) moves so far
+    """
+
+    arena: Arena
+    on: BoolArray
+    in_rack: IntArray = field(init=False)
+    load: LongArray = field(init=False)
+    cells: LongArray = field(init=False)
+    held: LongArray = field(init=False)
+    changes: LongArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        arena = self.arena
+        rows, brokers = np.nonzero(self.on)
+        self.in_rack = np.zeros(arena.least.shape, dtype=np.int32)
+        self.load = np.zeros((len(arena.loads), self.on.shape[1]), dtype=np.int64)
+        self.cells = np.zeros(arena.cell_windows.shape[1:], dtype=np.int64)
+        np.add.at(self.in_rack, (rows, arena.racks[brokers]), 1)
+        np.add.at(self.cells, (arena.topics[rows], brokers), 1)
+        for load, of in zip(self.load, arena.loads, strict=True):
+            np.add.at(load, brokers, of[rows])
+        self.held = self.cells.sum(axis=0)
+        self.changes = np.zeros(len(self.held), dtype=np.int64)
+        # Columns are what is looked at.
+        self.on = np.asfortranarray(self.on)
+
+    def copy(self) -> Placement:
+        """The same, to be changed by itself."""
+        return Placement(self.arena, self.on.copy())
+
+    @property
+    def cost(self) -> int:
+        """What the placement costs."""
+        return int(self.arena.costs @ (self.on * self.arena.levels).sum(axis=1, dtype=np.int64))
+
+    def outside(self) -> LongArray:
+        """(B,): bytes' worth that each broker is outside its windows."""
+        low, high = self.arena.load_windows.transpose(1, 0, 2)
+        beyond = np.maximum(low - self.load, 0) + np.maximum(self.load - high, 0)
+        return (beyond * self.arena.scales[:, None]).sum(axis=0)
+
+    def racks_allow(self, rows: IntArray, source: int | IntArray, target: int | IntArray) -> BoolArray:
+        """True where a row may go from one broker to another, by what each rack must and may hold of it."""
+        arena = self.arena
+        old, new = arena.racks[source], arena.racks[target]
+        leaves = self.in_rack[rows, old] > arena.least[rows, old]
+        allowed: BoolArray = (old == new) | (leaves & (self.in_rack[rows, new] < arena.most[rows, new]))
+        return allowed
+
+    def move(self, row: int, source: int, target: int) -> None:
+        """One replica of a row from one broker to another."""
+        arena = self.arena
+        self.on[row, [source, target]] = False, True
+        for broker, sign in ((source, -1), (target, 1)):
+            self.in_rack[row, arena.racks[broker]] += sign
+            self.load[:, broker] += sign * arena.loads[:, row]
+            self.cells[arena.topics[row], broker] += sign
+            self.held[broker] += sign
+            self.changes[broker] += 1
+
+    def settled(self) -> bool:
+        """True where no more is outside of windows than may be."""
+        most = self.arena.most_outside
+        if most is None:
+            return not self.outside().any()
+        if self.outside().sum() > most.total:
+            return False
+        low, high = self.arena.load_windows.transpose(1, 0, 2)
+        beyond = np.maximum(low - self.load, 0) + np.maximum(self.load - high, 0)
+        return bool((beyond <= most.furthest[:, None]).all())
+
+
+Brokers = Sequence[int] | IntArray
+
+
+def outward(placement: Placement, brokers: Brokers, shifts: LongArray) -> BoolArray:
+    """(K,): True where shifts (N, D, K) of the loads of brokers, N or (N, K), take more outside of windows than may be.
+
+    Nothing more of any load may; or, where so much may be outside in all, more than that, or one broker further.
+    """
+    arena, most, worse = placement.arena, placement.arena.most_outside, np.zeros(shifts.shape[2], dtype=bool)
+    total = np.zeros(shifts.shape[2], dtype=np.int64)
+    for load, scale in enumerate(arena.scales.tolist()):
+        sums = np.zeros_like(total)
+        for broker, shift in zip(brokers, shifts[:, load], strict=True):
+            sums += further(placement, load, broker, shift)
+            if most is not None:
+                worse |= _beyond(placement, load, broker, shift) > most.furthest[load]
+        if most is None:
+            worse |= sums > 0
+        total += scale * sums
+    if most is not None and len(arena.scales):
+        worse |= total > most.total - int(placement.outside().sum())
+    return worse
+
+
+def further(placement: Placement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
+    """By how much each shift takes a broker's load further outside its window; negative: nearer."""
+    return _beyond(placement, load, broker, shifts) - _beyond(placement, load, broker, 0)
+
+
+def _beyond(placement: Placement, load: int, broker: int | IntArray, shifts: LongArray | int) -> LongArray:
+    """How far outside its window each shift takes a broker's load."""
+    low, high = placement.arena.load_windows[load][:, broker]
+    after = placement.load[load, broker] + shifts
+    outside: LongArray = np.maximum(low - after, 0) + np.maximum(after - high, 0)
+    return outside

@@ -1,0 +1,232 @@
+"""The linear program of the brokers of some racks: the cheapest placement of all rows there if replicas could be split,
+with some rows' replicas decided.
+
+It is solved again and again with other decisions, each time from where it was left, which takes a few per cent of a
+solve from nothing. Its prices go into a proof as they are (see `bounds`). Windows can be left at a high price
+instead of never, so that there are prices where nothing fits, too: they prove it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from ortools.linear_solver import pywraplp
+
+from planner.model.problem import FloatArray, IntArray, LongArray
+from planner.scoring.window_excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRICE, Allowed
+from planner.scoring.windows import OPEN_BYTES
+from planner.strategies.bounds import Facts
+
+# A byte outside a window costs as much as so many copied ones; a replica as so many copies of the largest row.
+_OUTSIDE, _TOO_MANY = 100.0, 10.0
+# Where some has to be outside, more of it than that costs as much.
+_MORE_OUTSIDE = 10_000.0
+# Less outside is none.
+_NOTHING = 1e-6
+# Dual simplex goes on from the last basis, which only the program as it stands has; work is limited, never time.
+_PARAMETERS = "use_preprocessing:false use_dual_simplex:true max_deterministic_time:60"
+
+# Row, place of the broker in the part, and whether the row's replica is there.
+Decision = tuple[int, int, bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """What the rows that may move have to fit: windows of topics (2, T, Bt), brokers (2, Bt) and loads (D, 2, Bt),
+    and the bytes that a unit of each load is worth, (D,).
+
+    `most`: what may be outside of them, None: nothing. With `only_loads` what is outside of loads' windows is all that
+    costs.
+    """
+
+    topics: LongArray
+    brokers: LongArray
+    loads: LongArray
+    scales: LongArray
+    most: Allowed | None = None
+    only_loads: bool = False
+
+
+class Duals(NamedTuple):
+    """Prices in bytes of (topic, broker of the part) (T, b), brokers (b,), and loads a unit (D, b)."""
+
+    cells: FloatArray
+    brokers: FloatArray
+    loads: FloatArray
+
+
+class PartProgram:
+    """The program of the racks' brokers `at` (b,); `columns` of it. Decisions hold until others are made; those about
+    `decidable` rows never leave it without a solution.
+    """
+
+    def __init__(self, about: Facts, fits: Fits, racks: tuple[int, ...], decidable: IntArray) -> None:
+        self.at: IntArray = np.flatnonzero(np.isin(about.racks, racks))
+        self._about, self._fits, self._racks = about, fits, racks
+        self._unit = max(1.0, float(about.costs.mean()))
+        self._solver = pywraplp.Solver.CreateSolver("GLOP")
+        self._solver.SetSolverSpecificParametersAsString(_PARAMETERS)
+        self._aim = self._solver.Objective()
+        self._beyond: list[Any] = []
+        self._budgets = self._excess_rows()
+        self._shares = self._columns()
+        self._racked()
+        self._cells, self._brokers = self._counted(set(about.topics[decidable].tolist()))
+        self._loads = [self._weighed(kind) for kind in range(len(about.loads))]
+        self._decided: set[Decision] = set()
+
+    @property
+    def columns(self) -> int:
+        """Rows times brokers."""
+        return len(self._shares) * len(self.at)
+
+    def least(self, decisions: Iterable[Decision]) -> float | None:
+        """The least bytes with these decisions; None where the solver gave up, or found nothing that they let be."""
+        self._decide(set(decisions))
+        return self._aim.Value() * self._unit if self._solver.Solve() == pywraplp.Solver.OPTIMAL else None
+
+    def fits(self) -> bool:
+        """True where no window was left, as it was solved last."""
+        return all(beyond.solution_value() < _NOTHING for beyond in self._beyond)
+
+    def shares(self, rows: IntArray) -> FloatArray:
+        """(K, b): shares of these rows as they were solved last."""
+        found = [[share.solution_value() for share in self._shares[row]] for row in rows.tolist()]
+        return np.array(found, dtype=np.float64).reshape(len(rows), len(self.at))
+
+    def _decide(self, decisions: set[Decision]) -> None:
+        for row, broker, _ in self._decided - decisions:
+            self._shares[row][broker].SetBounds(0, 1)
+        for row, broker, on in decisions - self._decided:
+            self._shares[row][broker].SetBounds(on, on)
+        self._decided = decisions
+
+    def duals(self) -> Duals:
+        """The prices, as they were solved last."""
+        cells = np.zeros(self._fits.topics[0][:, self.at].shape)
+        for (topic, broker), row in self._cells.items():
+            cells[topic, broker] = row.dual_value()
+        brokers = np.array([row.dual_value() for row in self._brokers])
+        loads = np.array([[row.dual_value() if row else 0.0 for row in rows] for rows in self._loads])
+        return Duals(cells * self._unit, brokers * self._unit, loads * self._fits.scales[:, None])
+
+    def _columns(self) -> list[list[Any]]:
+        """A share of each row on each broker, with its cost."""
+        about = self._about
+        costs = np.repeat(about.costs[:, None], len(about.racks), axis=1)
+        at, slots = np.nonzero(about.home >= 0)
+        costs[at, about.home[at, slots]] = about.home_costs[at, slots]
+        shares = [[self._solver.NumVar(0, 1, "") for _ in self.at] for _ in range(len(costs))]
+        paid_bytes = costs[:, self.at] / self._unit * (not self._fits.only_loads)
+        for of_row, paid in zip(shares, paid_bytes.tolist(), strict=True):
+            for share, cost in zip(of_row, paid, strict=True):
+                self._aim.SetCoefficient(share, cost)
+        self._aim.SetMinimization()
+        return shares
+
+    def _racked(self) -> None:
+        """Every row has in each rack as many replicas as it must and may, and its factor in all of them."""
+        about = self._about
+        least, most = (each[about.factors].astype(float).tolist() for each in (about.least, about.most))
+        places = [(rack, np.flatnonzero(about.racks[self.at] == rack).tolist()) for rack in self._racks]
+        all_of_it = len(self.at) == len(about.racks)
+        for row, (shares, low, high) in enumerate(zip(self._shares, least, most, strict=True)):
+            for rack, here in places:
+                self._row(low[rack], high[rack], [shares[at] for at in here], [1.0] * len(here))
+            if all_of_it and sum(low) < sum(high):
+                factor = float(about.factors[row])
+                self._row(factor, factor, shares, [1.0] * len(shares))
+
+    def _counted(self, leavable: set[int]) -> tuple[dict[tuple[int, int], Any], list[Any]]:
+        """The windows of topics, by topic and broker, and of brokers; some topics' can be left, and all brokers'."""
+        topics, brokers = self._fits.topics[:, :, self.at], self._fits.brokers[:, self.at]
+        outside = _TOO_MANY * float(self._about.costs.max()) / self._unit
+        cells, held = {}, []
+        for topic in np.unique(self._about.topics).tolist():
+            rows = np.flatnonzero(self._about.topics == topic).tolist()
+            leaving = outside if topic in leavable else 0.0
+            for at in range(len(self.at)):
+                low, high = topics[:, topic, at].tolist()
+                columns = [self._shares[row][at] for row in rows]
+                cells[topic, at] = self._row(low, high, columns, [1.0] * len(rows), leaving)
+                self._count_excess(cells[topic, at], TOPIC_PRICE)
+        for at, (low, high) in enumerate(brokers.T.tolist()):
+            columns = [shares[at] for shares in self._shares]
+            held.append(self._row(low, high, columns, [1.0] * len(columns), outside))
+            self._count_excess(held[-1], BROKER_PRICE)
+        return cells, held
+
+    def _excess_rows(self) -> tuple[Any, Any]:
+        """What may be outside of windows in all, of replicas by weight and of loads; None where nothing may.
+
+        Both can be left at a price, or what is decided might leave no solution.
+        """
+        most = self._fits.most
+        if most is None:
+            return None, None
+        in_all = most.replicas - most.certain, most.loads / self._unit
+        prices = _TOO_MANY * max(1.0, float(self._about.costs.max()) / self._unit), _MORE_OUTSIDE
+        rows = []
+        for limit, price in zip(in_all, prices, strict=True):
+            rows.append(self._solver.Constraint(-self._solver.infinity(), float(limit)))
+            more = self._solver.NumVar(0, self._solver.infinity(), "")
+            self._beyond.append(more)
+            rows[-1].SetCoefficient(more, -1)
+            self._aim.SetCoefficient(more, price)
+        if most.replicas <= most.certain:
+            rows[0] = None
+        return rows[0], None if self._fits.only_loads else rows[1]
+
+    def _count_excess(self, row: Any, price: int) -> None:
+        """Columns of replicas outside of a window, at their weights."""
+        if self._budgets[0] is None:
+            return
+        for sign in (1, -1):
+            for units, step in EXCESS_STEPS:
+                beyond = self._solver.NumVar(0, float(units), "")
+                row.SetCoefficient(beyond, sign)
+                self._budgets[0].SetCoefficient(beyond, step * price)
+
+    def _load_excess(self, row: Any, furthest: float) -> None:
+        """Columns of loads outside of a window: as far as a broker may be, or at a price each."""
+        if self._fits.most is None:
+            return
+        for sign in (1, -1):
+            beyond = self._solver.NumVar(0, self._solver.infinity() if self._fits.only_loads else furthest, "")
+            row.SetCoefficient(beyond, sign)
+            if self._budgets[1] is None:
+                self._aim.SetCoefficient(beyond, 1)
+            else:
+                self._budgets[1].SetCoefficient(beyond, 1)
+
+    def _weighed(self, kind: int) -> list[Any]:
+        """The windows of a kind of load, None where one is open."""
+        worth = int(self._fits.scales[kind]) / self._unit
+        weights = (self._about.loads[kind] * worth).tolist()
+        rows: list[Any] = []
+        most = self._fits.most
+        furthest = np.zeros(kind + 1) if most is None or most.furthest is None else most.furthest
+        for at, (low, high) in enumerate(self._fits.loads[kind][:, self.at].T.tolist()):
+            ends = low * worth, high * worth if high < OPEN_BYTES // 2 else self._solver.infinity()
+            open_ended = low <= 0 and high >= OPEN_BYTES // 2
+            columns = [shares[at] for shares in self._shares]
+            leaving = 0.0 if self._fits.only_loads else _OUTSIDE if most is None else _MORE_OUTSIDE
+            rows.append(None if open_ended else self._row(*ends, columns, weights, leaving))
+            if rows[-1] is not None and self._fits.most is not None:
+                self._load_excess(rows[-1], float(furthest[kind]) * worth)
+        return rows
+
+    def _row(self, low: float, high: float, columns: list[Any], values: list[float], outside: float = 0) -> Any:
+        """low <= values × columns <= high; a unit outside at that price, or never for 0."""
+        row = self._solver.Constraint(float(low), float(high))
+        for column, value in zip(columns, values, strict=True):
+            row.SetCoefficient(column, value)
+        for sign in (1, -1) if outside else ():
+            beyond = self._solver.NumVar(0, self._solver.infinity(), "")
+            self._beyond.append(beyond)
+            row.SetCoefficient(beyond, sign)
+            self._aim.SetCoefficient(beyond, outside)
+        return row

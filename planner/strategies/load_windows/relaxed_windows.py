@@ -1,0 +1,143 @@
+"""Windows of loads that can't all hold: the least outside of them, and then the fewest bytes.
+
+First the placement is brought as close to its windows as can be found. What it is outside of them then, in sum and of
+its worst broker, is what every further placement may be, whichever brokers carry it: of those the cheapest is looked
+for. Prices come from linear programs that may use up as much outside of windows, by cases of where the largest
+partitions lie; other prices show how little any placement is outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from planner.model.problem import LongArray
+from planner.scoring.window_excess import Allowed
+from planner.strategies.bounds import GRAIN, Case
+from planner.strategies.flow.network import windowed
+from planner.strategies.flow.placement import on_brokers
+from planner.strategies.load_windows import byte_prices
+from planner.strategies.load_windows.allowed_excess import reached
+from planner.strategies.load_windows.attempts import Best, Bound, Plan, Task, at_prices, chosen_of, in_parts, of_proof
+from planner.strategies.load_windows.branch_and_bound import BranchedProof, branchings
+from planner.strategies.load_windows.fractional_program import rounded
+from planner.strategies.load_windows.local_search import polish, repair
+from planner.strategies.load_windows.local_search_state import MostOutside, Placement
+from planner.strategies.load_windows.part_program import Fits
+from planner.strategies.load_windows.proof import Proof
+from planner.strategies.work_limits import Effort
+
+# A plan within this part of its bound is as good as the bound.
+_CLOSE = 1e-4
+# This part of the work is for windows that can't all hold, and of that one for the least outside.
+_OF_RELAXED, _OF_CLOSEST = 0.2, 0.5
+
+
+def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, Case | None]:
+    """The cheapest placement with the least outside, and cases that prove how much is outside at least.
+
+    `none` are the windows, with nothing allowed outside of them; the plan is outside of them, the bound any at all.
+    """
+    base = bound.proof.base if isinstance(bound.proof, BranchedProof) else bound.proof
+    task = replace(task, effort=None if task.effort is None else task.effort.part(_OF_RELAXED))
+    closest, of_loads = _closest(task, none, base, plan)
+    no_cases = task.effort is not None and of_loads is None and closest.outside
+    prices = _prices(task, closest) if no_cases and not _is_best(task, none, closest, base) else None
+    if prices is not None:
+        closest = _closer(task, closest, prices)
+    most = reached(task.layout, none, task.loads, chosen_of(task, closest.placement))
+    assert most.furthest is not None
+    room = MostOutside(most.loads, most.furthest)
+    within = replace(task, most=most, arena=replace(task.arena, most_outside=room))
+    best = Best(_polished(within, closest.placement.on, 0), of_proof(within, base))
+    if prices is not None and (found := at_prices(within, prices)) is not None:
+        best = best.but(None, found.bound)
+    if task.effort is not None:
+        for proven, made in _by_cases(within, base, task.effort):
+            best = best.but(made, of_proof(within, proven))
+            if best.within(_CLOSE):
+                break
+    return best, of_loads
+
+
+def _is_best(task: Task, none: Allowed, plan: Plan, base: Proof) -> bool:
+    """True where no plan is less outside, and the bound says that none of those copies much less."""
+    if plan.outside > task.loads.surely_outside(task.layout.factors):
+        return False
+    most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
+    return plan.cost - of_proof(replace(task, most=most), base).least <= _CLOSE * plan.cost
+
+
+def _prices(task: Task, plan: Plan) -> LongArray | None:
+    """Prices (D, Bt) of loads, in parts of GRAIN, where as much may be outside as of a plan; None: there are none."""
+    close = byte_prices.solve(task.layout, task.wanted, task.loads, plan.outside)
+    return None if close is None else in_parts(task, close)
+
+
+def _closer(task: Task, plan: Plan, prices: LongArray) -> Plan:
+    """The plan, or that made from the flow at these prices."""
+    if (found := at_prices(task, prices)) is None:
+        return plan
+    placement = Placement(task.arena, on_brokers(task.layout, found.placed.chosen))
+    repair(placement, prices / GRAIN)
+    polish(placement)
+    return min(plan, _plan(placement), key=lambda each: (each.outside, each.cost))
+
+
+def _closest(task: Task, none: Allowed, base: Proof, plan: Plan) -> tuple[Plan, Case | None]:
+    """The placement with the least outside, the cheapest of several, and what proves that."""
+    if task.effort is None or not plan.outside:
+        return plan, None
+    most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
+    case = None
+    for proven, shares in branchings(
+        task.about, _fits(task, most, only_loads=True), base, task.effort.part(_OF_CLOSEST)
+    ):
+        case = proven.parts[0].case
+        if shares is None:
+            continue
+        placement = Placement(task.arena, on_brokers(task.layout, _rounded(task, shares)))
+        repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
+        polish(placement)
+        plan = min(plan, _plan(placement), key=lambda each: (each.outside, each.cost))
+    return plan, case
+
+
+def _by_cases(task: Task, base: Proof, effort: Effort) -> Iterator[tuple[BranchedProof, Plan | None]]:
+    """Proofs, and placements that are no more outside than they may."""
+    assert task.most is not None
+    for proven, shares in branchings(task.about, _fits(task, task.most), base, effort):
+        if shares is None:
+            yield proven, None
+        else:
+            on = on_brokers(task.layout, _rounded(task, shares))
+            yield proven, _polished(task, on, of_proof(task, proven).least)
+
+
+def _polished(task: Task, on: np.ndarray, enough: int) -> Plan | None:
+    """The placement repaired until it is no more outside than it may, and made cheaper; None where it isn't."""
+    placement = Placement(task.arena, on.copy())
+    if not placement.settled():
+        repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
+    if not placement.settled():
+        return None
+    polish(placement, enough)
+    return _plan(placement)._replace(outside=0)
+
+
+def _plan(placement: Placement) -> Plan:
+    return Plan(placement, int(placement.outside().sum()), placement.cost)
+
+
+def _rounded(task: Task, shares: np.ndarray) -> np.ndarray:
+    return rounded(task.problem, task.layout, task.wanted, shares)
+
+
+def _fits(task: Task, most: Allowed, *, only_loads: bool = False) -> Fits:
+    """The windows as the flow has them, which replicas that may not move are outside of at no cost."""
+    topics, brokers = windowed(task.layout, task.wanted)
+    by_topic = np.stack([topics.low, topics.high]).reshape(2, task.layout.topic_count, -1)
+    in_all = np.stack([brokers.low, brokers.high])
+    return Fits(by_topic, in_all, task.loads.windows, task.loads.scales, most, only_loads)

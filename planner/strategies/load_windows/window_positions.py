@@ -1,0 +1,234 @@
+"""Where windows of replicas begin: a spread of two and more says how wide they are, not where.
+
+All brokers' replicas: the fewest bytes are a convex function of the window's start (it bounds a flow's arcs linearly),
+so halving finds the best. With windows of bytes that start is a guess, which is moved for as long as that helps.
+
+Single topics: were it not for the other windows, each topic's bytes would be such a function of its own start, so all
+are halved at once. That is a guess where other windows matter; so are the starts next to what the relaxed placement
+holds, in which topics may be anywhere where their spread could put them. The cheapest of these guesses and of the
+start with the fewest replicas is taken; no plan is below the relaxed placement, wherever its windows begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.model.balance import Balance
+from planner.model.build_problem import today
+from planner.model.problem import LongArray, Problem
+from planner.scoring.windows import Windows, near, opened, starting, starts
+from planner.strategies.flow.layout import Layout
+from planner.strategies.flow.placement import Placed, place
+from planner.strategies.load_windows.attempts import Best
+from planner.strategies.load_windows.balanced_placement import Evened
+from planner.strategies.load_windows.open_windows import OpenWindows, by_topic, open_windows
+from planner.strategies.work_limits import Effort
+
+# Beyond so many rows × brokers bringing bytes into their windows takes too long to be done more than once.
+_MOST_COLUMNS = 100_000
+# Up to so many, starts are compared by all that can be done at each of them.
+_FEW_COLUMNS = 100
+# What the cheapest start and the relaxed placement may use of the work; other starts, for the bound, half of the rest.
+_OF_BEST, _OF_OTHERS = 0.5, 0.5
+
+Even = Callable[[Windows, Placed, Effort | None, Best | None], Evened | None]
+
+
+class Started(NamedTuple):
+    """Windows that begin somewhere, the placement in them, and that brought into windows of bytes, if there are any."""
+
+    wanted: Windows
+    placed: Placed
+    evened: Evened | None
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """A placement in windows so wide that no plan is below it, where some could begin anywhere.
+
+    `low` is where the window of all brokers' replicas begins, None where that isn't tried start by start; `at` does all
+    of it at another start, and is worth its time where `by_cases`.
+    """
+
+    started: Started
+    anywhere: OpenWindows
+    low: int | None
+    at: Callable[[int], Started]
+    by_cases: bool
+
+    @property
+    def lows_around(self) -> tuple[range, range]:
+        """The starts below and above."""
+        lows, low = self.anywhere.lows, self.low or 0
+        return range(lows.start, low), range(low + 1, lows.stop)
+
+
+class Found(NamedTuple):
+    """The cheapest of all starts, and what no plan is below where there was a choice.
+
+    `lows`: starts of a window that holds no more whichever it is, if it can hold; `at` does all of it at one of these.
+    """
+
+    best: Started
+    relaxed: Relaxed | None = None
+    lows: range = range(0)
+    at: Callable[[int], Started] | None = None
+
+
+def cheapest(problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even, effort: Effort) -> Found:
+    """The starts that move the fewest bytes; `even` brings a placement into the windows of bytes."""
+    anywhere = open_windows(problem, balance, layout, wanted)
+    if problem.rebalance != "all" or not len(layout.rows) or not anywhere.any:
+        search, lows = _Search(problem, balance, layout, wanted, even, effort), starts(problem, balance.replicas)
+        best = search.finished(search.best(lows), _OF_BEST if len(lows) > 1 else 1)
+        again = len(lows) > 1 and problem.rebalance == "all" and (best.evened is None or search.small)
+        return Found(best, lows=lows, at=search.finished_at if again else None)
+    search = _Search(problem, balance, layout, anywhere.widened(wanted), even, effort)
+    started = search.best(anywhere.lows)
+    # Where all that is open was tried start by start, nothing is wider than it may be.
+    best = started if anywhere.only_starts else _best_of_guesses(search, wanted, started, anywhere)
+    finished = search.finished(best, _OF_BEST)
+    started = finished if started is best else search.finished(started, _OF_BEST)
+    by_cases = started.evened is None or search.small
+    return Found(finished, Relaxed(started, anywhere, search.low, search.finished_at, by_cases))
+
+
+def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywhere: OpenWindows) -> Started:
+    """The cheapest of the starts that are worth a try."""
+    lows = anywhere.lows
+    found = search.within(_next_to(search, wanted, relaxed)).best(lows)
+    if _judged(found) <= _judged(relaxed) or not (found.evened is None or search.small):
+        return found
+    # What costs least before windows of bytes is brought into those.
+    guesses = (_by_topic(search, wanted, anywhere), wanted)
+    guess = min(guesses, key=lambda each: _judged(search.within(each, _nothing).best(lows)))
+    return min(found, search.within(guess).best(lows), key=_judged)
+
+
+def _nothing(*_: object) -> None:
+    return None
+
+
+def _next_to(search: _Search, wanted: Windows, relaxed: Started) -> Windows:
+    """The windows that begin next to what the relaxed placement holds."""
+    assignment = today(search.problem)
+    assignment[search.layout.rows] = relaxed.placed.chosen if relaxed.evened is None else relaxed.evened.chosen
+    return near(search.problem, search.balance, wanted, assignment)
+
+
+def _by_topic(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Windows:
+    """The windows of topics that begin where each one's bytes are fewest, were there no other windows."""
+    topics, alone = anywhere.topics, replace(wanted, replicas=opened(wanted.replicas))
+    free = topics.open & (wanted.topic_replicas == wanted.topic_replicas[:, :, :1]).all(axis=(0, 2))
+    low, high = topics.first.copy(), topics.last.copy()
+
+    def at(lows: LongArray) -> Windows:
+        begun = np.broadcast_to(lows[:, None], wanted.topic_replicas.shape[1:])
+        window = np.where(free[:, None], np.stack([begun, begun + topics.spread]), wanted.topic_replicas)
+        return replace(alone, topic_replicas=window)
+
+    while (free & (low < high)).any():
+        middle = (low + high) // 2
+        here, above = search.by_topic(at(middle)), search.by_topic(at(np.minimum(middle + 1, topics.last)))
+        down = (here[0] < above[0]) | ((here[0] == above[0]) & (here[1] <= above[1]))
+        low, high = np.where(down | (low >= high), low, middle + 1), np.where(down & (low < high), middle, high)
+    return replace(at(low), replicas=wanted.replicas)
+
+
+class _Search:
+    """The starts of all brokers' replicas of one problem, each placed once."""
+
+    def __init__(
+        self, problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even, effort: Effort
+    ) -> None:
+        self.problem, self.balance, self.layout, self.wanted, self.even = problem, balance, layout, wanted, even
+        columns = len(layout.rows) * len(layout.targets)
+        self.small, self.effort = columns <= _MOST_COLUMNS, effort
+        # Starts are compared by little work, where much of it can't be done at each of them.
+        self._to_compare = effort if not self.small or columns <= _FEW_COLUMNS else None
+        self.low: int | None = None
+        self.costs: dict[int, tuple[int, int]] = {}
+        self.tried: dict[int, Started] = {}
+
+    def within(self, wanted: Windows, even: Even | None = None) -> _Search:
+        """The same search with other windows, and another way to even."""
+        return _Search(self.problem, self.balance, self.layout, wanted, even or self.even, self.effort)
+
+    def best(self, lows: range) -> Started:
+        """Everything at the cheapest of these starts; as the windows say where there is no choice."""
+        if self.problem.rebalance != "all" or len(lows) < 2:
+            return self._started(self.wanted)
+        self.low = self._halved(lows)
+        first = self.at(self.low)
+        if first.evened is None or not self.small:
+            return first
+        return self._moved(self.low, lows, first)
+
+    def at(self, low: int) -> Started:
+        """Everything at a start."""
+        if low not in self.tried:
+            self.tried[low] = self._started(self._starting(low))
+        return self.tried[low]
+
+    def finished(self, started: Started, share: float) -> Started:
+        """A start with a share of the work done that is left, if it was only made to be compared."""
+        if started.evened is None or started.evened.begun is None:
+            return started
+        effort = self.effort.part(share)
+        return started._replace(evened=self.even(started.wanted, started.placed, effort, started.evened.begun))
+
+    def finished_at(self, low: int) -> Started:
+        """Everything at a start, with some of the work that is left."""
+        return self.finished(self.at(low), _OF_OTHERS)
+
+    def by_topic(self, wanted: Windows) -> tuple[LongArray, LongArray]:
+        """(T,) twice: what is outside the topics' windows, and what each topic costs, placed within other windows."""
+        return by_topic(self.layout, wanted, place(self.problem, self.layout, wanted).chosen)
+
+    def _started(self, wanted: Windows) -> Started:
+        placed = place(self.problem, self.layout, wanted)
+        return Started(wanted, placed, self.even(wanted, placed, self._to_compare, None))
+
+    def _starting(self, low: int) -> Windows:
+        return starting(self.wanted, low, int(self.balance.replicas.value))
+
+    def _halved(self, lows: range) -> int:
+        """The least start of the cheapest."""
+        low, high = lows[0], lows[-1]
+        while low < high:
+            middle = (low + high) // 2
+            if self._cost(middle) <= self._cost(middle + 1):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _moved(self, low: int, lows: range, best: Started) -> Started:
+        """A start and what is there, moved up or down while that saves bytes."""
+        found = self._moved_by(-1, low, lows, best)
+        return found if found is not best else self._moved_by(1, low, lows, best)
+
+    def _moved_by(self, step: int, low: int, lows: range, best: Started) -> Started:
+        while (low := low + step) in lows:
+            tried = self.at(low)
+            if _judged(tried) >= _judged(best):
+                break
+            best, self.low = tried, low
+        return best
+
+    def _cost(self, low: int) -> tuple[int, int]:
+        if low not in self.costs:
+            solved = place(self.problem, self.layout, self._starting(low)).solved
+            self.costs[low] = solved.excess, solved.cost
+        return self.costs[low]
+
+
+def _judged(started: Started) -> tuple[int, int, int]:
+    """What is outside the windows of counts and of bytes, and the bytes moved."""
+    if started.evened is None:
+        return started.placed.solved.excess, 0, started.placed.solved.cost
+    return started.placed.solved.excess, started.evened.outside, started.evened.moved

@@ -1,0 +1,259 @@
+"""Where partitions to be made go: wherever the cluster comes out most even, as no byte of theirs is copied.
+
+The optimum's flow only knows how far counts are outside their windows. Brokers that are far below theirs, new ones for
+example, would be filled one after the other. Here each further replica on a broker, and each further one of a topic
+there, costs more than the last, so that all are filled like vessels with water: a min-cost flow again, with everything
+that exists where the plan has put it. First comes how far brokers are outside their windows, then the same of topics
+on brokers, then how much brokers hold within their windows. Leaders are dealt the same way among the replicas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.scoring import broker_loads
+from planner.scoring.fair_shares import disk_weights, network_weights
+from planner.scoring.growth_scenarios import scenarios
+from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, Windows, byte_excess, excess_anywhere, rack_rule
+from planner.strategies import leaders
+from planner.strategies.flow import min_cost_flow
+
+# Larger fillings, of rows × brokers, aren't worth their time.
+_MOST_CELLS = 1_500_000
+# Which of the three kinds of evenness count; the last ones are left out where the costs of all three don't fit.
+_KINDS = ((1, 1, 1), (1, 1, 0), (1, 0, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Filling:
+    """N rows, sorted by topic (0 to T - 1), and what the B brokers hold without them.
+
+    topics, factors (N,) · allowed (N, B) · racks (B,) · least, most (N, R) in each rack · cells (T, B) held of each
+    topic · held (B,) in all · topic_windows (2, T, B) · windows (2, B) · weights (B,) of the brokers' shares
+    """
+
+    topics: IntArray
+    factors: IntArray
+    allowed: BoolArray
+    racks: IntArray
+    least: IntArray
+    most: IntArray
+    cells: LongArray
+    held: LongArray
+    topic_windows: LongArray
+    windows: LongArray
+    weights: LongArray
+
+
+def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArray:
+    """The assignment (P, W), leaders first, with the new partitions placed and led most evenly; all others stay.
+
+    As it was where that would take bytes or counts further outside the windows of the problem's balance.
+    """
+    rows = np.flatnonzero(problem.is_new)
+    if len(rows) * int(problem.targets.sum()) > _MOST_CELLS:
+        return assignment
+    placed = assignment.copy()
+    on = filled(_of_replicas(problem, assignment, wanted, rows))
+    placed[rows] = _as_rows(problem, on, problem.width)
+    ordered = leaders.order(problem, placed, wanted)
+    led = filled(_of_leaders(problem, ordered, wanted, rows))
+    first = np.flatnonzero(problem.targets)[led.argmax(axis=1)]
+    ordered[rows] = _led_by(ordered[rows], first)
+    before, after = (_outside(problem, each, wanted) for each in (assignment, ordered))
+    return ordered if after <= before else assignment
+
+
+def filled(filling: Filling) -> BoolArray:
+    """(N, B): True where a row has a replica."""
+    for kinds in _KINDS:
+        plain, supplies = _network(filling, kinds)
+        try:
+            solved = min_cost_flow.solve(plain, (), supplies)
+        except min_cost_flow.CostRangeError:
+            continue
+        if solved is None:
+            raise AssertionError("the rows have a placement already")
+        rows, brokers = np.nonzero(filling.allowed)
+        chosen = solved.units[: len(rows)] > 0
+        on = np.zeros(filling.allowed.shape, dtype=bool)
+        on[rows[chosen], brokers[chosen]] = True
+        return on
+    raise AssertionError("ranks alone always fit")
+
+
+def _outside(problem: Problem, assignment: IntArray, wanted: Windows) -> int:
+    """The weight of everything outside the windows, today and in the scenarios."""
+    held = broker_loads.by_group(
+        problem,
+        assignment,
+        broker_loads.leaders_after(problem, assignment),
+        problem.topic_of,
+        len(problem.topic_names),
+        len(broker_loads.MEASURES),
+    )
+    in_all = held.sum(axis=0)
+    balance = problem.balance
+    of_topics = [excess_anywhere(wanted.topic_replicas, held[:, 0], TOPIC_PRICE, balance.topic_replicas)]
+    if wanted.topic_leaders is not None:
+        of_topics.append(excess_anywhere(wanted.topic_leaders, held[:, 1], TOPIC_PRICE, balance.topic_leaders))
+    of_brokers = excess_anywhere(wanted.replicas, in_all[0], BROKER_PRICE, balance.replicas)
+    of_brokers = of_brokers + excess_anywhere(wanted.leaders, in_all[1], BROKER_PRICE, balance.leaders)
+    grown = [byte_excess(each.windows, broker_loads.loads(each.problem, assignment)) for each in scenarios(problem)]
+    everything = [*of_topics, of_brokers, byte_excess(wanted, in_all[2:]), *grown]
+    return sum(int(each.sum()) for each in everything)
+
+
+def _of_replicas(problem: Problem, assignment: IntArray, wanted: Windows, rows: IntArray) -> Filling:
+    rule, targets = rack_rule(problem), np.flatnonzero(problem.targets)
+    factors = problem.replication_factors[rows]
+    topics, cells, held = _held(problem, assignment, rows)
+    of = np.unique(problem.topic_of[rows])
+    return Filling(
+        topics=topics,
+        factors=factors,
+        allowed=np.ones((len(rows), len(targets)), dtype=bool),
+        racks=rule.rack_of,
+        least=rule.least[factors],
+        most=rule.most[factors],
+        cells=cells,
+        held=held,
+        topic_windows=wanted.topic_replicas[:, of],
+        windows=wanted.replicas,
+        weights=disk_weights(problem),
+    )
+
+
+def _of_leaders(problem: Problem, assignment: IntArray, wanted: Windows, rows: IntArray) -> Filling:
+    """Among each row's own brokers; where topics' leaders have no window, the fewer of a topic on one the better."""
+    topics, cells, held = _held(problem, broker_loads.leaders_after(problem, assignment)[:, None], rows)
+    of = np.unique(problem.topic_of[rows])
+    one = np.ones((len(rows), 1), dtype=np.int32)
+    nowhere = np.zeros((2, *cells.shape), dtype=np.int64)
+    return Filling(
+        topics=topics,
+        factors=one[:, 0],
+        allowed=_on(problem, assignment[rows]),
+        racks=np.zeros(cells.shape[1], dtype=np.int32),
+        least=one,
+        most=one,
+        cells=cells,
+        held=held,
+        topic_windows=nowhere if wanted.topic_leaders is None else wanted.topic_leaders[:, of],
+        windows=wanted.leaders,
+        weights=network_weights(problem),
+    )
+
+
+def _held(problem: Problem, replicas: IntArray, rows: IntArray) -> tuple[IntArray, LongArray, LongArray]:
+    """The topics of the rows, numbered from 0 (N,), and what the other rows' replicas (P, …) put on target brokers:
+    of those topics (T, B), and in all (B,).
+    """
+    of, topics = np.unique(problem.topic_of[rows], return_inverse=True)
+    others = np.flatnonzero(~problem.is_new)
+    on = _counts(problem, replicas[others], problem.topic_of[others], len(problem.topic_names))
+    return topics.astype(np.int32), on[of], on.sum(axis=0)
+
+
+def _counts(problem: Problem, replicas: IntArray, groups: IntArray, count: int) -> LongArray:
+    here = np.where(problem.targets, np.cumsum(problem.targets) - 1, -1)
+    at, slots = np.nonzero(replicas >= 0)
+    brokers = here[replicas[at, slots]]
+    counts = np.zeros((count, int(problem.targets.sum())), dtype=np.int64)
+    np.add.at(counts, (groups[at][brokers >= 0], brokers[brokers >= 0]), 1)
+    return counts
+
+
+def _on(problem: Problem, replicas: IntArray) -> BoolArray:
+    """(N, B): True where rows of replicas (N, W) have one."""
+    return _counts(problem, replicas, np.arange(len(replicas)), len(replicas)) > 0
+
+
+def _as_rows(problem: Problem, on: BoolArray, width: int) -> IntArray:
+    """Rows (N, B) as brokers of the problem (N, width), padded with -1."""
+    rows, brokers = np.nonzero(on)
+    replicas = np.full((len(on), width), -1, dtype=np.int32)
+    replicas[rows, np.arange(len(rows)) - np.searchsorted(rows, rows)] = np.flatnonzero(problem.targets)[brokers]
+    return replicas
+
+
+def _led_by(replicas: IntArray, first: IntArray) -> IntArray:
+    """The same replicas (N, W) with another one (N,) first, and the others going round from there.
+
+    Whoever takes over from a leader is the next in the list: were all lists ascending, that would always be the same.
+    """
+    brokers = np.iinfo(np.int32).max >> 1
+    turn = np.where(replicas >= first[:, None], replicas, replicas + brokers)
+    order = np.argsort(np.where(replicas < 0, np.iinfo(np.int32).max, turn), axis=1, kind="stable")
+    return np.take_along_axis(replicas, order, axis=1)
+
+
+def _network(filling: Filling, kinds: tuple[int, int, int]) -> tuple[min_cost_flow.Arcs, LongArray]:
+    """Row → (row, rack) → (topic, broker) → broker → sink; the first arcs are those of `allowed`, row by row."""
+    count, brokers = filling.allowed.shape
+    racks, topics = filling.most.shape[1], len(filling.cells)
+    first_cell = count * (1 + racks)
+    first_broker = first_cell + topics * brokers
+    sink = first_broker + brokers
+    rows, at = np.nonzero(filling.allowed)
+    in_topic, in_all = _costs(filling, kinds, min_cost_flow.largest_cost(sink + 1))
+    cells, numbers = (axis.ravel() for axis in np.indices((topics, brokers)))
+    each_row, each_rack = (axis.ravel() for axis in np.indices((count, racks)))
+    plain = min_cost_flow.join(
+        min_cost_flow.arcs(
+            count + rows * racks + filling.racks[at], first_cell + filling.topics[rows] * brokers + at, 1, 0
+        ),
+        min_cost_flow.arcs(
+            each_row, count + each_row * racks + each_rack, filling.most.ravel(), 0, filling.least.ravel()
+        ),
+        _rising(first_cell + cells * brokers + numbers, first_broker + numbers, in_topic),
+        _rising(first_broker + np.arange(brokers), np.full(brokers, sink), in_all),
+    )
+    supplies = np.zeros(sink + 1, dtype=np.int64)
+    supplies[:count] = filling.factors
+    supplies[sink] = -int(filling.factors.sum())
+    return plain, supplies
+
+
+def _rising(tails: IntArray, heads: IntArray, costs: LongArray) -> min_cost_flow.Arcs:
+    """An arc for each further unit, at its cost (K, units)."""
+    units = costs.shape[1]
+    return min_cost_flow.arcs(np.repeat(tails, units), np.repeat(heads, units), 1, costs.ravel())
+
+
+def _costs(filling: Filling, kinds: tuple[int, int, int], largest: int) -> tuple[LongArray, LongArray]:
+    """What each further unit costs: of a topic on a broker (T × B, most of a topic), and on a broker (B, N).
+
+    Each kind of evenness outweighs all units of the next one. Ranks are enough: only their order matters.
+    """
+    total = int(filling.factors.sum())
+    most = int(np.bincount(filling.topics).max())
+    within = _ranks(_levels(filling)) * kinds[2]
+    of_topics = _ranks(_beyond(filling.cells.reshape(-1, 1) + np.arange(most), filling.topic_windows)) * kinds[1]
+    outside = _ranks(_beyond(filling.held[:, None] + np.arange(len(filling.topics)), filling.windows)) * kinds[0]
+    topic_price = 1 + total * int(within.max())
+    broker_price = topic_price * (1 + total * int(of_topics.max()))
+    if broker_price * (1 + int(outside.max())) > largest:
+        return np.full_like(of_topics, largest + 1), outside
+    return of_topics * topic_price, outside * broker_price + within
+
+
+def _beyond(counts: LongArray, windows: LongArray) -> LongArray:
+    """How far outside its window (2, …) each further unit beyond so many (K, units) is: negative below, 0 within."""
+    low, high = (bound.reshape(-1, 1) for bound in windows)
+    return np.minimum(counts - low, 0) + np.maximum(counts - high + 1, 0)
+
+
+def _levels(filling: Filling) -> LongArray:
+    """(B, N): what a broker holds with each further unit, by its weight."""
+    counts = filling.held[:, None] + np.arange(1, len(filling.topics) + 1)
+    levels: LongArray = counts * int(filling.weights.max()) // filling.weights[:, None]
+    return levels
+
+
+def _ranks(values: LongArray) -> LongArray:
+    """The values' places among all different ones."""
+    return np.unique(values, return_inverse=True)[1].reshape(values.shape).astype(np.int64)

@@ -1,0 +1,171 @@
+"""The first step of a change that its budget can't pay for in one: which partitions wait for a later step.
+
+What the changes force costs each partition at least so much, whatever the others do, so the choice is a knapsack of
+whole partitions. Brokers that leave are emptied one by one, the cheapest first, then topics; what is left of the budget
+takes the largest partitions that still fit, from the next broker on, so that the change needs few steps. A partition
+that waits keeps its replicas and its leader; planned again from the state after the step, it has its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
+from planner.model.errors import InfeasibleError
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.spec import Budget
+from planner.scoring.growth_scenarios import without
+from planner.scoring.score import adding
+from planner.strategies import optimum
+
+# How far from its fair share each broker may be, in per cent, from one step of the ladder to the next: where only the
+# costly windows are loosened, and where all are. No more steps than a small cluster's sweep solves.
+LEVELS_OF_COST = (5, 12, 20, 30, 50, 75)
+LEVELS = (2, 8, 16, 25, 40, 50, 60, 75, 90)
+TERMS = ("bytes_moved", "replicas_moved", "leaders_changed")
+_BYTES = ("disk", "network_in", "network_out")
+_COUNTS = ("replicas", "leaders")
+_TOPICS = ("topic_replicas", "topic_leaders")
+# The windows that cost what a term limits. Even counts cost few bytes: they are met by moving small partitions.
+_COSTLY = {"bytes_moved": _BYTES, "replicas_moved": ("replicas", *_BYTES), "leaders_changed": ("leaders",)}
+
+
+def asked(budget: Budget) -> bool:
+    """True where anything is limited."""
+    return any(getattr(budget, term) is not None for term in TERMS)
+
+
+def ladder(balance: Balance, budget: Budget) -> tuple[Balance, ...]:
+    """Balances from the one asked for to none at all, ever looser.
+
+    The windows of single topics go first, since they cost most for what they even out. Then those windows are loosened
+    that cost what the budget limits; then all; then all, and the leaders' are let go of.
+    """
+    no_topics = _without(balance, _TOPICS)
+    costly = tuple(dict.fromkeys(knob for term in TERMS if getattr(budget, term) is not None for knob in _COSTLY[term]))
+    everything = (*_COUNTS, *_BYTES)
+    steps = [*_ever_looser(no_topics, costly, LEVELS_OF_COST), *_ever_looser(no_topics, everything, LEVELS)]
+    if budget.leaders_changed is not None:
+        steps += _ever_looser(_without(no_topics, ("leaders",)), everything, LEVELS)
+    return tuple(dict.fromkeys([balance, no_topics, *steps, _without(no_topics, everything)]))
+
+
+def spread_out(steps: Sequence[Balance]) -> tuple[Balance, ...]:
+    """The steps in an order in which the first few, however many, lie far apart: the ends, the middle, the quarters."""
+    last = max(len(steps) - 1, 1)
+    bits = last.bit_length()
+    halves = (round(int(f"{at:0{bits}b}"[::-1], 2) * last / (1 << bits)) for at in range(1 << bits))
+    order = dict.fromkeys([0, len(steps) - 1, *halves, *range(len(steps))])
+    return tuple(steps[at] for at in order if at < len(steps))
+
+
+def within(budget: Budget, spent: Mapping[str, int]) -> bool:
+    """True where a candidate's row spends no more than there is."""
+    limits = [(getattr(budget, term), spent[term]) for term in TERMS]
+    return all(limit is None or value <= limit for limit, value in limits)
+
+
+def _ever_looser(balance: Balance, knobs: Sequence[str], levels: Sequence[int]) -> list[Balance]:
+    """A step for each level, and one without these windows."""
+    steps = [replace(balance, **{knob: _looser(getattr(balance, knob), level) for knob in knobs}) for level in levels]
+    return [*steps, _without(balance, knobs)]
+
+
+def _without(balance: Balance, knobs: Sequence[str]) -> Balance:
+    return replace(balance, **dict.fromkeys(knobs, NO_TOLERANCE))
+
+
+def _looser(tolerance: Tolerance, level: int) -> Tolerance:
+    """At least so many per cent; what isn't asked for stays so."""
+    if tolerance.kind == "none" or (tolerance.kind == "percent" and tolerance.value >= level):
+        return tolerance
+    return Tolerance("percent", level)
+
+
+_OPEN = Balance(*[NO_TOLERANCE] * 7)
+
+
+def first_step(problem: Problem) -> Problem:
+    """The problem as it is where its budget pays for everything, or for nothing of what must change; else without the
+    partitions that wait: not movable, with the replicas that they have, and `deferred` if they must change.
+    """
+    if not asked(problem.budget) or (costs := _costs(problem)) is None:
+        return problem
+    # What isn't forced copies for the rack rule alone; a leader that isn't the preferred one may well stay.
+    must = problem.forced | (costs[1] > 0)
+    done = _affordable(problem, costs, must)
+    deferred = must & ~done
+    if done.all() or (deferred.any() and not costs[:, must & done].any()):
+        return problem
+    held = (problem.replicas >= 0).sum(axis=1).astype(problem.replication_factors.dtype)
+    return replace(
+        problem,
+        movable=problem.movable & done,
+        forced=problem.forced & done,
+        replication_factors=np.where(done, problem.replication_factors, held),
+        deferred=deferred,
+    )
+
+
+def _costs(problem: Problem) -> LongArray | None:
+    """(3, P): the least of TERMS that each partition takes, however uneven the plan; None where there is no plan."""
+    try:
+        roomy = replace(without(problem), disk_limit_bytes=np.full_like(problem.disk_limit_bytes, -1))
+        chosen = optimum.solve(roomy, _OPEN).assignment
+    except InfeasibleError:
+        return None
+    copies = adding(problem, chosen).sum(axis=1)
+    elected = problem.may_lead_anew & ~problem.is_new & (problem.leaders != chosen[:, 0])
+    return np.stack([copies * problem.size_bytes, copies, elected]).astype(np.int64)
+
+
+def _affordable(problem: Problem, costs: LongArray, must: BoolArray) -> BoolArray:
+    """(P,): the partitions whose turn it is: first of those that must change, then of the others."""
+    done: BoolArray = (costs == 0).all(axis=0)
+    left = _room(problem)
+    for among in (must, ~must):
+        _pay_groups(problem, costs, among, done, left)
+        _pay_partitions(problem, costs, among, done, left)
+    return done
+
+
+def _pay_groups(problem: Problem, costs: LongArray, among: BoolArray, done: BoolArray, left: LongArray) -> None:
+    """What the money that is left pays for as a whole is done, and leaves less of it."""
+    for rows in _groups(problem, costs, among, done):
+        price = costs[:, rows].sum(axis=1)
+        if (price <= left).all():
+            done[rows] = True
+            left -= price
+
+
+def _pay_partitions(problem: Problem, costs: LongArray, among: BoolArray, done: BoolArray, left: LongArray) -> None:
+    """The same partition by partition, the largest of each group first."""
+    for rows in _groups(problem, costs, among, done):
+        for row in rows[np.argsort(-costs[0, rows], kind="stable")].tolist():
+            if (costs[:, row] <= left).all():
+                done[row] = True
+                left -= costs[:, row]
+
+
+def _room(problem: Problem) -> LongArray:
+    """(3,): what may be spent of each of TERMS."""
+    endless = np.iinfo(np.int64).max
+    limits = (getattr(problem.budget, term) for term in TERMS)
+    return np.array([endless if limit is None else limit for limit in limits], dtype=np.int64)
+
+
+def _groups(problem: Problem, costs: LongArray, among: BoolArray, done: BoolArray) -> Iterator[IntArray]:
+    """Partitions of `among` that aren't done: those of each broker that leaves, the cheapest first, then by topic."""
+    waiting = [(problem.replicas == broker).any(axis=1) for broker in np.flatnonzero(~problem.targets)]
+    others = ~done & ~np.any([np.zeros_like(done), *waiting], axis=0)
+    while waiting:
+        # Two brokers may have partitions in common: what is left of one depends on what became of the other.
+        prices = [tuple(costs[:, each & ~done].sum(axis=1).tolist()) for each in waiting]
+        yield np.flatnonzero(waiting.pop(prices.index(min(prices))) & among & ~done)
+    rows = np.flatnonzero(others)
+    topics = np.split(rows, np.flatnonzero(np.diff(problem.topic_of[rows])) + 1) if len(rows) else []
+    for topic in sorted(topics, key=lambda each: tuple(costs[:, each].sum(axis=1).tolist())):
+        yield topic[among[topic]]

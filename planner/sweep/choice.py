@@ -1,0 +1,216 @@
+"""Which plan is chosen, of all alternatives and their candidates, by a stated rule, and why in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow.compute as pc
+
+from planner.model import spec as model
+from planner.model.balance import exact
+from planner.model.errors import InfeasibleError, UnsafePlanError
+from planner.model.formats import exactly, percent, size, stated
+from planner.model.spec import Spec
+from planner.scoring.broker_loads import MEASURES
+from planner.strategies.catalog import UNKNOWN
+from planner.sweep import budget_steps
+from planner.sweep.evaluate import SURVIVE_COLUMNS, SweepResult, ranking, ranking_of
+from planner.sweep.variants import BASE, Swept
+
+Row = Mapping[str, Any]
+
+# The scores of a ranking in words.
+_WORDS = {
+    "replicas_moved": "replicas moved",
+    "leaders_changed": "leaders changed",
+    "partitions_touched": "partitions touched",
+    "arrivals_squared": "uneven arrivals",
+    "cross_rack_bytes": "cross-rack bytes",
+    "busiest_bytes": "bytes of the busiest broker",
+    "peak_disk_ppm": "peak disk",
+}
+
+
+class Best(NamedTuple):
+    """An alternative's row that the rule takes, and why it can't be chosen (None where it can)."""
+
+    row: Row
+    why_not: str | None
+
+
+class Chosen(NamedTuple):
+    """The alternative's number, its row, why it was chosen, and the best of each alternative."""
+
+    at: int
+    row: Row
+    why: str
+    best: tuple[Best, ...]
+
+
+def choose(tried: Sequence[Swept]) -> Chosen:
+    """The plan that `sweep.choose` asks for.
+
+    UnsafePlanError where no plan keeps within its amount; InfeasibleError where `changes` has no valid plan, but a
+    variant has.
+    """
+    rule = rule_of(tried[0].spec)
+    best = tuple(_best(each, rule) for each in tried)
+    asked_base = rule.rule in ("asked", "within_budget") and tried[0].name == BASE
+    open_to = [0] if asked_base else [at for at, each in enumerate(best) if each.why_not is None]
+    if rule.rule == "within_budget" and (best[0].why_not if asked_base else not open_to):
+        _refuse_spending(tried[:1] if asked_base else tried)
+    if asked_base and best[0].why_not:
+        _refuse_base(tried, best)
+    if not open_to and rule.rule not in ("asked", "within_budget"):
+        _refuse(tried, rule)
+    at = min(open_to or range(len(tried)), key=lambda number: (_key(tried[number], rule, best[number].row), number))
+    return Chosen(at, best[at].row, _why(tried, at, best[at].row), best)
+
+
+def rule_text(aims: Iterable[str], survive: str = "none", *, sizes_known: bool = True) -> str:
+    """The ranking in words."""
+    first = "" if survive == "none" else f"fewest partitions lost to one {survive}; "
+    named = ", ".join(_WORDS[name] for name in ranking(aims, sizes_known=sizes_known) if name in _WORDS)
+    return (
+        f"valid, with a proof; {first}least outside the balance asked for, today and in the scenarios; then fewest "
+        f"bytes moved, {named}; then the most even"
+    )
+
+
+def rule_of(spec: Spec) -> model.Choice:
+    """The rule in use: a budget says what `asked` means."""
+    rule = spec.sweep.choice
+    return model.Choice("within_budget") if rule.rule == "asked" and budget_steps.asked(spec.budget) else rule
+
+
+def _best(tried: Swept, rule: model.Choice) -> Best:
+    first = tried.result.top.slice(0, 1).to_pylist()[0]
+    if first["violations"]:
+        return Best(first, "no candidate keeps every rule")
+    if rule.rule == "asked":
+        return Best(first, None)
+    fitting = [row for row in _pool(tried.result) if _fits(tried.spec, rule, row)]
+    if not fitting:
+        return Best(
+            first, "no plan within the budget" if rule.rule == "within_budget" else "no plan within sweep.choose"
+        )
+    return Best(min(fitting, key=lambda row: _key(tried, rule, row)), None)
+
+
+def _pool(result: SweepResult) -> list[Row]:
+    """Valid rows that nobody needs to take on trust: proven ones, doing nothing, and the front."""
+    scores = result.scores
+    proven = pc.or_(pc.not_equal(scores["least_bytes"], UNKNOWN), pc.equal(scores["strategy"], "unchanged"))
+    valid = scores.filter(pc.and_(proven, pc.equal(scores["violations"], 0))).to_pylist()
+    rows = {row["candidate"]: row for row in [*valid, *result.front.to_pylist()]}
+    return list(rows.values())
+
+
+def _fits(spec: Spec, rule: model.Choice, row: Row) -> bool:
+    if not budget_steps.within(spec.budget, row):
+        return False
+    if rule.rule == "within_budget":
+        return True
+    column = "bytes_moved" if rule.rule == "most_even_within_bytes" else "imbalance_ppm"
+    return bool(row[column] <= rule.value)
+
+
+def _key(tried: Swept, rule: model.Choice, row: Row) -> tuple[int, ...]:
+    """Sorts rows, of one alternative or several, as the rule does; proofs come before evenness of the same kind."""
+    order = [row[name] for name in ranking_of(tried.problem)]
+    first = [row[name] for name in SURVIVE_COLUMNS[tried.problem.survive]]
+    match rule.rule:
+        case "within_budget":
+            return (*first, row["excess"], row["scenario_excess"], row["imbalance_ppm"], row["bytes_moved"], *order)
+        case "most_even_within_bytes":
+            return (*first, row["imbalance_ppm"], row["bytes_moved"], *order)
+        case "fewest_bytes_within_imbalance":
+            # Where sizes are unknown no plan moves bytes: what it moves are replicas.
+            return (*first, row["bytes_moved"], row["replicas_moved"], *order)
+        case _:
+            return tuple(order)
+
+
+def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
+    rule, others = rule_of(tried[0].spec), f" of {len(tried)} alternatives" if len(tried) > 1 else ""
+    moved, unit = size(row["bytes_moved"]), "bytes"
+    measure = MEASURES[row["imbalance_measure"]].replace("size_bytes", "bytes").replace("_", " ")
+    most = percent(row["imbalance_ppm"] / 10_000)
+    above = (
+        f"at most {most} above a broker's share, of {measure}" if row["imbalance_ppm"] else "no broker above a share"
+    )
+    if not tried[at].spec.cluster.sizes_known:
+        moved, unit = f"{row['replicas_moved']} replicas", "replicas"
+    match rule.rule:
+        case "within_budget":
+            return f"the most even plan{others} within the budget, not that of the fewest bytes: {moved}, {above}"
+        case "most_even_within_bytes":
+            return f"the most even plan{others} that moves at most {stated(rule.value)}: {moved}, {above}"
+        case "fewest_bytes_within_imbalance":
+            return (
+                f"the fewest {unit}{others} with no broker more than {percent(rule.value / 10_000)} above its share: "
+                f"{moved}, {above}"
+            )
+        case _:
+            of = " of changes; its variants are for comparison" if others and tried[at].name == BASE else others
+            return f"the fewest bytes at the balance asked for: {moved}{of}"
+
+
+def _refuse_base(tried: Sequence[Swept], best: Sequence[Best]) -> None:
+    """The error for `changes` without a valid plan, where a variant has one."""
+    possible = [each.name for each, found in zip(tried, best, strict=True) if found.why_not is None]
+    if possible:
+        raise InfeasibleError(
+            f"changes: no candidate keeps every rule; variants that have a valid plan: {', '.join(possible)}; "
+            "allowed: one of them as changes, or another sweep.choose"
+        )
+
+
+def _refuse_spending(tried: Sequence[Swept]) -> None:
+    """The error for a budget that none of these alternatives keeps within.
+
+    What it takes at the least is said of the plans tried, not of all there are: the ladder may be tried in part.
+    """
+    sound = [(each.name, row) for each in tried for row in _pool(each.result) if not row["violations"]]
+    limits = ((term, getattr(tried[0].spec.budget, term)) for term in budget_steps.TERMS)
+    lines = [_overspent(term, allowed, sound, len(tried)) for term, allowed in limits if allowed is not None and sound]
+    if lines:
+        candidates = sum(len(each.result.scores) for each in tried)
+        head = f"nothing was written: no valid plan among {candidates} candidates keeps within the budget:"
+        raise UnsafePlanError(head, *lines)
+
+
+def _overspent(term: str, allowed: int, sound: Sequence[tuple[str, Row]], alternatives: int) -> str:
+    """What the cheapest of these plans takes, and whose it is where there are several alternatives."""
+    name, row = min(sound, key=lambda each: int(each[1][term]))
+    who, whose = ("the changes", "") if alternatives == 1 else ("the alternatives", f" ({name})")
+    least, most = str(row[term]), str(allowed)
+    if term == "bytes_moved":
+        least, most = exactly(row[term]), stated(allowed)
+    return f"budget.{term}: in these plans {who} take {least} at the least{whose}, allowed by the budget: {most}"
+
+
+def _refuse(tried: Sequence[Swept], rule: model.Choice) -> None:
+    bytes_first = rule.rule == "most_even_within_bytes"
+    column, shown = ("bytes_moved", stated) if bytes_first else ("imbalance_ppm", _ppm)
+    sound = [(each, row) for each in tried for row in _pool(each.result) if not row["violations"]]
+    rows = [row for each, row in sound if budget_steps.within(each.spec.budget, row)]
+    if sound and not rows:
+        _refuse_spending(tried)
+    if not rows:
+        return
+    least = min(row[column] for row in rows)
+    raise UnsafePlanError(
+        f"nothing was written: sweep.choose.{rule.rule}: {shown(rule.value)} is below what any valid plan needs; "
+        f"allowed: at least {_exactly(least, bytes_first)}"
+    )
+
+
+def _ppm(value: int) -> str:
+    return percent(value / 10_000)
+
+
+def _exactly(value: int, of_bytes: bool) -> str:
+    """An amount as the YAML takes it, not rounded."""
+    return exactly(value) if of_bytes else f"{exact(value / 10_000)}%"

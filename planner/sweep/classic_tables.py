@@ -1,0 +1,90 @@
+"""Scoring Kafka's classic placements by the million: add up rows of a table instead of placing every partition.
+
+A topic's placement depends on its start index and shift alone, and a score is made of sums over topics. So the tally
+of every topic under each of the n × (n - 1) different pairs is made once, and a candidate, which draws one pair a
+topic, is a sum of as many table rows as there are topics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from planner.model.problem import IntArray, LongArray
+from planner.scoring import score
+from planner.scoring.score import Scores, Tally, Yardstick
+from planner.scoring.windows import BYTE_WINDOWS
+from planner.strategies import kafka_classic
+from planner.strategies.candidate import Candidate
+
+# Larger tables than this are not worth their memory, nor their making.
+_MOST_BYTES, _MOST_PLACEMENTS = 128 << 20, 20_000_000
+# Candidates added up at once: the block stays within the processor's cache.
+_BLOCK = 2048
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tallies of every topic (T) under every pair (K = n × max(n - 1, 1)) of start index and shift.
+
+    terms (T, K, D): the tally's arrays, flat, one after the other; topic_spread (T, K); shapes are those of the arrays
+    of one tally
+    """
+
+    terms: LongArray
+    topic_spread: LongArray
+    shapes: tuple[tuple[int, ...], ...]
+    brokers: int
+
+
+def worthwhile(yardstick: Yardstick) -> bool:
+    """True where there are placements at all, and the tables are small enough to make and keep."""
+    problem = yardstick.problem
+    brokers = int(problem.targets.sum())
+    if int(problem.replication_factors.max(initial=0)) > brokers:
+        return False
+    grown = len(yardstick.scenarios) * len(BYTE_WINDOWS)
+    columns = len(score.SUMS) + (yardstick.measures + grown) * brokers + 2 * len(problem.broker_ids)
+    columns += yardstick.fragile.width
+    pairs = brokers * max(brokers - 1, 1)
+    placements = pairs * int(problem.replication_factors.sum())
+    return placements <= _MOST_PLACEMENTS and pairs * len(problem.topic_names) * columns * 8 <= _MOST_BYTES
+
+
+def make(yardstick: Yardstick) -> Tables:
+    """The tables of a problem."""
+    problem = yardstick.problem
+    brokers = int(problem.targets.sum())
+    pairs = [(start, shift) for start in range(brokers) for shift in range(max(brokers - 1, 1))]
+    tallies = [_tally(yardstick, start, shift) for start, shift in pairs]
+    flat = [np.concatenate([part.reshape(len(part), -1) for part in each.added], axis=1) for each in tallies]
+    spreads = np.stack([tally.topic_spread for tally in tallies], axis=1)
+    shapes = tuple(part.shape[1:] for part in tallies[0].added)
+    return Tables(np.ascontiguousarray(np.stack(flat, axis=1)), spreads, shapes, brokers)
+
+
+def scores(yardstick: Yardstick, tables: Tables, starts: IntArray, shifts: IntArray) -> Scores:
+    """Scores (C,) of candidates with a start index and a shift for each topic, both (C, T)."""
+    pairs = starts * max(tables.brokers - 1, 1) + shifts % max(tables.brokers - 1, 1)
+    blocks = [_add_up(tables, pairs[at : at + _BLOCK]) for at in range(0, len(pairs), _BLOCK)]
+    added = (np.concatenate(parts) for parts in zip(*(block.added for block in blocks), strict=True))
+    return score.finish(yardstick, Tally.of(added, np.concatenate([block.topic_spread for block in blocks])))
+
+
+def _tally(yardstick: Yardstick, start: int, shift: int) -> Tally:
+    assignment = kafka_classic.assign(yardstick.problem, Candidate("kafka_classic", 0, start, shift))
+    return score.by_topic(yardstick, assignment)
+
+
+def _add_up(tables: Tables, pairs: IntArray) -> Tally:
+    """Sums over topics of the table rows that the pairs (C, T) name."""
+    total = np.zeros((len(pairs), tables.terms.shape[2]), dtype=np.int64)
+    spread = np.zeros(len(pairs), dtype=np.int64)
+    for topic, column in enumerate(pairs.T):
+        total += tables.terms[topic].take(column, axis=0)
+        np.maximum(spread, tables.topic_spread[topic].take(column), out=spread)
+    ends = np.cumsum([prod(shape) for shape in tables.shapes])[:-1]
+    parts = zip(np.split(total, ends, axis=1), tables.shapes, strict=True)
+    return Tally.of((part.reshape(len(pairs), *shape) for part, shape in parts), spread)

@@ -1,1 +1,0 @@
-"""Terraform's side: topics from its plans, the external data source."""

@@ -1,0 +1,165 @@
+"""How many consumers, and which assignor: each combination tried for a group, weighed today and in each scenario.
+
+A row is a group, an assignor and a number of members, all of whom read all of the group's topics. It is the same
+wherever it is worked out: in this process or on a Spark worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from planner.model.spec import Growth
+from planner.whatif.consumers import assignors as consumers
+from planner.whatif.consumers.assignors import TopicPartition
+from planner.whatif.consumers.group_events import spread
+from planner.whatif.consumers.group_loads import Group
+
+TODAY = "today"
+MOST_MEMBERS = 64
+
+ROW_SCHEMA = pa.schema([("group", pa.int32()), ("assignor", pa.string()), ("members", pa.int32())])
+SCORE_SCHEMA = pa.schema(
+    [
+        *ROW_SCHEMA,
+        ("scenario", pa.int32()),
+        ("most_partitions", pa.int32()),
+        ("fewest_partitions", pa.int32()),
+        ("most_load", pa.int64()),
+        ("fewest_load", pa.int64()),
+        ("total_load", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What the rows are worked out against: each group's partition counts, and what partitions weigh in each scenario.
+
+    `scenarios[0]` is today's; `loads` has one mapping a scenario.
+    """
+
+    groups: tuple[tuple[str, Mapping[str, int]], ...]
+    scenarios: tuple[str, ...]
+    loads: tuple[Mapping[TopicPartition, int], ...]
+
+
+def study(groups: Sequence[Group], loads: Mapping[TopicPartition, int], growth: Sequence[Growth]) -> Study:
+    """The study of some groups; each scenario multiplies the load of the topics that its pattern matches, rounded."""
+    grown = [{key: _grown(load, key[0], each) for key, load in loads.items()} for each in growth]
+    names = (TODAY, *(each.name for each in growth))
+    return Study(tuple((group.name, dict(group.counts)) for group in groups), names, (dict(loads), *grown))
+
+
+def _grown(load: int, topic: str, growth: Growth) -> int:
+    return round(load * Fraction(growth.factor)) if fnmatchcase(topic, growth.topics) else load
+
+
+def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = None) -> pa.Table:
+    """Every combination (ROW_SCHEMA), by group: by default from two members to twice as many as there are.
+
+    Never more than there are partitions: the others would have nothing to read.
+    """
+    wanted = [
+        (number, assignor, members)
+        for number, group in enumerate(groups)
+        for assignor in _assignors(group)
+        for members in _range(group, fewest, most)
+    ]
+    columns = zip(*wanted, strict=True) if wanted else ((), (), ())
+    return pa.Table.from_arrays(
+        [pa.array(column, type=field.type) for column, field in zip(columns, ROW_SCHEMA, strict=True)],
+        schema=ROW_SCHEMA,
+    )
+
+
+def _assignors(group: Group) -> tuple[str, ...]:
+    # Among members that begin together, both sticky assignors give the same.
+    known = tuple(each for each in consumers.ASSIGNORS if each != "sticky" or group.assignor == each)
+    own = () if group.assignor in consumers.ASSIGNORS else (group.assignor,)
+    return (*known, *own)
+
+
+def _range(group: Group, fewest: int | None, most: int | None) -> range:
+    partitions = sum(group.counts.values())
+    last = min(partitions, MOST_MEMBERS if most is None and len(group.members) < MOST_MEMBERS // 2 else most or 10**6)
+    if most is None:
+        last = min(last, max(2 * len(group.members), 2))
+    return range(min(fewest or 2, last), last + 1)
+
+
+def evaluate(study: Study, wanted: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """The rows' scores (SCORE_SCHEMA), one a scenario: how even the partitions and the loads of the members are."""
+    scored = [score for row in wanted for score in _scores(study, row)]
+    return pa.Table.from_pylist(scored, schema=SCORE_SCHEMA)
+
+
+def _scores(study: Study, row: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    _, counts = study.groups[row["group"]]
+    count, topics = row["members"], list(counts)
+    width = len(str(count))
+    members = {f"consumer-{number:0{width}}": topics for number in range(1, count + 1)}
+    owners = consumers.assign(row["assignor"], counts, members)
+    for number, loads in enumerate(study.loads):
+        found = spread(owners, loads)
+        yield {
+            **row,
+            "scenario": number,
+            "most_partitions": found.most,
+            "fewest_partitions": found.fewest,
+            "most_load": found.most_load,
+            "fewest_load": found.fewest_load,
+            "total_load": found.total_load,
+        }
+
+
+def document(study: Study, scores: pa.Table) -> dict[str, Any]:
+    """The scores as a part of the report: for each group the best row, and the best of every number of members."""
+    by_group: dict[int, dict[tuple[str, int], list[dict[str, Any]]]] = {}
+    for score in scores.to_pylist():
+        by_group.setdefault(score["group"], {}).setdefault((score["assignor"], score["members"]), []).append(score)
+    return {
+        "scenarios": list(study.scenarios),
+        "groups": [_best(study.groups[number][0], by_group[number]) for number in sorted(by_group)],
+    }
+
+
+def _best(name: str, tried: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    judged = sorted((_judged(assignor, members, of) for (assignor, members), of in tried.items()), key=_order)
+    by_members: dict[int, dict[str, Any]] = {}
+    for each in judged:
+        by_members.setdefault(each["members"], each)
+    return {
+        "group": name,
+        "tried": len(judged),
+        "best": judged[0],
+        "by_members": [by_members[members] for members in sorted(by_members)],
+    }
+
+
+def _judged(assignor: str, members: int, scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One combination: its widest spread of loads over all scenarios, and by how much a member is above its share."""
+    worst = max(scores, key=lambda score: (score["most_load"] - score["fewest_load"], -score["scenario"]))
+    shares = [score["most_load"] * members / score["total_load"] - 1 for score in scores if score["total_load"]]
+    return {
+        "assignor": assignor,
+        "members": members,
+        "most_partitions": worst["most_partitions"],
+        "fewest_partitions": worst["fewest_partitions"],
+        "widest_spread": worst["most_load"] - worst["fewest_load"],
+        "widest_in": worst["scenario"],
+        "most_load": max(score["most_load"] for score in scores),
+        "above_share_percent": round(100 * max(shares, default=0.0), 3),
+    }
+
+
+def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Least spread first; then fewer members, then the assignor that moves least later on."""
+    names = ("cooperative-sticky", "sticky", "roundrobin", "range")
+    rank = names.index(row["assignor"]) if row["assignor"] in names else len(names)
+    return row["widest_spread"], row["members"], rank, row["assignor"]

@@ -1,0 +1,298 @@
+"""Every partition at each stage of a plan: today, while each batch runs, and afterwards.
+
+While Kafka moves a partition its replicas are the new list and, behind it, those that it will drop (KIP-455,
+`PartitionReassignmentReplicas`); the ones it adds are not in sync before the copy is complete. Partitions of a batch
+complete one by one, so each is in one of two conditions, copying or complete, and a batch is judged by the worse of
+them, partition by partition: no mix that can be met is worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from planner.model.cluster import Partition
+from planner.model.effective_config import in_force
+from planner.model.errors import StalePlanError
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.spec import Spec
+
+TODAY, PLANNED = "today", "planned"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """N partitions in one condition; brokers are indices of the problem, -1 means none.
+
+    replicas    (N, W)  in the order in which Kafka elects leaders, padded with -1
+    in_sync     (N, W)  True for the live in-sync replicas; none where the partition has no leader
+    holding     (N, W)  True where the broker has the data, be it behind; not while it copies
+    leaders     (N,)    who leads
+    min_insync, size_bytes, bytes_in, bytes_out (N,); unclean (N,) True with `unclean.leader.election.enable`
+    """
+
+    replicas: IntArray
+    in_sync: BoolArray
+    holding: BoolArray
+    leaders: IntArray
+    min_insync: IntArray
+    unclean: BoolArray
+    size_bytes: LongArray
+    bytes_in: LongArray
+    bytes_out: LongArray
+
+    def take(self, rows: LongArray) -> Rows:
+        """Some of the partitions, with no more columns than they need."""
+        taken = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
+        width = max(int((taken["replicas"] >= 0).sum(axis=1).max(initial=1)), 1)
+        return Rows(**{name: each[:, :width] if each.ndim == 2 else each for name, each in taken.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A moment of the plan. `batch` is 0 today, then the batch that runs, None once all is done.
+
+    `rows` are the partitions (n,) that aren't as at the stage before, all of them at the first. `first` and `second`
+    are all P partitions in the two conditions that may be met at this stage: copying and complete in a batch, else the
+    same.
+    """
+
+    name: str
+    batch: int | None
+    rows: LongArray
+    first: Rows
+    second: Rows
+
+
+def stages(spec: Spec, problem: Problem, batches: Sequence[Mapping[str, Any]]) -> Iterator[Stage]:
+    """Today, every batch (as in plan.json), and the plan carried out; today alone where there is no batch.
+
+    StalePlanError where a batch doesn't begin with what the one before it has left.
+    """
+    every = np.arange(problem.rows, dtype=np.int64)
+    settled = _today(spec, problem, _width(problem, batches))
+    yield Stage(TODAY, 0, every, settled, settled)
+    at = _Finder(problem) if batches else None
+    last: LongArray = every[:0]
+    for batch in batches:
+        assert at is not None
+        changed, copying, complete = _batch(settled, at, batch)
+        first, settled = _patched(settled, changed, copying), _patched(settled, changed, complete)
+        yield Stage(f"batch {batch['number']}", int(batch["number"]), np.union1d(last, changed), first, settled)
+        last = changed
+    if batches:
+        yield Stage(PLANNED, None, last, settled, settled)
+
+
+class _Finder:
+    """Row and broker indices by Kafka's names."""
+
+    def __init__(self, problem: Problem) -> None:
+        names = (problem.topic_names[topic] for topic in problem.topic_of.tolist())
+        self._rows = {key: row for row, key in enumerate(zip(names, problem.partition_ids.tolist(), strict=True))}
+        self._brokers = {broker: at for at, broker in enumerate(problem.broker_ids.tolist())}
+
+    def row(self, item: Mapping[str, Any]) -> int:
+        found = self._rows.get((item["topic"], item["partition"]))
+        if found is None:
+            raise StalePlanError(f"{item['topic']}-{item['partition']} is in the plan, but not in the cluster's state")
+        return found
+
+    def brokers(self, ids: Sequence[int]) -> list[int]:
+        unknown = [broker for broker in ids if broker not in self._brokers]
+        if unknown:
+            raise StalePlanError(f"broker {unknown[0]} is in the plan, but not in the spec")
+        return [self._brokers[broker] for broker in ids]
+
+
+def _today(spec: Spec, problem: Problem, width: int) -> Rows:
+    """Today's partitions: where the ISR is known, replicas outside it don't count as live ones."""
+    partitions = [
+        part for topic in sorted(spec.cluster.topics, key=lambda each: each.name) for part in topic.partitions
+    ]
+    replicas = np.pad(problem.replicas, ((0, 0), (0, width - problem.replicas.shape[1])), constant_values=-1)
+    held = replicas >= 0
+    known = {at: part.isr for at, part in enumerate(partitions) if part.isr is not None and _lags(part)}
+    in_sync = held.copy()
+    ids = problem.broker_ids
+    for row, isr in known.items():
+        in_sync[row] &= np.isin(ids[replicas[row]], isr)
+    in_sync[problem.leaders < 0] = False
+    configs = {topic.name: in_force(topic, spec.cluster.config_defaults) for topic in spec.cluster.topics}
+    unclean = [configs[name].get("unclean.leader.election.enable") == "true" for name in problem.topic_names]
+    return Rows(
+        replicas,
+        in_sync,
+        held,
+        problem.leaders,
+        problem.min_insync,
+        np.array(unclean, dtype=bool)[problem.topic_of],
+        problem.size_bytes,
+        problem.bytes_in_per_sec,
+        problem.bytes_out_per_sec,
+    )
+
+
+def _lags(partition: Partition) -> bool:
+    return set(partition.isr or ()) != set(partition.replicas)
+
+
+def _width(problem: Problem, batches: Sequence[Mapping[str, Any]]) -> int:
+    """The most replicas that a partition ever has, old and new ones together."""
+    steps = (step for batch in batches for step in batch["partitions"])
+    unions = (len({*step["replicas_before"], *step["replicas"]}) for step in steps)
+    return max(problem.replicas.shape[1], max(unions, default=1))
+
+
+def _batch(settled: Rows, at: _Finder, batch: Mapping[str, Any]) -> tuple[LongArray, Rows, Rows]:
+    """The partitions that a batch changes, (n,) ascending, while they are copied and when all is done."""
+    steps = {at.row(step): step for step in batch["partitions"]}
+    elected = {at.row(item) for item in batch["elect"]}
+    changed = np.array(sorted(steps.keys() | elected), dtype=np.int64)
+    copying, complete = _Draft(settled, changed), _Draft(settled, changed)
+    for number, row in enumerate(changed.tolist()):
+        if row in steps:
+            before, after = (at.brokers(steps[row][key]) for key in ("replicas_before", "replicas"))
+            _move(copying, complete, number, before, after, steps[row])
+        if row in elected:
+            complete.elect(number)
+    return changed, copying.rows(), complete.rows()
+
+
+def _move(
+    copying: _Draft, complete: _Draft, number: int, before: list[int], after: list[int], step: Mapping[str, Any]
+) -> None:
+    """One step of a reassignment in both drafts."""
+    if copying.held(number) != before:
+        raise StalePlanError(
+            f"{step['topic']}-{step['partition']}: the plan takes it from replicas {step['replicas_before']}, which "
+            "it doesn't have then; allowed: a plan that was made from this state"
+        )
+    old, adding = copying.synced(number), [broker for broker in after if broker not in before]
+    union = [*after, *(broker for broker in before if broker not in after)]
+    copying.place(number, union, old, before)
+    complete.place(number, after, {*old, *adding} if old else set(), after)
+    if complete.leaders[number] >= 0 and complete.leaders[number] not in after:
+        complete.lead(number)
+
+
+class _Draft:
+    """The changed partitions of one condition, while it is being written down."""
+
+    def __init__(self, settled: Rows, changed: LongArray) -> None:
+        self._rest = settled, changed
+        self.replicas, self.in_sync = settled.replicas[changed], settled.in_sync[changed]
+        self.holding, self.leaders = settled.holding[changed], settled.leaders[changed]
+
+    def held(self, number: int) -> list[int]:
+        return [broker for broker in self.replicas[number].tolist() if broker >= 0]
+
+    def synced(self, number: int) -> set[int]:
+        return set(self.replicas[number][self.in_sync[number]].tolist())
+
+    def place(self, number: int, brokers: list[int], in_sync: set[int], holding: Sequence[int]) -> None:
+        pad = [-1] * (self.replicas.shape[1] - len(brokers))
+        self.replicas[number] = brokers + pad
+        self.in_sync[number] = [broker in in_sync for broker in brokers] + [False] * len(pad)
+        self.holding[number] = [broker in holding for broker in brokers] + [False] * len(pad)
+
+    def lead(self, number: int) -> None:
+        """The first in-sync replica leads: that is whom Kafka elects where the leader isn't kept."""
+        first = self.replicas[number][self.in_sync[number]]
+        self.leaders[number] = first[0] if len(first) else -1
+
+    def elect(self, number: int) -> None:
+        """A preferred election: nothing happens where the preferred leader isn't in sync."""
+        if self.in_sync[number, 0]:
+            self.leaders[number] = self.replicas[number, 0]
+
+    def rows(self) -> Rows:
+        settled, changed = self._rest
+        rest = {field.name: getattr(settled, field.name)[changed] for field in fields(settled)}
+        return Rows(**rest | {name: getattr(self, name) for name in _MOVING})
+
+
+_MOVING = ("replicas", "in_sync", "holding", "leaders")
+
+
+def _patched(settled: Rows, changed: LongArray, part: Rows) -> Rows:
+    """All partitions, with those that changed in their new condition."""
+    arrays = {name: getattr(settled, name).copy() for name in _MOVING}
+    for name, array in arrays.items():
+        array[changed] = getattr(part, name)
+    return replace(settled, **arrays)
+
+
+# offline: no leader. unclean: led by a replica that was behind. writes_refused: fewer live in-sync replicas than
+# min.insync.replicas, so that acks=all is refused (offline ones among them). at_risk: exactly one live in-sync replica.
+# lost: every broker that has the data failed: it is gone if their disks are; lost_bytes is the size of one copy.
+# leaders_moved: another broker leads.
+FACTS = ("offline", "unclean", "writes_refused", "at_risk", "lost", "lost_bytes", "leaders_moved")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """`facts` (N, len(FACTS)); `leaders` (N,) who leads then, -1 nobody; `written` and `sent` (N,) are the bytes/s that
+    each live replica is written and that the leader sends.
+    """
+
+    facts: LongArray
+    leaders: IntArray
+    written: LongArray
+    sent: LongArray
+
+
+def outcome(rows: Rows, failed: BoolArray) -> Outcome:
+    """What becomes of the partitions when the brokers of these replicas (N, W) fail."""
+    leaders, live = _elected(rows, failed)
+    online = leaders >= 0
+    lost: BoolArray = ~np.any(rows.holding & ~failed, axis=1)
+    facts = _facts(rows, leaders, live, lost)
+    followers = np.maximum(((rows.replicas >= 0) & ~failed).sum(axis=1) - 1, 0)
+    written = np.where(online, rows.bytes_in, 0)
+    return Outcome(facts, leaders, written, np.where(online, rows.bytes_in * followers + rows.bytes_out, 0))
+
+
+def worse(one: LongArray, other: LongArray) -> LongArray:
+    """The worse of two facts (N, F) of the same partitions, each by itself; what is offline in one isn't at risk."""
+    both = np.maximum(one, other)
+    both[:, FACTS.index("at_risk")] *= 1 - both[:, FACTS.index("offline")]
+    return both
+
+
+def _elected(rows: Rows, failed: BoolArray) -> tuple[IntArray, LongArray]:
+    """Who leads then, and how many in-sync replicas live, both (N,)."""
+    serving = rows.in_sync & ~failed
+    live = serving.sum(axis=1)
+    kept = (serving & (rows.replicas == rows.leaders[:, None])).any(axis=1)
+    leaders = np.where(kept, rows.leaders, _first(rows.replicas, serving))
+    left = (leaders < 0) & rows.unclean & (rows.leaders >= 0)
+    if left.any():
+        leaders = np.where(left, _first(rows.replicas, (rows.replicas >= 0) & ~failed), leaders)
+        live = np.where(left & (leaders >= 0), 1, live)
+    return leaders, live
+
+
+def _first(replicas: IntArray, among: BoolArray) -> IntArray:
+    """The first of each row (N,), -1 where there is none."""
+    slots = among.argmax(axis=1)
+    every = np.arange(len(replicas))
+    return np.where(among[every, slots], replicas[every, slots], -1)
+
+
+def _facts(rows: Rows, leaders: IntArray, live: LongArray, lost: BoolArray) -> LongArray:
+    online = leaders >= 0
+    behind = online & ~(rows.in_sync & (rows.replicas == leaders[:, None])).any(axis=1)
+    columns = (
+        ~online,
+        behind,
+        ~online | (live < rows.min_insync),
+        online & (live == 1),
+        lost,
+        lost * rows.size_bytes,
+        online & (leaders != rows.leaders),
+    )
+    return np.stack([column.astype(np.int64) for column in columns], axis=1)

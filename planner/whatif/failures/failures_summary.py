@@ -1,0 +1,168 @@
+"""The rows of a study as one document: of each kind of failure and each state the worst, how many, and which topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from planner.model.build_problem import build
+from planner.model.effective_config import in_force
+from planner.model.formats import counted
+from planner.model.problem import LongArray, Problem
+from planner.model.spec import Spec
+from planner.plan import headline
+from planner.sweep.variants import chosen
+from planner.whatif.failures.cluster_states import FACTS, Stage, outcome, stages, worse
+from planner.whatif.failures.failing_brokers import BROKERS, CONFIDENCE, RACKS, Scenarios, explained
+from planner.whatif.failures.offline_sums import failed_slots
+
+FORMAT_VERSION = "1.0"
+# What makes one failure worse than another, most important first.
+_WORSE = ("offline", "lost", "writes_refused", "over_capacity", "at_risk", "leaders_moved", "leaders_most")
+_COUNTED = ("offline", "writes_refused", "lost", "over_capacity")
+_SHOWN = (*FACTS, "leaders_most", "leaders_most_broker", "network_in_most", "network_out_most", "size_bytes_most")
+_OF_TOPICS = ("offline", "writes_refused", "lost")
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is looked at: a spec, its problem without partitions to be made, and a plan (None: today alone)."""
+
+    spec: Spec
+    problem: Problem
+    plan: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, spec: Spec, plan: Mapping[str, Any] | None, notes: tuple[str, ...] = ()) -> Self:
+        """A spec with its plan; the changes are those of the variant that the plan is of.
+
+        Partitions to be made aren't there to fail.
+        """
+        changes = chosen(spec, plan).changes if plan else spec.changes
+        if changes.new_partitions:
+            notes = (*notes, "partitions that the plan makes anew aren't counted")
+        spec = replace(spec, changes=replace(changes, new_partitions=()))
+        return cls(spec, build(spec), plan, notes)
+
+    @property
+    def batches(self) -> Sequence[Mapping[str, Any]]:
+        """The plan's batches, as in plan.json."""
+        return self.plan["batches"] if self.plan else ()
+
+
+def document(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> dict[str, Any]:
+    """Everything that is shown, of rows (failures.ROW_SCHEMA) by kind, scenario and stage."""
+    kinds = [_kind(each, rows.filter(pc.equal(rows["of"], each.kind))) for each in wanted]
+    _add_topics(subject, wanted, kinds)
+    return {
+        "format_version": FORMAT_VERSION,
+        "cluster": subject.spec.cluster.name,
+        "plan_id": subject.plan["plan_id"] if subject.plan else None,
+        "first_step": (headline.first_step(subject.plan) if subject.plan else "") or None,
+        "batches": len(subject.batches),
+        "kinds": kinds,
+        "scenarios": list(_scenarios(rows.filter(pc.is_in(rows["of"], pa.array([BROKERS, RACKS]))))),
+        "notes": [*subject.notes, *_notes(subject)],
+    }
+
+
+def _kind(scenarios: Scenarios, rows: pa.Table) -> dict[str, Any]:
+    states = pc.unique(rows["state"]).to_pylist()
+    return {
+        "of": scenarios.kind,
+        "scenarios": len(scenarios.sets),
+        "possible": scenarios.possible,
+        "drawn": scenarios.drawn,
+        "confidence": CONFIDENCE if scenarios.drawn else None,
+        "worse_at_most": scenarios.worse_at_most,
+        "explained": explained(scenarios),
+        "states": [_state(rows.filter(pc.equal(rows["state"], state)), state) for state in states],
+    }
+
+
+def _state(rows: pa.Table, state: str) -> dict[str, Any]:
+    """The counts and the worst scenario of one state; of equally bad ones the first."""
+    columns = [-rows[name].fill_null(0).to_numpy() for name in reversed(_WORSE)]
+    worst = rows.slice(int(np.lexsort([rows["scenario"].to_numpy(), *columns])[0]), 1).to_pylist()[0]
+    return {
+        "state": state,
+        **{f"with_{name}": int(pc.sum(pc.greater(rows[name], 0)).as_py() or 0) for name in _COUNTED},
+        "worst": {name: worst[name] for name in ("scenario", "failed", "brokers", *_SHOWN, "over_capacity")},
+    }
+
+
+def _scenarios(rows: pa.Table) -> Iterator[dict[str, Any]]:
+    """Every broker and rack by itself, with all states."""
+    grouped: dict[tuple[str, int], dict[str, Any]] = {}
+    for row in rows.to_pylist():
+        entry = grouped.setdefault(
+            (row["of"], row["scenario"]), {name: row[name] for name in ("of", "failed", "brokers")} | {"states": []}
+        )
+        moved = zip(row["moved_to"] or (), row["moved_leaders"] or (), strict=True)
+        entry["states"].append(
+            {
+                "state": row["state"],
+                **{name: row[name] for name in (*_SHOWN, "over_capacity")},
+                "moved_to": [{"broker": broker, "leaders": leaders} for broker, leaders in moved],
+            }
+        )
+    yield from grouped.values()
+
+
+def _add_topics(subject: Subject, wanted: Sequence[Scenarios], kinds: Sequence[dict[str, Any]]) -> None:
+    """The topics that the worst scenario of each state hits."""
+    for stage in stages(subject.spec, subject.problem, subject.batches):
+        for scenarios, kind in zip(wanted, kinds, strict=True):
+            for state in kind["states"]:
+                if state["state"] == stage.name:
+                    failed = scenarios.sets[state["worst"]["scenario"]]
+                    state["worst"]["topics"] = list(_topics(subject.problem, stage, scenarios, failed))
+    for worst in (state["worst"] for kind in kinds for state in kind["states"]):
+        worst.setdefault("topics", [])
+        del worst["scenario"]
+
+
+def _topics(problem: Problem, stage: Stage, scenarios: Scenarios, failed: Any) -> Iterator[dict[str, Any]]:
+    facts = outcome(stage.first, failed_slots(stage.first.replicas, scenarios.domains, failed)).facts
+    if stage.second is not stage.first:
+        other = outcome(stage.second, failed_slots(stage.second.replicas, scenarios.domains, failed)).facts
+        facts = worse(facts, other)
+    columns = [facts[:, FACTS.index(name)] for name in _OF_TOPICS]
+    counts = np.stack([_by_topic(problem, column) for column in columns], axis=1)
+    for at in np.flatnonzero(counts.any(axis=1)).tolist():
+        yield {"topic": problem.topic_names[at], **dict(zip(_OF_TOPICS, counts[at].tolist(), strict=True))}
+
+
+def _by_topic(problem: Problem, column: LongArray) -> LongArray:
+    return np.bincount(problem.topic_of[column > 0], minlength=len(problem.topic_names))
+
+
+def _notes(subject: Subject) -> Iterable[str]:
+    """What the numbers rest on."""
+    topics = subject.spec.cluster.topics
+    partitions = [part for topic in topics for part in topic.partitions]
+    told = sum(part.isr is not None for part in partitions)
+    behind = sum(1 for part in partitions if part.isr is not None and set(part.isr) != set(part.replicas))
+    configs = [in_force(topic, subject.spec.cluster.config_defaults) for topic in topics]
+    unclean = sum(config.get("unclean.leader.election.enable") == "true" for config in configs)
+    rf_1 = int(((subject.problem.replicas >= 0).sum(axis=1) == 1).sum())
+    if told < len(partitions):
+        yield f"no ISR is known of {counted(len(partitions) - told, 'partition')}: all replicas are taken to be in sync"
+    if behind:
+        yield f"replicas of {counted(behind, 'partition')} are out of sync today: those don't count as live ones"
+    if rf_1:
+        yield f"{counted(rf_1, 'partition')} with a single replica today: offline without that broker"
+    if unclean:
+        yield f"unclean.leader.election.enable is true for {counted(unclean, 'topic')}: what is behind may lead"
+    if subject.batches:
+        yield (
+            "while a batch runs each partition is judged by the worse of two states: copying, when the replicas that "
+            "it adds are not in sync, and complete; loads are those while copying, with both copies"
+        )
+    yield "replicas in the ELR (KIP-966) count as out of sync, though those that live may lead too"

@@ -1,0 +1,152 @@
+"""How large every replica is, and what is written and read, so many months from now.
+
+A topic with a known write rate holds what its retention keeps: what lies there today ages out evenly over the
+retention, what is written meanwhile, at a rate that grows month by month, comes on top. Kafka deletes whole segments,
+once their newest record is too old, so the oldest record is as old as the retention and one segment's span; by size it
+deletes once `retention.bytes` and a segment are exceeded (`UnifiedLog.deleteRetentionMsBreachedSegments`,
+`deleteRetentionSizeBreachedSegments`). Topics that are compacted, or whose rate isn't known, grow as their rate does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from planner.model.build_problem import topics_after
+from planner.model.effective_config import in_force
+from planner.model.problem import FloatArray, LongArray, Problem
+from planner.model.spec import Spec
+
+# A twelfth of 365.25 days.
+MONTH_SECONDS = 2_629_800
+# Kafka's defaults, where neither the topic nor what it inherits says otherwise.
+WEEK_MS, GIBIBYTE = 604_800_000, 1 << 30
+_FOREVER = -1.0
+
+
+@dataclass(frozen=True)
+class Retention:
+    """What a topic keeps; `seconds` and `size_bytes` are -1 without a limit. `by_rate` is False for compacted topics.
+
+    Of tiered topics (KIP-405) it is what stays on the brokers.
+    """
+
+    by_rate: bool
+    seconds: float
+    size_bytes: float
+    segment_seconds: float
+    segment_bytes: float
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """T topics, P partitions: `growth` (T,) a month, and the retention's columns, (P,) each.
+
+    `age` is how old, in months, a record gets at the most, infinite without a limit; `cap` is the largest size.
+    """
+
+    problem: Problem
+    growth: FloatArray
+    by_rate: FloatArray
+    age: FloatArray
+    cap: FloatArray
+
+    def at(self, month: int) -> Problem:
+        """The problem with the sizes and rates of so many months from now; at 0 it is as it is."""
+        if month == 0:
+            return self.problem
+        factors = self._factors(month)[:, month][self.problem.topic_of]
+        sizes = np.where(self.by_rate > 0, self._held(month), self.problem.size_bytes * factors)
+        rates = (self.problem.bytes_in_per_sec, self.problem.bytes_out_per_sec)
+        written, read = (self._whole(each * factors) for each in rates)
+        return replace(
+            self.problem,
+            size_bytes=self._whole(sizes),
+            bytes_in_per_sec=written,
+            bytes_out_per_sec=read,
+        )
+
+    def _whole(self, values: FloatArray) -> LongArray:
+        """Whole numbers; beyond all disks growth ends where all replicas together still are a number of 64 bits."""
+        most = 2**62 // max(1, len(self.problem.topic_of) * len(self.problem.targets))
+        return np.rint(np.minimum(values, most)).astype(np.int64)
+
+    def _factors(self, month: int) -> FloatArray:
+        """(T, month + 1): each month's rate by today's; multiplied up, since powers differ from CPU to CPU."""
+        steps = np.repeat((1.0 + self.growth)[:, None], month, axis=1)
+        return np.concatenate([np.ones((len(self.growth), 1)), np.cumprod(steps, axis=1)], axis=1)
+
+    def _held(self, month: int) -> FloatArray:
+        """(P,) bytes of the topics whose rate is known."""
+        problem, known = self.problem, self.problem.sizes_known
+        a_month = problem.bytes_in_per_sec.astype(np.float64) * MONTH_SECONDS
+        begin = month - self.age
+        limited = np.isfinite(begin)
+        begin = np.where(limited, begin, 0.0)
+        written = self._written(month, np.full(len(begin), float(month)))
+        # Sizes that nobody measured are those that the rate of today has made.
+        before = self._written(month, np.maximum(begin, 0.0) if known else begin)
+        left = np.where(limited, np.maximum(1.0 - month / np.where(limited, self.age, 1.0), 0.0), 1.0)
+        old = problem.size_bytes * left if known else 0.0
+        held: FloatArray = np.minimum(old + a_month * (written - before), self.cap)
+        return held
+
+    def _written(self, month: int, until: FloatArray) -> FloatArray:
+        """(P,): months' worth of today's rate that is written from now until then; before now, at today's rate."""
+        factors = self._factors(month)
+        sums = np.concatenate([np.zeros((len(factors), 1)), np.cumsum(factors, axis=1)], axis=1)
+        whole = np.clip(np.floor(until), 0, month).astype(np.int64)
+        topics = self.problem.topic_of
+        ahead: FloatArray = sums[topics, whole] + (until - whole) * factors[topics, whole]
+        return np.where(until < 0, until, ahead)
+
+
+def forecast(spec: Spec, problem: Problem) -> Forecast:
+    """The forecast of a spec's `growth` for its problem."""
+    topics = topics_after(spec)
+    growth = np.array([rate_ppm(spec, topic.name) / 1_000_000 for topic in topics])
+    kept = [retention(in_force(topic, spec.cluster.config_defaults)) for topic in topics]
+    of = problem.topic_of
+    per_sec = problem.bytes_in_per_sec.astype(np.float64)
+    seconds, size_bytes, roll_seconds, segment = (
+        np.array([getattr(each, name) for each in kept], dtype=np.float64)[of]
+        for name in ("seconds", "size_bytes", "segment_seconds", "segment_bytes")
+    )
+    span = np.minimum(roll_seconds, segment / np.maximum(per_sec, 1e-9))
+    return Forecast(
+        problem,
+        growth,
+        np.array([each.by_rate for each in kept], dtype=np.float64)[of] * (per_sec > 0),
+        np.where(seconds == _FOREVER, np.inf, (seconds + span) / MONTH_SECONDS),
+        np.where(size_bytes == _FOREVER, np.inf, size_bytes + segment),
+    )
+
+
+def rate_ppm(spec: Spec, topic: str) -> int:
+    """Millionths a month by which a topic grows; 0 where no rate matches it."""
+    return next((rate.ppm for rate in spec.growth.rates if fnmatchcase(topic, rate.topics)), 0)
+
+
+def retention(config: Mapping[str, str]) -> Retention:
+    """What a topic's configuration says of how long it keeps how much."""
+    tiered = config.get("remote.storage.enable") == "true"
+    milliseconds, size_bytes = (
+        _local(config, kind, default) if tiered else float(config.get(f"retention.{kind}", default))
+        for kind, default in (("ms", WEEK_MS), ("bytes", -1))
+    )
+    return Retention(
+        "compact" not in config.get("cleanup.policy", "delete"),
+        _FOREVER if milliseconds < 0 else milliseconds / 1000,
+        _FOREVER if size_bytes < 0 else size_bytes,
+        float(config.get("segment.ms", WEEK_MS)) / 1000,
+        float(config.get("segment.bytes", GIBIBYTE)),
+    )
+
+
+def _local(config: Mapping[str, str], kind: str, default: int) -> float:
+    """`local.retention.*`; -2 stands for the topic's retention."""
+    local = float(config.get(f"local.retention.{kind}", -2))
+    return float(config.get(f"retention.{kind}", default)) if local == -2 else local

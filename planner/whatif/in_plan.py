@@ -1,0 +1,130 @@
+"""What `planner failures`, `planner growth` and `planner consumers` say of a plan, in its own document and report.
+
+`added` puts into plan.json what the YAML's key `report` asks for; `pages` are made of that alone, so that a plan is
+rendered to the same bytes wherever it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from planner.model.build_problem import today
+from planner.model.formats import counted
+from planner.model.problem import IntArray, Problem
+from planner.model.spec import ReportSections, Spec
+from planner.plan.build import plan_id
+from planner.report.appendix import Page
+from planner.sweep.variants import chosen
+from planner.whatif.consumers import consumers_report as consumers_view
+from planner.whatif.consumers import consumers_summary as consumers_report
+from planner.whatif.consumers import group_loads as consumers_groups
+from planner.whatif.consumers.consumers_summary import Question
+from planner.whatif.failures import failure_rows as failures
+from planner.whatif.failures import failures_report, failures_summary
+from planner.whatif.failures.cluster_states import PLANNED, TODAY
+from planner.whatif.failures.failing_brokers import MOST
+from planner.whatif.failures.failures_summary import Subject
+from planner.whatif.growth import growth_report, growth_summary
+from planner.whatif.growth import lifetime as growth
+
+Document = Mapping[str, Any]
+_ITS_OWN = ("cluster", "plan_id", "format_version", "first_step")
+
+
+def added(spec: Spec, plan: dict[str, Any]) -> dict[str, Any]:
+    """The plan with what its spec's `report` asks for, and the id that it has then; as it is where that is nothing.
+
+    Modules with assignors of the user's own must be importable.
+    """
+    if spec.report == ReportSections():
+        return plan
+    wish = chosen(spec, plan)
+    body = {**plan, **dict(_sections(wish, plan))}
+    return {**body, "plan_id": plan_id(body)}
+
+
+def pages(plan: Document) -> tuple[Page, ...]:
+    """The pages to fold into the report of a plan."""
+    return tuple(_pages({key: plan[key] for key in ("failures", "growth", "consumers") if key in plan}, plan))
+
+
+def _sections(spec: Spec, plan: Document) -> Iterator[tuple[str, dict[str, Any]]]:
+    asked = spec.report
+    if asked.failures:
+        yield "failures", _failures(spec, plan)
+    if asked.growth_months is not None:
+        yield "growth", _without_its_own(_growth(spec, plan, asked.growth_months))
+    if asked.consumers:
+        groups = consumers_groups.resolve(spec.consumers, spec.cluster.topics)
+        question = Question(spec, groups, {}, (), consumers_report.replicas_of(plan))
+        yield "consumers", _without_its_own(consumers_report.document(question))
+
+
+def _without_its_own(document: Document) -> dict[str, Any]:
+    """What the plan says itself isn't said twice."""
+    return {key: value for key, value in document.items() if key not in _ITS_OWN}
+
+
+def _failures(spec: Spec, plan: Document) -> dict[str, Any]:
+    """The document of `planner failures`; of single brokers and racks without each batch, which could be thousands."""
+    subject = Subject.of(spec, plan)
+    wanted = failures.all_scenarios(subject.problem, spec.report.failures, MOST, spec.sweep.seed)
+    study = failures.study(subject.spec, subject.problem, subject.batches, wanted)
+    document = _without_its_own(failures_summary.document(subject, wanted, failures.run(study, wanted)))
+    for scenario in document["scenarios"]:
+        scenario["states"] = [each for each in scenario["states"] if each["state"] in (TODAY, PLANNED)]
+    return document
+
+
+def _growth(spec: Spec, plan: Document, months: int) -> dict[str, Any]:
+    """The document of `planner growth`, with the plan's own assignment as the planned one.
+
+    Where that lasts, no more brokers are tried.
+    """
+    base, *others = growth.cases(spec, months)
+    planned = growth.given(base, assignment(base.forecast.problem, plan))
+    cases = [base] if planned["first"] < 0 else [base, *others]
+    return growth_summary.document(spec, cases, growth.as_it_is(base), [planned, *growth.run(cases[1:])])
+
+
+def assignment(problem: Problem, plan: Document) -> IntArray:
+    """(P, W): where replicas are once a plan.json is carried out."""
+    at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
+    names = (problem.topic_names[topic] for topic in problem.topic_of.tolist())
+    row_of = {key: row for row, key in enumerate(zip(names, problem.partition_ids.tolist(), strict=True))}
+    lists = {(each["topic"], each["partition"]): each["replicas"] for each in plan["partitions"]}
+    for new in (plan.get("new_partitions") or {"topics": ()})["topics"]:
+        lists |= {(new["topic"], new["partitions_before"] + n): each for n, each in enumerate(new["replicas"])}
+    found = today(problem)
+    width = max(found.shape[1], max(map(len, lists.values()), default=1))
+    found = np.pad(found, ((0, 0), (0, width - found.shape[1])), constant_values=-1)
+    for key, replicas in lists.items():
+        found[row_of[key]] = [*(at[broker] for broker in replicas), *[-1] * (width - len(replicas))]
+    return found
+
+
+def _pages(sections: Mapping[str, Document], plan: Document) -> Iterator[Page]:
+    cluster = {"cluster": plan["cluster"]["name"]}
+    if section := sections.get("failures"):
+        page = failures_report.markdown({**section, **cluster, "plan_id": plan["plan_id"]})
+        kinds = ", ".join(kind["of"] if not kind["of"].isdigit() else f"any {kind['of']}" for kind in section["kinds"])
+        yield Page(f"What breaks if brokers fail ({kinds})", _body(page), "planner failures")
+    if section := sections.get("growth"):
+        months = counted(section["months"], "month")
+        yield Page(
+            f"How long the cluster lasts ({months})",
+            _body(growth_report.markdown({**section, **cluster})),
+            "planner growth",
+        )
+    if section := sections.get("consumers"):
+        groups = counted(len(section["groups"]), "group")
+        yield Page(f"Consumers ({groups})", _body(consumers_view.markdown({**section, **cluster})), "planner consumers")
+
+
+def _body(page: str) -> str:
+    """A page without its heading; headings within it as bold lines, as the report's own are."""
+    lines = page.split("\n")[1:]
+    return "\n".join(f"**{line[3:]}**" if line.startswith("## ") else line for line in lines)

@@ -1,0 +1,135 @@
+"""Whether KRaft's own placement can have given an assignment: `kafka_striped`, read backwards.
+
+Its draws can't be found again, but what they decide can: where the racks and each rack's brokers begin, and their
+orders after each shuffle. Each of these is taken from the first replica that shows it; all later ones must agree.
+Source: Kafka 4.1, StripedReplicaPlacer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.model.cluster import Partition
+from planner.strategies.java_random import utf16_key
+
+
+def start_of(order: Sequence[int], partitions: Sequence[Partition]) -> int | None:
+    """The position in a list of brokers at which partition 0 begins; None where the partitions aren't placed so."""
+    if len({len(partition.replicas) for partition in partitions}) != 1:
+        return None
+    place = {broker: at for at, broker in enumerate(order)}
+    start: int | None = None
+    for partition in partitions:
+        for distance, broker in enumerate(partition.replicas):
+            if broker not in place:
+                return None
+            begins = (place[broker] - partition.id - distance) % len(order)
+            if start not in (None, begins):
+                return None
+            start = begins
+    return start
+
+
+def fits(brokers: Sequence[tuple[int, str | None]], lists: Sequence[Sequence[int]]) -> bool:
+    """Whether StripedReplicaPlacer, with these brokers (id, rack), none of them fenced, can give these replica lists.
+
+    `lists` are those of partitions 0, 1, … of one topic, preferred leader first. Two partitions or fewer always agree
+    with some placement or with none by mere chance: they tell little.
+    """
+    known = {broker for broker, _ in brokers}
+    if not lists or any(broker not in known for replicas in lists for broker in replicas):
+        return False
+    if len({len(replicas) for replicas in lists}) > 1 or not all(lists):
+        return False
+    stripes = _Stripes(brokers)
+    return all(stripes.takes(replicas) for replicas in lists)
+
+
+class _Ring:
+    """One rack's brokers in turn; `places` are those whose broker is known."""
+
+    def __init__(self, brokers: Sequence[int]) -> None:
+        self.brokers = sorted(brokers)
+        self.places: dict[int, int] | None = None
+        self.epoch = self.offset = self.taken = 0
+
+    def shuffle(self) -> None:
+        self.places = {}
+
+    def begin(self, epoch: int) -> bool:
+        """Start or go on with an epoch; False where all brokers are taken in it."""
+        if self.epoch != epoch:
+            self.epoch, self.taken, self.offset = epoch, 0, self.offset + 1
+        return self.taken < len(self.brokers)
+
+    def takes(self, broker: int) -> bool:
+        """Whether the next broker can be this one."""
+        if self.places is None:
+            # In the first round the brokers stand by id: the first one seen tells where they begin.
+            self.offset = self.brokers.index(broker) - self.taken
+            self.places = dict(enumerate(self.brokers))
+        place = (self.taken + self.offset) % len(self.brokers)
+        self.taken += 1
+        if place not in self.places and broker in self.places.values():
+            return False
+        return self.places.setdefault(place, broker) == broker
+
+
+class _Stripes:
+    """The placer's state from partition to partition, as far as it has been seen."""
+
+    def __init__(self, brokers: Sequence[tuple[int, str | None]]) -> None:
+        names = sorted({rack for _, rack in brokers}, key=lambda rack: (rack is not None, utf16_key(rack or "")))
+        self._rack_of = {broker: names.index(rack) for broker, rack in brokers}
+        self._rings = [_Ring([broker for broker, rack in brokers if rack == name]) for name in names]
+        self._racks: dict[int, int] = dict(enumerate(range(len(names))))
+        self._offset: int | None = None
+        self._round, self._epoch = len(brokers), 0
+
+    def takes(self, replicas: Sequence[int]) -> bool:
+        """Whether the next partition can have these replicas."""
+        if self._epoch == self._round > 1:
+            self._shuffle()
+        if self._offset is None:
+            self._offset = self._rack_of[replicas[0]]
+        leader_rack = self._offset = self._offset % len(self._rings)
+        taken = self._anyhow(replicas) if self._someone_is_spent() else self._in_turn(replicas, leader_rack)
+        self._epoch += 1
+        self._offset += 1
+        return taken
+
+    def _someone_is_spent(self) -> bool:
+        """Whether a rack has no broker left as an epoch begins, having last been used in the same one a round ago."""
+        return any(ring.epoch == self._epoch and ring.taken >= len(ring.brokers) for ring in self._rings)
+
+    def _anyhow(self, replicas: Sequence[int]) -> bool:
+        """Where spent racks are passed over nobody can tell which rack stands where; the brokers' turns still hold."""
+        rings = [(self._rings[self._rack_of[broker]], broker) for broker in replicas]
+        return all(ring.begin(self._epoch) and ring.takes(broker) for ring, broker in rings)
+
+    def _in_turn(self, replicas: Sequence[int], leader_rack: int) -> bool:
+        return self._takes_at(leader_rack, replicas[0]) and self._followers(replicas[1:], leader_rack)
+
+    def _followers(self, replicas: Sequence[int], leader_rack: int) -> bool:
+        """One broker of each rack in turn, those with none left and, once, the leader's passed over."""
+        at = (leader_rack + 1) % len(self._rings)
+        for broker in replicas:
+            while at in self._racks and not self._rings[self._racks[at]].begin(self._epoch):
+                at = (at + 1) % len(self._rings)
+            if not self._takes_at(at, broker):
+                return False
+            at = (at + 1) % len(self._rings)
+        return True
+
+    def _takes_at(self, at: int, broker: int) -> bool:
+        """Whether the rack at a place can be this broker's, and the broker its next one."""
+        rack = self._rack_of[broker]
+        if at not in self._racks and rack in self._racks.values():
+            return False
+        ring = self._rings[rack]
+        return self._racks.setdefault(at, rack) == rack and ring.begin(self._epoch) and ring.takes(broker)
+
+    def _shuffle(self) -> None:
+        self._racks, self._epoch = {}, 0
+        for ring in self._rings:
+            ring.shuffle()

@@ -1,0 +1,277 @@
+"""`planner check` on a folder that somebody changed and gave new digests: nothing but the plan's files passes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Run
+from folders import ROOT
+from jsonschema import Draft202012Validator
+from rich.console import Console
+
+from planner.approval import check
+from planner.cli import workflow
+from planner.export import digests as manifest
+from planner.plan import build
+
+ROLE = "ansible/roles/kafka_reassign"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an example's plan; tests take copies."""
+    out = tmp_path_factory.mktemp("folder") / "expand.plan"
+    options = workflow.Options(out=out, candidates=20, engine="local")
+    workflow.whatif(ROOT / "examples" / "expand.yaml", options, Console(file=io.StringIO()))
+    return out
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(made, tmp_path / "expand.plan"))
+
+
+RENDERED: dict[str, dict[str, bytes]] = {}
+
+
+@pytest.fixture(autouse=True)
+def once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of a plan are rendered once for all tests."""
+    render = workflow.rendered_files
+
+    def remembered(document: Mapping[str, Any]) -> dict[str, bytes]:
+        if document["plan_id"] not in RENDERED:
+            RENDERED[document["plan_id"]] = render(document)
+        return RENDERED[document["plan_id"]]
+
+    monkeypatch.setattr(workflow, "rendered_files", remembered)
+
+
+def summed_anew(folder: Path) -> None:
+    """SHA256SUMS of the files that are there now, as an attacker makes it."""
+    (folder / manifest.FILE).unlink()
+    now = manifest.digests(folder)
+    (folder / manifest.FILE).write_bytes(manifest.sums_of(now))
+
+
+def test_a_folder_as_it_was_made_passes(planner: Run, folder: Path) -> None:
+    """Every file is counted."""
+    files = sum(path.is_file() for path in folder.rglob("*"))
+    ran = planner("check", folder)
+
+    assert (0, "") == (ran.code, ran.err)
+    assert f"is as it was made, and so are its {files} files\n" in ran.out
+
+
+def test_no_file_may_differ_whatever_the_digests_say(folder: Path) -> None:
+    """Each single file of the plan but the inventory, with a byte more, is found."""
+    digests = manifest.digests(folder)
+    plans = sorted(digests.keys() - {"plan.json", "SHA256SUMS", "ansible/inventory/hosts.yml"})
+    for path in plans:
+        before = (folder / path).read_bytes()
+        (folder / path).write_bytes(before + b"\n")
+        changed = manifest.digests(folder)
+        del changed[manifest.FILE]
+        (folder / manifest.FILE).write_bytes(manifest.sums_of(changed))
+        (found,) = check.check(folder, check.Sources()).refusals
+
+        assert any(line.startswith(f"{path} isn't the file that was made") for line in found.lines), path
+        (folder / path).write_bytes(before)
+    assert len(plans) > 60
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (f"{ROLE}/vars/main/zz.yml", "variables of the role: Ansible loads every file of vars/main/"),
+        (f"{ROLE}/tasks/more.yml", "tasks, which run whatever they name"),
+        (f"{ROLE}/handlers/main.yml", "tasks, which run whatever they name"),
+        (f"{ROLE}/meta/more.yml", "the role's dependencies: roles that run before it"),
+        (f"{ROLE}/library/command.py", "Python code that Ansible loads and runs"),
+        (f"{ROLE}/module_utils/x.py", "Python code that Ansible loads and runs"),
+        (f"{ROLE}/filter_plugins/x.py", "Python code that Ansible loads and runs"),
+        (f"{ROLE}/files/batches/99/reassignment.json", "a file that the role can hand to Kafka's tools"),
+        ("ansible/roles/other/tasks/main.yml", "tasks, which run whatever they name"),
+        ("ansible/library/command.py", "Python code that Ansible loads and runs"),
+        ("ansible/callback_plugins/x.py", "Python code that Ansible loads and runs"),
+        ("ansible/collections/ansible_collections/a/b/plugins/modules/c.py", "Ansible collections"),
+        ("ansible/more.yml", "a playbook, which runs whatever it names"),
+        ("ansible/.ansible.cfg", ""),
+        (".git/hooks/post-checkout", ""),
+        ("batches/99/reassignment.json", "a file that could be handed to Kafka's tools by hand"),
+        ("reports.md", ""),
+    ],
+)
+def test_a_file_more_is_refused_with_what_it_could_do(planner: Run, folder: Path, path: str, said: str) -> None:
+    """Wherever Ansible, Kafka's tools or a person would find it."""
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text("x\n")
+    summed_anew(folder)
+    ran = planner("check", folder)
+
+    assert (1, "") == (ran.code, ran.out)
+    assert f"  {path} isn't part of the plan{f': {said}' if said else ''}" in ran.err
+
+
+def test_settings_of_ansible_are_the_plans(planner: Run, folder: Path) -> None:
+    """They say where roles lie."""
+    with (folder / "ansible" / "ansible.cfg").open("a") as file:
+        file.write("callbacks_enabled = x\n")
+    summed_anew(folder)
+    ran = planner("check", folder)
+
+    assert (1, True) == (ran.code, "ansible/ansible.cfg isn't the file that was made: Ansible's settings" in ran.err)
+
+
+def test_a_link_to_the_same_bytes_is_another_thing(planner: Run, folder: Path, tmp_path: Path) -> None:
+    """What it leads to can change after the check: links to files, and to folders."""
+    outside = tmp_path / "outside"
+    shutil.copytree(folder, outside)
+    for path in (f"{ROLE}/tasks/main.yml", "report.md"):
+        (folder / path).unlink()
+        (folder / path).symlink_to(outside / path)
+    for path in (f"{ROLE}/vars", "terraform"):
+        shutil.rmtree(folder / path)
+        (folder / path).symlink_to(outside / path)
+    ran = planner("check", folder)
+
+    assert 1 == ran.code
+    assert f"  {ROLE}/tasks/main.yml is a link, not the file that was made: tasks, which" in ran.err
+    assert "  report.md is a link, not the file that was made\n" in ran.err
+    assert f"  {ROLE}/vars is a link that isn't part of the plan: variables of the role" in ran.err
+    assert "  terraform is a link that isn't part of the plan: everything below it comes from elsewhere\n" in ran.err
+    assert "missing" not in ran.err
+
+
+def test_pipes_and_executable_files_are_not_opened_or_passed(planner: Run, folder: Path) -> None:
+    """Reading a pipe would wait for ever."""
+    (folder / "report.md").unlink()
+    os.mkfifo(folder / "report.md")
+    (folder / "reassignment.json").chmod(0o755)
+    ran = planner("check", folder)
+
+    assert 1 == ran.code
+    assert "  report.md is a device, not the file that was made\n" in ran.err
+    assert "  reassignment.json is executable, which no file of a plan is" in ran.err
+
+
+def test_what_is_the_operators_is_listed_with_what_it_could_do(planner: Run, folder: Path) -> None:
+    """And refused where --strict asks for it; JSON says the same to programs."""
+    (folder / "ansible/inventory/hosts.yml").write_text("kafka_admin: {hosts: {admin-1: {}}}\n")
+    for path in ("ansible/group_vars/kafka_admin.yml", "ansible/inventory/dynamic.py", "terraform/main.tf"):
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text("x\n")
+    (folder / "ansible/inventory/dynamic.py").chmod(0o755)
+    ran, strict = planner("check", folder), planner("check", folder, "--strict")
+    found = json.loads(planner("check", folder, "--format", "json").out)
+
+    assert (0, 1) == (ran.code, strict.code)
+    for line in (
+        "not judged, yours: 4 of the folder's files; each could change what is run:\n",
+        "  ansible/group_vars/kafka_admin.yml isn't part of the plan: Ansible variables: kafka_reassign",
+        "  ansible/inventory/dynamic.py isn't part of the plan: an executable file in an inventory: Ansible runs it",
+        "  ansible/inventory/hosts.yml isn't the file that was made: the machine that the commands run on",
+        "  terraform/main.tf isn't part of the plan: Terraform configuration: what it changes, and programs",
+    ):
+        assert line in ran.out
+    assert "expand.plan: holds files that are nobody's to judge (--strict):\n  ansible/group_vars" in strict.err
+    assert [line.split()[0] for line in ran.out.splitlines() if line.startswith("  ")] == [
+        row["path"] for row in found["operators_files"]
+    ]
+    assert (True, [], None) == (found["approved"], found["differences"], found["state"])
+
+
+def test_json_is_written_of_what_is_refused_too(planner: Run, folder: Path) -> None:
+    """In the shape of its schema, with the exit code of a refusal."""
+    schema = json.loads((ROOT / "schemas" / "plan-check.schema.json").read_text())
+    (folder / "ansible/apply.yml").write_text("[]\n")
+    state = ROOT / "examples" / "state" / "six-brokers"
+    ran = planner("check", folder, "--format", "json", "--state", state, "--strict", "--strict-state")
+    found = json.loads(ran.out)
+
+    assert [] == [error.message for error in Draft202012Validator(schema).iter_errors(found)]
+    assert (1, False) == (ran.code, found["approved"])
+    assert ["ansible/apply.yml"] == [row["path"] for row in found["differences"]]
+    assert 0 == found["state"]["outside"]["partitions_changed"]
+
+
+def test_an_approval_is_of_one_plan(planner: Run, folder: Path) -> None:
+    """Another plan is whole too, with an id of its own; a part of an id could be forged."""
+    approved = json.loads((folder / "plan.json").read_text())["plan_id"]
+    other = json.loads((folder / "plan.json").read_text()) | {"warnings": ["approve me"]}
+    other["plan_id"] = build.plan_id(other)
+    (folder.parent / "other.json").write_text(json.dumps(other))
+    planner("render", folder.parent / "other.json", "--out", folder.parent / "other.plan")
+
+    assert 0 == planner("check", folder, "--plan-id", approved).code
+    assert 0 == planner("check", folder.parent / "other.plan").code
+    ran = planner("check", folder.parent / "other.plan", "--plan-id", approved)
+    assert (1, True) == (ran.code, f"is plan {other['plan_id']}, approved was plan {approved}" in ran.err)
+    assert "allowed: all 64 characters of a plan_id" in planner("check", folder, "--plan-id", approved[:12]).err
+
+
+def test_a_plan_of_another_planner_is_not_called_changed(planner: Run, folder: Path) -> None:
+    """Its files are other than ours: which planner can tell is said. Where they are equal to ours, it passes."""
+    document = json.loads((folder / "plan.json").read_text()) | {"planner_version": "9.8.7"}
+    document["plan_id"] = build.plan_id(document)
+    (folder / "plan.json").write_text(json.dumps(document))
+    planner("render", folder / "plan.json", "--out", folder.parent / "theirs.plan")
+    theirs = folder.parent / "theirs.plan"
+    equal = planner("check", theirs)
+    (theirs / ROLE / "tasks" / "main.yml").write_text("---\n[]\n")
+    changed = planner("check", theirs)
+    summed_anew(theirs)
+    ran = planner("check", theirs)
+
+    assert (0, 1, 1) == (equal.code, changed.code, ran.code)
+    assert "was made by planner 9.8.7; this is planner" in ran.err
+    assert "check with planner 9.8.7, or write the files anew with this one (planner render)" in ran.err
+    assert "isn't the file that was made" not in ran.err
+    assert f"  {ROLE}/tasks/main.yml isn't the file that was made" in changed.err
+
+
+def test_other_versions_of_what_draws_are_named(planner: Run, folder: Path) -> None:
+    """Where nothing but plots and pages differs, that can be the reason; it is refused all the same."""
+    plot = next((folder / "plots").iterdir())
+    plot.write_bytes(plot.read_bytes() + b"\n")
+    ran = planner("check", folder)
+
+    assert (1, True) == (ran.code, "other versions of matplotlib, jinja2, markdown-it-py, pyarrow" in ran.err)
+
+
+def test_what_cannot_be_read_is_not_approved(planner: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that can't be listed could hold anything."""
+    scandir = os.scandir
+
+    def refused(path: str | Path) -> object:
+        if Path(path).name == "kafka_reassign":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    ran = planner("check", folder)
+
+    assert (1, True) == (ran.code, "ansible/roles/kafka_reassign: can't be read: Permission denied" in ran.err)
+
+
+def test_a_cluster_that_changed_outside_the_plan_is_told(planner: Run, folder: Path, tmp_path: Path) -> None:
+    """With what it means for the report; refused where --strict-state asks for it, and not where --strict does."""
+    described = (ROOT / "examples" / "state" / "six-brokers" / "topics-describe.txt").read_text()
+    new = "Topic: new\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: \n"
+    row = "\tTopic: new\tPartition: 0\tLeader: 4\tReplicas: 4\tIsr: 4\n"
+    (tmp_path / "now.txt").write_text(described + new + row)
+    ran = planner("check", folder, "--state", tmp_path / "now.txt", "--strict")
+    refused = planner("check", folder, "--state", tmp_path / "now.txt", "--strict-state")
+
+    assert (0, 1) == (ran.code, refused.code)
+    assert "note: new: is new\noutside the plan 1 partition changed since it was made: 1 new\n" in ran.out
+    assert "the plan's own moves still hold, but its figures (spreads, bytes" in ran.out
+    assert "the cluster isn't as it was when the plan was made (--strict-state):\n  new: is new\n" in refused.err

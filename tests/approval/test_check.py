@@ -1,0 +1,280 @@
+"""`planner check`, `resume` and `diff` as a user runs them: what was approved is what runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from command_line import Ran, Run
+from folders import ROOT
+from interrupted import after_batches
+from jsonschema import Draft202012Validator
+
+from planner.approval.cluster_now import Now
+from planner.cli.main import main
+from planner.export import digests
+from planner.inputs.importers.any_format import read_assignment
+from planner.inputs.state.state_texts import describe
+
+DESCRIBED = "topics-describe.txt"
+SCHEMAS = ROOT / "schemas"
+CAPTURED = "2026-11-20T10:00:00Z"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The plan of an example that expires, made once; tests take copies."""
+    folder = tmp_path_factory.mktemp("approval")
+    shutil.copytree(ROOT / "examples" / "state", folder / "state")
+    text = (ROOT / "examples" / "expand.yaml").read_text()
+    dated = text.replace("  name: orders-eu\n", f"  name: orders-eu\n  captured_at: {CAPTURED}\n")
+    (folder / "expand.yaml").write_text(f"{dated}\nvalid_for: 7d\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["whatif", str(folder / "expand.yaml"), "--engine", "local", "--candidates", "20"])
+    assert 0 == ended.value.code
+    return folder
+
+
+@pytest.fixture
+def site(made: Path, tmp_path: Path) -> Path:
+    """A folder with that plan, `expand.plan`, and the state that it was made from."""
+    shutil.copytree(made, tmp_path / "site")
+    return tmp_path / "site"
+
+
+def summed_anew(plan: Path) -> None:
+    """The digests of the files that are there now."""
+    files = {path.relative_to(plan).as_posix(): path.read_bytes() for path in plan.rglob("*") if path.is_file()}
+    del files[digests.FILE]
+    (plan / digests.FILE).write_bytes(digests.sums(files))
+
+
+def state(site: Path) -> Path:
+    """The folder of the state."""
+    return site / "state" / "six-brokers"
+
+
+def carried_out(site: Path, batches: int) -> None:
+    """The state as it is after the plan's first batches."""
+    plan = json.loads((site / "expand.plan" / "plan.json").read_text())
+    file = state(site) / DESCRIBED
+    topics = read_assignment(file.read_text(), DESCRIBED)
+    now = after_batches(plan, Now({topic.name: topic for topic in topics}), batches)
+    file.write_text(describe(tuple(now.topics[name] for name in sorted(now.topics))))
+
+
+def check(planner: Run, site: Path, *arguments: object) -> Ran:
+    """`planner check` a day after the capture."""
+    return planner("check", site / "expand.plan", "--now", "2026-11-21T10:00:00Z", *arguments)
+
+
+def resume(planner: Run, site: Path, *arguments: object) -> Ran:
+    """`planner resume` from the state."""
+    rest = ("--captured-at", "2026-11-21T10:00:00Z", "--out", site / "rest.plan")
+    return planner("resume", site / "expand.plan", "--state", state(site), *rest, *arguments)
+
+
+def test_an_untouched_plan_is_as_it_was_made(planner: Run, site: Path) -> None:
+    """Every file is counted; the end of its validity is told."""
+    files = sum(path.is_file() for path in (site / "expand.plan").rglob("*"))
+    ran = check(planner, site)
+
+    assert (0, "") == (ran.code, ran.err)
+    assert f"is as it was made, and so are its {files} files\n" in ran.out
+    assert "valid until 2026-11-27T10:00:00Z\n" in ran.out
+
+
+def test_every_changed_missing_or_extra_file_is_named(planner: Run, site: Path) -> None:
+    """Whatever reads it, and all of them at once."""
+    plan = site / "expand.plan"
+    for changed in ("batches/01/reassignment.json", "report.md", "candidates.parquet"):
+        (plan / changed).write_bytes((plan / changed).read_bytes() + b"\n")
+    (plan / "rollback.json").unlink()
+    (plan / "batches" / "99").mkdir()
+    (plan / "batches" / "99" / "reassignment.json").write_text("{}")
+
+    ran = check(planner, site)
+
+    assert (1, "") == (ran.code, ran.out)
+    for line in (
+        "batches/01/reassignment.json isn't the file that was made",
+        "report.md isn't the file that was made",
+        "candidates.parquet isn't the file that was made",
+        "rollback.json is missing",
+        "batches/99/reassignment.json isn't part of the plan",
+        "planner render writes the files of a plan.json again",
+    ):
+        assert line in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_the_table_of_candidates_is_bound_by_its_rows(planner: Run, site: Path) -> None:
+    """Another table is found although its digest was made anew, and so is one that is gone."""
+    plan = site / "expand.plan"
+    table = plan / "candidates.parquet"
+    rows = pq.read_table(table)
+    pq.write_table(rows.slice(1), table)
+    summed_anew(plan)
+    other = check(planner, site)
+    table.unlink()
+    gone = check(planner, site)
+
+    assert (1, 1) == (other.code, gone.code)
+    assert "  candidates.parquet isn't the file that was made\n" in other.err
+    assert "  candidates.parquet is missing\n" in gone.err
+
+
+def test_without_its_digests_a_folder_is_not_as_it_was_made(planner: Run, site: Path) -> None:
+    """A plan.json alone is held against its id."""
+    (site / "expand.plan" / "SHA256SUMS").unlink()
+    ran = check(planner, site)
+
+    assert (1, True) == (ran.code, "  SHA256SUMS is missing\n" in ran.err)
+    assert 0 == planner("check", site / "expand.plan" / "plan.json", "--now", CAPTURED).code
+
+
+def test_an_expired_plan_is_refused(planner: Run, site: Path) -> None:
+    """By the clock that is given, with both moments; a moment that is none is a usage error."""
+    late = planner("check", site / "expand.plan", "--now", "2026-11-28T00:00:00+02:00")
+
+    assert (1, "") == (late.code, late.out)
+    assert "was valid until 2026-11-27T10:00:00Z, now it is 2026-11-27T22:00:00Z" in late.err
+    assert "isn't a moment; allowed: " in planner("check", site / "expand.plan", "--now", "noon").err
+
+
+def test_it_fits_the_cluster_where_it_was_found_and_on_its_way(planner: Run, site: Path) -> None:
+    """Before anything, and after some of the batches."""
+    before = check(planner, site, "--state", state(site) / DESCRIBED)
+    carried_out(site, 2)
+    after = check(planner, site, "--state", state(site))
+
+    assert (0, 0) == (before.code, after.code)
+    assert "where the plan found it" in before.out
+    assert "where the plan wants it" in after.out
+
+
+def test_a_cluster_that_moved_on_is_refused_partition_by_partition(planner: Run, site: Path) -> None:
+    """With what is there and what the plan was made from; the first ones, the rest counted."""
+    plan = json.loads((site / "expand.plan" / "plan.json").read_text())
+    file = state(site) / DESCRIBED
+    moved = file.read_text()
+    for row in plan["partitions"]:
+        lists = ",".join(map(str, row["replicas_before"]))
+        start = f"Topic: {row['topic']}\tPartition: {row['partition']}\t"
+        line = next(line for line in moved.splitlines() if start in line)
+        other = ",".join(map(str, [*row["replicas_before"][1:], 99]))
+        leader = line.split("Leader: ")[1].split("\t")[0]
+        changed = line.replace(f"Replicas: {lists}", f"Replicas: {other}").replace(f"Isr: {lists}", f"Isr: {other}")
+        moved = moved.replace(line, changed.replace(f"Leader: {leader}", "Leader: 99"))
+    file.write_text(moved)
+
+    ran = check(planner, site, "--state", file)
+
+    assert (1, "") == (ran.code, ran.out)
+    row = plan["partitions"][0]
+    before = ",".join(map(str, row["replicas_before"]))
+    other = ",".join(map(str, [*row["replicas_before"][1:], 99]))
+    assert f"  {row['topic']}-{row['partition']}: has replicas {other}; the plan was made from {before}\n" in ran.err
+    assert f"  and {len(plan['partitions']) - 20} more\n" in ran.err
+
+
+def test_a_state_that_cannot_be_read_is_told_with_its_place(planner: Run, site: Path) -> None:
+    """No file, and no known format."""
+    (site / "odd.txt").write_text("hello\n")
+
+    assert "odd.txt:1:1: no state in a known format" in check(planner, site, "--state", site / "odd.txt").err
+    missing = check(planner, site, "--state", site / "none.txt")
+    assert (1, True) == (missing.code, "none.txt' can't be read" in missing.err)
+
+
+def test_the_rest_of_a_plan_is_written_as_a_plan(planner: Run, site: Path) -> None:
+    """It can be checked, rendered and shown as any other; the approved one is left as it was."""
+    carried_out(site, 2)
+    ran = resume(planner, site, "--detailed-exitcode")
+    rest = json.loads((site / "rest.plan" / "plan.json").read_text())
+    plan = json.loads((site / "expand.plan" / "plan.json").read_text())
+
+    assert 2 == ran.code, ran.err
+    assert plan["plan_id"] == rest["resumes"]["plan_id"]
+    assert 0 < len(rest["partitions"]) < len(plan["partitions"])
+    assert "2026-11-28T10:00:00Z" == rest["validity"]["valid_until"]
+    assert ["plan.json", "six-brokers/"] == [rest["inputs"][0]["path"], rest["inputs"][1]["path"][:12]]
+    again = planner("check", site / "rest.plan", "--now", "2026-11-22T10:00:00Z", "--state", state(site))
+    assert (0, "") == (again.code, again.err)
+    assert 0 == check(planner, site).code
+    assert (
+        f"finishes plan {plan['plan_id'][:12]}"
+        in planner("check", site / "rest.plan", "--now", CAPTURED, "--bound").err
+    )
+
+
+def test_the_same_state_gives_the_same_bytes(planner: Run, site: Path) -> None:
+    """Nothing of the machine or the clock is in what is written."""
+    carried_out(site, 1)
+    resume(planner, site)
+    first = {path.relative_to(site / "rest.plan"): path.read_bytes() for path in (site / "rest.plan").rglob("*.*")}
+    resume(planner, site)
+
+    assert first == {
+        path.relative_to(site / "rest.plan"): path.read_bytes() for path in (site / "rest.plan").rglob("*.*")
+    }
+
+
+def test_there_is_nothing_left_after_the_last_batch(planner: Run, site: Path) -> None:
+    """Exit code 0 also with --detailed-exitcode."""
+    carried_out(site, len(json.loads((site / "expand.plan" / "plan.json").read_text())["batches"]))
+    ran = resume(planner, site, "--detailed-exitcode", "--format", "json")
+
+    assert (0, [], []) == (ran.code, json.loads(ran.out)["partitions"], json.loads(ran.out)["batches"])
+
+
+def test_resuming_asks_for_what_it_needs(planner: Run, site: Path) -> None:
+    """A state, and for a plan that expires the moment of its capture; nothing is written otherwise."""
+    without = planner("resume", site / "expand.plan", "--out", site / "rest.plan")
+    silent = planner("resume", site / "expand.plan", "--state", state(site), "--out", site / "rest.plan")
+
+    assert (1, True) == (without.code, "nothing to resume from; allowed: --state" in without.err)
+    assert (1, True) == (silent.code, "--captured-at" in silent.err)
+    assert not (site / "rest.plan").exists()
+
+
+def test_a_plan_that_was_changed_is_not_resumed(planner: Run, site: Path) -> None:
+    """The rest of what nobody approved is nothing to carry out."""
+    (site / "expand.plan" / "reassignment.json").write_text("{}")
+
+    assert (1, True) == ((ran := resume(planner, site)).code, "reassignment.json isn't the file" in ran.err)
+
+
+def test_diff_tells_a_plan_from_its_rest(planner: Run, site: Path) -> None:
+    """Exit code 2 where they differ; JSON has the shape of its schema; the same twice."""
+    carried_out(site, 1)
+    resume(planner, site)
+    both = (site / "expand.plan", site / "rest.plan")
+    text, markdown = planner("diff", *both), planner("diff", *both, "--format", "markdown")
+    found = json.loads(planner("diff", *both, "--format", "json").out)
+
+    assert (0, 2, 0) == (
+        text.code,
+        planner("diff", *both, "--detailed-exitcode").code,
+        planner("diff", both[0], both[0], "--detailed-exitcode").code,
+    )
+    assert "Partitions that change no more" in text.out
+    assert "<details><summary>Partitions that change no more" in markdown.out
+    schema = json.loads((SCHEMAS / "plan-diff.schema.json").read_text())
+    assert [] == [error.message for error in Draft202012Validator(schema).iter_errors(found)]
+    assert text.out == planner("diff", *both).out
+
+
+def test_what_show_prints_for_machines_has_the_shape_of_its_schema(planner: Run, site: Path) -> None:
+    """`show --format json` is plan.json itself, whose schema and format_version are the promise."""
+    carried_out(site, 1)
+    resume(planner, site)
+    schema = json.loads((SCHEMAS / "plan.schema.json").read_text())
+    for plan in (site / "expand.plan", site / "rest.plan"):
+        shown = json.loads(planner("show", plan, "--format", "json").out)
+
+        assert [] == [error.message for error in Draft202012Validator(schema).iter_errors(shown)]
+        assert json.loads((plan / "plan.json").read_text()) == shown

@@ -1,0 +1,206 @@
+"""What changed between two plans: figures, gates, inputs, wishes, brokers, partitions, warnings."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from folders import ROOT
+from jsonschema import Draft202012Validator
+from plan_documents import change, document
+
+from planner.approval.plan_diff import SHOWN, diff, figure_rows, first_steps, sections, verdict
+from planner.approval.plan_diff_shown import markdown
+
+SCHEMA = json.loads((ROOT / "schemas" / "plan-diff.schema.json").read_text(encoding="utf-8"))
+A0, A1, B0 = (
+    change("a", 0, [1, 9], [1, 4]),
+    change("a", 1, [2, 9], [2, 4]),
+    change("b", 0, [1, 2], [2, 1]),
+)
+
+
+def plan(changes: list[dict[str, Any]], *, number: int = 0, **top: Any) -> dict[str, Any]:
+    """A plan with an id of its own."""
+    return document(changes, **{"plan_id": f"{number:064x}", **top})
+
+
+def lines(found: dict[str, Any]) -> dict[str, list[str]]:
+    """The lists, by heading."""
+    return {title: listed for title, _, listed in sections(found)}
+
+
+def valid(found: dict[str, Any]) -> dict[str, Any]:
+    """The difference, which has the shape of its schema."""
+    assert [] == [error.message for error in Draft202012Validator(SCHEMA).iter_errors(found)]
+    return found
+
+
+def test_a_plan_does_not_differ_from_itself() -> None:
+    """No figure, no list, and it says so."""
+    found = valid(diff(plan([A0]), plan([A0])))
+
+    assert (True, [], []) == (found["equal"], figure_rows(found), sections(found))
+    assert "nothing differs" in verdict(found)
+
+
+def test_partitions_are_told_by_what_differs() -> None:
+    """Only in one of both, with another target, found elsewhere, in other batches."""
+    elsewhere = change("a", 1, [3, 9], [2, 4])
+    found = valid(diff(plan([A0, A1]), plan([change("a", 0, [1, 9], [1, 3]), elsewhere, B0], number=1)))
+
+    assert {
+        "Partitions that change by now": ["b-0: 1,2 → 2,1"],
+        "Partitions with another target": ["a-0: 1,4 → 1,3"],
+        "Partitions found elsewhere": ["a-1: 2,9 → 3,9"],
+    } == lines(found)
+    assert {"Partitions that change no more": ["b-0: 1,2 → 2,1"]} == lines(diff(plan([A0, B0]), plan([A0], number=1)))
+
+
+def test_other_batches() -> None:
+    """The same changes in another order of execution."""
+    old = document([A0, A1], [[A0], [A1]], plan_id=f"{0:064x}")
+    new = document([A0, A1], [[A1], [A0]], plan_id=f"{1:064x}")
+
+    assert {"Partitions in other batches": ["a-0: batch 1 → 2", "a-1: batch 2 → 1"]} == lines(valid(diff(old, new)))
+
+
+def test_figures_of_both_plans() -> None:
+    """Only those that differ are shown, each with its unit; all are in the document."""
+    bound = plan([A0])["bound"] | {"bytes_moved": 2_000_000, "gap_percent": 5.0}
+    execution = plan([A0])["execution"] | {"seconds_at_throttle": 3_720}
+    found = valid(diff(plan([A0]), plan([A0], number=1, bound=bound, execution=execution)))
+
+    assert [
+        ("bytes moved", "100 B", "2.00 MB", ""),
+        ("gap", "0 %", "5 %", ""),
+        ("time at throttle", "1 s", "1 h 2 min", ""),
+    ] == figure_rows(found)
+    assert "replica_spread" in {row["name"] for row in found["figures"]}
+    assert "bytes moved 100 B → 2.00 MB" in verdict(found)
+
+
+def test_amounts_that_round_alike_are_told_exactly() -> None:
+    """121 MB → 121 MB would say nothing."""
+    old, new = (plan([A0])["bound"] | {"bytes_moved": 120_595_097 + more} for more in (0, 9))
+    found = diff(plan([A0], bound=old), plan([A0], number=1, bound=new))
+
+    assert [("bytes moved", "120,595,097 B", "120,595,106 B", "")] == figure_rows(found)
+
+
+def test_what_differs_by_less_than_is_shown_is_told_exactly() -> None:
+    """Gates, disks and times, too: `121 MB → 121 MB` says nothing."""
+    old, new = plan([A0]), plan([A0], number=1)
+    for made, more in ((old, 0), (new, 9)):
+        eta = {"key": "limits.eta", "limit": 90_000, "value": 80_000 + more}
+        made["limits"] = [{"key": "limits.bytes_moved", "limit": 20 * 2**30, "value": 120_595_097 + more}, eta]
+        made["brokers"] = [broker | {"disk_bytes": 10**12 + more} for broker in made["brokers"]]
+        made["execution"] = made["execution"] | {"throttle_bytes_per_sec": 50_000_000 + more}
+    found = valid(diff(old, new))
+
+    assert ["limits.bytes_moved: plan 120,595,097 B → 120,595,106 B", "limits.eta: plan 80,000 s → 80,009 s"] == lines(
+        found
+    )["Gates"]
+    assert lines(found)["Brokers"][0].endswith(": disk 1,000,000,000,000 B → 1,000,000,000,009 B")
+    assert [("throttle", "50,000,000 B/s", "50,000,009 B/s", "")] == figure_rows(found)
+
+
+def test_a_gate_reads_as_it_was_written() -> None:
+    """20 GiB aren't called 21.5 GB."""
+    old, new = plan([A0], limits=[]), plan([A0], number=1)
+    new["limits"] = [{"key": "limits.bytes_moved", "limit": 20 * 2**30, "value": 2**30}]
+    assert ["limits.bytes_moved: not set → 1.00 GiB of 20 GiB"] == lines(diff(old, new))["Gates"]
+
+
+def test_gates_inputs_wishes_brokers_and_warnings() -> None:
+    """Each that differs, with both sides."""
+    new = plan([A0], number=1)
+    new["limits"] = [
+        {"key": "limits.bytes_moved", "limit": 1000, "value": 90},
+        {"key": "limits.eta", "limit": 9, "value": 1},
+    ]
+    new["inputs"] = [{"path": "expand.yaml", "sha256": "cd" * 32}, {"path": "more.txt", "sha256": "ef" * 32}]
+    new["changes"] = new["changes"] | {"remove_brokers": []}
+    new["brokers"] = [broker | {"rack": "b"} if broker["id"] == 3 else broker for broker in new["brokers"]][:-1]
+    new["warnings"] = ["3 partitions under-replicated today"]
+    new["validity"] = {"captured_at": "", "valid_for_seconds": 1, "valid_until": "2026-11-20T10:00:00Z"}
+
+    assert {
+        "Plan": ['valid until: none → "2026-11-20T10:00:00Z"'],
+        "Gates": ["limits.bytes_moved: plan 100 B → 90 B", "limits.eta: not set → 1 s of 9 s"],
+        "Inputs": [
+            "expand.yaml: SHA-256 abababababab → SHA-256 cdcdcdcdcdcd",
+            "more.txt: not read → SHA-256 efefefefefef",
+        ],
+        "Asked for": ["remove_brokers: [9] → none"],
+        "Brokers": ["broker 3: rack a → b", "broker 9: only before (removed, rack a, disk unknown)"],
+        "Warnings": ["+ 3 partitions under-replicated today"],
+    } == lines(valid(diff(plan([A0]), new)))
+
+
+def test_new_partitions() -> None:
+    """Of a topic that only one makes, in another number, or placed otherwise."""
+
+    def made(*lists: list[int]) -> dict[str, Any]:
+        topic = {"topic": "n", "partitions_before": 0, "partitions": len(lists), "replication_factor": 1, "config": {}}
+        return {"topics": [topic | {"replicas": list(lists), "replica_assignment": "1"}], "compared": []}
+
+    none, one, two, other = (
+        plan([], number=at, new_partitions=each) for at, each in enumerate((None, made([1]), made([1], [2]), made([3])))
+    )
+
+    assert ["n: only after"] == lines(valid(diff(none, one)))["New partitions"]
+    assert ["n: partitions 1 → 2, placed on other brokers"] == lines(diff(one, two))["New partitions"]
+    assert ["n: placed on other brokers"] == lines(diff(one, other))["New partitions"]
+
+
+def test_long_lists_are_bounded_and_the_rest_is_counted() -> None:
+    """However many partitions differ."""
+    found = valid(diff(plan([]), plan([change("a", at, [1], [2]) for at in range(100)], number=1)))
+    ((title, count, shown),) = sections(found)
+
+    assert ("Partitions that change by now", 100, SHOWN + 1, "and 90 more") == (title, count, len(shown), shown[-1])
+    assert 100 == found["partitions"]["only_after"]["count"]
+
+
+def test_markdown_takes_nothing_of_a_name_for_markup() -> None:
+    """Racks and warnings may hold anything."""
+    new = plan([A0], number=1, warnings=["`*b*` </details> @all"])
+    text = markdown(diff(plan([A0]), new))
+
+    assert "- ``+ `*b*` </details> @all``\n" in text
+    assert text.startswith("**Plan 000000000000 → 000000000000:")
+    assert 1 == text.count("<details>")
+
+
+def test_bytes_that_are_unknown_in_one_plan_are_unknown() -> None:
+    """A plan without sizes moves an unknown number of bytes, in no time that is known; not 0 of them."""
+    new = plan([A0], number=1)
+    new["cluster"] = new["cluster"] | {"sizes_known": False}
+    rows = {name: (before, after) for name, before, after, _ in figure_rows(valid(diff(plan([A0]), new)))}
+    assert {"bytes moved", "least bytes moved", "gap", "time at throttle"} == rows.keys()
+    assert {"unknown"} == {after for _, after in rows.values()}
+    assert "bytes moved 100 B → unknown" in verdict(diff(plan([A0]), new))
+
+
+def test_a_field_that_differs_alike_is_told_once() -> None:
+    """Every broker's disk was unknown: one line with both values, and nothing that is the same."""
+    new = plan([A0], number=1)
+    new["brokers"] = [broker | {"disk_bytes": 4 * 10**12} for broker in new["brokers"]]
+    assert ["brokers 1–4, 9: disk unknown → 4.00 TB"] == lines(diff(plan([A0]), new))["Brokers"]
+
+
+def test_a_first_step_is_said_first() -> None:
+    """For each plan that is one, which; once where both are one plan."""
+    left = {
+        "limits": {"bytes_moved": 100, "replicas_moved": None, "leaders_changed": None},
+        "partitions": 2, "brokers": [], "windows": [], "bytes_moved": 150, "replicas_moved": 2, "leaders_changed": 0,
+        "steps_at_least": 2, "too_large": 0,
+    }  # fmt: skip
+    step = plan([A0], unfinished=left, complete=False)
+    said = "FIRST STEP ONLY (budget 100 B copied): 2 partitions left to change, 2 replicas, 150 B to copy in all; "
+    whole = f"{said}at least 2 more steps. That is plan 000000000000, "
+    assert [f"{whole}before."] == first_steps(valid(diff(step, plan([A0], number=1))))
+    assert [f"{whole}after."] == first_steps(diff(step, step))
+    assert [] == first_steps(diff(plan([A0]), plan([A0])))
+    assert markdown(diff(step, step)).startswith("**FIRST STEP ONLY")

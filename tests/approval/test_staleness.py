@@ -1,0 +1,197 @@
+"""Whether a plan fits the cluster as it is now: which partitions changed, what changed, and what of it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from plan_documents import change, document
+
+from planner.approval.cluster_now import Now, now_of
+from planner.approval.staleness import Fit, Standing, fit
+from planner.inputs.importers.any_format import read_part
+from planner.model.cluster import Partition, Topic
+
+# a-0 takes two batches, a-1 changes its order, b-0 gets a replica, c-0 only another leader; broker 9 leaves.
+A0, A1 = change("a", 0, [1, 9], [3, 4]), change("a", 1, [2, 1], [1, 2])
+B0, C0 = change("b", 0, [1], [1, 3]), change("c", 0, [1, 2], [1, 2], leader=2)
+STEP, REST = change("a", 0, [1, 9], [1, 4]), change("a", 0, [1, 4], [3, 4])
+LISTS = {"a": [[1, 9], [2, 1]], "b": [[1]], "c": [[1, 2]]}
+
+
+def plan(**top: Any) -> dict[str, Any]:
+    """The plan above, with what brokers held when it was made."""
+    made = document([A0, A1, B0, C0], [[STEP, B0], [REST, A1, C0]], **top)
+    held = {1: 4, 2: 2, 9: 1}
+    for broker in made["brokers"]:
+        broker["before"] = broker["before"] | {"replicas": held.get(broker["id"], 0)}
+    return made
+
+
+def now(*, racks: dict[int, str | None] | None = None, leaders: dict[str, int] | None = None, **lists: Any) -> Now:
+    """The cluster with these lists in the place of those that the plan found; None takes a topic away."""
+    led = {"c-0": 2} | (leaders or {})
+    topics = {
+        name: Topic(name, tuple(Partition(at, tuple(r), led.get(f"{name}-{at}", r[0])) for at, r in enumerate(rows)))
+        for name, rows in (LISTS | lists).items()
+        if rows is not None
+    }
+    return Now(topics, racks=racks)
+
+
+def stale(found: Fit) -> list[str]:
+    """What refuses the plan."""
+    return [f"{each.kind}: {each}" for each in found.stale]
+
+
+def told(found: Fit) -> list[str]:
+    """What is only told."""
+    return [f"{each.kind}: {each}" for each in found.told]
+
+
+def test_where_the_plan_found_it_it_fits() -> None:
+    """No difference at all; nothing is done yet."""
+    found = fit(plan(), now())
+
+    assert () == found.differences
+    assert {Standing.FOUND} == set(found.standings.values())
+    assert "of 4 partitions: 4 where the plan found it" == found.progress()
+
+
+def test_on_its_own_way_it_fits() -> None:
+    """After the first batch, between batches, and at the end."""
+    between = fit(plan(), now(a=[[1, 4], [2, 1]], b=[[1, 3]]))
+    end = fit(plan(), now(a=[[3, 4], [1, 2]], b=[[1, 3]], leaders={"c-0": 1}))
+
+    assert ([], []) == (stale(between), stale(end))
+    assert "of 4 partitions: 2 where the plan found it, 1 on its way, 1 where the plan wants it" == between.progress()
+    assert {Standing.THERE} == set(end.standings.values())
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"a": [[1, 2], [2, 1]]}, "replicas: a-0: has replicas 1,2; the plan was made from 1,9"),
+        (
+            {"a": [[9, 1], [2, 1]]},
+            "order: a-0: has its replicas in the order 9,1; the plan's lists are 1,9 → 1,4 → 3,4",
+        ),
+        ({"b": None}, "topic: b: is gone; the plan has 1 partition of it"),
+        ({"a": [[1, 9]]}, "partitions: a: has 1 partition, 2 when the plan was made"),
+        (
+            {"b": [[1], [2]]},
+            "partitions: b: has 2 partitions, 1 when the plan was made; those keep another replication factor than 2",
+        ),
+        (
+            {"new": [[9, 1]]},
+            "topic: new: is new; it has replicas on broker 9, which the plan empties",
+        ),
+        ({"racks": {1: "a", 2: "a", 3: "a"}}, "broker: broker 4: isn't live; the plan counts on it"),
+        (
+            {"racks": {1: "a", 2: "b", 3: "a", 4: None}},
+            "rack: broker 2: is in rack b; the plan counts on rack a|"
+            "rack: broker 4: is in no rack; the plan counts on rack a",
+        ),
+    ],
+)
+def test_what_changed_otherwise_refuses_the_plan(changed: dict[str, Any], said: str) -> None:
+    """The partition, topic or broker, what is there now, and what the plan was made from."""
+    assert said.split("|") == stale(fit(plan(), now(**changed)))
+
+
+def test_what_does_no_harm_is_only_told() -> None:
+    """Leaders, new topics, new brokers, and topics that the plan leaves alone."""
+    found = fit(plan(), now(new=[[1]], leaders={"a-0": 9}, racks=dict.fromkeys((1, 2, 3, 4, 9, 12), "a")))
+
+    assert [] == stale(found)
+    assert [
+        "broker: broker 12: is new; the plan doesn't know it",
+        "leader: a-0: is led by broker 9, not by broker 1",
+        "topic: new: is new",
+    ] == told(found)
+
+
+def test_replicas_of_what_the_plan_leaves_alone_are_counted() -> None:
+    """Nothing names them, but brokers hold more or fewer of them than when the plan was made."""
+    made = plan()
+    made["topics"].append(made["topics"][0] | {"name": "kept", "partitions": 1, "partitions_changed": 0})
+    made["topics"][-1] |= {"replication_factor": 2, "replication_factor_before": [2]}
+    for broker in made["brokers"]:
+        broker["before"] |= {"replicas": broker["before"]["replicas"] + (broker["id"] in (1, 2))}
+
+    assert () == fit(made, now(kept=[[1, 2]])).differences
+    assert [
+        "replicas: broker 2: holds 0 replicas of what the plan leaves as it is, 1 before",
+        "replicas: broker 3: holds 1 replica of what the plan leaves as it is, 0 before",
+    ] == told(fit(made, now(kept=[[1, 3]])))
+
+
+def test_reassignments_are_told_apart_by_where_they_go() -> None:
+    """To a list of the plan's way: its own. Anywhere else, or of a partition that it leaves alone: another's."""
+    own = replace(now(a=[[1, 4], [2, 1]]), moving=frozenset({("a", 0)}))
+    other = replace(now(a=[[1, 2], [2, 1]], new=[[1]]), moving=frozenset({("a", 0), ("new", 0)}))
+
+    assert ([], 1) == (stale(fit(plan(), own)), fit(plan(), own).moving)
+    assert "1 partition being reassigned by the plan now" in fit(plan(), own).progress()
+    assert [
+        "reassignment: a-0: is being reassigned to 1,2, which isn't the plan's doing",
+        "reassignment: new-0: is being reassigned to 1, which isn't the plan's doing",
+    ] == stale(fit(plan(), other))
+
+
+def test_replicas_out_of_sync_refuse_it_unless_their_broker_leaves() -> None:
+    """As the role asks before it starts."""
+
+    def behind(*isr: int) -> Now:
+        rows = now().topics["a"].partitions
+        topic = Topic("a", (replace(rows[0], isr=isr), rows[1]))
+        return replace(now(), topics={**now().topics, "a": topic})
+
+    assert [] == stale(fit(plan(), behind(1)))
+    assert ["isr: a-0: has replicas 1,9, in sync are 9: wait for the others"] == stale(fit(plan(), behind(9)))
+
+
+def test_a_topic_about_to_be_deleted_is_gone() -> None:
+    """Its partitions can't be reassigned any more."""
+    topics = {**now().topics, "b": replace(now().topics["b"], deleting=True)}
+    found = fit(plan(), replace(now(), topics=topics))
+
+    assert ["topic: b: is marked for deletion; the plan has 1 partition of it"] == stale(found)
+    assert Standing.GONE is found.standings["b", 0]
+
+
+def test_new_partitions_are_missing_or_as_planned() -> None:
+    """Anything else refuses the plan, with the numbers or the lists."""
+    topic = {
+        "topic": "n", "partitions_before": 0, "partitions": 2, "replication_factor": 1, "config": {},
+        "replicas": [[1], [2]], "replica_assignment": "1,2",
+    }  # fmt: skip
+    made = plan(new_partitions={"topics": [topic], "compared": []})
+
+    assert [] == stale(fit(made, now())) == stale(fit(made, now(n=[[1], [2]])))
+    assert ["new partitions: n: has 1 partition, planned from 0 to 2"] == stale(fit(made, now(n=[[1]])))
+    assert ["new partitions: n: has 2 partitions, with other replicas than planned"] == stale(
+        fit(made, now(n=[[1], [3]]))
+    )
+
+
+def test_log_dirs_that_are_not_reached_yet_are_still_to_do() -> None:
+    """Equal lists say nothing where only log dirs change."""
+    row = change("b", 0, [1], [1]) | {"reason": "balance_log_dirs", "log_dirs": ["/d"], "log_dirs_before": ["/c"]}
+
+    assert {("b", 0): Standing.FOUND} == fit(document([row]), now()).standings
+
+
+def test_the_state_is_read_from_what_kafkas_tools_print() -> None:
+    """A description with a reassignment in progress, and the live brokers."""
+    described = (
+        "Topic: a\tTopicId: x\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: \n"
+        "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,4,9\tIsr: 1,9\tAdding Replicas: 4\tRemoving Replicas: 9\n"
+    )
+    versions = "".join(f"h{each}:9092 (id: {each} rack: a isFenced: false) -> (\n)\n" for each in (1, 4))
+    seen = now_of([read_part(described, "topics.txt"), read_part(versions, "brokers.txt")])
+
+    assert ((1, 4), frozenset({("a", 0)})) == (seen.topics["a"].partitions[0].replicas, seen.moving)
+    assert {1: "a", 4: "a"} == seen.racks
+    assert 1 == fit(document([A0], [[STEP], [REST]]), seen).moving

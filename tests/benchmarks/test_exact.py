@@ -1,0 +1,121 @@
+"""Plans and their bounds beside an exact solver, which knows the rules and nothing of how plans are made."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from brute_force import as_plan, moved
+from clusters import balance_of, no_racks, problem_of
+
+from benchmarks.exact import Judge, options
+from benchmarks.exact_clusters import cluster
+from benchmarks.exact_table import judged
+from planner.model.cluster import Broker
+from planner.model.problem import Problem
+from planner.model.spec import Changes
+from planner.strategies import bounds
+from planner.strategies.optimum import solve
+
+# Clusters judged; `python -m benchmarks --exact` judges as many as asked.
+CLUSTERS = 14
+
+
+def assert_true(number: int) -> None:
+    """Nothing is said of the cluster's plan that isn't so."""
+    verdict = judged(number)
+    assert verdict is None or () == verdict.faults, verdict
+
+
+@pytest.mark.parametrize("number", range(CLUSTERS))
+def test_no_claim_is_above_the_truth(number: int) -> None:
+    """No least is above what a plan does that is no further outside of its windows, whichever brokers carry it."""
+    assert_true(number)
+
+
+@pytest.mark.parametrize("number", [87, 98, 115])
+def test_no_claim_is_false_where_nothing_may_move(number: int) -> None:
+    """There is one plan, outside of its windows as it is: the judge once took the missing certificate for a claim."""
+    assert_true(number)
+
+
+def overfull() -> Problem:
+    """A new broker and a few partitions of which the large ones are beyond any window of bytes."""
+    sizes = {"t0": [657, 602, 779], "t1": [502, 1461], "t2": [10_000], "t3": [62_400, 73_900, 70_900]}
+    rows = {
+        "t0": [(4, 2, 3), (3, 4, 1), (2, 1, 3)],
+        "t1": [(2, 4), (2, 5)],
+        "t2": [(1, 3, 5)],
+        "t3": [(5, 3, 2), (3, 5, 1), (2, 3, 4)],
+    }
+    return problem_of(
+        no_racks(1, 2, 3, 4, 5),
+        rows,
+        sizes={name: [size * 10**6 for size in of] for name, of in sizes.items()},
+        changes=Changes(add_brokers=(Broker(6),)),
+        balance=balance_of(1, 1, 1, "none", "10%"),
+    )
+
+
+def test_another_broker_may_carry_what_is_outside() -> None:
+    """The least that is told is no more than that of any plan with as much outside; and the plan comes next to it."""
+    problem = overfull()
+    solution, judge = solve(problem, problem.balance, certify=True), Judge(problem)
+    outside = judge.outside(solution.assignment)
+    least = judge.least_bytes(outside)
+    assert outside.loads > 0
+    assert least.exact is not None
+    assert solution.least_bytes <= least.exact <= judge.copied(solution.assignment) <= 1.001 * least.exact
+    assert judge.least_loads(outside.replicas).exact == outside.loads
+
+
+def test_the_excess_that_is_told_is_the_least_or_less() -> None:
+    """What the certificate says of how much any plan is outside is so."""
+    problem = overfull()
+    certificate = solve(problem, problem.balance, certify=True).certificate
+    assert certificate is not None
+    assert certificate.outside is not None
+    told = bounds.least_outside(certificate.facts, certificate.outside)
+    assert 0 < told.loads <= certificate.outside.allowed.loads
+
+
+def test_the_solver_agrees_with_trying_every_plan() -> None:
+    """Excess and bytes of the judge are those of brute force."""
+    problem = problem_of(
+        no_racks(1, 2, 3),
+        {"a": [(1,), (1,), (2,)], "b": [(2, 1)]},
+        sizes={"a": [5, 9, 2], "b": [4]},
+        balance=balance_of(1, "none", 1, "none", "10%"),
+    )
+    judge = Judge(problem)
+    every = []
+    for plan in product(*(options(problem, row) for row in range(problem.rows))):
+        assignment = np.full((problem.rows, problem.width), -1)
+        for row, brokers in enumerate(plan):
+            assignment[row, : len(brokers)] = brokers
+        every.append((judge.outside(assignment), moved(problem, as_plan(assignment))[0], judge.copied(assignment)))
+    assert all(by_sets == copied for _, by_sets, copied in every)
+    replicas = min(outside.replicas for outside, _, _ in every)
+    loads = min(outside.loads for outside, _, _ in every if outside.replicas <= replicas)
+    assert (replicas, loads) == (judge.least_replicas().exact, judge.least_loads(replicas).exact)
+    for most, _, _ in every[::7]:
+        within = [
+            copied
+            for outside, _, copied in every
+            if outside.replicas <= most.replicas
+            and outside.loads <= most.loads
+            and all(mine <= theirs for mine, theirs in zip(outside.furthest, most.furthest, strict=True))
+        ]
+        assert min(within) == judge.least_bytes(most).exact
+
+
+def test_clusters_are_the_same_every_time() -> None:
+    """A number is a cluster, and many of them are unlike."""
+    first, second = cluster(7), cluster(7)
+    assert (first.replicas.tolist(), first.size_bytes.tolist(), first.balance) == (
+        second.replicas.tolist(),
+        second.size_bytes.tolist(),
+        second.balance,
+    )
+    assert len({cluster(number).balance for number in range(30)}) > 15

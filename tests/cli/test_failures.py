@@ -1,0 +1,162 @@
+"""`planner failures` from end to end: which plan it takes, what it prints, and that Spark gives the same rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from folders import TESTS
+from plan_documents import change, document
+
+from planner.cli import failures as failures_command
+from planner.cli.commands import commands
+from planner.cli.main import main
+from planner.model.errors import SetupError, StalePlanError
+from planner.plan.build import plan_id
+from planner.whatif.failures import failure_rows as failures
+
+DATA = TESTS / "data" / "failures"
+MOVES = [
+    [("orders", 0, [1, 3, 2], [1, 3, 4]), ("audit.log", 0, [2, 1], [3, 1])],
+    [("orders", 1, [2, 4, 1], [3, 4, 1])],
+]
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """The spec with a plan of two batches beside it, written by hand so that no planner changes it."""
+    path = tmp_path / "spec.yaml"
+    path.write_bytes((DATA / "spec.yaml").read_bytes())
+    made = document(
+        [change(*move) for moves in MOVES for move in moves],
+        [[change(*move) for move in moves] for moves in MOVES],
+        inputs=[{"path": "spec.yaml", "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}],
+    )
+    for batch, moves in zip(made["batches"], MOVES, strict=True):
+        batch["elect"] = [{"topic": move[0], "partition": move[1]} for move in moves]
+    (tmp_path / "spec.plan").mkdir()
+    (tmp_path / "spec.plan" / "plan.json").write_text(json.dumps({**made, "plan_id": plan_id(made)}))
+    return path
+
+
+def run(*arguments):
+    """What a `planner failures` prints; its errors are raised."""
+    ended = CliRunner().invoke(commands, ["failures", *map(str, arguments)], standalone_mode=False)
+    if ended.exception:
+        raise ended.exception
+    return ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("form", "file"), [("text", "failures.txt"), ("markdown", "failures.md"), ("json", "failures.json")]
+)
+def test_what_is_printed(spec, form, file, request):
+    """Byte for byte what it was when it was last looked at, whatever the folder."""
+    shown = run(
+        spec, "--of", "brokers", "--of", "racks", "--of", "pairs", "--of", "3", "--engine", "local", "--format", form
+    )
+    if form == "json":
+        shown = json.dumps(json.loads(shown), indent=1, sort_keys=True) + "\n"
+    if request.config.getoption("--update-goldens"):
+        (DATA / file).write_text(shown)
+
+    assert (DATA / file).read_text() == shown
+
+
+def test_a_plan_finds_its_spec(spec):
+    """The plan's folder, its plan.json, and the spec say the same."""
+    shown = run(spec)
+
+    assert shown == run(spec.with_suffix(".plan")) == run(spec.with_suffix(".plan") / "plan.json")
+
+
+def test_a_spec_without_a_plan_says_what_fails_today(spec):
+    """Without a plan beside it there is today alone, and the way to a plan."""
+    (spec.with_suffix(".plan") / "plan.json").unlink()
+    shown = json.loads(run(spec, "--format", "json"))
+
+    assert (None, 0) == (shown["plan_id"], shown["batches"])
+    assert ["today"] == [state["state"] for state in shown["kinds"][0]["states"]]
+    assert "there is no plan beside the spec: today alone; planner whatif spec.yaml makes one" == shown["notes"][0]
+
+
+def test_no_table_without_rows(spec):
+    """Of a number of brokers no single one is told."""
+    for form in ("text", "markdown"):
+        assert "if it fails" not in run(spec, "--of", "3", "--engine", "local", "--format", form).lower()
+        assert "if it fails" in run(spec, "--of", "brokers", "--format", form).lower()
+
+
+def test_a_plan_of_other_files_is_passed_over_or_refused(spec):
+    """One that was found is passed over, and that is said; one that was named is refused."""
+    spec.write_text(spec.read_text() + "# edited\n")
+    shown = json.loads(run(spec, "--format", "json"))
+
+    assert shown["notes"][0].startswith("spec.plan was made from other files than there are now: today alone")
+    with pytest.raises(StalePlanError, match="made from other files"):
+        run(spec, "--plan", spec.with_suffix(".plan"))
+
+
+def test_every_row_goes_to_parquet(spec, tmp_path):
+    """One row a scenario and state, in order, the same bytes each time."""
+    out, again = tmp_path / "rows.parquet", tmp_path / "again.parquet"
+    for path in (out, again):
+        run(spec, "--out", path)
+    table = pq.read_table(out)
+
+    assert failures.ROW_SCHEMA == table.schema
+    assert (4 + 2 + 6) * 4 == len(table)
+    assert ["today", "batch 1", "batch 2", "planned"] == table["state"].to_pylist()[:4]
+    assert out.read_bytes() == again.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--of", "hosts"), "'hosts' isn't possible here; allowed: brokers, racks, pairs, or a number of brokers"),
+        (("--of", "5", "--engine", "local"), "--of 5: 5 brokers can't fail; allowed: at most 4"),
+        (("--engine", "local", "--partitions", "2"), "--master, --remote and --partitions are Spark's"),
+    ],
+)
+def test_options_that_make_no_sense(spec, options, message, capsys):
+    """Exit code 1 and a sentence that says what is allowed."""
+    with pytest.raises(SystemExit) as ended:
+        main(["failures", str(spec), *options])
+
+    assert 1 == ended.value.code
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_plan_without_its_spec(spec, tmp_path):
+    """The way out is named."""
+    spec.rename(tmp_path / "other.yaml")
+
+    with pytest.raises(
+        SetupError, match=r"its spec 'spec.yaml' isn't beside it; allowed: planner failures SPEC --plan"
+    ):
+        run(spec.with_suffix(".plan"))
+
+
+@pytest.mark.spark
+def test_a_file_that_cannot_be_written(spec, tmp_path):
+    """Its folder is asked for before the study; what the system says is told."""
+    with pytest.raises(SetupError, match=r"nowhere/rows.parquet: can't be written: .*nowhere isn't a folder"):
+        run(spec, "--of", "brokers", "--engine", "local", "--out", tmp_path / "nowhere" / "rows.parquet")
+    with pytest.raises(SetupError, match="/dev/full: can't be written: No space left on device"):
+        run(spec, "--of", "brokers", "--engine", "local", "--out", "/dev/full")
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_spark_gives_the_same_rows(spec, spark, partitions, monkeypatch):
+    """With any number of tasks, and chunks of a few scenarios each."""
+    from spark_jobs import failures as job
+
+    monkeypatch.setattr(job, "CHUNK", 2)
+    subject = failures_command.find(spec, None)
+    wanted = failures.all_scenarios(subject.problem, ("brokers", "racks", "pairs", "3"), 1000, 0)
+    study = failures.study(subject.spec, subject.problem, subject.batches, wanted)
+
+    assert failures.run(study, wanted).equals(job.run(spark, study, wanted, partitions=partitions))

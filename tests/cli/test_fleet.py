@@ -1,0 +1,267 @@
+"""Many clusters by one command: a folder each, one summary, and all of them or none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from folders import EXAMPLES
+
+from planner.cli import fleet
+from planner.cli.main import main
+from planner.export import output_folder
+from planner.model.errors import InfeasibleError, PlannerError, SetupError, UnsafePlanError
+
+GOOD = ("expand", "leaders-only", "no-racks")
+
+
+@pytest.fixture
+def clusters(tmp_path, monkeypatch) -> Path:
+    """A folder with three good specs, from beside which the commands are run."""
+    folder = tmp_path / "clusters"
+    shutil.copytree(EXAMPLES / "state", folder / "state")
+    for name in GOOD:
+        shutil.copy(EXAMPLES / f"{name}.yaml", folder)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@pytest.fixture
+def whatif(capsys):
+    """Runs `whatif` in this process; its exit code, stdout and stderr."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["whatif", *map(str, arguments), "--engine", "local", "--candidates", "20"])
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Everything in a folder, by its path."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def plans(folder: Path) -> list[str]:
+    """The names of the plans' folders in a folder."""
+    return sorted(file.parent.name for file in folder.glob("*/plan.json"))
+
+
+def test_each_folder_of_a_fleet_is_what_its_spec_alone_gives(clusters, whatif, tmp_path):
+    """Not a byte depends on what else is planned."""
+    code, _, said = whatif(*(clusters / f"{name}.yaml" for name in GOOD), "--out", "fleet")
+
+    assert (0, "") == (code, said)
+    for name in GOOD:
+        whatif(clusters / f"{name}.yaml", "--out", tmp_path / "alone" / name)
+        assert files(tmp_path / "alone" / name) == files(tmp_path / "fleet" / name)
+
+
+def test_a_quoted_pattern_is_a_fleet_beside_its_specs(clusters, whatif):
+    """What the shell leaves as it is, is matched here; without --out each plan lies beside its spec."""
+    code, shown, _ = whatif("clusters/*.yaml")
+
+    assert 0 == code
+    assert ["expand.plan", "leaders-only.plan", "no-racks.plan"] == plans(clusters)
+    assert [line.split()[0] for line in shown.splitlines()] == ["Cluster", "orders-eu", "orders-eu", "lab"]
+
+
+def test_a_pattern_that_matches_one_file_is_a_fleet_of_one(clusters, whatif, tmp_path):
+    """Where plans go doesn't change with the number of files that match today."""
+    code, shown, _ = whatif("clusters/no-*.yaml", "--out", "fleet", "--format", "json")
+
+    assert 0 == code
+    assert ["no-racks"] == plans(tmp_path / "fleet")
+    assert [str(Path("fleet/no-racks"))] == [row["folder"] for row in json.loads(shown)["clusters"]]
+
+
+def test_a_file_named_like_a_pattern_is_that_file(clusters, whatif):
+    """Brackets are good names, too."""
+    spec = clusters / "no-racks.yaml"
+    spec.rename(clusters / "no[racks].yaml")
+
+    assert 0 == whatif("clusters/no[racks].yaml")[0]
+    assert ["no[racks].plan"] == plans(clusters)
+
+
+def test_a_pattern_without_files_is_refused(clusters, whatif):
+    """Silence would look like a plan."""
+    code, _, said = whatif("clusters/*.yml")
+
+    assert 1 == code
+    assert "clusters/*.yml: no file matches" in said
+
+
+def test_the_summary_has_the_plans_own_numbers(clusters, whatif):
+    """JSON for programs: bytes, replicas, leaders, gap, candidates, folder and id of each cluster."""
+    _, shown, _ = whatif("clusters/expand.yaml", "clusters/no-racks.yaml", "--format", "json")
+
+    for row, name in zip(json.loads(shown)["clusters"], ("expand", "no-racks"), strict=True):
+        plan = json.loads((clusters / f"{name}.plan" / "plan.json").read_text())
+        chosen = next(each for each in plan["compared"] if each["label"] == "this plan")
+        assert row == {
+            "cluster": plan["cluster"]["name"],
+            "spec": f"clusters/{name}.yaml",
+            "verdict": "as asked" if name == "expand" else "as asked, 1 warning",
+            "complete": True,
+            "bytes_moved": chosen["bytes_moved"],
+            "replicas_moved": chosen["replicas_moved"],
+            "leaders_changed": chosen["leaders_changed"],
+            "gap_percent": plan["bound"]["gap_percent"],
+            "candidates": plan["candidates"]["evaluated"],
+            "folder": f"clusters/{name}.plan",
+            "plan_id": plan["plan_id"],
+        }
+
+
+def test_the_summary_as_markdown_escapes_names(clusters, whatif):
+    """A cluster's name is data: in a table it can neither open a cell nor notify anybody."""
+    spec = clusters / "no-racks.yaml"
+    spec.write_text(spec.read_text().replace("name: lab", 'name: "a|b @all"'))
+
+    _, shown, _ = whatif("clusters/*.yaml", "--format", "markdown")
+
+    assert 5 == len(shown.splitlines())
+    assert "| a\\|b @<!-- -->all | as asked, 1 warning |" in shown
+
+
+def test_every_fault_of_every_spec_is_told_and_nothing_is_written(clusters, whatif):
+    """All specs are read before anything is planned."""
+    (clusters / "one.yaml").write_text("version: 1\nclutser: {}\n")
+    (clusters / "two.yaml").write_text("version: 1\ncluster: {name: x}\nlimits: {eta: soon}\n")
+
+    code, shown, said = whatif("clusters/*.yaml")
+
+    assert (1, "") == (code, shown)
+    assert "clusters/one.yaml:2:1: clutser" in said
+    assert "clusters/two.yaml:2:1: cluster.brokers" in said
+    assert "clusters/two.yaml:3:10: limits.eta" in said
+    assert [] == plans(clusters)
+
+
+def test_a_crossed_gate_in_one_cluster_leaves_all_unwritten(clusters, whatif):
+    """Exit code 3; which spec it is, its gate, and that no other plan was written either."""
+    spec = clusters / "expand.yaml"
+    spec.write_text(spec.read_text().replace("bytes_moved: 300MB", "bytes_moved: 3MB"))
+
+    code, _, said = whatif("clusters/*.yaml")
+
+    assert 3 == code
+    assert "no plan was written for any of the 3 specs, as one of them is refused" in said
+    assert "clusters/expand.yaml: " in said
+    assert "limits.bytes_moved" in said
+    assert [] == plans(clusters)
+
+
+def test_a_folder_of_somebody_elses_stops_the_whole_fleet_first(clusters, whatif):
+    """It is looked at before the sweep, for every spec, together with the specs' own faults."""
+    (clusters / "expand.plan").mkdir()
+    (clusters / "expand.plan" / "thesis.tex").write_text("years of work")
+    (clusters / "one.yaml").write_text("version: 1\nclutser: {}\n")
+
+    code, _, said = whatif("clusters/*.yaml")
+
+    assert 1 == code
+    assert "clusters/expand.yaml: clusters/expand.plan: isn't empty" in said
+    assert "clusters/one.yaml:2:1: clutser" in said
+    assert [] == plans(clusters)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "folder"),
+    [
+        (("clusters/expand.yaml", "other/expand.yaml", "--out", "fleet"), "fleet/expand"),
+        (("clusters/expand.yaml", "clusters/expand.yml"), "clusters/expand.plan"),
+        (("clusters/*.yaml", "clusters/expand.yaml"), "clusters/expand.plan"),
+    ],
+)
+def test_two_specs_for_one_folder_are_refused(clusters, whatif, arguments, folder):
+    """The second would replace the first."""
+    for copy in (Path("other/expand.yaml"), Path("clusters/expand.yml")):
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copy(clusters / "expand.yaml", copy)
+
+    code, _, said = whatif(*arguments)
+
+    assert 1 == code
+    assert f"{arguments[0].replace('*', 'expand')} and {arguments[1]} would both be written to {folder}" in said
+    assert [] == plans(clusters)
+
+
+def test_detailed_exitcode_is_2_where_any_cluster_has_something_to_do(clusters, whatif, tmp_path):
+    """0 means that all are as wanted."""
+    for name in ("even-1", "even-2"):
+        (tmp_path / f"{name}.yaml").write_text(
+            "version: 1\ncluster:\n  name: even\n  brokers: [{id: 1}, {id: 2}]\n"
+            "  topics:\n    - name: t\n      partitions: [{replicas: [1], size: 1GB}, {replicas: [2], size: 1GB}]\n"
+        )
+
+    assert 0 == whatif("even-*.yaml", "--detailed-exitcode")[0]
+    assert 2 == whatif("even-*.yaml", "clusters/expand.yaml", "--detailed-exitcode")[0]
+
+
+def test_a_disk_that_ends_between_two_folders_says_which_are_written(clusters, whatif, monkeypatch):
+    """Each folder is all or nothing; the error names those that are there."""
+    write = output_folder.write
+
+    def full(folder: Path, written: dict[str, bytes], *_: object) -> None:
+        if folder.name == "no-racks.plan":
+            raise SetupError(f"{folder}: can't be written: No space left on device")
+        write(folder, written)
+
+    monkeypatch.setattr(output_folder, "write", full)
+
+    code, _, said = whatif("clusters/*.yaml")
+
+    assert 1 == code
+    assert "No space left on device; written before that: clusters/expand.plan, clusters/leaders-only.plan" in said
+
+
+def test_validate_takes_as_many_specs(clusters, capsys):
+    """What a pre-commit hook hands over; each is answered for."""
+    with pytest.raises(SystemExit) as ended:
+        main(["validate", "clusters/*.yaml"])
+
+    assert 0 == (ended.value.code or 0)
+    assert [f"clusters/{name}.yaml: nothing wrong" for name in GOOD] == capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("errors", "kind", "code"),
+    [
+        ((UnsafePlanError("gate"), UnsafePlanError("disk")), UnsafePlanError, 3),
+        ((UnsafePlanError("gate"), InfeasibleError("racks")), PlannerError, 1),
+    ],
+)
+def test_a_crossed_gate_is_the_exit_code_only_where_nothing_worse_happened(errors, kind, code):
+    """3 says that a limit, and nothing else, has to be changed; both are told either way."""
+    specs = [Path("a.yaml"), Path("b.yaml"), Path("c.yaml")]
+
+    def step(number: int) -> None:
+        if number:
+            raise errors[number - 1]
+
+    with pytest.raises(kind) as refused:
+        fleet.each(specs, step)
+
+    assert code == refused.value.exit_code
+    assert [f"{spec}: {error}" for spec, error in zip(specs[1:], errors, strict=True)] == str(
+        refused.value
+    ).splitlines()[1:]
+
+
+def test_a_ring_of_links_as_the_output_folder_is_refused(planner, tmp_path):
+    """In words: Python has an error of its own for it."""
+    (tmp_path / "s.yaml").write_text(
+        "version: 1\ncluster:\n  name: n\n  brokers: [{id: 1}]\n  topics: [{name: t, partitions: [{replicas: [1]}]}]\n"
+    )
+    (tmp_path / "ring").symlink_to("ring")
+
+    for out in ("ring", "ring/inside"):
+        ran = planner("whatif", tmp_path / "s.yaml", "--engine", "local", "--out", tmp_path / out)
+
+        assert (1, True) == (ran.code, f"{out}: can't be written: " in ran.err)

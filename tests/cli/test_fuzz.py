@@ -1,0 +1,221 @@
+"""Two thousand broken and hostile inputs a run: each is refused in words or taken as it is, and nothing ever crashes.
+
+The inputs are drawn from seeds, so a failure says which one to draw again; `PLANNER_FUZZ_INPUTS` asks for more of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import yaml
+from fuzz_inputs import FROM_FILES, HOSTILE, INLINE, STATE_FILES, mutated, named
+from fuzz_values import plan_with_wrong_values, spec_with_a_wrong_value
+from rich.console import Console
+
+from planner.approval import plan_diff
+from planner.cli.importing import Options, import_state
+from planner.cli.shown import reads_plan
+from planner.cli.workflow import Options as WhatifOptions
+from planner.cli.workflow import markdown, show, whatif
+from planner.export import kafka_files
+from planner.export.terraform_external import described
+from planner.inputs.spec.reading import load
+from planner.inputs.state.cluster_yaml import is_as_written
+from planner.model.errors import PlannerError
+from planner.plan import plan_file
+
+INPUTS = int(os.environ.get("PLANNER_FUZZ_INPUTS", "2000"))
+# Of a process's time: a loop without end, not a busy machine.
+SLOWEST_SECONDS = 20.0
+
+Step = Callable[[], object]
+
+
+def spec_alone(folder: Path, rng: random.Random) -> Step:
+    """A spec with its topics in it, broken."""
+    (folder / "s.yaml").write_bytes(mutated(INLINE.encode(), rng))
+    return lambda: load(folder / "s.yaml")
+
+
+def spec_with_files(folder: Path, rng: random.Random) -> Step:
+    """A sound spec over state files of which one or both are broken."""
+    broken = rng.choice([("describe.txt",), ("log-dirs.txt",), ("describe.txt", "log-dirs.txt")])
+    for name in ("describe.txt", "log-dirs.txt"):
+        data = STATE_FILES[name].encode()
+        (folder / name).write_bytes(mutated(data, rng) if name in broken else data)
+    (folder / "s.yaml").write_text(FROM_FILES, encoding="utf-8")
+    return lambda: load(folder / "s.yaml")
+
+
+def imported_files(folder: Path, rng: random.Random) -> Step:
+    """One to four files of any format, most of them broken, imported together, and read again as a spec."""
+    names = rng.sample(sorted(STATE_FILES), rng.randint(1, 4))
+    for name in names:
+        data = STATE_FILES[name].encode()
+        (folder / name).write_bytes(mutated(data, rng) if rng.random() < 0.6 else data)
+    out = folder / "out" / "cluster.yaml"
+    out.parent.mkdir()
+    topic, name = (rng.choice([usual, usual, rng.choice(HOSTILE)]) for usual in ("a-1", "n"))
+    options = Options(topic=topic, name=name, reassigning=rng.choice(["refuse", "target"]), out=out)
+    return lambda: _imported([folder / name for name in names], options, out)
+
+
+def _imported(files: list[Path], options: Options, out: Path) -> None:
+    import_state(files, options)
+    assert is_as_written(out.read_bytes())
+    # Racks that no source tells, names and numbers that Kafka wouldn't take, and wishes of Terraform's that can't come
+    # true, are the reader's to mend.
+    refusal = refused(lambda: load(out)) or ""
+    told = (
+        "has no rack, but others have",
+        ": changes.",
+        "; allowed: a whole number from",
+        "? allowed: the names that it has",
+    )
+    assert not refusal or any(each in refusal for each in told), refusal
+
+
+def planned_names(folder: Path, rng: random.Random) -> Step:
+    """A spec whose names are anything at all, planned to the end: refused, or written everywhere as they are."""
+    cluster, rack, value = (rng.choice(["plain", rng.choice(HOSTILE)]) for _ in range(3))
+    (folder / "s.yaml").write_text(named(cluster, rack, value), encoding="utf-8")
+    (folder / "out").mkdir()
+    out = folder / "out" / "plan"
+    return lambda: _planned(folder / "s.yaml", out, (cluster, rack, value))
+
+
+def _planned(spec: Path, out: Path, names: tuple[str, str, str]) -> None:
+    plan, _ = whatif(spec, WhatifOptions(out=out, engine="local", candidates=4), Console(file=StringIO()))
+    cluster, rack, value = names
+    written = json.loads((out / "plan.json").read_bytes())
+    assert plan == written
+    assert (cluster, {rack, "b", "c"}, value) == (
+        written["cluster"]["name"],
+        {broker["rack"] for broker in written["brokers"]},
+        written["topics"][0]["config"]["cleanup.policy"],
+    )
+    for path in out.rglob("*.json"):
+        json.loads(path.read_bytes())
+    for path in out.rglob("*.yml"):
+        yaml.load(path.read_bytes(), _Ansible)
+    for page in [*out.rglob("*.html"), *out.rglob("*.svg")]:
+        assert "<script>alert" not in page.read_text(encoding="utf-8"), page
+    declared = json.loads((out / "terraform" / "kafka_topics.auto.tfvars.json").read_bytes())
+    # Terraform would take `${` and `%{` for its own, were they not doubled in JSON too: values of a variable are not.
+    assert value == declared["kafka_topics"]["a-1"]["config"]["cleanup.policy"]
+
+
+def wrong_values(folder: Path, rng: random.Random) -> Step:
+    """A spec with every key there is, one of its values of another type or size, planned to the end where it is taken.
+
+    Growth, failures and consumers are judged on the way: the spec asks for their sections.
+    """
+    (folder / "s.yaml").write_text(spec_with_a_wrong_value(rng), encoding="utf-8")
+    if rng.random() < 0.9:
+        return lambda: load(folder / "s.yaml")
+    (folder / "out").mkdir()
+    options = WhatifOptions(out=folder / "out" / "plan", engine="local", candidates=4)
+    return lambda: whatif(folder / "s.yaml", options, Console(file=StringIO()))
+
+
+def forged_plans(folder: Path, rng: random.Random) -> Step:
+    """A plan.json with wrong values and the right id for them, and what every command makes of it."""
+    plan = plan_with_wrong_values(_plan(), rng)
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    return lambda: _shown(folder / "plan.json")
+
+
+@cache
+def _plan() -> dict[str, Any]:
+    """The plan of the sound spec that the hostile names are put into."""
+    with TemporaryDirectory() as made:
+        spec, out = Path(made, "s.yaml"), Path(made, "s.plan")
+        spec.write_text(named("n", "a", "delete"), encoding="utf-8")
+        whatif(spec, WhatifOptions(out=out, engine="local", candidates=4), Console(file=StringIO()))
+        return plan_file.read(out)
+
+
+def _shown(path: Path) -> None:
+    """Show, render and compare a plan as the commands do; their door refuses what its own content makes fail."""
+
+    @reads_plan
+    def command(plan: Path) -> int:
+        document = plan_file.read(plan)
+        show(document, (), Console(file=StringIO()))
+        markdown(document)
+        kafka_files.files(document)
+        plan_diff.diff(_plan(), document)
+        described(document)
+        return 0
+
+    command(plan=path)
+
+
+class _Ansible(yaml.SafeLoader):
+    """Safe, and with Ansible's tags for text that isn't a template, and for secrets."""
+
+
+_Ansible.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
+
+KINDS: dict[str, tuple[Callable[[Path, random.Random], Step], float]] = {
+    "spec": (spec_alone, 0.32),
+    "state": (spec_with_files, 0.27),
+    "import": (imported_files, 0.37),
+    "plan": (planned_names, 0.04),
+    "value": (wrong_values, 0.1),
+    "forged": (forged_plans, 0.1),
+}
+
+
+def outcome(step: Step, name: str) -> str:
+    """What becomes of one input: `taken`, or `refused`. Anything else fails the test, with the seed."""
+    before = time.process_time()
+    try:
+        refusal = refused(step)
+    except Exception as error:
+        raise AssertionError(f"{name}: {type(error).__name__}: {error}") from error
+    assert refusal is None or refusal.strip(), f"{name}: an error without words"
+    assert time.process_time() - before < SLOWEST_SECONDS, f"{name} took too long"
+    return "taken" if refusal is None else "refused"
+
+
+def refused(step: Step) -> str | None:
+    """Why a step was refused, None where it wasn't."""
+    try:
+        step()
+    except PlannerError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_crashes_and_nothing_is_left_behind(kind: str, tmp_path: Path) -> None:
+    """Every input is taken or refused, some of each, and of a refused one nothing was written."""
+    make, share = KINDS[kind]
+    count = {"taken": 0, "refused": 0}
+    for seed in range(round(INPUTS * share)):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        step = make(folder, random.Random(f"{kind} {seed}"))
+        before = listed(folder)
+        found = outcome(step, f"{kind} {seed}")
+        count[found] += 1
+        assert found == "taken" or before == listed(folder), f"{kind} {seed}"
+    assert min(count.values()) > 0, count
+
+
+def listed(folder: Path) -> dict[str, Any]:
+    """Every path under a folder, with its content."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")
+    }

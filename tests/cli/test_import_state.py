@@ -1,0 +1,177 @@
+"""`planner import` as a command: what it writes, what it says, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from folders import DATA
+
+from planner.cli.main import main
+from planner.inputs.spec.reading import load
+
+KRAFT = DATA / "kraft-4.1"
+DESCRIBE = "Topic: a\tPartitionCount: 1\tConfigs: \n\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
+MARK = "# Written by planner import"
+
+
+def command(*arguments: str | Path) -> int:
+    """The exit code."""
+    with pytest.raises(SystemExit) as caught:
+        main(["import", *map(str, arguments)])
+    return int(caught.value.code or 0)
+
+
+@pytest.fixture
+def described(tmp_path: Path) -> Path:
+    """A description of one topic."""
+    (tmp_path / "d.txt").write_text(DESCRIBE, encoding="utf-8")
+    return tmp_path / "d.txt"
+
+
+def test_stdout_is_a_sound_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With every partition, size and setting; what is worth knowing goes to stderr."""
+    down = (KRAFT / "kafka-topics-describe-broker-4-down.txt", KRAFT / "kafka-log-dirs-describe-broker-4-down.txt")
+    assert 0 == command(*down, "--name", "orders-eu")
+    out, err = capsys.readouterr()
+    assert out.startswith(MARK)
+    (tmp_path / "s.yaml").write_text(out, encoding="utf-8")
+    cluster = load(tmp_path / "s.yaml").cluster
+    assert ("orders-eu", 6, 91, 0) == (
+        cluster.name,
+        len(cluster.brokers),
+        sum(len(topic.partitions) for topic in cluster.topics),
+        cluster.unsized,
+    )
+    assert [
+        "note: partitions audit.log-0, audit.log-2, audit.log-4 and 34 more under-replicated",
+        "note: 15 of 91 partitions not led by their preferred leaders",
+        "note: broker 4 is in no ISR of its 37 replicas: down, as it seems",
+        "note: no source tells racks: add them to cluster.brokers, or the output of kafka-broker-api-versions",
+        "note: own or inherited isn't known of min.insync.replicas (6 topics): kafka-topics --describe doesn't say; "
+        "the tfvars leave these topics' configs out; kafka-configs --describe --entity-type topics --all tells",
+    ] == err.splitlines()
+
+
+def test_a_file_is_written_whole(described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And again in the place of an earlier import; nothing else is left in the folder."""
+    out = tmp_path / "new" / "cluster.yaml"
+    out.parent.mkdir()
+    for _ in range(2):
+        assert 0 == command(described, "-o", out)
+        assert f"{out}\n" == capsys.readouterr().out
+    assert [out] == list(out.parent.iterdir())
+    assert {"a"} == {topic["name"] for topic in yaml.safe_load(out.read_text(encoding="utf-8"))["cluster"]["topics"]}
+
+
+def test_what_someone_wrote_is_not_replaced(
+    described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only what planner import wrote is, as it wrote it: a wish that was added below would be lost."""
+    out = tmp_path / "mine.yaml"
+    assert 0 == command(described, "-o", out)
+    for mine in ("version: 1\n", out.read_text(encoding="utf-8") + "changes: {remove_brokers: [1]}\n"):
+        out.write_text(mine, encoding="utf-8")
+        assert 1 == command(described, "-o", out)
+        assert "mine.yaml: isn't what planner import wrote; allowed: a new file" in capsys.readouterr().err
+        assert mine == out.read_text(encoding="utf-8")
+
+
+def test_large_states_are_written_beside_the_yaml(
+    described: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As Kafka's tools print them; a folder with other things in it is left alone."""
+    monkeypatch.setattr("planner.cli.importing.MOST_INLINE", 0)
+    out, state = tmp_path / "c.yaml", tmp_path / "c.state"
+    for _ in range(2):
+        assert 0 == command(described, "-o", out)
+    assert ["topics-describe.txt"] == [path.name for path in state.iterdir()]
+    assert {"assignment": "c.state/topics-describe.txt"} == yaml.safe_load(out.read_text())["cluster"]["state"]
+    assert (1, 2) == load(out).cluster.topics[0].partitions[0].replicas
+    (state / "notes.txt").write_text("mine", encoding="utf-8")
+    capsys.readouterr()
+    assert 0 == command(described)
+    assert "note: 1 partitions make a YAML that takes long to read: with --out they" in capsys.readouterr().err
+    assert 1 == command(described, "-o", out)
+    assert "c.state: wasn't written by planner import" in capsys.readouterr().err
+    assert "mine" == (state / "notes.txt").read_text(encoding="utf-8")
+
+
+def test_a_folder_that_cannot_be_written_is_one_error(described: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a traceback, and without leftovers."""
+    assert 1 == command(described, "-o", "/proc/nowhere/c.yaml")
+    assert "can't be written: No such file or directory" in capsys.readouterr().err
+
+
+def test_terraform_and_topics_to_move_add_the_wish(
+    described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Replication factors and partitions as declared, and which topics may move."""
+    topic = '{"name":"a","partitions":3,"replication_factor":1,"config":{}}'
+    new = '{"name":"new","partitions":2,"replication_factor":2,"config":{"retention.ms":"5"}}'
+    rows = ",".join(f'{{"mode":"managed","type":"kafka_topic","values":{each}}}' for each in (topic, new))
+    (tmp_path / "t.json").write_text(
+        f'{{"format_version":"1.0","terraform_version":"1","values":{{"root_module":{{"resources":[{rows}]}}}}}}'
+    )
+    (tmp_path / "m.json").write_text('{"version":1,"topics":[{"topic":"a"}]}')
+    assert 0 == command(described, tmp_path / "t.json", tmp_path / "m.json")
+    written = yaml.safe_load(capsys.readouterr().out)
+    assert {
+        "set_replication_factor": [{"topics": "a", "replication_factor": 1}],
+        "add_partitions": [{"topic": "a", "partitions": 3}],
+        "create_topics": [
+            {"name": "new", "partitions": 2, "replication_factor": 2, "config": {"retention.ms": "5"}}
+        ],
+    } == written["changes"]  # fmt: skip
+    assert {"include": ["a"]} == written["topics"]
+
+
+def test_a_pipe_is_read(described: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the shell's <(kafka-topics --describe) makes one."""
+    read, write = os.pipe()
+    os.write(write, DESCRIBE.encode())
+    os.close(write)
+    assert 0 == command(f"/dev/fd/{read}")
+    os.close(read)
+    assert "- {replicas: [1, 2], isr: [1, 2]}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "nothing to import; allowed: files, --bootstrap-servers, or both"),
+        (("{}", "--command-config", "x"), "--command-config is for --bootstrap-servers"),
+        (("{}", "--name", " x"), "--name ' x' can't be used; allowed: 1 to 200 characters"),
+        (("gone.txt",), "'gone.txt' can't be read: No such file or directory; allowed: a readable file"),
+        (("/dev/null",), "'/dev/null' isn't a regular file"),
+        (("x" * 5000,), "can't be read: File name too long; allowed: a readable file"),
+        (("--bootstrap-servers", "h:1", "--command-config", "gone"), "'gone' can't be read: No such file or directory"),
+    ],
+)
+def test_each_misuse_is_one_error(
+    arguments: tuple[str, ...], message: str, described: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what is allowed instead."""
+    assert 1 == command(*(each.format(described) for each in arguments))
+    assert message in capsys.readouterr().err
+
+
+def test_every_fault_of_every_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In one go, each with its place."""
+    (tmp_path / "a").write_text("hello")
+    (tmp_path / "b").write_text("Topic: x\n")
+    assert 1 == command(tmp_path / "a", tmp_path / "b")
+    err = capsys.readouterr().err
+    assert "a:1:1: no state in a known format" in err
+    assert "b:1:1: PartitionCount is ''" in err
+
+
+def test_names_write_nothing_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Escape codes of a name that is refused are shown, not sent."""
+    (tmp_path / "d").write_text(DESCRIBE.replace("Topic: a", "Topic: a\x1b[2J"), encoding="utf-8")
+    assert 1 == command(tmp_path / "d")
+    refusal = capsys.readouterr().err
+    assert "\x1b" not in refusal
+    assert "can't be a topic's name" in refusal

@@ -1,0 +1,146 @@
+"""The edge of the command line: streams of all kinds, errors that nobody has foreseen, and never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.cli import main as edge
+from planner.model.errors import PlannerError
+
+SPEC = (
+    "version: 1\ncluster:\n  name: Zürich 東京 😀\n  brokers: [{id: 1}, {id: 2}]\n"
+    "  topics: [{name: t, partitions: [{replicas: [1, 2]}]}]\n"
+)
+PLANNER = f"{sys.executable} -c 'from planner.cli.main import main; main()'"
+
+
+def shell(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a line of the shell, `planner` being ours."""
+    line = command.replace("planner ", f"{PLANNER} ")
+    return subprocess.run(
+        ["/bin/bash", "-c", line], cwd=folder, env={**os.environ, **environment}, capture_output=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A spec whose cluster has a name that few encodings can write, and its plan."""
+    made = tmp_path_factory.mktemp("edge")
+    (made / "s.yaml").write_text(SPEC, encoding="utf-8")
+    ran = shell("planner whatif s.yaml --engine local --candidates 2", made)
+    assert (0, b"") == (ran.returncode, ran.stderr)
+    return made
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"PYTHONIOENCODING": "latin-1"}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}],
+)
+def test_characters_that_stdout_lacks_are_written_as_json_does(environment: dict[str, str], folder: Path) -> None:
+    """A plan isn't refused for a terminal, and JSON stays JSON."""
+    if "LC_ALL" in environment:
+        environment["PYTHONUTF8"] = "0"
+    ran = shell("planner show s.plan", folder, **environment)
+    assert (0, b"") == (ran.returncode, ran.stderr)
+    assert rb"\u6771\u4eac \ud83d\ude00" in ran.stdout
+    # click itself writes UTF-8 where the terminal is said to know ASCII alone.
+    encoding = "latin-1" if "latin-1" in environment.values() else "utf-8"
+    ran = shell("planner show s.plan --format markdown", folder, **environment)
+    assert (0, b"") == (ran.returncode, ran.stderr)
+    ran = shell("planner show s.plan --format json", folder, **environment)
+    name = json.loads(ran.stdout.decode(encoding))["cluster"]["name"]
+    assert "Zürich 東京 😀" == name
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("planner show s.plan >&-", 0, ""),
+        ("planner show s.plan --format json >&- 2>&-", 0, ""),
+        ("planner validate s.yaml <&- >&-", 0, ""),
+        ("planner show s.plan >/dev/full", 1, "planner: stdout can't be written: No space left on device\n"),
+        (
+            "planner show s.plan --format json >/dev/full",
+            1,
+            "planner: stdout can't be written: No space left on device",
+        ),
+        ("planner show s.plan --format markdown | true; exit ${PIPESTATUS[0]}", 0, ""),
+        ("planner validate gone.yaml 2>/dev/full", 1, ""),
+        ("planner validate gone.yaml 2>&-", 1, ""),
+    ],
+)
+def test_streams_that_are_closed_full_or_unread(command: str, code: int, said: str, folder: Path) -> None:
+    """Nobody reads: done. A disk is full: one line. Never a traceback, nor Python's own complaint at its end."""
+    ran = shell(command, folder)
+    assert (code, said.strip()) == (ran.returncode, ran.stderr.decode().strip())
+
+
+def test_a_closed_stdout_is_not_taken_by_the_next_file(folder: Path) -> None:
+    """Whose content would be what the command prints."""
+    before = (folder / "s.yaml").read_bytes()
+    ran = shell("planner whatif s.yaml --engine local --candidates 2 --out again >&-", folder)
+    assert (0, b"") == (ran.returncode, ran.stderr)
+    plans = [(folder / name / "plan.json").read_bytes() for name in ("s.plan", "again")]
+    assert (before, plans[0]) == ((folder / "s.yaml").read_bytes(), plans[1])
+
+
+def refusing(error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """What is said where a command ends with an error."""
+
+    def command(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(edge, "_command", command)
+    with pytest.raises(SystemExit) as ended:
+        edge.main([])
+    assert 1 == ended.value.code
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (KeyError("brokers"), "planner: unexpected KeyError: 'brokers'; this is a defect of planner: PLANNER_DEBUG=1"),
+        (RecursionError("too\ndeep"), "planner: unexpected RecursionError: too deep; this is a defect of planner"),
+        (MemoryError(), "planner: there is too little memory for this; allowed: a machine with more"),
+        (PermissionError(13, "Permission denied", "x/y"), "planner: x/y: Permission denied; allowed: a file or folder"),
+        (ConnectionRefusedError(111, "Connection refused"), "planner: unexpected ConnectionRefusedError"),
+    ],
+)
+def test_what_nobody_has_foreseen_is_a_line(
+    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With how to see where it comes from."""
+    found = refusing(error, monkeypatch, capsys)
+    assert (1, said) == (found.count("\n"), found[: len(said)])
+
+
+def test_the_traceback_is_there_for_those_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an environment variable, for a report."""
+
+    def command(_: object) -> None:
+        raise KeyError("brokers")
+
+    monkeypatch.setenv("PLANNER_DEBUG", "1")
+    monkeypatch.setattr(edge, "_command", command)
+    with pytest.raises(KeyError):
+        edge.main([])
+
+
+def test_messages_are_capped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """In lines, and in how long a line is."""
+    lines = refusing(PlannerError(*["x" * 5_000] * 3_000), monkeypatch, capsys).splitlines()
+    assert (101, "… and 2,900 more") == (len(lines), lines[-1])
+    assert max(map(len, lines)) <= 2_000
+
+
+def test_a_name_adds_no_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What an error repeats of a name stays within its line, and no terminal obeys it."""
+    error = PlannerError("a\n~~~~~~~~\x1b[31m\u202e: isn't there", "second")
+    assert "planner: a�~~~~~~~~�[31m�: isn't there\nsecond\n" == refusing(error, monkeypatch, capsys)

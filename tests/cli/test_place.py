@@ -1,0 +1,182 @@
+"""`planner place`: Kafka's placements as a table, as the tools' own strings, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from folders import EXAMPLES
+
+from planner.cli.brokers import of_file
+from planner.strategies import kafka_striped
+
+PAIR = ("--start-index", 2, "--next-replica-shift", 0)
+SIX = ("place", "--partitions", 6, "--replication-factor", 3)
+
+
+def assignment(planner, *arguments) -> str:
+    """The --replica-assignment string that a placement gives."""
+    code, out, err = planner(*arguments, "--format", "replica-assignment")
+    assert (0, "") == (code, err)
+    return out.rstrip("\n")
+
+
+def test_topic_test4_as_a_table(planner):
+    """The topic that every introduction shows, and the string that creates it."""
+    assert (
+        "Partition  Replicas\n"
+        "        0  2,0,1\n"
+        "        1  0,1,2\n"
+        "        2  1,2,0\n"
+        "        3  2,1,0\n"
+        "        4  0,2,1\n"
+        "        5  1,0,2\n"
+        "--replica-assignment 2:0:1,0:1:2,1:2:0,2:1:0,0:2:1,1:0:2\n"
+    ) == planner(*SIX, "--brokers", "0,1,2", *PAIR)[1]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "partitions", "pair", "expected"),
+    [
+        ("0,1,2,3", 3, (3, 2), "3:2:0,0:3:1,1:0:2"),
+        ("0,1,2,3", 5, (3, 1), "3:1:2,0:2:3,1:3:0,2:0:1,3:2:0"),
+        ("0,1,2,3", 9, (1, 2), "1:0:2,2:1:3,3:2:0,0:3:1,1:2:3,2:3:0,3:0:1,0:1:2,1:3:0"),
+        ("8,2,5", 1, (2, 0), "8:2:5"),
+    ],
+)
+def test_published_assignments(planner, brokers, partitions, pair, expected):
+    """assignReplicasToBrokers as its explanations call it; brokers count by id, not in the order given."""
+    arguments = ("--partitions", partitions, "--replication-factor", 3, "--start-index", pair[0])
+
+    assert expected == assignment(planner, "place", "--brokers", brokers, *arguments, "--next-replica-shift", pair[1])
+
+
+def test_tp_demo_03_s_string(planner):
+    """0:1,1:0,0:1, as the manual assignment was written."""
+    arguments = ("--partitions", 3, "--replication-factor", 2, "--start-index", 0, "--next-replica-shift", 0)
+
+    assert "0:1,1:0,0:1" == assignment(planner, "place", "--brokers", "0,1", *arguments)
+
+
+def test_racks_alternate(planner):
+    """Two racks of three: the table names each replica's rack."""
+    racks = "0=a,1=a,2=a,3=b,4=b,5=b"
+    arguments = ("--partitions", 2, "--replication-factor", 3, "--start-index", 3, "--next-replica-shift", 0)
+    _, out, _ = planner("place", "--brokers", "0,1,2,3,4,5", "--racks", racks, *arguments)
+
+    assert (
+        "Partition  Replicas  Racks\n"
+        "        0  4,2,5     b,a,b\n"
+        "        1  2,5,0     a,b,a\n"
+        "--replica-assignment 4:2:5,2:5:0\n"
+    ) == out
+    assert "3:4:5,4:5:0" == assignment(
+        planner, "place", "--brokers", "0,1,2,3,4,5", "--racks", racks, *arguments, "--disable-rack-aware"
+    )
+
+
+def test_racks_on_some_brokers_only_are_refused_as_by_kafka(planner):
+    """The way out is named; with it the topic is placed."""
+    arguments = ("--brokers", "0,1,2", "--racks", "0=a,1=b", *PAIR)
+    code, _, err = planner(*SIX, *arguments)
+
+    assert 1 == code
+    assert "no rack is known for broker 2" in err
+    assert "--disable-rack-aware" in err
+    assert assignment(planner, *SIX, *arguments, "--disable-rack-aware").startswith("2:0:1,")
+
+
+def test_json_is_a_reassignment(planner, tmp_path):
+    """Kafka's own format, from the start partition on; our importer reads it back."""
+    code, out, _ = planner(*SIX, "--brokers", "0,1,2", *PAIR, "--topic", "topic-test4", "--format", "json")
+    (tmp_path / "out.json").write_text(out)
+    (topic,), _, _ = of_file(tmp_path / "out.json")
+
+    assert 0 == code
+    assert {"partitions", "version"} == set(json.loads(out))
+    assert "topic-test4" == topic.name
+    assert [(2, 0, 1), (0, 1, 2), (1, 2, 0)] == [each.replicas for each in topic.partitions[:3]]
+
+
+def test_added_partitions_start_where_asked(planner):
+    """Their ids and their turn of the leaders go on from --start-partition."""
+    arguments = ("--partitions", 2, "--replication-factor", 1, "--start-index", 0, "--next-replica-shift", 0)
+    _, out, _ = planner("place", "--brokers", "0,1,2", *arguments, "--start-partition", 4)
+
+    assert "Partition  Replicas\n        4  1\n        5  2\n--replica-assignment 1,2\n" == out
+
+
+def test_striped_is_krafts(planner):
+    """With java.util.Random's seed instead of a pair."""
+    expected = kafka_striped.place([(each, None, False) for each in range(4)], 5, 2, java_random_seed=42)
+    arguments = ("--partitions", 5, "--replication-factor", 2, "--algorithm", "striped", "--java-random-seed", 42)
+
+    got = assignment(planner, "place", "--brokers", "0,1,2,3", *arguments)
+
+    assert expected == [tuple(map(int, word.split(":"))) for word in got.split(",")]
+
+
+def test_a_spec_gives_brokers_and_racks(planner):
+    """Its cluster's brokers, in Markdown."""
+    arguments = ("--partitions", 1, "--replication-factor", 3, *PAIR, "--format", "markdown")
+    code, out, _ = planner("place", EXAMPLES / "expand.yaml", *arguments)
+
+    assert 0 == code
+    assert "| Partition | Replicas | Racks |\n| --: | --- | --- |\n| 0 | 3,4,5 | `r2`,`r0`,`r1` |\n" in out
+    assert "`--replica-assignment 3:4:5`" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--brokers", "0,x", *PAIR), "'0,x' isn't a list of brokers; allowed: ids, each once"),
+        (("--brokers", "0,0", *PAIR), "'0,0' isn't a list of brokers"),
+        (("--brokers", "0,1,2", "--racks", "0:a", *PAIR), "'0:a' isn't a list of racks"),
+        (("--brokers", "0,1,2", "--racks", "5=a", *PAIR), "--racks names broker 5; allowed: 0, 1, 2"),
+        (("--brokers", "0,1", *PAIR), "replication factor is 3: at most 2"),
+        (PAIR, "the brokers come from --brokers or from SPEC"),
+        (("--brokers", "0,1,2", "--start-index", 1), "classic takes --start-index and --next-replica-shift"),
+        (("--brokers", "0,1,2", *PAIR, "--java-random-seed", 1), "no --java-random-seed"),
+        (("--brokers", "0,1,2", "--algorithm", "striped"), "striped takes --java-random-seed"),
+        (("--brokers", "0,1,2", *PAIR, "--format", "json"), "--format json needs --topic"),
+        ((EXAMPLES / "state" / "seeds" / "tp_re_01.txt", *PAIR), "a state file doesn't list the brokers"),
+    ],
+)
+def test_what_is_wrong_is_said(planner, arguments, said):
+    """Exit code 1, what was seen and what is allowed; nothing on stdout."""
+    code, out, err = planner(*SIX, *arguments)
+
+    assert (1, "") == (code, out)
+    assert said in " ".join(err.split())
+
+
+def test_the_plain_round_robin_of_introductions(planner):
+    """Replica j of partition i on broker (i + j) mod n: no shift after a round, unlike Kafka's own."""
+    arguments = ("place", "--algorithm", "round-robin", "--brokers", "0,1,2", "--partitions", 6)
+
+    assert "0:1,1:2,2:0,0:1,1:2,2:0" == assignment(planner, *arguments, "--replication-factor", 2)
+    assert "2:0,0:1,1:2,2:0,0:1,1:2" == assignment(planner, *arguments, "--replication-factor", 2, "--start-index", 2)
+    assert "1:2,2:0,0:1,1:2,2:0,0:1" == assignment(
+        planner, *arguments, "--replication-factor", 2, "--start-partition", 4
+    )
+
+
+def test_a_round_robin_over_racks_alternates_them(planner):
+    """As the sweep's candidates of that name do; or takes the brokers by id."""
+    racked = ("--brokers", "0,1,2,3", "--racks", "0=a,1=a,2=b,3=b", "--partitions", 4, "--replication-factor", 2)
+
+    assert "0:2,2:1,1:3,3:0" == assignment(planner, "place", "--algorithm", "round-robin", *racked)
+    assert "0:1,1:2,2:3,3:0" == assignment(
+        planner, "place", "--algorithm", "round-robin", *racked, "--disable-rack-aware"
+    )
+
+
+@pytest.mark.parametrize("option", ["--next-replica-shift", "--java-random-seed"])
+def test_a_round_robin_has_a_start_index_alone(planner, option):
+    """What it doesn't know is refused, and so are more replicas than brokers."""
+    arguments = ("place", "--algorithm", "round-robin", "--brokers", "0,1", "--partitions", 2)
+
+    ran = planner(*arguments, "--replication-factor", 2, option, 1)
+    assert (1, True) == (ran.code, "round-robin takes --start-index alone" in ran.err)
+    ran = planner(*arguments, "--replication-factor", 3)
+    assert (1, True) == (ran.code, "replication factor is 3: it must be from 1 to 2" in ran.err)

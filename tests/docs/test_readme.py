@@ -1,0 +1,72 @@
+"""The README is what a newcomer pastes and reads: its commands are CI's, its screen is the program's own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+from folders import ROOT
+
+from planner.cli.commands import commands as group
+
+README = (ROOT / "README.md").read_text()
+
+
+def commands() -> list[str]:
+    """The lines to paste: set up and plan, then set up and test."""
+    return re.findall(r"^(?:python3 -m venv|apt-get|\.venv/bin/pip install).*$", README, re.MULTILINE)
+
+
+def test_ci_runs_the_readmes_own_commands():
+    """Nothing more clever than what a newcomer types."""
+    ci = (ROOT / ".ci" / "run").read_text()
+
+    assert 3 == len(commands())
+    assert commands() == [line for line in ci.splitlines() if ".venv/bin/pip" in line or "apt-get" in line]
+
+
+def test_the_yaml_shown_is_the_examples():
+    """Every line of the README's YAML but its comments stands in the example."""
+    shown = re.search(r"```yaml\n(.*?)```", README, re.DOTALL)[1]
+    example = (ROOT / "examples" / "expand.yaml").read_text()
+
+    assert all(line in example for line in shown.splitlines() if not line.strip().startswith("#"))
+
+
+@pytest.mark.spark
+def test_the_screen_shown_is_what_the_command_prints():
+    """The first screen's output, byte for byte, from the first command's program and its default engine."""
+    command = [sys.executable, "-c", "from planner.cli.main import main; main()", "whatif", "examples/expand.yaml"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert ran.stdout.rstrip("\n") in README
+
+
+SHOWN = re.findall(r"```sh\nplanner ([^\n]*)\n```\n\n(?:[^`#]*\n\n)?```text\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize(("command", "lines"), SHOWN, ids=[command.split()[0] for command, _ in SHOWN])
+def test_every_line_shown_of_a_command_is_what_it_prints(command, lines, tmp_path, monkeypatch):
+    """What follows a command in the README stands in its output, on stdout or stderr."""
+    monkeypatch.chdir(ROOT)
+    words = [str(tmp_path / word) if word == "cluster.yaml" else word for word in command.split()]
+
+    ran = CliRunner().invoke(group, words, standalone_mode=False, catch_exceptions=False)
+
+    assert [] == [line for line in lines.splitlines() if line not in ran.output]
+
+
+def test_every_command_named_exists():
+    """No command is promised that isn't there."""
+    named = set(re.findall(r"`planner ([a-z]+)", README))
+
+    assert named <= set(group.commands)
+
+
+def test_every_example_linked_exists():
+    """Links into the checkout lead somewhere."""
+    for link in re.findall(r"\]\(((?:examples|schemas)/[^)]+)\)", README):
+        assert (ROOT / link).exists(), link

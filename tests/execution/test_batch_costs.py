@@ -1,0 +1,225 @@
+"""What batches cost while they run: time at a throttle, with producers writing, and the disk of both copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.execution.batch_costs import Costs, Flow, Peak, costs, endless, flows, seconds_at_throttle, to_document
+from planner.execution.batch_cutting import Batch, Step, busiest_bytes, split
+from planner.model.partition_changes import PartitionChange, Reason
+from planner.model.spec import BatchRules
+
+Lists = tuple[int, ...]
+
+
+def step(before: Lists, after: Lists, size_bytes: int = 100, rate: int = 0, *, partition: int = 0) -> Step:
+    """A step of a partition that is led by its preferred leader."""
+    return Step("t", partition, before, after, size_bytes, before[0], rate)
+
+
+def batch(*steps: Step, number: int = 1) -> Batch:
+    """A batch without elections."""
+    moved = sum(each.bytes_moved for each in steps)
+    return Batch(number, steps, (), moved, sum(len(each.adding) for each in steps))
+
+
+def cost_of(
+    batches: Sequence[Batch],
+    held: Mapping[int, int],
+    throttle: int | None = None,
+    disks: Mapping[int, int] | None = None,
+) -> Costs:
+    """The costs where sizes are known."""
+    return costs(batches, throttle, held, disks or {})
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> list[PartitionChange]:
+    """Changes of partitions of one topic, each with a rate of its own."""
+    lists = st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True).map(tuple)
+    return [
+        PartitionChange(
+            "t", number, draw(lists), draw(lists), None, draw(st.integers(0, 99)), Reason.BALANCE_REPLICAS,
+            draw(st.integers(0, 9)),
+        )
+        for number in range(draw(st.integers(0, 12)))
+    ]  # fmt: skip
+
+
+rules = st.builds(BatchRules, st.none() | st.integers(1, 200), st.none() | st.integers(1, 3), st.none() | st.just(1))
+
+
+def today_of(changes: Sequence[PartitionChange]) -> dict[int, int]:
+    """The bytes that brokers 0 to 5 hold before the changes."""
+    return {b: sum(each.size_bytes for each in changes if b in each.before) for b in range(6)}
+
+
+def test_seconds_are_those_of_the_busiest_broker() -> None:
+    """Broker 1 sends what 2 and 3 receive: 300 bytes at 70 bytes/s, rounded up."""
+    moves = batch(step((1,), (1, 2, 3)), step((1,), (2,), partition=1))
+
+    assert 5 == seconds_at_throttle(moves, 70)
+    assert seconds_at_throttle(moves, None) is None
+
+
+def test_bytes_are_sent_by_the_source() -> None:
+    """Not by the preferred leader, where another one leads: 2 sends 300 bytes, no broker receives more than 200."""
+    moves = batch(*(Step("t", n, (1, 2), (1, 2, 3 + n % 2), 100, 2) for n in range(3)))
+
+    assert 30 == seconds_at_throttle(moves, 10)
+
+
+@given(plans(), rules, st.integers(1, 50))
+def test_without_rates_the_throttle_alone_counts(
+    changes: list[PartitionChange], given_rules: BatchRules, throttle: int
+) -> None:
+    """Each batch takes the busiest broker's bytes ÷ throttle, rounded up; nothing is endless."""
+    idle = [PartitionChange(c.topic, c.partition, c.before, c.after, None, c.size_bytes, c.reason) for c in changes]
+    batches = split(idle, given_rules)
+
+    assert [-(-busiest_bytes(each.steps) // throttle) for each in batches] == [
+        seconds_at_throttle(each, throttle) for each in batches
+    ]
+    assert [] == endless(batches, throttle)
+
+
+def test_producers_take_their_part_of_the_throttle_where_replicas_arrive() -> None:
+    """Broker 9 copies 2 partitions of 100 bytes, each written at 20 bytes/s: 200 bytes at 100 − 40 bytes/s."""
+    moves = batch(step((1,), (9,), rate=20), step((2,), (9,), rate=20, partition=1))
+
+    assert Flow(1, 9, "copies in", 200, 40) == next(flows(moves))
+    assert 4 == seconds_at_throttle(moves, 100)
+    assert 2 == seconds_at_throttle(batch(step((1,), (9,)), step((2,), (9,), partition=1)), 100)
+
+
+def test_a_leader_sends_what_is_produced_to_every_follower() -> None:
+    """Followers in sync are counted too: broker 1 sends 10 bytes/s to 2, 3 and the new 4: 100 bytes at 40 − 30."""
+    moves = batch(step((1, 2, 3), (1, 2, 4), rate=10))
+
+    assert [Flow(1, 4, "copies in", 100, 10), Flow(1, 1, "leads", 100, 30)] == list(flows(moves))
+    assert 10 == seconds_at_throttle(moves, 40)
+
+
+def test_reorders_are_not_throttled() -> None:
+    """A list that only changes its order copies nothing, whatever is produced."""
+    moves = batch(step((1, 2), (2, 1), rate=10**9))
+
+    assert [] == list(flows(moves))
+    assert 0 == seconds_at_throttle(moves, 1)
+
+
+@pytest.mark.parametrize(
+    ("throttle", "seconds", "sides"), [(31, 100, 0), (30, None, 1), (10, None, 2), (None, None, 0)]
+)
+def test_a_throttle_not_above_the_produce_rate_never_ends(
+    throttle: int | None, seconds: int | None, sides: int
+) -> None:
+    """At the rate itself nothing is left to catch up with, on the leader's side first, since it sends thrice."""
+    moves = batch(step((1, 2, 3), (1, 2, 4), rate=10))
+
+    assert seconds == seconds_at_throttle(moves, throttle)
+    assert sides == len(endless([moves], throttle))
+
+
+def test_partitions_without_bytes_have_to_keep_up_too() -> None:
+    """An empty partition that is written to faster than the throttle never gets in sync."""
+    assert [Flow(1, 2, "copies in", 0, 9), Flow(1, 1, "leads", 0, 9)] == endless([batch(step((1,), (2,), 0, 9))], 9)
+
+
+def test_the_total_is_that_of_all_batches() -> None:
+    """One after the other; None without a throttle, without sizes, and where one never ends; 0 where there is none."""
+    moves = [batch(step((1,), (2,))), batch(step((1,), (2,), rate=8, partition=1), number=2)]
+    held = {1: 200, 2: 0}
+
+    assert ((10, 50), 60) == (cost_of(moves, held, 10).seconds, cost_of(moves, held, 10).total_seconds)
+    assert ((13, None), None) == (cost_of(moves, held, 8).seconds, cost_of(moves, held, 8).total_seconds)
+    assert ((None, None), None) == (cost_of(moves, held).seconds, cost_of(moves, held).total_seconds)
+    assert costs(moves, 10, held, {}, sizes_known=False).total_seconds is None
+    assert (0, None) == (cost_of([], held, 10).total_seconds, cost_of([], held).total_seconds)
+
+
+def test_both_copies_exist_until_a_batch_is_complete() -> None:
+    """Broker 1 gives 100 bytes away and takes 60 in batch 1: 160 until it is complete, not 60."""
+    first = batch(step((1,), (2,)), step((2,), (1,), 60, partition=1))
+    second = batch(step((2,), (3,), partition=0), number=2)
+    found = cost_of([first, second], {1: 100, 2: 60, 3: 0, 4: 7})
+
+    assert (Peak(1, 160, 1, None), Peak(2, 160, 1, None), Peak(3, 100, 2, None), Peak(4, 7, 0, None)) == found.peaks
+    assert (Peak(1, 160, 1, None), Peak(2, 100, 2, None)) == found.fullest
+
+
+def test_the_fullest_is_by_share_where_disks_are_stated() -> None:
+    """Broker 2 holds less than 1, of a smaller disk; broker 3, whose disk isn't known, can't be compared."""
+    moves = [batch(step((1,), (1, 2)))]
+    found = cost_of(moves, {1: 500, 2: 0, 3: 900}, disks={1: 1000, 2: 150})
+
+    assert (Peak(2, 100, 1, 150),) == found.fullest
+    assert [1000, 150, None] == [peak.disk_bytes for peak in found.peaks]
+
+
+def test_without_sizes_no_broker_is_the_fullest() -> None:
+    """Nobody knows."""
+    assert (None,) == costs([batch(step((1,), (2,), 0))], 5, {1: 0, 2: 0}, {}, sizes_known=False).fullest
+
+
+@given(plans(), rules)
+def test_peaks_are_the_most_of_a_replay(changes: list[PartitionChange], given_rules: BatchRules) -> None:
+    """Replicas held one by one: everything a batch adds on top of what is there, then without what it removes."""
+    held: dict[int, dict[int, int]] = {
+        b: {c.partition: c.size_bytes for c in changes if b in c.before} for b in range(6)
+    }
+    most = {b: sum(rows.values()) for b, rows in held.items()}
+    batches = split(changes, given_rules)
+    for each in batches:
+        for move in each.steps:
+            for broker in move.after:
+                held[broker][move.partition] = move.size_bytes
+        most = {b: max(most[b], sum(rows.values())) for b, rows in held.items()}
+        for move in each.steps:
+            for broker in set(move.before) - set(move.after):
+                del held[broker][move.partition]
+    found = cost_of(batches, today_of(changes))
+
+    assert most == {peak.broker: peak.size_bytes for peak in found.peaks}
+    assert all(peak.size_bytes <= most[peak.broker] for peak in found.fullest if peak)
+    assert max(most.values()) >= max((peak.size_bytes for peak in found.fullest if peak), default=0)
+
+
+@given(plans())
+def test_smaller_batches_never_need_more_disk(changes: list[PartitionChange]) -> None:
+    """All at once is the worst for each broker: what is removed stays until the end."""
+    whole = cost_of(split(changes, BatchRules()), today_of(changes))
+    parts = cost_of(split(changes, BatchRules(moves_per_broker=1)), today_of(changes))
+
+    assert all(part.size_bytes <= one.size_bytes for part, one in zip(parts.peaks, whole.peaks, strict=True))
+
+
+def test_sums_beyond_32_bits_are_exact() -> None:
+    """Disks of many terabytes, to the byte."""
+    big = 3 * 10**18 + 1
+    found = cost_of([batch(step((1,), (2,), big))], {1: big, 2: big}, 7, {2: 9 * 10**18})
+
+    assert 2 * big == found.peaks[1].size_bytes
+    assert -(-big // 7) == found.total_seconds
+
+
+def test_the_document_says_what_the_batches_say() -> None:
+    """The `batches` of plan.json, as plain data."""
+    one = Batch(1, (Step("t", 0, (1,), (2,), 10, 1),), (("t", 0),), 10, 1)
+
+    assert [
+        {
+            "number": 1,
+            "partitions": [{"topic": "t", "partition": 0, "replicas_before": [1], "replicas": [2]}],
+            "elect": [{"topic": "t", "partition": 0}],
+            "bytes_moved": 10,
+            "replicas_moved": 1,
+            "seconds_at_throttle": 5,
+            "fullest_broker": {"id": 2, "peak_size_bytes": 10, "disk_bytes": 20},
+            "leaderless": False,
+        }
+    ] == to_document(cost_of([one], {1: 10, 2: 0}, 2, {2: 20}))

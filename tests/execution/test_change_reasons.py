@@ -1,0 +1,94 @@
+"""What a plan changes, partition by partition, with reasons."""
+
+from __future__ import annotations
+
+import numpy as np
+from clusters import assignment_of, no_racks, problem_of, problems
+from hypothesis import given, settings
+
+from planner.execution.change_reasons import bytes_in_and_out, changes
+from planner.model.build_problem import today
+from planner.model.partition_changes import PartitionChange, Reason
+from planner.model.problem import Problem
+from planner.model.spec import Changes, ReplicationFactorChange, TopicFilter
+from planner.strategies.optimum import solve
+
+RACKS = {1: "a", 2: "a", 3: "b", 4: "b"}
+
+
+def reasons(problem: Problem, rows: list[tuple[int, ...]]) -> list[Reason]:
+    """The reasons of what an assignment changes."""
+    return [change.reason for change in changes(problem, assignment_of(problem, rows))]
+
+
+def test_reason_of_each_kind() -> None:
+    """The first reason that applies: the broker leaves, racks, the factor, replicas, leaders."""
+    rows = {"a": [(4, 1), (1, 2), (1, 3), (1, 3), (3, 2)], "b": [(1, 3)]}
+    wish = Changes(remove_brokers=(4,), set_replication_factor=(ReplicationFactorChange("b", 1),))
+    problem = problem_of(RACKS, rows, changes=wish)
+    found = reasons(problem, [(3, 1), (1, 3), (1, 3), (2, 3), (2, 3), (3,)])
+    assert [
+        Reason.BROKER_LEAVES,
+        Reason.RACK_RULE,
+        Reason.BALANCE_REPLICAS,
+        Reason.BALANCE_LEADERS,
+        Reason.REPLICATION_FACTOR,
+    ] == found
+
+
+def test_a_change_by_hand() -> None:
+    """Ids, lists, today's leader, the size, and what is added and removed."""
+    problem = problem_of(no_racks(5, 7, 9), {"a": [(5, 7)]}, sizes=42, leaders={"a": [7]})
+    expected = PartitionChange("a", 0, (5, 7), (9, 7), 7, 42, Reason.BALANCE_REPLICAS)
+    assert (expected,) == changes(problem, assignment_of(problem, [(9, 7)]))
+    assert ((9,), (5,), True, True) == (expected.adding, expected.removing, expected.reassigned, expected.elects)
+
+
+def test_elections_alone() -> None:
+    """A partition whose list stays but whose leader isn't the preferred one is a change; one without leader isn't."""
+    problem = problem_of(no_racks(1, 2), {"a": [(1, 2), (1, 2), (2, 1)]}, leaders={"a": [2, None, 2]})
+    found = changes(problem, today(problem))
+    assert [(0, False, True, 2)] == [
+        (change.partition, change.reassigned, change.elects, change.leader_before) for change in found
+    ]
+
+
+def test_no_elections_where_nothing_may_change() -> None:
+    """Excluded topics, and rows that `none` keeps, aren't elected."""
+    rows, led = {"a": [(1, 2)], "b": [(1, 2)]}, {"a": [2], "b": [2]}
+    kept = problem_of(no_racks(1, 2), rows, leaders=led, topics=TopicFilter(exclude=("a",)))
+    assert ["b"] == [change.topic for change in changes(kept, today(kept))]
+    none = problem_of(no_racks(1, 2), rows, leaders=led, changes=Changes(rebalance="none"))
+    assert () == changes(none, today(none))
+
+
+def test_bytes_in_and_out_by_hand() -> None:
+    """Bytes arrive at the new replicas and leave today's leader, or the preferred one where there is none."""
+    rows = {"a": [(1, 2), (2, 1)]}
+    problem = problem_of(no_racks(1, 2, 3), rows, sizes={"a": [10, 7]}, leaders={"a": [2, None]})
+    arriving, leaving = bytes_in_and_out(problem, assignment_of(problem, [(1, 3), (3, 1)]))
+    assert ([0, 0, 17], [0, 17, 0]) == (arriving.tolist(), leaving.tolist())
+
+
+@settings(max_examples=60)
+@given(problems(rebalance=("all", "leaders", "none")))
+def test_changes_applied_are_the_plan(problem: Problem) -> None:
+    """Today's lists with every change applied are the plan; all others stay; bytes in are bytes out are the score's."""
+    assignment = solve(problem, problem.balance).assignment
+    ids = problem.broker_ids.tolist()
+    lists = {
+        (problem.topic_names[topic], number): tuple(ids[broker] for broker in row if broker >= 0)
+        for topic, number, row in zip(problem.topic_of, problem.partition_ids, problem.replicas.tolist(), strict=True)
+    }
+    found = changes(problem, assignment)
+    assert sorted((change.topic, change.partition) for change in found) == [(c.topic, c.partition) for c in found]
+    for change in found:
+        assert lists[change.topic, change.partition] == change.before
+        assert change.reassigned or change.elects
+        lists[change.topic, change.partition] = change.after
+    assert [tuple(ids[b] for b in row if b >= 0) for row in assignment.tolist()] == list(lists.values())
+    arriving, leaving = bytes_in_and_out(problem, assignment)
+    copied = sum(change.size_bytes * len(change.adding) for change in found)
+    assert copied == arriving.sum() == leaving.sum()
+    assert not arriving[~problem.targets].any()
+    assert np.all(arriving >= 0)

@@ -1,0 +1,347 @@
+"""Gates: a plan beyond one is refused with exit code 3, nothing written, and the key to change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from clusters import no_racks, spec_of
+from folders import ROOT
+from jsonschema import Draft202012Validator
+
+from planner.execution import gates
+from planner.execution.batch_costs import Costs
+from planner.model.build_problem import build
+from planner.model.cluster import Broker
+from planner.model.errors import UnsafePlanError
+from planner.model.spec import Changes, Execution, Limits, Spec
+from planner.plan.build import document
+from planner.sweep.candidates import candidates
+from planner.sweep.evaluate import run
+
+# Broker 4 replaces 3, whose 60 bytes it copies from 1 and 2.
+ROWS = {"x": [(1, 3), (2, 3)], "y": [(1, 2)]}
+SIZES = {"x": [40, 20], "y": [5]}
+REPLACE = Changes(add_brokers=(Broker(4),), replace_brokers=((3, 4),), rebalance="none")
+
+
+def plan_of(spec: Spec) -> dict[str, Any]:
+    """The plan of a spec, swept in this process."""
+    problem = build(spec)
+    return document(spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=20))))
+
+
+def replacement(
+    *, disks: Mapping[int, int] | None = None, rates: int = 0, throttle: int | None = None, **rest: Any
+) -> Spec:
+    """The replacement; `disks` are those of brokers 1 to 4, `rates` what is written to each partition of x."""
+    spec = spec_of(no_racks(1, 2, 3), ROWS, sizes=SIZES, changes=REPLACE, execution=Execution(throttle), **rest)
+    x, y = spec.cluster.topics
+    x = replace(x, partitions=tuple(replace(each, bytes_in_per_sec=rates) for each in x.partitions))
+    room = disks or {}
+    brokers = tuple(replace(each, disk_bytes=room.get(each.id)) for each in spec.cluster.brokers)
+    changes = replace(REPLACE, add_brokers=(Broker(4, None, room.get(4)),))
+    return replace(spec, cluster=replace(spec.cluster, topics=(x, y), brokers=brokers), changes=changes)
+
+
+def in_racks(spec: Spec) -> Spec:
+    """The spec with brokers 1 and 3 in rack a, the others in rack b."""
+    brokers = tuple(replace(each, rack="ab"[each.id % 2 == 0]) for each in spec.cluster.brokers)
+    added = tuple(replace(each, rack="b") for each in spec.changes.add_brokers)
+    changes = replace(spec.changes, add_brokers=added)
+    return replace(spec, cluster=replace(spec.cluster, brokers=brokers), changes=changes, rack_aware=False)
+
+
+def test_a_plan_with_disks_rates_and_gates_fits_the_schema() -> None:
+    """Every key that format 1.1 added, with a value."""
+    limits = Limits(bytes_moved=60, eta_seconds=99, disk_used_ppm=999_999)
+    plan = plan_of(replacement(disks=dict.fromkeys((1, 2, 3, 4), 61), rates=1, throttle=9, limits=limits))
+    schema = json.loads((ROOT / "schemas" / "plan.schema.json").read_text(encoding="utf-8"))
+
+    assert [] == [error.message for error in Draft202012Validator(schema).iter_errors(plan)]
+    assert ["limits.bytes_moved", "limits.eta", "limits.disk_used"] == [limit["key"] for limit in plan["limits"]]
+
+
+def refused(spec: Spec) -> list[str]:
+    """The lines of the refusal, which exits with 3, without its heading."""
+    with pytest.raises(UnsafePlanError) as error:
+        plan_of(spec)
+    assert 3 == error.value.exit_code
+    heading, *lines = str(error.value).splitlines()
+    assert "nothing was written, the plan crosses its limits:" == heading
+    return lines
+
+
+def limits_of(spec: Spec) -> list[dict[str, Any]]:
+    """The `limits` of a spec's plan."""
+    found: list[dict[str, Any]] = plan_of(spec)["limits"]
+    return found
+
+
+def test_a_duration_at_its_limit_passes() -> None:
+    """60 bytes to broker 4 at 7 bytes/s take 9 seconds; 8 are too few."""
+    passed = plan_of(replacement(throttle=7, limits=Limits(eta_seconds=9)))
+
+    assert [{"key": "limits.eta", "limit": 9, "value": 9}] == passed["limits"]
+    assert (9, [9]) == (
+        passed["execution"]["seconds_at_throttle"],
+        [batch["seconds_at_throttle"] for batch in passed["batches"]],
+    )
+    assert ["limits.eta: the plan needs 9 s, allowed: at most 8 s"] == refused(
+        replacement(throttle=7, limits=Limits(eta_seconds=8))
+    )
+
+
+def test_producers_make_a_plan_take_longer() -> None:
+    """Each of two partitions is written at 2 bytes/s: broker 4 catches up at 10 − 4 bytes/s."""
+    assert 10 == plan_of(replacement(throttle=10, rates=2))["execution"]["seconds_at_throttle"]
+
+
+def test_a_throttle_at_the_produce_rate_is_refused() -> None:
+    """Broker 4 copies both partitions, which are written at 10 bytes/s in sum; 11 bytes/s let it end, 10 never."""
+    assert 60 == plan_of(replacement(throttle=11, rates=5))["execution"]["seconds_at_throttle"]
+    # The leaders 1 and 2 send each write to broker 3, which still follows, and to 4.
+    assert [
+        "execution.throttle: 10 B/s never lets batch 1 complete (and 2 more such brokers or batches): "
+        "what producers write to the partitions that broker 4 copies in is 10 B/s; allowed: more than 10 bytes/s"
+    ] == refused(replacement(throttle=10, rates=5))
+
+
+def test_a_throttle_is_refused_without_sizes_too() -> None:
+    """The rates are known, whatever there is to copy."""
+    spec = replacement(throttle=10, rates=5)
+
+    assert (
+        "execution.throttle: 10 B/s never"
+        in refused(replace(spec, cluster=replace(spec.cluster, sizes_known=False)))[0]
+    )
+
+
+def test_a_leader_that_sends_more_than_the_throttle_is_named() -> None:
+    """Broker 1 leads what both followers and the new one read: 3 × 4 bytes/s."""
+    spec = spec_of(no_racks(1, 2, 3), {"x": [(1, 2, 3)]}, changes=REPLACE, execution=Execution(12))
+    topic = spec.cluster.topics[0]
+    fast = replace(topic, partitions=(replace(topic.partitions[0], bytes_in_per_sec=4),))
+
+    assert [
+        "execution.throttle: 12 B/s never lets batch 1 complete: what producers write to the partitions that "
+        "broker 1 leads, once for each follower, is 12 B/s; allowed: more than 12 bytes/s"
+    ] == refused(replace(spec, cluster=replace(spec.cluster, topics=(fast,))))
+
+
+def test_without_a_throttle_rates_refuse_nothing() -> None:
+    """Nothing is held back."""
+    plan = plan_of(replacement(rates=10**15))
+
+    assert (None, [None]) == (
+        plan["execution"]["seconds_at_throttle"],
+        [batch["seconds_at_throttle"] for batch in plan["batches"]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("limits", "named"),
+    [
+        (Limits(bytes_moved=10**9), "limits.bytes_moved"),
+        (Limits(cross_rack_bytes=10**9), "limits.cross_rack_bytes"),
+        (Limits(eta_seconds=10**9), "limits.eta"),
+        (Limits(disk_used_ppm=10**6), "limits.disk_used"),
+        (Limits(bytes_moved=10**9, eta_seconds=1), "limits.bytes_moved and limits.eta"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("unsized", "known", "count"), [(0, False, "all partitions"), (2, True, "2 partitions")], ids=["none", "some"]
+)
+def test_gates_on_bytes_need_sizes(limits: Limits, named: str, unsized: int, known: bool, count: str) -> None:
+    """What can't be judged is refused, not passed: exit code 3."""
+    spec = in_racks(replacement(throttle=7, disks=dict.fromkeys((1, 2, 3, 4), 10**6), limits=limits))
+    with pytest.raises(UnsafePlanError) as error:
+        plan_of(replace(spec, cluster=replace(spec.cluster, sizes_known=known, unsized=unsized)))
+
+    assert (
+        f"nothing was written: {named} can't be judged, {count} have no size; "
+        "allowed: sizes for every partition, or no such limit" == str(error.value)
+    )
+
+
+def test_a_duration_needs_a_throttle() -> None:
+    """As a spec read from a file, one made in Python is refused without it."""
+    with pytest.raises(UnsafePlanError, match=r"limits\.eta can't be judged with execution\.throttle: none; allowed"):
+        plan_of(replacement(limits=Limits(eta_seconds=9)))
+
+
+def test_disks_are_a_gate_wherever_they_are_stated() -> None:
+    """Broker 4 gets 60 bytes: a disk of 60 holds them, one of 59 doesn't, nor has another room for a replica more."""
+    disks = {1: 100, 2: 100, 3: 100, 4: 60}
+    passed = plan_of(replacement(disks=disks))
+
+    assert [{"key": "limits.disk_used", "limit": 60, "value": 60, "broker": 4}] == passed["limits"]
+    assert [(1, 100, 45), (2, 100, 25), (3, 100, 60), (4, 60, 60)] == [
+        (broker["id"], broker["disk_bytes"], broker["peak_size_bytes"]) for broker in passed["brokers"]
+    ]
+    assert [{"id": 4, "peak_size_bytes": 60, "disk_bytes": 60}] == [
+        batch["fullest_broker"] for batch in passed["batches"]
+    ]
+    assert ["limits.disk_used: broker 4 holds 60 B in batch 1, allowed: at most 59 B, its capacity.disk"] == refused(
+        replacement(disks={1: 50, 2: 50, 3: 100, 4: 59})
+    )
+
+
+def test_broker_that_a_batch_fills_above_its_share_is_listed() -> None:
+    """The share is rounded down to whole bytes."""
+    spec = replacement(disks={1: 100, 2: 100, 3: 100, 4: 100}, limits=Limits(disk_used_ppm=445_000))
+
+    assert [
+        "limits.disk_used: broker 4 holds 60 B in batch 1, allowed: at most 44 B (44.5% of capacity.disk, 100 B)",
+    ] == refused(spec)
+
+
+def test_broker_above_its_share_today_is_no_reason_to_refuse_its_relief() -> None:
+    """A plan that makes nobody fuller than allowed passes, with a warning for each that is above it today."""
+    plan = plan_of(replacement(disks={1: 44, 2: 100, 3: 59, 4: 60}))
+
+    assert [
+        "broker 1 holds 45 B today, above limits.disk_used (44 B); no batch makes it fuller",
+        "broker 3 holds 60 B today, above limits.disk_used (59 B); no batch makes it fuller",
+    ] == [warning for warning in plan["warnings"] if "limits.disk_used" in warning]
+    assert [{"key": "limits.disk_used", "limit": 60, "value": 60, "broker": 4}] == plan["limits"]
+
+
+def with_room(spec: Spec, disk_bytes: int) -> Spec:
+    """The spec with disks of that size on every broker."""
+    brokers = tuple(replace(each, disk_bytes=disk_bytes) for each in spec.cluster.brokers)
+    return replace(spec, cluster=replace(spec.cluster, brokers=brokers))
+
+
+def test_both_copies_count() -> None:
+    """Two racks swap a replica of 50 bytes each: both ends are 50 bytes a broker, on the way two of them hold 100."""
+    spec = spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, {"x": [(1, 2), (3, 4)]}, sizes=50)
+    brokers = plan_of(with_room(spec, 100))["brokers"]
+
+    assert [50, 50, 100, 100] == sorted(broker["peak_size_bytes"] for broker in brokers)
+    assert [50] * 4 == [broker["after"]["size_bytes"] for broker in brokers]
+    assert ["100 B in batch 1, allowed: at most 99 B, its capacity.disk"] * 2 == [
+        line.split(" holds ")[1] for line in refused(with_room(spec, 99))
+    ]
+
+
+def test_all_crossed_gates_are_told_at_once() -> None:
+    """Bytes, replicas, the duration and the disk are mended in one go."""
+    limits = Limits(bytes_moved=59, replicas_moved=1, leaders_changed=0, eta_seconds=1)
+
+    assert ["limits.bytes_moved", "limits.replicas_moved", "limits.eta", "limits.disk_used"] == [
+        line.split(":")[0] for line in refused(replacement(throttle=7, disks={4: 50}, limits=limits))
+    ]
+
+
+# What the replacement costs: both partitions of x are copied from 1 and 3, in rack a, to 4, in rack b. In the end they
+# are (1, 4), (2, 4), (1, 2): any broker's failure leaves a replica of each, rack b's takes x-1.
+SCORED = {
+    "bytes_moved": (60, "60 B", "59 B"),
+    "cross_rack_bytes": (60, "60 B", "59 B"),
+    "replicas_moved": (2, "2 replicas", "1 replica"),
+    "leaders_changed": (1, "1 leader", "0 leaders"),
+    "broker_refused": (2, "2 partitions", "1 partition"),
+    "rack_offline": (1, "1 partition", "0 partitions"),
+    "rack_refused": (3, "3 partitions", "2 partitions"),
+}
+
+
+def fragile(limits: Limits) -> Spec:
+    """The replacement in racks, where writes need both replicas and broker 3, which leaves, leads x-1."""
+    spec = in_racks(replacement(limits=limits))
+    x, y = (replace(topic, config=(("min.insync.replicas", "2"),)) for topic in spec.cluster.topics)
+    x = replace(x, partitions=(replace(x.partitions[0], leader=1), replace(x.partitions[1], leader=3)))
+    return replace(spec, cluster=replace(spec.cluster, topics=(x, y)))
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_every_term_that_has_a_gate_passes_at_it_and_is_refused_beyond(name: str) -> None:
+    """The refusal says what the plan needs and what is allowed in the unit that the YAML takes."""
+    needed, needs, allowed = SCORED[name]
+    passed = plan_of(fragile(Limits(**{name: needed})))
+    term = next(term for term in passed["terms"] if term["name"] == name)
+
+    assert [{"key": f"limits.{name}", "limit": needed, "value": needed}] == passed["limits"]
+    assert (needed, needed) == (term["plan"], term["limit"])
+    assert [f"limits.{name}: the plan needs {needs}, allowed: at most {allowed}"] == refused(
+        fragile(Limits(**{name: needed - 1}))
+    )
+
+
+def test_the_gap_is_a_gate() -> None:
+    """In millionths of what the plan copies, rounded up; none where the proof is tight."""
+    winner = dict.fromkeys((*SCORED, "broker_offline"), 0) | {"replicas_moved": 3}
+    spec, costs = replacement(limits=Limits(gap_ppm=333_333)), Costs((), (), None, (), ())
+
+    def gap(moved: int, least: int, replicas: int | None = None) -> int:
+        bound = {"bytes_moved": moved, "least_bytes_moved": least, "least_replicas_moved": replicas}
+        (found,) = gates.gates(spec, winner, costs, bound)
+        assert ("limits.gap", 333_333) == (found["key"], found["limit"])
+        return int(found["value"])
+
+    assert [{"key": "limits.gap", "limit": 0, "value": 0}] == limits_of(replacement(limits=Limits(gap_ppm=0)))
+    assert (333_334, 0, 0, 1_000_000) == (gap(30, 20), gap(30, 30), gap(0, 0), gap(30, 0))
+    assert (333_334, 0) == (gap(0, 0, 2), gap(0, 0, 3))
+    with pytest.raises(UnsafePlanError) as error:
+        gates.refuse(spec, [{"key": "limits.gap", "limit": 333_333, "value": 333_334}], costs)
+    assert "limits.gap: the plan needs 33.3334%, allowed: at most 33.3333%" == str(error.value).splitlines()[-1]
+
+
+def test_large_amounts_are_told_for_reading_too() -> None:
+    """The number to write, and the one to read."""
+    found = [
+        {"key": "limits.bytes_moved", "limit": 10**9, "value": 120_823_342},
+        {"key": "limits.cross_rack_bytes", "limit": 999, "value": 88_100_000},
+        {"key": "limits.replicas_moved", "limit": 1_000, "value": 1_200},
+    ]
+    with pytest.raises(UnsafePlanError) as error:
+        gates.refuse(replacement(), found, Costs((), (), None, (), ()))
+
+    assert [
+        "limits.cross_rack_bytes: the plan needs 88.1 MB (88100000 bytes), allowed: at most 999 B",
+        "limits.replicas_moved: the plan needs 1,200 replicas, allowed: at most 1,000 replicas",
+    ] == str(error.value).splitlines()[1:]
+
+
+def test_gates_of_racks_need_racks() -> None:
+    """Without any, no rack fails and nothing crosses: that is no pass."""
+    limits = Limits(cross_rack_bytes=1, rack_offline=0, rack_refused=0, broker_refused=9)
+    with pytest.raises(UnsafePlanError) as error:
+        plan_of(replacement(limits=limits))
+
+    assert (
+        "nothing was written: limits.cross_rack_bytes and limits.rack_offline and limits.rack_refused can't be "
+        "judged, no broker has a rack; allowed: racks, or no such limit" == str(error.value)
+    )
+
+
+def test_without_disks_there_is_no_gate() -> None:
+    """No gate nobody asked for; peaks are told all the same."""
+    plan = plan_of(replacement())
+
+    assert [] == plan["limits"]
+    assert [(None, 45), (None, 25), (None, 60), (None, 60)] == [
+        (broker["disk_bytes"], broker["peak_size_bytes"]) for broker in plan["brokers"]
+    ]
+
+
+def test_unlike_disks_and_unknown_sizes_are_warned_of() -> None:
+    """Shares aren't by capacity where some brokers state none; and a disk can't be checked without sizes."""
+    even, unlike = replacement(disks=dict.fromkeys((1, 2, 4), 100)), replacement(disks={1: 100, 2: 200, 4: 100})
+    partly = replacement(disks={1: 100, 2: 200})
+    blind = replace(even, cluster=replace(even.cluster, sizes_known=False))
+
+    def told(spec: Spec) -> list[str]:
+        return [warning for warning in plan_of(spec)["warnings"] if "capacity.disk" in warning]
+
+    assert [] == told(even)
+    assert [] == told(unlike)
+    assert [
+        "capacity.disk is stated for some brokers alone: replicas and bytes are shared equally, not by capacity"
+    ] == told(partly)
+    assert ["capacity.disk isn't checked: sizes are unknown"] == told(blind)
+    assert [] == limits_of(blind)

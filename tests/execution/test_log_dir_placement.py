@@ -1,0 +1,358 @@
+"""Log dirs from the cluster's state to the plan: every replica in one, within windows, and told in Kafka's form."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusters import specs
+from folders import DATA
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from rich.console import Console
+
+from planner.export import kafka_files
+from planner.inputs.importers.log_dirs_describe import places
+from planner.inputs.spec.reading import load
+from planner.model.balance import Tolerance
+from planner.model.build_problem import build
+from planner.model.cluster import ANY, LogDir, LogDirs, ReplicaDir, merged
+from planner.model.errors import ImportStateError, SpecError, UnsafePlanError
+from planner.model.file_reading import resource
+from planner.model.spec import Spec
+from planner.plan.build import document
+from planner.report import plan_markdown as report
+from planner.report import plan_on_terminal
+from planner.sweep.candidates import candidates
+from planner.sweep.evaluate import run
+
+VALIDATOR = Draft202012Validator(json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8")))
+STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"
+Plan = dict[str, Any]
+Where = dict[tuple[str, int, int], str]
+
+# Broker 1 has nearly all in /d1, broker 2 is even; another than the preferred leader leads a-1.
+TWO = """\
+version: 1
+cluster:
+  name: demo
+  brokers: [{id: 1, log_dirs: [/d1, /d2]}, {id: 2, log_dirs: [/d1, /d2]}]
+  topics:
+    - name: a
+      partitions:
+        - {replicas: [1, 2], size: 40GB, log_dirs: [/d1, /d1]}
+        - {replicas: [2, 1], size: 39GB, log_dirs: [/d2, /d1], leader: 1}
+        - {replicas: [1, 2], size: 1GB, log_dirs: [/d1, /d2]}
+"""
+INSIDE = "changes: {rebalance: none}\nbalance: {log_dirs: 10%}\n"
+
+
+def spec_of(folder: Path, text: str) -> Spec:
+    """The spec that a text gives."""
+    path = folder / "spec.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load(path)
+
+
+def plan_of(spec: Spec, count: int = 6) -> Plan:
+    """The plan of a spec, swept in this process."""
+    problem = build(spec)
+    return document(spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=count))))
+
+
+@st.composite
+def jbods(draw: st.DrawFn) -> Spec:
+    """Whole specs with up to three log dirs a broker, some of them broken, some replicas in none; brokers that join."""
+    spec = draw(specs(rebalance=("all", "leaders", "none")))
+    brokers, replicas = {}, []
+    for broker in spec.cluster.brokers:
+        sizes = draw(st.sampled_from((None, (1, 2, 3))))
+        errors = draw(st.sampled_from(((None,) * 3, (None, STORAGE, None), (STORAGE,) * 3)))
+        dirs = [LogDir(f"/d{at}", sizes and sizes[at], None, errors[at]) for at in range(draw(st.integers(1, 3)))]
+        brokers[broker.id] = tuple(dirs)
+    for topic in spec.cluster.topics:
+        for row in topic.partitions:
+            for broker in row.replicas:
+                usable = [each.path for each in brokers[broker] if each.error is None]
+                if usable and draw(st.integers(0, 9)):
+                    path, size = draw(st.sampled_from(usable)), max(row.size_bytes - draw(st.integers(0, 1)), 0)
+                    replicas.append(ReplicaDir(topic.name, row.id, broker, path, size, not draw(st.integers(0, 9))))
+    ordered = tuple(sorted(replicas, key=lambda each: (each.topic, each.partition, each.broker)))
+    added = tuple(replace(each, log_dirs=(LogDir("/n1"), LogDir("/n2"))) for each in spec.changes.add_brokers)
+    return replace(
+        spec,
+        cluster=replace(spec.cluster, log_dirs=LogDirs(tuple(sorted(brokers.items())), ordered)),
+        changes=replace(spec.changes, add_brokers=added),
+        log_dirs=Tolerance.parse(draw(st.sampled_from(("0%", "10%", "60%")))),
+    )
+
+
+def lies(spec: Spec) -> Where:
+    """The log dir of each replica today, those on their way where they go."""
+    return {(each.topic, each.partition, each.broker): each.path for each in spec.cluster.log_dirs.replicas}
+
+
+def replayed(where: Mapping[tuple[str, int, int], str], steps: Iterable[Plan], back: bool = False) -> Where:
+    """Where replicas lie once Kafka has carried out reassignments: what names no log dir stays or is Kafka's choice."""
+    found = dict(where)
+    old, new = ("replicas", "replicas_before") if back else ("replicas_before", "replicas")
+    paths = "log_dirs_before" if back else "log_dirs"
+    for step in steps:
+        name = (step["topic"], step["partition"])
+        for broker in set(step[old]) - set(step[new]):
+            found.pop((*name, broker), None)
+        for broker, path in zip(step[new], step[paths], strict=True):
+            if path != ANY:
+                found[*name, broker] = path
+    return found
+
+
+@settings(max_examples=40)
+@given(jbods())
+def test_every_replica_lies_in_one_log_dir_of_its_broker(spec: Spec) -> None:
+    """Batch by batch: each replica is where the plan's tables say, in a log dir that its broker has and that works.
+
+    Backwards every replica that was in a log dir is back in it. Windows hold, or the plan says which doesn't.
+    """
+    plan = plan_of(spec)
+    assert [] == [error.message for error in VALIDATOR.iter_errors(plan)]
+    steps = [step for batch in plan["batches"] for step in batch["partitions"]]
+    before, after = lies(spec), replayed(lies(spec), steps)
+    assert before == replayed(after, reversed(steps), back=True)
+
+    planned = {broker["id"]: broker for broker in plan["log_dirs"]["brokers"]}
+    usable = {(b, each["path"]) for b, row in planned.items() for each in row["log_dirs"] if each["error"] is None}
+    held = {key: path for key, path in after.items() if key[2] in planned}
+    assert set() == {(broker, path) for (_, _, broker), path in held.items()} - usable
+    told = {(b, each["path"]): each["after"]["replicas"] for b, row in planned.items() for each in row["log_dirs"]}
+    counts = Counter((broker, path) for (_, _, broker), path in held.items())
+    assert told == {key: counts[key] for key in told}
+
+    for row in planned.values():
+        inside = [
+            d["least_bytes"] <= d["after"]["size_bytes"] <= d["most_bytes"] for d in row["log_dirs"] if not d["error"]
+        ]
+        assert all(inside) == row["within"]
+    named = [row["why"] for row in plan["balance"]["relaxed"] if row["window"] == "log_dirs"]
+    assert len(named) == sum(not row["within"] for row in planned.values())
+
+
+@settings(max_examples=15)
+@given(jbods())
+def test_only_what_must_comes_or_moves(spec: Spec) -> None:
+    """Log dirs don't change which brokers hold what; moves inside brokers are added up apart, and none is less."""
+    plan, without = plan_of(spec), plan_of(replace(spec, log_dirs=Tolerance("none")))
+    assert without["bound"] == plan["bound"]
+    lists = {
+        (p["topic"], p["partition"]): p["replicas"] for p in plan["partitions"] if p["reason"] != "balance_log_dirs"
+    }
+    assert {(p["topic"], p["partition"]): p["replicas"] for p in without["partitions"]} == lists
+    dirs = plan["log_dirs"]
+    moved = sum(move["size_bytes"] for move in dirs["moves"])
+    assert moved == dirs["bytes_moved"] == sum(broker["bytes_moved"] for broker in dirs["brokers"])
+    assert dirs["least_bytes_moved"] <= moved
+    assert [each["elect"] for each in without["batches"] if each["elect"]] == [
+        each["elect"] for each in plan["batches"] if each["elect"]
+    ]
+
+
+def test_moves_inside_brokers_alone(tmp_path: Path) -> None:
+    """`rebalance: none`: the same replicas with other log dirs, back to today's, and nobody is elected."""
+    plan = plan_of(spec_of(tmp_path, TWO + INSIDE))
+    files = kafka_files.files(plan)
+
+    expected = {"topic": "a", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]}
+    moved = [{**expected, "log_dirs": ["/d2", "any"]}]
+    other = [{**expected, "partition": 1, "replicas": [2, 1], "log_dirs": ["any", "/d2"]}]
+    rows = json.loads(files["reassignment.json"])["partitions"]
+    assert rows in (moved, other)
+    back = json.loads(files["rollback.json"])["partitions"]
+    assert [[path if path == "any" else "/d1" for path in row["log_dirs"]] for row in rows] == [
+        row["log_dirs"] for row in back
+    ]
+    assert [[]] == [batch["elect"] for batch in plan["batches"]]
+    assert {"partitions": []} == json.loads(files["preferred-replica.json"])
+    assert (0, 39_000_000_000) == (plan["bound"]["bytes_moved"], plan["log_dirs"]["bytes_moved"])
+    assert [] == json.loads(files["ansible/roles/kafka_reassign/files/leaders.json"])["unpreferred"]
+    assert not [path for path in files if "unpreferred-first" in path]
+
+
+def test_without_being_asked_log_dirs_are_not_told(tmp_path: Path) -> None:
+    """Log dirs in the YAML alone change nothing in any file."""
+    plan = plan_of(spec_of(tmp_path, TWO))
+    files = kafka_files.files(plan)
+    assert "log_dirs" not in plan
+    assert b"log_dirs" not in files["reassignment.json"] + files["rollback.json"]
+    assert {"log_dirs"} & {key for row in plan["partitions"] for key in row} == set()
+
+
+def test_batches_and_their_time_count_what_moves_inside(tmp_path: Path) -> None:
+    """At most 40 GB a batch inside brokers, and as long as a broker's own throttle leaves it."""
+    even = "{replicas: [3], size: 30GB, log_dirs: [/d1]}"
+    text = (
+        "version: 1\ncluster:\n  name: x\n  brokers: [{id: 3, log_dirs: [/d1, /d2]}]\n"
+        f"  topics: [{{name: a, partitions: [{even}, {even}, {even}, {even}]}}]\n{INSIDE}"
+        "execution: {throttle: 10MB/s, batches: {bytes: 40GB}}\n"
+    )
+    plan = plan_of(spec_of(tmp_path, text))
+    assert [(1, 3000), (1, 3000)] == [(len(b["partitions"]), b["seconds_at_throttle"]) for b in plan["batches"]]
+    assert [150_000_000_000] * 2 == [batch["fullest_broker"]["peak_size_bytes"] for batch in plan["batches"]]
+
+
+def test_a_throttle_that_producers_use_up_inside_a_broker_is_refused(tmp_path: Path) -> None:
+    """What is written to a replica on its way between log dirs goes through their throttle too."""
+    text = TWO + INSIDE + "execution: {throttle: 10MB/s}\n"
+    rates = text.replace("leader: 1}", "leader: 1, bytes_in: 10MB/s}")
+    with pytest.raises(UnsafePlanError, match=r"broker 1 moves between its log dirs is 10\.0 MB/s"):
+        plan_of(spec_of(tmp_path, rates))
+
+
+def test_report_and_screen_tell_of_log_dirs(tmp_path: Path) -> None:
+    """Both have the log dirs' table and the bytes that move inside, and no leader changes for that."""
+    plan = plan_of(spec_of(tmp_path, TWO + INSIDE))
+    told, shown = report.markdown(plan), io.StringIO()
+    plan_on_terminal.show(plan, [], Console(file=shown, width=100))
+    for text in (told, shown.getvalue()):
+        assert "39.0 GB (1 replica) move between log dirs: the proven least." in " ".join(text.split())
+    assert "| 1 | `/d1` | 3 → 2 | 80.0 GB → 41.0 GB | 36.0 GB to 44.0 GB | 0 B | 39.0 GB |" in told
+    assert "<summary>Moves between log dirs of one broker (1 replica)</summary>" in told
+    assert "| `a-1` | 2, 1 | 1 | 39.0 GB | balance log dirs |" in told
+
+
+def test_broken_full_and_unknown_log_dirs_are_named() -> None:
+    """A log dir with an error gets nothing, one without room is warned of; brokers that didn't answer are left out."""
+    text = TWO + INSIDE
+    cluster = LogDirs(
+        ((1, (LogDir("/d1"), LogDir("/d2", None, 10), LogDir("/d3", None, None, STORAGE))),),
+        tuple(ReplicaDir("a", number, 1, "/d1", size) for number, size in enumerate((40, 39, 1))),
+    )
+    spec = _parsed(text)
+    plan = plan_of(replace(spec, cluster=replace(spec.cluster, log_dirs=cluster)))
+    assert [
+        f"log dir /d3 of broker 1 has an error ({STORAGE}) and gets nothing",
+        "log dirs of broker 2 aren't planned: its log dirs aren't known; Kafka chooses there",
+        "log dir /d2 of broker 1 gets 39 bytes, and has room for 10 before anything leaves it",
+    ] == [warning for warning in plan["warnings"] if "log dir" in warning]
+    assert [{"id": 2, "why": "its log dirs aren't known"}] == plan["log_dirs"]["left_out"]
+
+
+def test_new_replicas_have_the_leaders_size() -> None:
+    """Replicas of one partition differ in size; a copy is as large as the leader's."""
+    spec = _parsed(TWO.replace("{id: 2, log_dirs: [/d1, /d2]}]", "{id: 2}, {id: 3, log_dirs: [/d1]}]")
+        + "changes: {replace_brokers: {2: 3}}\nbalance: {log_dirs: 10%}\n")  # fmt: skip
+    known = LogDirs(
+        ((1, (LogDir("/d1"),)), (2, (LogDir("/d1"),))),
+        tuple(ReplicaDir("a", number, broker, "/d1", 100 * broker) for number in range(3) for broker in (1, 2)),
+    )
+    plan = plan_of(replace(spec, cluster=replace(spec.cluster, log_dirs=known)))
+    (third,) = [row for row in plan["log_dirs"]["brokers"] if row["id"] == 3]
+    assert [{"replicas": 3, "size_bytes": 300}] == [each["after"] for each in third["log_dirs"]]
+
+
+def test_names_too_long_to_move_stay() -> None:
+    """Kafka moves a replica by way of a folder with a longer name, and refuses those that the disk would refuse."""
+    name = "x" * 215
+    spec = _parsed(TWO.replace("name: a", f"name: {name}") + INSIDE)
+    assert [] == plan_of(spec)["log_dirs"]["moves"]
+
+
+def test_places_of_a_real_cluster() -> None:
+    """Each of six brokers with two log dirs; a broker that is down isn't there."""
+    found = places((DATA / "kraft-4.1/kafka-log-dirs-describe.txt").read_text(), "l.txt")
+    assert [1, 2, 3, 4, 5, 6] == [broker for broker, _ in found.brokers]
+    assert len(found.replicas) == len({(each.topic, each.partition, each.broker) for each in found.replicas})
+    down = places((DATA / "kraft-4.1/kafka-log-dirs-describe-broker-4-down.txt").read_text(), "l.txt")
+    assert [1, 2, 3, 5, 6] == [broker for broker, _ in down.brokers]
+
+
+def described(*brokers: tuple[int, Mapping[str, Any]]) -> str:
+    """What the tool prints of brokers with these log dirs."""
+    rows = [
+        {
+            "broker": broker,
+            "logDirs": [{"logDir": path, "error": None, "partitions": [], **rest} for path, rest in dirs.items()],
+        }
+        for broker, dirs in brokers
+    ]
+    heading = "Querying brokers for log directories information\nReceived log directory information from brokers 1\n"
+    return heading + json.dumps({"version": 1, "brokers": rows}) + "\n"
+
+
+def replica(name: str, size: int, future: bool = False) -> Plan:
+    """One replica as the tool prints it."""
+    return {"partition": name, "size": size, "offsetLag": 0, "isFuture": future}
+
+
+def test_futures_errors_and_room() -> None:
+    """A future replica counts where it goes with its present size; an error and the room are kept; -1 is unknown."""
+    text = described(
+        (1, {"/b": {"partitions": [replica("a-b-1", 5), replica("c-0", 1)], "totalBytes": 9, "usableBytes": 4},
+             "/a": {"partitions": [replica("a-b-1", 2, True)], "totalBytes": -1}, "/c": {"error": STORAGE}}),
+    )  # fmt: skip
+    dirs = (LogDir("/a"), LogDir("/b", 9, 4), LogDir("/c", None, None, STORAGE))
+    replicas = (ReplicaDir("a-b", 1, 1, "/a", 5, True), ReplicaDir("c", 0, 1, "/b", 1))
+    assert LogDirs(((1, dirs),), replicas) == places(text, "l.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (described((1, {"any": {}})), "'any' isn't the path of a log dir"),
+        (described((-1, {"/a": {}})), "-1 isn't a broker's id"),
+        (described((1, {}), (1, {})), "1 is here twice"),
+        (described((1, {"/a": {"error": 7}})), "7 isn't the name of an error"),
+        (
+            described((1, {"/a": {"partitions": [replica("a-1", 5)]}, "/b": {"partitions": [replica("a-1", 5)]}})),
+            "broker 1 has a-1 in '/a' too; allowed: one log dir",
+        ),
+        (described((1, {"/a": {"partitions": [replica("a", 5)]}})), "'a' isn't topic-partition"),
+    ],
+)
+def test_what_cannot_be_is_refused(text: str, message: str) -> None:
+    """Each fault with its place in the JSON."""
+    with pytest.raises(ImportStateError, match=r"^l\.txt:3:1: brokers") as caught:
+        places(text, "l.txt")
+    assert message in str(caught.value)
+
+
+def test_of_two_descriptions_the_first_counts() -> None:
+    """Brokers that only the second one names are taken from there."""
+    one = LogDirs(((1, (LogDir("/a"),)),), (ReplicaDir("t", 0, 1, "/a", 1),))
+    two = LogDirs(
+        ((1, (LogDir("/b"),)), (2, (LogDir("/b"),))), (ReplicaDir("t", 0, 1, "/b", 2), ReplicaDir("t", 0, 2, "/b", 2))
+    )
+    assert LogDirs(
+        ((1, (LogDir("/a"),)), (2, (LogDir("/b"),))), (ReplicaDir("t", 0, 1, "/a", 1), ReplicaDir("t", 0, 2, "/b", 2))
+    ) == merged([one, two])
+
+
+def test_a_list_that_differs_from_the_brokers_own_is_refused(tmp_path: Path) -> None:
+    """What a broker says of itself is certain; a log dir that isn't there would fail after the reassignment began."""
+    (tmp_path / "l.txt").write_text(described((1, {"/a": {"partitions": [replica("t-0", 5)]}})))
+    (tmp_path / "a.txt").write_text(
+        "Topic: t\tPartitionCount: 1\n\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+    )
+    text = (
+        "version: 1\ncluster:\n  name: x\n  brokers: [{id: 1, log_dirs: [/a, /b]}]\n"
+        "  state: {assignment: a.txt, sizes: l.txt}\nbalance: {log_dirs: 5%}\n"
+    )
+    with pytest.raises(SpecError, match=r"spec\.yaml:4:21: cluster\.brokers\[0\]\.log_dirs: broker 1 says .*are /a;"):
+        spec_of(tmp_path, text)
+    assert LogDirs(((1, (LogDir("/a"),)),), (ReplicaDir("t", 0, 1, "/a", 5),)) == (
+        spec_of(tmp_path, text.replace(", /b]", "]")).cluster.log_dirs
+    )
+
+
+def _parsed(text: str) -> Spec:
+    """The spec that a text gives, read from a file that is gone again."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        return spec_of(Path(folder), text)

@@ -1,0 +1,255 @@
+"""The generated playbooks, run by real Ansible against stand-ins for Kafka's tools."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from folders import TESTS
+from plan_documents import Document, change, document
+from playbooks import Playbooks, Run
+
+from planner.export import kafka_files, output_folder
+
+pytestmark = pytest.mark.ansible
+
+TOOLS = (
+    "kafka-reassign-partitions",
+    "kafka-leader-election",
+    "kafka-broker-api-versions",
+    "kafka-topics",
+    "kafka-log-dirs",
+)
+
+# a-0 takes two batches and changes its leader; a-1 only its order; a-2 gets a replica; b-0 only an election.
+ORIGIN = {"a-0": [1, 2, 9], "a-1": [2, 3], "a-2": [3, 1], "b-0": [2, 3]}
+LEADERS = {"a-0": 1, "a-1": 2, "a-2": 3, "b-0": 3}
+TARGET = {"a-0": [4, 2, 3], "a-1": [3, 2], "a-2": [3, 1, 4], "b-0": [2, 3]}
+STEP = {"a-0": [1, 2, 3], "a-1": [2, 3], "a-2": [3, 1, 4], "b-0": [2, 3]}
+
+
+def plan(bin_dir: Path) -> Document:
+    """Three batches: the first steps of a-0 and a-2; the rest of a-0 and a-1; and an election alone."""
+    elect = change("b", 0, [2, 3], [2, 3], leader=3)
+    moves = [change("a", p, ORIGIN[f"a-{p}"], TARGET[f"a-{p}"]) for p in range(3)]
+    first = [change("a", p, ORIGIN[f"a-{p}"], STEP[f"a-{p}"]) for p in (0, 2)]
+    second = [change("a", p, STEP[f"a-{p}"], TARGET[f"a-{p}"]) for p in (0, 1)]
+    execution = {"throttle_bytes_per_sec": 50_000_000, "kafka_bin_dir": str(bin_dir)}
+    cluster = {"name": "{{ x }}", "bootstrap_servers": ["h{{ 1 }}'\":9092", "h2:9092"], "sizes_known": True}
+    return document([*moves, elect], [first, second, [elect]], execution=execution, cluster=cluster)
+
+
+@dataclass(frozen=True)
+class Site:
+    """An output folder and the stand-in cluster that its inventory reaches."""
+
+    folder: Path
+    bin_dir: Path
+
+    @property
+    def cluster(self) -> Document:
+        """The stand-in's state."""
+        return json.loads((self.bin_dir / "cluster.json").read_text())
+
+    def set_cluster(self, **values: Any) -> None:
+        """Replace parts of the stand-in's state."""
+        (self.bin_dir / "cluster.json").write_text(json.dumps(self.cluster | values))
+
+    def replicas(self) -> dict[str, list[int]]:
+        """Replica lists by partition."""
+        return {name: partition["replicas"] for name, partition in self.cluster["partitions"].items()}
+
+    def leaders(self) -> dict[str, int]:
+        """Leaders by partition."""
+        return {name: partition["leader"] for name, partition in self.cluster["partitions"].items()}
+
+    def calls(self, option: str) -> int:
+        """How often a tool was called with this option."""
+        return sum(option in call for call in self.cluster["calls"])
+
+    @property
+    def playbooks(self) -> Playbooks:
+        """The folder's playbooks."""
+        return Playbooks(self.folder / "ansible", self.folder.parent / "home")
+
+    def play(self, playbook: str, *options: str) -> Run:
+        """Run a playbook of the folder."""
+        return self.playbooks.play(playbook, *options)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A plan's folder, and the cluster as the plan found it."""
+    return staged(tmp_path, plan)
+
+
+def staged(tmp_path: Path, planned: Callable[[Path], Document]) -> Site:
+    """The folder of a plan, and the cluster as it was found, behind a path that needs quoting."""
+    bin_dir = tmp_path / "bin {{ 1 + 1 }} 'x' \"y\" # z"
+    bin_dir.mkdir()
+    source = (TESTS / "fake_kafka_tools.py").read_text()
+    for tool in TOOLS:
+        script = bin_dir / f"{tool}.sh"
+        script.write_text(f"#!{sys.executable}\n{source}")
+        script.chmod(0o755)
+    partitions = {name: {"replicas": ORIGIN[name], "leader": LEADERS[name]} for name in ORIGIN}
+    cluster = {"brokers": [1, 2, 3, 4, 9], "partitions": partitions, "throttle": None, "polls": 2}
+    (bin_dir / "cluster.json").write_text(json.dumps(cluster | {"calls": [], "lost": []}))
+    output_folder.write(tmp_path / "out", kafka_files.files(planned(bin_dir)))
+    return Site(tmp_path / "out", bin_dir)
+
+
+def at(state: dict[str, list[int]], **running: Document) -> dict[str, Document]:
+    """A cluster whose replica lists are `state`, each led by its first replica, with what runs merged in."""
+    return {
+        name: {"replicas": replicas, "leader": replicas[0]} | running.get(name.replace("-", "_"), {})
+        for name, replicas in state.items()
+    }
+
+
+@pytest.mark.parametrize("playbook", ["apply", "verify", "rollback"])
+def test_syntax(site: Site, playbook: str) -> None:
+    """Ansible reads each playbook without a warning."""
+    run = site.play(playbook, "--syntax-check")
+    assert (0, False) == (run.code, "WARNING" in run.output), run.output
+
+
+def test_lint(site: Site) -> None:
+    """ansible-lint's production profile has nothing to say."""
+    ended = site.playbooks.tool("ansible-lint", "--profile", "production", "--offline")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_apply_and_apply_again(site: Site) -> None:
+    """The first run reaches lists and leaders and clears the throttle; the second run changes nothing."""
+    first = site.play("apply")
+    assert (0, 4) == (first.code, first.changed), first.output
+    assert TARGET == site.replicas()
+    assert {"a-0": 4, "a-1": 3, "a-2": 3, "b-0": 2} == site.leaders()
+    assert None is site.cluster["throttle"]
+    assert "h{{ 1 }}'\":9092,h2:9092" == site.cluster["bootstrap"]
+    second = site.play("apply")
+    assert (0, 0) == (second.code, second.changed), second.output
+    assert (2, 2) == (site.calls("--execute"), site.calls("--throttle"))
+    assert [] == list((site.folder.parent / "home").glob("kafka_reassign.*"))
+
+
+def test_partition_past_a_batch_stays(site: Site) -> None:
+    """A partition that a later batch has moved on isn't dragged back through an earlier one."""
+    site.set_cluster(partitions=at(TARGET | {"a-1": ORIGIN["a-1"]}))
+    run = site.play("apply")
+    assert 0 == run.code, run.output
+    assert (TARGET, 1) == (site.replicas(), site.calls("--execute"))
+
+
+def test_failed_batch_clears_the_throttle(site: Site) -> None:
+    """A batch that ends short of its lists fails the run, the next batch isn't started, the throttle is cleared."""
+    site.set_cluster(lost=["a-2"])
+    run = site.play("apply")
+    assert (2, 1) == (run.code, site.calls("--execute")), run.output
+    assert None is site.cluster["throttle"]
+    assert "Batch 01 isn't complete." in run.text
+    assert "Not where they should be: a-2 (replicas 3,1)." in run.text
+
+
+def test_verify_reads_only(site: Site) -> None:
+    """verify.yml fails with the count while the plan isn't reached, passes afterwards, and starts nothing."""
+    early = site.play("verify")
+    assert 2 == early.code, early.output
+    assert "0 of 3 partitions are where reassignment.json wants them" in early.text
+    site.set_cluster(partitions=at(TARGET), throttle="1")
+    late = site.play("verify")
+    assert (0, 0, "1") == (late.code, late.changed, site.cluster["throttle"]), late.output
+    assert {"kafka-reassign-partitions"} == {call[0] for call in site.cluster["calls"]}
+
+
+@pytest.mark.parametrize(("tag", "executed", "elected"), [("precheck", 0, 0), ("reassign", 2, 0), ("elect", 0, 2)])
+def test_tags(site: Site, tag: str, executed: int, elected: int) -> None:
+    """Each tag runs its own part, after the checks."""
+    run = site.play("apply", "--tags", tag)
+    assert 0 == run.code, run.output
+    assert (executed, elected) == (site.calls("--execute"), site.calls("--election-type"))
+    assert 1 <= site.calls("--list")
+
+
+def offline(bin_dir: Path) -> Document:
+    """The plan with one batch more, of a partition that has no leader."""
+    made = plan(bin_dir)
+    orphan = change("b", 0, [2, 3], [2, 4], leader=None)
+    moves = [change("a", p, ORIGIN[f"a-{p}"], TARGET[f"a-{p}"]) for p in range(3)]
+    first = [change("a", p, ORIGIN[f"a-{p}"], STEP[f"a-{p}"]) for p in (0, 2)]
+    second = [change("a", p, STEP[f"a-{p}"], TARGET[f"a-{p}"]) for p in (0, 1)]
+    kept = {key: made[key] for key in ("execution", "cluster")}
+    whole = document([*moves, orphan], [first, second, [orphan]], **kept)
+    whole["batches"][2]["leaderless"] = True
+    return whole
+
+
+def test_a_batch_without_a_leader_holds_nothing_up(tmp_path: Path) -> None:
+    """It is left out and said to be, all else is done and the throttle cleared; later the same playbook finishes it."""
+    site = staged(tmp_path, offline)
+    partitions = site.cluster["partitions"]
+    # A replica of it that isn't in sync is alive: that alone stops nothing either.
+    partitions["b-0"] |= {"leader": None, "isr": [2]}
+    site.set_cluster(partitions=partitions)
+
+    waiting = site.play("apply")
+
+    assert (2, 2) == (waiting.code, site.calls("--execute")), waiting.output
+    assert "Left out: batch 03." in waiting.text
+    assert "Without a leader: b-0" in waiting.text
+    assert TARGET | {"b-0": [2, 3]} == site.replicas()
+    assert {"a-0": 4, "a-1": 3, "a-2": 3, "b-0": None} == site.leaders()
+    assert None is site.cluster["throttle"]
+
+    partitions = site.cluster["partitions"]
+    partitions["b-0"] |= {"leader": 3, "isr": [2, 3]}
+    site.set_cluster(partitions=partitions)
+    done = site.play("apply")
+    assert (0, [2, 4], 2) == (done.code, site.replicas()["b-0"], site.leaders()["b-0"]), done.output
+
+
+def test_partitions_that_lost_their_leader_stop_before_anything(site: Site) -> None:
+    """A batch would wait for them without an end. They are named in order; going back isn't refused."""
+    partitions = site.cluster["partitions"]
+    for name in ("a-2", "a-0", "a-1"):
+        partitions[name] |= {"leader": None}
+    site.set_cluster(partitions=partitions)
+    refused = site.play("apply", "--tags", "precheck")
+    assert (2, 0) == (refused.code, site.calls("--execute"))
+    assert "3 partitions of the plan have lost their leader since it was made." in refused.text
+    assert "They are a-0, a-1, a-2" in refused.text
+    assert 0 == site.play("rollback", "--tags", "precheck").code
+
+
+def test_brokers_that_are_not_live_stop_before_anything(site: Site) -> None:
+    """They are named in the order of their numbers."""
+    site.set_cluster(brokers=[9])
+    refused = site.play("apply", "--tags", "precheck")
+    assert (2, 0) == (refused.code, site.calls("--execute"))
+    assert "Not live: broker 1, 2, 3, 4. Nothing was started." in refused.text
+
+
+def leaders_only(bin_dir: Path) -> Document:
+    """Two batches that elect a leader each, and move nothing."""
+    made = plan(bin_dir)
+    elect = [change("a", 0, ORIGIN["a-0"], ORIGIN["a-0"], leader=2), change("b", 0, [2, 3], [2, 3], leader=3)]
+    return document(elect, [[each] for each in elect], execution=made["execution"], cluster=made["cluster"])
+
+
+def test_leaders_alone_change_batch_by_batch(tmp_path: Path) -> None:
+    """Never more at once than a batch holds; whoever leads already isn't elected again."""
+    site = staged(tmp_path, leaders_only)
+    partitions = site.cluster["partitions"]
+    partitions["a-0"] |= {"leader": 2}
+    site.set_cluster(partitions=partitions)
+    first = site.play("apply")
+    assert (0, 2, 2) == (first.code, first.changed, site.calls("--election-type")), first.output
+    assert {"a-0": 1, "b-0": 2} == {name: site.leaders()[name] for name in ("a-0", "b-0")}
+    again = site.play("apply")
+    assert (0, 0, 2) == (again.code, again.changed, site.calls("--election-type")), again.output

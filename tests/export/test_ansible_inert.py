@@ -1,0 +1,180 @@
+"""Real Ansible of every supported line reads a plan full of hostile strings: all come back as they are, none is run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import ansible_lines
+import hostile
+import pytest
+from plan_documents import Document, change, document
+from playbooks import Playbooks
+from test_ansible import staged
+
+from planner.export import ansible_vars, kafka_files, output_folder
+
+pytestmark = pytest.mark.ansible
+
+# The role's variables with strings of others, by what the planner calls them.
+FOREIGN = {
+    "kafka_bin_dir": "kafka_reassign_bin_dir",
+    "bootstrap_servers": "kafka_reassign_bootstrap_servers",
+    "racks_of_broker": "kafka_reassign_racks",
+    "log_dirs": "kafka_reassign_log_dirs",
+}
+
+ARGV = """\
+import json, pathlib, sys
+pathlib.Path(__file__).with_name("argv.json").write_text(json.dumps(sys.argv[1:]))
+"""
+
+READ_BACK = """\
+- name: Write all variables to a file
+  ansible.builtin.copy:
+    content: "{{ {VALUES} | to_json }}"
+    dest: "{{ answers }}/values.json"
+    mode: "0600"
+- name: Give them to a command
+  ansible.builtin.command:
+    argv: >-
+      {{ [answers ~ '/argv.py', kafka_reassign_bin_dir ~ '/x', kafka_reassign_bootstrap_servers | join(',')]
+      + kafka_reassign_bootstrap_servers + kafka_reassign_new['n'].config_options
+      + kafka_reassign_log_dirs.apply.values() | map('first') | list }}
+    expand_argument_vars: false
+- name: Loop over {{ kafka_reassign_racks.values() | join(', ') }}
+  ansible.builtin.debug:
+    msg: "rack {{ item }}"
+  loop: "{{ kafka_reassign_racks.values() | list }}"
+  loop_control:
+    label: "{{ item }}"
+- name: Fail with them
+  ansible.builtin.assert:
+    that: kafka_reassign_found | length == 0
+    fail_msg: "They are {{ kafka_reassign_found | join(', ') }}"
+  vars:
+    kafka_reassign_found: >-
+      {% set found = namespace(rows=[]) -%}
+      {% for broker, rack in kafka_reassign_racks.items() -%}
+      {% set found.rows = found.rows + ['broker ' ~ broker ~ ' in ' ~ rack] -%}
+      {% endfor -%}
+      {{ found.rows }}
+"""
+PLAY = """\
+- name: Read everything back
+  hosts: kafka_admin
+  gather_facts: false
+  tasks:
+    - name: Read everything back
+      ansible.builtin.import_role:
+        name: kafka_reassign
+        tasks_from: read_back
+"""
+
+
+@pytest.fixture(scope="module", params=ansible_lines.LINES, ids=lambda line: line.release.rpartition(".")[0])
+def programs(request: pytest.FixtureRequest) -> Path:
+    """The programs of one line of ansible-core; installed once, and kept in pytest's own cache."""
+    line = request.param
+    return ansible_lines.programs(line, request.config.cache.mkdir(f"ansible-core-{line.release}"))
+
+
+@dataclass(frozen=True)
+class Given:
+    """The strings, and the file that each of them would make if it ran."""
+
+    canary: Path
+    strings: tuple[str, ...]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Those that a program can be given: no argument holds a NUL."""
+        return tuple(text for text in self.strings if "\0" not in text)
+
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """Those that Kafka's tools could print within a line."""
+        return tuple(text for text in self.strings if text.strip() and not set(text) & set(map(chr, range(32))))
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Iterator[Given]:
+    """The strings of a test; at its end none of them has run."""
+    canary = tmp_path / "canary"
+    yield Given(canary, hostile.strings(canary))
+    assert not canary.exists()
+
+
+def plan(racks: tuple[str, ...], words: tuple[str, ...], servers: tuple[str, ...], bin_dir: str) -> Document:
+    """A plan with a broker in each rack; each of the words is a log dir and a new topic's config."""
+    moves = [change("a", number, [1], [number + 1]) for number in range(len(words))]
+    moves = [move | {"log_dirs": [word], "log_dirs_before": [word]} for move, word in zip(moves, words, strict=True)]
+    configs = {f"c.{number}": word for number, word in enumerate(words)}
+    new = {
+        "topic": "n", "partitions_before": 0, "partitions": 1, "replication_factor": 1, "config": configs,
+        "replicas": [[1]], "replica_assignment": "1",
+    }  # fmt: skip
+    made = document(
+        moves,
+        cluster={"name": racks[0], "bootstrap_servers": list(servers), "sizes_known": True},
+        execution={"throttle_bytes_per_sec": None, "kafka_bin_dir": bin_dir},
+        new_partitions={"topics": [new], "compared": []},
+    )
+    broker = made["brokers"][0]
+    return made | {"brokers": [{**broker, "id": number, "rack": rack} for number, rack in enumerate(racks, start=1)]}
+
+
+def test_every_variable_is_read_back_as_it_is(given: Given, programs: Path, tmp_path: Path) -> None:
+    """As a value, as an argument of a command, and through loops, names and messages."""
+    planned = plan(given.strings, given.arguments, given.arguments, given.strings[0])
+    output_folder.write(tmp_path / "out", kafka_files.files(planned))
+    playbooks = Playbooks(tmp_path / "out" / "ansible", tmp_path / "home", programs)
+    (playbooks.folder / "read_back.yml").write_text(PLAY)
+    asked = ", ".join(f"'{name}': {variable}" for name, variable in FOREIGN.items())
+    tasks = playbooks.folder / "roles" / "kafka_reassign" / "tasks" / "read_back.yml"
+    tasks.write_text(READ_BACK.replace("VALUES", asked))
+    program = tmp_path / "argv.py"
+    program.write_text(f"#!{sys.executable}\n{ARGV}")
+    program.chmod(0o755)
+
+    run = playbooks.play("read_back", "-e", f"answers={tmp_path}")
+
+    assert "They are broker 1 in" in run.text, run.output
+    wanted = ansible_vars.values(planned)
+    assert json.loads(json.dumps(_foreign(wanted))) == json.loads((tmp_path / "values.json").read_text())
+    options = ansible_vars.new_partitions(planned)["n"]["config_options"]
+    dirs = [path for paths in wanted["log_dirs"]["apply"].values() for path in paths]
+    servers = wanted["bootstrap_servers"]
+    argv = [f"{given.strings[0]}/x", ",".join(servers), *servers, *options, *dirs]
+    assert argv == json.loads((tmp_path / "argv.json").read_text())
+
+
+def _foreign(values: Document) -> Document:
+    """The role's values as the play writes them."""
+    return {name: values[name] for name in ("kafka_bin_dir", "bootstrap_servers", "racks_of_broker", "log_dirs")}
+
+
+def test_playbook_hands_every_string_on_as_it_is(given: Given, programs: Path, tmp_path: Path) -> None:
+    """Checks pass where brokers print the plan's racks and log dirs, and a topic is made with its configs."""
+    servers = ("kafka-1:9092", "[::1]:9092")
+    site = staged(tmp_path, lambda bin_dir: plan(given.printed, given.printed, servers, str(bin_dir)))
+    racks = {str(number): rack for number, rack in enumerate(given.printed, start=1)}
+    paths = {str(number): [path] for number, path in enumerate(given.printed, start=1)}
+    paths["1"] = list(given.printed)
+    partitions = {f"a-{number}": {"replicas": [1], "leader": 1} for number in range(len(given.printed))}
+    site.set_cluster(brokers=[int(broker) for broker in racks], racks=racks, log_dirs=paths, partitions=partitions)
+    playbooks = replace(site.playbooks, programs=programs)
+
+    run = playbooks.play("apply", "--tags", "precheck,create")
+
+    assert (0, 1) == (run.code, run.changed), run.output
+    [created] = [call for call in site.cluster["arguments"] if "--create" in call]
+    configs = [word for number, text in enumerate(given.printed) for word in ("--config", f"c.{number}={text}")]
+    assert sorted(configs) == sorted(created[created.index("--config") :])
+    site.set_cluster(racks=racks | {"1": f"{given.printed[0]}!"})
+    other = playbooks.play("apply", "--check")
+    assert 2 == other.code, other.output
+    assert "The plan counts on other racks than the brokers say they are in" in other.text

@@ -1,0 +1,49 @@
+"""One file, whole or not at all: through links, with the mode it had, and as it was where writing fails."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from planner.export.output_folder import replace_file
+
+
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    """The file keeps its mode; a new one gets what the process gives to new ones."""
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / "file").chmod(0o640)
+    (tmp_path / "link").symlink_to("file")
+    replace_file(tmp_path / "link", b"new")
+    assert ((tmp_path / "link").is_symlink(), b"new", 0o640) == (
+        True,
+        (tmp_path / "file").read_bytes(),
+        (tmp_path / "file").stat().st_mode & 0o777,
+    )
+    (tmp_path / "usual").touch()
+    replace_file(tmp_path / "made", b"new")
+    assert (tmp_path / "usual").stat().st_mode == (tmp_path / "made").stat().st_mode
+
+
+def test_what_is_no_file_takes_the_content_as_it_comes(tmp_path: Path) -> None:
+    """A pipe stays one."""
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    replace_file(tmp_path / "pipe", b"all of it")
+    assert b"all of it" == os.read(reader, 100)
+    os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_where_writing_fails_all_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new content lies beside the file until it is whole."""
+    (tmp_path / "file").write_bytes(b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        replace_file(tmp_path / "file", b"new")
+    assert {"file": b"old"} == {path.name: path.read_bytes() for path in tmp_path.iterdir()}

@@ -1,0 +1,215 @@
+"""Writing the output folder: all or nothing, and nobody else's files lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.export import digests, folder_swap, output_folder
+from planner.model.errors import SetupError
+
+PLAN = json.dumps({"format_version": "1.0", "plan_id": "ab"}).encode()
+FILES = {"plan.json": PLAN, "batches/01/reassignment.json": b"{}"}
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_new_folder(tmp_path: Path) -> None:
+    """A folder that doesn't exist is made, with its parents and nothing beside it."""
+    output_folder.write(tmp_path / "a" / "out", FILES)
+    assert FILES == _contents(tmp_path / "a" / "out")
+    assert ["out"] == [path.name for path in (tmp_path / "a").iterdir()]
+
+
+def test_same_permissions_as_any_new_folder(tmp_path: Path) -> None:
+    """The folder isn't private as a temporary one would be."""
+    (tmp_path / "usual").mkdir()
+    output_folder.write(tmp_path / "out", FILES)
+    assert (tmp_path / "usual").stat().st_mode == (tmp_path / "out").stat().st_mode
+
+
+def test_empty_folder(tmp_path: Path) -> None:
+    """An empty folder may be filled."""
+    (tmp_path / "out").mkdir()
+    output_folder.write(tmp_path / "out", FILES)
+    assert FILES == _contents(tmp_path / "out")
+
+
+def test_earlier_plan_is_replaced_whole(tmp_path: Path) -> None:
+    """Files of the earlier plan that the new one doesn't have are gone."""
+    output_folder.write(tmp_path / "out", FILES | {"batches/02/reassignment.json": b"old", "report.md": b"old"})
+    output_folder.write(tmp_path / "out", FILES)
+    assert FILES == _contents(tmp_path / "out")
+    assert ["out"] == [path.name for path in tmp_path.iterdir()]
+
+
+OWN = {
+    "ansible/inventory/hosts.yml": b"mine",
+    "ansible/group_vars/all.yml": b"mine",
+    "terraform/.terraform/providers/x": b"mine",
+}
+
+
+def _plan_of(files: dict[str, bytes]) -> dict[str, bytes]:
+    return files | {digests.FILE: digests.sums(files)}
+
+
+def test_what_is_the_operators_own_is_taken_over(tmp_path: Path) -> None:
+    """An edited inventory, variables and what Terraform keeps survive; what nobody touched is the new plan's."""
+    out = tmp_path / "out"
+    first = _plan_of(FILES | {"ansible/inventory/hosts.yml": b"made", "ansible/ansible.cfg": b"made"})
+    output_folder.write(out, first)
+    for path, content in OWN.items():
+        (out / path).parent.mkdir(parents=True, exist_ok=True)
+        (out / path).write_bytes(content)
+    second = _plan_of(FILES | {"ansible/inventory/hosts.yml": b"new", "ansible/ansible.cfg": b"new"})
+    output_folder.write(out, second)
+    assert second | OWN == _contents(out)
+
+
+def test_what_is_in_an_operators_place_survives_without_digests(tmp_path: Path) -> None:
+    """A plan whose digests are gone doesn't say what is whose: nothing is lost."""
+    output_folder.write(tmp_path / "out", FILES | OWN)
+    output_folder.write(tmp_path / "out", FILES)
+    assert FILES | OWN == _contents(tmp_path / "out")
+
+
+def test_links_of_the_operator_are_taken_over_as_links(tmp_path: Path) -> None:
+    """Variables that are kept elsewhere, as a file or as a folder, stay there."""
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "hosts.yml").write_bytes(b"mine")
+    out = tmp_path / "out"
+    files = _plan_of(FILES | {"ansible/inventory/hosts.yml": b"made"})
+    output_folder.write(out, files)
+    (out / "ansible/group_vars").symlink_to("../../kept")
+    (out / "ansible/inventory/hosts.yml").unlink()
+    (out / "ansible/inventory/hosts.yml").symlink_to("../../../kept/hosts.yml")
+    output_folder.write(out, files)
+    assert (out / "ansible/group_vars").readlink() == Path("../../kept")
+    assert b"mine" == (out / "ansible/inventory/hosts.yml").read_bytes()
+    assert (out / "ansible/inventory/hosts.yml").is_symlink()
+
+
+@pytest.mark.parametrize("path", ["batches/notes.txt", "ansible/roles/mine/tasks/main.yml"])
+def test_others_files_below_are_refused(tmp_path: Path, path: str) -> None:
+    """A file that no plan made and that is in no operator's place is named, before anything is lost."""
+    output_folder.write(tmp_path / "out", _plan_of(FILES))
+    (tmp_path / "out" / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "out" / path).write_bytes(b"mine")
+    with pytest.raises(SetupError, match=f"out: holds '{path}', which isn't part of the plan and would be lost"):
+        output_folder.check(tmp_path / "out")
+    with pytest.raises(SetupError, match="move it away"):
+        output_folder.write(tmp_path / "out", _plan_of(FILES))
+    assert b"mine" == (tmp_path / "out" / path).read_bytes()
+
+
+def test_edited_settings_of_ansible_are_not_lost(tmp_path: Path) -> None:
+    """They are the plan's, so they can't be taken over; as they were made, they are replaced."""
+    out = tmp_path / "out"
+    output_folder.write(out, _plan_of(FILES | {"ansible/ansible.cfg": b"made"}))
+    output_folder.write(out, _plan_of(FILES | {"ansible/ansible.cfg": b"new"}))
+    (out / "ansible/ansible.cfg").write_bytes(b"mine")
+    with pytest.raises(SetupError, match=r"'ansible/ansible.cfg' was edited, .* \(ANSIBLE_CONFIG\)"):
+        output_folder.write(out, _plan_of(FILES))
+    assert b"mine" == (out / "ansible/ansible.cfg").read_bytes()
+
+
+def test_symbolic_link_stays(tmp_path: Path) -> None:
+    """A link to the folder goes on pointing at it."""
+    output_folder.write(tmp_path / "out", FILES)
+    (tmp_path / "link").symlink_to("out")
+    output_folder.write(tmp_path / "link", FILES | {"report.md": b"new"})
+    assert b"new" == (tmp_path / "out" / "report.md").read_bytes()
+    assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize(
+    "existing",
+    [
+        {"notes.txt": b"mine"},
+        {"plan.json": b'{"format_version": "2.0", "plan_id": "ab"}'},
+        {"plan.json": b'{"format_version": "1.0"}'},
+        {"plan.json": b"[1]"},
+        {"plan.json": b"no JSON \xff"},
+        {"plan.json": PLAN, "notes.txt": b"mine"},
+        {"plan.json": PLAN, ".git/HEAD": b"mine"},
+    ],
+    ids=["others", "later format", "not ours", "list", "no JSON", "notes", "repository"],
+)
+def test_others_folder_is_refused(tmp_path: Path, existing: dict[str, bytes]) -> None:
+    """A folder with anything that no plan of this format wrote is refused by name and left as it was."""
+    for path, content in existing.items():
+        (tmp_path / "out" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "out" / path).write_bytes(content)
+    with pytest.raises(SetupError, match=r"out: (isn't empty and holds no plan of ours|holds '(notes.txt|.git)')"):
+        output_folder.write(tmp_path / "out", FILES)
+    assert existing == _contents(tmp_path / "out")
+
+
+def test_file_is_refused(tmp_path: Path) -> None:
+    """A file in the place of the folder stays."""
+    (tmp_path / "out").write_bytes(b"mine")
+    with pytest.raises(SetupError, match="out: is a file"):
+        output_folder.write(tmp_path / "out", FILES)
+    assert b"mine" == (tmp_path / "out").read_bytes()
+
+
+def test_failure_while_writing_loses_nothing(tmp_path: Path) -> None:
+    """A file that can't be written leaves the earlier plan as it was and nothing beside it."""
+    output_folder.write(tmp_path / "out", FILES)
+    with pytest.raises(SetupError, match=r"out: can't be written: .*nothing was changed"):
+        output_folder.write(tmp_path / "out", {"plan.json": b"new", "x" * 300: b""})
+    assert FILES == _contents(tmp_path / "out")
+    assert ["out"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_failure_while_renaming_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the new folder can't take its place, the earlier plan is put back."""
+    output_folder.write(tmp_path / "out", FILES)
+    monkeypatch.setattr(folder_swap, "exchange", lambda *_: False)
+    rename = Path.rename
+
+    def no_new(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", no_new)
+    with pytest.raises(SetupError, match="No space left on device"):
+        output_folder.write(tmp_path / "out", FILES | {"report.md": b"new"})
+    assert FILES == _contents(tmp_path / "out")
+    assert ["out"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("path", ["../outside", "/outside", "a/../../outside", ""])
+def test_path_outside_is_a_defect(tmp_path: Path, path: str) -> None:
+    """A path that leaves the folder is our own mistake, not the user's."""
+    with pytest.raises(ValueError, match="not a path inside the output folder"):
+        output_folder.write(tmp_path / "out", {path: b""})
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_check_refuses_ahead_what_write_would(tmp_path: Path) -> None:
+    """Asking beforehand gives the same refusal, passes new and own folders, and makes nothing."""
+    output_folder.check(tmp_path / "new")
+    output_folder.write(tmp_path / "own", FILES)
+    output_folder.check(tmp_path / "own")
+    (tmp_path / "own" / "notes.txt").write_bytes(b"mine")
+    with pytest.raises(SetupError, match=r"own: holds 'notes.txt', which isn't part of a plan"):
+        output_folder.check(tmp_path / "own")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["{{ 1 }}", "{% if x %}", "{# x", "a{{"])
+def test_folder_that_ansible_would_run_is_refused(tmp_path: Path, name: str) -> None:
+    """Ansible takes the path of its playbooks for a template; refused before anything is worked out, and in time."""
+    for folder in (tmp_path / name, tmp_path / name / "out"):
+        with pytest.raises(SetupError, match=r"Ansible would run '{[{%#]' in the folder's path"):
+            output_folder.check(folder)
+        with pytest.raises(SetupError, match="name a folder without it"):
+            output_folder.write(folder, FILES)
+    assert [] == list(tmp_path.iterdir())

@@ -1,0 +1,154 @@
+"""The sweep on a standalone cluster: a master and workers on loopback, executors that know nothing of the planner."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from rich.console import Console
+from spark_servers import LEAN, ROOT, Machine, Server, machine, master, worker
+
+from planner.cli import workflow
+
+pytestmark = pytest.mark.spark
+
+EXAMPLES = [ROOT / "examples" / f"{name}.yaml" for name in ("expand", "leaders-only", "raise-rf")]
+# What the user of a cluster writes into spark-defaults.conf.
+DEFAULTS = f"""\
+spark.executor.memory 512m
+spark.executor.extraJavaOptions {LEAN}
+spark.eventLog.enabled true
+spark.eventLog.dir file:{{events}}
+spark.eventLog.rolling.enabled false
+spark.eventLog.compress false
+"""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A master with two workers of one core each."""
+
+    machine: Machine
+    master: Server
+
+    def start(self, *arguments: object, settings: Path) -> subprocess.Popen[str]:
+        """`planner whatif … --master` in a process of its own, with the settings in a folder of that name."""
+        events = settings / "events"
+        events.mkdir(parents=True)
+        (settings / "spark-defaults.conf").write_text(DEFAULTS.format(events=events))
+        command = [sys.executable, "-c", "from planner.cli.main import main; main()", "whatif", *map(str, arguments)]
+        return subprocess.Popen(
+            [*command, "--master", self.master.address],
+            env=self.machine.environment | {"SPARK_CONF_DIR": str(settings)},
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory) -> Iterator[Cluster]:
+    """Ended, with everything that it started, after the module's tests."""
+    made = machine(tmp_path_factory.mktemp("standalone"))
+    with ExitStack() as servers:
+        of = servers.enter_context(master(made))
+        for name in ("worker-1", "worker-2"):
+            servers.enter_context(worker(made, name, of))
+        yield Cluster(made, of)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Everything in a folder, by its path."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def planned_here(spec: Path, out: Path, candidates: int) -> dict[str, bytes]:
+    """What `--engine local` writes for a spec alone."""
+    options = workflow.Options(out=out, candidates=candidates, engine="local")
+    workflow.whatif(spec, options, Console(file=io.StringIO()))
+    return files(out)
+
+
+def test_the_executors_python_has_no_planner(cluster, tmp_path):
+    """What the other tests rely on: it has all that the planner needs, but not the planner."""
+    for code, ends in (
+        ("import numpy, pandas, pyarrow, scipy, ortools.graph.python.min_cost_flow", 0),
+        ("import planner", 1),
+    ):
+        command, environment = [cluster.machine.python, "-c", code], cluster.machine.environment
+        ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+        assert ends == ran.returncode, ran.stderr.decode()
+
+
+def test_a_fleet_on_two_workers_gets_the_bytes_of_each_planned_here_alone(cluster, tmp_path):
+    """One job plans three clusters; every folder, winner and candidates' table is what one process makes of one."""
+    options = ("--out", tmp_path / "fleet", "--candidates", 60, "--format", "json")
+    fleet = cluster.start(*EXAMPLES, *options, settings=tmp_path / "conf")
+    alone = {spec.stem: planned_here(spec, tmp_path / "alone" / spec.stem, 60) for spec in EXAMPLES}
+    shown, said = fleet.communicate(timeout=300)
+
+    assert (0, "") == (fleet.returncode, said)
+    assert alone == {folder.name: files(folder) for folder in (tmp_path / "fleet").iterdir()}
+    told = {Path(row["folder"]).name: row["plan_id"] for row in json.loads(shown)["clusters"]}
+    assert {stem: json.loads(made["plan.json"])["plan_id"] for stem, made in alone.items()} == told
+
+
+def test_a_worker_killed_during_the_sweep_changes_nothing(cluster, tmp_path):
+    """A worker, its executor and the task in it die by SIGKILL; the others do its work, and the bytes are the same."""
+    spec = tmp_path / "long.yaml"
+    spec.write_text(yaml.safe_dump(long_sweep()))
+    with worker(cluster.machine, "worker-3", cluster.master) as victim:
+        ran = cluster.start(spec, "--out", tmp_path / "plan", "--candidates", 600, settings=tmp_path / "conf")
+        wait_for_a_task_of(victim, cluster.machine, ran)
+        victim.kill()
+        alone = planned_here(spec, tmp_path / "alone", 600)
+        _, said = ran.communicate(timeout=300)
+
+    assert 0 == ran.returncode, said
+    assert alone == files(tmp_path / "plan")
+    (events,) = (tmp_path / "conf" / "events").iterdir()
+    assert '"Reason":"ExecutorLostFailure"' in events.read_text()
+
+
+def long_sweep() -> dict[str, object]:
+    """A spec whose sweep takes some tens of seconds of one core: 800 partitions, 12 brokers, 4 more to come."""
+    racks = {broker: f"r{broker % 4}" for broker in range(1, 17)}
+    brokers = [{"id": broker, "rack": rack} for broker, rack in racks.items()]
+    topics = [
+        {
+            "name": f"t{topic}",
+            "partitions": [
+                {"replicas": [(topic * 5 + number + step) % 12 + 1 for step in range(3)]} for number in range(40)
+            ],
+        }
+        for topic in range(20)
+    ]
+    cluster = {"name": "long", "brokers": brokers[:12], "topics": topics}
+    return {"version": 1, "cluster": cluster, "changes": {"add_brokers": brokers[12:]}}
+
+
+def wait_for_a_task_of(victim: Server, of: Machine, sweep: subprocess.Popen[str]) -> None:
+    """Until an executor of this worker, which is of its process group, has started its Python, and a second more."""
+    while not any(group_of(int(file.name)) == victim.process.pid for file in of.started.iterdir()):
+        assert sweep.poll() is None, sweep.communicate()
+        time.sleep(0.05)
+    time.sleep(1)
+
+
+def group_of(process: int) -> int:
+    """The process group of a process, 0 where it is gone."""
+    try:
+        return os.getpgid(process)
+    except ProcessLookupError:
+        return 0

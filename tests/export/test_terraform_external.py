@@ -1,0 +1,167 @@
+"""`planner external`: Terraform's protocol, in and out."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from folders import ROOT
+from plan_documents import Document, change, document
+
+from planner.cli.commands import commands
+from planner.cli.main import main
+from planner.export import terraform_external
+from planner.plan import declared_topics as terraform_topics
+
+CASE = ROOT / "tests" / "cases" / "raise-rf"
+
+
+def ask(query: Any) -> Result:
+    """The command with a query on stdin."""
+    text = query if isinstance(query, str) else json.dumps(query)
+    return CliRunner().invoke(commands, ["external"], input=text, standalone_mode=False)
+
+
+def test_the_answer_is_a_flat_object_of_strings() -> None:
+    """Anything else is an error of Terraform's; structures are JSON inside."""
+    ran = ask({"plan": str(CASE)})
+    answer = json.loads(ran.stdout)
+    plan = json.loads((CASE / "plan.json").read_text())
+
+    assert {str} == {type(value) for value in answer.values()}
+    assert (plan["plan_id"], str(len(plan["partitions"]))) == (answer["plan_id"], answer["partitions_changed"])
+    assert ("true", str(plan["bound"]["bytes_moved"])) == (answer["has_changes"], answer["bytes_moved"])
+    tfvars = json.loads((CASE / "terraform" / "kafka_topics.auto.tfvars.json").read_text())
+    assert tfvars["kafka_topics"] == json.loads(answer["kafka_topics"])
+
+
+def test_the_file_itself_is_taken_too() -> None:
+    """A plan.json, or the folder that it is in."""
+    assert ask({"plan": str(CASE)}).stdout == ask({"plan": str(CASE / "plan.json")}).stdout
+
+
+def test_unknown_sizes_are_no_number() -> None:
+    """Nobody measured: not 0 bytes."""
+    plan = document([change("x", 0, [1], [2])])
+    plan["cluster"]["sizes_known"] = False
+    plan["compared"] = [{"label": "this plan", "bytes_moved": 0, "replicas_moved": 1, "leaders_changed": 1}]
+
+    assert "" == terraform_external.described(plan)["bytes_moved"]
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Path:
+    """A copy of an example with its plan beside it, and all that it was made from."""
+    shutil.copy(ROOT / "examples" / "raise-rf.yaml", tmp_path)
+    shutil.copytree(ROOT / "examples" / "state", tmp_path / "state")
+    shutil.copytree(CASE, tmp_path / "raise-rf.plan")
+    return tmp_path / "raise-rf.yaml"
+
+
+def test_the_plan_of_a_spec_is_the_one_beside_it(planned: Path) -> None:
+    """As `planner whatif` writes it, where all that it was made from is as it was."""
+    assert ask({"plan": str(CASE)}).stdout == ask({"spec": str(planned)}).stdout
+
+
+def changed_spec(spec: Path) -> None:
+    """A comment more."""
+    spec.write_text(spec.read_text() + "# later\n")
+
+
+def lost_state(spec: Path) -> None:
+    """The state is gone."""
+    shutil.rmtree(spec.parent / "state")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"), [(changed_spec, "changed since the plan was made"), (lost_state, "No such")]
+)
+def test_a_plan_of_what_changed_since_is_refused(change: Callable[[Path], None], said: str, planned: Path) -> None:
+    """The file, both digests, and what to do."""
+    change(planned)
+    ran = ask({"spec": str(planned)})
+
+    assert "" == ran.stdout
+    assert said in str(ran.exception)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("", "stdin: can't be read as a query"),
+        ("[]", "stdin: [] is asked for"),
+        ({}, "stdin: nothing is asked for"),
+        ({"plan": "a", "spec": "b"}, "stdin: plan, spec is asked for"),
+        ({"plans": "a"}, "stdin: plans is asked for"),
+        ({"plan": 3}, "stdin: plan: 3 isn't a path"),
+        ({"plan": ""}, 'stdin: plan: "" isn\'t a path'),
+        ({"plan": "/nowhere"}, "can't be read as a plan"),
+    ],
+)
+def test_other_queries_are_refused(query: Any, said: str) -> None:
+    """With what was asked and what is allowed."""
+    ran = ask(query)
+
+    assert "" == ran.stdout
+    assert said in str(ran.exception)
+
+
+def test_errors_are_on_stderr_with_exit_code_1(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    """That is what Terraform shows."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("{}"))
+    with pytest.raises(SystemExit) as ended:
+        main(["external"])
+    captured = capsys.readouterr()
+
+    assert (1, "") == (ended.value.code, captured.out)
+    assert captured.err.startswith("planner: stdin: nothing is asked for; allowed: ")
+
+
+def topic(name: str, before: list[int], after: int | None, **config: str) -> Document:
+    """A topic of plan.json."""
+    return {
+        "name": name,
+        "partitions": 2,
+        "replication_factor_before": before,
+        "replication_factor": after,
+        "config": config,
+    }
+
+
+def test_tfvars_have_factors_partitions_and_no_throttle() -> None:
+    """Kafka's own topics aren't there, nor those whose partitions go on differing, nor what the throttle has set."""
+    throttled = dict.fromkeys(terraform_topics.THROTTLE_CONFIGS, "0:1") | {"retention.ms": "1"}
+    raised = [change("raised", 0, [1], [1, 2]), change("mended", 0, [1], [1, 2])]
+    plan = document(raised) | {
+        "topics": [
+            topic("raised", [1], 2, **throttled),
+            topic("mended", [1, 2], 2),
+            topic("mixed", [1, 2], 2),
+            topic("stepwise", [1], None),
+            topic("__consumer_offsets", [3], 3),
+        ]
+    }
+
+    assert {
+        "raised": {"partitions": 2, "replication_factor": 2, "config": {"retention.ms": "1"}},
+        "mended": {"partitions": 2, "replication_factor": 2, "config": {}},
+    } == terraform_topics.topics(plan)
+
+
+def test_a_configuration_of_unknown_origin_is_null() -> None:
+    """Without what is inherited nobody knows the topic's own; an empty one would take away what it has."""
+    plan = document([change("raised", 0, [1], [1, 2])])
+    known = topic("known", [2], 2, **{"retention.ms": "1"})
+    plan["topics"] = [known, topic("unknown", [2], 2) | {"effective_config": {"min.insync.replicas": "2"}}]
+    told = json.loads(terraform_external.described({**plan, "compared": COMPARED})["kafka_topics"])
+
+    assert {"known": {"retention.ms": "1"}, "unknown": None} == {name: each["config"] for name, each in told.items()}
+
+
+COMPARED = [{"label": "this plan", "bytes_moved": 0, "replicas_moved": 1, "leaders_changed": 1}]

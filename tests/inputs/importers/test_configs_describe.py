@@ -1,0 +1,98 @@
+"""What `kafka-configs --describe` prints, captured from Kafka 4.3 and made shorter."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.inputs.importers.any_format import read_part
+from planner.inputs.importers.configs_describe import as_topics_inherit
+from planner.inputs.importers.state_parts import StatePart
+from planner.model.errors import ImportStateError
+
+OWN = """\
+Dynamic configs for topic clicks are:
+Dynamic configs for topic orders are:
+  cleanup.policy=compact,delete sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:cleanup.policy=compact,delete, \
+DEFAULT_CONFIG:log.cleanup.policy=delete}
+  retention.ms=86400000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=86400000}
+"""
+ALL = """\
+All configs for topic clicks are:
+  cleanup.policy=delete sensitive=false synonyms={DEFAULT_CONFIG:log.cleanup.policy=delete}
+  leader.replication.throttled.replicas= sensitive=false synonyms={}
+  min.insync.replicas=2 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:min.insync.replicas=2, \
+STATIC_BROKER_CONFIG:min.insync.replicas=1, DEFAULT_CONFIG:min.insync.replicas=1}
+  segment.bytes=5000000 sensitive=false synonyms={STATIC_BROKER_CONFIG:log.segment.bytes=5000000, \
+DEFAULT_CONFIG:log.segment.bytes=1073741824}
+All configs for topic orders are:
+  min.insync.replicas=3 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:min.insync.replicas=3, \
+DYNAMIC_DEFAULT_BROKER_CONFIG:min.insync.replicas=2, DEFAULT_CONFIG:min.insync.replicas=1}
+"""
+BROKERS = """\
+Dynamic configs for broker 1 are:
+  log.segment.bytes=7 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:log.segment.bytes=7}
+Dynamic configs for broker 2 are:
+  log.segment.bytes=7 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:log.segment.bytes=7}
+  log.retention.ms=9 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:log.retention.ms=9}
+  sasl.jaas.config=null sensitive=true synonyms={DYNAMIC_BROKER_CONFIG:sasl.jaas.config=null}
+Default configs for brokers in the cluster are:
+  min.insync.replicas=2 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:min.insync.replicas=2}
+"""
+
+
+def read(text: str) -> StatePart:
+    """The text as a file called c.txt."""
+    return read_part(text, "c.txt")
+
+
+def test_topics_own_configurations() -> None:
+    """Of every topic, those without any among them; a comma may be part of a value."""
+    part = read(f"[main] INFO chatter\n{OWN}")
+    orders = (("cleanup.policy", "compact,delete"), ("retention.ms", "86400000"))
+    assert {"clicks": (), "orders": orders} == part.configs
+    assert () == part.config_defaults
+
+
+def test_what_is_inherited_is_told_by_its_synonyms() -> None:
+    """A topic's own value hides what others inherit, which stands behind it; Kafka's own defaults are left out."""
+    part = read(ALL)
+    assert {"clicks": (), "orders": (("min.insync.replicas", "3"),)} == part.configs
+    assert (("min.insync.replicas", "2"), ("segment.bytes", "5000000")) == part.config_defaults
+    orders = ALL[ALL.index("All configs for topic orders") :]
+    assert (("min.insync.replicas", "2"),) == read(orders).config_defaults
+
+
+def test_brokers_configurations_are_what_topics_inherit() -> None:
+    """Under topics' names: the cluster's, and what all brokers set alike."""
+    part = read(BROKERS)
+    assert (("min.insync.replicas", "2"), ("segment.bytes", "7")) == part.config_defaults
+    assert {} == part.configs
+
+
+def test_a_broker_may_want_more_in_sync() -> None:
+    """It may lead any partition: the largest counts, with a note."""
+    more = BROKERS.replace("log.retention.ms=9", "min.insync.replicas=3")
+    more = more.replace("DYNAMIC_BROKER_CONFIG:log.retention.ms=9", "DYNAMIC_BROKER_CONFIG:min.insync.replicas=3")
+    part = read(more)
+    assert ("min.insync.replicas", "3") in part.config_defaults
+    assert ("brokers don't agree on the min.insync.replicas that topics inherit (2, 3): 3 counts here",) == part.notes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (OWN + "  retention", "c.txt:5:1: 'retention' isn't a key with its value; allowed: what kafka-configs"),
+        (OWN + OWN, "c.txt:5:1: clicks: the topic is here twice, or no topic can have this name"),
+    ],
+)
+def test_what_was_cut_or_glued_is_refused(text: str, message: str) -> None:
+    """With its line."""
+    with pytest.raises(ImportStateError) as error:
+        read(text)
+    assert str(error.value).startswith(message)
+
+
+def test_only_what_topics_inherit_is_taken_of_brokers() -> None:
+    """A znode of theirs has throttles too."""
+    found = as_topics_inherit({"log.retention.ms": "5", "leader.replication.throttled.rate": "1"})
+    assert (("retention.ms", "5"),) == found

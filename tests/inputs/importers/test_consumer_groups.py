@@ -1,0 +1,97 @@
+"""What kafka-consumer-groups --describe prints, of Kafka 2 to 4, and what isn't told by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.inputs.importers import consumer_groups
+from planner.model.errors import ImportStateError
+from planner.model.spec import DescribedGroup
+
+OFFSETS = """
+GROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             CONSUMER-ID                                HOST            CLIENT-ID
+billing         orders          0          120             120             0               b-1-8f1d2c3e                               /10.0.0.7       b-1
+billing         orders          1          -               77              -               b-2-77aa01bc                               /10.0.0.8       b-2
+billing         payments        0          3               9               6               b-1-8f1d2c3e                               /10.0.0.7       b-1
+billing         payments        1          3               9               6               -                                          -               -
+"""  # noqa: E501
+MEMBERS_3 = """
+GROUP           CONSUMER-ID                                HOST            CLIENT-ID       #PARTITIONS     ASSIGNMENT
+billing         b-1-8f1d2c3e                               /10.0.0.7       b-1             2               orders(0), payments(0)
+billing         b-2-77aa01bc                               /10.0.0.8       b-2             1               orders(1)
+billing         b-3-00000000                               /10.0.0.9       b-3             0               -
+"""  # noqa: E501
+MEMBERS_4 = """
+GROUP           CONSUMER-ID     GROUP-INSTANCE-ID HOST            CLIENT-ID       #PARTITIONS     CURRENT-EPOCH   CURRENT-ASSIGNMENT    TARGET-EPOCH    TARGET-ASSIGNMENT     UPGRADED
+billing         b-1-8f1d2c3e    one               /10.0.0.7       b-1             2               7               orders:0;payments:0   7               orders:0;payments:0   true
+billing         b-2-77aa01bc    two               /10.0.0.8       b-2             1               7               orders:1              7               orders:1              true
+"""  # noqa: E501
+STATE = """
+GROUP                     COORDINATOR (ID)          ASSIGNMENT-STRATEGY  STATE           #MEMBERS
+billing                   kafka-1:9092  (1)         cooperative-sticky   Stable          2
+empty                     kafka-2:9092  (2)         -                    Empty           0
+"""
+OWNED = {"b-1-8f1d2c3e": (("orders", 0), ("payments", 0)), "b-2-77aa01bc": (("orders", 1),)}
+
+
+def test_offsets():
+    """Each line's consumer owns its partition; topics without a consumer are the group's too."""
+    assert consumer_groups.recognises(OFFSETS)
+    assert (DescribedGroup("billing", "", OWNED, ("orders", "payments")),) == consumer_groups.parse(OFFSETS, "g")
+
+
+@pytest.mark.parametrize("text", [MEMBERS_3, MEMBERS_4], ids=["3.x", "4.x"])
+def test_members(text):
+    """With --members --verbose: the assignment in either form, members without partitions included."""
+    (group,) = consumer_groups.parse(text, "g")
+
+    assert OWNED == {member: held for member, held in group.members.items() if held}
+    assert ("orders", "payments") == group.topics
+    assert ("b-3-00000000" in text) == ("b-3-00000000" in group.members)
+
+
+def test_members_without_their_partitions():
+    """Without --verbose only who is there is known."""
+    text = "GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS\nbilling b-1 /10.0.0.7 b 2\n"
+
+    assert (DescribedGroup("billing", "", {"b-1": ()}, ()),) == consumer_groups.parse(text, "g")
+
+
+def test_state_and_members_in_one_file():
+    """Several outputs one after the other, with what Kafka says between them, are one state of each group."""
+    told = "Consumer group 'empty' has no active members.\n"
+    empty, billing = sorted(consumer_groups.parse(STATE + told + MEMBERS_3, "g"), key=lambda group: -len(group.name))[
+        ::-1
+    ]
+
+    assert ("empty", "", {}) == (empty.name, empty.assignor, empty.members)
+    assert ("billing", "cooperative-sticky", 3) == (billing.name, billing.assignor, len(billing.members))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("billing orders 0\n" + OFFSETS, "g:1:1", "stands under no heading"),
+        (OFFSETS + "billing orders 2\n", "g:7:1", "has 3 of 9 columns"),
+        (OFFSETS.replace("orders          1 ", "orders          x "), "g:4:1", "'x' isn't a partition's id"),
+        (MEMBERS_3.replace("orders(1)", "orders[1]"), "g:4:1", "isn't topics with their partitions"),
+        (MEMBERS_3.replace("orders(1)", "orders(0)"), "g: billing", "orders-0 of group billing is owned by"),
+        ("GROUP TOPIC\n", "g:1:1", "no column CONSUMER-ID; allowed"),
+        ("GROUP TOPIC CONSUMER-ID\nbilling orders c-1\n", "g:1:1", "no column PARTITION; allowed"),
+        ("GROUP TOPIC PARTITION CONSUMER-ID\n", "g:1:1", "no group is described"),
+    ],
+)
+def test_what_can_not_be_read(text, place, said):
+    """The line, what was seen, and what is allowed."""
+    with pytest.raises(ImportStateError) as error:
+        consumer_groups.parse(text, "g")
+
+    assert str(error.value).startswith(place)
+    assert said in str(error.value)
+    assert "allowed: " in str(error.value)
+
+
+def test_other_outputs_are_not_taken_for_it():
+    """A topic's description, and nothing at all."""
+    assert not consumer_groups.recognises("Topic: t\tPartitionCount: 1")
+    assert not consumer_groups.recognises("")

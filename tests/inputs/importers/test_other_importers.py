@@ -1,0 +1,167 @@
+"""What other people's tools print: Terraform's states and plans, Cruise Control's answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from planner.inputs.importers.any_format import read_part
+from planner.inputs.importers.state_parts import Rank
+from planner.inputs.state.merge import merge
+from planner.inputs.state.terraform_targets import Targets, target_notes, targets
+from planner.model.cluster import Partition
+from planner.model.errors import ImportStateError
+
+DESCRIBE = """\
+Topic: a\tPartitionCount: 1\tReplicationFactor: 2\tConfigs:
+\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1
+Topic: b\tPartitionCount: 2\tReplicationFactor: 1\tConfigs:
+\tTopic: b\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1
+\tTopic: b\tPartition: 1\tLeader: 1\tReplicas: 1\tIsr: 1
+"""
+
+
+def topic(name: str, partitions: Any, factor: Any, **more: Any) -> dict[str, Any]:
+    """The values of a kafka_topic."""
+    return {"name": name, "partitions": partitions, "replication_factor": factor, "config": {}, "id": name, **more}
+
+
+def resource(values: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A resource of a state."""
+    return {
+        "address": f"kafka_topic.x[{values['name']!r}]",
+        "mode": "managed",
+        "type": "kafka_topic",
+        "values": values,
+        **more,
+    }
+
+
+def state(*resources: dict[str, Any], inner: Any = ()) -> str:
+    """What terraform show prints of a state."""
+    module = {"resources": list(resources), "child_modules": [{"resources": list(inner)}]}
+    return json.dumps({"format_version": "1.0", "terraform_version": "1.11.4", "values": {"root_module": module}})
+
+
+def plan(*changes: tuple[list[str], Any]) -> str:
+    """What terraform show prints of a plan."""
+    rows = [
+        {"address": f"x[{at}]", "type": "kafka_topic", "change": {"actions": actions, "after": after}}
+        for at, (actions, after) in enumerate(changes)
+    ]
+    rows.append({"address": "s", "type": "aws_secret", "change": {"actions": ["create"], "after": {"name": "hidden"}}})
+    return json.dumps(
+        {"format_version": "1.2", "terraform_version": "1.11.4", "variables": {}, "resource_changes": rows}
+    )
+
+
+def test_a_state_declares_topics_in_all_modules() -> None:
+    """Other resources and data sources are passed over."""
+    data = resource(topic("z", 1, 1), mode="data")
+    other = resource(topic("y", 1, 1), type="kafka_acl")
+    part = read_part(state(resource(topic("a", 4, 3)), data, other, inner=[resource(topic("b", 1, 2))]), "s.json")
+    assert [("a", 4, 3), ("b", 1, 2)] == [
+        (each.topic, each.partitions, each.replication_factor) for each in part.targets
+    ]
+    assert () == part.entries
+
+
+def test_a_plan_declares_what_will_be() -> None:
+    """What is destroyed isn't declared any more; what isn't known before the apply is none."""
+    text = plan((["update"], topic("a", 4, 3)), (["delete"], None), (["create"], {"name": "new", "partitions": 2}))
+    part = read_part(text, "p.json")
+    assert [("a", 4, 3), ("new", 2, None)] == [(x.topic, x.partitions, x.replication_factor) for x in part.targets]
+
+
+def test_targets_are_what_has_to_change() -> None:
+    """Factors, more partitions, new topics; fewer partitions nobody can have."""
+    text = plan((["update"], topic("a", 4, 3)), (["update"], topic("b", 1, 1)), (["create"], topic("c", 2, 2)))
+    merged = merge([read_part(DESCRIBE, "d.txt"), read_part(text, "p.json")])
+    found = targets(merged)
+    assert Targets((("a", 3),), (("a", 4),), found.new, ("b",)) == found
+    assert ["c"] == [each.topic for each in found.new]
+    assert [
+        "p.json declares topic a with another replication factor: see changes.set_replication_factor",
+        "p.json declares topic a with more partitions: see changes.add_partitions",
+        "p.json declares topic c which the cluster doesn't have: see changes.create_topics",
+        "p.json declares topic b with fewer partitions than they have: Kafka takes none away",
+    ] == list(target_notes(merged))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (state(resource(topic("a", 4, 3))).replace('"1.0"', '"2.0"'), "format_version: '2.0' isn't a version"),
+        (state(resource(topic("a", 0, 3))), r"kafka_topic\.x\['a'\]\.partitions: 0 isn't possible"),
+        (state(resource(topic("a", 1, "3"))), r"replication_factor: '3' isn't possible"),
+        (state(resource(topic("{{ x }}", 1, 3))), r"name: '{{ x }}' isn't a topic's name"),
+        (state(resource(topic("a", 1, 3)), resource(topic("a", 1, 3))), "a is declared twice"),
+    ],
+)
+def test_bad_declarations_are_named(text: str, message: str) -> None:
+    """By their address."""
+    with pytest.raises(ImportStateError, match=message):
+        read_part(text, "t.json")
+
+
+ROW = {
+    "topic": "a",
+    "partition": 0,
+    "leader": 1,
+    "replicas": [1, 2],
+    "in-sync": [1],
+    "out-of-sync": [2],
+    "offline": [2],
+}
+OTHER = {
+    "topic": "a",
+    "partition": 1,
+    "leader": -1,
+    "replicas": [2, 1],
+    "in-sync": [],
+    "out-of-sync": [],
+    "offline": [],
+}
+
+
+def answer(**lists: Any) -> str:
+    """kafka_cluster_state's JSON."""
+    return json.dumps(
+        {"KafkaPartitionState": lists, "KafkaBrokerState": {"ReplicaCountByBrokerId": {"1": 2}}, "version": 1}
+    )
+
+
+def test_the_verbose_cluster_state_is_an_assignment() -> None:
+    """A partition may be in several lists of problems."""
+    lists = {"offline": [OTHER], "urp": [ROW, OTHER], "with-offline-replicas": [ROW], "under-min-isr": [], "other": []}
+    part = read_part(answer(**lists), "c.json")
+    assert Rank.DOCUMENT == part.rank
+    assert {("a", Partition(0, (1, 2), 1, (1,))), ("a", Partition(1, (2, 1), None, ()))} == {
+        (entry.topic, entry.partition) for entry in part.entries
+    }
+
+
+def test_the_short_cluster_state_is_refused() -> None:
+    """It lists problems alone, so most partitions would be missing."""
+    with pytest.raises(ImportStateError, match="allowed: the answer with verbose=true"):
+        read_part(answer(urp=[ROW]), "c.json")
+
+
+@pytest.mark.parametrize("about", [{"topic": "a-1", "partition": 0, "hash": 5}, "a-1-0"])
+def test_proposals_give_the_old_replicas(about: Any) -> None:
+    """They list the partitions that would change; beside a description, what differs is told."""
+    proposal = {"topicPartition": about, "oldLeader": 2, "oldReplicas": [1, 2], "newReplicas": [3, 2]}
+    part = read_part(json.dumps({"proposals": [proposal], "version": 1}), "p.json")
+    assert [("a-1", Partition(0, (1, 2), 2))] == [(entry.topic, entry.partition) for entry in part.entries]
+    assert not part.whole
+
+
+@pytest.mark.parametrize(
+    "change", [{"replicas": []}, {"replicas": "x"}, {"in-sync": None}, {"leader": "1"}, {"partition": -1}, {"topic": 5}]
+)
+def test_bad_answers_are_named(change: dict[str, Any]) -> None:
+    """With the place in the JSON."""
+    with pytest.raises(ImportStateError, match=r"KafkaPartitionState\.other\[0\].*allowed:"):
+        read_part(answer(other=[ROW | change]), "c.json")

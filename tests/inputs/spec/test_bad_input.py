@@ -1,0 +1,175 @@
+"""Every way to write a spec wrongly that we know of: the exact place, the key and what the message says."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from bad_balance_specs import BALANCE_CASES, CLASSES
+from bad_change_specs import CAPACITIES, CHANGE_CASES
+from bad_cluster_specs import CLUSTER_CASES, FROM_FILES, after, line
+from bad_new_topic_specs import NEW_TOPIC_CASES
+from bad_state_files import DESCRIBE, LOG_DIRS, MOVING, STATE_CASES
+from folders import DATA
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.inputs.spec.reading import load
+from planner.model.errors import Finding, SpecError
+
+
+def findings(folder: Path, text: str | bytes) -> tuple[Finding, ...]:
+    """What load() refuses in a spec."""
+    path = folder / "s.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(SpecError) as caught:
+        load(path)
+    return caught.value.findings
+
+
+def summary(found: tuple[Finding, ...], folder: Path) -> list[str]:
+    """`file:line:column key` of each finding, the file without its folder."""
+    return [f"{finding.place} {finding.key}".replace(f"{folder.as_posix()}/", "").strip() for finding in found]
+
+
+CASES = CLUSTER_CASES + CHANGE_CASES + BALANCE_CASES + NEW_TOPIC_CASES
+
+
+@pytest.mark.parametrize(("text", "where", "part"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_each_fault_has_its_place_key_and_message(text: str | bytes, where: str, part: str, tmp_path: Path) -> None:
+    """One fault gives one finding, at its line and column, with its key."""
+    found = findings(tmp_path, text)
+    assert [f"s.yaml:{where}".rstrip(":")] == summary(found, tmp_path)
+    assert part in found[0].message
+
+
+def test_quotes_are_advised_only_where_they_help(tmp_path: Path) -> None:
+    """A number in the place of a percentage isn't one in quotes either."""
+    found = findings(tmp_path, line(4, CAPACITIES) + "limits: {disk_used: 80}\n")
+    assert ["80 isn't possible here; allowed: a percentage above 0% and up to 100%, such as 80%"] == [
+        finding.message for finding in found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("describe", "log_dirs", "where", "part"), [case[1:] for case in STATE_CASES], ids=[case[0] for case in STATE_CASES]
+)
+def test_each_fault_of_a_state_file_has_its_place(
+    describe: str, log_dirs: str, where: str, part: str, tmp_path: Path
+) -> None:
+    """A fault in a state file is found at its own line of that file."""
+    (tmp_path / "describe.txt").write_text(describe, encoding="utf-8")
+    (tmp_path / "log-dirs.txt").write_text(log_dirs, encoding="utf-8")
+    found = findings(tmp_path, FROM_FILES)
+    assert [where] == summary(found, tmp_path)
+    assert part in found[0].message
+
+
+def test_a_state_file_that_is_not_utf8_names_its_line(tmp_path: Path) -> None:
+    """The first byte that isn't UTF-8 is named in the state file."""
+    (tmp_path / "describe.txt").write_bytes(DESCRIBE.encode() + b"\xff")
+    (tmp_path / "log-dirs.txt").write_text(LOG_DIRS, encoding="utf-8")
+    assert ["describe.txt:4:1"] == summary(findings(tmp_path, FROM_FILES), tmp_path)
+
+
+def test_a_bad_byte_behind_a_byte_order_mark_has_its_place(tmp_path: Path) -> None:
+    """The mark isn't counted."""
+    assert ["s.yaml:1:3"] == summary(findings(tmp_path, b"\xef\xbb\xbfab\xff"), tmp_path)
+    assert ["s.yaml:1:1"] == summary(findings(tmp_path, b"\xef\xbb\xbf\xff"), tmp_path)
+
+
+def test_a_spec_that_is_not_there_names_the_file(tmp_path: Path) -> None:
+    """A missing YAML file is a finding about that file."""
+    with pytest.raises(SpecError, match=r"gone\.yaml: .*can't be read: No such file or directory"):
+        load(tmp_path / "gone.yaml")
+
+
+def test_everything_is_found_in_one_pass(tmp_path: Path) -> None:
+    """Schema, unit, key, duplicate, broker and pattern faults come together, sorted by place."""
+    text = line(4, "  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}]") + (
+        "changes:\n  remove_brokers: [8]\n  set_replication_factor: [{topics: gone, replication_factor: 9}]\n"
+        "limits: {bytes_moved: 1 parsec, replica_moved: 4}\nsweep: {seed: yes}\nversion: 1\n"
+    )
+    expected = [
+        "s.yaml:12:20 changes.remove_brokers[0]",
+        "s.yaml:13:29 changes.set_replication_factor[0].topics",
+        "s.yaml:14:10 limits.bytes_moved",
+        "s.yaml:14:33 limits.replica_moved",
+        "s.yaml:15:9 sweep.seed",
+        "s.yaml:16:1 version",
+    ]
+    assert expected == summary(findings(tmp_path, text), tmp_path)
+
+
+def test_faults_of_both_state_files_are_found_in_one_pass(tmp_path: Path) -> None:
+    """The YAML, the assignment and the sizes are all read before anything is refused."""
+    (tmp_path / "describe.txt").write_text(line(3, MOVING, DESCRIBE), encoding="utf-8")
+    (tmp_path / "log-dirs.txt").write_text("{}", encoding="utf-8")
+    found = findings(tmp_path, FROM_FILES + "limits: {bytes_moved: x}\n")
+    assert ["describe.txt:3:2", "log-dirs.txt:1:1", "s.yaml:6:10 limits.bytes_moved"] == summary(found, tmp_path)
+
+
+def test_many_partitions_on_an_unknown_broker_are_one_finding(tmp_path: Path) -> None:
+    """A broker left out of the YAML is told once, with the number of partitions it has."""
+    for name, copy in (("kafka-topics-describe.txt", "describe.txt"), ("kafka-log-dirs-describe.txt", "log-dirs.txt")):
+        shutil.copy(DATA / "kraft-4.1" / name, tmp_path / copy)
+    found = findings(tmp_path, FROM_FILES.replace(", {id: 6}", ""))
+    assert ["describe.txt:79:2 audit.log-0"] == summary(found, tmp_path)
+    assert "broker 6, which isn't in cluster.brokers (as 36 more partitions do); allowed: 1, 2, 3, 4, 5" in str(
+        found[0]
+    )
+
+
+def test_the_message_reads_as_a_line_of_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Place, key, value seen and what is allowed, in one line; the file as it was given."""
+    (tmp_path / "examples").mkdir()
+    text = after("changes:\n  add_brokers:\n    - id: 3\n      rack: c\n")
+    (tmp_path / "examples" / "expand.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SpecError) as caught:
+        load(Path("examples/expand.yaml"))
+    expected = (
+        "examples/expand.yaml:13:7: changes.add_brokers[0].id: 3 is a broker of the cluster already; "
+        "allowed: an id that cluster.brokers doesn't use"
+    )
+    assert expected == str(caught.value)
+
+
+def test_nothing_is_written(tmp_path: Path) -> None:
+    """A refused spec leaves its folder as it was."""
+    findings(tmp_path, after("limits: {bytes_moved: x}\n"))
+    assert ["s.yaml"] == [path.name for path in tmp_path.iterdir()]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    at=st.integers(0, 3000),
+    cut=st.integers(0, 12),
+    text=st.sampled_from(
+        ["", "null", "[]", "{}", "-1", "yes", "'", "\n", "!!set", "&a ", "*a", ": ", "1.5", "~", "<<", "é"]
+    ),
+)
+def test_a_damaged_spec_is_refused_or_read_but_never_crashes(at: int, cut: int, text: str) -> None:
+    """Any few characters replaced by others give a spec or a SpecError, whose findings all have a place."""
+    sound = line(4, f"{CAPACITIES}\n{CLASSES}  rates: [{{topics: 'o*', bytes_in: 3MB/s, bytes_out: 1}}]") + (
+        "changes:\n  add_brokers: [{id: 7, rack: a, capacity: {disk: 1TB}}]\n"
+        "  replace_brokers: {3: 9}\n  set_racks: {1: b}\n"
+        "  set_replication_factor: [{topics: 'o*', replication_factor: 2}]\n"
+        "topics: {include: ['*']}\nbalance: {replicas: 5%}\nlimits: {bytes_moved: 1TiB, eta: 6h, disk_used: 80%}\n"
+        "budget: {bytes_moved: 1TiB}\n"
+        "sweep:\n  choose: {most_even_within_bytes: 1TiB}\n  balance: {leaders: [1, none], disk: [2%]}\n"
+        "  variants: [{name: b, changes: {add_brokers: [{id: 7, rack: a, class: big}], remove_brokers: [1]}}]\n"
+        "  scenarios: {growth: [{topics: 'o*', factor: 2.5}]}\nexecution: {throttle: 50MB/s, batches: {bytes: 1GiB}}\n"
+    )
+    at %= len(sound)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s.yaml"
+        path.write_text(sound[:at] + text + sound[at + cut :], encoding="utf-8")
+        try:
+            places = [(1, 1) for _ in load(path).inputs]
+        except SpecError as error:
+            places = [(finding.place.line, finding.place.column) for finding in error.findings]
+    assert places
+    assert all(place_line >= 1 and column >= 1 for place_line, column in places)

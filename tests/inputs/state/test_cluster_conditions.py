@@ -1,0 +1,50 @@
+"""What an import says of the cluster that it found."""
+
+from __future__ import annotations
+
+from planner.inputs.importers.any_format import read_part
+from planner.inputs.state.cluster_conditions import conditions
+from planner.inputs.state.merge import merge
+
+
+def told(*texts: str) -> list[str]:
+    """The sentences about the cluster that these texts describe, and the notes of its sources."""
+    state = merge([read_part(text, f"f{number}") for number, text in enumerate(texts)])
+    return [*state.notes, *conditions(state)]
+
+
+def described(*rows: tuple[str, str, str]) -> str:
+    """A topic t whose partitions have these leaders, replicas and ISRs."""
+    lines = [f"Topic: t\tPartitionCount: {len(rows)}\tReplicationFactor: 2\tConfigs: "]
+    for at, (leader, replicas, isr) in enumerate(rows):
+        lines.append(f"\tTopic: t\tPartition: {at}\tLeader: {leader}\tReplicas: {replicas}\tIsr: {isr}")
+    return "\n".join(lines)
+
+
+def test_a_broker_in_no_isr_is_down() -> None:
+    """With how many replicas it has."""
+    assert "broker 2 is in no ISR of its 2 replicas: down, as it seems" in told(
+        described(("1", "1,2", "1"), ("3", "2,3", "3"))
+    )
+
+
+def test_a_broker_that_is_alone_in_the_isr_of_an_offline_partition_is_down() -> None:
+    """Were it up, it would lead: Kafka shows the ISR from before."""
+    found = told(described(("none", "1,2", "1"), ("3", "2,3", "2,3")))
+    assert "broker 1 is only in ISRs without a leader, of its 1 replica: down, as it seems" in found
+    assert not [sentence for sentence in found if sentence.startswith("broker 2")]
+
+
+def test_replicas_that_may_be_on_their_way_are_told() -> None:
+    """More than the topic's other partitions have, and not in sync; where they are in sync the topic is just uneven."""
+    moving = "partition t-1 with more replicas than others of the topic, and not all in sync: being reassigned, perhaps"
+    moved = [("1", "1,2", "1,2"), ("1", "1,2,3", "1,2")]
+    assert [moving] == [each.split(";")[0] for each in told(described(*moved)) if "being reassigned" in each]
+    assert not [each for each in told(described(moved[0], ("1", "1,2,3", "1,2,3"))) if "being reassigned" in each]
+
+
+def test_fenced_brokers_are_told() -> None:
+    """They have a rack and are registered, but nothing may be placed on them."""
+    versions = "h:1 (id: 1 rack: a isFenced: false) -> (\n)\nh:2 (id: 2 rack: b isFenced: true) -> (\n)\n"
+    found = told(described(("1", "1,2", "1,2")), versions)
+    assert ["broker 2 is fenced by f1: it is down, or not yet up"] == [each for each in found if "fenced" in each]

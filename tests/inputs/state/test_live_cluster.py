@@ -1,0 +1,180 @@
+"""A running cluster's state, through a client that answers from memory; tests/kafka/test_import.py asks a real one."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import IncompatibleBrokerVersion
+from kafka.structs import TopicPartition
+
+from planner.inputs.state import live_cluster as state_live
+from planner.inputs.state.live_cluster import read_cluster, read_live
+from planner.inputs.state.merge import Merged, merge
+from planner.model.cluster import Partition, Topic
+from planner.model.effective_config import MIN_INSYNC
+from planner.model.errors import SetupError
+
+
+def partition(number: int, leader: int, replicas: list[int], isr: list[int]) -> dict[str, Any]:
+    """A partition's metadata."""
+    return {"partition_index": number, "leader_id": leader, "replica_nodes": replicas, "isr_nodes": isr}
+
+
+STATIC, CLUSTER_WIDE = "STATIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG"
+
+
+def entry(value: str, source: str) -> dict[str, str]:
+    """A value, and where it comes from."""
+    return {"value": value, "config_source": source}
+
+
+class Client:
+    """Answers as a KafkaAdminClient does."""
+
+    def __init__(self, error: int = 0, moving: dict[Any, Any] | None = None, old: bool = False) -> None:
+        self.error = error
+        self.moving = moving or {}
+        self.old = old
+        self.least = {"1": "2", "2": "2"}
+        self.hidden = False
+
+    def describe_topics(self) -> list[dict[str, Any]]:
+        """Two topics, one of them with a partition without a leader."""
+        a = [partition(1, -1, [2], [2]), partition(0, 1, [2, 1], [1])]
+        return [
+            {"name": "b", "error_code": 0, "partitions": [partition(0, 2, [2], [2])]},
+            {"name": "a", "error_code": self.error, "partitions": a},
+        ]
+
+    def describe_cluster(self) -> dict[str, Any]:
+        """Two brokers that live, one with a rack, and one that is fenced."""
+        brokers = [(2, "", False), (1, "r1", False), (3, "r3", True)]
+        return {
+            "brokers": [{"broker_id": number, "rack": rack, "is_fenced": fenced} for number, rack, fenced in brokers]
+        }
+
+    def describe_configs(self, resources: list[Any], config_filter: str) -> dict[str, Any]:
+        """One setting of the topic's own, what it inherits, and a default of Kafka's; brokers that don't agree."""
+        if resources[0].resource_type is ConfigResourceType.BROKER:
+            return {"broker": {each.name: {MIN_INSYNC: entry(self.least[each.name], STATIC)} for each in resources}}
+        own = {"cleanup.policy": entry("compact", "DYNAMIC_TOPIC_CONFIG"), "retention.ms": entry("5", "DEFAULT_CONFIG")}
+        inherited = {MIN_INSYNC: entry(self.least["1"], STATIC), "segment.bytes": entry("9", CLUSTER_WIDE)}
+        return {"topic": {each.name: {} if self.hidden else own | inherited for each in resources}}
+
+    def describe_log_dirs(self) -> list[dict[str, Any]]:
+        """A log dir a broker, one of them broken; a replica on its way doesn't count."""
+        if self.old:
+            raise IncompatibleBrokerVersion
+        whole = {"partition_index": 0, "partition_size": 70, "is_future_key": False}
+        copy = {"partition_index": 0, "partition_size": 90, "is_future_key": True}
+        ok = {"error_code": 0, "log_dir": "/d1", "topics": [{"name": "a", "partitions": [whole]}]}
+        other = {"error_code": 0, "log_dir": "/d2", "topics": [{"name": "a", "partitions": [copy]}]}
+        return [
+            {"broker": 2, "log_dirs": [ok, other]},
+            {"broker": 1, "log_dirs": [{"error_code": 56, "log_dir": "/d1", "topics": []}]},
+        ]
+
+    def list_partition_reassignments(self) -> dict[Any, Any]:
+        """What is being reassigned."""
+        if self.old:
+            raise IncompatibleBrokerVersion
+        return self.moving
+
+
+def resource(kind: str, name: str) -> ConfigResource:
+    """The ConfigResource of a topic or a broker."""
+    return ConfigResource(ConfigResourceType[kind.upper()], name)
+
+
+def merged(client: Client, *, to_targets: bool = False) -> Merged:
+    """The state of the client's cluster."""
+    return merge([read_cluster(client, resource, IncompatibleBrokerVersion, "k:9092")], to_targets=to_targets)
+
+
+def test_a_cluster_is_what_its_client_tells() -> None:
+    """Topics, leaders, ISRs, sizes, racks, and the configuration that topics set themselves."""
+    found = merged(Client())
+    config = (("cleanup.policy", "compact"),)
+    assert (
+        Topic("a", (Partition(0, (2, 1), 1, (1,)), Partition(1, (2,), None, (2,))), config),
+        Topic("b", (Partition(0, (2,), 2, (2,)),), config),
+    ) == found.assignment.topics
+    assert [(1, "r1"), (2, None)] == [(broker.id, broker.rack) for broker in found.brokers]
+    assert {("a", 0): 70} == found.sizes
+
+
+def test_what_topics_inherit_is_no_configuration_of_theirs() -> None:
+    """Of the cluster and of brokers' files; Kafka's own defaults are neither."""
+    assert ((MIN_INSYNC, "2"), ("segment.bytes", "9")) == merged(Client()).config_defaults
+
+
+def test_brokers_that_disagree_are_told_of() -> None:
+    """Any of them may lead, so the largest counts."""
+    client = Client()
+    client.least = {"1": "1", "2": "3"}
+    found = merged(client)
+    assert (MIN_INSYNC, "3") in found.config_defaults
+    note = "brokers don't agree on the min.insync.replicas that topics inherit (1, 3): 3 counts here"
+    assert note in found.notes
+
+
+def test_a_configuration_that_cannot_be_read_is_refused() -> None:
+    """It isn't an empty one."""
+    client = Client()
+    client.hidden = True
+    with pytest.raises(SetupError, match="the configuration of topic a can't be read; allowed: with the permission"):
+        merged(client)
+
+
+def test_a_fenced_broker_does_not_live() -> None:
+    """It is registered, and told of, and counts as down."""
+    assert "broker 3 is fenced: it is down, or not yet up" in merged(Client()).notes
+
+
+def test_running_reassignments_are_told_and_planned_from_where_asked() -> None:
+    """As from any other source: refused, or their target."""
+    running = {TopicPartition("a", 0): {"replicas": [1, 2], "adding_replicas": [1], "removing_replicas": [2]}}
+    with pytest.raises(Exception, match=r"partition 0 of a is being reassigned \(Adding Replicas: 1\)"):
+        merged(Client(moving=running))
+    assert (1,) == merged(Client(moving=running), to_targets=True).assignment.topics[0].partitions[0].replicas
+
+
+def test_old_brokers_tell_less() -> None:
+    """What they can't tell is asked of people."""
+    found = merged(Client(old=True))
+    assert None is found.sizes
+    assert ["the brokers are too old to tell sizes", "the brokers are too old to tell running reassignments"] == [
+        note.partition(":")[0] for note in found.notes if "too old" in note
+    ]
+
+
+def test_a_topic_that_cannot_be_read_is_refused() -> None:
+    """Otherwise it would be missing from the plan."""
+    with pytest.raises(SetupError, match="topic a can't be read: Kafka's error 29"):
+        merged(Client(error=29))
+
+
+def test_a_cluster_out_of_reach_is_one_error(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With what the client says, and nothing of its log."""
+    monkeypatch.setattr(state_live, "TIMEOUT_MS", 1000)
+    with pytest.raises(SetupError, match=r"127\.0\.0\.1:1: the cluster can't be read: "):
+        read_live("127.0.0.1:1", {"client_id": "x"})
+    assert ("", "") == capfd.readouterr()
+
+
+def test_a_certificate_that_is_not_there_is_one_error() -> None:
+    """By what Python says."""
+    with pytest.raises(SetupError, match="can't be read: "):
+        read_live("127.0.0.1:1", {"security_protocol": "SSL", "ssl_cafile": "/nowhere.pem"})
+
+
+def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an extra."""
+    monkeypatch.setitem(sys.modules, "kafka.admin", None)
+    with pytest.raises(SetupError, match=r"allowed: pip install 'kafka-planner\[live\]'"):
+        read_live("127.0.0.1:1", {})

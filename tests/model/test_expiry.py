@@ -1,0 +1,89 @@
+"""How long a plan may be carried out: from the moment of its state, whatever the clock said when it was made."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from planner.inputs.spec.reading import load
+from planner.model.errors import SpecError, StalePlanError
+from planner.model.expiry import parse_moment, require_valid, section, valid_until, written
+
+SPEC = "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1}]\n  topics: [{name: t, partitions: [{replicas: [1]}]}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-11-20T10:00:00Z", "2026-11-20T10:00:00Z"),
+        ("2026-11-20T11:30:00+01:30", "2026-11-20T10:00:00Z"),
+        ("2026-11-20 10:00Z", "2026-11-20T10:00:00Z"),
+        ("2026-12-31T23:59:59-01:00", "2027-01-01T00:59:59Z"),
+    ],
+)
+def test_moments_are_told_in_utc(text: str, moment: str) -> None:
+    """Whatever zone they were written in."""
+    assert moment == written(parse_moment(text))
+
+
+@pytest.mark.parametrize("text", ["2026-11-20", "2026-11-20T10:00:00", "yesterday", "2026-02-30T10:00:00Z", ""])
+def test_what_is_no_moment_is_refused(text: str) -> None:
+    """A day, a time without a zone, a day that doesn't exist."""
+    with pytest.raises(ValueError):
+        parse_moment(text)
+
+
+def test_the_plan_says_from_when_and_until_when() -> None:
+    """Nothing without a capture time; no end without valid_for."""
+    ends = {"captured_at": "2026-11-20T10:00:00Z", "valid_for_seconds": 86_400, "valid_until": "2026-11-21T10:00:00Z"}
+
+    assert {} == section(None, None)
+    assert {"validity": ends} == section("2026-11-20T11:00:00+01:00", 86_400)
+    assert {"validity": ends | {"valid_for_seconds": None, "valid_until": None}} == section("2026-11-20T10:00Z", None)
+    assert None is valid_until({})
+
+
+def test_an_expired_plan_is_refused_with_both_moments() -> None:
+    """Up to the last second it is valid; from the end on it isn't."""
+    plan = {"plan_id": "ab" * 32, **section("2026-11-20T10:00:00Z", 60)}
+    require_valid(plan, datetime(2026, 11, 20, 10, 0, 59, tzinfo=UTC))
+    require_valid({"plan_id": "ab" * 32}, datetime(2999, 1, 1, tzinfo=UTC))
+
+    with pytest.raises(StalePlanError, match="valid until 2026-11-20T10:01:00Z, now it is 2026-11-20T10:01:00Z"):
+        require_valid(plan, datetime(2026, 11, 20, 10, 1, tzinfo=UTC))
+
+
+def test_the_yaml_says_both(tmp_path: Path) -> None:
+    """A moment needs no quotes, a duration its unit."""
+    (tmp_path / "s.yaml").write_text(
+        SPEC.replace("  name: c\n", "  name: c\n  captured_at: 2026-11-20T10:00:00Z\n") + "valid_for: 7d\n"
+    )
+    spec = load(tmp_path / "s.yaml")
+
+    assert ("2026-11-20T10:00:00Z", 7 * 86_400) == (spec.captured_at, spec.valid_for_seconds)
+
+
+@pytest.mark.parametrize(
+    ("captured_at", "valid_for", "said"),
+    [
+        ("", "7d", "valid_for: '7d' from when on? allowed: with cluster.captured_at, a date and time with its zone"),
+        ("2026-02-30T10:00:00Z", "7d", "cluster.captured_at: '2026-02-30T10:00:00Z' isn't a moment; allowed: a date"),
+        ("2026-11-20", "", "cluster.captured_at: '2026-11-20' isn't possible here; allowed: a date and time with its"),
+        ("2026-11-20T10:00:00Z", "9999d", "valid_for: '9999d' is too long; allowed: at most 3650d"),
+        ("2026-11-20T10:00:00Z", "0s", "valid_for: '0s' is below 1"),
+        ("2026-11-20T10:00:00Z", "7MB", "valid_for: '7MB' isn't a duration"),
+    ],
+)
+def test_what_the_yaml_cannot_mean_is_refused(tmp_path: Path, captured_at: str, valid_for: str, said: str) -> None:
+    """With file, line, column and what is allowed."""
+    captured = f"  captured_at: {captured_at}\n" if captured_at else ""
+    ends = f"valid_for: {valid_for}\n" if valid_for else ""
+    (tmp_path / "s.yaml").write_text(SPEC.replace("  name: c\n", f"  name: c\n{captured}") + ends)
+
+    with pytest.raises(SpecError) as refused:
+        load(tmp_path / "s.yaml")
+
+    assert f": {said}" in str(refused.value)
+    assert 1 == len(refused.value.findings)

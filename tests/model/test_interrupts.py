@@ -1,0 +1,224 @@
+"""Signals: one exception in the main thread, deferred where a step must be whole, and an end that nothing can stop."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import signalled_commands
+from folders import ROOT
+from rich.console import Console
+
+from planner.cli.workflow import Options, whatif
+from planner.model import interrupts, processes
+from planner.model.interrupts import Interrupted, held, pending, watched
+
+
+@pytest.fixture(autouse=True)
+def _own_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal ends all sessions that this process has started: those of a test alone, not the run's one Spark."""
+    monkeypatch.setattr(processes, "_sessions", set())
+
+
+def test_a_signal_is_raised_once_and_counted_as_shells_do() -> None:
+    """Later ones change nothing, whatever they are."""
+    before = signal.getsignal(signal.SIGTERM)
+    with watched() as watch:
+        with pytest.raises(Interrupted):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        assert (143, True) == (watch.exit_code, pending())
+    assert before == signal.getsignal(signal.SIGTERM)
+    assert not pending()
+
+
+def test_a_step_that_must_be_whole_ends_first() -> None:
+    """The signal is raised behind it."""
+    steps = []
+
+    def whole() -> None:
+        with held():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("done")
+
+    with watched(), pytest.raises(Interrupted):
+        whole()
+    assert ["done"] == steps
+
+
+def test_a_signal_that_was_ignored_stays_so() -> None:
+    """As nohup asks for SIGHUP, and a shell for the SIGINT of what runs in the background."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with watched():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def run(code: str, number: int) -> tuple[int, str]:
+    """Exit code and stderr of a program that prints a line when it is to get a signal."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert program.stdout is not None
+    assert "ready\n" == program.stdout.readline()
+    program.send_signal(number)
+    _, said = program.communicate(timeout=30)
+    return program.returncode, said
+
+
+SWALLOWS = """
+import time
+from planner.model.interrupts import watched
+with watched() as watch:
+    while True:
+        try:
+            print("ready", flush=True)
+            time.sleep(60)
+        except BaseException:
+            pass
+"""
+
+
+def test_a_library_that_swallows_the_exception_can_not_go_on_for_ever() -> None:
+    """Another thread ends the process, with the line and the exit code of a signal."""
+    assert (129, "planner: interrupted (SIGHUP); nothing is left half-written\n") == run(SWALLOWS, signal.SIGHUP)
+
+
+FAILS = """
+from planner.cli import main
+def command(_):
+    print("ready", flush=True)
+    try:
+        import time; time.sleep(60)
+    finally:
+        raise RuntimeError("the connection has gone")
+main._command = command
+main.main()
+"""
+
+
+def test_what_fails_on_the_way_out_is_not_told() -> None:
+    """It fails because of the signal."""
+    assert (130, "planner: interrupted (SIGINT); nothing is left half-written\n") == run(FAILS, signal.SIGINT)
+
+
+# The files that a command reads, the command, and how many of its writing steps are interrupted at most.
+COMMANDS: dict[str, tuple[tuple[str, ...], str, int]] = {
+    "import": (("state",), "import state -o cluster.yaml", 9),
+    "import of much": (("state", "many.txt"), "import state many.txt -o cluster.yaml", 16),
+    "growth": (("state", "grows.yaml"), "growth grows.yaml --engine local", 0),
+    "failures": (("state", "expand.yaml"), "failures expand.yaml --of 2 --engine local --out rows.parquet", 9),
+    "consumers": (("state", "consumers"), "consumers consumers/consumers.yaml --sweep --engine local", 0),
+    "place": (
+        (),
+        "place --brokers 1,2,3 --start-index 0 --next-replica-shift 0 --partitions 9 --replication-factor 3",
+        0,
+    ),
+    "seeds": (("state",), "seeds state/six-brokers/topics-describe.txt", 0),
+    "render": (("a.plan",), "render a.plan --out b.plan", 5),
+    "resume in place": (("state", "a.plan"), "resume a.plan --state state/six-brokers --out a.plan", 5),
+    "check": (("state", "a.plan"), "check a.plan --state state/six-brokers", 0),
+    "show": (("a.plan",), "show a.plan --format markdown", 0),
+    "diff": (("a.plan",), "diff a.plan a.plan", 0),
+    "fleet": (
+        ("state", "expand.yaml", "leaders-only.yaml"),
+        "whatif expand.yaml leaders-only.yaml --out plans --engine local --candidates 2",
+        2,
+    ),
+    "bench": (("measured",), "bench --exact 1 --out measured", 3),
+}
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The examples' state, two specs of it, a plan of one, and a topic of so many partitions that YAML holds none."""
+    made = tmp_path_factory.mktemp("inputs")
+    shutil.copytree(ROOT / "examples" / "state", made / "state")
+    shutil.rmtree(made / "state" / "seeds")
+    shutil.rmtree(made / "state" / "log-dirs")
+    shutil.copytree(ROOT / "examples" / "consumers", made / "consumers")
+    shutil.copy2(ROOT / "examples" / "leaders-only.yaml", made)
+    (made / "measured").mkdir()
+    spec = (ROOT / "examples" / "expand.yaml").read_text(encoding="utf-8")
+    (made / "expand.yaml").write_text(spec, encoding="utf-8")
+    (made / "grows.yaml").write_text(f'{spec}growth: [{{topics: "*", per_month: "8%"}}]\n', encoding="utf-8")
+    rows = "".join(f"\tTopic: many\tPartition: {at}\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n" for at in range(2_100))
+    (made / "many.txt").write_text(f"Topic: many\tPartitionCount: 2100\tReplicationFactor: 2\n{rows}", encoding="utf-8")
+    whatif(made / "expand.yaml", Options(out=made / "a.plan", engine="local", candidates=4), Console(file=StringIO()))
+    return made
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_can_be_interrupted_at_any_moment(name: str, inputs: Path, tmp_path: Path) -> None:
+    """While it works, and around each step of its writing: a line, an exit code, no process, nothing half-written."""
+    reads, typed, steps = COMMANDS[name]
+    for path in reads:
+        (shutil.copytree if (inputs / path).is_dir() else shutil.copy2)(inputs / path, tmp_path / path)
+    number = signal.SIGTERM if len(name) % 2 else signal.SIGINT
+    whole, *interrupted = signalled(tmp_path, number, steps, typed)
+    assert 0 == whole["code"], whole["said"]
+    line = f"planner: interrupted ({number.name}); {interrupts._LEFT}"
+    before, after = signalled_commands.digests(tmp_path), whole["files"]
+    parts = by_folder({*before, *after}) if name == "fleet" else [{*before, *after}]
+    assert len(interrupted) > 1
+    for each in interrupted:
+        assert (128 + number, line) == (each["code"], each["said"].removeprefix(whole["said"]).rstrip("\n")), each
+        assert ([], []) == (each["left"], each["running"]), each
+        for part in parts:
+            now, then, done = (same(only(files, part), name) for files in (each["files"], before, after))
+            assert now in (then, done), each
+            assert each["files"].keys() <= before.keys() | after.keys()
+
+
+def signalled(folder: Path, number: int, steps: int, typed: str) -> list[dict[str, Any]]:
+    """How a command ends without a signal, and with one at each of its moments."""
+    command = [sys.executable, signalled_commands.__file__, folder, str(int(number)), str(steps), *typed.split()]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def by_folder(paths: set[str]) -> list[set[str]]:
+    """The paths of a fleet, by the folder of each plan."""
+    folders = {path for path in paths if path.startswith("plans/") and path.count("/") == 1}
+    assert len(folders) == 2
+    return [{path for path in paths if path.startswith(folder)} for folder in sorted(folders)]
+
+
+def only(files: dict[str, str], paths: set[str]) -> dict[str, str]:
+    """What lies at these paths."""
+    return {path: digest for path, digest in files.items() if path in paths}
+
+
+def same(files: dict[str, str], name: str) -> dict[str, str]:
+    """What is compared: of the benchmark, whose seconds differ, the names alone."""
+    return dict.fromkeys(files, "") if name == "bench" else files
+
+
+@pytest.mark.parametrize("phase", ["click", "numpy", "ortools"])
+def test_whatif_can_be_interrupted_in_any_phase(phase: str, tmp_path: Path) -> None:
+    """While modules are imported, and while candidates are swept: one line, exit code 130, nothing written."""
+    example = ROOT / "examples" / "expand.yaml"
+    code = (
+        "import builtins, os, signal\n"
+        "real = builtins.__import__\n"
+        "def traced(name, *rest):\n"
+        f"    if name.split('.')[0] == {phase!r}:\n"
+        "        builtins.__import__ = real\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return real(name, *rest)\n"
+        "builtins.__import__ = traced\n"
+        "from planner.cli.main import main\n"
+        f"main(['whatif', {str(example)!r}, '--engine', 'local', '--candidates', '50', '--out', 'plan'])\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (130, "", f"planner: interrupted (SIGINT); {interrupts._LEFT}\n") == (ran.returncode, ran.stdout, ran.stderr)
+    assert [] == list(tmp_path.iterdir())

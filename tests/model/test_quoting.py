@@ -1,0 +1,72 @@
+"""How strings of others get into generated text: every format reads them back as they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import hostile
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.quoting import json_text, yaml_scalar, yaml_text
+
+HOSTILE = hostile.strings(Path("/canary"))
+# What YAML reads as something else where it has no quotes.
+NO_STRINGS = (
+    *("", "~", "True", "true", "no", "null", "<<", "=", "!", "&", "*"),
+    *("1", "01", "0x10", "1_000", "1:30", "1.5", ".inf", "2020-01-01", "2020-01-01T00:00:00Z"),
+)
+texts = st.text() | st.sampled_from(HOSTILE)
+
+
+class _AnsibleLoader(yaml.SafeLoader):
+    """Reads `!unsafe` as ansible-core 2.19 and later do: the text resolved as if it had no quotes."""
+
+    def unsafe(self, node: yaml.ScalarNode) -> object:
+        """The value of a tagged scalar."""
+        tag = self.resolve(yaml.ScalarNode, node.value, (True, False))
+        return self.construct_object(yaml.ScalarNode(tag, node.value, node.start_mark, node.end_mark))
+
+
+_AnsibleLoader.add_constructor("!unsafe", _AnsibleLoader.unsafe)
+
+
+def seen(text: str) -> bool:
+    """Whether nothing in it is a character that a terminal obeys or that turns text around."""
+    return not set(text) & set(hostile.UNPRINTABLE)
+
+
+@given(texts)
+def test_yaml_text_is_the_text_on_one_line(text: str) -> None:
+    """Whichever way Ansible reads a tagged scalar."""
+    scalar = yaml_text(text)
+    assert {"key": text, "next": 1} == yaml.load(f"key: {scalar}\nnext: 1\n", _AnsibleLoader)
+    assert "\n" not in scalar
+    assert seen(scalar)
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "a", "r1", "/opt/kafka/bin", "kafka-1:9092"])
+def test_yaml_text_is_tagged_whatever_it_looks_like(text: str) -> None:
+    """All but what Ansible would read as a number, a date or the like; none of these can be a template."""
+    assert yaml_text(text).startswith("!unsafe ") == (text not in NO_STRINGS)
+
+
+@given(texts, texts)
+def test_json_text_is_json_that_shows_what_it_holds(key: str, text: str) -> None:
+    """Letters as they are; what a terminal would obey, or nobody sees, as escapes."""
+    written = json_text({key: [text]})
+    assert {key: [text]} == json.loads(written)
+    assert seen(written)
+    assert '{"é": "\\u202e\\u009b😀\\udb40\\udc41"}' == json_text({"é": "\u202e\x9b😀\U000e0041"})
+
+
+@given(texts)
+def test_yaml_scalar_shows_what_it_holds(text: str) -> None:
+    """The same for YAML."""
+    written = yaml_scalar(text)
+    assert text == yaml.safe_load(written)
+    assert seen(written)
+    assert '"é\\U0000202e"' == yaml_scalar("é\u202e")

@@ -1,0 +1,149 @@
+"""The bound in its own file, and its check: arithmetic alone, and any change to it shows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from clusters import spec_of
+
+from planner.model import build_problem as problems
+from planner.model.balance import Balance, Tolerance
+from planner.model.errors import StalePlanError
+from planner.model.spec import Sweep
+from planner.plan import bound_certificate, bound_file, build
+from planner.plan.build import Planned
+from planner.strategies import bounds
+from planner.sweep import evaluate
+from planner.sweep.candidates import candidates
+from planner.sweep.variants import BASE, Swept
+
+
+def planned(balance: Balance) -> Planned:
+    """A plan that spreads a topic from two brokers to three."""
+    racks = {1: None, 2: None, 3: None}
+    spec = spec_of(racks, {"t": [[1], [1], [1], [2], [2], [2]]})
+    topics = tuple(
+        replace(topic, partitions=tuple(replace(each, size_bytes=10 + each.id) for each in topic.partitions))
+        for topic in spec.cluster.topics
+    )
+    cluster = replace(spec.cluster, topics=topics, sizes_known=True)
+    spec = replace(spec, cluster=cluster, balance=balance, sweep=Sweep(candidates=20))
+    problem = problems.build(spec)
+    return build.planned([Swept(BASE, spec, problem, evaluate.run(problem, candidates(problem, spec.sweep)))])
+
+
+@pytest.mark.parametrize(
+    ("balance", "method"),
+    [(Balance(), "flow"), (Balance(disk=Tolerance("percent", 30)), "flow")],
+    ids=["counts", "disk"],
+)
+def test_checked_by_arithmetic(balance: Balance, method: str) -> None:
+    """The file comes to the bound that the plan states, and the plan's own list to the bytes that it moves."""
+    made = planned(balance)
+    assert made.bound is not None
+    checked = bound_file.check(made.document, made.bound, "bound.json")
+    stated = made.document["bound"]
+    assert (stated["least_bytes_moved"], stated["bytes_moved"], method) == (
+        checked.least,
+        checked.moved,
+        stated["method"],
+    )
+    assert stated["gap_percent"] == checked.gap_percent
+
+
+def test_any_change_of_the_file_shows() -> None:
+    """One digit more is another file."""
+    made = planned(Balance())
+    assert made.bound is not None
+    with pytest.raises(StalePlanError, match="SHA-256"):
+        bound_file.check(made.document, made.bound.replace(b"0", b"1", 1), "bound.json")
+
+
+def test_a_bound_that_the_prices_do_not_bear_is_refused() -> None:
+    """A plan that claims more than its prices prove is told so, though all digests fit."""
+    made = planned(Balance())
+    assert made.bound is not None
+    claim = {**made.document["bound"], "least_bytes_moved": made.document["bound"]["least_bytes_moved"] + 1}
+    with pytest.raises(StalePlanError, match="come to a bound of"):
+        bound_file.check({**made.document, "bound": claim}, made.bound, "bound.json")
+
+
+def test_the_file_is_json_by_lines() -> None:
+    """One key a line, read back as the same certificate."""
+    made = planned(Balance())
+    assert made.bound is not None
+    document = json.loads(made.bound)
+    assert len(document) == len(made.bound.splitlines())
+    assert bounds.least(bound_certificate.from_document(document)) == made.document["bound"]["least_bytes_moved"]
+
+
+@pytest.mark.parametrize(("moved", "least", "gap"), [(0, 0, 0.0), (100, 100, 0.0), (100, 99, 1.0), (3, 2, 33.334)])
+def test_gap_in_per_cent(moved: int, least: int, gap: float) -> None:
+    """By how much of itself the plan is above the bound."""
+    assert gap == bound_file.gap_percent(moved, least)
+
+
+def relaxed_plan() -> Planned:
+    """A plan whose partitions are larger than the windows of bytes."""
+    spec = spec_of({1: None, 2: None, 3: None}, {"t": [[1], [1], [2], [2]]})
+    sizes = 70_000, 20_000, 31_000, 9_000
+    topics = tuple(
+        replace(
+            topic,
+            partitions=tuple(
+                replace(each, size_bytes=size) for each, size in zip(topic.partitions, sizes, strict=True)
+            ),
+        )
+        for topic in spec.cluster.topics
+    )
+    cluster = replace(spec.cluster, topics=topics, sizes_known=True)
+    spec = replace(spec, cluster=cluster, balance=Balance(disk=Tolerance("percent", 10)), sweep=Sweep(candidates=20))
+    problem = problems.build(spec)
+    return build.planned([Swept(BASE, spec, problem, evaluate.run(problem, candidates(problem, spec.sweep)))])
+
+
+def test_the_excess_is_worked_out_again() -> None:
+    """What plans may be outside of windows stands in the plan, is proven, and the plan is outside by no more."""
+    made = relaxed_plan()
+    assert made.bound is not None
+    stated = made.document["bound"]["excess"]
+    assert 0 < stated["least_loads"] <= stated["loads"]
+    assert [each["window"] for each in stated["furthest"]] == ["disk"]
+    assert "whichever brokers carry it" in made.document["bound"]["proof"]
+    assert (
+        bound_file.check(made.document, made.bound, "bound.json").least == made.document["bound"]["least_bytes_moved"]
+    )
+
+
+def test_another_excess_than_that_of_the_bound_is_refused() -> None:
+    """A plan can't claim that less is outside, nor leave it out."""
+    made = relaxed_plan()
+    assert made.bound is not None
+    stated = made.document["bound"]
+    without = {key: value for key, value in stated.items() if key != "excess"}
+    for bound in (without, {**stated, "excess": {**stated["excess"], "loads": stated["excess"]["loads"] - 1}}):
+        with pytest.raises(StalePlanError, match="the bound is for plans with an excess of"):
+            bound_file.check({**made.document, "bound": bound}, made.bound, "bound.json")
+
+
+def test_a_plan_that_the_bound_is_not_for_is_refused() -> None:
+    """A plan further outside of its windows than the bound's may move fewer bytes: nothing is proven of it."""
+    made = relaxed_plan()
+    assert made.bound is not None
+    rows = [{**row, "replicas": row["replicas_before"]} for row in made.document["partitions"]]
+    with pytest.raises(StalePlanError, match="further outside of its windows"):
+        bound_file.check({**made.document, "partitions": rows}, made.bound, "bound.json")
+    doubled = [{**row, "replicas": [1, 2]} for row in made.document["partitions"]]
+    with pytest.raises(StalePlanError, match="topic t has 2 replicas"):
+        bound_file.check({**made.document, "partitions": doubled}, made.bound, "bound.json")
+
+
+def test_a_plan_below_its_bound_is_refused() -> None:
+    """Nothing that moves fewer bytes than any plan does can be what the bound is about."""
+    made = planned(Balance())
+    assert made.bound is not None
+    rows = [{**row, "replicas": row["replicas_before"]} for row in made.document["partitions"]]
+    with pytest.raises(StalePlanError, match="this one moves 0"):
+        bound_file.check({**made.document, "partitions": rows}, made.bound, "bound.json")

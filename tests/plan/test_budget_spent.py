@@ -1,0 +1,134 @@
+"""The plan's section on its budget: what was allowed and spent, what stays undone, and what that would cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from clusters import assignment_of, balance_of, no_racks, problem_of, problems, spec_of
+from hypothesis import given, settings
+
+from planner.model.build_problem import today
+from planner.model.cluster import Broker
+from planner.model.problem import Problem
+from planner.model.spec import Budget, Changes, Rebalance, TopicFilter
+from planner.plan.budget_spent import after, section
+from planner.scoring import independent_check
+from planner.scoring.broker_loads import leaders_after
+from planner.scoring.score import Yardstick, score
+from planner.strategies.optimum import solve
+
+NONE_WAIT = {"partitions": 0, "brokers": []}
+TERMS = ("bytes_moved", "replicas_moved", "leaders_changed")
+
+
+def expansion(rebalance: Rebalance = "all") -> Problem:
+    """Six partitions of unlike size on two brokers, and a third broker that is to get two of them."""
+    return problem_of(
+        no_racks(1, 2),
+        {"a": [(1,), (1,), (1,), (2,), (2,), (2,)]},
+        sizes={"a": [5, 6, 7, 9, 8, 7]},
+        changes=Changes(add_brokers=(Broker(3),), rebalance=rebalance),
+        balance=balance_of(1, "none", "none"),
+    )
+
+
+def section_of(problem: Problem, budget: Budget, rows: list[tuple[int, ...]]) -> dict[str, Any]:
+    """The section of a plan of these replica lists."""
+    plan = assignment_of(problem, rows)
+    scores = score(Yardstick.of(problem), plan)
+    found = section(
+        spec_of(no_racks(1), {"a": [(1,)]}, budget=budget),
+        problem,
+        plan,
+        {term: int(getattr(scores, term)[0]) for term in TERMS},
+    )
+    assert found is not None
+    return found
+
+
+def test_no_budget_no_section() -> None:
+    """Only where something is limited is there anything to say."""
+    problem = expansion()
+    spec = spec_of(no_racks(1), {"a": [(1,)]})
+    assert section(spec, problem, today(problem), dict.fromkeys(TERMS, 0)) is None
+
+
+def test_the_rest_after_a_first_step() -> None:
+    """One partition of 5 bytes has moved; the next of 7 is what it takes to be even."""
+    found = section_of(expansion(), Budget(bytes_moved=6), [(3,), (1,), (1,), (2,), (2,), (2,)])
+    assert {
+        "limits": {"bytes_moved": 6, "replicas_moved": None, "leaders_changed": None},
+        "spent": {"bytes_moved": 5, "replicas_moved": 1, "leaders_changed": 1},
+        "undone": {
+            "windows": ["replicas"],
+            "partitions": 0,
+            "brokers": [],
+            "bytes_moved": 7,
+            "replicas_moved": 1,
+            "leaders_changed": 1,
+        },
+    } == found
+
+
+def test_the_rest_begins_where_the_step_ends() -> None:
+    """The step took another partition than the cheapest: that one stays where it is now."""
+    found = section_of(expansion(), Budget(bytes_moved=7), [(1,), (1,), (3,), (2,), (2,), (2,)])
+    assert {"bytes_moved": 7, "replicas_moved": 1}.items() <= found["undone"].items()
+
+
+def test_nothing_is_left() -> None:
+    """A step that keeps all windows leaves nothing undone."""
+    found = section_of(expansion(), Budget(bytes_moved=20), [(3,), (1,), (1,), (2,), (2,), (3,)])
+    assert {"windows": [], **NONE_WAIT, **dict.fromkeys(TERMS, 0)} == found["undone"]
+
+
+def test_what_may_not_move_costs_nothing() -> None:
+    """With `rebalance: none` windows stay open and no later step would close them."""
+    found = section_of(expansion("none"), Budget(bytes_moved=20), [(1,)] * 3 + [(2,)] * 3)
+    assert {"windows": ["replicas"], **NONE_WAIT, **dict.fromkeys(TERMS, 0)} == found["undone"]
+
+
+def test_leaders_that_no_election_changes_stay_for_the_rest() -> None:
+    """Broker 2 leads all of an excluded topic, and will: there is no other leader that would make it more even."""
+    rows, led = {"a": [(1, 2)], "kept": [(1, 2)] * 4}, {"kept": [2] * 4}
+    problem = problem_of(no_racks(1, 2), rows, leaders=led, topics=TopicFilter(exclude=("kept",)))
+    found = section_of(problem, Budget(leaders_changed=9), [(1, 2)] * 5)
+    assert (["leaders"], 0) == (found["undone"]["windows"], found["undone"]["leaders_changed"])
+
+
+def test_after_a_replacement_nobody_is_replaced_any_more() -> None:
+    """The new state: the step's replicas, led by their preferred leaders, and no change that forces anything."""
+    problem = problem_of(no_racks(1, 2, 3), {"a": [(1, 3), (3, 2)]}, changes=Changes((Broker(9),), (), ((3, 9),)))
+    target = assignment_of(problem, [(1, 9), (9, 2)])
+    rest = after(problem, target, np.zeros(2, dtype=bool), leaders_after(problem, target))
+    assert [[0, 3], [3, 1]] == rest.replicas.tolist()
+    assert ([0, 3], [False, False], [-1] * 4) == (
+        rest.leaders.tolist(),
+        rest.forced.tolist(),
+        rest.replacements.tolist(),
+    )
+
+
+@settings(max_examples=30)
+@given(problems(rebalance=("all", "leaders", "none")))
+def test_a_second_step_of_a_whole_plan_is_none(problem: Problem) -> None:
+    """After the optimum there is a valid plan that moves nothing."""
+    step = solve(problem, problem.balance).assignment
+    rest = after(problem, step, np.zeros(problem.rows, dtype=bool), leaders_after(problem, step))
+    assert () == independent_check.check(rest, today(rest))
+    moved = score(Yardstick.of(rest), solve(rest, problem.balance).assignment)
+    if not problem.size_bytes.any() or problem.rebalance != "all":
+        assert 0 == moved.replicas_moved[0]
+    assert 0 == moved.bytes_moved[0]
+
+
+def test_arrays_stay_the_problems_own() -> None:
+    """What is left is a problem of its own: the old one is as it was."""
+    problem = expansion()
+    before = problem.replicas.copy()
+    step = assignment_of(problem, [(3,)] * 6)
+    rest = after(replace(problem), step, np.zeros(6, dtype=bool), leaders_after(problem, step))
+    assert np.array_equal(before, problem.replicas)
+    assert 2 == int(rest.leaders[0])

@@ -1,0 +1,327 @@
+"""The plan document: its shape, its numbers, its gates, and that it can't be changed unseen."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from clusters import balance_of, no_racks, spec_of, specs
+from folders import ROOT
+from hypothesis import given, settings
+from jsonschema import Draft202012Validator
+
+from planner.model.build_problem import build
+from planner.model.cluster import Broker
+from planner.model.errors import InfeasibleError, StalePlanError, UnsafePlanError
+from planner.model.quoting import canonical_json
+from planner.model.spec import (
+    BatchRules,
+    Changes,
+    Execution,
+    InputFile,
+    Limits,
+    Rebalance,
+    ReplicationFactorChange,
+    Spec,
+    Sweep,
+    TopicFilter,
+)
+from planner.plan.build import check_document, document, plan_id
+from planner.sweep.candidates import candidates
+from planner.sweep.evaluate import run
+
+SCHEMA = json.loads((ROOT / "schemas" / "plan.schema.json").read_text(encoding="utf-8"))
+VALIDATOR = Draft202012Validator(SCHEMA)
+ADD_4 = Changes(add_brokers=(Broker(4),))
+ROWS = {"x": [(1, 2), (2, 3), (3, 1), (1, 2)], "y": [(1, 2), (1, 3)]}
+SIZES = {"x": [10, 20, 30, 40], "y": [5, 6]}
+
+
+def plan_of(spec: Spec, count: int = 40) -> dict[str, Any]:
+    """The plan of a spec, swept in this process."""
+    problem = build(spec)
+    return document(spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=count))))
+
+
+def expansion(**rest: Any) -> Spec:
+    """Three brokers become four."""
+    return spec_of(no_racks(1, 2, 3), ROWS, sizes=SIZES, **{"changes": ADD_4, **rest})
+
+
+def terms(plan: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Today's value and the plan's, by term."""
+    return {term["name"]: (term["today"], term["plan"]) for term in plan["terms"]}
+
+
+def test_traffic_of_brokers_racks_and_windows() -> None:
+    """Rates make traffic before and after; the windows asked for are all there; the document fits the schema."""
+    spec = expansion(balance=balance_of(1, 1, 1, "none", "none", "90%"))
+    topics = tuple(
+        replace(topic, partitions=tuple(replace(each, bytes_in_per_sec=10) for each in topic.partitions))
+        for topic in spec.cluster.topics
+    )
+    plan = plan_of(replace(spec, cluster=replace(spec.cluster, topics=topics)))
+
+    assert [] == [error.message for error in VALIDATOR.iter_errors(plan)]
+    assert [(50, 40), (40, 10), (30, 10), (0, 0)] == [
+        (broker["before"]["network_in"], broker["before"]["network_out"]) for broker in plan["brokers"]
+    ]
+    assert [120, 60] == [sum(each["after"][key] for each in plan["brokers"]) for key in ("network_in", "network_out")]
+    assert {"disk": "none", "network_in": "90%", "network_out": "none"}.items() <= plan["balance"]["wanted"].items()
+
+
+def test_unlike_brokers_have_no_limit_of_spread() -> None:
+    """Shares by capacity differ by more than any spread; how full a broker is is told against its share."""
+    spec = expansion()
+    unlike = tuple(replace(broker, disk_bytes=1000 * broker.id) for broker in spec.cluster.brokers)
+    added = replace(ADD_4, add_brokers=(Broker(4, None, 4000),))
+    plan = plan_of(replace(spec, cluster=replace(spec.cluster, brokers=unlike), changes=added))
+    limits = {term["name"]: (term["limit"], term["unit"]) for term in plan["terms"]}
+
+    assert [(None, "replicas"), (1, "leaders")] == [limits["replica_spread"], limits["leader_spread"]]
+    assert (None, "%") == limits["bytes_above_share"]
+    assert 1 == next(term["limit"] for term in plan_of(expansion())["terms"] if term["name"] == "replica_spread")
+
+
+@settings(max_examples=25)
+@given(specs(rebalance=("all", "leaders", "none")))
+def test_fits_the_schema_and_itself(spec: Spec) -> None:
+    """Any spec's plan fits the schema; its sections agree with one another; and it is read back as it was written."""
+    plan = plan_of(spec)
+    assert [] == [error.message for error in VALIDATOR.iter_errors(plan)]
+    text = canonical_json(plan)
+    check_document(json.loads(text), "plan.json")
+    moved = sum(
+        len(set(part["replicas"]) - set(part["replicas_before"])) * part["size_bytes"] for part in plan["partitions"]
+    )
+    assert moved == plan["bound"]["bytes_moved"] == sum(topic["bytes_moved"] for topic in plan["topics"])
+    assert moved == sum(broker["bytes_in"] for broker in plan["brokers"]) == terms(plan)["bytes_moved"][1]
+    assert plan["bound"]["least_bytes_moved"] <= moved
+    if plan["candidates"]["winner"]["strategy"] == "optimum" and not spec.changes.replace_brokers:
+        assert plan["bound"]["gap_percent"] < 0.001
+    for when in ("before", "after"):
+        assert sum(broker[when]["replicas"] for broker in plan["brokers"]) >= sum(
+            rack[when]["replicas"] for rack in plan["racks"]
+        )
+    assert all(not any(b["after"].values()) for b in plan["brokers"] if b["role"] == "removed")
+    for each in plan["brokers"]:
+        assert max(each[when]["size_bytes"] for when in ("before", "after")) <= each["peak_size_bytes"]
+    assert 1 == sum(point["chosen"] for point in plan["pareto"])
+    assert plan["candidates"]["evaluated"] == sum(plan["candidates"]["by_strategy"].values())
+
+
+@settings(max_examples=25)
+@given(specs(rebalance=("all", "leaders", "none")))
+def test_batches_applied_are_the_plan(spec: Spec) -> None:
+    """All batches one after the other turn today's lists into the plan's, each step starting where the last ended."""
+    plan = plan_of(replace(spec, execution=Execution(batches=BatchRules(bytes=8, replicas_per_partition=1))), 2)
+    lists = {(t.name, p.id): list(p.replicas) for t in spec.cluster.topics for p in t.partitions}
+    for batch in plan["batches"]:
+        for step in batch["partitions"]:
+            assert lists[step["topic"], step["partition"]] == step["replicas_before"]
+            lists[step["topic"], step["partition"]] = step["replicas"]
+    for part in plan["partitions"]:
+        assert part["replicas"] == lists.pop((part["topic"], part["partition"]))
+    kept = {(t.name, p.id): list(p.replicas) for t in spec.cluster.topics for p in t.partitions}
+    assert lists == {name: kept[name] for name in lists}
+
+
+def test_expansion_by_hand() -> None:
+    """A new broker takes its share: three of twelve replicas and, of the smallest, the fewest bytes there are."""
+    plan = plan_of(expansion(inputs=(InputFile("expand.yaml", "ab" * 32),)))
+    roles = {broker["id"]: (broker["role"], broker["after"]["replicas"]) for broker in plan["brokers"]}
+    assert {1: ("stays", 3), 2: ("stays", 3), 3: ("stays", 3), 4: ("added", 3)} == roles
+    assert (0, plan["bound"]["least_bytes_moved"]) == (plan["bound"]["gap_percent"], plan["bound"]["bytes_moved"])
+    assert plan["bound"]["least_replicas_moved"] is None
+    assert [{"path": "expand.yaml", "sha256": "ab" * 32}] == plan["inputs"]
+    assert ["do nothing", "this plan"] == [row["label"] for row in plan["compared"][:2]]
+    assert all(row["label"].startswith("Kafka --generate, ") for row in plan["compared"][2:])
+    assert [] == plan["balance"]["relaxed"]
+
+
+def test_without_sizes_the_bound_is_in_replicas() -> None:
+    """Where sizes aren't known the least number of replicas is proven, and there is a warning."""
+    spec = spec_of(no_racks(1, 2, 3), ROWS, sizes=0, changes=ADD_4)
+    plan = plan_of(replace(spec, cluster=replace(spec.cluster, sizes_known=False)))
+    bound = plan["bound"]
+    assert (0, 0, 3, 0) == (
+        bound["bytes_moved"], bound["least_bytes_moved"], bound["least_replicas_moved"], bound["gap_percent"]
+    )  # fmt: skip
+    assert any("sizes are unknown" in warning for warning in plan["warnings"])
+
+
+def test_replacement_without_sizes_has_no_gap() -> None:
+    """Replicas that a new broker takes over one to one are as few as can be; none is beyond the bound."""
+    changes = Changes(add_brokers=(Broker(9),), replace_brokers=((3, 9),))
+    plan = plan_of(spec_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3), (3, 1)]}, sizes=0, changes=changes))
+    assert (2, 0) == (terms(plan)["replicas_moved"][1], plan["bound"]["gap_percent"])
+
+
+@pytest.mark.parametrize("rebalance", ["leaders", "none"])
+def test_forced_only_plans_move_the_fewest_bytes(rebalance: Rebalance) -> None:
+    """Where only what must move may, a placement that moves more bytes doesn't win by being more even."""
+    rows = {"x": [(1, 3, 2), (2,), (2, 1)]}
+    change = ReplicationFactorChange("x", 2)
+    changes = Changes(remove_brokers=(3,), set_replication_factor=(change,), rebalance=rebalance)
+    spec = spec_of(no_racks(1, 2, 3, 4, 5), rows, sizes={"x": [7, 7, 2]}, changes=changes, balance=balance_of(0, 1, 0))
+    plan = plan_of(spec, 300)
+    assert (7, 7) == (plan["bound"]["bytes_moved"], plan["bound"]["least_bytes_moved"])
+
+
+def test_winners_without_a_proof_claim_none() -> None:
+    """Where a placement of Kafka's wins, by more even leaders, no optimum is claimed that nobody computed."""
+    rows = {"kept": [(1, 2), (1, 2)], "x": [(1, 2), (1,)]}
+    changes = Changes(add_brokers=(Broker(3),), set_replication_factor=(ReplicationFactorChange("x", 1),))
+    spec = spec_of(
+        no_racks(1, 2),
+        rows,
+        sizes={"kept": [0, 1], "x": [0, 1]},
+        leaders={"kept": [None, 1], "x": [None, 1]},
+        changes=changes,
+        topics=TopicFilter(exclude=("kept",)),
+        balance=balance_of(1, 0, 0, 0),
+    )
+    bound = plan_of(spec, 60)["bound"]
+    assert bound["gap_percent"] < 0.001 or "optimum" not in bound["proof"]
+
+
+def test_nothing_to_do() -> None:
+    """An even cluster's plan is empty: no partition, no batch, nothing moved, nothing beyond the bound."""
+    plan = plan_of(spec_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3), (3, 1)]}))
+    assert ([], [], 0, 0) == (
+        plan["partitions"], plan["batches"], plan["bound"]["bytes_moved"], plan["bound"]["gap_percent"]
+    )  # fmt: skip
+
+
+def test_today_is_judged_as_it_is() -> None:
+    """Leaders that are off, or missing, break no rule today; and it is today's leaders that are counted."""
+    rows = {"kept": [(1, 2), (2, 1)], "x": [(1, 2, 3), (2, 3, 1)]}
+    spec = spec_of(
+        no_racks(1, 2, 3), rows, leaders={"kept": [2, 2], "x": [1, None]}, topics=TopicFilter(exclude=("kept",))
+    )
+    plan = plan_of(spec)
+    assert 0 == plan["compared"][0]["violations"] == terms(plan)["left_to_change"][0]
+    assert (1, 1) == terms(plan)["without_leader"]
+    # Leaders today are 1, 2 and 0 partitions' of brokers 1, 2 and 3.
+    assert 2 == plan["compared"][0]["leader_spread"]
+
+
+def test_unforced_leaders_off_the_preferred_broker_break_no_rule_today() -> None:
+    """The same with `rebalance: none`, which keeps every list as it is."""
+    changes = Changes(rebalance="none")
+    plan = plan_of(spec_of(no_racks(1, 2), {"x": [(1, 2)]}, leaders={"x": [2]}, changes=changes))
+    assert 0 == terms(plan)["left_to_change"][0]
+
+
+@pytest.mark.parametrize("kept", [{"changes": Changes(rebalance="none")}, {"topics": TopicFilter(exclude=("x",))}])
+def test_leaders_that_nobody_elects_stay_in_all_figures(kept: dict[str, Any]) -> None:
+    """A plan without elections has the leaders of today: in its terms, brokers, racks, windows and comparison."""
+    rows = {"x": [(1, 2), (2, 3), (3, 1)]}
+    plan = plan_of(spec_of({1: "a", 2: "b", 3: "c"}, rows, leaders={"x": [2, 3, 3]}, **kept))
+    assert ([], []) == (plan["partitions"], plan["batches"])
+    assert [(2, 2), (2, 2), (100, 100)] == [
+        terms(plan)[name] for name in ("leader_spread", "rack_leaders", "leaders_above_share")
+    ]
+    assert all(row["before"] == row["after"] for row in (*plan["brokers"], *plan["racks"]))
+    assert [("leaders", 2)] == [(each["window"], each["reached"]) for each in plan["balance"]["relaxed"]]
+    assert [(2, 0), (2, 0)] == [(each["leader_spread"], each["leaders_changed"]) for each in plan["compared"][:2]]
+
+
+def test_doing_nothing_elects_nobody_but_a_plan_may_elect_alone() -> None:
+    """Preferred leaders that are even already: the plan moves no replica and elects two; doing nothing leaves them."""
+    rows = {"x": [(1, 2), (2, 3), (3, 1)]}
+    plan = plan_of(spec_of(no_racks(1, 2, 3), rows, leaders={"x": [2, 3, 3]}))
+    assert [0, 1] == [each["partition"] for batch in plan["batches"] for each in batch["elect"]]
+    assert [(2, 0), (0, 2)] == [(each["leader_spread"], each["leaders_changed"]) for each in plan["compared"][:2]]
+
+
+def test_relaxed_windows_are_named() -> None:
+    """A window that can't hold is in the plan, with what was wanted and what was reached."""
+    racks = {1: "a", 2: "b", 3: "b"}
+    plan = plan_of(spec_of(racks, {"x": [(1, 2), (1, 3)] * 2}))
+    assert [("replicas", None, "1", 2), ("topic_replicas", "x", "1", 2)] == [
+        (each["window"], each["topic"], each["wanted"], each["reached"]) for each in plan["balance"]["relaxed"]
+    ]
+
+
+@pytest.mark.parametrize("key", ["bytes_moved", "replicas_moved", "leaders_changed"])
+def test_gates(key: str) -> None:
+    """A plan at its limit passes; one above it is refused with the key, what it needs and what is allowed: exit 3."""
+    needed = terms(plan_of(expansion()))[key][1]
+    assert needed > 0
+    passed = plan_of(expansion(limits=Limits(**{key: needed})))
+    assert [{"key": f"limits.{key}", "limit": needed, "value": needed}] == passed["limits"]
+    with pytest.raises(UnsafePlanError) as refused:
+        plan_of(expansion(limits=Limits(**{key: needed - 1})))
+    assert 3 == refused.value.exit_code
+    expected = f"limits.{key}: the plan needs {needed} "
+    assert str(refused.value).splitlines()[-1].startswith(expected)
+
+
+def test_no_valid_candidate() -> None:
+    """Where every candidate breaks a rule there is no plan, and the rules are named."""
+    change = Changes(set_replication_factor=(ReplicationFactorChange("x", 1),))
+    spec = spec_of(no_racks(1, 2), {"x": [(1, 2)]}, changes=change, config={"x": (("min.insync.replicas", "2"),)})
+    with pytest.raises(InfeasibleError, match="no candidate keeps every rule; the best one breaks:\nx-0: repl"):
+        plan_of(spec)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("cluster", "name"),
+        ("partitions", 0, "replicas", 0),
+        ("bound", "bytes_moved"),
+        ("batches", 0, "number"),
+        ("warnings",),
+    ],
+    ids=str,
+)
+def test_tampering_is_seen(path: tuple[Any, ...]) -> None:
+    """Any value that is changed after the plan was made makes its id wrong."""
+    plan = json.loads(canonical_json(plan_of(expansion(), 2)))
+    *way, last = path
+    inner = plan
+    for key in way:
+        inner = inner[key]
+    inner[last] = {int: 99, str: "other", list: ["other"]}[type(inner[last])]
+    assert plan_id(plan) != plan["plan_id"]
+    with pytest.raises(StalePlanError, match=r"plans/plan\.json: plan_id doesn't fit the content"):
+        check_document(plan, "plans/plan.json")
+
+
+def test_id_is_of_the_content() -> None:
+    """The same spec gives the same id; another size or throttle gives another; the order of keys doesn't count."""
+    plan = plan_of(expansion(), 20)
+    assert plan == plan_of(expansion(), 20)
+    assert plan["plan_id"] == plan_id(dict(reversed(plan.items())))
+    others = [
+        spec_of(no_racks(1, 2, 3), ROWS, sizes=7, changes=ADD_4),
+        expansion(execution=Execution(throttle_bytes_per_sec=5)),
+        expansion(balance=balance_of("50%", 1, 1)),
+        expansion(sweep=Sweep(seed=1)),
+    ]
+    ids = {plan["plan_id"], *(plan_of(other, 20)["plan_id"] for other in others)}
+    assert 5 == len(ids)
+
+
+@pytest.mark.parametrize("version", [None, "", "2.0", 1, "x"])
+def test_other_formats_are_refused(version: Any) -> None:
+    """A document of another major version, or none at all, is said to be that."""
+    with pytest.raises(StalePlanError, match=r"old\.json: format_version is .*, allowed: 1\.x"):
+        check_document({"format_version": version}, "old.json")
+
+
+@pytest.mark.parametrize("document", [[], None, "1.0", 3])
+def test_documents_that_are_no_plan(document: Any) -> None:
+    """JSON that isn't an object is no plan either."""
+    with pytest.raises(StalePlanError, match="isn't a plan; allowed: "):
+        check_document(document, "old.json")
+
+
+def test_later_minor_versions_are_read() -> None:
+    """Keys that a later 1.x adds are no reason to refuse a plan."""
+    plan = plan_of(expansion(), 2) | {"format_version": "1.7", "more": [1]}
+    check_document(plan | {"plan_id": plan_id(plan)}, "plan.json")

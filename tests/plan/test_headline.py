@@ -1,0 +1,105 @@
+"""What every output begins with: all of it done, or a first step with what is left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from report_documents import small, term
+
+from planner.plan import headline
+
+LEFT: dict[str, Any] = {
+    "limits": {"bytes_moved": 40_000_000, "replicas_moved": None, "leaders_changed": 3},
+    "partitions": 20,
+    "brokers": [{"id": 6, "replicas": 20, "leaders": 10, "size_bytes": 26_600_000}],
+    "windows": ["disk", "leaders"],
+    "bytes_moved": 26_600_000,
+    "replicas_moved": 20,
+    "leaders_changed": 12,
+    "steps_at_least": 1,
+    "too_large": 0,
+}
+
+
+def first_step(**left: Any) -> dict[str, Any]:
+    """The small plan as the first step of a change."""
+    return small(complete=False, unfinished=LEFT | left)
+
+
+def test_a_first_step_says_so_first() -> None:
+    """The budget, what is left and where, and how many more steps; never the least, nor the balance as asked."""
+    plan = first_step()
+    assert (
+        "FIRST STEP ONLY (budget 40 MB copied, 3 leaders changed): broker 6 is NOT empty afterwards (20 replicas, "
+        "26.6 MB); 20 partitions left to change, 20 replicas, 26.6 MB to copy in all; at least 1 more step."
+    ) == headline.first_line(plan)
+    assert headline.whole(plan) == f"{headline.first_line(plan)} {headline.headline(plan)}"
+    assert "least" not in headline.headline(plan)
+    assert "balance not as asked yet (topic replicas)" in headline.state(plan)
+    assert not headline.calm(plan)
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        ({"brokers": []}, "): 20 partitions left to change"),
+        ({"brokers": [], "partitions": 0}, "the balance asked for isn't reached (disk, leaders), 20 replicas, 26.6 MB"),
+        ({"brokers": [], "replicas_moved": 0}, "20 partitions left to change, 12 leaders to change in all"),
+        ({"bytes_moved": None, "brokers": []}, "20 replicas to copy, sizes unknown in all"),
+        ({"brokers": [{**LEFT["brokers"][0], "size_bytes": None}]}, "afterwards (20 replicas);"),
+        ({"brokers": LEFT["brokers"] * 5}, "and 2 more brokers"),
+        ({"too_large": 1}, "1 partition alone above the budget: raise it"),
+        ({"steps_at_least": 4}, "; at least 4 more steps."),
+    ],
+)
+def test_what_is_left(left: dict[str, Any], said: str) -> None:
+    """Brokers that aren't empty, partitions, the balance, and what no step can move."""
+    assert said in headline.first_step(first_step(**left))
+
+
+def test_a_plan_that_does_all_begins_with_what_it_moves() -> None:
+    """Plans of formats that know no first steps, too."""
+    plan = small()
+    assert "" == headline.first_step(plan)
+    assert headline.headline(plan) == headline.first_line(plan) == headline.whole(plan)
+    assert headline.first_line(plan) == headline.first_line({k: v for k, v in plan.items() if k != "unfinished"})
+
+
+def test_a_looser_balance_is_not_the_one_asked_for() -> None:
+    """A plan of the front keeps the windows that it was made for, and says that these aren't the ones asked for."""
+    plan = small()
+    windows = plan["balance"]["wanted"]
+    plan["balance"] = {"wanted": windows | {"disk": "50%"}, "relaxed": [], "asked": windows, "missed": ["disk"]}
+    assert headline.looser(plan)
+    assert "the proven least at a balance looser than asked" in headline.headline(plan)
+    assert "balance looser than asked (disk)" in headline.state(plan)
+    assert not headline.looser(small())
+
+
+def test_missing_sizes_are_said_where_bytes_are() -> None:
+    """What counts as empty may be the most of it: nobody knows the bytes, nor whether they are the least."""
+    plan = small()
+    plan["cluster"] = plan["cluster"] | {"partitions_without_size": 2}
+    said = headline.headline(plan)
+    assert said.startswith("Copies at least 24.0 GB (2 replicas of 2 partitions; 2 partitions without a size, counted")
+    assert "least" not in said.removeprefix("Copies at least")
+
+
+def test_a_bound_says_which_plans_it_is_about() -> None:
+    """A step's, and that of windows which can't all hold, isn't about all plans."""
+    plan = small()
+    assert "" == headline.bounded(plan)
+    assert " of this step" == headline.bounded(first_step())
+    outside = plan | {"bound": plan["bound"] | {"excess": {"replicas": 0, "loads": 1}}}
+    assert " that is no further outside the windows" == headline.bounded(outside)
+
+
+def test_racks_that_stay_uneven_are_said() -> None:
+    """Whatever may move: with `rebalance: none` nothing is done about it, and that is said instead of `as asked`."""
+    broken = [term("resilience", "rack_spread_broken", "partitions", 0, 396, 0)]
+    plan = small(partitions=[], terms=broken, changes={"rebalance": "none"})
+    said = "396 partitions could be spread over the racks more evenly and stay as they are (rebalance: none)"
+    assert f"Nothing to do: {said}." == headline.headline(plan)
+    assert said in headline.state(plan)
+    assert not headline.calm(plan)

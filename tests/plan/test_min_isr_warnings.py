@@ -1,0 +1,70 @@
+"""Topics that a plan leaves with no more replicas than have to be in sync."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.model.build_problem import build
+from planner.model.cluster import Broker, Cluster, Partition, Topic
+from planner.model.spec import Changes, NewPartitions, ReplicationFactorChange, Spec
+from planner.plan.plan_warnings import warnings
+
+BROKERS = tuple(Broker(number) for number in range(1, 5))
+
+
+def topic(name: str, replicas: int, least: int | None = None, deleting: bool = False) -> Topic:
+    """A topic of one partition; `least` is its own min.insync.replicas."""
+    config = () if least is None else (("min.insync.replicas", str(least)),)
+    return Topic(name, (Partition(0, tuple(range(1, replicas + 1)), 1),), config, deleting)
+
+
+def told(*topics: Topic, defaults: int = 1, **wish: object) -> list[str]:
+    """The warnings of a cluster whose topics inherit a min.insync.replicas of `defaults`."""
+    cluster = Cluster("c", BROKERS, topics, config_defaults=(("min.insync.replicas", str(defaults)),))
+    spec = Spec(cluster, Changes(**wish))  # type: ignore[arg-type]
+    return list(warnings(spec, build(spec)))
+
+
+def to(factor: int) -> tuple[ReplicationFactorChange, ...]:
+    """Every topic gets this factor."""
+    return (ReplicationFactorChange("*", factor),)
+
+
+ONE_DOWN = "while one of their brokers is down, writes with acks=all are refused"
+
+
+@pytest.mark.parametrize(
+    ("today", "factor", "least", "expected"),
+    [
+        (3, 2, 2, f"1 topic lowered to as many replicas as min.insync.replicas (t): {ONE_DOWN}"),
+        (1, 2, 2, f"1 topic raised to as many replicas as min.insync.replicas, and no more (t): {ONE_DOWN}"),
+        (2, 1, 1, "1 topic lowered to one replica (t): offline while its broker is down"),
+    ],
+)
+def test_what_the_plan_changes(today: int, factor: int, least: int, expected: str) -> None:
+    """To the very edge."""
+    assert [expected] == told(topic("t", today), defaults=least, set_replication_factor=to(factor))
+
+
+def test_what_stays_is_told_once_with_the_first_of_them() -> None:
+    """As many replicas as have to be in sync, or fewer; what is being deleted doesn't count."""
+    kept = [topic(f"t{number}", 2) for number in range(5)]
+    found = told(*kept, topic("own", 3, least=3), topic("less", 1), topic("gone", 1, deleting=True), defaults=2)
+    assert [
+        f"6 topics kept with as many replicas as min.insync.replicas (own, t0, t1 and 3 more): {ONE_DOWN}",
+        "1 topic kept with fewer replicas than min.insync.replicas (less): "
+        "writes with acks=all are refused, today and after the plan",
+    ] == found
+
+
+def test_new_topics_too() -> None:
+    """They inherit it."""
+    new = (NewPartitions("new", 0, 2, 2),)
+    (found,) = told(topic("t", 3), defaults=2, new_partitions=new)
+    assert found == f"1 topic with new partitions of as many replicas as min.insync.replicas (new): {ONE_DOWN}"
+
+
+@pytest.mark.parametrize(("today", "factor", "least"), [(1, 1, 1), (2, 3, 2), (3, 2, 1)])
+def test_a_replica_to_spare_is_no_warning(today: int, factor: int, least: int) -> None:
+    """Nor is a topic that has one replica, as it had."""
+    assert [] == told(topic("t", today), defaults=least, set_replication_factor=to(factor))

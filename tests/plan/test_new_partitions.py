@@ -1,0 +1,177 @@
+"""The plan's section on partitions to be made, and what the rest of the plan says of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from clusters import no_racks, spec_of
+from jsonschema import Draft202012Validator
+
+from planner.export import kafka_files
+from planner.model import build_problem as problems
+from planner.model.cluster import Broker
+from planner.model.file_reading import resource
+from planner.model.spec import Changes, NewPartitions, Spec, Sweep
+from planner.plan import headline, new_partitions
+from planner.plan.build import document
+from planner.report import plan_markdown as report
+from planner.sweep.candidates import candidates
+from planner.sweep.evaluate import run
+
+ROWS = {"t": [[1, 2], [2, 1]], "u": [[3, 4]]}
+NEW = NewPartitions("n", 0, 3, 2, (("min.insync.replicas", "2"),))
+MORE = NewPartitions("t", 2, 4, 2)
+
+
+def spec(*new: NewPartitions, **rest: object) -> Spec:
+    """Four brokers, two topics, and new partitions."""
+    changes = Changes(new_partitions=new, **({"rebalance": "none"} | rest))
+    return spec_of(no_racks(1, 2, 3, 4), ROWS, changes=changes, sweep=Sweep(candidates=30))
+
+
+def planned(wish: Spec) -> dict:
+    """The plan of a spec, as people store it."""
+    problem = problems.build(wish)
+    return json.loads(json.dumps(document(wish, problem, run(problem, candidates(problem, wish.sweep)))))
+
+
+@pytest.fixture(scope="module")
+def plan() -> dict:
+    """A topic created and another grown."""
+    return planned(spec(NEW, MORE))
+
+
+def test_topics_are_told_as_kafkas_tools_take_them(plan):
+    """Today's partitions lead the list of a topic that grows; a new topic has all of them new."""
+    grown, created = sorted(plan["new_partitions"]["topics"], key=lambda topic: topic["topic"], reverse=True)
+
+    assert ("t", 2, 4, 2, {}) == tuple(
+        grown[key] for key in ("topic", "partitions_before", "partitions", "replication_factor", "config")
+    )
+    assert grown["replica_assignment"].startswith("1:2,2:1,")
+    assert grown["replica_assignment"] == "1:2,2:1," + ",".join(":".join(map(str, row)) for row in grown["replicas"])
+    assert (0, 3, {"min.insync.replicas": "2"}) == (
+        created["partitions_before"],
+        created["partitions"],
+        created["config"],
+    )
+    assert created["replica_assignment"] == ",".join(":".join(map(str, row)) for row in created["replicas"])
+
+
+def test_schema(plan):
+    """The document keeps the schema, with new partitions and without."""
+    validator = Draft202012Validator(json.loads(resource("schemas", "plan.schema.json").read_text()))
+
+    assert [] == list(validator.iter_errors(plan))
+    without = planned(spec(set_replication_factor=(), rebalance="all"))
+    assert (None, []) == (without["new_partitions"], list(validator.iter_errors(without)))
+
+
+def test_nothing_else_of_the_plan_holds_them(plan):
+    """No partition that exists changes: no reassignment, no batch, no rollback, nothing copied."""
+    files = kafka_files.files(plan)
+
+    assert ([], [], 0) == (plan["partitions"], plan["batches"], plan["bound"]["bytes_moved"])
+    for name in ("reassignment.json", "rollback.json", "preferred-replica.json"):
+        assert [] == json.loads(files[name])["partitions"]
+
+
+def test_wish_topics_and_terms(plan):
+    """The wish is told in the YAML's shape; topics have their numbers afterwards; what isn't there yet isn't unsafe."""
+    assert [{"name": "n", "partitions": 3, "replication_factor": 2, "config": {"min.insync.replicas": "2"}}] == plan[
+        "changes"
+    ]["create_topics"]
+    assert [{"topic": "t", "partitions": 4}] == plan["changes"]["add_partitions"]
+    topics = {topic["name"]: topic for topic in plan["topics"]}
+    assert {"n": (3, []), "t": (4, [2]), "u": (1, [2])} == {
+        name: (topic["partitions"], topic["replication_factor_before"]) for name, topic in topics.items()
+    }
+    unsafe = {term["name"]: (term["today"], term["plan"]) for term in plan["terms"] if term["group"] != "movement"}
+    assert (0, 0) == unsafe["without_leader"] == unsafe["under_min_insync"]
+    assert "1 topic with more partitions: from then on keys go to other ones than before" in plan["warnings"]
+
+
+def test_files_for_terraform_and_the_playbook(plan):
+    """The variables hold the new topic and the new number of partitions; the role's file what kafka-topics is given."""
+    files = kafka_files.files(plan)
+    variables = json.loads(files["terraform/kafka_topics.auto.tfvars.json"])["kafka_topics"]
+    made = json.loads(files["new-partitions.json"])
+
+    assert {"config": {"min.insync.replicas": "2"}, "partitions": 3, "replication_factor": 2} == variables["n"]
+    assert 4 == variables["t"]["partitions"]
+    assert ["--config", "min.insync.replicas=2"] == made["n"]["config_options"]
+    assert {"2", "3"} == set(made["t"]["replicas"])
+    assert files["new-partitions.json"] == files["ansible/roles/kafka_reassign/files/new-partitions.json"]
+
+
+def test_kafkas_rules_stand_beside(plan):
+    """The plan first, then the best and the median of both rules; no seed is more even than the plan."""
+    compared = plan["new_partitions"]["compared"]
+    labels = ["this plan", *(f"Kafka's {rule} rule, {pick} of 200" for rule, pick in _RULES)]
+
+    assert labels == [row["label"] for row in compared]
+    assert all(compared[0]["replica_spread"] <= row["replica_spread"] for row in compared)
+    assert compared[0]["leader_spread"] <= compared[0]["replica_spread"]
+
+
+_RULES = [(rule, pick) for rule in ("classic", "striped") for pick in ("best", "median")]
+
+
+def test_kafka_places_more_partitions_one_way():
+    """The classic rule has nothing to draw where a topic grows: start and shift follow from its first leader."""
+    wish = spec(MORE)
+    section = planned(wish)["new_partitions"]
+
+    assert {"label": "Kafka's classic rule", "placements": 1} == {
+        key: section["compared"][1][key] for key in ("label", "placements")
+    }
+
+
+def test_classic_rule_by_hand():
+    """Partition 2 of t starts at the broker of partition 0's leader: AdminUtils with start index 0 and shift 0."""
+    wish = spec(MORE)
+    problem = problems.build(wish)
+    asked = list(wish.changes.new_partitions)
+    board = new_partitions.Board.of(problem, problems.today(problem), asked)
+
+    assert [{"t": [(3, 4), (4, 1)]}] == list(new_partitions.classic(board, {"t": [(1, 2), (2, 1)]}, 5))
+
+
+def test_who_leads_what_exists_counts_not_who_should():
+    """The plan's own row has the leader spread of its terms, with leaders that no election changes where they are."""
+    rows, led = {"t": [[1, 2], [2, 1], [1, 2], [2, 1]]}, {"t": [2, 2, 2, 2]}
+    wish = Changes(new_partitions=(NewPartitions("n", 0, 1, 1),), rebalance="none")
+    found = planned(spec_of(no_racks(1, 2), rows, leaders=led, changes=wish, sweep=Sweep(candidates=30)))
+    spread = next(term["plan"] for term in found["terms"] if term["name"] == "leader_spread")
+
+    # Broker 2 leads four, broker 1 the new one.
+    assert 3 == found["new_partitions"]["compared"][0]["leader_spread"] == spread
+
+
+def test_report_says_what_is_made_and_that_it_stays(plan):
+    """Topics, the comparison and every list; that a rollback leaves them."""
+    text = report.markdown(plan)
+
+    assert "Makes 5 partitions (10 replicas) of 2 topics, 1 of them new. Nothing that exists moves." in text
+    assert "| `n` | 0 → 3 | 2 | `min.insync.replicas=2` |" in text
+    assert "the rollback playbook leave them" in text
+    lists = plan["new_partitions"]["topics"][1]["replica_assignment"].removeprefix("1:2,2:1,")
+    assert f"- `t`, from partition 2 on: `{lists}`" in text
+
+
+def test_headline_beside_moves():
+    """What is made comes first, then what moves."""
+    plan = planned(spec(NEW, add_brokers=(Broker(5),), rebalance="all"))
+
+    assert headline.headline(plan).startswith("Makes 3 partitions (6 replicas) of 1 topic, 1 of them new. Copies ")
+    assert headline.has_something_to_do(plan)
+
+
+def test_plans_without_them_say_nothing_of_them():
+    """No file, no section, no sentence."""
+    plan = planned(spec(add_brokers=(Broker(5),), rebalance="all"))
+
+    assert "new-partitions.json" not in kafka_files.files(plan)
+    assert "New partitions" not in report.markdown(plan)
+    assert headline.headline(plan).startswith("Copies ")

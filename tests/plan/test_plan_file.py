@@ -1,0 +1,134 @@
+"""Reading a plan.json: whatever stands in the file, there is a plan or one sentence."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plan_documents import change, document
+
+from planner.model.errors import PlannerError, StalePlanError
+from planner.plan import plan_file
+from planner.plan.build import plan_id
+
+Plan = dict[str, Any]
+
+
+def signed(plan: Plan) -> Plan:
+    """The plan with the id of its content, as somebody makes it anew who has changed it."""
+    return {**plan, "plan_id": plan_id(plan)}
+
+
+def sound() -> Plan:
+    """Two partitions in two batches."""
+    first, second = change("a", 0, (1, 2), (3, 2)), change("b", 1, (2, 3), (1, 3))
+    return signed(document([first, second], [[first], [second]]))
+
+
+def refusal(content: bytes, folder: Path) -> str:
+    """Why a plan.json isn't read."""
+    (folder / "plan.json").write_bytes(content)
+    with pytest.raises(PlannerError) as caught:
+        plan_file.read(folder)
+    return str(caught.value)
+
+
+def test_a_sound_plan_is_read(tmp_path: Path) -> None:
+    """By its path, and by its folder's."""
+    plan = sound()
+    (tmp_path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    assert plan == plan_file.read(tmp_path) == plan_file.read(tmp_path / "plan.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"[" * 200_000, "it is nested too deeply"),
+        (b'{"format_version":' * 800 + b"1" + b"}" * 800, "format_version is "),
+        (b'{"format_version": "1.0", "x":' * 1 + b"[" * 900 + b"]" * 900 + b"}", "nested too deeply"),
+        (rb'{"plan_id": "\ud800"}', "a text in it has half a character"),
+        (b'{"plan_id": NaN}', "NaN isn't a number in JSON"),
+        (b'{"plan_id": 1e999}', "1e999 is too large a number"),
+        (b'{"plan_id": ' + b"9" * 5_000 + b"}", "a number has thousands of digits"),
+        (b"\xff", "byte 0xff at 0 isn't UTF-8"),
+        (b"", "Expecting value"),
+        (b"[]", "isn't a plan"),
+        (b"{}", "format_version is None"),
+        (b'{"format_version": "1.' + b"9" * 5_000 + b'"}', "format_version is '1.99"),
+    ],
+)
+def test_what_is_no_plan_is_refused(content: bytes, reason: str, tmp_path: Path) -> None:
+    """In a sentence, however it is broken."""
+    found = refusal(content, tmp_path)
+    assert reason in found
+    assert len(found) < 400
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    """A missing one, a pipe that nobody writes to, a ring of links."""
+    os.mkfifo(tmp_path / "p")
+    (tmp_path / "ring").symlink_to("ring")
+    for name, reason in (("gone", "No such file"), ("p", "a pipe"), ("ring", "symbolic links")):
+        with pytest.raises(PlannerError, match=f"can't be read as a plan: .*{reason}"):
+            plan_file.read(tmp_path / name)
+
+
+def _set(*path: str | int, to: Any) -> Callable[[Plan], None]:
+    def change_it(plan: Plan) -> None:
+        inner: Any = plan
+        for step in path[:-1]:
+            inner = inner[step]
+        inner[path[-1]] = to
+
+    return change_it
+
+
+CONTRADICTIONS: dict[str, tuple[Callable[[Plan], None], str]] = {
+    "strange broker": (_set("partitions", 0, "replicas", to=[99, 2]), "$.partitions[0].replicas has broker 99"),
+    "strange old broker": (_set("partitions", 0, "replicas_before", to=[99, 1]), "replicas_before has broker 99"),
+    "broker twice": (_set("partitions", 0, "replicas", to=[2, 2]), "$.partitions[0].replicas is [2, 2]"),
+    "leader": (_set("partitions", 0, "leader_before", to=3), "$.partitions[0].leader_before is 3; allowed: null, 1, 2"),
+    "topic": (_set("partitions", 0, "topic", to="z"), "$.partitions[0].topic is 'z', which isn't in $.topics"),
+    "partition": (_set("partitions", 1, "partition", to=77), "$.partitions[1].partition is 77; allowed: below"),
+    "batch": (_set("batches", 1, "partitions", 0, "partition", to=5), "$.batches[1].partitions[0] is b-5, which isn't"),
+    "number": (_set("batches", 1, "number", to=1), "$.batches[1].number is 1; allowed: 2"),
+    "no batch": (lambda plan: plan["batches"].pop(), "$.partitions[1] (b-1) moves in no batch"),
+    "brokers": (lambda plan: plan["brokers"].append(plan["brokers"][0]), "which is there twice; allowed: once"),
+    "known of some": (
+        _set("brokers", 0, "before", "network_in", to=5),
+        "network_in is null; allowed: a number, as the",
+    ),
+    "unknown of one": (_set("brokers", 0, "after", "size_bytes", to=None), "$.brokers[0].after.size_bytes is null"),
+    "compared": (_set("compared", to=[]), "$.compared has 0 rows of label 'this plan'; allowed: one"),
+    "inputs": (_set("inputs", to=[]), "$.inputs is empty"),
+    "huge": (_set("partitions", 0, "size_bytes", to=10**30), "$.partitions[0].size_bytes is 1000000000000000000"),
+}
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_a_right_id_over_wrong_content_is_refused(name: str, tmp_path: Path) -> None:
+    """With the path of what doesn't fit, and what would."""
+    damage, expected = CONTRADICTIONS[name]
+    plan = copy.deepcopy(sound())
+    damage(plan)
+    found = refusal(json.dumps(signed(plan)).encode(), tmp_path)
+    assert expected in found
+
+
+def test_an_older_format_that_lacks_more_than_it_did_is_refused(tmp_path: Path) -> None:
+    """What came with later formats may be missing, partitions may not."""
+    plan = {key: value for key, value in sound().items() if key != "partitions"}
+    found = refusal(json.dumps(signed({**plan, "format_version": "1.0"})).encode(), tmp_path)
+    assert "the key 'partitions' is missing" in found
+
+
+def test_an_unfitting_id_is_refused(tmp_path: Path) -> None:
+    """Whatever else is wrong."""
+    (tmp_path / "plan.json").write_text(json.dumps({**sound(), "rack_aware": False}), encoding="utf-8")
+    with pytest.raises(StalePlanError, match="plan_id doesn't fit the content"):
+        plan_file.read(tmp_path)

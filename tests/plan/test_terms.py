@@ -1,0 +1,107 @@
+"""The terms: one definition in all columns, today as the cluster is, and what is asked for where it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from clusters import balance_of, no_racks, spec_of
+
+from planner.model.build_problem import build, today
+from planner.model.cluster import Broker
+from planner.model.spec import Changes, Rebalance, Spec, TopicFilter
+from planner.plan.terms import left_to_change, terms
+from planner.scoring.broker_loads import leaders_after
+
+RACKS = {1: "a", 2: "b", 3: "c"}
+ROWS = {"x": [(1, 2), (2, 3), (3, 1)], "y": [(1, 2), (2, 3), (3, 1)]}
+
+
+def columns(spec: Spec, assignment: Any = None) -> dict[str, tuple[Any, Any, Any]]:
+    """Each term's values today, if nothing moves, and with a plan (by default: one that moves nothing)."""
+    asked = build(spec)
+    plan = today(asked) if assignment is None else assignment
+    return {
+        row["name"]: (row["today"], row["if_nothing_moves"], row["plan"])
+        for row in terms(spec, asked, plan, leaders_after(asked, plan))
+    }
+
+
+def test_brokers_that_are_not_there_yet_do_not_count_today() -> None:
+    """Three even brokers are even today; judged with the two that come, they aren't."""
+    found = columns(spec_of(no_racks(1, 2, 3), ROWS, changes=Changes(add_brokers=(Broker(4), Broker(5)))))
+    assert (0, 4, 4) == found["replica_spread"]
+    assert 0 == found["replicas_above_share"][0]
+    assert pytest.approx(66.67) == found["replicas_above_share"][1]
+
+
+def test_shares_say_by_how_many_brokers() -> None:
+    """Only where their number differs."""
+    for changes, said in ((Changes(add_brokers=(Broker(4),)), True), (Changes(), False)):
+        spec = spec_of(no_racks(1, 2, 3), ROWS, changes=changes)
+        asked = build(spec)
+        rows = terms(spec, asked, today(asked), asked.leaders)
+        row = next(each for each in rows if each["name"] == "leaders_above_share")
+        assert said == row["meaning"].endswith("; shares are by 3 brokers today, else by the 4 afterwards")
+
+
+def test_a_removal_that_has_not_happened_breaks_no_rule() -> None:
+    """It is left to do, for each partition that the broker holds, as long as nothing moves."""
+    found = columns(spec_of(RACKS, {"x": [(1, 2), (2, 3), (3, 1)]}, changes=Changes(remove_brokers=(3,))))
+    assert (2, 2, 2) == found["left_to_change"]
+    assert (0, 0, 0) == found["rack_spread_broken"]
+
+
+@pytest.mark.parametrize("rebalance", ["all", "leaders", "none"])
+def test_the_rack_rule_is_judged_alike_in_every_mode(rebalance: Rebalance) -> None:
+    """x-1 is in one rack, and so is y-0 that is excluded: today, and if nothing moves, whatever may move."""
+    racks = {1: "a", 2: "a", 3: "b"}
+    rows = {"x": [(1, 3), (1, 2)], "y": [(2, 1)]}
+    changes = Changes(rebalance=rebalance)
+    found = columns(spec_of(racks, rows, changes=changes, topics=TopicFilter(exclude=("y",))))
+    assert (2, 2, 2) == found["rack_spread_broken"]
+    assert ((1, 1, 1) if rebalance == "all" else (0, 0, 0)) == found["left_to_change"]
+
+
+@pytest.mark.parametrize("rebalance", ["all", "leaders", "none"])
+def test_a_new_rack_breaks_the_rule_only_once_it_is_there(rebalance: Rebalance) -> None:
+    """Two racks hold two of three replicas today, as well as they can; with a third rack they could be better."""
+    racks = {1: "a", 2: "a", 3: "b", 4: "b"}
+    changes = Changes(add_brokers=(Broker(5, "c"),), rebalance=rebalance)
+    found = columns(spec_of(racks, {"x": [(1, 2, 3), (3, 4, 1)]}, changes=changes))
+    assert (0, 2, 2) == found["rack_spread_broken"]
+
+
+def test_racks_of_today_are_those_of_today() -> None:
+    """`set_racks` that parts two brokers: one rack fails with all of x-0 today, and none of them afterwards."""
+    changes = Changes(set_racks=((2, "b"),))
+    found = columns(spec_of({1: "a", 2: "a"}, {"x": [(1, 2)]}, changes=changes))
+    assert (1, 0, 0) == found["on_one_rack"] == found["rack_offline"]
+
+
+def test_what_is_unknown_is_not_zero() -> None:
+    """Bytes without sizes, racks without racks."""
+    spec = spec_of(no_racks(1, 2), {"x": [(1, 2)]}, sizes=0)
+    found = columns(replace(spec, cluster=replace(spec.cluster, sizes_known=False)))
+    unknown = ("bytes_moved", "cross_rack_bytes", "busiest_broker", "on_one_rack", "rack_offline", "rack_spread_broken")
+    assert {(None, None, None)} == {found[name] for name in unknown}
+    assert not {"peak_disk", "bytes_above_share"} & found.keys()
+    assert (0, 0, 0) == found["replicas_moved"]
+
+
+def test_shares_are_of_everything_whoever_holds_it() -> None:
+    """Broker 2 leaves and keeps what waits: brokers that stay are no further above their shares for that."""
+    spec = spec_of(no_racks(1, 2, 3), {"x": [(1,), (2,), (2,), (3,)]}, changes=Changes(remove_brokers=(2,)))
+    found = columns(spec)
+    assert (50, 0, 0) == found["replicas_above_share"] == found["leaders_above_share"]
+
+
+def test_partitions_that_wait_are_counted_once_each() -> None:
+    """A partition that breaks several rules is one partition; those of an earlier plan's rest are added."""
+    changes = Changes(remove_brokers=(3,), add_brokers=(Broker(4),))
+    spec = spec_of(no_racks(1, 2, 3), {"x": [(1, 3), (2, 1)]}, changes=changes, balance=balance_of(1, 1, 1))
+    asked = build(spec)
+    assert 1 == left_to_change(asked, today(asked))
+    rows = {row["name"]: row for row in terms(spec, asked, today(asked), asked.leaders, waiting=5)}
+    assert (6, 6, 6) == tuple(rows["left_to_change"][key] for key in ("today", "if_nothing_moves", "plan"))

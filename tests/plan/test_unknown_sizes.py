@@ -1,0 +1,88 @@
+"""Where nobody knows sizes, no output tells bytes: neither of what moves, nor of what a failure loses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+from io import StringIO
+from typing import Any
+
+from clusters import no_racks, spec_of
+from hypothesis import assume, given, settings
+from rich.console import Console
+from test_totals import plan_of, wishes
+
+from planner.approval import plan_diff, plan_diff_shown
+from planner.cli import fleet
+from planner.cli.fleet import Job, Planned
+from planner.cli.workflow import rendered_files
+from planner.export.terraform_external import described
+from planner.model import formats
+from planner.model.spec import ReportSections, Spec
+from planner.report import plan_on_terminal, sentences
+from planner.whatif import in_plan
+
+# Rates are amounts of bytes too, but not of what is stored: a throttle is known where sizes aren't.
+BYTES = re.compile(r"(?<![\w.,])\d[\d.,]* ?(?:[kMGTPE]i?)?B(?![\w/])")
+
+
+def unsized(spec: Spec) -> Spec:
+    """The spec without sizes; each broker's disk and network are stated, and failures are asked for."""
+    brokers = tuple(replace(each, disk_bytes=10**9, network_bytes_per_sec=10**6) for each in spec.cluster.brokers)
+    cluster = replace(spec.cluster, sizes_known=False, brokers=brokers)
+    topics = tuple(
+        replace(topic, partitions=tuple(replace(part, size_bytes=0) for part in topic.partitions))
+        for topic in cluster.topics
+    )
+    asked = ReportSections(failures=("brokers", "pairs"))
+    return replace(spec, cluster=replace(cluster, topics=topics), report=asked)
+
+
+def outputs(plan: dict[str, Any]) -> dict[str, str]:
+    """Everything that is printed or written for people, by its name."""
+    console = Console(file=StringIO(), width=200)
+    plan_on_terminal.show(plan, (), console)
+    planned = [Planned(Job(spec=None, folder=None), plan, ())]  # type: ignore[arg-type]
+    fleet.show(planned, console)
+    nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}
+    difference = plan_diff.diff(nothing, plan)
+    plan_diff_shown.show(difference, console)
+    made = rendered_files(plan).items()
+    files = {name: content.decode() for name, content in made if name.endswith((".yml", ".svg", ".md", ".html"))}
+    return files | {
+        "screen": console.file.getvalue(),  # type: ignore[attr-defined]
+        "report.html": unescape(re.sub(r"<(style|script).*?</\1>|<[^>]*>", " ", files["report.html"], flags=re.S)),
+        "fleet.md": fleet.markdown(planned),
+        "diff.md": plan_diff_shown.markdown(difference),
+        "external": described(plan)["headline"],
+    }
+
+
+@settings(max_examples=12)
+@given(wishes())
+def test_no_output_tells_bytes_of_what_nobody_knows(spec: Spec) -> None:
+    """On a screen, in reports, plots, differences and playbooks."""
+    asked = unsized(spec)
+    plan = in_plan.added(asked, plan_of(asked))
+    assume(plan["partitions"])
+    for name, text in outputs(plan).items():
+        assert [] == BYTES.findall(text), name
+
+
+def test_what_a_failure_costs_in_bytes_is_unknown() -> None:
+    """Of lost partitions and of brokers' room nothing is told, and it isn't 0."""
+    spec = unsized(spec_of(no_racks(1, 2), {"t": [(1,), (2,)]}))
+    (kind, _) = in_plan.added(spec, plan_of(spec))["failures"]["kinds"]
+    assert [(1, None, None)] == [
+        (state["worst"]["lost"], state["worst"]["lost_bytes"], state["worst"]["over_capacity"])
+        for state in kind["states"]
+    ]
+
+
+def test_nobody_knows_how_near_a_plan_is_to_the_fewest_bytes() -> None:
+    """The gap is of bytes: none of none is no proof."""
+    plan = plan_of(unsized(spec_of(no_racks(1, 2), {"t": [(1,), (1,)]})))
+    assert [0.0] == [row["gap_percent"] for row in plan["pareto"] if row["chosen"]]
+    assert {formats.UNKNOWN} == {sentences.gap(plan, row) for row in plan["pareto"]}
+    assert "0 %" not in outputs(plan)["fleet.md"]

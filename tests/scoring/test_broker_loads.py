@@ -1,0 +1,117 @@
+"""What brokers hold and carry under an assignment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from clusters import assignment_of, loaded_problems, no_racks, problem_of, problems, scrambled
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.execution.batch_cutting import split
+from planner.execution.change_reasons import changes
+from planner.model.build_problem import today
+from planner.model.problem import Problem
+from planner.model.spec import BatchRules, Changes, TopicFilter
+from planner.scoring.broker_loads import MEASURES, by_group, leaders_after, loads, measured, on_all_brokers
+from planner.scoring.score import Yardstick, score
+from planner.strategies.optimum import solve
+
+
+def example(changes: Changes | None = None) -> Problem:
+    """Two topics on three brokers; x is written 10 and 20 bytes/s, y is read 5."""
+    problem = problem_of(
+        no_racks(1, 2, 3), {"x": [(1, 2), (2, 3)], "y": [(3,)]}, sizes={"x": [100, 200], "y": [7]}, changes=changes
+    )
+    rates = np.array([10, 20, 0], dtype=np.int64), np.array([1, 0, 5], dtype=np.int64)
+    return replace(problem, bytes_in_per_sec=rates[0], bytes_out_per_sec=rates[1])
+
+
+def test_loads_by_hand() -> None:
+    """Each replica holds and is written all; a leader sends what is written once a follower, and what is read."""
+    problem = example()
+    assert [[100, 300, 207], [10, 30, 20], [11, 20, 5]] == loads(problem, today(problem)).tolist()
+
+
+def test_other_leaders_send() -> None:
+    """Who leads decides who sends, not who holds; a partition without a leader is sent by nobody."""
+    problem = example()
+    leaders = np.array([1, -1, 2], dtype=np.int32)
+    assert [[100, 300, 207], [10, 30, 20], [0, 11, 5]] == loads(problem, today(problem), leaders).tolist()
+
+
+def test_who_leads_is_whom_the_plan_elects() -> None:
+    """Elections are held where the plan may say who leads; the others keep today's leader, or have none."""
+    rows = {"a": [(1, 2), (1, 2), (3, 1)], "b": [(1, 2)]}
+    led = {"a": [2, None, 3], "b": [2]}
+    for rebalance, expected in (("all", [0, -1, 0, 1]), ("leaders", [0, -1, 0, 1]), ("none", [1, -1, 0, 1])):
+        changes = Changes(remove_brokers=(3,), rebalance=rebalance)
+        problem = problem_of(no_racks(1, 2, 3), rows, leaders=led, changes=changes, topics=TopicFilter(exclude=("b",)))
+        after = assignment_of(problem, [(1, 2), (1, 2), (1, 2), (1, 2)])
+        assert expected == leaders_after(problem, after).tolist(), rebalance
+
+
+@settings(max_examples=60)
+@given(problems(rebalance=("all", "leaders", "none")))
+def test_who_leads_is_what_the_batches_elections_say(problem: Problem) -> None:
+    """The leaders after, from today's and the elections of the plan's own batches."""
+    assignment = solve(problem, problem.balance).assignment
+    changed = changes(problem, assignment)
+    elected = {name for batch in split(changed, BatchRules()) for name in batch.elect}
+    names = [problem.topic_names[topic] for topic in problem.topic_of]
+    told = [name in elected for name in zip(names, problem.partition_ids.tolist(), strict=True)]
+    assert np.where(told, assignment[:, 0], problem.leaders).tolist() == leaders_after(problem, assignment).tolist()
+    assert len(elected) == score(Yardstick.of(problem), assignment).leaders_changed[0]
+
+
+def test_more_followers_are_sent_more() -> None:
+    """Three replicas have two followers."""
+    problem = example()
+    assignment = assignment_of(replace(problem, replication_factors=np.array([3, 2, 1])), [(1, 2, 3), (2, 3), (3,)])
+    assert [2 * 10 + 1, 20, 5] == loads(problem, assignment)[2].tolist()
+
+
+def test_brokers_that_leave_count_where_all_are_asked_for() -> None:
+    """Targets only in `loads`; every broker, with replicas and leaders, in `on_all_brokers`."""
+    problem = example(Changes(remove_brokers=(3,)))
+    assert [[100, 300], [10, 30], [11, 20]] == loads(problem, today(problem)).tolist()
+    everything = on_all_brokers(problem, today(problem), problem.leaders)
+    assert [[1, 2, 2], [1, 1, 1], [100, 300, 207], [10, 30, 20], [11, 20, 5]] == everything.tolist()
+
+
+def test_groups_are_kept_apart() -> None:
+    """The measures of each topic, as many as asked for."""
+    problem = example()
+    found = by_group(problem, today(problem), problem.leaders, problem.topic_of, 2, 3)
+    assert [[[1, 2, 1], [1, 1, 0], [100, 300, 200]], [[0, 0, 1], [0, 0, 1], [0, 0, 7]]] == found.tolist()
+
+
+def test_traffic_is_measured_where_rates_are_known() -> None:
+    """Without any rate there are three measures, with one all five."""
+    quiet = problem_of(no_racks(1), {"x": [(1,)]})
+    assert (3, 5, 5) == (measured(quiet), measured(example()), len(MEASURES))
+
+
+def test_bytes_beyond_floating_point_are_exact() -> None:
+    """Sums are of integers, not of floats."""
+    problem = problem_of(no_racks(1), {"x": [(1,), (1,)]}, sizes={"x": [2**60, 1]})
+    assert 2**60 + 1 == loads(problem, today(problem))[0, 0]
+
+
+@settings(max_examples=60)
+@given(loaded_problems(), st.integers(0, 2**16))
+def test_loads_against_plain_counting(problem: Problem, seed: int) -> None:
+    """Any assignment, counted partition by partition."""
+    assignment = scrambled(problem, seed)
+    held, written, sent = (dict.fromkeys(np.flatnonzero(problem.targets).tolist(), 0) for _ in range(3))
+    for row, brokers in enumerate(assignment.tolist()):
+        replicas = [broker for broker in brokers if broker >= 0]
+        for broker in set(replicas) & set(held):
+            held[broker] += int(problem.size_bytes[row])
+            written[broker] += int(problem.bytes_in_per_sec[row])
+        leader = replicas[0] if problem.may_lead_anew[row] else int(problem.leaders[row])
+        if leader in sent:
+            fetched = int(problem.bytes_in_per_sec[row]) * (len(replicas) - 1)
+            sent[leader] += fetched + int(problem.bytes_out_per_sec[row])
+    assert [list(held.values()), list(written.values()), list(sent.values())] == loads(problem, assignment).tolist()

@@ -1,0 +1,72 @@
+"""What a cluster is under growth, and what a plan is then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from clusters import assignment_of, balance_of, no_racks, problem_of, spec_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.build_problem import build
+from planner.model.problem import Problem
+from planner.model.spec import Growth, Sweep
+from planner.scoring.growth_scenarios import documents, grown, scenarios, under, without
+
+GROWTH = (Growth("x twice", "x*", 2.0), Growth("all by a tenth", "*", 1.1))
+ROWS = {"x1": [(1,), (2,)], "y": [(2,)]}
+
+
+def problem(**rest: object) -> Problem:
+    """Two brokers with 100 and 200 bytes, two scenarios; disks within 20 %."""
+    balance = balance_of("none", "none", "none", "none", "20%")
+    return build(spec_of(no_racks(1, 2), ROWS, sizes=100, balance=balance, sweep=Sweep(growth=GROWTH), **rest))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**50), st.integers(0, 1000 * 10**6)), min_size=1))
+def test_growth_is_exact(pairs: list[tuple[int, int]]) -> None:
+    """Rounded down and never wrapped, however large a partition: as Python's own integers have it."""
+    values, ppm = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
+    fits = [value * factor // 10**6 < 2**62 for value, factor in pairs]
+    expected = [value * factor // 10**6 for value, factor in pairs]
+    found = grown(values, ppm).tolist()
+    assert [e for e, ok in zip(expected, fits, strict=True) if ok] == [
+        f for f, ok in zip(found, fits, strict=True) if ok
+    ]
+
+
+def test_patterns_choose_the_topics() -> None:
+    """Sizes and rates of the topics that match, and of no others; the scenario looks at no further one."""
+    rates = replace(problem(), bytes_in_per_sec=np.array([1, 2, 3]), bytes_out_per_sec=np.array([10, 0, 5]))
+    first, second = (under(rates, number) for number in (0, 1))
+    assert [[200, 200, 100], [110, 110, 110]] == [first.size_bytes.tolist(), second.size_bytes.tolist()]
+    assert [[2, 4, 3], [20, 0, 5]] == [first.bytes_in_per_sec.tolist(), first.bytes_out_per_sec.tolist()]
+    assert ("x twice", "all by a tenth") == tuple(each.name for each in scenarios(rates))
+    assert () == first.scenario_names == without(rates).scenario_names
+
+
+def test_no_growth_is_no_scenario() -> None:
+    """A spec without scenarios has none."""
+    plain = problem_of(no_racks(1, 2), ROWS)
+    assert ((), None, ()) == (plain.scenario_names, plain.scenario_ppm, scenarios(plain))
+
+
+def test_where_a_plan_does_not_hold() -> None:
+    """The broker, the window of then, what it has and what is allowed; shares are those of the scenario."""
+    # 200 + 100 against 200 when x doubles: shares of 250, windows of 200 to 300. Otherwise 110 and 220 around 165.
+    found = documents(problem(), assignment_of(problem(), [(1,), (2,), (2,)]))
+    assert [("x twice", True, []), ("all by a tenth", False, 2)] == [
+        (found[0]["name"], found[0]["feasible"], found[0]["outside"]),
+        (found[1]["name"], found[1]["feasible"], len(found[1]["outside"])),
+    ]
+    assert {"window": "disk", "broker": 2, "value": 220, "least": 132, "most": 198} == found[1]["outside"][1]
+
+
+def test_full_disks_are_told_from_windows() -> None:
+    """What a broker's disk doesn't hold is disk_used, whether or not a window was asked for."""
+    small = replace(problem(), disk_limit_bytes=np.array([190, 1000]))
+    without_window = replace(small, balance=balance_of("none", "none", "none"))
+    for each in (small, without_window):
+        outside = documents(each, assignment_of(each, [(1,), (2,), (2,)]))[0]["outside"]
+        assert [("disk_used", 1, 200, 190)] == [(o["window"], o["broker"], o["value"], o["most"]) for o in outside]

@@ -1,0 +1,161 @@
+"""The independent judge: every rule by hand, and planted faults that it has to find."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from clusters import assignment_of, problem_of, problems, scrambled
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from planner.model.build_problem import today
+from planner.model.problem import IntArray, Problem
+from planner.model.spec import Changes, Rebalance, ReplicationFactorChange, TopicFilter
+from planner.scoring.independent_check import Violation, broken_rules, check
+from planner.strategies.optimum import solve
+
+RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
+TODAY = {"orders": [(1, 3), (3, 5)], "other": [(2, 4)]}
+REMOVE = Changes(remove_brokers=(2,))
+STAYING = "[1, 3, 4, 5]"
+STAY = Changes(rebalance="none")
+FEWER = Changes(set_replication_factor=(ReplicationFactorChange("orders", 1),))
+RACK_RULE = "allowed: spread over racks as evenly as the brokers let it"
+
+
+@pytest.mark.parametrize(
+    ("changes", "rows", "expected"),
+    [
+        (Changes(), [(1, 1), (3, 5), (2, 4)], ["orders-0: no broker twice: replicas [1, 1]; allowed: each broker once",
+                                               f"orders-0: rack spread: replicas [1, 1]; {RACK_RULE}"]),
+        (Changes(), [(1, 3), (3,), (2, 4)], ["orders-1: replication factor: replicas [3]; allowed: exactly 2 replicas",
+                                            "orders-1: min.insync.replicas: replicas [3]; allowed: at least "
+                                            "min.insync.replicas = 2 replicas"]),
+        (REMOVE, [(1, 3), (3, 5), (2, 4)],
+         [f"other-0: live brokers: replicas [2, 4]; allowed: brokers that stay, {STAYING}"]),
+        (Changes(), [(1, 2), (3, 5), (2, 4)], [f"orders-0: rack spread: replicas [1, 2]; {RACK_RULE}"]),
+        (STAY, [(1, 3), (5, 3), (2, 4)],
+         ["orders-1: unforced move: replicas [5, 3]; allowed: today's [3, 5] (changes.rebalance: none)"]),
+        (Changes(rebalance="leaders"), [(3, 1), (3, 1), (2, 4)],
+         ["orders-1: unforced move: replicas [3, 1]; allowed: today's [3, 5] (changes.rebalance: leaders)"]),
+        (FEWER, [(1,), (3,), (2, 4)],
+         ["orders-0: min.insync.replicas: replicas [1]; allowed: at least min.insync.replicas = 2 replicas",
+          "orders-1: min.insync.replicas: replicas [3]; allowed: at least min.insync.replicas = 2 replicas"]),
+    ],
+)  # fmt: skip
+def test_message_of_each_rule(changes: Changes, rows: list[tuple[int, ...]], expected: list[str]) -> None:
+    """What is broken, where, the value seen and what is allowed; all of it and nothing else."""
+    problem = problem_of(RACKS, TODAY, changes=changes, config={"orders": (("min.insync.replicas", "2"),)})
+    assert expected == [str(violation) for violation in check(problem, assignment_of(problem, rows))]
+
+
+def test_excluded_topics_stay() -> None:
+    """A topic that the filter keeps may not even change its order."""
+    problem = problem_of(RACKS, TODAY, topics=TopicFilter(exclude=("oth*",)))
+    found = check(problem, assignment_of(problem, [(1, 3), (3, 5), (4, 2)]))
+    expected = "replicas [4, 2]; allowed: today's [2, 4] (topics.include, topics.exclude)"
+    assert (Violation("excluded topic", "other", 0, expected),) == found
+
+
+def test_excluded_topics_are_not_blamed_for_todays_racks() -> None:
+    """A topic that may not move is left on one rack: no plan could help it."""
+    problem = problem_of(RACKS, {"kept": [(1, 2)], "t": [(1, 3)]}, topics=TopicFilter(exclude=("kept",)))
+    assert () == check(problem, today(problem))
+
+
+@pytest.mark.parametrize("rebalance", ["leaders", "none"])
+def test_uneven_racks_of_today_are_left_alone(rebalance: Rebalance) -> None:
+    """Where only what must move may, yesterday's bad spread is no violation; with `all` it is."""
+    lone = {"t": [(1, 2)]}
+    kept = problem_of(RACKS, lone, changes=Changes(rebalance=rebalance))
+    assert () == check(kept, today(kept))
+    free = problem_of(RACKS, lone)
+    assert ["rack spread"] == [violation.rule for violation in check(free, today(free))]
+
+
+def test_brokers_that_do_not_exist() -> None:
+    """A broker that the cluster hasn't is named as it stands, and not taken for another."""
+    problem = problem_of(RACKS, TODAY)
+    assignment = today(problem)
+    assignment[0, 0] = 77
+    found = check(problem, assignment)
+    assert [("live brokers", "replicas [77, 3]; allowed: brokers that stay, [1, 2, 3, 4, 5]")] == [
+        (violation.rule, violation.message) for violation in found if violation.rule == "live brokers"
+    ]
+
+
+def test_gaps_and_lost_rows() -> None:
+    """Replicas behind a gap are a wrong factor; a row too few isn't an assignment at all."""
+    problem = problem_of(RACKS, TODAY)
+    gap = today(problem)
+    gap[0] = [-1, 0]
+    assert "replication factor" in {violation.rule for violation in check(problem, gap)}
+    with pytest.raises(AssertionError, match=r"shape \(2, 2\) for 3 partitions x 2"):
+        check(problem, today(problem)[:2])
+
+
+def test_the_first_few_of_each_rule() -> None:
+    """Thousands of broken partitions give as many lines as asked for."""
+    problem = problem_of(RACKS, {"t": [(1, 2)] * 50})
+    assert [5, 20, 50] == [len(check(problem, today(problem), at_most=most)) for most in (5, 20, 500)]
+
+
+FAULTS = ("twice", "dropped", "extra", "leaving", "rack", "excluded")
+
+
+def planted(problem: Problem, valid: IntArray, fault: str, row: int, rng: np.random.Generator) -> str | None:
+    """Plant a fault in a row; the rule it breaks, None where this row has no room for it."""
+    factor = int(problem.replication_factors[row])
+    slot = int(rng.integers(factor))
+    free = np.setdiff1d(np.flatnonzero(problem.targets), valid[row])
+    match fault:
+        case "twice" if factor > 1:
+            valid[row, slot] = valid[row, (slot + 1) % factor]
+            return "no broker twice"
+        case "dropped":
+            valid[row, factor - 1] = -1
+            return "replication factor"
+        case "extra" if factor < problem.width and len(free):
+            valid[row, factor] = free[0]
+            return "replication factor"
+        case "leaving" if not problem.targets.all():
+            valid[row, slot] = np.flatnonzero(~problem.targets)[0]
+            return "live brokers"
+        case "excluded" if not problem.movable[row] and len(free):
+            valid[row, slot] = free[0]
+            return "excluded topic"
+        case "rack" if problem.racks_matter and problem.movable[row]:
+            racks = problem.broker_racks[valid[row, :factor]].tolist()
+            fuller = [b for b in free.tolist() if b not in valid[row] and racks.count(problem.broker_racks[b]) > 0]
+            lone = [at for at in range(factor) if racks.count(racks[at]) == 1]
+            other = [(b, at) for b in fuller for at in lone if problem.broker_racks[b] != racks[at]]
+            if other:
+                valid[row, other[0][1]] = other[0][0]
+                return "rack spread"
+    return None
+
+
+@settings(max_examples=60)
+@given(problems(), st.sampled_from(FAULTS), st.integers(0, 2**16), st.data())
+def test_planted_faults_are_found(problem: Problem, fault: str, seed: int, data: st.DataObject) -> None:
+    """A valid plan with one fault planted in one row is refused, for that rule, in that row."""
+    assignment = solve(problem, problem.balance).assignment
+    row = data.draw(st.integers(0, problem.rows - 1))
+    rule = planted(problem, assignment, fault, row, np.random.default_rng(seed))
+    assume(rule is not None)
+    assert broken_rules(problem, assignment)[str(rule)][row]
+    assert rule in {violation.rule for violation in check(problem, assignment)}
+
+
+@settings(max_examples=60)
+@given(problems(rebalance=("leaders", "none")), st.integers(0, 2**16))
+def test_scrambled_plans_are_refused_row_by_row(problem: Problem, seed: int) -> None:
+    """Where only what must move may, each row that differs from today's for no reason is named."""
+    assignment = scrambled(problem, seed)
+    before = today(problem)
+    stays = ~problem.forced
+    sides = (
+        (before, assignment) if problem.rebalance == "none" else (np.sort(before, axis=1), np.sort(assignment, axis=1))
+    )
+    expected = stays & (sides[0] != sides[1]).any(axis=1)
+    assert expected.tolist() == broken_rules(problem, assignment)["unforced move"].tolist()

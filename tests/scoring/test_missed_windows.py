@@ -1,0 +1,113 @@
+"""Windows that a plan doesn't keep are all named, with a reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from clusters import assignment_of, balance_of, no_racks, problem_of, problems
+from hypothesis import given, settings
+
+from planner.model.build_problem import today
+from planner.model.problem import Problem
+from planner.model.spec import Changes, TopicFilter
+from planner.scoring.missed_windows import Relaxed, relaxed
+from planner.scoring.score import Yardstick, score
+from planner.strategies.optimum import solve
+
+NARROW = balance_of(1, 1, 1)
+
+
+def found(problem: Problem, rows: list[tuple[int, ...]] | None = None) -> tuple[Relaxed, ...]:
+    """What an assignment relaxes; the optimum's where no replica lists are given."""
+    plan = solve(problem, problem.balance).assignment if rows is None else assignment_of(problem, rows)
+    return relaxed(Yardstick.of(problem), plan)
+
+
+def test_nothing_relaxed() -> None:
+    """An even plan relaxes nothing."""
+    assert () == found(problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3), (3, 1)]}))
+
+
+def test_racks_of_unequal_size() -> None:
+    """A lone broker in its rack holds a replica of everything: inside its window, and still named."""
+    problem = problem_of({1: "a", 2: "b", 3: "b"}, {"x": [(1, 2)] * 4}, balance=NARROW)
+    why = "racks of unequal size: the rack rule makes brokers of small racks hold more"
+    assert (Relaxed("replicas", None, "1", 2, why), Relaxed("topic_replicas", "x", "1", 2, why)) == found(problem)
+
+
+def test_excluded_topics() -> None:
+    """Excluded topics that overfill a broker are the reason given."""
+    rows = {"kept": [(1,)] * 6, "x": [(2,), (3,)]}
+    problem = problem_of(no_racks(1, 2, 3), rows, topics=TopicFilter(exclude=("kept",)), balance=NARROW)
+    why = "excluded topics keep their replicas where they are"
+    assert [
+        ("replicas", None, 5, why),
+        ("leaders", None, 5, why),
+        ("topic_replicas", "kept", 6, why),
+    ] == [(each.window, each.topic, each.reached, each.why) for each in found(problem)]
+
+
+def test_rebalance_is_the_reason() -> None:
+    """Where only what must move may, that is why."""
+    problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4}, changes=Changes(rebalance="none"), balance=NARROW)
+    why = "changes.rebalance is none: only replicas that must move do"
+    assert {why} == {each.why for each in found(problem)}
+
+
+def test_windows_that_exclude_each_other() -> None:
+    """A topic of three replicas over two brokers can't be even to the last: the window is named with both numbers."""
+    problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,), (1,)]}, balance=balance_of(0, "none", "none"))
+    why = "not together with the other windows, the racks and the replication factors"
+    assert (Relaxed("replicas", None, "0", 1, why),) == found(problem)
+
+
+def test_topic_leaders_are_named_by_topic() -> None:
+    """Topics whose leaders are uneven, where topic_leaders asks for it."""
+    rows = {"x": [(1, 2), (1, 2)], "y": [(2, 1), (1, 2)]}
+    problem = problem_of(no_racks(1, 2), rows, balance=balance_of("none", "none", "none", 1))
+    assert [("topic_leaders", "x", 2)] == [
+        (each.window, each.topic, each.reached) for each in found(problem, [*rows["x"], *rows["y"]])
+    ]
+
+
+def test_windows_of_bytes_are_named_in_per_cent() -> None:
+    """Both brokers are 60 % from their share of the bytes, in traffic 100 %; no assignment splits a partition."""
+    balance = balance_of("none", "none", "none", "none", "10%", "20%", "none")
+    problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,)]}, sizes={"x": [80, 20]}, balance=balance)
+    problem = replace(problem, bytes_in_per_sec=np.array([0, 7], dtype=np.int64))
+    why = "one partition alone is more than the window of any broker"
+    expected = (Relaxed("disk", None, "10%", 60.0, why), Relaxed("network_in", None, "20%", 100.0, why))
+    assert expected == found(problem, [(1,), (2,)])
+
+
+def test_windows_of_bytes_that_other_windows_forbid() -> None:
+    """Four equal partitions on one of two brokers, with room for an even split: the reason is elsewhere."""
+    balance = balance_of("none", "none", "none", "none", "10%")
+    problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4}, balance=balance)
+    why = "not together with the other windows, the racks and the replication factors"
+    assert (Relaxed("disk", None, "10%", 100.0, why),) == found(problem, [(1,)] * 4)
+
+
+def test_unlike_brokers_within_their_windows_relax_nothing() -> None:
+    """A broker of four times the disk holds four times the replicas: as asked, however wide the spread is."""
+    problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4 + [(2,)]}, balance=balance_of(1, "none", 1))
+    problem = replace(problem, disk_bytes=np.array([4, 1]))
+    assert () == found(problem, [(1,)] * 4 + [(2,)])
+    assert ["replicas", "topic_replicas"] == [each.window for each in found(problem, [(1,)] * 2 + [(2,)] * 3)]
+
+
+@settings(max_examples=80)
+@given(problems(rebalance=("all", "leaders", "none")))
+def test_every_spread_beyond_what_was_asked_is_named(problem: Problem) -> None:
+    """A spread is named exactly where it is wider than asked for; doing nothing is judged the same."""
+    yardstick = Yardstick.of(problem)
+    for plan in (solve(problem, problem.balance).assignment, today(problem)):
+        named = relaxed(yardstick, plan)
+        scores = score(yardstick, plan)
+        for window, spread in (("replicas", scores.replica_spread[0]), ("leaders", scores.leader_spread[0])):
+            wanted = getattr(problem.balance, window)
+            wide = wanted.kind == "spread" and spread > wanted.value
+            assert wanted.kind != "spread" or wide == any((window, None) == (each.window, each.topic) for each in named)
+        assert all(each.why and each.wanted for each in named)
+        assert len({(each.window, each.topic) for each in named}) == len(named)

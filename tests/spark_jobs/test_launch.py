@@ -1,0 +1,138 @@
+"""Spark's JVM when somebody presses Ctrl-C, or kills it: one line, an exit code, and no process left."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from folders import ROOT
+
+INTERRUPTED = "planner: interrupted (SIGINT); nothing is left half-written\n"
+SOON_SECONDS = 5
+Tree = dict[int, str]
+
+
+def processes() -> dict[int, tuple[int, str]]:
+    """Every process that runs: its parent and its name."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                name, _, rest = (folder / "stat").read_text(encoding="utf-8").partition("(")[2].rpartition(")")
+            except OSError:
+                continue
+            if rest.split()[0] != "Z":
+                found[int(folder.name)] = (int(rest.split()[1]), name)
+    return found
+
+
+def descendants(root: int) -> Tree:
+    """All that a process has started, at any depth."""
+    known, found = processes(), {root: ""}
+    while more := {pid: name for pid, (parent, name) in known.items() if parent in found and pid not in found}:
+        found |= more
+    return {pid: name for pid, name in found.items() if pid != root}
+
+
+def a_jvm_starts(tree: Tree) -> bool:
+    """Spark's Java is there, and maybe nothing else yet."""
+    return "java" in tree.values()
+
+
+def a_worker_works(tree: Tree) -> bool:
+    """The sweep has begun: Java has started the daemon of the Python workers, and that a worker."""
+    return sum(name.startswith("python") for name in tree.values()) >= 2
+
+
+def act_when(planner: subprocess.Popen[str], phase: Callable[[Tree], bool], act: Callable[[Tree], None]) -> Tree:
+    """Act once the phase has come; all processes that were seen before the end, which has to come soon."""
+    seen: Tree = {}
+    while planner.poll() is None:
+        tree = descendants(planner.pid)
+        seen |= tree
+        if phase(tree):
+            act(tree)
+            break
+        time.sleep(0.02)
+    try:
+        planner.wait(SOON_SECONDS)
+    except subprocess.TimeoutExpired:
+        planner.kill()
+    return seen
+
+
+SWEEP = "whatif examples/expand.yaml --out {}/plan"
+
+
+def start(folder: Path, typed: str = SWEEP, **options: object) -> subprocess.Popen[str]:
+    """A sweep, or another command, on a local Spark, in a session of its own."""
+    code = "import os, sys; os.chdir(sys.argv.pop(1)); from planner.cli.main import main; main()"
+    command = [sys.executable, "-c", code, str(ROOT), *typed.format(folder).split()]
+    return subprocess.Popen(command, text=True, start_new_session=True, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def assert_nothing_is_left(seen: Tree, folder: Path) -> None:
+    """No process of those seen, and no file."""
+    deadline = time.monotonic() + SOON_SECONDS
+    while (left := seen.keys() & processes().keys()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert {} == {pid: seen[pid] for pid in left}
+    assert [] == list(folder.iterdir())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("number", "typed"),
+    [
+        (signal.SIGINT, SWEEP),
+        (signal.SIGTERM, SWEEP),
+        (signal.SIGTERM, "growth examples/what-if.yaml"),
+        (signal.SIGINT, "failures examples/expand.yaml --of 2 --out {}/rows.parquet"),
+        (signal.SIGTERM, "consumers examples/consumers/consumers.yaml --sweep"),
+    ],
+)
+def test_a_signal_while_spark_starts(number: signal.Signals, typed: str, tmp_path: Path) -> None:
+    """The JVM is killed with all that it has started."""
+    planner = start(tmp_path, typed, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    seen = act_when(planner, a_jvm_starts, lambda _: planner.send_signal(number))
+    out, said = planner.communicate(timeout=SOON_SECONDS)
+    assert (128 + number, "", INTERRUPTED.replace("SIGINT", number.name)) == (planner.returncode, out, said)
+    assert_nothing_is_left(seen, tmp_path)
+
+
+@pytest.mark.spark
+def test_ctrl_c_on_a_terminal_while_workers_work(tmp_path: Path) -> None:
+    """It goes to the whole foreground group at once; the terminal shows a line, whatever Java and Python may say."""
+    terminal, other = pty.openpty()
+    log = (tmp_path / "said").open("w+", encoding="utf-8")
+    (tmp_path / "run").mkdir()
+    planner = start(tmp_path / "run", stdin=other, stdout=other, stderr=log)
+    seen = act_when(planner, a_worker_works, lambda _: os.killpg(planner.pid, signal.SIGINT))
+    os.close(other)
+    os.close(terminal)
+    log.seek(0)
+    assert (130, INTERRUPTED) == (planner.returncode, log.read())
+    assert_nothing_is_left(seen, tmp_path / "run")
+
+
+@pytest.mark.spark
+def test_a_jvm_that_is_killed_is_one_error(tmp_path: Path) -> None:
+    """Python's and Java's tracebacks of broken connections aren't shown."""
+    planner = start(tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def kill(tree: Tree) -> None:
+        for pid in (pid for pid, name in tree.items() if name == "java"):
+            os.kill(pid, signal.SIGKILL)
+
+    seen = act_when(planner, a_worker_works, kill)
+    out, said = planner.communicate(timeout=SOON_SECONDS)
+    expected = "planner: Spark's Java process ended before its work was done (killed by SIGKILL); nothing was written\n"
+    assert (1, "", expected) == (planner.returncode, out, said)
+    assert_nothing_is_left(seen, tmp_path)

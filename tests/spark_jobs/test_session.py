@@ -1,0 +1,185 @@
+"""Sessions: what they take from the environment, what they put back, and which Java they run on."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from folders import ROOT
+
+from planner.model.errors import SetupError
+from spark_jobs import java, session
+from spark_jobs.java import Java
+
+
+def without_java(tmp_path: Path) -> dict[str, str]:
+    """An environment in which no Java can be found, with what else a shell script needs on PATH."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "sh", "dirname", "basename", "ps", "cat", "uname", "readlink", "env", "sed", "grep", "expr"):
+        found = next((path for folder in ("/bin", "/usr/bin") if (path := Path(folder) / name).exists()), None)
+        if found:
+            (tools / name).symlink_to(found)
+    kept = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PATH")}
+    return {**kept, "PATH": str(tools), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+
+def python(code: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a piece of Python in a process of its own."""
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.spark
+def test_a_machine_without_java_plans_with_the_wheels_own(tmp_path):
+    """`planner whatif` through Spark with no java on PATH and no JAVA_HOME; stderr stays empty."""
+    out = tmp_path / "plan"
+    code = "from planner.cli.main import main; main()"
+    arguments = ["whatif", str(ROOT / "examples" / "expand.yaml"), "--out", str(out), "--candidates", "50"]
+    environment = without_java(tmp_path)
+
+    assert 0 != subprocess.run(["/bin/sh", "-c", "command -v java"], env=environment, check=False).returncode
+    ran = subprocess.run([sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True)
+
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert (out / "plan.json").exists()
+
+
+@pytest.mark.spark
+def test_a_session_leaves_the_environment_as_it_was(tmp_path):
+    """What Spark reads from the environment is set while the session is open, and put back afterwards."""
+    code = (
+        "import os; from spark_jobs import session; before = dict(os.environ)\n"
+        "with session.open_session(master='local[1]'): assert 'SPARK_HOME' in os.environ\n"
+        "assert before == dict(os.environ)"
+    )
+    # A choice of the shell's for another Spark must not reach a local session's workers.
+    environment = {**os.environ, "PYSPARK_PYTHON": "no-such-python"}
+
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+
+    assert (0, "") == (ran.returncode, ran.stderr)
+
+
+@pytest.mark.spark
+def test_a_local_session_listens_on_loopback_alone(spark):
+    """Nothing of a laptop's session can be reached from outside."""
+    conf = spark.sparkContext.getConf()
+
+    assert ["127.0.0.1", "127.0.0.1"] == [conf.get("spark.driver.host"), conf.get("spark.driver.bindAddress")]
+    assert "false" == conf.get("spark.ui.enabled")
+
+
+@pytest.mark.spark
+def test_an_unreachable_master_is_one_clear_error(tmp_path):
+    """The option and Spark's own reason, no traceback, nothing written."""
+    code = "from planner.cli.main import main; main()"
+    arguments = ["whatif", str(ROOT / "examples" / "expand.yaml"), "--out", str(tmp_path / "plan")]
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *arguments, "--master", "nonsense"], capture_output=True, text=True, check=False
+    )
+
+    assert 1 == ran.returncode
+    assert "nonsense" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert not (tmp_path / "plan").exists()
+
+
+@pytest.mark.spark
+def test_warm_makes_an_archive_that_sessions_then_use(tmp_path):
+    """`planner spark warm`, with the wheel's Java, which brings no archive of its own; a session starts from it."""
+    environment = without_java(tmp_path)
+    warmed = python("from planner.cli.main import main; main(['spark', 'warm'])", environment)
+
+    assert (0, "") == (warmed.returncode, warmed.stderr)
+    archive = Path(warmed.stdout.split(": ")[0])
+    assert archive.stat().st_size > 10_000_000
+    used = python(
+        "from spark_jobs import session\n"
+        "with session.open_session(master='local[1]') as spark:\n"
+        "    print(spark.sparkContext.getConf().get('spark.driver.extraJavaOptions'), spark.range(7).count())",
+        environment,
+    )
+    assert f"-XX:SharedArchiveFile={archive}" in used.stdout
+    assert used.stdout.endswith("7\n")
+
+
+def test_the_archive_is_another_for_another_java(tmp_path):
+    """A class data archive fits one Java only, so its name tells them apart."""
+    one, other = (Java(Path("/a/java"), 17, build, "PATH") for build in ("17.0.9+9", "17.0.10+1"))
+
+    names = [java.class_archive(each, tmp_path / "spark", tmp_path).spark for each in (one, one, other)]
+
+    assert names[0] == names[1] != names[2]
+
+
+def test_a_connect_server_that_is_not_there_is_one_clear_error():
+    """--remote names what could not be reached, or the missing extra."""
+    with (
+        pytest.raises(SetupError, match=r"--remote sc://127\.0\.0\.1:1"),
+        session.open_session(remote="sc://127.0.0.1:1"),
+    ):
+        pass
+
+
+def test_code_is_zipped_the_same_each_time(tmp_path):
+    """What is shipped to a cluster's executors depends on the code alone."""
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+    first, second = (session.code_archive(folder).read_bytes() for folder in folders)
+
+    assert first == second
+
+
+@pytest.mark.parametrize(("master", "local"), [("local", True), ("local[*]", True), ("local-cluster[1,1,512]", False)])
+def test_only_masters_in_this_process_count_as_local(master, local):
+    """A local cluster's executors are processes of their own, which need our code."""
+    assert local == session.is_local(master)
+
+
+@pytest.mark.parametrize(
+    ("master", "on_loopback"),
+    [
+        ("local[2]", True),
+        ("spark://127.0.0.1:7077", True),
+        ("spark://localhost:7077,[::1]:7078", True),
+        ("spark://10.0.0.7:7077,localhost:7077", False),
+        ("spark://master.example:7077", False),
+        ("yarn", False),
+        ("k8s://https://127.0.0.1:6443", False),
+    ],
+)
+def test_the_driver_listens_on_loopback_alone_where_all_workers_are_here(master, on_loopback):
+    """Elsewhere executors call the driver back; a Kubernetes API on this machine says nothing of where its pods are."""
+    assert on_loopback == session.is_on_loopback(master)
+
+
+@pytest.mark.parametrize(
+    ("master", "opened"),
+    [
+        ("local", "local[1,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("spark://h:7077", "spark://h:7077"),
+    ],
+)
+def test_a_local_master_starts_a_failed_task_again(master, opened):
+    """As clusters do; Spark's own default for local masters is to give up. What the user has chosen stays."""
+    assert opened == session._patient(master)
+
+
+@pytest.mark.parametrize(
+    "master", ["spark://127.0.0.1:1", "spark://127.0.0.1:1,localhost:1", "spark://[x", "spark://h:y"]
+)
+def test_a_standalone_master_that_is_not_there_is_one_clear_error(master):
+    """At once: Spark itself would go on asking for a minute."""
+    with (
+        pytest.raises(SetupError, match=re.escape(f"--master {master}: no Spark master answers there")),
+        session.open_session(master=master),
+    ):
+        pass

@@ -1,0 +1,195 @@
+"""The sweep through Spark: the same rows, front and winner as in process, however the work is cut."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from folders import ROOT
+
+from benchmarks import cases as bench_cases
+from planner.model import build_problem
+from planner.model.errors import SetupError
+from planner.model.spec import Changes, Growth, Sweep, Variant
+from planner.sweep import evaluate, variants
+from planner.sweep.candidates import candidates
+from spark_jobs import sweep as job
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A problem and a table with every strategy in it."""
+    built = build_problem.build(bench_cases.to_spec(bench_cases.make("no-racks")))
+    return built, candidates(built, Sweep(candidates=400, seed=5))
+
+
+@pytest.fixture(scope="module")
+def fleet(small):
+    """Three problems of unlike sizes with their candidates."""
+    others = [build_problem.build(bench_cases.to_spec(bench_cases.make(name))) for name in ("expand-small", "raise-rf")]
+    return [small, *((built, candidates(built, Sweep(candidates=60))) for built in others)]
+
+
+def numbered(fleet) -> pa.Table:
+    """All candidates of a fleet in one table."""
+    return pa.concat_tables([job._numbered(number, rows) for number, (_, rows) in enumerate(fleet)])
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_any_number_of_partitions_gives_what_one_process_gives(spark, small, partitions):
+    """Scores, front and best rows are equal to the last value."""
+    built, rows = small
+
+    through_spark = job.run(spark, built, rows, partitions=partitions)
+
+    assert evaluate.run(built, rows) == through_spark
+
+
+def test_the_order_of_the_rows_does_not_matter(spark, small):
+    """Spark may be handed the candidates in any order."""
+    built, rows = small
+    backwards = rows.take(pa.array(range(len(rows) - 1, -1, -1)))
+
+    assert job.run(spark, built, rows) == job.run(spark, built, backwards)
+
+
+def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
+    """What a progress bar needs."""
+    built, rows = small
+    told: list[tuple[int, int]] = []
+
+    job.run(spark, built, rows, partitions=4, progress=lambda done, total: told.append((done, total)))
+
+    assert [(0, 4), (4, 4)] == [told[0], told[-1]]
+    assert sorted(told) == told
+
+
+def test_a_fleet_gives_what_each_problem_alone_gives(spark, fleet):
+    """Many problems in one job: neither the others nor the number of partitions shows in a result."""
+    assert tuple(evaluate.run(*each) for each in fleet) == job.run_fleet(spark, fleet, partitions=3)
+
+
+def test_aims_and_scenarios_go_with_the_problem(spark):
+    """Variants of a spec that names both, swept as a fleet: ranked, and looking ahead, as without Spark."""
+    spec = bench_cases.to_spec(bench_cases.make("no-racks"))
+    growth = (Growth("all twice", "*", 2.0),)
+    variant = Variant("drained", Changes(remove_brokers=(spec.cluster.brokers[0].id,)))
+    wish = Sweep(candidates=80, aims=("makespan",), variants=(variant,), growth=growth)
+    tried = variants.alternatives(replace(spec, sweep=wish))
+    fleet = [(each.problem, each.candidates) for each in tried]
+
+    assert ["changes", "drained"] == [each.name for each in tried]
+    assert tuple(evaluate.run(*each) for each in fleet) == job.run_fleet(spark, fleet, partitions=2)
+
+
+def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):
+    """In a local session, too: what a machine short of memory does to the largest process."""
+    built, rows = small
+
+    def process_ids(batches):
+        time.sleep(0.2)  # so that neither of two workers does all of it
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"id": pa.array([os.getpid()] * len(batch), pa.int64())})
+
+    workers = spark.range(8).repartition(8).mapInArrow(process_ids, "id long").distinct().toArrow()["id"].to_pylist()
+    killed: list[int] = []
+
+    def kill(done: int, _: int) -> None:
+        if done and not killed:
+            killed.append(workers[0])
+            os.kill(workers[0], signal.SIGKILL)
+
+    assert evaluate.run(built, rows) == job.run(spark, built, rows, partitions=12, progress=kill)
+    assert workers[:1] == killed
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ModuleNotFoundError: No module named 'ortools'\n", "has no module ortools"),
+        ('java.io.IOException: Cannot run program "/opt/py": error=2', "there is no Python /opt/py"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has", "isn't 3."),
+    ],
+)
+def test_a_python_that_cannot_run_the_sweep_is_one_clear_error(text, said):
+    """What goes wrong first on a new cluster: the error says what is missing, and whom to tell."""
+    with pytest.raises(SetupError, match=re.escape(said)), job.python_faults_named():
+        raise RuntimeError(f"Job aborted due to stage failure\n{text}")
+
+
+def test_any_other_error_keeps_its_traceback():
+    """It is a defect of ours."""
+    with pytest.raises(RuntimeError, match="what is this"), job.python_faults_named():
+        raise RuntimeError("what is this")
+
+
+def test_dear_rows_are_dealt_evenly(fleet):
+    """Each partition gets its share of every problem's solved plans, which take a thousand times as long as a seed."""
+    chunks = job.deal(numbered(fleet), 4)["strategy"].chunks
+
+    for strategy in ("optimum", "kafka_striped", "kafka_classic"):
+        counts = [chunk.to_pylist().count(strategy) for chunk in chunks]
+        assert max(counts) - min(counts) <= len(fleet)
+
+
+def test_rows_scored_from_tables_are_kept_together(fleet):
+    """A worker makes the tables of a problem to score its seeds, so few should; the rest is dealt as evenly as ever."""
+    dealt = job.deal(numbered(fleet), 4, range(len(fleet)))
+    placements = [
+        (part, spec)
+        for part, chunk in enumerate(dealt.to_batches())
+        for spec, strategy in zip(chunk["spec"].to_pylist(), chunk["strategy"].to_pylist(), strict=True)
+        if strategy == "kafka_classic"
+    ]
+    solved = [chunk.to_pylist().count("optimum") for chunk in dealt["strategy"].chunks]
+
+    assert len(set(placements)) <= len(fleet) + 4 - 1
+    assert max(solved) - min(solved) <= len(fleet)
+
+
+@pytest.mark.parametrize("with_tables", [(), (0, 2)])
+def test_every_row_is_dealt_once_and_a_problems_rows_are_neighbours(fleet, with_tables):
+    """In chunks of equal size, to the row; a worker goes from one problem to the next, and never back."""
+    rows = numbered(fleet)
+    chunks = job.deal(rows, 7, with_tables).to_batches()
+
+    assert [rows.num_rows * (n + 1) // 7 - rows.num_rows * n // 7 for n in range(7)] == [len(each) for each in chunks]
+    assert rows == pa.Table.from_batches(chunks).sort_by([("spec", "ascending"), ("candidate", "ascending")])
+    for chunk in chunks:
+        assert sorted(chunk["spec"].to_pylist()) == chunk["spec"].to_pylist()
+
+
+def test_a_worker_unpickles_the_problem_once(small):
+    """The tables that are worked out from a problem are kept with it, so there must be one problem a process."""
+    pickled = pickle.dumps(small[0])
+
+    assert job._unpickled(pickled) is job._unpickled(bytes(bytearray(pickled)))
+
+
+@pytest.mark.parametrize(("master", "partitions"), [("local[1]", 3), ("local[2]", 1)])
+def test_whatif_writes_the_same_bytes_with_every_engine(master, partitions, tmp_path):
+    """The whole folder, the candidates' table included, is the same as without Spark, and the same again."""
+    local = folder(tmp_path / "local", "--engine", "local")
+
+    assert local == folder(tmp_path / "again", "--engine", "local")
+    assert local == folder(tmp_path / "spark", "--master", master, "--partitions", str(partitions))
+
+
+def folder(out: Path, *options: str) -> dict[str, bytes]:
+    """What `planner whatif` writes, run in a process of its own: one process has one Spark."""
+    spec = ROOT / "examples" / "remove-brokers.yaml"
+    arguments = ["whatif", str(spec), "--out", str(out), "--candidates", "60", *options]
+    command = [sys.executable, "-c", "from planner.cli.main import main; main()", *arguments]
+    subprocess.run(command, check=True, capture_output=True)
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}

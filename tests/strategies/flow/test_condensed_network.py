@@ -1,0 +1,149 @@
+"""The condensed network against the full one: the same least cost wherever it has an answer, and when it has none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from clusters import problem_of, problems
+from hypothesis import given, settings
+
+from benchmarks import cases as bench_cases
+from planner.model.balance import SPREAD_1, Balance, Tolerance
+from planner.model.build_problem import build
+from planner.model.cluster import Broker
+from planner.model.problem import Problem
+from planner.model.spec import Changes
+from planner.scoring.windows import windows
+from planner.strategies.flow import condensed_network, min_cost_flow
+from planner.strategies.flow.layout import lay_out
+from planner.strategies.flow.network import Network, windowed
+from planner.strategies.optimum import solve
+
+FOUR_RACKS = {1: "a", 2: "b", 3: "c", 4: "d"}
+
+
+def both(problem: Problem) -> tuple[min_cost_flow.Flow | None, min_cost_flow.Flow | None]:
+    """The condensed answer and the full network's, within hard windows."""
+    layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
+    network, bounds = Network.of(layout, np.zeros(len(layout.rows), dtype=bool)), windowed(layout, wanted)
+    return condensed_network.solve(layout, network, bounds), min_cost_flow.solve(network.arcs, bounds, network.supplies)
+
+
+def crossing(partitions: int) -> Problem:
+    """Three replicas in four racks, none in rack d of topic t, none in rack a of topic u; and a new broker in each."""
+    lists = {"t": [(1, 2, 3)] * partitions, "u": [(3, 4, 2)] * partitions}
+    changes = Changes(add_brokers=(Broker(5, "d"), Broker(6, "a")))
+    sizes = {"t": [3] * partitions, "u": [5] * partitions}
+    return problem_of(FOUR_RACKS, lists, sizes=sizes, changes=changes, balance=Balance(topic_replicas=SPREAD_1))
+
+
+def spread_out(partitions: int) -> Problem:
+    """Three replicas in four racks, the same number in each, and a second broker in each."""
+    lists = {name: [(1, 2, 3), (2, 3, 4), (3, 4, 1), (4, 1, 2)] * partitions for name in ("t", "u")}
+    sizes = {name: list(range(1, 4 * partitions + 1)) for name in lists}
+    added = tuple(Broker(broker + 4, rack) for broker, rack in FOUR_RACKS.items())
+    return problem_of(FOUR_RACKS, lists, sizes=sizes, changes=Changes(add_brokers=added))
+
+
+@settings(max_examples=200)
+@given(problems())
+def test_it_costs_what_the_full_network_costs(problem: Problem) -> None:
+    """Where there is an answer its cost is the full optimum's, and where windows can't hold there is none."""
+    quick, full = both(problem)
+
+    assert full is not None or quick is None
+    if quick is not None:
+        assert full is not None
+        assert full.cost == quick.cost
+
+
+@settings(max_examples=100)
+@given(problems())
+def test_its_flow_is_one_of_the_full_network(problem: Problem) -> None:
+    """Every arc and window carries what it may, and every node passes on what it gets."""
+    layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
+    network, bounds = Network.of(layout, np.zeros(len(layout.rows), dtype=bool)), windowed(layout, wanted)
+    solved = condensed_network.solve(layout, network, bounds)
+    if solved is None:
+        return
+
+    carried = [(network.arcs.tails, network.arcs.heads, solved.units)]
+    carried += [(each.tails, each.heads, units) for each, units in zip(bounds, solved.through, strict=True)]
+    net = network.supplies.copy()
+    for tails, heads, units in carried:
+        np.subtract.at(net, tails, units)
+        np.add.at(net, heads, units)
+    assert not net.any()
+    assert ((network.arcs.lows <= solved.units) & (solved.units <= network.arcs.capacities)).all()
+    assert all(
+        ((each.low <= units) & (units <= each.high)).all() for each, units in zip(bounds, solved.through, strict=True)
+    )
+
+
+@pytest.mark.parametrize("case", ["expand-small", "expand-mid", "raise-rf", "decommission", "no-racks"])
+def test_cases_of_the_benchmark_are_condensed(case: str) -> None:
+    """There is an answer, and it is the full network's."""
+    quick, full = both(build(bench_cases.to_spec(bench_cases.make(case))))
+
+    assert quick is not None
+    assert full is not None
+    assert full.cost == quick.cost
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 5])
+def test_newcomers_that_change_racks_are_given_to_rows(partitions: int) -> None:
+    """More racks than replicas: a replica that leaves may go to any rack that its partition isn't in."""
+    quick, full = both(spread_out(partitions))
+
+    assert quick is not None
+    assert full is not None
+    assert full.cost == quick.cost
+
+
+def test_rows_that_the_relaxation_moves_twice_are_left_to_the_full_network() -> None:
+    """Every topic has to move into a rack where none of it is: cheap rows would give two replicas to one rack."""
+    quick, full = both(crossing(4))
+
+    assert full is not None
+    assert quick is None or full.cost == quick.cost
+
+
+def test_topics_that_fail_are_laid_out_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where newcomers can't be given back the topic is solved again in full, and the answer is still exact."""
+    given_back, rounds = condensed_network._given_back, []
+
+    def fails_once(layout, solved, full):
+        entered, failed = given_back(layout, solved, full)
+        rounds.append(int(full.sum()))
+        return entered, failed | (np.arange(len(full)) == 0) if len(rounds) == 1 else failed
+
+    monkeypatch.setattr(condensed_network, "_given_back", fails_once)
+    quick, full = both(spread_out(3))
+
+    assert [0, 1] == rounds
+    assert quick is not None
+    assert full is not None
+    assert full.cost == quick.cost
+
+
+def test_brokers_of_unlike_price_are_not_condensed() -> None:
+    """A row pays by the broker that it enters: pools, which don't know the row, can't say how much."""
+    problem = build(bench_cases.to_spec(bench_cases.make("expand-small")))
+    layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
+    network, bounds = Network.of(layout, np.zeros(len(layout.rows), dtype=bool)), windowed(layout, wanted)
+    priced = np.array(layout.enter_costs)
+    priced[:, 0] += 1
+    object.__setattr__(layout, "enter_costs", priced)
+
+    assert None is condensed_network.solve(layout, network, bounds)
+
+
+def test_plans_are_the_same_in_bytes_and_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With and without it: the same bound from the certificate, and windows kept."""
+    problem = build(bench_cases.to_spec(bench_cases.make("expand-mid")))
+    balance = Balance(replicas=Tolerance("percent", 5))
+    quick = solve(problem, balance, certify=True)
+    monkeypatch.setattr(condensed_network, "solve", lambda *_: None)
+    full = solve(problem, balance, certify=True)
+
+    assert (full.least_bytes, full.least_replicas) == (quick.least_bytes, quick.least_replicas)

@@ -1,0 +1,215 @@
+"""Equally cheap placements: leaders that stay, and copies within racks, in the order of the aims."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from clusters import balance_of, ids_of, no_racks, problem_of, problems
+from hypothesis import given, settings
+
+from planner.model.balance import Tolerance
+from planner.model.cluster import Broker
+from planner.model.problem import IntArray, Problem
+from planner.model.spec import AIMS, Changes
+from planner.scoring.score import Yardstick, by_topic, score
+from planner.strategies.flow import tie_breaks
+from planner.strategies.flow.layout import lay_out
+from planner.strategies.flow.tie_breaks import Ties, settle, ties
+from planner.strategies.load_windows.local_search_state import Arena, Placement
+from planner.strategies.optimum import solve
+
+NO_WINDOWS = balance_of("none", "none", "none")
+
+
+def arena(levels: list[list[int]], weights: list[int], **rest: Any) -> Arena:
+    """Rows of one topic that cost their weight where the level is 1; brokers 0 and 1 in rack 0, 2 in rack 1."""
+    rows, brokers = len(levels), len(levels[0])
+    made = Arena(
+        topics=np.zeros(rows, dtype=np.int64),
+        costs=np.array(weights),
+        levels=np.array(levels, dtype=np.int8),
+        allowed=None,
+        racks=np.array([0, 0, 1])[:brokers],
+        least=np.zeros((rows, 2), dtype=np.int64),
+        most=np.ones((rows, 2), dtype=np.int64),
+        loads=np.array([weights]),
+        scales=np.ones(1, dtype=np.int64),
+        load_windows=np.array([[[0] * brokers, [1000] * brokers]]),
+        cell_windows=np.array([np.zeros((1, brokers)), np.full((1, brokers), 9)], dtype=np.int64),
+        broker_windows=np.array([[0] * brokers, [9] * brokers]),
+    )
+    return replace(made, **rest)
+
+
+def settled(of: Arena, brokers: list[int], by: Ties) -> list[int]:
+    """Where one replica of each row lies in the end."""
+    on = np.zeros(of.levels.shape, dtype=bool)
+    on[np.arange(len(brokers)), brokers] = True
+    placement = Placement(of, on)
+    settle(placement, by)
+    return [int(broker) for broker in placement.on.argmax(axis=1)]
+
+
+def by(leaders: list[int], racks: list[int], *, per_leader: float = 1.0, per_byte: float = 0.001) -> Ties:
+    """Ties of rows of 10 bytes, between brokers 0 and 1 in rack 0 and broker 2 in rack 1."""
+    return Ties(
+        np.array(leaders), np.array(racks), np.array([0, 0, 1]), np.full(len(leaders), 10), per_leader, per_byte
+    )
+
+
+def test_a_row_goes_to_its_leader_for_nothing() -> None:
+    """Two rows that cost the same on either broker change places, and the leader of one keeps its replica."""
+    free = arena([[1, 1], [1, 1]], [10, 10])
+    assert [1, 0] == settled(free, [0, 1], by([1, -1], [-1, -1]))
+    assert [0, 1] == settled(free, [0, 1], by([0, -1], [-1, -1]))
+
+
+def test_a_byte_is_too_much_for_it() -> None:
+    """Where the exchange costs anything, or saves it, it isn't a tie."""
+    assert [0, 1] == settled(arena([[0, 1], [1, 1]], [10, 10]), [0, 1], by([1, -1], [-1, -1]))
+    assert [0, 1] == settled(arena([[1, 0], [1, 1]], [10, 10]), [0, 1], by([1, -1], [-1, -1]))
+
+
+def test_replicas_without_a_size_are_still_replicas() -> None:
+    """An empty partition's replica isn't copied for a leader either."""
+    assert [0, 1] == settled(arena([[0, 1], [1, 1]], [0, 0]), [0, 1], by([1, -1], [-1, -1]))
+
+
+def test_bytes_are_copied_within_the_rack_they_are_in() -> None:
+    """Rows from either rack, each on its way to the other one, change places."""
+    free = arena([[1, 1, 1], [1, 1, 1]], [10, 10])
+    assert [2, 0] == settled(free, [0, 2], by([-1, -1], [1, 0]))
+    assert [0, 2] == settled(free, [0, 2], by([-1, -1], [0, 1]))
+    nothing_copied = arena([[0, 0, 0], [0, 0, 0]], [10, 10])
+    assert [0, 2] == settled(nothing_copied, [0, 2], by([-1, -1], [1, 0]))
+
+
+@pytest.mark.parametrize(("per_leader", "expected"), [(10.0, [2, 0]), (0.001, [0, 2])])
+def test_what_is_worth_more_decides(per_leader: float, expected: list[int]) -> None:
+    """A leader in the other rack against 20 bytes that would be copied across."""
+    free = arena([[1, 1, 1], [1, 1, 1]], [10, 10])
+    assert expected == settled(free, [0, 2], by([2, -1], [0, 1], per_leader=per_leader, per_byte=0.1))
+
+
+def test_no_load_goes_further_outside() -> None:
+    """A row of 9 bytes for one of 5: broker 1 would hold more than 8 for it."""
+    of = arena([[1, 1], [1, 1]], [9, 5], load_windows=np.array([[[0, 0], [10, 8]]]))
+    even = replace(of, costs=np.array([9, 9]))
+    assert [0, 1] == settled(even, [0, 1], by([1, -1], [-1, -1]))
+    roomy = replace(even, load_windows=np.array([[[0, 0], [10, 9]]]))
+    assert [1, 0] == settled(roomy, [0, 1], by([1, -1], [-1, -1]))
+
+
+def test_exchanges_stay_within_topics() -> None:
+    """A row of another topic is no partner: the counts of both would change."""
+    wide = np.array([np.zeros((2, 2)), np.full((2, 2), 9)], dtype=np.int64)
+    of = arena([[1, 1], [1, 1]], [10, 10], topics=np.array([0, 1]), cell_windows=wide)
+    assert [0, 1] == settled(of, [0, 1], by([1, -1], [-1, -1]))
+
+
+def expansion(*aims: str, **rest: Any) -> Problem:
+    """Brokers 1 and 2 in one rack each, 3 and 4 join them."""
+    problem = problem_of(
+        {1: "a", 2: "b"},
+        {"t": [(1,), (1,), (2,), (2,)]},
+        sizes=10,
+        changes=Changes(add_brokers=(Broker(3, "a"), Broker(4, "b"))),
+        balance=balance_of(1, 1, 1),
+    )
+    return replace(problem, aims=aims, **rest)
+
+
+def test_ties_of_a_layout() -> None:
+    """The broker that leads each row and the rack it is copied from, as the flow numbers them; none are -1."""
+    problem = expansion(*AIMS, leaders=np.array([0, -1, 1, 1]))
+    found = ties(problem, lay_out(problem, 0))
+    assert found is not None
+    assert ([0, 0, 1, 1], [0, 0, 1, 1], [10] * 4) == (
+        found.leaders.tolist(),
+        found.racks.tolist(),
+        found.size_bytes.tolist(),
+    )
+    assert found.per_leader > 40 * found.per_byte > 0
+
+
+def test_a_broker_that_leaves_is_copied_from_within_its_rack() -> None:
+    """It leads nothing any more, but whoever takes its replicas copies them from it."""
+    racks = {1: "a", 2: "b", 3: "b", 4: "a"}
+    drain = Changes(remove_brokers=(1, 2))
+    problem = problem_of(racks, {"t": [(1,), (2,), (1,), (2,)]}, sizes=10, changes=drain, rack_aware=False)
+    found = ties(problem, lay_out(problem, 0))
+    assert found is not None
+    assert ([-1] * 4, [0, 1, 0, 1], [1, 0]) == (
+        found.leaders.tolist(),
+        found.racks.tolist(),
+        found.broker_racks.tolist(),
+    )
+    assert 0 == crossing(problem)
+
+
+def test_the_first_aim_outweighs_all_of_the_other() -> None:
+    """In the order of `sweep.aims`; the ones left out are worth nothing."""
+    leaders, racks = (worth(expansion(*aims)) for aims in (AIMS[:2], AIMS[1::-1]))
+    assert leaders[0] > leaders[1] * 40
+    assert racks[1] > racks[0]
+    assert (0, True) == (worth(expansion("cross_rack_bytes"))[0], worth(expansion("cross_rack_bytes"))[1] > 0)
+
+
+def worth(problem: Problem) -> tuple[float, float]:
+    """What a leader and a byte are worth."""
+    found = ties(problem, lay_out(problem, 0))
+    assert found is not None
+    return found.per_leader, found.per_byte
+
+
+def test_no_ties(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where neither aim is named, nothing may move, or the placement is too large."""
+    assert ties(expansion("makespan"), lay_out(expansion("makespan"), 0)) is None
+    still = problem_of(no_racks(1, 2), {"t": [(1,)]}, changes=Changes(rebalance="none"))
+    assert ties(still, lay_out(still, 0)) is None
+    monkeypatch.setattr(tie_breaks, "_MOST_CELLS", 15)
+    assert ties(expansion(*AIMS), lay_out(expansion(*AIMS), 0)) is None
+
+
+def test_the_optimum_copies_within_racks() -> None:
+    """Two of four partitions go to new brokers, each to the one beside it."""
+    assert 0 == crossing(expansion(*AIMS))
+
+
+def test_the_optimum_takes_the_leader_along() -> None:
+    """Two replicas of three stay; of those that could, the ones that lead do, with bytes and counts as without."""
+    rows = [(1, 2), (1, 2), (2, 1), (2, 1)]
+    problem = problem_of(no_racks(1, 2), {"t": rows}, sizes=10, changes=Changes(add_brokers=(Broker(3),)))
+    lists = ids_of(problem, solve(problem, replace(problem.balance, leaders=Tolerance("none"))).assignment)
+    assert [row[0] for row in rows] == [row[0] for row in lists]
+
+
+def crossing(problem: Problem) -> int:
+    """Bytes that the optimum copies from one rack to another."""
+    return int(score(Yardstick.of(problem), solve(problem, problem.balance).assignment).cross_rack_bytes[0])
+
+
+@settings(max_examples=20)
+@given(problems(rebalance=("all",)))
+def test_ties_cost_nothing_and_change_no_count(problem: Problem) -> None:
+    """With the aims and without: the same bytes, replicas and counts; the aim that comes first is met no worse."""
+    plain = replace(problem, aims=("makespan",))
+    for aim in ("leaders_changed", "cross_rack_bytes"):
+        with_aim, without = (solve(each, each.balance).assignment for each in (replace(problem, aims=(aim,)), plain))
+        assert by_counts(problem, with_aim) == by_counts(problem, without)
+        if aim == "cross_rack_bytes" and problem.balance.leaders.kind == "none":
+            assert kept(problem, with_aim, aim) <= kept(problem, without, aim)
+
+
+def by_counts(problem: Problem, assignment: IntArray) -> tuple[int, int, list[Any]]:
+    """Bytes and replicas moved, and replicas of each topic on each broker."""
+    scores, tally = score(Yardstick.of(problem), assignment), by_topic(Yardstick.of(problem), assignment)
+    return int(scores.bytes_moved[0]), int(scores.replicas_moved[0]), tally.per_broker[:, 0].tolist()
+
+
+def kept(problem: Problem, assignment: IntArray, aim: str) -> int:
+    """The aim's score."""
+    return int(getattr(score(Yardstick.of(problem), assignment), aim)[0])

@@ -1,0 +1,128 @@
+"""Branch and bound over large partitions: the bound is what the best plan moves, and the placement is that plan."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from brute_force import as_plan, keeps, moved, plans_within
+from clusters import spec_of
+
+from planner.model import build_problem as problems
+from planner.model.balance import Balance, Tolerance
+from planner.model.problem import Problem
+from planner.plan import bound_certificate, bound_file
+from planner.scoring.windows import windows
+from planner.strategies import bounds, optimum
+from planner.strategies.bounds import Branch, Certificate
+from planner.strategies.flow.layout import lay_out
+from planner.strategies.flow.network import bounds as count_windows
+from planner.strategies.flow.placement import place, widened
+from planner.strategies.load_windows import branch_and_bound
+from planner.strategies.load_windows.branch_and_bound import branchings
+from planner.strategies.load_windows.byte_loads import byte_loads
+from planner.strategies.load_windows.fractional_program import rounded
+from planner.strategies.load_windows.part_program import Fits
+from planner.strategies.load_windows.proof import facts, proof
+from planner.strategies.work_limits import Effort
+
+RACKS = {
+    "racks": {1: "a", 2: "b", 3: "a", 4: "b"},
+    "unlike racks": {1: "a", 2: "b", 3: "a", 4: "c"},
+    "no racks": {1: None, 2: None, 3: None},
+}
+ALL_ON_TWO = {"t": [[1, 2], [2, 1], [1, 2]], "u": [[2, 1], [1, 2]]}
+
+
+def with_huge(racks: str, seed: int) -> Problem:
+    """Five partitions on two of the brokers, most of them larger than the windows of disk are wide."""
+    rng = np.random.default_rng(seed)
+    sizes = {name: rng.integers(20, 100, len(rows)).tolist() for name, rows in ALL_ON_TWO.items()}
+    balance = Balance(disk=Tolerance("percent", int(rng.integers(4, 13))), replicas=Tolerance("spread", 2))
+    return replace(problems.build(spec_of(RACKS[racks], ALL_ON_TWO, sizes=sizes)), balance=balance)
+
+
+def last_of(problem: Problem) -> tuple[Certificate, list[tuple[int, ...]]] | None:
+    """The certificate and the plan that the search ends with; None where it isn't made."""
+    layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
+    placed = place(problem, layout, wanted)
+    wanted = widened(layout, wanted, placed)
+    loads = byte_loads(problem, layout, wanted)
+    assert loads is not None
+    about, (by_topic, in_all) = facts(problem, layout, loads), count_windows(layout, wanted)
+    base = proof(layout, placed, np.zeros_like(loads.windows[:, 0]))
+    found = list(branchings(about, Fits(by_topic, in_all, loads.windows, loads.scales), base, Effort(10**12)))
+    if not found:
+        return None
+    chosen = rounded(problem, layout, wanted, found[-1].shares)
+    return found[-1].proof.certificate(about, loads.windows), as_plan(chosen)
+
+
+@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("racks", RACKS)
+def test_the_bound_is_what_the_best_plan_moves(racks: str, seed: int) -> None:
+    """Every partition is whole in the end, so nothing is left between the bound and the best of all plans."""
+    problem = with_huge(racks, seed)
+    wanted = windows(problem, problem.balance)
+    best = min((moved(problem, plan)[0] for plan in plans_within(problem, wanted)), default=None)
+    ended = last_of(problem)
+    if best is None or ended is None:
+        # Where split replicas can't be in all windows either, nothing is searched.
+        assert best is None
+        return
+    certificate, plan = ended
+    assert (best, best, True) == (bounds.least(certificate), moved(problem, plan)[0], keeps(problem, wanted, plan))
+
+
+def test_some_of_those_can_be_planned() -> None:
+    """The cases above aren't all without a plan, and prices alone fall short of some."""
+    made = [last_of(with_huge(racks, seed)) for racks in RACKS for seed in range(16)]
+    certificates = [each[0] for each in made if each is not None]
+    short = [each for each in certificates if bounds.least(replace(each, parts=())) < bounds.least(each)]
+    assert len(certificates) >= 8
+    assert len(short) >= 4
+
+
+def one_by_cases() -> Certificate:
+    """A certificate of more than one case."""
+    made = (last_of(with_huge("racks", seed)) for seed in range(12))
+    return next(each[0] for each in made if each and any(isinstance(part.case, Branch) for part in each[0].parts))
+
+
+def test_by_itself_from_its_document() -> None:
+    """Written as JSON and read again it comes to the same bound, and says that it goes by cases."""
+    made = one_by_cases()
+    again = bound_certificate.from_document(json.loads(bound_file.encoded(made)))
+    assert (bounds.least(made), "branches") == (bounds.least(again), bound_file.method(again, forced_only=False))
+
+
+def test_a_case_put_in_place_of_another_shows() -> None:
+    """What is proven with a replica on a broker isn't proven without it."""
+    document = json.loads(bound_file.encoded(one_by_cases()))
+    case = next(part["case"] for part in document["parts"] if "row" in part["case"])
+    case["on"], case["off"] = case["off"], case["on"]
+    assert bounds.least(bound_certificate.from_document(document)) != bounds.least(one_by_cases())
+
+
+def test_a_small_budget_proves_less_but_no_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped early the bound is below the best plan still."""
+    whole = {seed: last_of(with_huge("racks", seed)) for seed in range(12)}
+    monkeypatch.setattr(branch_and_bound, "_MOST_SOLVES", 1)
+    early = {seed: last_of(with_huge("racks", seed)) for seed in range(12)}
+    pairs = [(bounds.least(early[seed][0]), bounds.least(each[0])) for seed, each in whole.items() if each]  # type: ignore[index]
+    assert all(before <= after for before, after in pairs)
+    assert any(before < after for before, after in pairs)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_whole_way(seed: int) -> None:
+    """The planner's own solution of such a problem is proven optimal wherever all windows can hold."""
+    problem = with_huge("racks", seed)
+    wanted = windows(problem, problem.balance)
+    best = min((moved(problem, plan)[0] for plan in plans_within(problem, wanted)), default=None)
+    solution = optimum.solve(problem, problem.balance)
+    plan = as_plan(solution.assignment)
+    assert best is None or (best, True) == (moved(problem, plan)[0], keeps(problem, wanted, plan))
+    assert best is None or solution.least_bytes <= best

@@ -1,0 +1,191 @@
+"""Which rows may go, and which may change places, on a board small enough to see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planner.strategies.load_windows import local_search_state
+from planner.strategies.load_windows.local_search_state import (
+    Arena,
+    Moving,
+    Placement,
+    can_exchange,
+    coming,
+    going,
+    movers,
+    pairings,
+    within_topics,
+)
+
+# Rows 0 and 1 are of topic 0, rows 2 and 3 of topic 1; brokers 0 and 1 are in rack 0, broker 2 in rack 1.
+ON = [[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 0]]
+
+
+def placement(**rest: Any) -> Placement:
+    """The board: rows 0 and 1 hold one replica in each rack, rows 2 and 3 one in rack 0; wide windows."""
+    arena = Arena(
+        topics=np.array([0, 0, 1, 1]),
+        costs=np.array([7, 5, 3, 2]),
+        levels=np.array([[0, 1, 0], [1, 0, 0], [0, 1, 1], [1, 1, 1]], dtype=np.int8),
+        allowed=None,
+        racks=np.array([0, 0, 1]),
+        least=np.array([[1, 1], [1, 1], [0, 0], [1, 0]]),
+        most=np.array([[1, 1], [1, 1], [1, 1], [1, 0]]),
+        loads=np.array([[70, 50, 30, 20]]),
+        scales=np.ones(1, dtype=np.int64),
+        load_windows=np.array([[[0, 0, 0], [1000, 1000, 1000]]]),
+        cell_windows=np.array([np.zeros((2, 3)), np.full((2, 3), 9)], dtype=np.int64),
+        broker_windows=np.array([[0, 0, 0], [9, 9, 9]]),
+    )
+    return Placement(replace(arena, **rest), np.array(ON, dtype=bool))
+
+
+def test_movers_within_a_rack() -> None:
+    """Rows that are there and not here, whatever the racks hold."""
+    assert ([0, 2], [1, 3]) == (movers(placement(), 0, 1).tolist(), movers(placement(), 1, 0).tolist())
+
+
+def test_movers_between_racks() -> None:
+    """Rows 0 and 1 must keep one replica in each rack and row 3 may not leave; row 2 is free to."""
+    assert ([2], []) == (movers(placement(), 0, 2).tolist(), movers(placement(), 1, 2).tolist())
+    assert [] == movers(placement(), 2, 0).tolist()
+
+
+def test_movers_only_go_where_they_are_allowed() -> None:
+    """As leaders, which only go where there is a replica."""
+    allowed = np.ones((4, 3), dtype=bool)
+    allowed[0, 1] = False
+    assert [2] == movers(placement(allowed=allowed), 0, 1).tolist()
+
+
+def test_what_moving_means() -> None:
+    """The cost there less the cost here, the loads, and a last row that stands for none."""
+    moving = Moving.of(placement(), np.array([0, 2]), 0, 1)
+    assert ([0, 2, -1], [7, 3, 0], [[70, 30, 0]]) == tuple(each.tolist() for each in moving)
+    assert [-5, 0] == Moving.of(placement(), np.array([1]), 0, 1).costs.tolist()
+
+
+def test_pairs_within_topics() -> None:
+    """Every row of a topic with every one of the same topic, and no other."""
+    out, back = within_topics(placement(), np.array([0, 2]), np.array([1, 3]))
+    assert [(0, 1), (2, 3)] == list(zip(out.tolist(), back.tolist(), strict=True))
+    out, back = within_topics(placement(), np.array([0, 1]), np.array([0, 1, 3]))
+    assert [(0, 0), (0, 1), (1, 0), (1, 1)] == list(zip(out.tolist(), back.tolist(), strict=True))
+
+
+def all_pairs(of: Placement, *partners: int) -> list[list[tuple[int, int]]]:
+    """For each partner, what may leave broker 0 for it and come back, in order, as rows, -1 for none."""
+    to = np.array(partners or (1,))
+    out, back = going(of, 0, to), coming(of, 0, to)
+    pairs = pairings(of, 0, to, out, back)
+    rows = [np.append(ends.rows, -1)[at].tolist() for ends, at in ((out, pairs.out), (back, pairs.back))]
+    found = list(zip(*rows, strict=True))
+    return [
+        [each for each, by in zip(found, pairs.partners.tolist(), strict=True) if by == at] for at in range(len(to))
+    ]
+
+
+WITHIN = [(0, 1), (2, 3)]
+
+
+def test_pairings_with_room_everywhere() -> None:
+    """Within a topic, alone to either side, and across topics."""
+    across = [(0, 1), (0, 3), (2, 1), (2, 3)]
+    assert [[*WITHIN, (0, -1), (2, -1), (-1, 1), (-1, 3), *across]] == all_pairs(placement())
+
+
+def test_several_partners_are_each_by_themselves() -> None:
+    """What is paired with one doesn't depend on who else is asked; only row 2 may go to broker 2's rack."""
+    both = all_pairs(placement(), 2, 1)
+    assert [[(2, -1)], *all_pairs(placement(), 1)] == both
+    assert [both[1], both[0]] == all_pairs(placement(), 1, 2)
+
+
+def test_ends_are_movers() -> None:
+    """To or from several partners at once, partner by partner."""
+    of, partners = placement(), np.array([1, 2])
+    out, back = going(of, 0, partners), coming(of, 0, partners)
+    for at, partner in enumerate(partners.tolist()):
+        assert movers(of, 0, partner).tolist() == out.rows[out.partners == at].tolist()
+        assert movers(of, partner, 0).tolist() == back.rows[back.partners == at].tolist()
+
+
+def test_pairings_without_room_on_a_broker() -> None:
+    """Broker 1 holds all it may: nothing goes there alone."""
+    full = placement(broker_windows=np.array([[0, 0, 0], [9, 2, 9]]))
+    assert [[*WITHIN, (-1, 1), (-1, 3), (0, 1), (0, 3), (2, 1), (2, 3)]] == all_pairs(full)
+
+
+def test_pairings_without_room_for_a_topic() -> None:
+    """Topic 0 may have no replica more on broker 1: its row goes there only for another of its own."""
+    most = np.full((2, 3), 9)
+    most[0, 1] = 1
+    tight = placement(cell_windows=np.array([np.zeros((2, 3)), most], dtype=np.int64))
+    assert [[*WITHIN, (2, -1), (-1, 1), (-1, 3), (2, 1), (2, 3)]] == all_pairs(tight)
+
+
+def test_pairings_where_a_topic_may_hold_no_fewer() -> None:
+    """Topic 1 must keep its replica on broker 0: that goes there only for another of its own."""
+    least = np.zeros((2, 3))
+    least[1, 0] = 1
+    tight = placement(cell_windows=np.array([least, np.full((2, 3), 9)], dtype=np.int64))
+    assert [[*WITHIN, (0, -1), (-1, 1), (-1, 3), (0, 1), (0, 3)]] == all_pairs(tight)
+
+
+def test_of_many_rows_some_are_tried_across_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of each side; pairs within a topic are all there."""
+    monkeypatch.setattr(local_search_state, "_SAMPLE", 1)
+    (pairs,) = all_pairs(placement())
+    assert [*WITHIN, (0, -1), (2, -1), (-1, 1), (-1, 3), (0, 1)] == pairs
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 8, 13])
+def test_samples_are_evenly_spaced(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Of each partner's by themselves, as many as may be."""
+    monkeypatch.setattr(local_search_state, "_SAMPLE", 4)
+    partners = np.repeat([0, 1, 2], [count, 2, count])
+    kept = np.arange(count) if count <= 4 else np.arange(4) * count // 4
+    expected = [*kept, count, count + 1, *(count + 2 + kept)]
+    assert expected == np.flatnonzero(local_search_state._sampled(partners)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("out", "back", "possible"),
+    [
+        (0, 1, True),  # of one topic
+        (0, 3, True),  # across topics, with room
+        (2, -1, True),  # alone
+        (-1, 3, True),
+        (1, 3, False),  # row 1 isn't on broker 0
+        (0, 0, False),  # nor row 0 on broker 1
+    ],
+)
+def test_exchanges_that_are_possible(out: int, back: int, possible: bool) -> None:
+    """Rows that are where they would leave, not where they would go, with every count in its window."""
+    assert possible == can_exchange(placement(), 0, 1, out, back)
+
+
+def test_exchanges_that_counts_forbid() -> None:
+    """Broker 0 may hold no fewer: one goes only for another; topic 1 no more on broker 1: only within the topic."""
+    held = placement(broker_windows=np.array([[2, 0, 0], [9, 9, 9]]))
+    assert (False, True, True) == tuple(can_exchange(held, 0, 1, *pair) for pair in ((2, -1), (-1, 3), (0, 3)))
+    most = np.full((2, 3), 9)
+    most[1, 1] = 1
+    tight = placement(cell_windows=np.array([np.zeros((2, 3)), most], dtype=np.int64))
+    assert (False, True, False) == tuple(can_exchange(tight, 0, 1, *pair) for pair in ((2, -1), (2, 3), (2, 1)))
+
+
+def test_a_row_that_is_there_already_does_not_go() -> None:
+    """Row 0 has a replica on either broker of the rack."""
+    arena = placement(most=np.full((4, 2), 2), least=np.zeros((4, 2), dtype=np.int64)).arena
+    both = Placement(arena, np.array([[1, 1, 0], *ON[1:]], dtype=bool))
+    assert (False, True) == (can_exchange(both, 0, 1, 0, -1), can_exchange(both, 0, 1, 2, -1))
+
+
+def test_exchanges_that_racks_forbid() -> None:
+    """Row 3 may not leave its rack; row 2 may."""
+    assert (True, False) == (can_exchange(placement(), 0, 2, 2, -1), can_exchange(placement(), 1, 2, 3, -1))

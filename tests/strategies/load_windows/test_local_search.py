@@ -1,0 +1,182 @@
+"""Repairing and polishing a placement: windows of counts and racks are kept, bytes come into theirs, nothing
+is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from clusters import balance_of, no_racks, problem_of, problems
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from planner.model.balance import Tolerance
+from planner.model.cluster import Broker
+from planner.model.problem import Problem
+from planner.model.spec import Changes
+from planner.scoring.windows import windows
+from planner.strategies.flow.layout import lay_out
+from planner.strategies.flow.placement import on_brokers, place, widened
+from planner.strategies.load_windows.byte_loads import byte_loads
+from planner.strategies.load_windows.local_search import polish, repair
+from planner.strategies.load_windows.local_search_state import Arena, Placement, of_layout
+
+DISKS = st.sampled_from((0.0, 2.0, 10.0, 50.0))
+
+
+def started(problem: Problem) -> Placement:
+    """The cheapest placement of a problem's counts, to be brought into its windows of bytes."""
+    layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
+    placed = place(problem, layout, wanted)
+    within = widened(layout, wanted, placed)
+    loads = byte_loads(problem, layout, wanted)
+    arena = of_layout(layout, within, layout.size_bytes, loads)
+    return Placement(arena, on_brokers(layout, placed.chosen))
+
+
+@st.composite
+def placements(draw: st.DrawFn, **options: object) -> tuple[Placement, Placement]:
+    """The same placement twice, of partitions with unlike sizes and traffic, with windows of both."""
+    problem = draw(problems(**options))
+    seed = draw(st.integers(0, 1000))
+    sizes, rates = (np.random.default_rng(seed + more).integers(1, 100, problem.rows) for more in (0, 1))
+    disk, traffic = (Tolerance("percent", draw(DISKS)) for _ in range(2))
+    balance = replace(problem.balance, disk=disk, network_in=traffic if draw(st.booleans()) else Tolerance("none"))
+    sized = replace(problem, size_bytes=sizes, bytes_in_per_sec=rates, balance=balance)
+    assume(len(lay_out(sized, 0).rows))
+    return started(sized), started(sized)
+
+
+def promises(placement: Placement, replicas: np.ndarray) -> None:
+    """Every row has its replicas (M,), racks and counts are within their windows, and sums are what they should be."""
+    arena = placement.arena
+    assert replicas.tolist() == placement.on.sum(axis=1).tolist()
+    assert (placement.in_rack >= arena.least).all()
+    assert (placement.in_rack <= arena.most).all()
+    for counts, (low, high) in ((placement.cells, arena.cell_windows), (placement.held, arena.broker_windows)):
+        assert (counts >= low).all()
+        assert (counts <= high).all()
+    again = Placement(arena, placement.on.copy())
+    for name in ("in_rack", "load", "cells", "held"):
+        assert getattr(again, name).tolist() == getattr(placement, name).tolist()
+
+
+@settings(max_examples=80)
+@given(placements(brokers=6, topics=3, partitions=6))
+def test_counts_and_racks_are_kept(pair: tuple[Placement, Placement]) -> None:
+    """Whatever is exchanged, no count leaves its window, no rack holds more or less of a row than it may."""
+    placement, _ = pair
+    replicas = placement.on.sum(axis=1)
+    for make in (lambda: repair(placement, np.zeros(placement.load.shape)), lambda: polish(placement)):
+        make()
+        promises(placement, replicas)
+
+
+@settings(max_examples=80)
+@given(placements(brokers=6, topics=3, partitions=6))
+def test_polishing_never_costs_and_never_breaks(pair: tuple[Placement, Placement]) -> None:
+    """Polished placements cost no more, and all brokers together are no further outside their windows."""
+    placement, _ = pair
+    repair(placement, np.zeros(placement.load.shape))
+    cost, outside = placement.cost, placement.outside().sum()
+    polish(placement)
+    assert placement.cost <= cost
+    assert placement.outside().sum() <= outside
+
+
+@settings(max_examples=80)
+@given(placements(brokers=6, topics=3, partitions=6))
+def test_for_nothing_costs_nothing(pair: tuple[Placement, Placement]) -> None:
+    """Where bytes come first, evenness is mended only by replicas that cost no more where they go."""
+    placement, before = pair
+    repair(placement, np.zeros(placement.load.shape), for_nothing=True)
+    levels = placement.arena.levels
+    assert ((placement.on * levels).sum(axis=1) <= (before.on * levels).sum(axis=1)).all()
+    assert placement.outside().sum() <= before.outside().sum()
+
+
+@settings(max_examples=40)
+@given(placements(brokers=6, topics=3, partitions=6))
+def test_deterministic(pair: tuple[Placement, Placement]) -> None:
+    """Equal placements are repaired and polished alike."""
+    for placement in pair:
+        repair(placement, np.zeros(placement.load.shape))
+        polish(placement)
+    first, second = pair
+    assert first.on.tolist() == second.on.tolist()
+
+
+def test_huge_partitions_are_no_reason_to_go_round_in_circles() -> None:
+    """Ten terabytes a partition, with bytes first: costs stay within what integers hold."""
+    problem = problem_of(
+        no_racks(1, 2, 3, 4),
+        {"t": [(1, 4), (2, 4), (3, 4), (1, 4), (1, 4)]},
+        sizes={"t": [9 * 10**13, 8 * 10**13, 10**13, 7 * 10**13, 10**12]},
+        changes=Changes(remove_brokers=(4,), rebalance="none"),
+    )
+    placement = started(replace(problem, balance=replace(problem.balance, disk=Tolerance("percent", 1))))
+    cost = placement.cost
+    repair(placement, np.zeros(placement.load.shape), for_nothing=True)
+    assert cost == placement.cost
+
+
+def test_a_broker_too_empty_is_filled_at_the_least_cost() -> None:
+    """The flow gives the new broker two partitions of 1 byte; of what brings it to 6 at least, 5 instead of 1 does."""
+    problem = problem_of(
+        no_racks(1, 2),
+        {"a": [(1,), (1,), (1,), (2,), (2,), (2,)]},
+        sizes={"a": [10, 4, 1, 10, 5, 1]},
+        changes=Changes(add_brokers=(Broker(3),)),
+        balance=replace(balance_of(1, 1, "none"), disk=Tolerance("percent", 50)),
+    )
+    placement = started(problem)
+    assert (2, [14, 15, 2]) == (placement.cost, placement.load[0].tolist())
+    repair(placement, np.zeros(placement.load.shape))
+    polish(placement)
+    assert (6, [14, 11, 6]) == (placement.cost, placement.load[0].tolist())
+
+
+def ring_arena(weights: list[int]) -> Arena:
+    """Three rows that may each lie on two of three brokers: only all of them together can move on, and get home."""
+    allowed = np.array([[True, True, False], [False, True, True], [True, False, True]])
+    levels = np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1]], dtype=np.int8)
+    return Arena(
+        topics=np.zeros(3, dtype=np.int64),
+        costs=np.array(weights, dtype=np.int64),
+        levels=levels,
+        allowed=allowed,
+        racks=np.zeros(3, dtype=np.int64),
+        least=np.ones((3, 1), dtype=np.int64),
+        most=np.ones((3, 1), dtype=np.int64),
+        loads=np.array([weights], dtype=np.int64),
+        scales=np.ones(1, dtype=np.int64),
+        load_windows=np.array([[[3, 3, 3], [5, 5, 5]]], dtype=np.int64),
+        cell_windows=np.ones((2, 1, 3), dtype=np.int64),
+        broker_windows=np.ones((2, 3), dtype=np.int64),
+    )
+
+
+def test_three_rows_move_on_in_a_ring() -> None:
+    """Where no two rows can change places, three do, and all are at home."""
+    placement = Placement(ring_arena([5, 3, 4]), np.eye(3, dtype=bool))
+    polish(placement)
+    assert ([[False, True, False], [False, False, True], [True, False, False]], 0) == (
+        placement.on.tolist(),
+        placement.cost,
+    )
+
+
+def test_a_ring_that_would_break_a_window_is_left() -> None:
+    """With a row of 9 bytes, whichever broker it went to would hold more than 5: it stays where it is."""
+    placement = Placement(ring_arena([9, 3, 4]), np.eye(3, dtype=bool))
+    placement.arena.load_windows[0, 1, 0] = 9
+    polish(placement)
+    assert np.eye(3, dtype=bool).tolist() == placement.on.tolist()
+
+
+def test_polishing_stops_where_it_is_enough() -> None:
+    """A placement that costs no more than the bound is left as it is."""
+    placement = Placement(ring_arena([5, 3, 4]), np.eye(3, dtype=bool))
+    polish(placement, enough=12)
+    assert np.eye(3, dtype=bool).tolist() == placement.on.tolist()

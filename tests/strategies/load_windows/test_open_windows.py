@@ -1,0 +1,137 @@
+"""Windows that may begin anywhere: the least that is stated holds for every plan with the spreads asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from brute_force import as_plan, counts, moved, options
+from clusters import balance_of, no_racks, problem_of
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from planner.model.balance import NO_TOLERANCE
+from planner.model.cluster import Broker
+from planner.model.problem import Problem
+from planner.model.spec import Changes
+from planner.plan import bound_certificate
+from planner.scoring.windows import windows
+from planner.strategies import bounds
+from planner.strategies.optimum import solve
+
+MOST_PLANS = 400
+
+
+def keeps_spreads(problem: Problem, plan: tuple[tuple[int, ...], ...]) -> bool:
+    """True where brokers differ by no more than the spreads of replicas and of topics, and disks are within theirs."""
+    cells, disk = counts(problem, plan, problem.size_bytes)
+    bounds_of_disk = windows(problem, problem.balance).disk
+    if bounds_of_disk is not None and ((disk < bounds_of_disk[0]) | (disk > bounds_of_disk[1])).any():
+        return False
+    asked = problem.balance.topic_replicas, problem.balance.replicas
+    return all(
+        tolerance.kind == "none" or int(np.ptp(held, axis=-1).max()) <= tolerance.value
+        for tolerance, held in zip(asked, (cells, cells.sum(axis=0)), strict=True)
+    )
+
+
+def least_by_brute_force(problem: Problem) -> int | None:
+    """The fewest bytes of all plans with the spreads asked for."""
+    plans = (plan for plan in product(*options(problem)) if keeps_spreads(problem, plan))
+    return min((moved(problem, plan)[0] for plan in plans), default=None)
+
+
+def few(problem: Problem) -> bool:
+    """True where every plan is tried in no time."""
+    return prod(len(sets) for sets in options(problem)) <= MOST_PLANS
+
+
+@st.composite
+def spread_problems(draw: st.DrawFn, disk: str = "none") -> Problem:
+    """Two to four brokers, one of them new at times, with few partitions and spreads of one to three."""
+    brokers = draw(st.integers(2, 4))
+    old = draw(st.integers(max(1, brokers - 1), brokers))
+    racked = draw(st.sampled_from((False, False, True)))
+    racks = {each: draw(st.sampled_from("ab")) if racked else None for each in range(1, brokers + 1)}
+    rows, sizes = {}, {}
+    for name in ("a", "b")[: draw(st.integers(1, 2))]:
+        factor = draw(st.integers(1, min(2, old)))
+        one = st.lists(st.integers(1, old), min_size=factor, max_size=factor, unique=True).map(tuple)
+        rows[name] = draw(st.lists(one, min_size=1, max_size=3 if brokers == 4 or name == "b" else 6))
+        sizes[name] = draw(st.lists(st.integers(1, 100), min_size=len(rows[name]), max_size=len(rows[name])))
+    spread = st.sampled_from(("1", "2", "2", "3", "none"))
+    return problem_of(
+        {each: racks[each] for each in range(1, old + 1)},
+        rows,
+        sizes=sizes,
+        changes=Changes(add_brokers=tuple(Broker(each, racks[each]) for each in range(old + 1, brokers + 1))),
+        balance=balance_of(draw(spread), "none", draw(spread), "none", disk),
+    )
+
+
+@settings(max_examples=80)
+@given(spread_problems().filter(few), st.integers(0, 3))
+def test_no_plan_with_these_spreads_is_below_the_least(problem: Problem, seed: int) -> None:
+    """Neither with a certificate nor without; what is found keeps the spreads where that can be."""
+    least = least_by_brute_force(problem)
+    for certify in (False, True):
+        solution = solve(problem, problem.balance, seed, certify=certify)
+        mine = as_plan(solution.assignment)
+        assert solution.least_bytes <= moved(problem, mine)[0]
+        if least is not None:
+            assert solution.least_bytes <= least
+            assert not keeps_spreads(problem, tuple(mine)) or least <= moved(problem, mine)[0]
+        if solution.certificate is not None:
+            again = bound_certificate.from_document(bound_certificate.to_document(solution.certificate))
+            assert solution.least_bytes == bounds.least(again)
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(("1000%", "60%", "20%")).flatmap(lambda disk: spread_problems(disk=disk)).filter(few))
+def test_nor_with_windows_of_bytes(problem: Problem) -> None:
+    """Disks that may hold anything, or little more than their share."""
+    solution, least = solve(problem, problem.balance), least_by_brute_force(problem)
+    assert solution.least_bytes <= moved(problem, as_plan(solution.assignment))[0]
+    assert least is None or solution.least_bytes <= least
+
+
+@settings(max_examples=40)
+@given(spread_problems().filter(few))
+def test_the_start_of_all_brokers_window_is_proven(problem: Problem) -> None:
+    """Where topics may lie anyhow, the fewest bytes of all starts are found and proven, by cases where need be."""
+    assume(not problem.racks_matter)
+    problem = replace(problem, balance=replace(problem.balance, topic_replicas=NO_TOLERANCE))
+    solution = solve(problem, problem.balance, certify=True)
+    assert (least_by_brute_force(problem), solution.least_bytes) == (
+        moved(problem, as_plan(solution.assignment))[0],
+    ) * 2
+
+
+def test_a_topic_begins_where_the_fewest_bytes_move() -> None:
+    """Four large partitions, three small ones and one: a small one moves, and nobody claims that none need."""
+    problem = problem_of(
+        no_racks(1, 2, 3),
+        {"t": [(1,)] * 4 + [(2,)] * 3 + [(3,)]},
+        sizes={"t": [100] * 4 + [1] * 4},
+        balance=balance_of("none", "none", 2),
+    )
+    for certify in (False, True):
+        solution = solve(problem, problem.balance, certify=certify)
+        assert 1 == moved(problem, as_plan(solution.assignment))[0]
+        assert solution.least_bytes <= 1
+
+
+@pytest.mark.parametrize(("spread", "bytes_moved"), [(1, 10), (2, 9), (3, 8), (4, 8), (5, 7)])
+def test_two_brokers_become_three(spread: int, bytes_moved: int) -> None:
+    """Fifteen partitions a broker and a new one: the fewest that can move at a spread, and proven so."""
+    problem = problem_of(
+        no_racks(1, 2),
+        {"a": [(1,)] * 15 + [(2,)] * 15},
+        changes=Changes(add_brokers=(Broker(3),)),
+        balance=balance_of(spread, "none", "none"),
+    )
+    solution = solve(problem, problem.balance, certify=True)
+    assert (bytes_moved, bytes_moved) == (moved(problem, as_plan(solution.assignment))[0], solution.least_bytes)

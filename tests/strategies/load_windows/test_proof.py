@@ -1,0 +1,169 @@
+"""Proofs of placements: the bound is never above what any plan within the windows moves, by trying every one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from brute_force import as_plan, countable, keeps, moved, plans_within
+from clusters import loaded_problems, problems
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from uneven_clusters import uneven_problems
+
+from planner.model.balance import Tolerance
+from planner.model.problem import Problem
+from planner.plan import bound_certificate
+from planner.scoring import independent_check
+from planner.scoring.windows import windows
+from planner.strategies import bounds
+from planner.strategies.bounds import GRAIN, Certificate
+from planner.strategies.candidate import Candidate
+from planner.strategies.catalog import STRATEGIES
+from planner.strategies.flow.layout import lay_out
+from planner.strategies.flow.network import bounds as count_windows
+from planner.strategies.load_windows.byte_loads import byte_loads
+from planner.strategies.load_windows.proof import Proof, facts
+from planner.strategies.optimum import solve
+
+KINDS = ("all", "all", "all", "leaders", "none")
+SMALL = {"brokers": 5, "topics": 2, "partitions": 4, "rebalance": KINDS}
+
+
+def with_any_prices(problem: Problem, seed: int) -> Certificate:
+    """A certificate of the windows asked for, at prices that have nothing to do with the problem."""
+    rng = np.random.default_rng(seed)
+    layout, wanted = lay_out(problem, seed), windows(problem, problem.balance)
+    loads = byte_loads(problem, layout, wanted)
+    of_loads = np.zeros((0, 2, 1), dtype=np.int64) if loads is None else loads.windows
+    cells, brokers = count_windows(layout, wanted)
+    steep = int(rng.choice([1, GRAIN, 20 * GRAIN, 10**6]))
+    proof = Proof(
+        cells=rng.integers(-steep, steep, cells[0].shape, endpoint=True),
+        brokers=rng.integers(-steep, steep, brokers[0].shape, endpoint=True),
+        loads=rng.integers(-3 * GRAIN, 3 * GRAIN, of_loads[:, 0].shape, endpoint=True),
+        cell_windows=cells,
+        broker_windows=brokers,
+    )
+    return proof.certificate(facts(problem, layout, loads), of_loads)
+
+
+def least_within(problem: Problem, in_bytes: bool) -> int | None:
+    """The fewest bytes, or replicas, of all plans that keep the windows; None where none does."""
+    wanted = windows(problem, problem.balance)
+    return min((moved(problem, plan)[0 if in_bytes else 1] for plan in plans_within(problem, wanted)), default=None)
+
+
+@settings(max_examples=300)
+@given(loaded_problems(**SMALL).filter(countable), st.integers(0, 2**32))
+def test_any_prices_stay_below_every_plan(problem: Problem, seed: int) -> None:
+    """Whatever the prices are, of counts, bytes or traffic, no plan within the windows moves less than the bound."""
+    assume(len(lay_out(problem, 0).rows))
+    certificate = with_any_prices(problem, seed)
+    least = least_within(problem, certificate.facts.measure == "bytes")
+    if least is not None:
+        assert bounds.least(certificate) <= least
+
+
+@settings(max_examples=60)
+@given(loaded_problems(**SMALL), st.integers(0, 2**32))
+def test_the_same_from_its_document(problem: Problem, seed: int) -> None:
+    """Written as plain data and read again a certificate has the same bound, whatever it is about."""
+    certificate = with_any_prices(problem, seed)
+    again = bound_certificate.from_document(bound_certificate.to_document(certificate))
+    assert bounds.least(certificate) == bounds.least(again)
+
+
+@settings(max_examples=250)
+@given(loaded_problems(**SMALL).filter(countable))
+def test_windows_of_bytes_on_tiny_clusters(problem: Problem) -> None:
+    """Where some plan keeps all windows, so does the one found, and none moves less; the bound is below both."""
+    solution = solve(problem, problem.balance, certify=True)
+    plan, wanted = as_plan(solution.assignment), windows(problem, problem.balance)
+    assert () == independent_check.check(problem, solution.assignment)
+    if solution.certificate is None:
+        return
+    in_bytes = solution.certificate.facts.measure == "bytes"
+    bound, mine = bounds.least(solution.certificate), moved(problem, plan)[0 if in_bytes else 1]
+    least = least_within(problem, in_bytes)
+    assert bound <= mine
+    if least is not None:
+        assert bound <= least
+    if least is not None and problem.rebalance == "all":
+        assert (True, least) == (keeps(problem, wanted, plan), mine)
+
+
+@settings(max_examples=100)
+@given(problems(brokers=5, topics=2, partitions=4))
+def test_without_windows_of_bytes_the_proof_is_exact(problem: Problem) -> None:
+    """The prices of the flow alone come to what the plan moves."""
+    solution = solve(problem, problem.balance, certify=True)
+    if solution.certificate is not None and (problem.replacements < 0).all():
+        in_bytes = solution.certificate.facts.measure == "bytes"
+        mine = moved(problem, as_plan(solution.assignment))[0 if in_bytes else 1]
+        assert mine == bounds.least(solution.certificate)
+
+
+@settings(max_examples=10)
+@given(uneven_problems())
+def test_no_strategy_is_below_the_bound(problem: Problem) -> None:
+    """On uneven clusters too no valid plan within the windows that the optimum's proof is about moves less than it."""
+    solution = solve(problem, problem.balance, certify=True)
+    wanted = windows(problem, problem.balance)
+    assume(solution.certificate is not None)
+    least = bounds.least(solution.certificate) if solution.certificate else 0
+    measure = 0 if solution.certificate and solution.certificate.facts.measure == "bytes" else 1
+    assert least <= moved(problem, as_plan(solution.assignment))[measure]
+    for name, strategy in STRATEGIES.items():
+        plan = strategy(problem, Candidate(name, 1, balance=problem.balance)).assignment
+        if not independent_check.check(problem, plan) and keeps(problem, wanted, as_plan(plan)):
+            assert least <= moved(problem, as_plan(plan))[measure], name
+
+
+@settings(max_examples=20)
+@given(problems(brokers=5, topics=2, partitions=4).filter(countable))
+def test_wider_windows_have_lower_bounds(problem: Problem) -> None:
+    """The looser the windows of counts, the lower the bound, down to what the other changes force."""
+    steps = [replace(problem.balance, replicas=Tolerance.parse(text)) for text in ("0", "2", "4", "none")]
+    assume(next(plans_within(problem, windows(problem, steps[0])), None) is not None)
+    found = [each for each in (solve(problem, step, certify=True).certificate for step in steps) if each is not None]
+    least = [bounds.least(each) for each in found]
+    assert sorted(least, reverse=True) == least
+    assert all(bounds.least(Certificate(each.facts, bounds.none_priced(each.facts))) <= least[-1] for each in found)
+
+
+def test_prices_beyond_64_bits_are_added_up_exactly() -> None:
+    """An exabyte a partition, at prices that no machine word holds the sums of."""
+    size = 10**18
+    about = bounds.Facts(
+        measure="bytes",
+        broker_ids=np.array([1, 2]),
+        racks=np.array([0, 0]),
+        least=np.array([[0], [1]]),
+        most=np.array([[0], [1]]),
+        topics=np.array([0, 0]),
+        factors=np.array([1, 1]),
+        costs=np.array([size, size]),
+        home=np.array([[0], [0]]),
+        home_costs=np.array([[0], [0]]),
+        loads=np.array([[size, size]]),
+        load_names=("disk",),
+    )
+    window = np.array([[0, size], [2 * size, 2 * size]])
+    nothing = Proof(*(np.zeros(shape, dtype=np.int64) for shape in ((1, 2), 2, (1, 2), (2, 1, 2), (2, 2))))
+    priced = replace(nothing, loads=np.array([[0, GRAIN]])).certificate(about, window[None])
+    assert size == bounds.least(priced)
+
+
+def test_nothing_that_may_move() -> None:
+    """A certificate about no partition at all is read back as such."""
+    empty = bounds.Facts(
+        "bytes",
+        *(np.array([1]), np.array([0]), np.zeros((1, 1)), np.zeros((1, 1))),
+        *(np.zeros(0, dtype=np.int64) for _ in range(3)),
+        *(np.zeros((0, 3), dtype=np.int64) for _ in range(2)),
+        np.zeros((0, 0), dtype=np.int64),
+        (),
+    )
+    document = bound_certificate.to_document(Certificate(empty, bounds.none_priced(empty)))
+    assert 0 == bounds.least(bound_certificate.from_document(document))

@@ -1,0 +1,229 @@
+"""The bound is never above what any plan moves, whatever the prices; and it is the same from its file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.plan import bound_certificate
+from planner.strategies import bounds
+from planner.strategies.bounds import GRAIN, Branch, Case, Certificate, Facts, Part, Prices
+
+TWO_RACKS = Facts(
+    measure="bytes",
+    broker_ids=np.array([1, 2, 3, 4]),
+    racks=np.array([0, 0, 1, 1]),
+    least=np.array([[0, 0], [0, 0], [1, 1]]),
+    most=np.array([[0, 0], [1, 1], [1, 1]]),
+    topics=np.array([0, 0, 1]),
+    factors=np.array([2, 2, 1]),
+    costs=np.array([10, 7, 5]),
+    home=np.array([[0, 2], [0, -1], [3, -1]]),
+    home_costs=np.array([[0, 0], [0, 0], [0, 0]]),
+    loads=np.array([[10, 7, 5]]),
+    load_names=("disk",),
+)
+
+
+def choices(facts: Facts, row: int) -> list[tuple[int, ...]]:
+    """Every set of brokers that the racks let a row have."""
+    factor = int(facts.factors[row])
+    found = []
+    for brokers in combinations(range(len(facts.racks)), factor):
+        counts = np.bincount(facts.racks[list(brokers)], minlength=facts.least.shape[1])
+        if (counts >= facts.least[factor]).all() and (counts <= facts.most[factor]).all():
+            found.append(brokers)
+    return found
+
+
+def cost(facts: Facts, plan: tuple[tuple[int, ...], ...]) -> int:
+    """What a plan moves."""
+    homes = [set(row[row >= 0].tolist()) for row in facts.home]
+    return sum(
+        int(facts.costs[row]) for row, brokers in enumerate(plan) for broker in brokers if broker not in homes[row]
+    )
+
+
+def cheapest(facts: Facts, fits: dict[str, np.ndarray]) -> int | None:
+    """The least that any plan within the windows moves, by trying all of them."""
+    best = None
+    for plan in product(*(choices(facts, row) for row in range(len(facts.factors)))):
+        cells = np.zeros((2, len(facts.racks)), dtype=np.int64)
+        held = np.zeros(len(facts.racks), dtype=np.int64)
+        for row, brokers in enumerate(plan):
+            cells[facts.topics[row], list(brokers)] += 1
+            held[list(brokers)] += facts.loads[0, row]
+        within = [(cells, "cells"), (cells.sum(axis=0), "brokers"), (held, "disk")]
+        if all(((counts >= fits[name][0]) & (counts <= fits[name][1])).all() for counts, name in within):
+            moved = cost(facts, plan)
+            best = moved if best is None else min(best, moved)
+    return best
+
+
+def prices(shape: tuple[int, ...]) -> st.SearchStrategy[np.ndarray]:
+    """Any prices, in parts of GRAIN."""
+    count = int(np.prod(shape))
+    values = st.lists(st.integers(-20 * GRAIN, 20 * GRAIN), min_size=count, max_size=count)
+    return values.map(lambda flat: np.array(flat, dtype=np.int64).reshape(shape))
+
+
+def windows(shape: tuple[int, ...], most: int) -> st.SearchStrategy[np.ndarray]:
+    """Any windows."""
+    ends = st.tuples(st.integers(0, most), st.integers(0, most)).map(sorted)
+    count = int(np.prod(shape))
+    return st.lists(ends, min_size=count, max_size=count).map(lambda pairs: np.array(pairs).T.reshape(2, *shape))
+
+
+def certificate(facts: Facts, priced: list[np.ndarray], fits: dict[str, np.ndarray]) -> Certificate:
+    """Prices of cells, brokers and bytes on those windows."""
+    tables = [
+        bounds.at_edges(each, fits[name]) for each, name in zip(priced, ("cells", "brokers", "disk"), strict=True)
+    ]
+    return Certificate(facts, Prices(tables[0], tables[1], (tables[2],)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(prices((2, 4)), prices((4,)), prices((4,)), windows((2, 4), 3), windows((4,), 4), windows((4,), 25))
+def test_never_above_any_plan(
+    cells: np.ndarray,
+    brokers: np.ndarray,
+    disk: np.ndarray,
+    of_cells: np.ndarray,
+    of_all: np.ndarray,
+    of_bytes: np.ndarray,
+) -> None:
+    """Whatever the prices and the windows, no plan within them moves less than the bound."""
+    fits = {"cells": of_cells, "brokers": of_all, "disk": of_bytes}
+    best = cheapest(TWO_RACKS, fits)
+    if best is not None:
+        assert bounds.least(certificate(TWO_RACKS, [cells, brokers, disk], fits)) <= best
+
+
+def test_without_prices_it_is_what_is_forced() -> None:
+    """The second partition lacks a replica in the other rack: its 7 bytes must be copied, nothing else."""
+    assert 7 == bounds.least(Certificate(TWO_RACKS, bounds.none_priced(TWO_RACKS)))
+
+
+def test_a_replacement_costs_its_copy() -> None:
+    """A replica that a new broker takes over is at home there, but has to be copied."""
+    facts = replace(TWO_RACKS, home_costs=np.array([[10, 0], [0, 0], [0, 0]]))
+    assert 17 == bounds.least(Certificate(facts, bounds.none_priced(facts)))
+
+
+def test_a_price_on_a_window_raises_the_bound() -> None:
+    """Broker 4 must hold 12 bytes: at the price of a byte that is 12 bytes less the 5 that are there already."""
+    fits = {"cells": np.full((2, 2, 4), 9), "brokers": np.full((2, 4), 9), "disk": np.array([[0, 0, 0, 12], [99] * 4])}
+    nothing = np.zeros((2, 4), dtype=np.int64), np.zeros(4, dtype=np.int64)
+    priced = certificate(TWO_RACKS, [*nothing, np.array([0, 0, 0, GRAIN])], fits)
+    assert (
+        7
+        <= bounds.least(priced)
+        <= (
+            cheapest(
+                TWO_RACKS,
+                fits
+                | {
+                    "cells": np.stack([np.zeros((2, 4)), np.full((2, 4), 9)]),
+                    "brokers": np.stack([np.zeros(4), np.full(4, 9)]),
+                },
+            )
+            or 0
+        )
+    )
+
+
+def test_the_same_from_its_document() -> None:
+    """Plain data and back is the same bound."""
+    fits = {
+        "cells": np.array([[[0] * 4] * 2, [[1] * 4] * 2]),
+        "brokers": np.array([[1] * 4, [2] * 4]),
+        "disk": np.array([[5] * 4, [15] * 4]),
+    }
+    made = certificate(TWO_RACKS, [np.full((2, 4), 3), np.arange(4) * 5, np.full(4, -2)], fits)
+    assert bounds.least(made) == bounds.least(bound_certificate.from_document(bound_certificate.to_document(made)))
+
+
+def any_case(draw: st.DrawFn, fits: dict[str, np.ndarray], racks: tuple[int, ...], deep: int) -> Case:
+    """Decisions about brokers of these racks, and any prices at their end."""
+    if deep and draw(st.booleans()):
+        brokers = np.flatnonzero(np.isin(TWO_RACKS.racks, racks)).tolist()
+        row, broker = draw(st.integers(0, 2)), draw(st.sampled_from(brokers))
+        return Branch(row, broker, *(any_case(draw, fits, racks, deep - 1) for _ in range(2)))
+    drawn = [draw(prices(shape)) for shape in ((2, 4), (4,), (4,))]
+    return certificate(TWO_RACKS, drawn, fits).prices
+
+
+def any_parts(draw: st.DrawFn, fits: dict[str, np.ndarray]) -> tuple[Part, ...]:
+    """Both racks at once, each by itself, or one of them."""
+    apart = draw(st.sampled_from([((0, 1),), ((0,), (1,)), ((1,),)]))
+    return tuple(Part(racks, any_case(draw, fits, racks, 3)) for racks in apart)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), windows((2, 4), 3), windows((4,), 4), windows((4,), 25))
+def test_never_above_any_plan_by_cases(
+    data: st.DataObject, of_cells: np.ndarray, of_all: np.ndarray, of_bytes: np.ndarray
+) -> None:
+    """Whatever is decided in which order, and whatever the prices of the cases are."""
+    fits = {"cells": of_cells, "brokers": of_all, "disk": of_bytes}
+    best = cheapest(TWO_RACKS, fits)
+    made = Certificate(TWO_RACKS, bounds.none_priced(TWO_RACKS), any_parts(data.draw, fits))
+    if best is not None:
+        assert bounds.least(made) <= best
+    assert bounds.least(made) == bounds.least(bound_certificate.from_document(bound_certificate.to_document(made)))
+
+
+def full(broker: int) -> Prices:
+    """The price of a byte on a broker that may hold nothing."""
+    fits = {"cells": np.zeros((2, 2, 4)), "brokers": np.zeros((2, 4)), "disk": np.zeros((2, 4), dtype=np.int64)}
+    nothing = np.zeros((2, 4), dtype=np.int64), np.zeros(4, dtype=np.int64)
+    return certificate(TWO_RACKS, [*nothing, -GRAIN * (np.arange(4) == broker)], fits).prices
+
+
+def by_cases(off: Prices, on: Prices) -> Certificate:
+    """The second partition, which must enter the second rack, isn't on its first broker or it is."""
+    none = bounds.none_priced(TWO_RACKS)
+    return Certificate(TWO_RACKS, none, (Part((1,), Branch(1, 2, off, on)),))
+
+
+def test_the_least_of_the_cases() -> None:
+    """Entering costs 7; a full broker 7 more, and 10 for the first partition, which can't stay or can't enter."""
+    none = bounds.none_priced(TWO_RACKS)
+    made = [by_cases(off, on) for off, on in ((none, none), (full(3), none), (none, full(2)), (full(3), full(2)))]
+    assert [7, 7, 7, 14] == [bounds.least(each) for each in made]
+
+
+def test_cases_that_nothing_fits_do_not_count() -> None:
+    """A partition with one replica in a rack can't be on both of its brokers: only the other cases are left."""
+    none = bounds.none_priced(TWO_RACKS)
+    both = Branch(0, 3, none, Branch(0, 2, none, none))
+    made = Certificate(TWO_RACKS, none, (Part((1,), both),))
+    assert 7 == bounds.least(made)
+    forced = Branch(0, 2, Branch(0, 3, none, none), Branch(0, 3, none, none))
+    assert 7 == bounds.least(replace(made, parts=(Part((1,), forced),)))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("racks", [0]), ("racks", [1, 1]), ("racks", [2]), ("row", 3), ("broker", 0), ("broker", 4), ("broker", -1)],
+)
+def test_cases_about_something_else_are_refused(key: str, value: object) -> None:
+    """Racks that there aren't or that count twice, and rows or brokers beyond those of the part."""
+    document = bound_certificate.to_document(by_cases(full(3), full(2)))
+    (document["parts"][0] if key == "racks" else document["parts"][0]["case"])[key] = value
+    with pytest.raises(ValueError, match=r"racks|row"):
+        bound_certificate.from_document(document)
+
+
+@pytest.mark.parametrize("missing", ["off", "on"])
+def test_every_case_has_to_be_there(missing: str) -> None:
+    """A decision with one of its two cases left out proves nothing."""
+    document = bound_certificate.to_document(by_cases(full(3), full(2)))
+    del document["parts"][0]["case"][missing]
+    with pytest.raises(KeyError, match=missing):
+        bound_certificate.from_document(document)

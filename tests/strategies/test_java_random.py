@@ -1,0 +1,88 @@
+"""java.util.Random's draws; the expected numbers were printed by a Java 17."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.strategies.java_random import JavaRandom, hash_map_order, string_hash, utf16_key
+
+
+@pytest.mark.parametrize(
+    ("seed", "expected"),
+    [
+        (42, [-1170105035, 234785527, -1360544799]),
+        (-1, [1155099827, 1887904451, 52699159]),
+        (-(2**63), [-1155484576, -723955400, 1033096058]),
+    ],
+)
+def test_next_int_without_bound(seed: int, expected: list[int]) -> None:
+    """Any int may come, negative ones too, from any long as seed."""
+    random = JavaRandom(seed)
+    assert expected == [random.next_int() for _ in expected]
+
+
+def test_next_int_with_bounds() -> None:
+    """Powers of two take the high bits, other bounds the remainder, large ones refuse some draws."""
+    random = JavaRandom(42)
+    for _ in range(3):
+        random.next_int()
+    bounds = [100, 64, 7, 1, 2**31 - 1, 2**30 + 1, 2**30 + 1]
+    expected = [84, 19, 4, 0, 1519796918, 196118093, 969067502]
+    assert expected == [random.next_int(bound) for bound in bounds]
+    assert [6802844026563419272, 5086654115216342560] == [random.next_long(), random.next_long()]
+
+
+def test_next_long() -> None:
+    """The sum of two signed halves, so that a negative low half borrows from the high one."""
+    assert [-5025562857975149833, -5843495416241995736] == [(r := JavaRandom(42)).next_long(), r.next_long()]
+
+
+@pytest.mark.parametrize("bound", [0, -1])
+def test_bound_must_be_positive(bound: int) -> None:
+    """A bound below 1 is refused and named."""
+    with pytest.raises(ValueError, match=f"not {bound}$"):
+        JavaRandom(1).next_int(bound)
+
+
+def test_shuffle() -> None:
+    """The permutation of Collections.shuffle."""
+    items = list(range(10))
+    JavaRandom(7).shuffle(items)
+    assert [0, 1, 9, 3, 7, 4, 8, 5, 2, 6] == items
+
+
+@given(st.integers(), st.integers(1, 2**31 - 1))
+def test_next_int_stays_below_its_bound(seed: int, bound: int) -> None:
+    """Whatever the seed, 0 <= draw < bound."""
+    assert 0 <= JavaRandom(seed).next_int(bound) < bound
+
+
+def test_string_hash() -> None:
+    """String.hashCode, over UTF-16 units, also where Java's would be negative."""
+    assert [0, 97, 2112, 2112, 2**31] == [string_hash(s) for s in ("", "a", "Aa", "BB", "polygenelubricants")]
+
+
+def test_hash_map_order() -> None:
+    """HashMap's order of Optionals: the empty one first, then by hash, not by name."""
+    names = [None, "a", "rack-1", "rack-10", "eu-west-1a", "eu-west-1b", "eu-west-1c", "Zürich", "架", "😀"]
+    expected = [None, "a", "rack-10", "rack-1", "Zürich", "架", "😀", "eu-west-1b", "eu-west-1c", "eu-west-1a"]
+    assert expected == hash_map_order(names)
+
+
+def test_hash_map_order_of_a_grown_map() -> None:
+    """Past three quarters full the map doubles, which changes the order."""
+    expected = ["rack3", "rack4", "rack5", "rack6", "rack0", "rack1", "rack2", "rack28"]
+    assert expected == hash_map_order([f"rack{i}" for i in range(40)])[:8]
+
+
+def test_hash_map_order_of_equal_hashes() -> None:
+    """Keys in one bucket come in the order in which they were put."""
+    assert ["BBBB", "AaAa"] == hash_map_order(["BBBB", "AaAa"])
+    assert ["AaAa", "BBBB"] == hash_map_order(["AaAa", "BBBB"])
+
+
+def test_utf16_key() -> None:
+    """Java sorts an emoji (a surrogate pair) before a private-use character, Python after it."""
+    assert ["😀", "\uf000"] == sorted(["\uf000", "😀"], key=utf16_key)

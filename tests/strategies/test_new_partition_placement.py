@@ -1,0 +1,256 @@
+"""Where partitions to be made go: most evenly, with everything that exists where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from clusters import balance_of, ids_of, no_racks, problem_of, specs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.execution.change_reasons import changes
+from planner.model.balance import Balance
+from planner.model.build_problem import build, today
+from planner.model.cluster import Broker
+from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.spec import Changes, NewPartitions, Rebalance, Spec
+from planner.scoring import independent_check
+from planner.scoring.broker_loads import leaders_after, loads, on_all_brokers
+from planner.scoring.score import Yardstick, score
+from planner.strategies import new_partition_placement
+from planner.strategies.candidate import Candidate
+from planner.strategies.catalog import STRATEGIES
+from planner.strategies.new_partition_placement import Filling
+from planner.strategies.optimum import solve
+
+SIX = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
+
+
+def created(partitions: int, factor: int, name: str = "new", **rest: int) -> NewPartitions:
+    """A topic to create."""
+    return NewPartitions(name, 0, partitions, factor, **rest)
+
+
+def wish(*new: NewPartitions, rebalance: Rebalance = "none", **rest: object) -> Changes:
+    """Changes that ask for new partitions."""
+    return Changes(new_partitions=new, rebalance=rebalance, **rest)
+
+
+def solved(problem: Problem) -> IntArray:
+    """The optimum at the problem's own balance."""
+    return solve(problem, problem.balance).assignment
+
+
+def held(problem: Problem, assignment: IntArray, rows: Sequence[bool] | None = None) -> list[list[int]]:
+    """Replicas and preferred leaders of each broker, of all partitions or of some."""
+    chosen = np.ones(problem.rows, dtype=bool) if rows is None else np.asarray(rows)
+    replicas = np.where(chosen[:, None], assignment, -1)
+    return on_all_brokers(problem, replicas, replicas[:, 0])[:2].tolist()
+
+
+@st.composite
+def growing(draw: st.DrawFn, rebalance: Sequence[Rebalance] = ("all", "leaders", "none")) -> Spec:
+    """A spec that creates topics and adds partitions, beside any other change."""
+    spec = draw(specs(rebalance=rebalance))
+    leaving = {*spec.changes.remove_brokers, *dict(spec.changes.replace_brokers)}
+    targets = {broker.id for broker in spec.cluster.brokers + spec.changes.add_brokers} - leaving
+    size = st.sampled_from((0, 0, 1, 5))
+    new = [
+        NewPartitions(f"n{at}", 0, draw(st.integers(1, 4)), draw(st.integers(1, min(3, len(targets)))), (), draw(size))
+        for at in range(draw(st.integers(0, 2)))
+    ]
+    for topic in spec.cluster.topics:
+        factor = len(topic.partitions[0].replicas)
+        resized = any(each.topics == topic.name for each in spec.changes.set_replication_factor)
+        if not resized and factor <= len(targets) and draw(st.booleans()):
+            first = len(topic.partitions)
+            new.append(NewPartitions(topic.name, first, first + draw(st.integers(1, 3)), factor, (), draw(size)))
+    return replace(spec, changes=replace(spec.changes, new_partitions=tuple(new)))
+
+
+@given(growing())
+def test_every_plan_with_new_partitions_is_valid(spec: Spec) -> None:
+    """The judge finds every new partition with its factor, on brokers that stay, spread over racks."""
+    problem = build(spec)
+    assert () == independent_check.check(problem, solved(problem))
+
+
+@given(growing(rebalance=("none",)))
+def test_nothing_that_exists_moves_for_them(spec: Spec) -> None:
+    """Without a rebalance, what exists goes exactly where it would go without the new partitions."""
+    problem, without = build(spec), build(replace(spec, changes=replace(spec.changes, new_partitions=())))
+    unforced = ~without.forced
+    after = solved(problem)[~problem.is_new][:, : without.width]
+    assert today(without)[unforced].tolist() == after[unforced].tolist()
+
+
+@given(growing())
+def test_they_cost_nothing(spec: Spec) -> None:
+    """No byte, move, election or change is theirs, and the bound counts none either."""
+    problem = build(spec)
+    solution = solve(problem, problem.balance)
+    scores = score(Yardstick.of(problem), solution.assignment)
+    old = problem.replicas.tolist()
+    copied = [
+        (size, len(set(row) - set(before) - {-1}))
+        for row, before, size in zip(solution.assignment.tolist(), old, problem.size_bytes.tolist(), strict=True)
+        if before[0] >= 0
+    ]
+    assert sum(size * count for size, count in copied) == scores.bytes_moved[0]
+    assert sum(count for _, count in copied) == scores.replicas_moved[0]
+    assert solution.least_bytes <= scores.bytes_moved[0]
+    made = {(problem.topic_names[problem.topic_of[row]], int(problem.partition_ids[row])) for row in _new(problem)}
+    assert not made & {(each.topic, each.partition) for each in changes(problem, solution.assignment)}
+
+
+def _new(problem: Problem) -> list[int]:
+    return np.flatnonzero(problem.is_new).tolist()
+
+
+@given(growing())
+def test_no_other_strategy_is_more_even_for_as_little(spec: Spec) -> None:
+    """Kafka's placements of the same rows are never better by the ranking's first terms, where they move as little."""
+    problem = build(spec)
+    yardstick = Yardstick.of(problem)
+    ours = score(yardstick, solved(problem))
+    for name in ("kafka_classic", "kafka_striped", "round_robin"):
+        theirs = score(yardstick, STRATEGIES[name](problem, Candidate(name, 3)).assignment)
+        if problem.rebalance == "none" and not problem.forced[~problem.is_new].any() and not theirs.violations[0]:
+            assert ours.excess[0] <= theirs.excess[0]
+
+
+def test_empty_brokers_are_filled_alike() -> None:
+    """Three brokers that are far below their share each get a third: windows alone wouldn't tell one from another."""
+    full = {"old": [[1], [2], [3]] * 20}
+    problem = problem_of(no_racks(*range(1, 7)), full, changes=wish(created(6, 1)))
+    assert [0, 0, 0, 2, 2, 2] == held(problem, solved(problem), problem.is_new)[0]
+
+
+def test_replicas_go_where_the_fewest_are() -> None:
+    """Like water: brokers with 5, 2 and 0 replicas come out with 5, 4 and 4."""
+    rows = {"old": [[1]] * 5 + [[2]] * 2}
+    problem = problem_of(no_racks(1, 2, 3), rows, changes=wish(created(6, 1)))
+    assert [5, 4, 4] == held(problem, solved(problem))[0]
+
+
+def test_leaders_go_where_the_fewest_lead() -> None:
+    """Brokers that hold alike but lead unlike: the new partitions' leaders make that up."""
+    rows = {"old": [[1, 2], [1, 2], [1, 3], [2, 3]]}
+    problem = problem_of(no_racks(1, 2, 3), rows, changes=wish(created(5, 3)))
+    assert [[8, 8, 7], [3, 3, 3]] == held(problem, solved(problem))
+
+
+def test_leaders_go_where_the_fewest_really_lead() -> None:
+    """Broker 1 leads what 2 and 3 should, and no election is held: the new partitions are led by the others."""
+    rows = {"old": [[1, 2, 3], [2, 3, 1], [3, 1, 2]]}
+    problem = problem_of(no_racks(1, 2, 3), rows, changes=wish(created(6, 3)), leaders={"old": [1, 1, 1]})
+    after = solved(problem)
+    assert [3, 3, 3] == on_all_brokers(problem, after, leaders_after(problem, after))[1].tolist()
+
+
+def test_more_partitions_are_even_within_their_topic() -> None:
+    """The topic's own partitions count: those of today are on brokers 1 and 2, the new ones go to 3 and 4."""
+    rows = {"t": [[1], [2], [1], [2]], "u": [[3], [4], [3], [4]]}
+    problem = problem_of(no_racks(1, 2, 3, 4), rows, changes=wish(NewPartitions("t", 4, 8, 1)), balance=Balance())
+    after = solved(problem)
+    assert [3, 3, 3, 3] == held(problem, after)[0]
+    assert [1, 1, 1, 1] == held(problem, after, problem.is_new)[0]
+
+
+def test_racks_hold_one_replica_each() -> None:
+    """With three racks no new partition has two replicas in one, however uneven the cluster is."""
+    rows = {"old": [[1, 2, 3]] * 4}
+    problem = problem_of(SIX, rows, changes=wish(created(8, 3)))
+    after = solved(problem)
+    racks = [{SIX[broker] for broker in row} for row in ids_of(problem, after)[:8]]
+    assert [{"a", "b", "c"}] * 8 == racks
+    assert [6] * 6 == held(problem, after)[0]
+
+
+def test_new_partitions_fill_new_brokers() -> None:
+    """Where everything may move, new partitions take the place of moves: no byte is copied."""
+    rows = {"old": [[1], [2]] * 4}
+    change = wish(created(4, 1), rebalance="all", add_brokers=(Broker(3),))
+    problem = problem_of(no_racks(1, 2), rows, changes=change, balance=balance_of(1, 1, "none", "none"))
+    after = solved(problem)
+    assert (0, [4, 4, 4]) == (score(Yardstick.of(problem), after).bytes_moved[0], held(problem, after)[0])
+
+
+def test_expected_sizes_count_for_disks_and_not_as_bytes_moved() -> None:
+    """Two large new partitions go to the brokers with the fewest bytes; none of theirs is copied."""
+    rows = {"old": [[1], [2], [3], [4]]}
+    sizes = {"old": [50, 50, 1, 1]}
+    balance = Balance(disk=balance_of("10%").replicas)
+    change = wish(created(2, 1, size_bytes=50))
+    problem = problem_of(no_racks(1, 2, 3, 4), rows, sizes=sizes, changes=change, balance=balance)
+    after = solved(problem)
+    assert [50, 50, 51, 51] == loads(problem, after)[0].tolist()
+    assert 0 == score(Yardstick.of(problem), after).bytes_moved[0]
+
+
+def test_excluded_topics_get_more_partitions() -> None:
+    """The topic filter says what may move; what is new doesn't."""
+    spec = replace(
+        _spec({"t": [[1], [1]]}, wish(NewPartitions("t", 2, 4, 1))),
+        topics=replace(_spec({"t": [[1]]}, Changes()).topics, exclude=("t",)),
+    )
+    problem = build(spec)
+    assert [[1], [1], [2], [2]] == ids_of(problem, solved(problem))
+
+
+def _spec(rows: dict[str, list[list[int]]], change: Changes) -> Spec:
+    from clusters import spec_of
+
+    return spec_of(no_racks(1, 2), rows, changes=change)
+
+
+@st.composite
+def fillings(draw: st.DrawFn) -> Filling:
+    """Up to three rows of one topic on up to four brokers that hold something, without racks."""
+    rows, brokers = draw(st.integers(1, 3)), draw(st.integers(2, 4))
+    factor, low = draw(st.integers(1, min(2, brokers))), draw(st.integers(0, 4))
+    counts = np.array(draw(st.lists(st.integers(0, 6), min_size=brokers, max_size=brokers)), dtype=np.int64)
+    one = np.full((rows, 1), factor, dtype=np.int32)
+    window = np.stack([np.full(brokers, low), np.full(brokers, low + 1)])
+    return Filling(
+        topics=np.zeros(rows, dtype=np.int32),
+        factors=one[:, 0],
+        allowed=np.ones((rows, brokers), dtype=bool),
+        racks=np.zeros(brokers, dtype=np.int32),
+        least=one,
+        most=one,
+        cells=np.zeros((1, brokers), dtype=np.int64),
+        held=counts,
+        topic_windows=np.stack([np.zeros((1, brokers)), np.full((1, brokers), 9)]).astype(np.int64),
+        windows=window,
+        weights=np.ones(brokers, dtype=np.int64),
+    )
+
+
+def _far(filling: Filling, added: LongArray) -> tuple[int, int]:
+    """How far brokers are outside their windows, and how uneven they are within, as sums of squares."""
+    low, high = filling.windows
+    counts = filling.held + added
+    outside = np.maximum(low - counts, 0) + np.maximum(counts - high, 0)
+    return int((outside**2).sum()), int((counts**2).sum())
+
+
+@given(fillings())
+def test_as_even_as_any_placement(filling: Filling) -> None:
+    """Tried one by one, no placement is less outside the windows, or as little and more even within."""
+    brokers = filling.allowed.shape[1]
+    every = combinations(range(brokers), int(filling.factors[0]))
+    rows = [np.isin(np.arange(brokers), each) for each in every]
+    best = min(_far(filling, np.sum(chosen, axis=0)) for chosen in product(rows, repeat=len(filling.topics)))
+    assert best == _far(filling, new_partition_placement.filled(filling).sum(axis=0))
+
+
+@pytest.mark.parametrize("partitions", [1, 7, 40])
+def test_deterministic(partitions: int) -> None:
+    """The same problem gives the same placement."""
+    problem = problem_of(SIX, {"old": [[1, 2, 3]] * 4}, changes=wish(created(partitions, 2)))
+    assert solved(problem).tolist() == solved(problem).tolist()

@@ -1,0 +1,74 @@
+"""An account of work: what parts of it may spend, and what a solve does with little."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks import cases as bench_cases
+from planner.model import build_problem as problems
+from planner.model.balance import Balance, Tolerance
+from planner.strategies import optimum
+from planner.strategies.work_limits import ASKED, Effort, Worth
+
+
+def test_a_part_may_spend_its_share_and_no_more() -> None:
+    """What it spends is spent of the whole; what it leaves stays there."""
+    whole = Effort(100_000)
+    part = whole.part(0.5)
+    part.spend(20_000)
+    assert (25_000, 75_000) == (part.left, whole.left)
+    part.spend(30_000)
+    assert (True, False, 40_000) == (part.spent, whole.spent, whole.left)
+
+
+def test_a_part_of_what_is_spent_is_nothing() -> None:
+    """And no part outlives the whole."""
+    whole = Effort(10_000)
+    part = whole.part(1)
+    whole.spend(10_000)
+    assert part.spent
+    assert whole.spent
+    assert whole.part(0.5).spent
+
+
+def test_large_programs_are_worth_more() -> None:
+    """So many programs of all columns, where that is more."""
+    worth = Worth(1_000_000, 100)
+    assert [1_000_000, 1_000_000, 2_000_000] == [Effort.of(worth, each).left for each in (1, 10_000, 20_000)]
+
+
+def test_small_programs_take_longer_than_their_columns_say() -> None:
+    """So much longer, up to a limit: large ones take next to as long as they have columns."""
+    spent = []
+    for columns in (10, 1_000, 1_000_000):
+        effort = Effort(10**9)
+        effort.spend(columns)
+        spent.append(10**9 - effort.left)
+    assert [110, 6_000, 1_005_000] == spent
+
+
+def test_less_work_proves_no_more_and_never_wrongly() -> None:
+    """Every window is held still, and the bound stays below the best plan's bytes."""
+    case = bench_cases.to_spec(bench_cases.make("skewed-sizes", "y5"))
+    problem = replace(problems.build(case), balance=Balance(disk=Tolerance("percent", 2)))
+    little, much = (optimum.solve(problem, problem.balance, worth=each) for each in (Worth(100_000, 1), ASKED))
+    assert little.least_bytes <= much.least_bytes
+    assert _moved(problem, much) <= _moved(problem, little)
+    assert much.least_bytes <= _moved(problem, much) <= much.least_bytes * 1.001
+
+
+def test_the_same_work_finds_the_same_plan() -> None:
+    """No clock has a say in it."""
+    case = bench_cases.to_spec(bench_cases.make("skewed-sizes", "x4"))
+    problem = replace(problems.build(case), balance=Balance(disk=Tolerance("percent", 2)))
+    first, second = (optimum.solve(problem, problem.balance, worth=Worth(500_000, 10)) for _ in range(2))
+    assert first.assignment.tolist() == second.assignment.tolist()
+    assert first.least_bytes == second.least_bytes
+
+
+def _moved(problem: problems.Problem, solution: optimum.Solution) -> int:
+    held = solution.assignment[:, :, None] == problem.replicas[:, None, :]
+    added = (solution.assignment >= 0) & ~held.any(axis=2)
+    return int(np.dot(added.sum(axis=1), problem.size_bytes))

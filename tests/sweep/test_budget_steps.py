@@ -1,0 +1,281 @@
+"""Changes that a budget can't pay for in one: what the first step does, what waits, and that steps reach the end."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from clusters import balance_of, no_racks, spec_of, specs
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from planner.model.build_problem import build, today
+from planner.model.cluster import Broker, Partition
+from planner.model.errors import InfeasibleError, UnsafePlanError
+from planner.model.file_reading import resource
+from planner.model.spec import Budget, Changes, ReplicationFactorChange, Spec, Sweep
+from planner.plan import build as plan
+from planner.plan.declared_topics import topics as terraform_topics
+from planner.scoring import independent_check
+from planner.scoring.missed_windows import relaxed
+from planner.scoring.score import Yardstick, score
+from planner.strategies.candidate import Candidate
+from planner.strategies.catalog import STRATEGIES
+from planner.sweep import candidates, variants
+from planner.sweep.budget_steps import TERMS, first_step, within
+from planner.sweep.evaluate import run
+
+VALIDATOR = Draft202012Validator(json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8")))
+DRAIN = Changes(remove_brokers=(1, 2))
+# Broker 1 holds 90 bytes, broker 2 holds 30.
+ROWS = {"a": [(1,), (1,), (1,), (2,), (2,), (3,), (4,)]}
+SIZES = {"a": [20, 50, 20, 10, 20, 9, 9]}
+
+
+def spec(budget: Budget, changes: Changes = DRAIN, rows: Any = None, **rest: Any) -> Spec:
+    """Two of four brokers leave."""
+    fields = {"sizes": SIZES, "balance": balance_of("none", "none", "none"), "sweep": Sweep(30), **rest}
+    return spec_of(no_racks(1, 2, 3, 4), rows or ROWS, changes=changes, budget=budget, **fields)
+
+
+def waiting(budget: Budget, **rest: Any) -> list[int]:
+    """The partitions that wait."""
+    step = first_step(build(spec(budget, **rest)))
+    return [] if step.deferred is None else np.flatnonzero(step.deferred).tolist()
+
+
+def planned(asked: Spec) -> dict[str, Any]:
+    """The plan of a spec, swept in this process."""
+    tried = variants.alternatives(asked)
+    done = variants.swept(tried, [run(each.problem, each.candidates) for each in tried])
+    return plan.planned(done).document
+
+
+def test_enough_is_enough() -> None:
+    """Without a budget, or with one that pays for everything, or for nothing at all, the problem is as it is."""
+    for budget in (Budget(), Budget(bytes_moved=120), Budget(replicas_moved=5), Budget(bytes_moved=9)):
+        problem = build(spec(budget))
+        assert problem is first_step(problem)
+
+
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [
+        (Budget(bytes_moved=119), [2]),  # broker 2, then 50 and 20 of broker 1
+        (Budget(bytes_moved=30), [0, 1, 2]),  # broker 2 alone
+        (Budget(bytes_moved=29), [0, 1, 2, 3]),  # neither broker: the largest of broker 2
+        (Budget(bytes_moved=79), [1]),  # 49 are left for broker 1: its 50 don't fit, both of its 20 do
+        (Budget(replicas_moved=3), [0, 2]),  # broker 2, and the largest of broker 1
+        (Budget(bytes_moved=100, replicas_moved=2), [0, 1, 2]),
+        (Budget(bytes_moved=10), [0, 1, 2, 4]),
+        (Budget(leaders_changed=2), [0, 1, 2]),
+    ],
+)
+def test_brokers_are_emptied_one_by_one(budget: Budget, expected: list[int]) -> None:
+    """The cheapest broker first and whole; what is left takes the largest partitions that fit."""
+    assert expected == waiting(budget)
+
+
+# Each broker is the preferred leader of one.
+LED = {"t": [(1, 2), (2, 3), (3, 1)]}
+
+
+def led_by(budget: Budget, *leaders: int) -> Spec:
+    """Three brokers, where some partitions aren't led by their preferred leaders."""
+    return spec_of(no_racks(1, 2, 3), LED, leaders={"t": leaders}, sizes=10, budget=budget, sweep=Sweep(30))
+
+
+@pytest.mark.parametrize(
+    ("most", "leaders", "frozen"),
+    [(0, (2, 2, 3), [0]), (0, (2, 3, 3), [0, 1]), (1, (2, 3, 3), [1]), (2, (2, 3, 3), [])],
+)
+def test_a_leader_that_the_budget_does_not_pay_for_stays(
+    most: int, leaders: tuple[int, ...], frozen: list[int]
+) -> None:
+    """Nothing has to change, so nothing waits, whatever leaders aren't the preferred ones; no more are elected."""
+    asked = led_by(Budget(leaders_changed=most), *leaders)
+    step, document = first_step(build(asked)), planned(asked)
+
+    assert frozen == np.flatnonzero(~step.movable).tolist()
+    assert step.deferred is None or not step.deferred.any()
+    assert most >= document["budget"]["spent"]["leaders_changed"]
+    assert 0 == document["budget"]["undone"]["partitions"]
+    assert not any("first step" in warning for warning in document["warnings"])
+
+
+def test_what_must_change_is_paid_for_before_other_leaders() -> None:
+    """The raised topic has the only election, though the other one is cheaper: that one may stay, and doesn't wait."""
+    rows, leaders = {"a": [(1, 2)], "b": [(2, 3)]}, {"a": [2], "b": [3]}
+    raised = Changes(set_replication_factor=(ReplicationFactorChange("b", 3),))
+    rest = {"leaders": leaders, "sizes": 10, "changes": raised}
+    step = first_step(build(spec_of(no_racks(1, 2, 3), rows, budget=Budget(leaders_changed=1), **rest)))
+
+    assert ([False, True], [False, False]) == (step.movable.tolist(), np.asarray(step.deferred).tolist())
+    unpaid = build(spec_of(no_racks(1, 2, 3), rows, budget=Budget(bytes_moved=9, leaders_changed=1), **rest))
+    assert unpaid is first_step(unpaid)
+
+
+def test_what_the_rack_rule_moves_must_change_too() -> None:
+    """Nothing forces it but `rebalance: all`; where the budget pays for one of two, the other waits."""
+    racks, rows = {1: "a", 2: "a", 3: "b"}, {"t": [(1, 2), (1, 2)]}
+    step = first_step(build(spec_of(racks, rows, sizes=10, budget=Budget(bytes_moved=10))))
+
+    assert 1 == np.count_nonzero(step.deferred)
+
+
+def test_what_waits_stays_as_it_is() -> None:
+    """Replicas, leader and replication factor; the checker lets it stay on a broker that leaves, and nowhere else."""
+    raised = Changes(remove_brokers=(1,), set_replication_factor=(ReplicationFactorChange("a", 2),))
+    problem = first_step(build(spec(Budget(bytes_moved=25), raised)))
+    assert problem.deferred is not None
+    assert [1] * 7 == np.where(problem.deferred, problem.replication_factors, 1).tolist()
+    assert not (problem.movable | problem.forced)[problem.deferred].any()
+    placed = STRATEGIES["optimum"](problem, Candidate("optimum", balance=problem.balance)).assignment
+    assert () == independent_check.check(problem, placed)
+    moved = placed.copy()
+    moved[problem.deferred, 0] = 1
+    assert {"excluded topic"} == {each.rule for each in independent_check.check(problem, moved)}
+
+
+def test_windows_that_a_step_leaves_open_are_named() -> None:
+    """Two and two replicas where all seven would be three and four; with the budget as the reason, not a filter."""
+    step = first_step(build(spec(Budget(bytes_moved=30), balance=balance_of("1%", "none", "none"))))
+    placed = STRATEGIES["optimum"](step, Candidate("optimum", balance=step.balance)).assignment
+    assert [("replicas", "partitions that the budget leaves for a later step keep their replicas")] == [
+        (each.window, each.why) for each in relaxed(Yardstick.of(step), placed)
+    ]
+    assert not any("topic filter" in warning for warning in planned(spec(Budget(bytes_moved=79)))["warnings"])
+
+
+def test_a_topic_of_unlike_factors_has_none() -> None:
+    """Raised in part by a first step, or of unlike factors today: the plan says null, and Terraform isn't told."""
+    rows = {"stays": [(1,), (1, 2)], "steps": [(1,), (2,), (3,), (1,)], "whole": [(2,), (3,)]}
+    raised = Changes(set_replication_factor=tuple(ReplicationFactorChange(name, 2) for name in ("steps", "whole")))
+    budget = Budget(replicas_moved=4)
+    document = planned(spec_of(no_racks(1, 2, 3), rows, changes=raised, budget=budget, sweep=Sweep(30)))
+
+    factors = {
+        each["name"]: (each["replication_factor_before"], each["replication_factor"]) for each in document["topics"]
+    }
+    assert {"stays": ([1, 2], None), "steps": ([1], None), "whole": ([1], 2)} == factors
+    assert ["whole"] == list(terraform_topics(document))
+    assert [] == [error.message for error in VALIDATOR.iter_errors(document)]
+
+
+def test_topics_follow_brokers() -> None:
+    """Where nobody leaves, topics are done one by one, the cheapest first, then the largest partitions that fit."""
+    rows = {"a": [(1,), (2,)], "b": [(3,), (4,), (1,)]}
+    sizes = {"a": [30, 40], "b": [20, 10, 15]}
+    raised = Changes(set_replication_factor=(ReplicationFactorChange("*", 2),))
+    found = [
+        waiting(Budget(bytes_moved=most), changes=raised, rows=rows, sizes=sizes) for most in (115, 114, 85, 60, 44, 9)
+    ]
+    assert [[], [0], [0], [0, 1], [0, 1, 3], []] == found
+
+
+def test_the_plan_says_what_waits_and_what_it_costs() -> None:
+    """49 bytes are left after broker 2: both small partitions of broker 1 go, the large one waits, and is told of."""
+    document = planned(spec(Budget(bytes_moved=79)))
+    undone = {"windows": [], "partitions": 1, "brokers": [1], "bytes_moved": 50, "replicas_moved": 1}
+    assert {**undone, "leaders_changed": 1} == document["budget"]["undone"]
+    assert [] == [error.message for error in VALIDATOR.iter_errors(document)]
+    assert 70 <= document["budget"]["spent"]["bytes_moved"] <= 79
+    assert (
+        "FIRST STEP ONLY (budget 79 B copied): broker 1 is NOT empty afterwards (1 replica, 50 B); "
+        "1 partition left to change, 1 replica, 50 B to copy in all; at least 1 more step."
+    ) == document["headline"]
+    assert document["complete"] is False
+    assert [0, 1] == [broker["after"]["replicas"] for broker in document["brokers"] if broker["id"] in (2, 1)][::-1]
+
+
+def test_a_budget_that_pays_for_no_partition_is_refused() -> None:
+    """There is no first step then; exit code 3, with what the changes take."""
+    with pytest.raises(UnsafePlanError, match="the changes take 120 B at the least, allowed by the budget: 9 B"):
+        planned(spec(Budget(bytes_moved=9)))
+
+
+def test_steps_reach_the_end() -> None:
+    """Planned again and again from the state after each step, all is done, within the budget each time."""
+    asked, spent = spec(Budget(bytes_moved=60)), list[int]()
+    while True:
+        document = planned(asked)
+        if not document["partitions"]:
+            break
+        spent.append(document["budget"]["spent"]["bytes_moved"])
+        asked = carried_out(asked, document)
+    assert {0} == {part.replicas[0] in (1, 2) for topic in asked.cluster.topics for part in topic.partitions}
+    assert all(0 < each <= 60 for each in spent)
+    assert 2 <= len(spent) <= 3
+
+
+def carried_out(asked: Spec, document: dict[str, Any]) -> Spec:
+    """The spec with the cluster as it is once a plan is done."""
+    lists = {(each["topic"], each["partition"]): tuple(each["replicas"]) for each in document["partitions"]}
+    topics = tuple(
+        replace(topic, partitions=tuple(_moved(each, lists.get((topic.name, each.id))) for each in topic.partitions))
+        for topic in asked.cluster.topics
+    )
+    return replace(asked, cluster=replace(asked.cluster, topics=topics))
+
+
+def _moved(partition: Partition, replicas: tuple[int, ...] | None) -> Partition:
+    return partition if replicas is None else replace(partition, replicas=replicas, leader=replicas[0])
+
+
+def test_on_the_largest_clusters_too_something_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few solved plans a cluster is worth, the one that is as uneven as may be is among them."""
+    monkeypatch.setattr(candidates, "_SOLVED_PLACEMENTS", 0)
+    asked = replace(spec(Budget(bytes_moved=30)), balance=balance_of(1, 1, 1))
+    assert 30 >= planned(asked)["budget"]["spent"]["bytes_moved"] > 0
+
+
+def budgets() -> st.SearchStrategy[Budget]:
+    """Budgets of one term, or two, of what tiny clusters move."""
+    amount = st.sampled_from((None, None, 1, 3, 7, 12))
+    return st.builds(Budget, amount, amount, st.none())
+
+
+@settings(max_examples=30)
+@given(specs(rebalance=("all", "all", "leaders", "none")), budgets())
+def test_a_step_fits_its_budget(wish: Spec, budget: Budget) -> None:
+    """As uneven as may be, what doesn't wait is done within the budget; what waits stays, whatever the strategy."""
+    asked = build(replace(wish, budget=budget))
+    step = first_step(asked)
+    assume(step.deferred is not None)
+    placed = STRATEGIES["optimum"](step, Candidate("optimum", balance=balance_of(*["none"] * 7))).assignment
+    assert () == independent_check.check(step, placed)
+    scores = score(Yardstick.of(step), placed)
+    assert within(budget, {term: int(getattr(scores, term)[0]) for term in TERMS})
+    for name in STRATEGIES:
+        with suppress(InfeasibleError):
+            kept = STRATEGIES[name](step, Candidate(name, 1, balance=step.balance)).assignment
+            assert today(step)[step.deferred].tolist() == kept[step.deferred].tolist(), name
+
+
+@settings(max_examples=12)
+@given(specs(rebalance=("all", "leaders", "none")), budgets())
+def test_every_step_does_something(wish: Spec, budget: Budget) -> None:
+    """What waits is less than what must change, and everything that costs nothing is done."""
+    asked = build(replace(wish, budget=budget))
+    step = first_step(asked)
+    assume(step.deferred is not None)
+    nobody = np.zeros(asked.rows, dtype=bool)
+    waits = nobody if step.deferred is None else step.deferred
+    placed = STRATEGIES["optimum"](step, Candidate("optimum", balance=balance_of(*["none"] * 7))).assignment
+    assert (placed != today(step)).any()
+    assert not (waits & ~asked.movable).any()
+
+
+def test_one_broker_may_take_part_in_two_groups() -> None:
+    """A partition on both of two brokers that leave is paid for once, and done with the first of them."""
+    rows = {"a": [(1, 2), (1, 3), (2, 3), (2, 3)]}
+    sizes = {"a": [10, 5, 7, 8]}
+    changes = Changes(remove_brokers=(1, 2), add_brokers=(Broker(5),))
+    # Broker 1 takes 10 twice and 5; then broker 2 only 7 and 8.
+    assert [2] == waiting(Budget(bytes_moved=39), changes=changes, rows=rows, sizes=sizes)
+    assert [2, 3] == waiting(Budget(bytes_moved=25), changes=changes, rows=rows, sizes=sizes)

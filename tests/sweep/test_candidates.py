@@ -1,0 +1,215 @@
+"""The candidate space and its budget."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from clusters import balance_of, no_racks, problem_of, problems
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.model.balance import BalanceGrid, Tolerance
+from planner.model.problem import Problem
+from planner.model.spec import Budget, Changes, Growth, Sweep, TopicFilter
+from planner.strategies.catalog import STRATEGIES
+from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, candidate_budget, candidates, row
+
+ROWS = {"x": [(0, 1)] * 10}
+
+
+def strategies(table: pa.Table) -> dict[str, int]:
+    """How many rows each strategy has."""
+    return dict(Counter(table["strategy"].to_pylist()))
+
+
+@settings(max_examples=80)
+@given(problems(rebalance=("all", "leaders", "none")), st.integers(0, 400), st.integers(0, 2**31 - 1))
+def test_never_more_than_asked(problem: Problem, asked: int, seed: int) -> None:
+    """Rows are numbered from 0, no more than asked (at least two): do nothing first, the balance asked for second."""
+    table = candidates(problem, Sweep(asked, seed))
+    assert len(table) <= max(asked, 2)
+    assert list(range(len(table))) == table["candidate"].to_pylist()
+    assert table.schema.equals(CANDIDATE_SCHEMA)
+    assert set(table["strategy"].to_pylist()) <= set(STRATEGIES)
+    first, second = row(table, 0), row(table, 1)
+    assert ("unchanged", "optimum", 0, problem.balance) == (first.strategy, *second[:2], second.balance)
+    if (problem.movable & (problem.forced | (problem.rebalance == "all"))).any():
+        assert max(asked, 2) == len(table)
+
+
+@settings(max_examples=30)
+@given(problems(brokers=5), st.integers(2, 300), st.integers(0, 2**31 - 1))
+def test_deterministic(problem: Problem, asked: int, seed: int) -> None:
+    """The same problem and sweep give the same rows."""
+    assert candidates(problem, Sweep(asked, seed)).equals(candidates(problem, Sweep(asked, seed)))
+
+
+def test_no_row_twice() -> None:
+    """No two rows are the same candidate."""
+    problem = problem_of(no_racks(0, 1, 2, 3), ROWS)
+    table = candidates(problem, Sweep(3000, 5)).drop_columns("candidate")
+    assert len(table) == len(table.group_by(table.column_names).aggregate([]))
+
+
+def test_seeds_of_two_sweeps_are_disjoint() -> None:
+    """Another sweep seed looks at other draws and other tie-breaks altogether."""
+    problem = problem_of(no_racks(0, 1, 2, 3), ROWS)
+    seeds = [set(candidates(problem, Sweep(2000, seed))["seed"].to_pylist()) - {0} for seed in (0, 1, 2**31 - 1)]
+    assert not seeds[0] & seeds[1]
+    assert not seeds[1] & seeds[2]
+    assert all(0 < seed < 2**63 for each in seeds for seed in each)
+
+
+@pytest.mark.parametrize(("asked", "exhaustive"), [(19, False), (200, True)])
+def test_exhaustive_where_it_fits(asked: int, exhaustive: bool) -> None:
+    """All n² pairs of start index and shift, once each, where the budget holds them; else none of them."""
+    problem = problem_of(no_racks(0, 1, 2, 3), ROWS)
+    table = candidates(problem, Sweep(asked))
+    fixed = [
+        (each["start_index"], each["next_replica_shift"])
+        for each in table.to_pylist()
+        if each["strategy"] == "kafka_classic" and each["start_index"] >= 0
+    ]
+    everything = [(start, shift) for start in range(4) for shift in range(4)]
+    assert (everything if exhaustive else []) == sorted(fixed)
+
+
+def test_budget_by_size() -> None:
+    """What is asked for; else 5,000, fewer the larger the cluster, never fewer than 20."""
+    small = problem_of(no_racks(0, 1), ROWS)
+    large, huge = (replace(small, replication_factors=np.full(rows, 2)) for rows in (50_000, 1_500_000))
+    assert (5000, 500, 20) == tuple(candidate_budget(each, None) for each in (small, large, huge))
+    assert (7, 7) == (candidate_budget(small, 7), candidate_budget(huge, 7))
+
+
+def test_the_grid_of_the_yaml() -> None:
+    """Every combination of the knobs given with the balance asked for, that one first, each once."""
+    problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1))
+    grid = BalanceGrid(replicas=(Tolerance.parse("5%"), Tolerance.parse(1)), topic_replicas=(Tolerance.parse("none"),))
+    table = candidates(problem, Sweep(1000, grid=grid)).to_pylist()
+    found = [tuple(each[knob] for knob in KNOBS) for each in table if each["strategy"] == "optimum"]
+    points = [("1", "1", "1"), ("1", "1", "none"), ("5%", "1", "1"), ("5%", "1", "none")]
+    expected = [(*point, *["none"] * 4) for point in points]
+    assert expected == list(dict.fromkeys(found))
+    assert {expected[0]} == set(found[4:])
+
+
+@pytest.mark.parametrize(("solved", "expected"), [(1, 1), (3, 3), (150, 150), (199, 199), (500, 199)])
+def test_as_many_solved_plans_as_asked_for(solved: int, expected: int) -> None:
+    """The grid first, tie-breaks at the balance asked for after it; today's assignment stays a candidate."""
+    problem = problem_of(no_racks(0, 1, 2), ROWS)
+    table = candidates(problem, Sweep(200, solved=solved))
+    assert 200 == len(table)
+    assert (1, expected) == (strategies(table)["unchanged"], strategies(table)["optimum"])
+
+
+def test_a_fleet_shares_the_solved_plans() -> None:
+    """As it shares the candidates."""
+    problem = problem_of(no_racks(0, 1, 2), ROWS)
+    assert 25 == len(optima(problem, Sweep(200, solved=100), among=4))
+
+
+def test_forced_only_has_no_grid() -> None:
+    """Where only what must move may, windows hardly matter: one balance, and tie-breaks."""
+    changes = Changes(remove_brokers=(1,), rebalance="none")
+    table = candidates(problem_of(no_racks(0, 1, 2), ROWS, changes=changes), Sweep(100))
+    optima = [each for each in table.to_pylist() if each["strategy"] == "optimum"]
+    assert (20, 1) == (len(optima), len({tuple(each[knob] for knob in KNOBS) for each in optima}))
+
+
+def test_nothing_to_place() -> None:
+    """Where no replica may move, Kafka's placements have nothing to say."""
+    problem = problem_of(no_racks(0, 1), ROWS, topics=TopicFilter(exclude=("*",)))
+    assert {"unchanged", "optimum"} == set(strategies(candidates(problem, Sweep(100))))
+
+
+def test_rows_become_candidates_again() -> None:
+    """A row says everything about its candidate, the tolerances in the YAML's words."""
+    balance = balance_of("2.5%", 2, "none", 1, "10%", "5%", "0.5%")
+    problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance)
+    table = candidates(problem, Sweep(50, 3))
+    assert problem.balance == row(table, 0).balance
+    assert {("10%", "5%", "0.5%")} == {
+        tuple(each[knob] for knob in KNOBS[4:]) for each in table.to_pylist() if each["strategy"] != "optimum"
+    }
+    assert {"2.5%"} == set(table["replicas"].to_pylist()) - {"5%", "10%", "25%"}
+
+
+BUDGET = Budget(bytes_moved=10)
+
+
+@pytest.mark.parametrize(
+    ("asked", "among", "expected"), [(2, 1, 1), (3, 1, 2), (4, 1, 3), (9, 1, 3), (20, 4, 3), (20, 1, 4), (50, 1, 10)]
+)
+def test_a_budgets_ladder_is_tried_however_few_the_candidates(asked: int, among: int, expected: int) -> None:
+    """At least its ends and its middle beside doing nothing; without a budget a fifth, as ever."""
+    sweep, plain = Sweep(asked), problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1, "none", "10%"))
+    found = optima(replace(plain, budget=BUDGET), sweep, among)
+    assert expected == len(found) == len(set(found))
+    assert expected == 1 or {"none"} == set(found[1])
+    assert max(1, asked // among // 5) == len(optima(plain, sweep, among))
+
+
+def test_a_budgets_ladder_on_a_very_large_cluster() -> None:
+    """As few candidates as there are by default, and those shared by four alternatives: its ends are looked at."""
+    large = replace(problem_of(no_racks(0, 1), ROWS, budget=BUDGET), replication_factors=np.full(1_500_000, 2))
+    assert [3, 3] == [len(set(optima(large, Sweep(), among))) for among in (1, 4)]
+    assert 5 == len(candidates(large, Sweep(), 4))
+
+
+def test_solved_plans_are_as_many_as_asked_for_with_a_budget_too() -> None:
+    """What the YAML says holds."""
+    problem = problem_of(no_racks(0, 1, 2), ROWS, budget=BUDGET)
+    assert [1, 2] == [len(optima(problem, Sweep(200, solved=solved))) for solved in (1, 2)]
+
+
+def optima(problem: Problem, sweep: Sweep, among: int = 1) -> list[tuple[str, ...]]:
+    """The windows that the solver is asked for, one row each."""
+    table = candidates(problem, sweep, among).to_pylist()
+    return [(*(each[knob] for knob in KNOBS), each["scenarios"]) for each in table if each["strategy"] == "optimum"]
+
+
+def test_a_grid_of_our_own() -> None:
+    """What is asked for, then each knob on its own: bytes where sizes are known, traffic where rates are."""
+    asked = ("1", "1", "1", "none", "10%", "none", "none", "none")
+    problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(*asked[:-1]))
+    found = list(dict.fromkeys(optima(problem, Sweep(2000))))
+    assert asked == found[0]
+    assert {"2%", "5%", "10%", "25%", "none"} == {each[4] for each in found}
+    assert {("none", "none")} == {each[5:7] for each in found}
+    changed = [sum(one != other for one, other in zip(each, asked, strict=True)) for each in found]
+    assert sorted(changed) == changed
+    written = replace(problem, bytes_in_per_sec=np.ones(10, dtype=np.int64), size_bytes=np.zeros(10, dtype=np.int64))
+    traffic = optima(written, Sweep(2000))
+    assert {"10%"} == {each[4] for each in traffic}
+    assert {"none", "10%"} == {each[5] for each in traffic} == {each[6] for each in traffic}
+
+
+def test_windows_of_bytes_take_more_of_the_budget() -> None:
+    """Solved plans with windows of bytes are fewer, as each takes many times as long; tie-breaks are left some."""
+    plain = problem_of(no_racks(0, 1, 2), ROWS, sizes=0)
+    sized = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1, "none", "10%"))
+    many, few = (optima(each, Sweep()) for each in (plain, sized))
+    assert 200 == len(many)
+    assert 15 <= len(few) <= 40
+    assert 5 <= few.count(few[0])
+
+
+def test_alternatives_share_the_budget() -> None:
+    """Rows and solved plans alike are dealt evenly to the alternatives."""
+    problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1, "none", "10%"))
+    assert 100 == len(candidates(problem, Sweep(400), 4))
+    assert len(optima(problem, Sweep(), 4)) <= len(optima(problem, Sweep())) / 2
+
+
+def test_scenarios_are_a_knob() -> None:
+    """Every point of the grid is solved for all scenarios and for none, the asked one for all first."""
+    problem = problem_of(no_racks(0, 1), ROWS, sweep=Sweep(growth=(Growth("twice", "x", 2.0),)))
+    found = optima(problem, Sweep(1000))
+    assert ["all", "none"] == [each[-1] for each in found[:2]]
+    assert found[0][:-1] == found[1][:-1]
+    assert {"none"} == {each["scenarios"] for each in candidates(problem, Sweep(50)).to_pylist()[-10:]}

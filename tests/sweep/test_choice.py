@@ -1,0 +1,237 @@
+"""Which row is chosen, by each rule, of tables written by hand; and how a rule that nothing keeps is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from clusters import no_racks, spec_of
+
+from planner.model.build_problem import build
+from planner.model.errors import InfeasibleError, UnsafePlanError
+from planner.model.spec import AIMS, Budget, Choice, Spec, Sweep
+from planner.strategies.catalog import UNKNOWN
+from planner.sweep.budget_steps import TERMS
+from planner.sweep.choice import choose, rule_of, rule_text
+from planner.sweep.evaluate import SCORE_COLUMNS, SCORE_SCHEMA, result
+from planner.sweep.variants import BASE, Swept
+
+NUMBERS = dict.fromkeys(SCORE_COLUMNS, 0)
+WORDS = {name: "none" for name, kind in zip(SCORE_SCHEMA.names, SCORE_SCHEMA.types, strict=True) if kind == pa.string()}
+
+
+def spec(rule: Choice | None = None, budget: Budget | None = None, aims: tuple[str, ...] = AIMS) -> Spec:
+    """Any spec with a rule and a budget."""
+    made = spec_of(no_racks(1, 2), {"x": [(1,), (2,)]}, sizes=10)
+    return replace(made, sweep=Sweep(choice=rule or Choice(), aims=aims), budget=budget or Budget())
+
+
+def plan(moved: int = 0, imbalance: int = 0, **rest: int | str) -> Mapping[str, Any]:
+    """A proven row of the optimum that moves so many bytes and leaves the fullest broker so many ppm above."""
+    return {"strategy": "optimum", "bytes_moved": moved, "imbalance_ppm": imbalance, **rest}
+
+
+def swept(asked: Spec, *rows: Mapping[str, Any], name: str = BASE) -> Swept:
+    """An alternative with these rows, numbered as they come."""
+    filled = [
+        {**dict.fromkeys(SCORE_SCHEMA.names, -1), **NUMBERS, **WORDS, **row, "candidate": at}
+        for at, row in enumerate(rows)
+    ]
+    problem = build(asked)
+    return Swept(name, asked, problem, result(problem, pa.Table.from_pylist(filled, schema=SCORE_SCHEMA)))
+
+
+def taken(asked: Spec, *rows: Mapping[str, Any]) -> int:
+    """The number of the row that is chosen of these."""
+    return int(choose([swept(asked, *rows)]).row["candidate"])
+
+
+def test_as_asked() -> None:
+    """Valid first, proven first, least outside, then the fewest bytes; the most even does not matter before those."""
+    rows = [plan(9, 5), plan(8, 9), plan(1, 0, violations=1), plan(1, 0, excess=1), plan(1, 0, unproven=1)]
+    assert 1 == taken(spec(), *rows)
+
+
+def test_aims_settle_what_is_left() -> None:
+    """The same bytes: the aims in their order."""
+    rows = [plan(8, leaders_changed=2, peak_disk_ppm=1), plan(8, leaders_changed=1, peak_disk_ppm=2)]
+    assert [1, 0] == [taken(spec(aims=aims), *rows) for aims in (AIMS, ("peak_disk",))]
+
+
+def test_a_budget_is_what_asked_means_where_there_is_one() -> None:
+    """Any term, even of nothing; another rule stays what it is."""
+    assert ["asked", "within_budget", "within_budget"] == [
+        rule_of(spec(budget=each)).rule for each in (Budget(), Budget(bytes_moved=0), Budget(leaders_changed=3))
+    ]
+    fixed = Choice("most_even_within_bytes", 7)
+    assert fixed == rule_of(spec(fixed, Budget(bytes_moved=0)))
+
+
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [
+        (Budget(bytes_moved=100), 0),
+        (Budget(bytes_moved=99), 1),
+        (Budget(replicas_moved=2), 1),
+        (Budget(bytes_moved=99, leaders_changed=1), 2),
+    ],
+)
+def test_the_most_even_within_the_budget(budget: Budget, expected: int) -> None:
+    """Least outside the balance asked for, then the most even, of those that spend no more than there is."""
+    rows = [
+        plan(100, 0, replicas_moved=3, leaders_changed=2),
+        plan(50, 5, replicas_moved=2, leaders_changed=2, excess=3),
+        plan(20, 7, replicas_moved=1, leaders_changed=1, excess=3),
+        plan(10, 7, replicas_moved=1, leaders_changed=1, excess=9),
+    ]
+    assert expected == taken(spec(budget=budget), *rows)
+
+
+def test_rules_of_bytes_and_of_evenness() -> None:
+    """The most even within bytes, and the fewest bytes within an imbalance; to the last byte and millionth."""
+    rows = [plan(100, 0), plan(50, 5), plan(20, 7), plan(21, 7)]
+    assert [1, 2] == [taken(spec(Choice("most_even_within_bytes", most)), *rows) for most in (50, 49)]
+    assert [1, 2] == [taken(spec(Choice("fewest_bytes_within_imbalance", most)), *rows) for most in (6, 7)]
+
+
+def test_fewest_bytes_without_sizes_are_the_fewest_replicas() -> None:
+    """What a plan moves counts, however far it is from the balance asked for; the sentence says replicas."""
+    asked = spec(Choice("fewest_bytes_within_imbalance", 600_000))
+    unsized = replace(asked, cluster=replace(asked.cluster, sizes_known=False))
+    rows = [
+        plan(0, 500_000, replicas_moved=2, excess=9, unproven=1),
+        plan(0, 0, replicas_moved=4),
+        plan(0, 700_000, excess=12),
+    ]
+    assert 0 == taken(unsized, *rows)
+    assert "the fewest replicas with no broker more than 60 % above its share: 2 replicas, at most" in (
+        choose([swept(unsized, *rows)]).why
+    )
+
+
+def test_what_has_no_proof_is_taken_from_the_front_alone() -> None:
+    """A placement of Kafka's without a proof is chosen where no proven plan beats it, not where one does."""
+    kafka = {"strategy": "kafka_classic", "least_bytes": UNKNOWN, "unproven": 1}
+    rule = spec(Choice("most_even_within_bytes", 60))
+    assert 1 == taken(rule, plan(50, 5), plan(60, 4, **kafka))
+    assert 0 == taken(rule, plan(50, 5), plan(60, 5, **kafka))
+    assert 0 == taken(spec(budget=Budget(bytes_moved=60)), plan(50, 5, excess=3), plan(60, 5, **kafka))
+
+
+def test_changes_comes_first_and_variants_are_beside_it() -> None:
+    """As asked the plan is that of changes, however cheap a variant is; another rule looks at all of them."""
+    dear, cheap = [plan(100, 9)], [plan(1, 0)]
+    both = [swept(spec(), *dear), swept(spec(), *cheap, name="b")]
+    of_all = spec(Choice("most_even_within_bytes", 1000))
+    rule = [swept(of_all, *dear), swept(of_all, *cheap, name="b")]
+    assert [0, 1] == [choose(both).at, choose(rule).at]
+    assert "its variants are for comparison" in choose(both).why
+    assert "of 2 alternatives" in choose(rule).why
+    assert 1 == choose([swept(spec(), *dear, name="a"), swept(spec(), *cheap, name="b")]).at
+
+
+def test_equal_alternatives_are_told_apart_by_their_order() -> None:
+    """The first in the file."""
+    assert 0 == choose([swept(spec(), plan(5), name="a"), swept(spec(), plan(5), name="b")]).at
+
+
+def test_why_says_the_numbers() -> None:
+    """Bytes and how full the fullest broker is; replicas where no sizes are known."""
+    row = plan(50, 20_000, replicas_moved=3)
+    rules = (None, Choice("most_even_within_bytes", 60), Choice("fewest_bytes_within_imbalance", 30_000))
+    assert [
+        "the fewest bytes at the balance asked for: 50 B",
+        "the most even plan that moves at most 60 B: 50 B, at most 2 % above a broker's share, of replicas",
+        "the fewest bytes with no broker more than 3 % above its share: 50 B, "
+        "at most 2 % above a broker's share, of replicas",
+    ] == [choose([swept(spec(rule), row)]).why for rule in rules]
+    budget = spec(budget=Budget(replicas_moved=3))
+    assert (
+        "the most even plan within the budget, not that of the fewest bytes: 50 B, "
+        "at most 2 % above a broker's share, of replicas" == (choose([swept(budget, row)]).why)
+    )
+    unsized = replace(budget, cluster=replace(budget.cluster, sizes_known=False))
+    assert "the fewest bytes: 3 replicas" in choose([swept(unsized, row)]).why
+
+
+def test_rules_that_nothing_keeps() -> None:
+    """The key, what was asked, and the least that would do; exit code 3."""
+    with pytest.raises(UnsafePlanError, match=r"most_even_within_bytes: 5 B is below .*; allowed: at least 20 B"):
+        choose([swept(spec(Choice("most_even_within_bytes", 5)), plan(50, 1), plan(20, 2))])
+    with pytest.raises(UnsafePlanError, match=r"imbalance: 1 % is below .*; allowed: at least 2.0001%"):
+        choose([swept(spec(Choice("fewest_bytes_within_imbalance", 10_000)), plan(50, 20_001), plan(20, 30_000))])
+
+
+def test_a_budget_holds_whatever_the_rule() -> None:
+    """Another rule chooses among the plans that the budget pays for; where there is none, that is what is said."""
+    rows = [plan(100, 0, replicas_moved=9), plan(50, 5, replicas_moved=4), plan(20, 70_000, replicas_moved=2)]
+    budget = Budget(replicas_moved=4)
+    assert 1 == taken(spec(Choice("most_even_within_bytes", 100), budget), *rows)
+    assert 2 == taken(spec(Choice("fewest_bytes_within_imbalance", 70_000), budget), *rows)
+    with pytest.raises(UnsafePlanError, match=r"imbalance: 0 % is below .*; allowed: at least 0.0005%"):
+        choose([swept(spec(Choice("fewest_bytes_within_imbalance", 0), budget), *rows)])
+    with pytest.raises(UnsafePlanError, match=r"budget.replicas_moved: in these plans the changes take 2 at the least"):
+        choose([swept(spec(Choice("most_even_within_bytes", 100), Budget(replicas_moved=1)), *rows)])
+
+
+def test_what_is_allowed_is_not_rounded() -> None:
+    """Asked for as the refusal says, there is a plan."""
+    with pytest.raises(UnsafePlanError, match=r"allowed: at least 2000.1234%"):
+        choose([swept(spec(Choice("fewest_bytes_within_imbalance", 1)), plan(50, 20_001_234))])
+
+
+@pytest.mark.parametrize("order", [("drain", "grow"), ("grow", "drain")])
+def test_a_variant_that_the_budget_cannot_pay_for_leaves_the_others(order: tuple[str, str]) -> None:
+    """With variants only, any of them may be the plan, wherever it stands in the file."""
+    asked, rows = spec(budget=Budget(bytes_moved=5)), {"drain": [plan(10)], "grow": [plan(0, 9)]}
+    chosen = choose([swept(asked, *rows[name], name=name) for name in order])
+    assert ("grow", 0) == (order[chosen.at], chosen.row["bytes_moved"])
+    assert "no plan within the budget" == chosen.best[order.index("drain")].why_not
+
+
+def test_a_budget_that_no_alternative_keeps_within() -> None:
+    """The least of all of them that are weighed, and whose that is; a broken one says nothing of what it takes."""
+    asked = spec(budget=Budget(bytes_moved=5, leaders_changed=1))
+    rows = {"a": plan(9, leaders_changed=3), "b": plan(7, leaders_changed=4), "c": plan(1, violations=1)}
+    with pytest.raises(UnsafePlanError) as refused:
+        choose([swept(asked, row, name=name) for name, row in rows.items()])
+    assert [
+        "nothing was written: no valid plan among 3 candidates keeps within the budget:",
+        "budget.bytes_moved: in these plans the alternatives take 7 B at the least (b), allowed by the budget: 5 B",
+        "budget.leaders_changed: in these plans the alternatives take 3 at the least (a), allowed by the budget: 1",
+    ] == str(refused.value).splitlines()
+    with pytest.raises(UnsafePlanError, match=r"take 9 B at the least, allowed by the budget: 5 B"):
+        choose([swept(asked, rows["a"]), swept(asked, plan(0), name="b")])
+    broken = [swept(asked, rows["c"], name=name) for name in ("a", "b")]
+    assert 0 == choose(broken).at
+
+
+def test_another_rule_asks_all_alternatives_what_the_budget_takes() -> None:
+    """The first may have no valid plan; what the next ones take is said all the same."""
+    asked = spec(Choice("most_even_within_bytes", 100), Budget(replicas_moved=1))
+    tried = [swept(asked, plan(violations=1)), swept(asked, plan(9, replicas_moved=3), name="b")]
+    with pytest.raises(UnsafePlanError, match=r"the alternatives take 3 at the least \(b\), allowed by the budget: 1"):
+        choose(tried)
+
+
+def test_no_valid_plan_of_changes() -> None:
+    """Variants that have one are named; where there is none at all the judge of the plan has the last word."""
+    broken, sound = [plan(violations=1)], [plan(1)]
+    with pytest.raises(InfeasibleError, match="variants that have a valid plan: b;"):
+        choose([swept(spec(), *broken), swept(spec(), *sound, name="b")])
+    chosen = choose([swept(spec(), *broken)])
+    assert [(0, "no candidate keeps every rule")] == [(chosen.at, each.why_not) for each in chosen.best]
+    rule = spec(Choice("most_even_within_bytes", 1000))
+    assert 0 == choose([swept(rule, *broken), swept(rule, *broken, name="b")]).at
+
+
+def test_the_rule_in_words() -> None:
+    """Every aim is in it once, in the order of use."""
+    text = rule_text(("makespan",))
+    assert (
+        "bytes moved, bytes of the busiest broker, leaders changed, partitions touched, uneven arrivals, cross-" in text
+    )
+    assert {"bytes_moved", "replicas_moved", "leaders_changed"} == set(TERMS)

@@ -1,0 +1,265 @@
+"""What `report` asks for is in plan.json and folded into report.md, bounded, and rendered from the plan alone."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from folders import DATA
+from jsonschema import Draft202012Validator
+from report_documents import huge, small
+from rich.console import Console
+
+from planner.cli import workflow
+from planner.inputs.spec import reading as spec
+from planner.model.errors import SpecError
+from planner.model.file_reading import resource
+from planner.plan.build import plan_id
+from planner.report import plan_markdown as report
+from planner.report.appendix import Fold, Page, folds
+from planner.strategies import optimum
+from planner.strategies.work_limits import OTHERS
+from planner.whatif import in_plan
+from planner.whatif.growth import lifetime as growth
+
+CLUSTER = """
+version: 1
+cluster:
+  name: c
+  brokers: [{id: 1, rack: a, capacity: {disk: 90GB}}, {id: 2, rack: b, capacity: {disk: 90GB}}]
+  topics:
+    - name: orders
+      partitions:
+        - {replicas: [1, 2], size: 20GB}
+        - {replicas: [1, 2], size: 20GB}
+    - name: audit
+      partitions: [{replicas: [1], size: 1GB}]
+changes: {add_brokers: [{id: 3, rack: b, capacity: {disk: 90GB}}]}
+growth: [{topics: "*", per_month: 10%}]
+consumers: [{group: billing, topics: [orders], members: [{id: m-1, rack: a}, {id: m-2, rack: b}]}]
+"""
+ALL = "report: {failures: [brokers, racks, 2], growth: {months: 6}, consumers: true}\n"
+
+
+def planned(folder: Path, asked: str = ALL, cluster: str = CLUSTER) -> dict:
+    """The plan of a spec in a folder, made in this process."""
+    path = folder / "spec.yaml"
+    path.write_text(cluster + asked)
+    options = workflow.Options(candidates=20, engine="local")
+    document, _ = workflow.whatif(path, options, Console(file=io.StringIO()))
+    return dict(document)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a spec that asks for everything, and its plan beside it."""
+    made = tmp_path_factory.mktemp("told")
+    planned(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def plan(folder):
+    """That plan."""
+    return workflow.read_plan(folder / "spec.plan")
+
+
+def command(folder, *words):
+    """What a command shows of the spec, as JSON."""
+    from click.testing import CliRunner
+
+    from planner.cli.commands import commands
+
+    ended = CliRunner().invoke(commands, [*words, str(folder / "spec.yaml"), "--format", "json", "--engine", "local"])
+    return json.loads(ended.stdout)
+
+
+def test_nothing_is_told_that_is_not_asked_for(tmp_path, plan):
+    """The key `report` changes nothing else of the plan but its inputs' digest and its id."""
+    silent = planned(tmp_path, "")
+    told = ("failures", "growth", "consumers", "plan_id", "inputs")
+
+    assert set() == silent.keys() & {"failures", "growth", "consumers"}
+    assert {key: value for key, value in plan.items() if key not in told} == {
+        key: value for key, value in silent.items() if key not in told
+    }
+
+
+def test_the_document_fits_the_schema_and_its_id(plan):
+    """Every key of the three sections is described, and the id is that of the whole."""
+    schema = json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8"))
+
+    assert [] == list(Draft202012Validator(schema).iter_errors(plan))
+    assert plan_id(plan) == plan["plan_id"]
+
+
+def test_failures_are_those_of_the_command(folder, plan):
+    """`planner failures` says the same of the plan; single brokers are told without each batch."""
+    shown = command(folder, "failures", "--of", "brokers", "--of", "racks", "--of", "2")
+    for each in shown["scenarios"]:
+        each["states"] = [state for state in each["states"] if state["state"] in ("today", "planned")]
+
+    assert {key: shown[key] for key in plan["failures"]} == plan["failures"]
+    assert {"brokers", "racks", "2"} == {kind["of"] for kind in plan["failures"]["kinds"]}
+
+
+def test_growth_is_that_of_the_plan_itself(folder, plan):
+    """Today's as the command has it; the planned one is the plan's assignment, not one made for growth."""
+    shown = command(folder, "growth", "--months", "6")
+    held = {each["id"]: each["after"]["size_bytes"] for each in plan["brokers"]}
+    now = in_plan.assignment(growth.cases(spec.load(folder / "spec.yaml"), 0)[0].forecast.problem, plan)
+
+    assert [each["today"] for each in shown["brokers"]] == [each["today"] for each in plan["growth"]["brokers"]]
+    grown = {each["id"]: each["planned"]["size_bytes"] for each in plan["growth"]["brokers"]}
+    assert pytest.approx({broker: size * 1.1**6 for broker, size in held.items()}, rel=1e-6) == grown
+    assert 2 * 2 + 1 == int((now >= 0).sum())
+
+
+def test_consumers_are_those_of_the_command_with_the_plan(folder, plan):
+    """What the plan moves between racks makes groups with a rack assign anew."""
+    shown = command(folder, "consumers", "--plan", str(folder / "spec.plan"))
+
+    assert {key: shown[key] for key in plan["consumers"]} == plan["consumers"]
+
+
+def test_the_report_folds_them_in(folder, plan):
+    """A section each, in this order, before the moves; rendering the plan again gives the same bytes."""
+    markdown = (folder / "spec.plan" / "report.md").read_text(encoding="utf-8")
+    headings = [line for line in markdown.splitlines() if line.startswith("<summary>")]
+    told = ("What breaks", "How long", "Consumers")
+
+    assert [
+        "<summary>What breaks if brokers fail (brokers, racks, any 2)</summary>",
+        "<summary>How long the cluster lasts (6 months)</summary>",
+        "<summary>Consumers (1 group)</summary>",
+    ] == [each for each in headings if each.removeprefix("<summary>").startswith(told)]
+    workflow.render(folder / "spec.plan", folder / "again")
+    assert markdown == (folder / "again" / "report.md").read_text(encoding="utf-8")
+    assert workflow.markdown(plan) == markdown
+    assert "\n# " not in markdown.partition("<summary>")[2]
+
+
+def test_more_brokers_are_only_tried_where_the_plan_does_not_last(tmp_path, plan):
+    """Of a plan that lasts growth says just that."""
+    growing = planned(tmp_path, ALL, CLUSTER.replace("10%", "25%"))
+
+    assert [None, []] == [plan["growth"]["assignments"][1]["month"], plan["growth"]["options"]]
+    assert growing["growth"]["assignments"][1]["month"] is not None
+    assert growing["growth"]["options"]
+
+
+def test_a_variant_is_told_of_where_it_is_chosen(tmp_path):
+    """Failures and growth are those of its brokers."""
+    variants = (
+        "sweep: {choose: {most_even_within_bytes: 1TB}, variants: [{name: two more, changes: {add_brokers: "
+        "[{id: 3, rack: a}, {id: 4, rack: b}]}}]}\n"
+    )
+    made = planned(tmp_path, ALL + variants, CLUSTER.replace("changes:", "# "))
+
+    assert "two more" == made["choice"]["variant"]
+    assert [1, 2, 3, 4] == [each["id"] for each in made["growth"]["brokers"]]
+    assert 6 == next(kind["possible"] for kind in made["failures"]["kinds"] if kind["of"] == "2")
+
+
+def test_new_partitions_have_their_place(tmp_path):
+    """The planned assignment has the partitions that the plan makes."""
+    new = "changes: {create_topics: [{name: refunds, partitions: 3, replication_factor: 2, size: 1GB}]}\n"
+    made = planned(tmp_path, ALL, CLUSTER.replace("changes:", "# ") + new)
+    sizes = {each["topic"]: each["size_bytes"] for each in made["growth"]["topics"]}
+    total = sum(each["planned"]["size_bytes"] for each in made["growth"]["brokers"])
+
+    assert 3 * 10**9 == sizes["refunds"]
+    assert pytest.approx((81 + 6) * 10**9 * 1.1**6, rel=1e-6) == total
+    assert "partitions that the plan makes anew aren't counted" in made["failures"]["notes"]
+
+
+def test_an_assignor_of_ones_own_is_found_beside_the_spec(tmp_path):
+    """As `planner consumers` finds it."""
+    (tmp_path / "own_assignor.py").write_text(
+        "def assign(topics, subscriptions, owned=None):\n"
+        "    first = sorted(subscriptions)[0]\n"
+        "    every = [(topic, at) for topic in sorted(topics) for at in range(topics[topic])]\n"
+        "    return {member: every if member == first else [] for member in subscriptions}\n"
+    )
+    made = planned(
+        tmp_path, ALL, CLUSTER.replace("group: billing,", 'group: billing, assignor: "own_assignor:assign",')
+    )
+
+    assert [2, 0] == [member["partitions"] for member in made["consumers"]["groups"][0]["members"]]
+
+
+def test_pages_share_the_space_that_there_is():
+    """Each is cut at a line's end; what a short one leaves is for the next, and what is left out is told."""
+    pages = (Page("Short", "a\nb\n", "planner a"), Page("Long", "x" * 99 + "\n" + "y\n" * 2_000, "planner b"))
+    short, long = folds(pages, 2_000)
+
+    assert Fold("Short", ("a", "b"), "") == short
+    assert "x" * 99 == long.lines[0]
+    assert f"{2_001 - len(long.lines):,} lines left out here: see `planner b`." == long.left_out
+    assert 1_000 < sum(len(line) + 1 for line in long.lines) <= 2_000
+    assert () == folds(pages, -10)[0].lines
+
+
+@pytest.mark.parametrize("document", [small, huge])
+def test_no_page_makes_a_report_too_long(document):
+    """Three pages of a megabyte each, beside a plan of any size."""
+    pages = [Page(name, "| row |\n" * 150_000, "planner x") for name in ("One", "Two", "Three")]
+    markdown = report.markdown(document(), pages)
+
+    assert len(markdown.encode()) <= report.MOST_BYTES
+    assert 3 == markdown.count("lines left out here: see `planner x`.")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("report: {failure: racks}", "report.failure: unknown key; did you mean 'failures'? allowed: failures, growth"),
+        ("report: {failures: hosts}", "report.failures: 'hosts' isn't possible here; allowed: brokers, racks, pairs"),
+        ("report: {failures: [brokers, 0]}", "report.failures[1]: 0 isn't possible here; allowed: brokers, racks"),
+        ("report: {failures: 3}", "report.failures: 3 can't fail of 2 brokers; allowed: at most as many"),
+        ("report: {growth: {month: 3}}", "report.growth.month: unknown key"),
+        ("report: {growth: {months: 0}}", "report.growth.months: 0 isn't possible here"),
+        ("report: {consumers: 3}", "report.consumers: 3 isn't possible here; allowed: true or false"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path, asked, said):
+    """Each key at its place, with what is allowed."""
+    with pytest.raises(SpecError) as refused:
+        planned(tmp_path, asked)
+
+    assert said in str(refused.value)
+
+
+def test_what_cannot_be_told_is_said(tmp_path):
+    """No racks, neither sizes nor rates, no groups: all at once."""
+    bare = CLUSTER.replace("rack: a, ", "").replace("rack: b, ", "").replace(", size: 20GB", "")
+    bare = bare.replace(", size: 1GB", "").split("growth:")[0]
+    with pytest.raises(SpecError) as refused:
+        planned(tmp_path, ALL, bare)
+
+    assert [
+        "report.consumers: no consumer group is declared; allowed: the key consumers with at least one group, or false",
+        "report.failures[1]: 'racks' can't be judged, no broker has a rack; allowed: racks, or brokers",
+        "report.growth: growth can't be judged without sizes or rates; allowed: either of them, or no report.growth",
+    ] == sorted(str(each).split(": ", 1)[1].removesuffix(" here") for each in refused.value.findings)
+
+
+def test_growth_is_planned_with_little_work(monkeypatch):
+    """Nobody asks how few bytes would do: the solver is told so, and its plans are within 5 % of the least here."""
+    from planner.whatif.growth import lifetime
+
+    asked = []
+    original = optimum.solve
+    monkeypatch.setattr(
+        lifetime.optimum, "solve", lambda *args, worth: asked.append(worth) or original(*args, worth=worth)
+    )
+    data = DATA / "growth" / "spec.yaml"
+    _, case, *_ = growth.cases(spec.load(data), 12)
+    row = growth.evaluate(case)
+
+    assert {OTHERS} == set(asked)
+    problem = case.forecast.problem
+    whole = original(problem, problem.balance)
+    assert row["bytes_moved"] <= whole.least_bytes * 1.05
