@@ -41,7 +41,11 @@ def json_text(value: Any, indent: int | None = None, separators: tuple[str, str]
     ValueError for NaN and infinity, which JSON doesn't have.
     """
     text = json.dumps(value, sort_keys=True, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
-    # Outside of its strings JSON has none of them.
+    return escaped(text)  # outside of its strings JSON has none of them
+
+
+def escaped(text: str) -> str:
+    """`text` with what a terminal obeys or nobody sees as JSON's `\\uXXXX`, all other characters as they are."""
     return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 

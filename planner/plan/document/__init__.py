@@ -1,0 +1,1 @@
+"""The plan document as frozen types, its one codec, and its JSON Schema."""

@@ -1,0 +1,150 @@
+"""What is carried out: the partitions that change, the batches they change in, and how fast."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from planner.plan.document.field_types import (
+    BrokerId,
+    Count,
+    LogDirPaths,
+    PartitionId,
+    Positive,
+    Replicas,
+    Section,
+    TopicName,
+    doc,
+)
+
+
+class TopicPartition(Section, frozen=True, kw_only=True):
+    """One partition of a topic."""
+
+    topic: TopicName
+    partition: PartitionId
+
+
+class StepRow(TopicPartition, frozen=True, kw_only=True):
+    """One reassignment of one batch."""
+
+    replicas_before: Annotated[Replicas, doc("Replicas before, preferred leader first.")]
+    replicas: Annotated[Replicas, doc("Replicas after, preferred leader first.")]
+    log_dirs_before: Annotated[
+        LogDirPaths | None,
+        doc(
+            "For the way back, the log dir of each of replicas_before that goes or moves to another log dir of "
+            "its broker; any for the others. Only where log dirs are planned."
+        ),
+    ] = None
+    log_dirs: Annotated[
+        LogDirPaths | None,
+        doc(
+            "The log dir of each of replicas that comes to it; any where it stays, or Kafka chooses. Only where "
+            "log dirs are planned."
+        ),
+    ] = None
+
+
+class PartitionRow(StepRow, frozen=True, kw_only=True):
+    """One partition that changes, from today to the end of the plan.
+
+    The two replica lists are equal where only its leader is elected, or only its log dirs change.
+    """
+
+    leader_before: Annotated[BrokerId | None, doc("Today's leader; null without one.")]
+    size_bytes: Annotated[Count, doc("Bytes of one replica.")]
+    reason: Annotated[
+        Literal[
+            "broker_leaves",
+            "rack_rule",
+            "replication_factor",
+            "balance_replicas",
+            "balance_leaders",
+            "balance_log_dirs",
+        ],
+        doc("Why it changes: the first reason that applies."),
+    ]
+    bytes_in_per_sec: Annotated[
+        Positive | None,
+        doc("Bytes a second that producers write to it, which take their part of the throttle; only where known."),
+    ] = None
+
+
+class BatchLimits(Section, frozen=True, kw_only=True):
+    """What one batch may hold; null means no limit."""
+
+    bytes: Annotated[Positive | None, doc("Bytes that a batch copies.")]
+    moves_per_broker: Annotated[Positive | None, doc("Replicas that are copied to a broker, and as many from it.")]
+    replicas_per_partition: Annotated[Positive | None, doc("Replicas that a partition adds at a time.")]
+    seconds: Annotated[Positive | None, doc("Seconds that the busiest broker copies, at bytes_per_sec.")]
+    bytes_per_sec: Annotated[
+        Positive | None,
+        doc("The rate for `seconds`: the throttle, or the one that would be derived; null without `seconds`."),
+    ]
+    elections: Annotated[Positive | None, doc("Preferred leaders that a batch elects.")]
+
+
+class DerivedRow(Section, frozen=True, kw_only=True):
+    """One setting that the YAML leaves out."""
+
+    key: Annotated[str, doc("The key of the YAML that changes it.")]
+    value: Annotated[str, doc("The value, as the YAML takes it.")]
+    why: Annotated[str, doc("Where it comes from.")]
+
+
+class ExecutionSection(Section, frozen=True, kw_only=True):
+    """How the plan is carried out."""
+
+    throttle_bytes_per_sec: Annotated[Positive | None, doc("Bytes a second on each broker; null without a throttle.")]
+    seconds_at_throttle: Annotated[
+        Count | None,
+        doc("The least seconds that copying takes, all batches one after the other; null without a throttle or sizes."),
+    ]
+    kafka_bin_dir: Annotated[str, doc("Folder of Kafka's tools on the admin host.")]
+    batches: Annotated[BatchLimits, doc("What one batch may hold.")]
+    derived: Annotated[
+        tuple[DerivedRow, ...], doc("The settings that the YAML leaves out, with the values that they take.")
+    ]
+
+
+class FullestBroker(Section, frozen=True, kw_only=True):
+    """The broker with the fullest disk while a batch runs.
+
+    By its share of disk_bytes where any broker states that, else by bytes.
+    """
+
+    id: BrokerId
+    peak_size_bytes: Annotated[Count, doc("Bytes that it holds then.")]
+    disk_bytes: Annotated[Positive | None, doc("Bytes that its log dirs have room for; null where not stated.")]
+
+
+class BatchRow(Section, frozen=True, kw_only=True):
+    """One batch: reassignments that run together, then preferred leader elections."""
+
+    number: Annotated[Positive, doc("Number of the batch, from 1.")]
+    partitions: Annotated[
+        tuple[StepRow, ...], doc("Reassignments, by topic and partition; a partition may take several batches.")
+    ]
+    elect: Annotated[
+        tuple[TopicPartition, ...],
+        doc("Partitions whose preferred leader is elected when the reassignments are complete."),
+    ]
+    bytes_moved: Annotated[Count, doc("Bytes copied between brokers.")]
+    replicas_moved: Annotated[Count, doc("Replicas that a broker has to copy.")]
+    seconds_at_throttle: Annotated[
+        Count | None,
+        doc(
+            "The least seconds that copying takes, with what producers write meanwhile where that is known; null "
+            "without a throttle or sizes."
+        ),
+    ]
+    fullest_broker: Annotated[
+        FullestBroker | None, doc("The broker with the fullest disk while the batch runs; null without sizes.")
+    ]
+    leaderless: Annotated[
+        bool,
+        doc(
+            "True where it holds partitions without a leader: nothing of them can be copied until one of their "
+            "replicas is back."
+        ),
+    ]

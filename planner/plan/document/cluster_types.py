@@ -1,0 +1,137 @@
+"""The cluster in the plan: its state when the plan was made, and its brokers, racks and topics before and after."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from planner.plan.document.field_types import BrokerId, Count, Positive, Section, Sha256, TopicConfig, TopicName, doc
+
+
+class Load(Section, frozen=True, kw_only=True):
+    """What a broker or a rack holds."""
+
+    replicas: Annotated[Count, doc("Replicas.")]
+    leaders: Annotated[Count, doc("Preferred leaders.")]
+    size_bytes: Annotated[Count, doc("Bytes of all replicas.")]
+    network_in: Annotated[
+        Count | None,
+        doc("Bytes a second written to its replicas, by producers or leaders; null where no rates are known."),
+    ]
+    network_out: Annotated[
+        Count | None,
+        doc("Bytes a second that its leaders send to followers and consumers; null where no rates are known."),
+    ]
+
+
+class ClusterSection(Section, frozen=True, kw_only=True):
+    """The cluster that the plan is for."""
+
+    name: Annotated[str, doc("Its name.")]
+    bootstrap_servers: Annotated[tuple[str, ...], doc("host:port of brokers, for the playbooks alone.")]
+    sizes_known: Annotated[bool, doc("False where no source gives sizes; then replicas are counted instead of bytes.")]
+    partitions_without_size: Annotated[
+        Positive | None,
+        doc(
+            "How many partitions have no known size although others have one. They count as empty, so more bytes "
+            "may move than the plan says. Left out where every size is known, or none."
+        ),
+    ] = None
+    config_defaults: Annotated[
+        TopicConfig | None,
+        doc("What topics inherit from the brokers, under the topics' names for it; left out where nothing is known."),
+    ] = None
+
+
+class StateRow(Section, frozen=True, kw_only=True):
+    """One topic of the state."""
+
+    topic: TopicName
+    replicas: Annotated[
+        str,
+        Meta(pattern="^([A-Za-z0-9+/]{2})*$"),
+        doc("Two characters for each partition: a checksum of its replica list."),
+    ]
+    leaders: Annotated[
+        str,
+        Meta(pattern="^[A-Za-z0-9+/-]*$"),
+        doc(
+            "A character for each partition: A where its first replica leads, B where its second does, and so on;"
+            " - where nobody does."
+        ),
+    ]
+    size_bytes: Annotated[Count | None, doc("Bytes of one replica of each partition, null where sizes aren't known.")]
+
+
+class StateSection(Section, frozen=True, kw_only=True):
+    """The state of the cluster when the plan was made: `planner check` tells from it what has changed since."""
+
+    sha256: Annotated[Sha256, doc("SHA-256 over the replicas and the leader of every partition.")]
+    topics: Annotated[tuple[StateRow, ...], doc("Every topic there was, by name.")]
+
+
+class InputRow(Section, frozen=True, kw_only=True):
+    """One file that the plan was made from."""
+
+    path: Annotated[str, doc("As written, relative to the YAML.")]
+    sha256: Annotated[Sha256, doc("SHA-256 of its bytes.")]
+
+
+class BrokerRow(Section, frozen=True, kw_only=True):
+    """One broker, before and after."""
+
+    id: BrokerId
+    rack: Annotated[str | None, doc("Its broker.rack after the change; null without one.")]
+    role: Annotated[Literal["stays", "added", "removed"], doc("Whether the broker stays, is added or is removed.")]
+    before: Annotated[Load, doc("What it holds today.")]
+    after: Annotated[Load, doc("What it holds after the plan.")]
+    bytes_in: Annotated[Count, doc("Bytes that this broker copies in.")]
+    bytes_out: Annotated[Count, doc("Bytes that others copy from the replicas it leads.")]
+    disk_bytes: Annotated[Positive | None, doc("Bytes that its log dirs have room for; null where not stated.")]
+    peak_size_bytes: Annotated[
+        Count,
+        doc(
+            "The most bytes that it holds today, afterwards, or while a batch runs: what the batch adds, and "
+            "still what it removes."
+        ),
+    ]
+    network_bytes_per_sec: Annotated[
+        Positive | None, doc("Bytes a second that its network carries each way; only where stated.")
+    ] = None
+
+
+class RackRow(Section, frozen=True, kw_only=True):
+    """One rack, before and after: the sum of its brokers."""
+
+    rack: Annotated[str | None, doc("Name of the rack; null for the brokers without one.")]
+    brokers_before: Annotated[Count, doc("Brokers today.")]
+    brokers_after: Annotated[Count, doc("Brokers after the plan; one that leaves counts as long as it is not empty.")]
+    before: Annotated[Load, doc("What it holds today.")]
+    after: Annotated[Load, doc("What it holds after the plan.")]
+
+
+class TopicRow(Section, frozen=True, kw_only=True):
+    """One topic, before and after."""
+
+    name: TopicName
+    partitions: Annotated[Count, doc("Number of partitions, new ones included.")]
+    replication_factor_before: Annotated[
+        tuple[Positive, ...],
+        Meta(extra_json_schema={"uniqueItems": True}),
+        doc("The distinct replication factors of its partitions today, ascending; empty for a new topic."),
+    ]
+    replication_factor: Annotated[
+        Positive | None, doc("Replicas of each partition after; null where the partitions differ.")
+    ]
+    config: Annotated[TopicConfig, doc("Its own configuration, without inherited values.")]
+    effective_config: Annotated[
+        TopicConfig | None,
+        doc(
+            "Configuration that is also in force for it where the state does not say whether it is its own or "
+            "inherited; left out where there is none."
+        ),
+    ] = None
+    partitions_changed: Annotated[Count, doc("Partitions whose replica list or leader changes.")]
+    replicas_moved: Annotated[Count, doc("Replicas that a broker has to copy.")]
+    bytes_moved: Annotated[Count, doc("Bytes copied between brokers.")]

@@ -1,0 +1,128 @@
+"""The JSON Schema of plan.json, made from the types: `python -m planner.plan.document.schema_of_plan` writes it.
+
+Each class is a definition with its docstring; a class that may be null stands where it is used.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+from msgspec import NODEFAULT
+from msgspec import inspect as types
+
+from planner.plan.document.field_types import LARGEST
+from planner.plan.document.plan_types import Plan
+
+FILE = Path(__file__).parents[3] / "schemas" / "plan-2.schema.json"
+
+_NAMES: dict[type[types.Type], str] = {
+    types.BoolType: "boolean",
+    types.IntType: "integer",
+    types.FloatType: "number",
+    types.StrType: "string",
+    types.LiteralType: "string",
+    types.NoneType: "null",
+    types.DictType: "object",
+    types.VarTupleType: "array",
+}
+
+
+def written() -> bytes:
+    """The file's content: the same bytes for the same types."""
+    return (json.dumps(schema(), indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def schema() -> dict[str, Any]:
+    """The schema of a whole plan."""
+    plan = types.type_info(Plan)
+    assert isinstance(plan, types.StructType)
+    definitions: dict[str, Any] = {}
+    whole = _object(plan, definitions)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "plan.json"}
+    return {**head, **whole, "$defs": dict(sorted(definitions.items()))}
+
+
+def _object(kind: types.StructType, definitions: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "description": " ".join((inspect.getdoc(kind.cls) or "").split()),
+        "type": "object",
+        "properties": {
+            field.encode_name: _value(field.type if field.required else left_out(field), definitions)
+            for field in kind.fields
+        },
+        "required": [field.encode_name for field in kind.fields if field.required],
+        "additionalProperties": False,
+    }
+
+
+def left_out(field: types.Field) -> types.Type:
+    """The type of an optional key where it is there: then it isn't null."""
+    assert field.default is None or field.default is NODEFAULT
+    return _without_null(field.type)
+
+
+def _without_null(kind: types.Type) -> types.Type:
+    match kind:
+        case types.Metadata(type=inner):
+            return types.Metadata(_without_null(inner), kind.extra_json_schema)
+        case types.UnionType(types=members):
+            kept = tuple(each for each in members if not isinstance(each, types.NoneType))
+            return kept[0] if len(kept) == 1 else types.UnionType(kept)
+    return kind
+
+
+def _value(kind: types.Type, definitions: dict[str, Any]) -> dict[str, Any]:
+    """A value's schema; classes that it needs go into `definitions`."""
+    match kind:
+        case types.Metadata(type=inner, extra_json_schema=more):
+            return {**_value(inner, definitions), **(more or {})}
+        case types.StructType(cls=cls):
+            if cls.__name__ not in definitions:
+                definitions[cls.__name__] = {}  # holds the place: no class holds itself, but two may hold a third
+                definitions[cls.__name__] = _object(kind, definitions)
+            return {"$ref": f"#/$defs/{cls.__name__}"}
+        case types.UnionType(types=members):
+            return _union(members, definitions)
+    return {"type": _NAMES[type(kind)], **_allowed(kind, definitions)}
+
+
+def _union(members: tuple[types.Type, ...], definitions: dict[str, Any]) -> dict[str, Any]:
+    """A value or null, and a number with or without a fraction."""
+    merged: dict[str, Any] = {}
+    names = []
+    for each in members:
+        found = _object(each, definitions) if isinstance(each, types.StructType) else _value(each, definitions)
+        names.append(found.pop("type"))
+        merged |= found
+    if "number" in names:
+        names.remove("integer")
+    return {"type": names[0] if len(names) == 1 else names, **merged}
+
+
+def _allowed(kind: types.Type, definitions: dict[str, Any]) -> dict[str, Any]:
+    """What a value of a type must also be. That numbers have at most 64 bits goes without saying."""
+    found: dict[str, Any] = {}
+    match kind:
+        case types.IntType(ge=least, le=most) | types.FloatType(ge=least, le=most):
+            limits = {"minimum": least, "maximum": most}
+            found = {key: int(value) for key, value in limits.items() if value is not None and abs(value) < LARGEST}
+        case types.StrType(pattern=pattern, min_length=least):
+            found = {"pattern": pattern, "minLength": least}
+        case types.LiteralType(values=values):
+            found = {"enum": list(values)}
+        case types.VarTupleType(item_type=item, min_length=least, max_length=most):
+            found = {"items": _value(item, definitions), "minItems": least, "maxItems": most}
+        case types.DictType(key_type=key, value_type=value):
+            names = _value(key, definitions)
+            found = {
+                "propertyNames": names if "pattern" in names else None,
+                "additionalProperties": _value(value, definitions),
+            }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+if __name__ == "__main__":
+    FILE.write_bytes(written())

@@ -1,0 +1,223 @@
+"""The codec of plan.json: the same bytes there and back, and one sentence for whatever isn't a plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from golden_plans import GOLDEN, changed, golden, with_id
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from planner.model.errors import PlannerError
+from planner.model.file_reading import json_value
+from planner.model.quoting import canonical_json
+from planner.plan.document.codec import decode, encode, identified
+from planner.plan.document.plan_types import Plan
+from planner.plan.document.schema_of_plan import schema
+
+SMALL = golden(min(GOLDEN, key=lambda path: path.stat().st_size))
+WITH_EVERYTHING = golden(max(GOLDEN, key=lambda path: path.stat().st_size))
+VALIDATOR = Draft202012Validator(schema())
+AS_IT_WAS = "allowed: a plan.json as it was made"
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([2**31 - 1, 2**31, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30, -1, 0, 1]),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(exclude_categories=["Cs"])),
+)
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("ab"), inner))
+
+
+def plan(document: Any = None) -> Plan:
+    """A plan made from its JSON, with its own id."""
+    return decode(canonical_json(with_id(document or SMALL)).encode(), "plan.json")
+
+
+def refusal(data: bytes) -> str:
+    """What the codec says against bytes."""
+    with pytest.raises(PlannerError) as refused:
+        decode(data, "p/plan.json")
+    assert str(refused.value).startswith("p/plan.json: ")
+    assert "\n" not in str(refused.value)
+    return str(refused.value).removeprefix("p/plan.json: ")
+
+
+def read_or_refused(data: bytes) -> Plan | str:
+    """The plan in bytes, or what the codec says against them; nothing else may come of it."""
+    try:
+        return decode(data, "p/plan.json")
+    except PlannerError as error:
+        return str(error)
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a JSON value but the whole."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in pairs:
+        yield (*path, key)
+        yield from paths(each, (*path, key))
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parent.name)
+def test_golden_plans_go_there_and_back(path: Path) -> None:
+    """To the same bytes, with the same id."""
+    data = canonical_json(golden(path)).encode()
+
+    read = decode(data, path.as_posix())
+
+    assert data == encode(read)
+    assert read == identified(msgspec.structs.replace(read, plan_id="0" * 64))
+
+
+@given(st.floats(allow_nan=False, min_value=-(2.0**63), max_value=2.0**63), st.text(st.characters(codec="utf-8")))
+def test_numbers_and_texts_are_written_as_everywhere(number: float, text: str) -> None:
+    """As Python writes them, with escapes for what nobody sees."""
+    document = changed(changed(SMALL, ("terms", 0, "today"), number), ("cluster", "name"), text)
+    document = with_id(changed(document, ("topics", 0, "config"), {text: text, "b\u202e": "\x7f", "c": "1e-5"}))
+    data = canonical_json(document).encode()
+
+    assert data == encode(decode(data, "plan.json"))
+
+
+@pytest.mark.parametrize("number", [1e16, -1e16, 1e-05, -0.00001234, 1e-4, 1.5e-7, 5e-324, 0.0, -0.0, 123456789.125])
+def test_rare_numbers_are_written_as_everywhere(number: float) -> None:
+    """Those that the library writes otherwise."""
+    data = canonical_json(with_id(changed(SMALL, ("terms", 0, "today"), number))).encode()
+
+    assert data == encode(decode(data, "plan.json"))
+
+
+@pytest.mark.parametrize("layout", [{"indent": 4}, {"separators": (",", ":")}, {"ensure_ascii": True}], ids=str)
+def test_another_layout_of_the_same_plan_is_read(layout: dict[str, Any]) -> None:
+    """As an editor may leave it."""
+    assert plan(WITH_EVERYTHING) == decode(json.dumps(WITH_EVERYTHING, **layout).encode(), "plan.json")
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_wrong_value_is_refused_where_the_schema_refuses_it(data: st.DataObject) -> None:
+    """In one sentence; what fits is read and written again as it was."""
+    path = data.draw(st.sampled_from(list(paths(SMALL))))
+    document = with_id(changed(SMALL, path, data.draw(values | st.just(...))))
+    raw = canonical_json(document).encode()
+
+    found = read_or_refused(raw)
+
+    if isinstance(found, Plan):
+        assert raw == encode(found)
+        assert VALIDATOR.is_valid(document) or _only_repeats(document)
+    else:
+        assert not VALIDATOR.is_valid(document) or "64 bits" in found
+
+
+def _only_repeats(document: Any) -> bool:
+    """Whether the only thing against a document is a list with the same twice, which the types can't say."""
+    return {"uniqueItems"} == {error.validator for error in VALIDATOR.iter_errors(document)}
+
+
+@given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_any_bytes_are_refused_in_a_sentence(data: bytes) -> None:
+    """Nothing but the planner's own error."""
+    refusal(data)
+
+
+@given(st.integers(min_value=0), st.binary(max_size=6), st.integers(min_value=0, max_value=9))
+def test_broken_bytes_of_a_plan_are_refused_or_the_same_plan(at: int, put: bytes, gone: int) -> None:
+    """Wherever a byte is lost or put."""
+    data = canonical_json(SMALL).encode()
+    at %= len(data)
+    found = read_or_refused(data[:at] + put + data[at + gone :])
+
+    assert isinstance(found, str) or found == plan()
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "can't be read as a plan: line 1, column 1: Expecting value; "),
+        (b"\xff", "can't be read as a plan: byte 0xff at 0 isn't UTF-8; "),
+        (b'{"a": NaN}', "can't be read as a plan: NaN isn't a number in JSON; "),
+        (b'{"a": 1e999}', "can't be read as a plan: 1e999 is too large a number; "),
+        (b'{"a": "\\ud800"}', "can't be read as a plan: a text in it has half a character, such as \\ud800; "),
+        (b'{"a": ' + b"9" * 5_000 + b"}", "can't be read as a plan: a number has thousands of digits; "),
+        (b'{"a": ' + b"[" * 100_000, "can't be read as a plan: it is nested too deeply; "),
+    ],
+)
+def test_what_is_no_json_is_told(data: bytes, said: str) -> None:
+    """As of any file."""
+    assert said + AS_IT_WAS == refusal(data)
+
+
+@pytest.mark.parametrize("data", [b"[]", b"3", b"null", b'"plan"'])
+def test_what_is_no_object_is_refused(data: bytes) -> None:
+    """JSON of another kind."""
+    assert "isn't a plan; allowed: the plan.json of a plan's folder" == refusal(data)
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("1.5", "was made by an earlier planner (format 1.5); make the plan again with planner whatif"),
+        ("2.1", "was made by a newer planner (format 2.1); install the release that made the plan"),
+        ("10.0", "was made by a newer planner (format 10.0); install the release that made the plan"),
+        ("2", 'format_version is "2"; allowed: 2.0'),
+        (1.5, "format_version is 1.5; allowed: 2.0"),
+        (None, "format_version is null; allowed: 2.0"),
+    ],
+)
+def test_other_formats_are_refused_in_a_sentence(version: Any, said: str) -> None:
+    """Older ones, newer ones, and what is no version."""
+    assert said == refusal(canonical_json(with_id(SMALL | {"format_version": version})).encode())
+
+
+def test_the_plans_of_today_are_of_an_earlier_format() -> None:
+    """As they were made, with nothing changed."""
+    assert refusal(GOLDEN[0].read_bytes()).startswith("was made by an earlier planner (format 1.")
+
+
+def test_a_changed_plan_is_refused() -> None:
+    """Its id isn't that of its content."""
+    data = canonical_json(SMALL | {"headline": "Copies nothing."}).encode()
+
+    assert "plan_id doesn't fit the content: the plan was changed after it was made" == refusal(data)
+
+
+def test_a_key_that_is_there_twice_is_refused() -> None:
+    """Even where both say the same: a reviewer may read the one, and a program the other."""
+    data = canonical_json(SMALL).encode()
+
+    assert 'an object has the key "rack_aware" twice; allowed: once' == refusal(
+        data.replace(b' "rack_aware": ', b' "rack_aware": false,\n "rack_aware": ')
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong", [float("nan"), float("inf"), "5", [5]], ids=["not a number", "infinity", "a text", "a list"]
+)
+def test_a_plan_that_could_not_be_read_is_never_written(wrong: Any) -> None:
+    """The types alone don't keep a builder from it."""
+    made = plan()
+    term = msgspec.structs.replace(made.terms[0], today=wrong)
+
+    with pytest.raises(ValueError, match=r"as its type says|Expected"):
+        encode(msgspec.structs.replace(made, terms=(term, *made.terms[1:])))
+
+
+def test_a_plan_cannot_be_changed() -> None:
+    """Only made anew."""
+    with pytest.raises(AttributeError):
+        plan().headline = "Copies nothing."  # type: ignore[misc]
+
+
+def test_what_can_be_read_as_json_stays_the_same_value() -> None:
+    """The codec and the rest of the planner read one JSON."""
+    assert WITH_EVERYTHING == json_value(encode(plan(WITH_EVERYTHING)))

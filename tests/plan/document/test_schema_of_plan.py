@@ -1,0 +1,55 @@
+"""The JSON Schema of plan.json is made from the types, and the file in the repository is the one that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden_plans import GOLDEN, golden
+from jsonschema import Draft202012Validator
+
+from planner.plan.document import schema_of_plan as schema
+
+
+def nodes(value: Any) -> Iterator[dict[str, Any]]:
+    """Every mapping in a JSON value, itself among them."""
+    if isinstance(value, dict):
+        yield value
+    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from nodes(child)
+
+
+def test_the_file_is_up_to_date() -> None:
+    """`python -m planner.plan.document.schema_of_plan` writes it."""
+    assert schema.written() == schema.FILE.read_bytes()
+
+
+def test_it_is_a_schema() -> None:
+    """By the draft that it names."""
+    Draft202012Validator.check_schema(schema.schema())
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parent.name)
+def test_the_golden_plans_fit(path: Path) -> None:
+    """All of them."""
+    assert [] == [error.message for error in Draft202012Validator(schema.schema()).iter_errors(golden(path))]
+
+
+def test_every_property_is_described() -> None:
+    """By the words that stand beside its type, and each object says which keys it may have."""
+    found = [*nodes(schema.schema())]
+    properties = [each for node in found for each in node.get("properties", {}).items()]
+
+    assert 350 < len(properties)
+    assert [] == [name for name, value in properties if not value.get("description", "").endswith(".")]
+    assert [] == [node for node in found if node.get("type") == "object" and "additionalProperties" not in node]
+
+
+def test_an_optional_key_is_left_out_and_never_null() -> None:
+    """There is one way to say that there is none."""
+    growth = schema.schema()["properties"]["growth"]
+
+    assert "#/$defs/GrowthSection" == growth["$ref"]
+    assert "growth" not in schema.schema()["required"]
