@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import candidates, corners, exact_table, files, plans, scale, sweep, windows
+from benchmarks import ablation, candidates, corners, exact_table, files, plans, scale, sweep, windows
 from benchmarks.cases import CASES
 from benchmarks.table import Entries, Figures
 from planner.model.errors import SetupError
@@ -85,6 +85,7 @@ SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "scale": lambda scope: scale.entries(),
     "corners": lambda scope: corners.entries(),
     "exact": lambda scope: exact_table.entries(scope.clusters or exact_table.CLUSTERS),
+    "ablate": lambda scope: ablation.entries(tuple(dict.fromkeys(scope.cases)), scope.seed),
 }
 # The sections that are run on named cases.
 OF_CASES = ("plans", "windows")

@@ -227,7 +227,8 @@ def test_sections_are_chosen_in_one_order():
     """Those asked for; else those of cases where some are named; else all; always in the same order."""
     assert ("windows", "scale") == bench.sections_of(Scope(sections=("scale", "windows")))
     assert ("plans", "windows") == bench.sections_of(Scope(("no-racks",)))
-    assert ("plans", "windows", "candidates", "sweep", "scale", "corners", "exact") == bench.sections_of(Scope())
+    every = ("plans", "windows", "candidates", "sweep", "scale", "corners", "exact", "ablate")
+    assert every == bench.sections_of(Scope())
 
 
 @pytest.mark.parametrize("case", bench_cases.CASES)

@@ -1,0 +1,62 @@
+"""The ablation: every part can be switched off, is back afterwards, and its rows say what was measured."""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+from typing import Any
+
+import pytest
+
+from benchmarks import ablation
+from benchmarks.ablation import COUNTS, EVEN, EVERY_PART, HEAVY, OF_COUNTS, PARTS, Ablated, measure, switched_off
+from benchmarks.benchmark import Scope, lines
+from benchmarks.table import Figures
+
+
+def functions(part: str) -> list[Any]:
+    """What the planner calls for a part, as it stands now."""
+    return [resolve_name(f"planner.strategies.{name}") for name in PARTS[part]]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_is_switched_off_and_comes_back(part: str) -> None:
+    """Each of its functions is another within the block, and the planner's own again after it."""
+    before = functions(part)
+    with switched_off(part):
+        within = functions(part)
+    assert before == functions(part)
+    assert not [each for each, instead in zip(before, within, strict=True) if each is instead]
+
+
+def test_without_a_part_plans_move_no_less_and_break_no_rule() -> None:
+    """On even disks no part does harm, and whatever is left keeps the rules and stays above its bound."""
+    whole, *others = measure("no-racks", "public", EVEN)
+    assert (EVERY_PART, [*PARTS]) == (whole.part, [each.part for each in others])
+    assert {0} == {each.violations for each in (whole, *others)}
+    assert all(each.bytes_moved >= max(each.least_bytes, whole.bytes_moved) for each in others)
+    polishing = next(each for each in others if each.part == "polishing")
+    assert polishing.bytes_moved > whole.bytes_moved
+    assert polishing.relative == polishing.bytes_moved / whole.bytes_moved
+
+
+def test_windows_of_counts_need_the_condensed_network_alone() -> None:
+    """Without it the full network finds as few bytes."""
+    whole, condensed = measure("expand-small", "public", COUNTS)
+    assert (EVERY_PART, *OF_COUNTS) == (whole.part, condensed.part)
+    assert 189 * 10**9 == whole.bytes_moved == condensed.bytes_moved == condensed.least_bytes
+
+
+def test_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As numbers and as cells; the cluster with heavy tails is one more."""
+    asked: list[tuple[str, ...]] = []
+
+    def measured(_: object, *of: str) -> tuple[Ablated, ...]:
+        asked.append(of)
+        return (Ablated(of[0], of[2], "polishing", 202 * 10**9, 200 * 10**9, 1.01, 1, 0.5),)
+
+    monkeypatch.setattr(ablation, "apart", measured)
+    found = [each for each in ablation.entries(("skewed-sizes",), "other") if isinstance(each, Figures)]
+    assert [("skewed-sizes", "other", windows) for windows in (COUNTS, EVEN, HEAVY)] == asked
+    assert [202 * 10**9] * 3 == [each.values["bytes_moved"] for each in found]
+    last = [cell.strip() for cell in list(lines(Scope(("no-racks",), ("ablate",))))[-1].strip("|").split("|")]
+    assert ["polishing", "202.000", "+1.0000 %, 1 rules broken", "200.000", "1.0000 %", "0.50"] == last[2:]
