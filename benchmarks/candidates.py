@@ -17,7 +17,7 @@ from benchmarks.apart import apart
 from benchmarks.table import UNKNOWN, Entries, Figures, head, ratio, row
 from planner.model import build_problem as problems
 from planner.model.problem import Problem
-from planner.scoring.score import Yardstick, score
+from planner.scoring.score import ScoringBasis, score
 from planner.sweep import classic_tables, evaluate
 
 CASES = ("expand-small", "expand-mid", "expand-big")
@@ -84,7 +84,7 @@ def measure(case: str) -> Speed:
 
 def _from_tables(problem: Problem, count: int) -> tuple[float | None, float | None]:
     """Seconds to make the tables (the first candidate waits for them), and candidates a second from them."""
-    if not classic_tables.worthwhile(Yardstick.of(problem)):
+    if not classic_tables.worthwhile(ScoringBasis.of(problem)):
         return None, None
     (first,) = bench_sweep.drawn(problem, 1).to_batches()
     (batch,) = bench_sweep.drawn(problem, count).to_batches()
@@ -98,13 +98,13 @@ def _from_tables(problem: Problem, count: int) -> tuple[float | None, float | No
 def _one_by_one(problem: Problem, count: int) -> tuple[float, float]:
     """Seconds a candidate: to place it, and to check and score it."""
     rows = bench_sweep.drawn(problem, count + 1)
-    yardstick = Yardstick.of(problem)
-    score(yardstick, evaluate.propose(problem, rows, 0).assignment)
+    basis = ScoringBasis.of(problem)
+    score(basis, evaluate.propose(problem, rows, 0).assignment)
     started = perf_counter()
     placed = [evaluate.propose(problem, rows, number).assignment for number in range(1, count + 1)]
     between = perf_counter()
     for assignment in placed:
-        score(yardstick, assignment)
+        score(basis, assignment)
     return (between - started) / count, (perf_counter() - between) / count
 
 

@@ -20,7 +20,7 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.spec import Changes, Spec, Sweep
 from planner.scoring.missed_windows import relaxed
-from planner.scoring.score import Yardstick
+from planner.scoring.score import ScoringBasis
 from planner.sweep import evaluate
 from planner.sweep.candidates import candidates
 
@@ -87,7 +87,7 @@ def measure(kind: str, seed: int, *, whole: bool = True) -> Corner:
         partitions=problem.rows,
         bytes_moved=solved.plan.bytes_moved,
         least_bytes=solved.least_bytes,
-        not_kept=len(relaxed(Yardstick.of(problem), solved.assignment)),
+        not_kept=len(relaxed(ScoringBasis.of(problem), solved.assignment)),
         plan_seconds=solved.solve_seconds,
         whatif_seconds=perf_counter() - started if whole else None,
     )

@@ -21,7 +21,7 @@ from planner.model.partition_changes import PartitionChange
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import BatchRules, Spec, Sweep
 from planner.scoring import independent_check, score
-from planner.scoring.score import Yardstick
+from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.sweep import evaluate
 from planner.sweep.candidates import candidates
@@ -34,7 +34,7 @@ BATCH_SHARE = 10
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MeasuredPlan:
     """What one assignment costs and how even it is. `label` says how it was made.
 
     `violations` counts broken rules, each partition once a rule; spreads are largest minus smallest count over the
@@ -65,7 +65,7 @@ class Solved:
 
     problem: Problem
     assignment: IntArray
-    plan: Outcome
+    plan: MeasuredPlan
     least_bytes: int
     build_seconds: float
     solve_seconds: float
@@ -87,7 +87,7 @@ class Measured:
     partitions: int
     replicas: int
     replication_factors: tuple[int, ...]
-    plan: Outcome
+    plan: MeasuredPlan
     least_bytes: int
     build_seconds: float
     solve_seconds: float
@@ -95,7 +95,7 @@ class Measured:
     peak_bytes: int
     makespans_over_bound: tuple[float, float]
     in_batches: InBatches
-    baselines: tuple[Outcome, ...]
+    baselines: tuple[MeasuredPlan, ...]
 
 
 def measure(case: str, seed: str, seeds: int | None = None) -> Measured:
@@ -139,14 +139,14 @@ def solve(spec: Spec) -> Solved:
     return Solved(problem, solution.assignment, plan, solution.least_bytes, build, solving, check, peak)
 
 
-def outcome(label: str, problem: Problem, assignment: IntArray) -> Outcome:
+def outcome(label: str, problem: Problem, assignment: IntArray) -> MeasuredPlan:
     """Check and score an assignment (P, W)."""
     broken = independent_check.broken_rules(problem, assignment)
-    yardstick = Yardstick.of(problem)
-    scores = score.score(yardstick, assignment)
+    basis = ScoringBasis.of(problem)
+    scores = score.score(basis, assignment)
     held = (assignment >= 0).sum(axis=1)
     mean = int((problem.size_bytes * held).sum()) / int(problem.targets.sum())
-    return Outcome(
+    return MeasuredPlan(
         label=label,
         violations=sum(int(rows.sum()) for rows in broken.values()),
         rack_violations=int(scores.rack_violations[0]),
@@ -155,7 +155,7 @@ def outcome(label: str, problem: Problem, assignment: IntArray) -> Outcome:
         replica_spread=int(scores.replica_spread[0]),
         leader_spread=int(scores.leader_spread[0]),
         topic_spread=int(scores.topic_replica_spread[0]),
-        topic_replicas_over_ceiling=_over_ceiling(yardstick, assignment),
+        topic_replicas_over_ceiling=_over_ceiling(basis, assignment),
         size_max_over_mean=int(scores.size_bytes_max[0]) / mean if mean else 1.0,
     )
 
@@ -197,17 +197,17 @@ def seeds_tried(problem: Problem) -> int:
     return min(max(_PLACEMENTS // max(int(problem.replication_factors.sum()), 1), _FEWEST), _MOST)
 
 
-def _over_ceiling(yardstick: Yardstick, assignment: IntArray) -> int:
+def _over_ceiling(basis: ScoringBasis, assignment: IntArray) -> int:
     """Replicas on leaving brokers count towards the ceiling, but aren't above it."""
-    problem = yardstick.problem
-    held = score.by_topic(yardstick, assignment).per_broker[:, 0]
+    problem = basis.problem
+    held = score.by_topic(basis, assignment).per_broker[:, 0]
     rows, _ = np.nonzero(assignment >= 0)
     totals = np.bincount(problem.topic_of[rows], minlength=len(held))
     ceiling = -(-totals // held.shape[1])
     return int(np.maximum(held - ceiling[:, None], 0).sum())
 
 
-def _baselines(problem: Problem, seeds: int | None) -> tuple[Outcome, ...]:
+def _baselines(problem: Problem, seeds: int | None) -> tuple[MeasuredPlan, ...]:
     """Do nothing, the best of Kafka's seeds, and round robin: rows of a sweep like any other, without its optima."""
     rows = candidates(problem, Sweep(candidates=seeds_tried(problem) if seeds is None else _room_for(seeds)))
     kafka = rows.filter(pc.is_in(rows["strategy"], pa.array(KAFKA_SEEDS)))
@@ -234,5 +234,5 @@ def _cheapest(scores: pa.Table) -> pa.Table:
     return scores.take(pc.select_k_unstable(scores, 1, order))
 
 
-def _baseline(label: str, problem: Problem, rows: pa.Table) -> Outcome:
+def _baseline(label: str, problem: Problem, rows: pa.Table) -> MeasuredPlan:
     return outcome(label, problem, evaluate.propose(problem, rows, 0).assignment)

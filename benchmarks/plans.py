@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from benchmarks import in_batches, peers
 from benchmarks.apart import apart
-from benchmarks.measure import BATCH_SHARE, Measured, Outcome, measure
+from benchmarks.measure import BATCH_SHARE, Measured, MeasuredPlan, measure
 from benchmarks.peers import Peer
 from benchmarks.table import UNKNOWN, Entries, Figures, gap, gigabytes, head, megabytes, ratio, row
 
@@ -122,7 +122,7 @@ def _beside(measured: Measured, published: bool) -> Iterator[tuple[str, ...]]:
     yield measured.case, *cells, *[UNKNOWN] * (len(_BESIDE) - len(cells) - 1)
 
 
-def _outcome_cells(outcome: Outcome, ours: int) -> tuple[str, ...]:
+def _outcome_cells(outcome: MeasuredPlan, ours: int) -> tuple[str, ...]:
     return (
         outcome.label,
         gigabytes(outcome.bytes_moved),

@@ -22,7 +22,7 @@ from benchmarks.table import UNKNOWN, Entries, Figures, gap, gigabytes, head, me
 from planner.model.balance import NO_TOLERANCE, SPREAD_1, Balance, Tolerance
 from planner.model.spec import Spec
 from planner.scoring.missed_windows import relaxed
-from planner.scoring.score import Yardstick
+from planner.scoring.score import ScoringBasis
 
 EVEN_DISKS = Balance(disk=Tolerance("percent", 2))
 # What is measured where no case is named; the rest takes hours where it is measured with every peer.
@@ -117,7 +117,7 @@ def measure(case: str, seed: str, balance: Balance, size_max_over_mean: float | 
         spreads=(plan.replica_spread, plan.leader_spread, plan.topic_spread),
         topic_replicas_over_ceiling=plan.topic_replicas_over_ceiling,
         size_over_mean=_size_over_mean(solved),
-        not_kept=len(relaxed(Yardstick.of(solved.problem), solved.assignment)),
+        not_kept=len(relaxed(ScoringBasis.of(solved.problem), solved.assignment)),
         solve_seconds=solved.solve_seconds,
         peak_bytes=solved.peak_bytes,
     )

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from planner.model.errors import SetupError
 from planner.whatif.consumers import assignors as consumers
-from planner.whatif.consumers.consumers_sweep import SCORE_SCHEMA, Study, evaluate
+from planner.whatif.consumers.consumers_sweep import SCORE_SCHEMA, ConsumersStudy, evaluate
 from spark_jobs.progress import Progress, follow
 from spark_jobs.sweep import framed, python_faults_named, received, sent, tasks_for
 
@@ -25,7 +25,7 @@ _ORDER = [("group", "ascending"), ("assignor", "ascending"), ("members", "ascend
 
 def run(
     spark: SparkSession,
-    study: Study,
+    study: ConsumersStudy,
     rows: pa.Table,
     *,
     partitions: int | None = None,
@@ -67,7 +67,7 @@ def _evaluate(payload: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
 
 
 @lru_cache(maxsize=1)
-def _unpickled(data: bytes) -> Study:
+def _unpickled(data: bytes) -> ConsumersStudy:
     """Once a process."""
-    study: Study = pickle.loads(data)
+    study: ConsumersStudy = pickle.loads(data)
     return study

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from planner.whatif.failures.failing_brokers import Scenarios
-from planner.whatif.failures.failure_rows import CHUNK, ROW_SCHEMA, Study, evaluate
+from planner.whatif.failures.failure_rows import CHUNK, ROW_SCHEMA, FailureStudy, evaluate
 from spark_jobs.progress import Progress, follow
 from spark_jobs.sweep import framed, python_faults_named, received, sent, tasks_for
 
@@ -28,7 +28,7 @@ CHUNK_SCHEMA = pa.schema([("number", pa.int32()), ("start", pa.int64()), ("end",
 
 def run(
     spark: SparkSession,
-    study: Study,
+    study: FailureStudy,
     wanted: Sequence[Scenarios],
     *,
     partitions: int | None = None,
@@ -79,9 +79,9 @@ def _evaluate(payload: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
 
 
 @lru_cache(maxsize=1)
-def _unpickled(data: bytes) -> tuple[Study, tuple[Scenarios, ...]]:
+def _unpickled(data: bytes) -> tuple[FailureStudy, tuple[Scenarios, ...]]:
     """Once a process."""
-    values: tuple[Study, tuple[Scenarios, ...]] = pickle.loads(data)
+    values: tuple[FailureStudy, tuple[Scenarios, ...]] = pickle.loads(data)
     return values
 
 

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from planner.model import interrupts
 from planner.model.errors import SetupError
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.scoring.score import Yardstick
+from planner.scoring.score import ScoringBasis
 from planner.sweep import classic_tables, evaluate
 from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS
 from spark_jobs.progress import Progress, follow, is_connect
@@ -163,7 +163,7 @@ def _hands(sizes: LongArray, in_turn: int) -> IntArray:
 
 def _with_tables(problems: Sequence[Problem]) -> frozenset[int]:
     """The problems whose classic placements are scored by adding up tables."""
-    return frozenset(n for n, problem in enumerate(problems) if classic_tables.worthwhile(Yardstick.of(problem)))
+    return frozenset(n for n, problem in enumerate(problems) if classic_tables.worthwhile(ScoringBasis.of(problem)))
 
 
 def _numbered(number: int, table: pa.Table) -> pa.Table:

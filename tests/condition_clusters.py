@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from planner.cli.workflow import Options, whatif
+from planner.cli.workflow import WhatifOptions, whatif
 
 Racks = Mapping[int, str | None]
 SIX: Racks = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
@@ -114,6 +114,6 @@ def plan_of(
 ) -> Outcome:
     """The plan for a cluster that its tools describe so."""
     out = folder / "plan"
-    options = Options(out=out, engine="local", candidates=8)
+    options = WhatifOptions(out=out, engine="local", candidates=8)
     whatif(spec_in(folder, racks, topics, rest, more), options, Console(file=StringIO()))
     return Outcome(json.loads((out / "plan.json").read_bytes()), (out / "report.md").read_text(encoding="utf-8"))

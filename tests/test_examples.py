@@ -31,7 +31,7 @@ def planned(request, tmp_path_factory):
     """An example's name, plan and folder, made with few candidates in this process."""
     name = request.param
     out = tmp_path_factory.mktemp(name) / "plan"
-    options = workflow.Options(out=out, candidates=300, engine="local")
+    options = workflow.WhatifOptions(out=out, candidates=300, engine="local")
     plan, _ = workflow.whatif(ROOT / "examples" / f"{name}.yaml", options, Console(file=io.StringIO()))
     return name, plan, out
 

@@ -20,7 +20,7 @@ from planner.approval.changed_since import Since
 from planner.approval.cluster_now import Sources, read_now
 from planner.approval.staleness import Fit
 from planner.export import digests, folder_check
-from planner.export.folder_check import Entry, Held, entries
+from planner.export.folder_check import FolderCheck, FolderEntry, entries
 from planner.model import expiry
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import bound_file, plan_file
@@ -50,7 +50,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedPlan:
     """A plan, what speaks against carrying it out, and what its folder holds; `fit` is None where no state was given.
 
     `held` is None where a plan.json alone was given, `since` also where the plan doesn't hold its state.
@@ -58,7 +58,7 @@ class Checked:
 
     plan: Plan
     refusals: tuple[Refusal, ...]
-    held: Held | None
+    held: FolderCheck | None
     fit: Fit | None
     since: Since | None
 
@@ -86,7 +86,7 @@ class Wanted:
 Render = Callable[[Plan], Mapping[str, bytes]]
 
 
-def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted()) -> Checked:
+def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted()) -> CheckedPlan:
     """A plan.json, or the one of a folder, held against its files, the clock, and the cluster of `sources` if given."""
     plan = plan_file.read(path)
     found = _held(path, plan, render(plan)) if path.is_dir() else None
@@ -97,7 +97,7 @@ def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted(
     refusals += [_changed(path, plan, found), _stale(path, plan, fit)]
     refusals += [_operators(path, found)] if wanted.strict else []
     refusals += [_outside(path, fit, after)] if wanted.strict_state else []
-    return Checked(plan, tuple(each for each in refusals if each is not None), found, fit, after)
+    return CheckedPlan(plan, tuple(each for each in refusals if each is not None), found, fit, after)
 
 
 _MEND = "planner render writes the files of a plan.json again"
@@ -152,7 +152,7 @@ def _stale(path: Path, plan: Plan, fit: Fit | None) -> Refusal | None:
     )
 
 
-def _operators(path: Path, found: Held | None) -> Refusal | None:
+def _operators(path: Path, found: FolderCheck | None) -> Refusal | None:
     """What --strict refuses."""
     if found is None or not found.own:
         return None
@@ -171,7 +171,7 @@ def _outside(path: Path, fit: Fit | None, after: Since | None) -> Refusal | None
 _ELSEWHERE = "keep your own files outside the plan's folder: ansible-playbook -i INVENTORY apply.yml"
 
 
-def _changed(path: Path, plan: Plan, found: Held | None) -> Refusal | None:
+def _changed(path: Path, plan: Plan, found: FolderCheck | None) -> Refusal | None:
     """The folder isn't what plan.json gives; where another planner made the plan, that this one can't tell."""
     if found is None or not found.differences:
         return None
@@ -196,11 +196,11 @@ def _of_another_version(path: Path, plan: Plan, made_by: str | None) -> Refusal:
     )
 
 
-def _held_to_sums(folder: Path) -> Held:
+def _held_to_sums(folder: Path) -> FolderCheck:
     now = entries(folder)
     made = _sums(folder) or {}
     sums = {digests.FILE: now[digests.FILE].sha256 or ""} if digests.FILE in now else {}
-    return folder_check.held(made | sums, now) if made else Held()
+    return folder_check.held(made | sums, now) if made else FolderCheck()
 
 
 def _is_drawn(path: str) -> bool:
@@ -215,7 +215,7 @@ _DRAWN = (
 )
 
 
-def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> Held:
+def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderCheck:
     """A plan's folder beside everything that plan.json gives: rendered again, or bound by a digest."""
     now, listed_sums = entries(folder), _sums(folder) or {}
     made = {path: digests.digest(content) for path, content in rendered.items()}
@@ -238,7 +238,7 @@ def _sums(folder: Path) -> dict[str, str] | None:
         return None
 
 
-def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, Entry]) -> dict[str, str]:
+def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) -> dict[str, str]:
     """The digests of the files that can't be rendered: the bound's prices, and the candidates' table."""
     found = {}
     if plan["bound"]["sha256"] is not None:

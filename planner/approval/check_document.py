@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.approval.changed_since import Since
-from planner.approval.check import Checked
+from planner.approval.check import CheckedPlan
 from planner.approval.staleness import Difference, Fit, Standing
-from planner.export.folder_check import Finding
+from planner.export.folder_check import FileFinding
 from planner.model import expiry
 from planner.plan import headline
 
 FORMAT_VERSION = "1.0"
 
 
-def document(checked: Checked) -> Mapping[str, Any]:
+def document(checked: CheckedPlan) -> Mapping[str, Any]:
     """Everything, also of a plan that is refused; `state` is null where no state was given."""
     held = checked.held
     return {
@@ -34,7 +34,7 @@ def document(checked: Checked) -> Mapping[str, Any]:
     }
 
 
-def _file(finding: Finding) -> dict[str, Any]:
+def _file(finding: FileFinding) -> dict[str, Any]:
     return {"path": finding.path, "what": finding.what, "effect": finding.effect, "sha256": finding.sha256}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.approval.cluster_now import Now
-from planner.approval.staleness import Held, Standing, listed, name_of, standing_of_new
+from planner.approval.staleness import CheckedPartition, Standing, listed, name_of, standing_of_new
 from planner.model.cluster import ANY, Partition
 from planner.model.errors import StalePlanError
 from planner.model.formats import counted, printable
@@ -42,7 +42,7 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
 
     With `leave_moved` these stay where they are, and are among the dropped.
     """
-    held = Held(plan, now)
+    held = CheckedPartition(plan, now)
     _require_sizes(plan, now)
     _require_live(held)
     strangers = dict(_strangers(held))
@@ -93,7 +93,7 @@ def _require_sizes(plan: Plan, now: Now) -> None:
         )
 
 
-def _require_live(held: Held) -> None:
+def _require_live(held: CheckedPartition) -> None:
     """Where the live brokers are known, all that hold replicas in the target are among them."""
     if held.now.racks is None:
         return
@@ -104,7 +104,7 @@ def _require_live(held: Held) -> None:
         raise StalePlanError(f"not live: broker {who}; the plan's target needs all of its brokers; plan anew")
 
 
-def _strangers(held: Held) -> Iterator[tuple[Key, str]]:
+def _strangers(held: CheckedPartition) -> Iterator[tuple[Key, str]]:
     """The plan's partitions that are elsewhere; the right brokers in another order are on its way."""
     for key, standing in held.standings.items():
         found = held.partition(key)
@@ -114,7 +114,7 @@ def _strangers(held: Held) -> Iterator[tuple[Key, str]]:
             yield key, f"{moving} {listed(found.replicas)}; the plan's lists are {lists}"
 
 
-def _foreign(held: Held) -> list[str]:
+def _foreign(held: CheckedPartition) -> list[str]:
     """Reassignments of partitions that the plan doesn't have."""
     others = sorted(key for key in held.now.moving if key not in held.rows)
     return [f"{name_of(key)} is being reassigned, which isn't the plan's doing; wait for it" for key in others]
@@ -124,7 +124,7 @@ def _does(change: PartitionChange) -> bool:
     return change.reassigned or change.elects
 
 
-def _change(held: Held, key: Key, row: Plan) -> PartitionChange:
+def _change(held: CheckedPartition, key: Key, row: Plan) -> PartitionChange:
     """What is left to do of one partition."""
     found = held.partition(key)
     if found is None:
@@ -145,7 +145,7 @@ def _change(held: Held, key: Key, row: Plan) -> PartitionChange:
     )
 
 
-def _log_dirs(held: Held, key: Key, row: Plan, found: Partition) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _log_dirs(held: CheckedPartition, key: Key, row: Plan, found: Partition) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The log dirs that are left to be named, of today's list and of the target; empty where none are planned.
 
     A replica that lies where the plan wants it isn't named any more.
@@ -162,7 +162,7 @@ def _log_dirs(held: Held, key: Key, row: Plan, found: Partition) -> tuple[tuple[
     )
 
 
-def _unmade(held: Held, strangers: Sequence[str]) -> tuple[dict[Key, tuple[int, ...]], list[Dropped]]:
+def _unmade(held: CheckedPartition, strangers: Sequence[str]) -> tuple[dict[Key, tuple[int, ...]], list[Dropped]]:
     """The new partitions that are still to be made; and topics of which none will be."""
     made: dict[Key, tuple[int, ...]] = {}
     dropped: list[Dropped] = []

@@ -29,7 +29,7 @@ from planner.plan import build as plan
 from planner.plan.pareto_front import Goal
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
-from planner.scoring.score import Yardstick, score
+from planner.scoring.score import ScoringBasis, score
 from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, NO_SCENARIOS
 from planner.sweep.choice import rule_text
 from planner.sweep.variants import BASE
@@ -129,7 +129,7 @@ def _judge(approved: Plan, problem: Problem, assignment: IntArray) -> None:
 
 def _scores(problem: Problem, assignment: IntArray) -> dict[str, Any]:
     """The scores of the target by name, with a row of the candidates' table in front: there is one candidate."""
-    found = score(Yardstick.of(problem), assignment)
+    found = score(ScoringBasis.of(problem), assignment)
     knobs = {knob: str(getattr(problem.balance, knob)) for knob in KNOBS}
     blank = {"candidate": 0, "strategy": STRATEGY, "seed": 0, "start_index": -1, "next_replica_shift": -1}
     scores = {field.name: int(getattr(found, field.name)[0]) for field in fields(found)}

@@ -81,7 +81,7 @@ class Fit:
 
 def fit(plan: Plan, now: Now) -> Fit:
     """A plan held against the cluster as it is now."""
-    held = Held(plan, now)
+    held = CheckedPartition(plan, now)
     found = chain(
         _brokers(held), _reassigned(held), _partitions(held), _made(held), _topics(held), _behind(held), _kept(held)
     )
@@ -91,7 +91,7 @@ def fit(plan: Plan, now: Now) -> Fit:
 
 
 @dataclass(frozen=True)
-class Held:
+class CheckedPartition:
     """A plan beside the cluster as it is now."""
 
     plan: Plan
@@ -178,7 +178,7 @@ def _sorted_text(text: str) -> tuple[str, ...]:
     return tuple(sorted(text.split(",")))
 
 
-def _brokers(held: Held) -> Iterator[Difference]:
+def _brokers(held: CheckedPartition) -> Iterator[Difference]:
     """Brokers of the plan that aren't live, and racks other than those it counts on."""
     racks = held.now.racks
     if racks is None:
@@ -196,7 +196,7 @@ def _brokers(held: Held) -> Iterator[Difference]:
         yield Difference("broker", f"broker {broker}", "is new; the plan doesn't know it", refuses=False)
 
 
-def _reassigned(held: Held) -> Iterator[Difference]:
+def _reassigned(held: CheckedPartition) -> Iterator[Difference]:
     for key in sorted(held.now.moving):
         if not held.own(key):
             found = held.partition(key)
@@ -204,7 +204,7 @@ def _reassigned(held: Held) -> Iterator[Difference]:
             yield Difference("reassignment", name_of(key), f"is being reassigned{to}, which isn't the plan's doing")
 
 
-def _partitions(held: Held) -> Iterator[Difference]:
+def _partitions(held: CheckedPartition) -> Iterator[Difference]:
     """The plan's own partitions: where they are, and who leads those that nothing was done to yet."""
     for key, standing in held.standings.items():
         found = held.partition(key)
@@ -225,7 +225,7 @@ def _who(leader: int | None) -> str:
     return "nobody" if leader is None else f"broker {leader}"
 
 
-def _made(held: Held) -> Iterator[Difference]:
+def _made(held: CheckedPartition) -> Iterator[Difference]:
     """Topics that get new partitions: as they were, or as the plan wants them."""
     for name, new in held.made.items():
         topic = held.now.topics.get(name)
@@ -245,7 +245,7 @@ def standing_of_new(new: Mapping[str, Any], topic: Topic | None) -> Standing | N
     return Standing.THERE if alike and len(there) == new["partitions"] else None
 
 
-def _topics(held: Held) -> Iterator[Difference]:
+def _topics(held: CheckedPartition) -> Iterator[Difference]:
     """Topics that are gone, are new, or have another number of partitions than the plan knows."""
     known = {topic["name"]: topic for topic in held.plan["topics"]}
     planned = Counter(topic for topic, _ in held.rows)
@@ -266,7 +266,7 @@ def _topics(held: Held) -> Iterator[Difference]:
         )
 
 
-def _counted(held: Held, found: Topic, topic: Mapping[str, Any]) -> Difference:
+def _counted(held: CheckedPartition, found: Topic, topic: Mapping[str, Any]) -> Difference:
     """Fewer partitions: the topic was made anew. More: nothing is lost, unless the plan means the whole topic."""
     count, before = len(found.partitions), topic["partitions"]
     behind = _left_behind(held, found, before)
@@ -280,7 +280,7 @@ def _counted(held: Held, found: Topic, topic: Mapping[str, Any]) -> Difference:
     return Difference("partitions", found.name, message, refuses=count < before or bool(behind) or resized)
 
 
-def _left_behind(held: Held, topic: Topic, first: int) -> str:
+def _left_behind(held: CheckedPartition, topic: Topic, first: int) -> str:
     """Partitions from a number on that lie on brokers which the plan empties without knowing of them."""
     on = {broker for each in topic.partitions[first:] for broker in each.replicas if broker in held.leaving}
     return (
@@ -290,7 +290,7 @@ def _left_behind(held: Held, topic: Topic, first: int) -> str:
     )
 
 
-def _behind(held: Held) -> Iterator[Difference]:
+def _behind(held: CheckedPartition) -> Iterator[Difference]:
     """Replicas out of sync, as the role asks; a broker that leaves may be behind for good."""
     for topic in held.now.topics.values():
         for each in topic.partitions:
@@ -303,7 +303,7 @@ def _behind(held: Held) -> Iterator[Difference]:
                 yield Difference("isr", f"{topic.name}-{each.id}", why)
 
 
-def _kept(held: Held) -> Iterator[Difference]:
+def _kept(held: CheckedPartition) -> Iterator[Difference]:
     """Brokers that hold more or fewer replicas of what the plan leaves as it is; told where the topics are the same."""
     counts = {topic["name"]: topic["partitions"] for topic in held.plan["topics"] if topic["name"] not in held.made}
     if any(len(topic.partitions) != counts.get(name) for name, topic in held.now.topics.items() if name in counts):

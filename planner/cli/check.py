@@ -10,7 +10,7 @@ import click
 
 from planner.approval import check as approval
 from planner.approval import check_document
-from planner.approval.check import Checked, Wanted
+from planner.approval.check import CheckedPlan, Wanted
 from planner.approval.cluster_now import Sources
 from planner.cli import sources as cli_sources
 from planner.cli import workflow
@@ -64,7 +64,7 @@ def check(
     return 0
 
 
-def _lines(path: Path, checked: Checked) -> Iterator[str]:
+def _lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
     plan, held = checked.plan, checked.held
     of_files = f", and so are its {held.files} files" if held else ""
     step = headline.first_step(plan)

@@ -67,7 +67,7 @@ def whatif(specs: tuple[Path, ...], form: Format, detailed_exitcode: bool, **opt
 
     Several SPECs, or a quoted pattern of them, are a fleet: one sweep for all, a folder each, and a summary.
     """
-    planned = workflow.whatif_fleet(specs, workflow.Options(**options), Console(stderr=True))
+    planned = workflow.whatif_fleet(specs, workflow.WhatifOptions(**options), Console(stderr=True))
     if fleet.is_fleet(specs):
         _summarise(planned, form)
     else:
@@ -130,7 +130,7 @@ commands.add_command(importing.import_)
 with_examples(commands)
 
 
-def _summarise(planned: Sequence[fleet.Planned], form: Format) -> None:
+def _summarise(planned: Sequence[fleet.FleetPlan], form: Format) -> None:
     match form:
         case "json":
             echo_json({"clusters": fleet.summary(planned)})

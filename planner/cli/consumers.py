@@ -52,7 +52,7 @@ def consumers(spec: Path, form: Format, **options: Any) -> int:
 
     Groups stand in SPEC's `consumers`: written there, or as kafka-consumer-groups --describe prints them.
     """
-    found = consumers_job.consumers(spec, consumers_job.Options(**options))
+    found = consumers_job.consumers(spec, consumers_job.ConsumersOptions(**options))
     match form:
         case "json":
             echo_json(found)

@@ -14,12 +14,12 @@ from planner.plan import headline, plan_file
 from planner.whatif.consumers import consumers_summary, consumers_sweep
 from planner.whatif.consumers import group_loads as consumers_groups
 from planner.whatif.consumers.assignors import importable
-from planner.whatif.consumers.consumers_summary import Question
+from planner.whatif.consumers.consumers_summary import ConsumersQuestion
 from planner.whatif.consumers.group_loads import Group
 
 
 @dataclass(frozen=True)
-class Options:
+class ConsumersOptions:
     """The options of the command; `grown` are partition counts by topic."""
 
     plan: Path | None = None
@@ -33,7 +33,7 @@ class Options:
     remote: str | None = None
 
 
-def consumers(path: Path, options: Options) -> dict[str, Any]:
+def consumers(path: Path, options: ConsumersOptions) -> dict[str, Any]:
     """The answer for a spec as a document; SpecError or PlannerError with what is wrong."""
     wish = spec.load(path)
     if not wish.consumers:
@@ -42,7 +42,7 @@ def consumers(path: Path, options: Options) -> dict[str, Any]:
     replicas = None if plan is None else consumers_summary.replicas_of(plan)
     with importable(path.resolve().parent, wish.consumers):
         groups = _asked(consumers_groups.resolve(wish.consumers, wish.cluster.topics), options.groups)
-        question = Question(wish, groups, _grown(wish, options.grown), options.keys, replicas)
+        question = ConsumersQuestion(wish, groups, _grown(wish, options.grown), options.keys, replicas)
         answer = {
             "first_step": (headline.first_step(plan) if plan else "") or None,
             **consumers_summary.document(question),
@@ -72,7 +72,7 @@ def _grown(spec: Spec, grown: Sequence[tuple[str, int]]) -> Mapping[str, int]:
     return dict(grown)
 
 
-def _swept(spec: Spec, groups: Sequence[Group], options: Options) -> dict[str, Any]:
+def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> dict[str, Any]:
     """The sweep's part of the document."""
     unit = consumers_groups.measure(spec.cluster)
     loads = consumers_groups.loads(spec.cluster.topics, unit)

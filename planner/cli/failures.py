@@ -25,7 +25,7 @@ from planner.whatif.failures.failures_summary import Subject, document
 
 
 @dataclass(frozen=True)
-class Options:
+class FailuresOptions:
     """The options of `failures`, as given on the command line; `engine` None: Spark for any K brokers, else here."""
 
     plan: Path | None = None
@@ -39,7 +39,7 @@ class Options:
     partitions: int | None = None
 
 
-def run(path: Path, options: Options, errors: Console) -> dict[str, Any]:
+def run(path: Path, options: FailuresOptions, errors: Console) -> dict[str, Any]:
     """The document of a spec or a plan; writes the rows where `options.out` says so."""
     if options.out is not None and not Path(os.path.realpath(options.out)).parent.is_dir():
         raise SetupError(f"{options.out}: can't be written: {options.out.parent} isn't a folder")
@@ -92,7 +92,7 @@ def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
     return Subject.of(wish, None, (note,))
 
 
-def _rows(study: failure_rows.Study, wanted: Sequence[Scenarios], options: Options) -> pa.Table:
+def _rows(study: failure_rows.FailureStudy, wanted: Sequence[Scenarios], options: FailuresOptions) -> pa.Table:
     many = any(each.kind not in KINDS for each in wanted)
     if (options.engine or ("spark" if many else "local")) == "local":
         if options.master or options.remote or options.partitions:
@@ -148,7 +148,7 @@ class _Kind(click.ParamType[str]):
 @format_option
 def failures(subject: Path, form: Format, **options: Any) -> int:
     """Show what breaks when brokers of SPEC fail: today, at each batch of its plan, and afterwards."""
-    document = run(subject, Options(**options), Console(stderr=True))
+    document = run(subject, FailuresOptions(**options), Console(stderr=True))
     match form:
         case "json":
             echo_json(document)

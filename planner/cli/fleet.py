@@ -36,7 +36,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Planned:
+class FleetPlan:
     """A job that is done: the plan document, and the paths of the files written."""
 
     job: Job
@@ -86,12 +86,12 @@ def each(found: Sequence[Path], step: Callable[[int], T]) -> tuple[T, ...]:
     return tuple(made)
 
 
-def summary(planned: Sequence[Planned]) -> list[dict[str, Any]]:
+def summary(planned: Sequence[FleetPlan]) -> list[dict[str, Any]]:
     """A row a cluster: verdict, what moves, the gap to the least possible in per cent, and where the plan is."""
     return [_row(each) for each in planned]
 
 
-def markdown(planned: Sequence[Planned]) -> str:
+def markdown(planned: Sequence[FleetPlan]) -> str:
     """The summary as a Markdown table."""
     heads = ("Cluster", "verdict", "copied", "replicas", "leaders", "gap", "candidates", "folder")
     rules = ("---", "---", "--:", "--:", "--:", "--:", "--:", "---")
@@ -99,7 +99,7 @@ def markdown(planned: Sequence[Planned]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in (heads, rules, *rows))
 
 
-def show(planned: Sequence[Planned], console: Console) -> None:
+def show(planned: Sequence[FleetPlan], console: Console) -> None:
     """The summary on a screen: names give way, numbers and folders don't."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
     table.add_column("Cluster", no_wrap=True, overflow="ellipsis")
@@ -152,7 +152,7 @@ def _lines(spec: Path, error: PlannerError) -> tuple[str, ...]:
     return error.lines if isinstance(error, SpecError) else (f"{spec}: {first}", *others)
 
 
-def _row(planned: Planned) -> dict[str, Any]:
+def _row(planned: FleetPlan) -> dict[str, Any]:
     plan = planned.plan
     chosen = next(row for row in plan["compared"] if row["label"] == "this plan")
     return {

@@ -17,7 +17,7 @@ from planner.whatif.growth.growth_summary import document
 
 
 @dataclass(frozen=True)
-class Options:
+class GrowthOptions:
     """The options of `growth`, as given on the command line."""
 
     months: int = 12
@@ -27,7 +27,7 @@ class Options:
     partitions: int | None = None
 
 
-def run(path: Path, options: Options) -> dict[str, Any]:
+def run(path: Path, options: GrowthOptions) -> dict[str, Any]:
     """The document of a spec. PlannerError where there is nothing to judge growth by."""
     if options.engine == "local" and (options.master or options.remote or options.partitions):
         raise SetupError("--master, --remote and --partitions are Spark's; allowed: --engine spark")
@@ -41,7 +41,7 @@ def run(path: Path, options: Options) -> dict[str, Any]:
     return document(wish, cases, lifetime.as_it_is(cases[0]), _rows(cases, options))
 
 
-def _rows(cases: Sequence[lifetime.Case], options: Options) -> list[dict[str, Any]]:
+def _rows(cases: Sequence[lifetime.Case], options: GrowthOptions) -> list[dict[str, Any]]:
     if options.engine == "local":
         return lifetime.run(cases)
     from spark_jobs import growth as job
@@ -61,7 +61,7 @@ def _rows(cases: Sequence[lifetime.Case], options: Options) -> list[dict[str, An
 @format_option
 def growth(spec: Path, form: Format, **options: Any) -> int:
     """Show when which broker of SPEC reaches a limit, today and as planned, and how many more brokers help."""
-    document = run(spec, Options(**options))
+    document = run(spec, GrowthOptions(**options))
     match form:
         case "json":
             echo_json(document)

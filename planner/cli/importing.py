@@ -42,7 +42,7 @@ _STATE_FILES = ("topics-describe.txt", "log-dirs.json", "topic-configs.txt")
 
 
 @dataclass(frozen=True)
-class Options:
+class ImportOptions:
     """The options of `planner import`, as given on the command line."""
 
     bootstrap_servers: str | None = None
@@ -62,7 +62,7 @@ class Result:
     written: tuple[str, ...] = ()
 
 
-def import_state(files: Sequence[Path], options: Options) -> Result:
+def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
     """Read every source, and write what they say where `options.out` says, if it does.
 
     SpecError with every fault of every source; SetupError where the cluster can't be reached, or `out` not written.
@@ -90,7 +90,7 @@ def _long(imported: Imported) -> Iterator[str]:
         yield f"{count:,} partitions make a YAML that takes long to read: with --out they go into files beside it"
 
 
-def _parts(files: Sequence[Path], options: Options) -> list[StatePart]:
+def _parts(files: Sequence[Path], options: ImportOptions) -> list[StatePart]:
     parts: list[StatePart] = []
     findings: list[Finding] = []
     if options.bootstrap_servers is not None:
@@ -109,7 +109,7 @@ def _parts(files: Sequence[Path], options: Options) -> list[StatePart]:
     return parts
 
 
-def _imported(merged: Merged, options: Options) -> Imported:
+def _imported(merged: Merged, options: ImportOptions) -> Imported:
     topics = merged.assignment.topics
     seen = {broker.id: Broker(broker.id, broker.rack) for broker in merged.brokers}
     held = {broker for topic in topics for partition in topic.partitions for broker in partition.replicas}
@@ -244,7 +244,7 @@ def import_(files: tuple[Path, ...], **options: Any) -> int:
     answer outranks znodes, znodes outrank documents; within a rank the source named first counts. What they disagree
     about goes to stderr.
     """
-    result = import_state(files, Options(**options))
+    result = import_state(files, ImportOptions(**options))
     for note in result.notes:
         echo_line(f"note: {printable(note)}", err=True)
     for path in result.written:

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from planner.approval import check, remaining_plan
 from planner.approval.cluster_now import Sources, read_now
 from planner.cli import fleet
-from planner.cli.fleet import Job, Planned
+from planner.cli.fleet import FleetPlan, Job
 from planner.export import digests, output_folder
 from planner.export.folder_lock import Say
 from planner.export.kafka_files import files as rendered
@@ -40,7 +40,7 @@ from planner.whatif.consumers.assignors import importable
 
 
 @dataclass(frozen=True)
-class Options:
+class WhatifOptions:
     """The options of `whatif`, as given on the command line."""
 
     out: Path | None = None
@@ -64,13 +64,13 @@ def validate(arguments: Sequence[Path]) -> tuple[Path, ...]:
     return specs
 
 
-def whatif(path: Path, options: Options, errors: Console) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+def whatif(path: Path, options: WhatifOptions, errors: Console) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Plan a spec and write the output folder: the plan, and the paths written."""
     (planned,) = whatif_fleet([path], options, errors)
     return planned.plan, planned.files
 
 
-def whatif_fleet(arguments: Sequence[Path], options: Options, errors: Console) -> tuple[Planned, ...]:
+def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Console) -> tuple[FleetPlan, ...]:
     """Plan every spec meant in one sweep, and write the output folders: of all, or where anything is wrong of none."""
     _check_engine(options)
     jobs = fleet.jobs(arguments, options.out)
@@ -81,13 +81,13 @@ def whatif_fleet(arguments: Sequence[Path], options: Options, errors: Console) -
     return _written(jobs, plans, swept, partial(errors.print, markup=False, highlight=False, soft_wrap=True))
 
 
-def has_something_to_do(planned: Planned) -> bool:
+def has_something_to_do(planned: FleetPlan) -> bool:
     """True where carrying the plan out would change anything."""
     return headline.has_something_to_do(planned.plan)
 
 
 def _swept(
-    wishes: Sequence[Sequence[Alternative]], options: Options, errors: Console
+    wishes: Sequence[Sequence[Alternative]], options: WhatifOptions, errors: Console
 ) -> tuple[tuple[variants.Swept, ...], ...]:
     """Every spec's alternatives with their results; all of all specs are swept in one go."""
     results = iter(_sweep([(each.problem, each.candidates) for wish in wishes for each in wish], options, errors))
@@ -103,22 +103,22 @@ def _planned(job: Job, tried: Sequence[variants.Swept]) -> build.Planned:
 
 def _written(
     jobs: Sequence[Job], plans: Sequence[build.Planned], swept: Sequence[Sequence[variants.Swept]], say: Say
-) -> tuple[Planned, ...]:
+) -> tuple[FleetPlan, ...]:
     """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
-    done: list[Planned] = []
+    done: list[FleetPlan] = []
     for job, planned, tried in zip(jobs, plans, swept, strict=True):
         others = {candidates.FILE: candidates.encoded(variants.scores(tried))}
         if planned.bound is not None:
             others[bound_file.FILE] = planned.bound
         try:
-            done.append(Planned(job, planned.document, write_plan(job.folder, planned.document, others, say)))
+            done.append(FleetPlan(job, planned.document, write_plan(job.folder, planned.document, others, say)))
         except SetupError as error:
             before = f"; written before that: {', '.join(str(each.job.folder) for each in done)}" if done else ""
             raise SetupError(*error.lines[:-1], f"{error.lines[-1]}{before}") from error
     return tuple(done)
 
 
-def _wish(job: Job, options: Options) -> tuple[Alternative, ...]:
+def _wish(job: Job, options: WhatifOptions) -> tuple[Alternative, ...]:
     wish = _with_options(load(job.spec), options)
     output_folder.check(job.folder)
     return variants.alternatives(wish)
@@ -149,7 +149,7 @@ def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, 
     return write_plan(out, read_plan(path), others, say)
 
 
-def check_bound(path: Path) -> bound_file.Checked:
+def check_bound(path: Path) -> bound_file.CheckedBound:
     """The bound of a plan, or of the one in a folder, worked out again; PlannerError where it doesn't hold."""
     document, file = read_plan(path), _beside(path, bound_file.FILE)
     if document["bound"]["sha256"] is None:
@@ -190,7 +190,7 @@ def warm_spark(errors: Console) -> str:
         return warm.warm()
 
 
-def _check_engine(options: Options) -> None:
+def _check_engine(options: WhatifOptions) -> None:
     for option in ("master", "remote", "partitions"):
         if options.engine == "local" and getattr(options, option) is not None:
             raise SetupError(f"--{option} is Spark's; allowed: --engine spark, or leave it out")
@@ -198,14 +198,16 @@ def _check_engine(options: Options) -> None:
         raise SetupError("--master and --remote exclude each other; allowed: one of them")
 
 
-def _with_options(wish: Spec, options: Options) -> Spec:
+def _with_options(wish: Spec, options: WhatifOptions) -> Spec:
     """The command line outranks the YAML."""
     count = wish.sweep.candidates if options.candidates is None else options.candidates
     seed = wish.sweep.seed if options.seed is None else options.seed
     return replace(wish, sweep=replace(wish.sweep, candidates=count, seed=seed))
 
 
-def _sweep(wanted: Sequence[tuple[Problem, pa.Table]], options: Options, errors: Console) -> Sequence[SweepResult]:
+def _sweep(
+    wanted: Sequence[tuple[Problem, pa.Table]], options: WhatifOptions, errors: Console
+) -> Sequence[SweepResult]:
     """The sweeps of all problems, each with its candidates; on Spark as one job."""
     with _progress(errors) as report_progress:
         if options.engine == "local":

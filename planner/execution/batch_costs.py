@@ -21,7 +21,7 @@ from planner.model.problem import BoolArray, LongArray
 
 
 @dataclass(frozen=True)
-class Flow:
+class CopyFlow:
     """One side of a broker in a batch: bytes to copy, and bytes/s of producers that take their part of the throttle."""
 
     batch: int
@@ -56,7 +56,7 @@ class Costs:
     fullest: tuple[Peak | None, ...]
 
 
-def flows(batch: Batch) -> Iterator[Flow]:
+def flows(batch: Batch) -> Iterator[CopyFlow]:
     """Every broker that copies in, leads what others copy, or moves between its log dirs, while the batch runs.
 
     By id, those that copy in first. What a broker moves between its log dirs has a throttle of its own (KIP-113), with
@@ -74,9 +74,13 @@ def flows(batch: Batch) -> Iterator[Flow]:
             sent[step.source] += step.bytes_moved
             followers = len(step.before) - 1 + len(step.adding)
             read_from[step.source] += step.bytes_in_per_sec * followers
-    yield from (Flow(batch.number, each, "copies in", received[each], written_to[each]) for each in sorted(received))
-    yield from (Flow(batch.number, each, "leads", sent[each], read_from[each]) for each in sorted(sent))
-    yield from (Flow(batch.number, each, "moves inside", inside[each], written_inside[each]) for each in sorted(inside))
+    yield from (
+        CopyFlow(batch.number, each, "copies in", received[each], written_to[each]) for each in sorted(received)
+    )
+    yield from (CopyFlow(batch.number, each, "leads", sent[each], read_from[each]) for each in sorted(sent))
+    yield from (
+        CopyFlow(batch.number, each, "moves inside", inside[each], written_inside[each]) for each in sorted(inside)
+    )
 
 
 def seconds_at_throttle(batch: Batch, throttle_bytes_per_sec: int | None) -> int | None:
@@ -95,7 +99,7 @@ def seconds_at_throttle(batch: Batch, throttle_bytes_per_sec: int | None) -> int
     return needed
 
 
-def endless(batches: Iterable[Batch], throttle_bytes_per_sec: int | None) -> list[Flow]:
+def endless(batches: Iterable[Batch], throttle_bytes_per_sec: int | None) -> list[CopyFlow]:
     """Where producers write at least as fast as the throttle lets replicas copy: such a batch is never complete."""
     if throttle_bytes_per_sec is None:
         return []

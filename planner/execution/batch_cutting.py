@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, zip_longest
 
-from planner.execution.batch_filling import Loads
+from planner.execution.batch_filling import BatchLoads
 from planner.execution.batch_packing import AT_RISK, pack
 from planner.execution.election_batches import evenly
 from planner.execution.log_dir_batches import deal, of_step
@@ -202,11 +202,11 @@ def _risk(change: PartitionChange) -> int:
 
 def _loads(
     moving: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str]
-) -> tuple[Loads, list[Sequence[Step]]]:
+) -> tuple[BatchLoads, list[Sequence[Step]]]:
     """Every step that copies, as loads with the steps of each: one a step, or all of a topic that may stay together."""
     brokers = set[int]().union(*(change.before for change in moving), *(change.after for change in moving))
     lanes = {broker: 2 * index for index, broker in enumerate(sorted(brokers))}
-    loads, of_loads = Loads(2 * len(brokers)), list[Sequence[Step]]()
+    loads, of_loads = BatchLoads(2 * len(brokers)), list[Sequence[Step]]()
     for group in _groups(moving):
         paths = [steps_of(change, rules, racks) for change in group]
         risk, rounds = min(map(_risk, group)), max(map(len, paths))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from planner.execution.batch_filling import Filling, FloatArray, within
+from planner.execution.batch_filling import BatchFilling, FloatArray, within
 from planner.model.problem import BoolArray, LongArray
 
 CLOSE_ENOUGH = 1.02
@@ -19,12 +19,12 @@ _MOST_ENTRIES, _MOST_WORK, _MOST_ROUNDS = 200_000, 6_000_000, 4
 _LEAST_GAIN = 1e-6
 
 
-def few_enough(filling: Filling, members: Sequence[int]) -> bool:
+def few_enough(filling: BatchFilling, members: Sequence[int]) -> bool:
     """True where every pair of loads can be looked at."""
     return len(members) * filling.loads.lane_count <= _MOST_ENTRIES
 
 
-def polish(filling: Filling, members: Sequence[int], first: int, move: bool) -> None:
+def polish(filling: BatchFilling, members: Sequence[int], first: int, move: bool) -> None:
     """Exchange some loads, or `move` them too, among the batches from `first` on, while that makes them shorter.
 
     Every rule, and the order of a partition's loads, holds throughout. Nothing is done where there are too many loads.
@@ -35,7 +35,7 @@ def polish(filling: Filling, members: Sequence[int], first: int, move: bool) -> 
             pass
 
 
-def bring_forward(filling: Filling, members: Sequence[int], first: int) -> Filling:
+def bring_forward(filling: BatchFilling, members: Sequence[int], first: int) -> BatchFilling:
     """The batches with each load in the first one that has room: after the loads before it, from `first` on."""
     if not few_enough(filling, members):
         _first_fit(filling, members, first)
@@ -54,7 +54,7 @@ def bring_forward(filling: Filling, members: Sequence[int], first: int) -> Filli
     return best
 
 
-def _pulled(filling: Filling, members: Sequence[int], first: int) -> Filling:
+def _pulled(filling: BatchFilling, members: Sequence[int], first: int) -> BatchFilling:
     """Fill one batch after the other with what makes it, and those behind it, longest least."""
     table = _Table(filling, members, first)
     for batch in range(len(table.lengths)):
@@ -63,7 +63,7 @@ def _pulled(filling: Filling, members: Sequence[int], first: int) -> Filling:
     return filling
 
 
-def _first_fit(filling: Filling, members: Sequence[int], first: int) -> None:
+def _first_fit(filling: BatchFilling, members: Sequence[int], first: int) -> None:
     """In the order of the batches, so that none gets room again for a load that was looked at before."""
     places = filling.places(members)
     for at in np.argsort(places, kind="stable").tolist():
@@ -84,7 +84,7 @@ class _Table:
     (n, 2) the batches that it must stay between, for the order of its partition's loads; rows the row of each load.
     """
 
-    def __init__(self, filling: Filling, members: Sequence[int], first: int) -> None:
+    def __init__(self, filling: BatchFilling, members: Sequence[int], first: int) -> None:
         self.filling, self.members, self.first, self.work = filling, members, first, 0
         self.sizes, self.moves = filling.loads.dense(members)
         self.least = max(int(self.sizes.sum(axis=0).max()), 1)
@@ -246,7 +246,7 @@ def _length(batches: FloatArray) -> FloatArray:
     return np.asarray(0.9 * batches.max(axis=-1) + 0.1 * root)
 
 
-def _neighbours(filling: Filling, rows: Mapping[int, int]) -> tuple[list[tuple[int, ...]], list[list[int]]]:
+def _neighbours(filling: BatchFilling, rows: Mapping[int, int]) -> tuple[list[tuple[int, ...]], list[list[int]]]:
     """The loads that come before each one, and the rows of those that come after it, by row."""
     before = [filling.loads.after[load] for load in rows]
     after: list[list[int]] = [[] for _ in rows]

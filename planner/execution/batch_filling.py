@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(eq=False)
-class Loads:
+class BatchLoads:
     """N loads: steps, or the steps of a topic that stay together. Add them all before anything else is asked.
 
     A lane is one side of a broker: what it receives, or what it sends; they are numbered from 0 to `lane_count`.
@@ -127,14 +127,14 @@ _FIRST_CAPACITY = 16
 
 
 @dataclass(eq=False)
-class Filling:
+class BatchFilling:
     """K batches, in arrays with room for more; `count` is K.
 
     sizes, moves (lanes, K) bytes, and where they are limited replicas; bytes_moved, elections (K,); busiest (K,) the
     most bytes of a lane; batch_of the batch of each load, -1 for none yet.
     """
 
-    loads: Loads
+    loads: BatchLoads
     rules: BatchRules
     count: int = 0
     sizes: LongArray = field(init=False)
@@ -149,9 +149,9 @@ class Filling:
         self.bytes_moved, self.elections, self.busiest = (np.zeros(_FIRST_CAPACITY, dtype=np.int64) for _ in range(3))
         self.batch_of = [NOWHERE] * len(self.loads)
 
-    def copy(self) -> Filling:
+    def copy(self) -> BatchFilling:
         """The same batches, to be filled another way."""
-        other = Filling(self.loads, self.rules, self.count)
+        other = BatchFilling(self.loads, self.rules, self.count)
         other.sizes, other.moves = self.sizes.copy(), self.moves.copy()
         other.bytes_moved, other.elections = self.bytes_moved.copy(), self.elections.copy()
         other.busiest = self.busiest.copy()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.execution.batch_exchanges import CLOSE_ENOUGH, bring_forward, few_enough, polish
-from planner.execution.batch_filling import NOWHERE, Filling, FloatArray, Loads
+from planner.execution.batch_filling import NOWHERE, BatchFilling, BatchLoads, FloatArray
 from planner.model.spec import BatchRules
 
 AT_RISK = 0
@@ -24,7 +24,7 @@ _TRIES = ((0, False), (1, False), (2, False))
 _TRIES_AT_RISK = ((0, True), (1, False))
 
 
-def pack(loads: Loads, rules: BatchRules) -> list[int]:
+def pack(loads: BatchLoads, rules: BatchRules) -> list[int]:
     """The batch of each load, from 0 without gaps. An empty batch must have room for each load, but for its bytes.
 
     Risk by risk: a less risky load goes into a batch of riskier ones only where it makes that batch no longer. Loads
@@ -32,7 +32,7 @@ def pack(loads: Loads, rules: BatchRules) -> list[int]:
     """
     if (rules.bytes, rules.moves_per_broker, rules.bytes_per_broker, rules.elections) == (None,) * 4:
         return _by_round(loads)
-    filling = Filling(loads, rules)
+    filling = BatchFilling(loads, rules)
     for risk in sorted(set(loads.risks)):
         members = [load for load, own in enumerate(loads.risks) if own == risk]
         members.sort(key=lambda load: _placing_order(loads, load))
@@ -41,7 +41,7 @@ def pack(loads: Loads, rules: BatchRules) -> list[int]:
     return batches
 
 
-def _by_round(loads: Loads) -> list[int]:
+def _by_round(loads: BatchLoads) -> list[int]:
     """Without limits each load goes right behind those before it."""
     batches: list[int] = []
     for after in loads.after:
@@ -49,20 +49,20 @@ def _by_round(loads: Loads) -> list[int]:
     return batches
 
 
-def _placing_order(loads: Loads, load: int) -> tuple[int, int, int, int]:
+def _placing_order(loads: BatchLoads, load: int) -> tuple[int, int, int, int]:
     """Long paths first, as they have the least choice, round by round; then by size, as small ones fill gaps."""
     round_, rounds = loads.rounds[load]
     return -rounds, round_, -loads.largest[load], load
 
 
-def _with(filling: Filling, members: Sequence[int], at_risk: bool) -> Filling:
+def _with(filling: BatchFilling, members: Sequence[int], at_risk: bool) -> BatchFilling:
     """The batches with all loads of one risk, the best of some ways to pack them where they are few."""
     first = filling.count
     rest = [load for load in members if not _fill_up(filling, load, first)]
     if not rest:
         return filling
     enough = CLOSE_ENOUGH * int(filling.loads.sizes_of(rest).max())
-    best: Filling | None = None
+    best: BatchFilling | None = None
     for more, to_the_brim in _TRIES_AT_RISK if at_risk else _TRIES:
         found = _packed(filling.copy(), rest, more, to_the_brim, at_risk)
         if best is None or found.length_bytes(first) < best.length_bytes(first):
@@ -72,7 +72,7 @@ def _with(filling: Filling, members: Sequence[int], at_risk: bool) -> Filling:
     return best or filling
 
 
-def _fill_up(filling: Filling, load: int, end: int) -> bool:
+def _fill_up(filling: BatchFilling, load: int, end: int) -> bool:
     """Put a load into one of the first `end` batches, complete already but for what makes none of them longer."""
     if not end or any(filling.batch_of[other] == NOWHERE for other in filling.loads.after[load]):
         return False
@@ -87,7 +87,7 @@ def _fill_up(filling: Filling, load: int, end: int) -> bool:
     return True
 
 
-def _packed(filling: Filling, members: Sequence[int], more: int, to_the_brim: bool, at_risk: bool) -> Filling:
+def _packed(filling: BatchFilling, members: Sequence[int], more: int, to_the_brim: bool, at_risk: bool) -> BatchFilling:
     """The loads in batches of their own behind those that there are."""
     first, batches = filling.count, _batches_needed(filling, members) + more
     filling.open(batches)
@@ -98,7 +98,7 @@ def _packed(filling: Filling, members: Sequence[int], more: int, to_the_brim: bo
     return bring_forward(filling, members, first) if at_risk else filling
 
 
-def _batches_needed(filling: Filling, members: Sequence[int]) -> int:
+def _batches_needed(filling: BatchFilling, members: Sequence[int]) -> int:
     """The fewest batches that bytes, moves and rounds allow; how the loads fit beside each other may need more."""
     loads, rules = filling.loads, filling.rules
     needed = max(loads.rounds[load][1] for load in members)
@@ -115,7 +115,7 @@ def _batches_needed(filling: Filling, members: Sequence[int]) -> int:
     return needed
 
 
-def _shares(filling: Filling, members: Sequence[int], batches: int, to_the_brim: bool) -> FloatArray:
+def _shares(filling: BatchFilling, members: Sequence[int], batches: int, to_the_brim: bool) -> FloatArray:
     """(batches,) what part of all bytes to plan for each batch: alike, or full ones first."""
     limit, of_broker = filling.rules.bytes, filling.rules.bytes_per_broker
     total = sum(filling.loads.bytes_moved[load] for load in members)
@@ -130,7 +130,9 @@ def _shares(filling: Filling, members: Sequence[int], batches: int, to_the_brim:
 class _Packing:
     """The batches from `first` on, with a cap each: planned for by its share, or reached already."""
 
-    def __init__(self, filling: Filling, members: Sequence[int], first: int, shares: FloatArray, at_risk: bool) -> None:
+    def __init__(
+        self, filling: BatchFilling, members: Sequence[int], first: int, shares: FloatArray, at_risk: bool
+    ) -> None:
         self.filling, self.first, self.shares, self.at_risk = filling, first, shares, at_risk
         self.least = max(int(filling.loads.sizes_of(members).max()), 1)
         self.caps = self._level()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from planner.execution.batch_costs import Costs, Flow, Peak, endless
+from planner.execution.batch_costs import CopyFlow, Costs, Peak, endless
 from planner.model.errors import UnsafePlanError
 from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, size, stated
 from planner.model.spec import OF_RACKS, OF_SIZES, Spec
@@ -199,7 +199,7 @@ def _overfull(spec: Spec, peak: Peak) -> str:
     )
 
 
-def _never_complete(stuck: Sequence[Flow], throttle_bytes_per_sec: int | None) -> str:
+def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | None) -> str:
     """The worst of them: what lets that one complete lets all of them."""
     worst = max(stuck, key=lambda flow: flow.produced_bytes_per_sec)
     others = f" (and {len(stuck) - 1} more such brokers or batches)" if len(stuck) > 1 else ""

@@ -73,7 +73,7 @@ Kind = Literal["file", "link", "device"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class FolderEntry:
     """One thing that is no folder. `sha256` is of a file's bytes, or of where a link leads; of a device there is none.
 
     `kind` device: a device, a pipe or a socket, which nothing here opens.
@@ -84,7 +84,7 @@ class Entry:
     sha256: str | None
 
 
-def entries(folder: Path) -> dict[str, Entry]:
+def entries(folder: Path) -> dict[str, FolderEntry]:
     """Everything below a folder but the folders themselves, by relative POSIX path; links to folders are links.
 
     SetupError where something can't be read: what nobody has seen is nothing to approve.
@@ -92,7 +92,7 @@ def entries(folder: Path) -> dict[str, Entry]:
     return dict(sorted(_below(folder, folder)))
 
 
-def _below(folder: Path, top: Path) -> Iterator[tuple[str, Entry]]:
+def _below(folder: Path, top: Path) -> Iterator[tuple[str, FolderEntry]]:
     try:
         with os.scandir(folder) as found:
             for each in found:
@@ -105,18 +105,18 @@ def _below(folder: Path, top: Path) -> Iterator[tuple[str, Entry]]:
         raise SetupError(f"{error.filename or folder}: can't be read: {error.strerror}") from error
 
 
-def _entry(path: Path) -> Entry:
+def _entry(path: Path) -> FolderEntry:
     mode = path.lstat().st_mode
     if stat.S_ISLNK(mode):
-        return Entry("link", False, hashlib.sha256(b"link to " + os.fsencode(path.readlink())).hexdigest())
+        return FolderEntry("link", False, hashlib.sha256(b"link to " + os.fsencode(path.readlink())).hexdigest())
     if not stat.S_ISREG(mode):
-        return Entry("device", False, None)
+        return FolderEntry("device", False, None)
     with path.open("rb") as file:
-        return Entry("file", bool(mode & 0o111), hashlib.file_digest(file, "sha256").hexdigest())
+        return FolderEntry("file", bool(mode & 0o111), hashlib.file_digest(file, "sha256").hexdigest())
 
 
 @dataclass(frozen=True)
-class Finding:
+class FileFinding:
     """A file that isn't as the plan gives it: in what way, and what such a file could do; empty where nothing."""
 
     path: str
@@ -129,41 +129,41 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Held:
+class FolderCheck:
     """How a folder differs: `differences` refuse it, `own` are the operator's files; `files` counts the plan's."""
 
-    differences: tuple[Finding, ...] = ()
-    own: tuple[Finding, ...] = ()
+    differences: tuple[FileFinding, ...] = ()
+    own: tuple[FileFinding, ...] = ()
     files: int = 0
 
 
-def held(expected: Mapping[str, str], now: Mapping[str, Entry]) -> Held:
+def held(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> FolderCheck:
     """The files of a folder now beside the digests of those that belong there, both by relative path."""
     found = sorted([*_of_plan(expected, now), *_added(expected, now)], key=lambda each: each.path)
     needed = _folders_of(path for path in expected if not is_operators(path, added=False))
     own = {each.path for each in found if is_operators(each.path, added=each.path not in expected)} - needed
-    return Held(
+    return FolderCheck(
         tuple(each for each in found if each.path not in own),
         tuple(each for each in found if each.path in own),
         len([path for path in expected if path in now and path not in own]),
     )
 
 
-def _of_plan(expected: Mapping[str, str], now: Mapping[str, Entry]) -> Iterator[Finding]:
+def _of_plan(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> Iterator[FileFinding]:
     """The plan's own files that are gone, or other than they were made."""
     for path, sha256 in expected.items():
         entry = now.get(path)
         if entry is None:
             # Below a link or a file in the place of a folder, which is told itself.
             if not any(folder in now for folder in _folders_of([path])):
-                yield Finding(path, "is missing", "")
+                yield FileFinding(path, "is missing", "")
             continue
         what = _unlike(entry, sha256)
         if what:
-            yield Finding(path, what, effect(path, executable=entry.executable), entry.sha256)
+            yield FileFinding(path, what, effect(path, executable=entry.executable), entry.sha256)
 
 
-def _unlike(entry: Entry, sha256: str) -> str:
+def _unlike(entry: FolderEntry, sha256: str) -> str:
     """In which way a file isn't the one that was made; empty where it is."""
     if entry.kind != "file":
         return f"is a {entry.kind}, not the file that was made"
@@ -172,12 +172,12 @@ def _unlike(entry: Entry, sha256: str) -> str:
     return "is executable, which no file of a plan is" if entry.executable else ""
 
 
-def _added(expected: Mapping[str, str], now: Mapping[str, Entry]) -> Iterator[Finding]:
+def _added(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> Iterator[FileFinding]:
     """Files that the plan doesn't have."""
     for path, entry in now.items():
         if path not in expected:
             kind = "" if entry.kind == "file" else f"is a {entry.kind} that "
-            yield Finding(
+            yield FileFinding(
                 path, f"{kind}isn't part of the plan", effect(path, executable=entry.executable), entry.sha256
             )
 

@@ -44,7 +44,7 @@ METHODS = {
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedBound:
     """What a bound comes to when it is worked out again."""
 
     measure: str
@@ -138,7 +138,7 @@ def sha256(file: bytes) -> str:
     return hashlib.sha256(file).hexdigest()
 
 
-def check(plan: Mapping[str, Any], file: bytes, shown: str) -> Checked:
+def check(plan: Mapping[str, Any], file: bytes, shown: str) -> CheckedBound:
     """A plan's bound worked out again; StalePlanError where the file isn't the plan's, or comes to another bound."""
     stated = plan["bound"]
     if sha256(file) != stated["sha256"]:
@@ -155,7 +155,7 @@ def check(plan: Mapping[str, Any], file: bytes, shown: str) -> Checked:
         raise StalePlanError(
             f"{shown}: the prices say that no plan moves fewer than {worked_out}, this one moves {moved}"
         )
-    return Checked(
+    return CheckedBound(
         measure=certificate.facts.measure,
         least=worked_out,
         moved=moved,

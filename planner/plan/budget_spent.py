@@ -13,7 +13,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Spec
 from planner.scoring.broker_loads import leaders_after, on_all_brokers
 from planner.scoring.missed_windows import relaxed
-from planner.scoring.score import Yardstick, score
+from planner.scoring.score import ScoringBasis, score
 from planner.strategies import optimum
 from planner.sweep.budget_steps import TERMS, asked
 
@@ -88,7 +88,7 @@ def _not_empty(problem: Problem, assignment: IntArray) -> list[dict[str, Any]]:
 def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> dict[str, Any]:
     """What this step leaves undone, partitions that wait and windows left open, and what doing that would take."""
     waiting = np.zeros(problem.rows, dtype=bool) if problem.deferred is None else problem.deferred
-    windows = sorted({each.window for each in relaxed(Yardstick.of(problem), assignment)})
+    windows = sorted({each.window for each in relaxed(ScoringBasis.of(problem), assignment)})
     held = np.unique(problem.replicas[waiting])
     left = [broker for broker in held.tolist() if broker >= 0 and not problem.targets[broker]]
     undone = {
@@ -101,9 +101,9 @@ def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> dict[str, Any
     # Only the step's own problem knows whom it elects.
     led = leaders_after(problem, assignment)
     rest = after(build(spec) if waiting.any() else problem, assignment, waiting, led)
-    yardstick = Yardstick.of(rest)
-    cost = score(yardstick, optimum.solve(rest, problem.balance).assignment)
-    if not waiting.any() and cost.excess[0] >= score(yardstick, assignment).excess[0]:
+    basis = ScoringBasis.of(rest)
+    cost = score(basis, optimum.solve(rest, problem.balance).assignment)
+    if not waiting.any() and cost.excess[0] >= score(basis, assignment).excess[0]:
         # Nothing that could be moved later would bring the balance any closer.
         return {**undone, **dict.fromkeys(TERMS, 0)}
     return {**undone, **{term: int(getattr(cost, term)[0]) for term in TERMS}}

@@ -43,7 +43,7 @@ from planner.plan import (
 from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.missed_windows import Relaxed, relaxed
-from planner.scoring.score import Yardstick, digest
+from planner.scoring.score import ScoringBasis, digest
 from planner.strategies.catalog import Proposal, prove
 from planner.sweep import choice
 from planner.sweep.candidates import KNOBS, of_row
@@ -201,11 +201,11 @@ def _balance(
     """The windows that the plan was made for, those asked for, and which of each it is outside of: over the brokers,
     then over their log dirs.
     """
-    over_brokers = _asked_windows(problem, relaxed(Yardstick.of(problem), proposal.assignment))
+    over_brokers = _asked_windows(problem, relaxed(ScoringBasis.of(problem), proposal.assignment))
     as_asked = over_brokers
     if problem.balance != spec.balance:
         at_first = replace(problem, balance=spec.balance)
-        as_asked = _asked_windows(problem, relaxed(Yardstick.of(at_first), proposal.assignment))
+        as_asked = _asked_windows(problem, relaxed(ScoringBasis.of(at_first), proposal.assignment))
     return {
         "asked": _knobs(spec.balance),
         "missed": sorted({each.window for each in as_asked}),

@@ -19,7 +19,7 @@ from planner.strategies.catalog import UNKNOWN, Proposal
 from planner.sweep import candidates
 from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, generated
 from planner.sweep.candidates import candidates as candidates_of
-from planner.sweep.choice import Best, Chosen, rule_of, rule_text
+from planner.sweep.choice import BestCandidate, Chosen, rule_of, rule_text
 from planner.sweep.evaluate import best, evaluated, ranking_of
 from planner.sweep.variants import Swept, scores
 
@@ -196,7 +196,7 @@ def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> di
     }
 
 
-def _variant(tried: Swept, found: Best, proposal: Proposal | None) -> dict[str, Any]:
+def _variant(tried: Swept, found: BestCandidate, proposal: Proposal | None) -> dict[str, Any]:
     row = found.row if proposal is None else _proven(found.row, proposal)
     return {
         "name": tried.name,

@@ -20,7 +20,7 @@ from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import Spec
 from planner.scoring import broker_loads, independent_check, score
 from planner.scoring.broker_loads import MEASURES
-from planner.scoring.score import Yardstick
+from planner.scoring.score import ScoringBasis
 
 Value = float | None
 
@@ -37,11 +37,11 @@ class _Column:
 
     @staticmethod
     def of(judged: Problem, replicas: IntArray, leaders: IntArray) -> _Column:
-        yardstick = Yardstick.of(judged)
+        basis = ScoringBasis.of(judged)
         everything = np.zeros_like(judged.topic_of)
-        held = broker_loads.by_group(judged, replicas, leaders, everything, 1, yardstick.measures)
-        found = _scores(yardstick, replicas, leaders)
-        return _Column(judged, replicas, leaders, found, score.above_shares(yardstick, held)[0])
+        held = broker_loads.by_group(judged, replicas, leaders, everything, 1, basis.measures)
+        found = _scores(basis, replicas, leaders)
+        return _Column(judged, replicas, leaders, found, score.above_shares(basis, held)[0])
 
     @property
     def racks_known(self) -> bool:
@@ -49,14 +49,14 @@ class _Column:
         return bool((self.problem.broker_racks[self.problem.targets] >= 0).all())
 
 
-def _scores(yardstick: Yardstick, replicas: IntArray, leaders: IntArray) -> dict[str, int]:
-    scores = score.score(yardstick, replicas, leaders)
+def _scores(basis: ScoringBasis, replicas: IntArray, leaders: IntArray) -> dict[str, int]:
+    scores = score.score(basis, replicas, leaders)
     return {field.name: int(getattr(scores, field.name)[0]) for field in fields(scores)}
 
 
 def if_nothing_moves(asked: Problem) -> dict[str, int]:
     """The scores of today's placement, judged by what is asked for; with the leaders that there really are today."""
-    return _scores(Yardstick.of(asked), today(asked), asked.leaders)
+    return _scores(ScoringBasis.of(asked), today(asked), asked.leaders)
 
 
 def left_to_change(asked: Problem, replicas: IntArray) -> int:

@@ -19,7 +19,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Fold:
+class AppendixSection:
     """A heading, the lines that fit, and a sentence on those that don't (empty where all do)."""
 
     heading: str
@@ -27,9 +27,9 @@ class Fold:
     left_out: str
 
 
-def folds(pages: Sequence[Page], most_bytes: int) -> tuple[Fold, ...]:
+def folds(pages: Sequence[Page], most_bytes: int) -> tuple[AppendixSection, ...]:
     """The pages in the space that there is, shared alike; what a short one leaves is for those behind it."""
-    made = list[Fold]()
+    made = list[AppendixSection]()
     for number, page in enumerate(pages):
         fold = _fold(page, most_bytes // (len(pages) - number) - _FRAME_BYTES)
         most_bytes -= sum(len(line.encode()) + 1 for line in fold.lines) + _FRAME_BYTES
@@ -37,7 +37,7 @@ def folds(pages: Sequence[Page], most_bytes: int) -> tuple[Fold, ...]:
     return tuple(made)
 
 
-def _fold(page: Page, most_bytes: int) -> Fold:
+def _fold(page: Page, most_bytes: int) -> AppendixSection:
     lines = page.markdown.strip().splitlines()
     shown = list[str]()
     for line in lines:
@@ -47,4 +47,4 @@ def _fold(page: Page, most_bytes: int) -> Fold:
         shown.append(line)
     rest = len(lines) - len(shown)
     left_out = f"{rest:,} lines left out here: see `{page.command}`." if rest else ""
-    return Fold(page.heading, tuple(shown), left_out)
+    return AppendixSection(page.heading, tuple(shown), left_out)

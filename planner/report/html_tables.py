@@ -29,7 +29,7 @@ Row = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Table:
+class HtmlTable:
     """Columns (text left, numbers right), rows, what is said of rows left out, and which rows stand out.
 
     `keys` has what a column is sorted by for each cell, where a reader may sort; empty where the order stays.
@@ -47,15 +47,15 @@ class Table:
 
 def _table(
     name: str, caption: str, columns: tuple[Row, Row], rows: Sequence[Any], row: Callable[[Any], Row], noun: str
-) -> Table:
+) -> HtmlTable:
     """A table of the first rows; those behind `_MOST_ROWS` are counted."""
     shown = rows[:_MOST_ROWS]
     rest = f"{counted(len(rows) - len(shown), noun)} left out here: see plan.json." if len(rows) > len(shown) else ""
     strong = frozenset(at for at, each in enumerate(shown) if isinstance(each, Mapping) and each.get("chosen"))
-    return Table(name, caption, *columns, tuple(map(row, shown)), rest, strong)
+    return HtmlTable(name, caption, *columns, tuple(map(row, shown)), rest, strong)
 
 
-def limits(plan: Plan) -> Table:
+def limits(plan: Plan) -> HtmlTable:
     """The gates, and whether they are kept."""
 
     def row(each: Plan) -> Row:
@@ -64,7 +64,7 @@ def limits(plan: Plan) -> Table:
     return _table("limits", "Limits", (("Limit", ""), ("Plan", "Allowed")), plan["limits"], row, "limit")
 
 
-def relaxed(plan: Plan) -> Table:
+def relaxed(plan: Plan) -> HtmlTable:
     """The windows that could not be kept, and why."""
 
     def row(window: Plan) -> Row:
@@ -76,7 +76,7 @@ def relaxed(plan: Plan) -> Table:
     return _table("relaxed", "Balance that could not be kept", columns, plan["balance"]["relaxed"], row, "window")
 
 
-def front(plan: Plan) -> Table:
+def front(plan: Plan) -> HtmlTable:
     """The points of the front that are drawn."""
 
     def row(point: Plan) -> Row:
@@ -94,7 +94,7 @@ def front(plan: Plan) -> Table:
     )
 
 
-def compared(plan: Plan) -> Table:
+def compared(plan: Plan) -> HtmlTable:
     """This plan, doing nothing, and Kafka's own placements."""
 
     def row(each: Plan) -> Row:
@@ -108,7 +108,7 @@ def compared(plan: Plan) -> Table:
     return _table("compared", "Beside the alternatives", (("Plan", "As asked"), columns), plan["compared"], row, "row")
 
 
-def terms(plan: Plan) -> Table:
+def terms(plan: Plan) -> HtmlTable:
     """Every term, today and with the plan, with what it means."""
 
     def row(term: Plan) -> Row:
@@ -120,7 +120,7 @@ def terms(plan: Plan) -> Table:
     return _table("terms", "What it costs, and what it gives", columns, plan["terms"], row, "term")
 
 
-def brokers(plan: Plan) -> Table:
+def brokers(plan: Plan) -> HtmlTable:
     """Every broker before and after, and what it copies."""
 
     def row(broker: Plan) -> Row:
@@ -134,7 +134,7 @@ def brokers(plan: Plan) -> Table:
     return _table("brokers-table", "Brokers, today → plan", columns, plan["brokers"], row, "broker")
 
 
-def racks(plan: Plan) -> Table:
+def racks(plan: Plan) -> HtmlTable:
     """Every rack before and after."""
 
     def row(rack: Plan) -> Row:
@@ -157,7 +157,7 @@ def _load(plan: Plan, row: Plan) -> Row:
     return *counts, held, *sentences.traffic(plan, row)
 
 
-def movement(plan: Plan, moved: Movement) -> Table:
+def movement(plan: Plan, moved: Movement) -> HtmlTable:
     """Who copies how much from whom, most first."""
     _, written = plots_values.measure(plan)
 
@@ -170,7 +170,7 @@ def movement(plan: Plan, moved: Movement) -> Table:
     )
 
 
-def batches(plan: Plan) -> Table:
+def batches(plan: Plan) -> HtmlTable:
     """The batches in their order."""
 
     def row(batch: Plan) -> Row:
@@ -189,7 +189,7 @@ def batches(plan: Plan) -> Table:
     return _table("batches-table", "Batches, in this order", (("Batch",), columns), plan["batches"], row, "batch")
 
 
-def copies(plan: Plan, moved: Movement) -> Table:
+def copies(plan: Plan, moved: Movement) -> HtmlTable:
     """What each broker copies in each batch, in the order of batches."""
     _, written = plots_values.measure(plan)
     cells = np.argwhere(moved.received + moved.sent).tolist()
@@ -202,7 +202,7 @@ def copies(plan: Plan, moved: Movement) -> Table:
     return _table("copies-table", "What each broker copies, batch by batch", columns, cells, row, "row")
 
 
-def held(plan: Plan, moved: Movement) -> Table:
+def held(plan: Plan, moved: Movement) -> HtmlTable:
     """What each broker holds today, at most, and afterwards."""
     key, written = plots_values.measure(plan)
     rows = {broker["id"]: broker for broker in plan["brokers"]}
@@ -217,7 +217,7 @@ def held(plan: Plan, moved: Movement) -> Table:
     return _table("held-table", "What brokers hold meanwhile", columns, range(len(moved.brokers)), row, "broker")
 
 
-def topics(plan: Plan) -> Table:
+def topics(plan: Plan) -> HtmlTable:
     """The topics, those first that copy most; to be sorted and searched."""
     ordered = sorted(plan["topics"], key=lambda topic: (-topic["bytes_moved"], -topic["replicas_moved"], topic["name"]))
     shown = ordered[:MOST_TOPICS]
@@ -229,7 +229,7 @@ def topics(plan: Plan) -> Table:
     )  # fmt: skip
     columns = ("Partitions", "Changed", "Replication factor", "Replicas moved", "Copied")
     rows = tuple(_topic(plan, topic) for topic in shown)
-    return Table("topics-table", "Topics", ("Topic",), columns, rows, left_out, keys=keys)
+    return HtmlTable("topics-table", "Topics", ("Topic",), columns, rows, left_out, keys=keys)
 
 
 def _topics_left_out(plan: Plan, rest: Sequence[Plan]) -> str:
@@ -246,13 +246,13 @@ def _topic(plan: Plan, topic: Plan) -> Row:
     return printable(topic["name"]), *counts, number(topic["replicas_moved"]), known_size(plan, topic["bytes_moved"])
 
 
-def others(plan: Plan) -> Iterator[Table]:
+def others(plan: Plan) -> Iterator[HtmlTable]:
     """What only some plans have: variants, scenarios, new partitions, log dirs."""
-    tables: Iterable[Table] = (_variants(plan), _scenarios(plan), _new_partitions(plan), _log_dirs(plan))
+    tables: Iterable[HtmlTable] = (_variants(plan), _scenarios(plan), _new_partitions(plan), _log_dirs(plan))
     yield from (table for table in tables if table.rows)
 
 
-def _variants(plan: Plan) -> Table:
+def _variants(plan: Plan) -> HtmlTable:
     def row(variant: Plan) -> Row:
         return (
             printable(variant["name"], _LONGEST_RACK),
@@ -273,13 +273,13 @@ def _variants(plan: Plan) -> Table:
     return _table("variants", "Beside the variants", (texts, columns), plan.get("variants") or (), row, "variant")
 
 
-def _scenarios(plan: Plan) -> Table:
+def _scenarios(plan: Plan) -> HtmlTable:
     columns: tuple[Row, Row] = (("Scenario and outcome",), ())
     rows = plan.get("scenarios") or ()
     return _table("scenarios", "In the scenarios", columns, rows, lambda row: (sentences.scenario(row),), "scenario")
 
 
-def _new_partitions(plan: Plan) -> Table:
+def _new_partitions(plan: Plan) -> HtmlTable:
     def row(topic: Plan) -> Row:
         config = ", ".join(f"{key}={value}" for key, value in sorted(topic["config"].items()))
         partitions = arrow(number(topic["partitions_before"]), number(topic["partitions"]))
@@ -291,7 +291,7 @@ def _new_partitions(plan: Plan) -> Table:
     return _table("new-partitions", "New partitions", columns, rows, row, "topic")
 
 
-def _log_dirs(plan: Plan) -> Table:
+def _log_dirs(plan: Plan) -> HtmlTable:
     def row(each: Plan) -> Row:
         before, after = each["before"], each["after"]
         allowed = "" if each["error"] else f"{size(each['least_bytes'])} to {size(each['most_bytes'])}"

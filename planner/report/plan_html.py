@@ -27,7 +27,7 @@ from planner.report import html_tables as report_tables
 from planner.report import plot_values as plots_values
 from planner.report import plots, sentences
 from planner.report.appendix import Page, folds
-from planner.report.html_tables import Table
+from planner.report.html_tables import HtmlTable
 from planner.report.plot_svg import STYLE, Plot
 from planner.report.plot_values import Movement, Plan
 from planner.report.sentences import derived_why, pace
@@ -40,14 +40,14 @@ _MOST_PAGES_BYTES = 600_000
 
 
 @dataclass(frozen=True)
-class Section:
+class HtmlSection:
     """A part of the page: its plots, each of which has its numbers folded below, and the tables that stand open."""
 
     id: str
     title: str
     plots: tuple[Plot, ...] = ()
-    folded: tuple[Table, ...] = ()
-    tables: tuple[Table, ...] = ()
+    folded: tuple[HtmlTable, ...] = ()
+    tables: tuple[HtmlTable, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,21 +158,21 @@ def _inputs(plan: Plan) -> list[tuple[str, str]]:
     return [(printable(file["path"]), file["sha256"]) for file in plan["inputs"][:_INPUTS_SHOWN]]
 
 
-def _sections(plan: Plan, drawn: Mapping[str, Plot]) -> Iterator[Section]:
+def _sections(plan: Plan, drawn: Mapping[str, Plot]) -> Iterator[HtmlSection]:
     """The parts between the verdict and the topics, in reading order; none that has nothing to show."""
     of_plots = _plotted(plan, drawn)
     gates = tuple(table for table in (report_tables.limits(plan), report_tables.relaxed(plan)) if table.rows)
     if gates:
-        yield Section("gates", "Limits and balance", tables=gates)
+        yield HtmlSection("gates", "Limits and balance", tables=gates)
     yield from of_plots
     numbers = (report_tables.terms(plan), report_tables.compared(plan))
-    yield Section("terms-and-alternatives", "Every term, and the alternatives", tables=numbers)
+    yield HtmlSection("terms-and-alternatives", "Every term, and the alternatives", tables=numbers)
     rest = tuple(report_tables.others(plan))
     if rest:
-        yield Section("more", "What else was planned", tables=rest)
+        yield HtmlSection("more", "What else was planned", tables=rest)
 
 
-def _plotted(plan: Plan, drawn: Mapping[str, Plot]) -> Iterator[Section]:
+def _plotted(plan: Plan, drawn: Mapping[str, Plot]) -> Iterator[HtmlSection]:
     moved = plots_values.movement(plan)
     tables = {
         "front": ("Pareto front", (report_tables.front,)),
@@ -184,7 +184,7 @@ def _plotted(plan: Plan, drawn: Mapping[str, Plot]) -> Iterator[Section]:
     }
     for name, (title, makers) in tables.items():
         if name in drawn:
-            yield Section(name, title, (drawn[name],), tuple(make(plan) for make in makers))
+            yield HtmlSection(name, title, (drawn[name],), tuple(make(plan) for make in makers))
 
 
 def _with(make: Any, moved: Movement) -> Any:

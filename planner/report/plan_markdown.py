@@ -35,7 +35,7 @@ _LONGEST_RACK = 60
 
 
 @dataclass(frozen=True)
-class Section:
+class MarkdownSection:
     """Lines that fit, and a sentence on those that don't (empty where all do)."""
 
     lines: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ def markdown(plan: Plan, pages: Sequence[Page] = ()) -> str:
         "folds": (),
     }
     # The frames of both lists are measured with a sentence in the place of their lines.
-    frame = Section(left_out="x" * 10 * LONGEST_NAME)
+    frame = MarkdownSection(left_out="x" * 10 * LONGEST_NAME)
     free = MOST_BYTES - len(template.render(view, topics=frame, partitions=frame).encode())
     view |= {"folds": folds(pages, free // 2)}
     free = MOST_BYTES - len(template.render(view, topics=frame, partitions=frame).encode())
@@ -116,7 +116,7 @@ def _overview(plan: Plan) -> dict[str, Any]:
 
 def _section(
     rows: Sequence[Any], line: Callable[[Any], str], most_bytes: int, left_out: Callable[[Sequence[Any]], str]
-) -> Section:
+) -> MarkdownSection:
     """The first rows whose lines fit into `most_bytes`; no line is made that isn't needed, there may be a million."""
     lines: list[str] = []
     for row in rows:
@@ -126,7 +126,7 @@ def _section(
             break
         lines.append(made)
     rest = rows[len(lines) :]
-    return Section(tuple(lines), left_out(rest) if rest else "")
+    return MarkdownSection(tuple(lines), left_out(rest) if rest else "")
 
 
 def _rest(noun: str, name: Callable[[Any], str] | None = None) -> Callable[[Sequence[Any]], str]:
@@ -182,18 +182,18 @@ def _load(plan: Plan, row: Plan) -> list[str]:
     return [*counts, held, *sentences.traffic(plan, row)]
 
 
-def _brokers(plan: Plan, shown: Sequence[Plan], most_bytes: int) -> Section:
+def _brokers(plan: Plan, shown: Sequence[Plan], most_bytes: int) -> MarkdownSection:
     section = _section(shown, lambda broker: _broker(plan, broker), most_bytes, _rest("broker"))
     kept = {broker["id"] for broker in shown[: len(section.lines)]}
     rest = [broker["id"] for broker in plan["brokers"] if broker["id"] not in kept]
     named = f"{counted(len(rest), 'broker')} neither among the fullest nor the emptiest left out here"
-    return Section(section.lines, f"{named} ({text(formats.ranges(rest))}): see plan.json." if rest else "")
+    return MarkdownSection(section.lines, f"{named} ({text(formats.ranges(rest))}): see plan.json." if rest else "")
 
 
-def _more_brokers(plan: Plan) -> Section:
+def _more_brokers(plan: Plan) -> MarkdownSection:
     """A longer table to unfold, where the one in sight leaves brokers out."""
     if len(plan["brokers"]) <= _BROKERS_SHOWN:
-        return Section()
+        return MarkdownSection()
     return _brokers(plan, sentences.fullest_and_emptiest(plan["brokers"], _BROKERS_UNFOLDED), 6_000)
 
 
@@ -214,12 +214,14 @@ def _rack(plan: Plan) -> Callable[[Plan], str]:
     return line
 
 
-def _log_dirs(plan: Plan) -> Section:
+def _log_dirs(plan: Plan) -> MarkdownSection:
     rows = sentences.log_dirs(plan)
     shown = sorted(rows[:_LOG_DIRS_SHOWN], key=lambda row: (row["broker"], row["path"]))
     section = _section(shown, _log_dir, 4_000, _rest("log dir"))
     hidden = len(rows) - len(section.lines)
-    return Section(section.lines, f"{counted(hidden, 'log dir')} left out here: see plan.json." if hidden else "")
+    return MarkdownSection(
+        section.lines, f"{counted(hidden, 'log dir')} left out here: see plan.json." if hidden else ""
+    )
 
 
 def _log_dir(row: Plan) -> str:
@@ -285,11 +287,13 @@ def _new_list(topic: Plan) -> str:
     return f"- {code(topic['topic'])}, from partition {topic['partitions_before']} on: {code(lists, 4_000)}"
 
 
-def _front(plan: Plan) -> Section:
+def _front(plan: Plan) -> MarkdownSection:
     points = sentences.spread_out(plan["pareto"], _POINTS_SHOWN)
     section = _section(points, lambda point: _point(plan, point), 3_000, _rest("point"))
     hidden = len(plan["pareto"]) - len(section.lines)
-    return Section(section.lines, f"{counted(hidden, 'point')} between left out here: see plan.json." if hidden else "")
+    return MarkdownSection(
+        section.lines, f"{counted(hidden, 'point')} between left out here: see plan.json." if hidden else ""
+    )
 
 
 def _point(plan: Plan, point: Plan) -> str:
@@ -327,7 +331,7 @@ def _scenario(row: Plan) -> str:
     return text(sentences.scenario(row))
 
 
-def _batches(plan: Plan) -> Section:
+def _batches(plan: Plan) -> MarkdownSection:
     def left_out(rows: Sequence[Plan]) -> str:
         copied = known_size(plan, sum(row["bytes_moved"] for row in rows))
         return f"{_rest('batch', lambda row: str(row['number']))(rows)} They copy {copied}.".replace(
@@ -356,7 +360,7 @@ def _inputs(inputs: Sequence[Plan]) -> str:
     return ", ".join([*shown, *([f"and {counted(more, 'more file')}"] if more else [])]) or "no file"
 
 
-def _topics(plan: Plan, changed: Sequence[Plan], most_bytes: int) -> Section:
+def _topics(plan: Plan, changed: Sequence[Plan], most_bytes: int) -> MarkdownSection:
     """The largest movers first."""
     rows = sorted(changed, key=lambda topic: (-topic["bytes_moved"], -topic["replicas_moved"], topic["name"]))
     return _section(rows, lambda topic: _topic(plan, topic), most_bytes, _rest("topic", lambda t: code(t["name"])))
@@ -374,7 +378,7 @@ def _topic(plan: Plan, topic: Plan) -> str:
     )
 
 
-def _partitions(plan: Plan, most_bytes: int) -> Section:
+def _partitions(plan: Plan, most_bytes: int) -> MarkdownSection:
     def name(row: Plan) -> str:
         return code(f"{row['topic']}-{row['partition']}")
 

@@ -137,7 +137,7 @@ def sent_by_leader(problem: Problem) -> LongArray:
 
 
 @dataclass(frozen=True)
-class Filling:
+class ShareFilling:
     """What is filled into racks and brokers: totals (K, 1), what a rack must and may hold (K, R), and what a broker
     may hold (K, 1); by weights (Bt,).
     """
@@ -149,14 +149,14 @@ class Filling:
     weights: ExactArray
     rule: RackRule
 
-    def summed(self) -> Filling:
+    def summed(self) -> ShareFilling:
         """All of the K together, as one."""
         columns = (self.totals, self.least, self.most, self.cap)
         totals, least, most, cap = (column.sum(axis=0, keepdims=True) for column in columns)
-        return Filling(totals, least, most, cap, self.weights, self.rule)
+        return ShareFilling(totals, least, most, cap, self.weights, self.rule)
 
 
-def water_filled(filling: Filling) -> Shares:
+def water_filled(filling: ShareFilling) -> Shares:
     """Shares by weights between what the racks and brokers must and may hold.
 
     Racks pinned at a bound leave the rest to the others; pinning is repeated until nothing changes, at most R times.
@@ -188,7 +188,7 @@ class _Level:
     full: BoolArray
 
 
-def _level(filling: Filling, pinned: ExactArray) -> _Level:
+def _level(filling: ShareFilling, pinned: ExactArray) -> _Level:
     """The level where the racks of `pinned` (K, R) hold that, -1 for those that share what is left."""
     full = np.zeros((len(pinned), len(filling.weights)), dtype=bool)
     while True:
@@ -205,20 +205,20 @@ def _level(filling: Filling, pinned: ExactArray) -> _Level:
         full |= over
 
 
-def _by_rack(filling: Filling, mask: BoolArray, values: ExactArray) -> ExactArray:
+def _by_rack(filling: ShareFilling, mask: BoolArray, values: ExactArray) -> ExactArray:
     """Sums over each rack's brokers of the values (K or 1, Bt or 1) where the mask (K, Bt) says so: (K, R)."""
     order = np.argsort(filling.rule.rack_of, kind="stable")
     starts = np.concatenate([[0], np.cumsum(filling.rule.sizes)[:-1]]).astype(np.int64)
     return np.add.reduceat(np.where(mask, values, 0)[:, order], starts, axis=1)
 
 
-def _counts_by_topic(problem: Problem, partitions: LongArray, by: LongArray, rule: RackRule) -> Filling:
+def _counts_by_topic(problem: Problem, partitions: LongArray, by: LongArray, rule: RackRule) -> ShareFilling:
     """Replicas of each topic, between what the rack rule makes each rack hold and lets it hold."""
     factors = problem.replication_factors
     totals, least, most = (
         _by_topic(problem, counts) for counts in (factors[:, None], rule.least[factors], rule.most[factors])
     )
-    return Filling(totals, least, most, partitions, by, rule)
+    return ShareFilling(totals, least, most, partitions, by, rule)
 
 
 def _by_topic(problem: Problem, per_partition: IntArray) -> LongArray:
@@ -228,13 +228,13 @@ def _by_topic(problem: Problem, per_partition: IntArray) -> LongArray:
     return np.stack(sums, axis=1).astype(np.int64)
 
 
-def _bytes(problem: Problem, per_replica: LongArray, by: ExactArray, rule: RackRule) -> Filling:
+def _bytes(problem: Problem, per_replica: LongArray, by: ExactArray, rule: RackRule) -> ShareFilling:
     """The same of the bytes (P,) that each replica has, over all topics."""
     factors, column = problem.replication_factors, per_replica[:, None]
     totals, least, most = (
         _total(column * counts) for counts in (factors[:, None], rule.least[factors], rule.most[factors])
     )
-    return Filling(totals, least, most, _total(column), by, rule)
+    return ShareFilling(totals, least, most, _total(column), by, rule)
 
 
 def _total(values: LongArray) -> ExactArray:

@@ -12,7 +12,7 @@ from planner.model.balance import Tolerance
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import loads
 from planner.scoring.fair_shares import FairShares, Shares, disk_weights, fair_shares, network_weights, sent_by_leader
-from planner.scoring.score import Yardstick, by_topic
+from planner.scoring.score import ScoringBasis, by_topic
 from planner.scoring.windows import BYTE_WINDOWS, Windows
 
 
@@ -52,10 +52,10 @@ class _Window:
         return self.held.max(axis=1) - self.held.min(axis=1)
 
 
-def relaxed(yardstick: Yardstick, assignment: IntArray) -> tuple[Relaxed, ...]:
+def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
     """Every window of the balance asked for that the assignment (P, W) is outside of, cluster first, then topics."""
-    problem, windows, fair = yardstick.problem, yardstick.windows, fair_shares(yardstick.problem)
-    counts = by_topic(yardstick, assignment).per_broker
+    problem, windows, fair = basis.problem, basis.windows, fair_shares(basis.problem)
+    counts = by_topic(basis, assignment).per_broker
     everything = counts.sum(axis=0)[:, None]
     wanted = problem.balance
     cluster = [

@@ -41,7 +41,7 @@ SUMS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Yardstick:
+class ScoringBasis:
     """A problem with what its scores are measured against: the windows of the balance asked for.
 
     `measures` is how many of `loads.MEASURES` there are to say of it; `parts` (measures, Bt) is how many times a
@@ -61,8 +61,8 @@ class Yardstick:
     scenarios: tuple[Scenario, ...] = ()
 
     @staticmethod
-    def of(problem: Problem) -> Yardstick:
-        """The yardstick of a problem."""
+    def of(problem: Problem) -> ScoringBasis:
+        """What scoring needs of a problem, worked out once."""
         disk, network = (
             weights.sum() / weights
             for weights in (fair_shares.disk_weights(problem), fair_shares.network_weights(problem))
@@ -74,13 +74,13 @@ class Yardstick:
         fragile = failure_costs.Fragile.of(problem)
         totals = _totals(problem)[:measures]
         room = _room(problem, wanted)
-        return Yardstick(problem, wanted, measures, parts, totals, room, held, fragile, scenarios(problem))
+        return ScoringBasis(problem, wanted, measures, parts, totals, room, held, fragile, scenarios(problem))
 
 
 @dataclass(frozen=True)
 class Tally:
     """Additive terms of G topics or candidates: `sums` (G, len(SUMS)); `per_broker` (G, measures, Bt), as many of
-    `loads.MEASURES` as the yardstick has, on each target broker; `copied` (G, 2, B), bytes that each broker copies in
+    `MEASURES` as the basis has, on each target broker; `copied` (G, 2, B), bytes that each broker copies in
     and sends; `grown` (G, S, 3, Bt), `broker_loads.loads` in each scenario; `exposed` (G, E), `failure_costs.by_topic`;
     `topic_spread` (G,), which combines by its maximum.
     """
@@ -147,14 +147,14 @@ class Scores:
     rack_leaders: LongArray
 
 
-def score(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Scores:
+def score(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None = None) -> Scores:
     """The scores (1,) of one assignment (P, W), led as by `leaders_after` unless by others (P,), -1: none."""
-    return finish(yardstick, _tally(yardstick, assignment, leaders, _Groups.whole(yardstick.problem)))
+    return finish(basis, _tally(basis, assignment, leaders, _Groups.whole(basis.problem)))
 
 
-def by_topic(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None = None) -> Tally:
+def by_topic(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None = None) -> Tally:
     """The tallies of the T topics under an assignment (P, W); leaders as in `score`."""
-    return _tally(yardstick, assignment, leaders, _Groups.topics(yardstick.problem))
+    return _tally(basis, assignment, leaders, _Groups.topics(basis.problem))
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,28 +184,28 @@ class _Groups:
         return np.add.reduceat(values, self.first_row, dtype=np.int64) if len(values) else np.zeros(len(self), np.int64)
 
 
-def _tally(yardstick: Yardstick, assignment: IntArray, leaders: IntArray | None, groups: _Groups) -> Tally:
-    problem = yardstick.problem
+def _tally(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None, groups: _Groups) -> Tally:
+    problem = basis.problem
     leading = broker_loads.leaders_after(problem, assignment) if leaders is None else leaders
     # Column by column: numpy is ten times slower where what it goes along is short and innermost.
     assignment = np.asfortranarray(assignment)
     added = adding(problem, assignment)
     columns = [groups.rows_summed(column) for column in _row_terms(problem, assignment, leading, added)]
-    beyond, spread = _of_topics(yardstick, assignment, leading)
+    beyond, spread = _of_topics(basis, assignment, leading)
     firsts = groups.first_topic
     return Tally(
         np.stack([*columns, np.add.reduceat(beyond, firsts)], axis=1),
-        broker_loads.by_group(problem, assignment, leading, groups.of, len(groups), yardstick.measures),
+        broker_loads.by_group(problem, assignment, leading, groups.of, len(groups), basis.measures),
         _copied(problem, assignment, added, groups),
-        _grown(yardstick, assignment, leading, groups),
-        failure_costs.by_group(problem, yardstick.fragile, assignment, groups.of, len(groups)),
+        _grown(basis, assignment, leading, groups),
+        failure_costs.by_group(problem, basis.fragile, assignment, groups.of, len(groups)),
         np.maximum.reduceat(spread, firsts),
     )
 
 
-def _of_topics(yardstick: Yardstick, assignment: IntArray, leading: IntArray) -> tuple[LongArray, LongArray]:
+def _of_topics(basis: ScoringBasis, assignment: IntArray, leading: IntArray) -> tuple[LongArray, LongArray]:
     """How far each topic (T,) is outside its windows, weighted, and the spread of its replicas."""
-    problem, wanted = yardstick.problem, yardstick.windows
+    problem, wanted = basis.problem, basis.windows
     counted = 1 if wanted.topic_leaders is None else 2
     held = broker_loads.by_group(problem, assignment, leading, problem.topic_of, len(problem.topic_names), counted)
     here = held[:, 0]
@@ -215,20 +215,20 @@ def _of_topics(yardstick: Yardstick, assignment: IntArray, leading: IntArray) ->
     return beyond, here.max(axis=1) - here.min(axis=1)
 
 
-def finish(yardstick: Yardstick, total: Tally) -> Scores:
+def finish(basis: ScoringBasis, total: Tally) -> Scores:
     """Scores (C,) from the summed tallies of C candidates."""
     columns = dict(zip(SUMS, total.sums.T, strict=True))
     held = total.per_broker
     replicas, leaders = held[:, 0], held[:, 1]
-    wanted, balance = yardstick.windows, yardstick.problem.balance
+    wanted, balance = basis.windows, basis.problem.balance
     beyond = columns.pop("topic_excess") + excess_anywhere(wanted.replicas, replicas, BROKER_PRICE, balance.replicas)
     beyond = beyond + excess_anywhere(wanted.leaders, leaders, BROKER_PRICE, balance.leaders)
-    above = above_shares(yardstick, held)
+    above = above_shares(basis, held)
     most = np.zeros((len(broker_loads.MEASURES), len(held)), dtype=np.int64)
-    most[: yardstick.measures] = held.max(axis=2).T
+    most[: basis.measures] = held.max(axis=2).T
     return Scores(
         **columns,
-        excess=beyond + _byte_excess(yardstick, held),
+        excess=beyond + _byte_excess(basis, held),
         replica_spread=replicas.max(axis=1) - replicas.min(axis=1),
         leader_spread=leaders.max(axis=1) - leaders.min(axis=1),
         topic_replica_spread=total.topic_spread,
@@ -236,10 +236,10 @@ def finish(yardstick: Yardstick, total: Tally) -> Scores:
         imbalance_ppm=above.max(axis=1),
         imbalance_measure=above.argmax(axis=1),
         busiest_bytes=total.copied.max(axis=(1, 2), initial=0),
-        peak_disk_ppm=_peak_ppm(yardstick, total.copied[:, 0]),
-        **_in_scenarios(yardstick, total.grown),
-        **failure_costs.worst(yardstick.problem, total.exposed),
-        rack_leaders=failure_costs.rack_leaders(yardstick.problem, leaders),
+        peak_disk_ppm=_peak_ppm(basis, total.copied[:, 0]),
+        **_in_scenarios(basis, total.grown),
+        **failure_costs.worst(basis.problem, total.exposed),
+        rack_leaders=failure_costs.rack_leaders(basis.problem, leaders),
     )
 
 
@@ -288,48 +288,46 @@ def _copied(problem: Problem, assignment: IntArray, added: BoolArray, groups: _G
     return np.stack([each.reshape(-1, brokers) for each in (arriving, sent)], axis=1)
 
 
-def _grown(yardstick: Yardstick, assignment: IntArray, leaders: IntArray, groups: _Groups) -> LongArray:
+def _grown(basis: ScoringBasis, assignment: IntArray, leaders: IntArray, groups: _Groups) -> LongArray:
     """(G, S, 3, Bt): bytes and traffic of each group in each scenario."""
-    problem, every, count = yardstick.problem, len(broker_loads.MEASURES), len(groups)
-    if not yardstick.scenarios:
+    problem, every, count = basis.problem, len(broker_loads.MEASURES), len(groups)
+    if not basis.scenarios:
         return np.zeros((count, 0, len(BYTE_WINDOWS), int(problem.targets.sum())), dtype=np.int64)
-    then = [each.problem for each in yardstick.scenarios]
+    then = [each.problem for each in basis.scenarios]
     held = [broker_loads.by_group(each, assignment, leaders, groups.of, count, every)[:, 2:] for each in then]
     return np.stack(held, axis=1)
 
 
-def _peak_ppm(yardstick: Yardstick, arriving: LongArray) -> LongArray:
+def _peak_ppm(basis: ScoringBasis, arriving: LongArray) -> LongArray:
     """(C,) of the bytes (C, B) that arrive; 0 where nobody has any room to fill."""
-    room = yardstick.room_bytes
-    held = yardstick.held_bytes + arriving[:, yardstick.problem.targets]
+    room = basis.room_bytes
+    held = basis.held_bytes + arriving[:, basis.problem.targets]
     full = np.where(room > 0, held / np.maximum(room, 1) * 1_000_000, 0)
     return np.rint(full.max(axis=1, initial=0)).astype(np.int64)
 
 
-def _in_scenarios(yardstick: Yardstick, grown: LongArray) -> dict[str, LongArray]:
+def _in_scenarios(basis: ScoringBasis, grown: LongArray) -> dict[str, LongArray]:
     """The excess of the windows of bytes over all scenarios, and how many have any: (C,) each, of (C, S, 3, Bt)."""
     total, missed = (np.zeros(len(grown), dtype=np.int64) for _ in range(2))
-    for at, scenario in enumerate(yardstick.scenarios):
+    for at, scenario in enumerate(basis.scenarios):
         beyond = byte_excess(scenario.windows, grown[:, at])
         total, missed = total + beyond, missed + (beyond > 0)
     return {"scenario_excess": total, "scenarios_missed": missed}
 
 
-def _byte_excess(yardstick: Yardstick, held: LongArray) -> LongArray:
+def _byte_excess(basis: ScoringBasis, held: LongArray) -> LongArray:
     """(C,): the excess of the windows of bytes and traffic; no traffic where no rates are known."""
-    missing = len(broker_loads.MEASURES) - yardstick.measures
-    return byte_excess(
-        yardstick.windows, np.pad(held[:, 2:], ((0, 0), (0, missing), (0, 0))) if missing else held[:, 2:]
-    )
+    missing = len(broker_loads.MEASURES) - basis.measures
+    return byte_excess(basis.windows, np.pad(held[:, 2:], ((0, 0), (0, missing), (0, 0))) if missing else held[:, 2:])
 
 
-def above_shares(yardstick: Yardstick, held: LongArray) -> LongArray:
+def above_shares(basis: ScoringBasis, held: LongArray) -> LongArray:
     """How far the broker furthest above its share is above it, in parts per million, by measure: (C, measures, Bt) to
     (C, measures). 0 where there is nothing to share, or nobody is above.
     """
-    share = (held * yardstick.parts).max(axis=2) / np.maximum(yardstick.totals, 1)
+    share = (held * basis.parts).max(axis=2) / np.maximum(basis.totals, 1)
     above = np.rint((share - 1) * 1_000_000).astype(np.int64)
-    return np.where(yardstick.totals > 0, above, 0).clip(min=0)
+    return np.where(basis.totals > 0, above, 0).clip(min=0)
 
 
 def _totals(problem: Problem) -> LongArray:

@@ -32,7 +32,7 @@ _WORDS = {
 }
 
 
-class Best(NamedTuple):
+class BestCandidate(NamedTuple):
     """An alternative's row that the rule takes, and why it can't be chosen (None where it can)."""
 
     row: Row
@@ -45,7 +45,7 @@ class Chosen(NamedTuple):
     at: int
     row: Row
     why: str
-    best: tuple[Best, ...]
+    best: tuple[BestCandidate, ...]
 
 
 def choose(tried: Sequence[Swept]) -> Chosen:
@@ -84,18 +84,18 @@ def rule_of(spec: Spec) -> model.Choice:
     return model.Choice("within_budget") if rule.rule == "asked" and budget_steps.asked(spec.budget) else rule
 
 
-def _best(tried: Swept, rule: model.Choice) -> Best:
+def _best(tried: Swept, rule: model.Choice) -> BestCandidate:
     first = tried.result.top.slice(0, 1).to_pylist()[0]
     if first["violations"]:
-        return Best(first, "no candidate keeps every rule")
+        return BestCandidate(first, "no candidate keeps every rule")
     if rule.rule == "asked":
-        return Best(first, None)
+        return BestCandidate(first, None)
     fitting = [row for row in _pool(tried.result) if _fits(tried.spec, rule, row)]
     if not fitting:
-        return Best(
+        return BestCandidate(
             first, "no plan within the budget" if rule.rule == "within_budget" else "no plan within sweep.choose"
         )
-    return Best(min(fitting, key=lambda row: _key(tried, rule, row)), None)
+    return BestCandidate(min(fitting, key=lambda row: _key(tried, rule, row)), None)
 
 
 def _pool(result: SweepResult) -> list[Row]:
@@ -157,7 +157,7 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
             return f"the fewest bytes at the balance asked for: {moved}{of}"
 
 
-def _refuse_base(tried: Sequence[Swept], best: Sequence[Best]) -> None:
+def _refuse_base(tried: Sequence[Swept], best: Sequence[BestCandidate]) -> None:
     """The error for `changes` without a valid plan, where a variant has one."""
     possible = [each.name for each, found in zip(tried, best, strict=True) if found.why_not is None]
     if possible:

@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.model.problem import IntArray, LongArray
 from planner.scoring import score
-from planner.scoring.score import Scores, Tally, Yardstick
+from planner.scoring.score import Scores, ScoringBasis, Tally
 from planner.scoring.windows import BYTE_WINDOWS
 from planner.strategies import kafka_classic
 from planner.strategies.candidate import Candidate
@@ -39,43 +39,43 @@ class Tables:
     brokers: int
 
 
-def worthwhile(yardstick: Yardstick) -> bool:
+def worthwhile(basis: ScoringBasis) -> bool:
     """True where there are placements at all, and the tables are small enough to make and keep."""
-    problem = yardstick.problem
+    problem = basis.problem
     brokers = int(problem.targets.sum())
     if int(problem.replication_factors.max(initial=0)) > brokers:
         return False
-    grown = len(yardstick.scenarios) * len(BYTE_WINDOWS)
-    columns = len(score.SUMS) + (yardstick.measures + grown) * brokers + 2 * len(problem.broker_ids)
-    columns += yardstick.fragile.width
+    grown = len(basis.scenarios) * len(BYTE_WINDOWS)
+    columns = len(score.SUMS) + (basis.measures + grown) * brokers + 2 * len(problem.broker_ids)
+    columns += basis.fragile.width
     pairs = brokers * max(brokers - 1, 1)
     placements = pairs * int(problem.replication_factors.sum())
     return placements <= _MOST_PLACEMENTS and pairs * len(problem.topic_names) * columns * 8 <= _MOST_BYTES
 
 
-def make(yardstick: Yardstick) -> Tables:
+def make(basis: ScoringBasis) -> Tables:
     """The tables of a problem."""
-    problem = yardstick.problem
+    problem = basis.problem
     brokers = int(problem.targets.sum())
     pairs = [(start, shift) for start in range(brokers) for shift in range(max(brokers - 1, 1))]
-    tallies = [_tally(yardstick, start, shift) for start, shift in pairs]
+    tallies = [_tally(basis, start, shift) for start, shift in pairs]
     flat = [np.concatenate([part.reshape(len(part), -1) for part in each.added], axis=1) for each in tallies]
     spreads = np.stack([tally.topic_spread for tally in tallies], axis=1)
     shapes = tuple(part.shape[1:] for part in tallies[0].added)
     return Tables(np.ascontiguousarray(np.stack(flat, axis=1)), spreads, shapes, brokers)
 
 
-def scores(yardstick: Yardstick, tables: Tables, starts: IntArray, shifts: IntArray) -> Scores:
+def scores(basis: ScoringBasis, tables: Tables, starts: IntArray, shifts: IntArray) -> Scores:
     """Scores (C,) of candidates with a start index and a shift for each topic, both (C, T)."""
     pairs = starts * max(tables.brokers - 1, 1) + shifts % max(tables.brokers - 1, 1)
     blocks = [_add_up(tables, pairs[at : at + _BLOCK]) for at in range(0, len(pairs), _BLOCK)]
     added = (np.concatenate(parts) for parts in zip(*(block.added for block in blocks), strict=True))
-    return score.finish(yardstick, Tally.of(added, np.concatenate([block.topic_spread for block in blocks])))
+    return score.finish(basis, Tally.of(added, np.concatenate([block.topic_spread for block in blocks])))
 
 
-def _tally(yardstick: Yardstick, start: int, shift: int) -> Tally:
-    assignment = kafka_classic.assign(yardstick.problem, Candidate("kafka_classic", 0, start, shift))
-    return score.by_topic(yardstick, assignment)
+def _tally(basis: ScoringBasis, start: int, shift: int) -> Tally:
+    assignment = kafka_classic.assign(basis.problem, Candidate("kafka_classic", 0, start, shift))
+    return score.by_topic(basis, assignment)
 
 
 def _add_up(tables: Tables, pairs: IntArray) -> Tally:

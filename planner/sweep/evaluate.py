@@ -20,7 +20,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.seeded_numbers import draws
 from planner.model.spec import AIMS
 from planner.scoring import growth_scenarios, score
-from planner.scoring.score import Scores, Yardstick
+from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.catalog import STRATEGIES, UNKNOWN, Proposal
 from planner.sweep import classic_tables
 from planner.sweep.candidates import ALL_SCENARIOS, CANDIDATE_SCHEMA, row
@@ -110,17 +110,17 @@ def evaluated(problem: Problem, candidates: pa.Table) -> pa.Table:
 
 def evaluate(problem: Problem, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of a batch with their scores, in the same order."""
-    yardstick = _yardstick(problem)
+    basis = _yardstick(problem)
     columns = np.empty((len(SCORE_COLUMNS), len(batch)), dtype=np.int64)
     columns[-4:] = [[UNKNOWN], [UNKNOWN], [UNKNOWN], [1]]
     rest = np.ones(len(batch), dtype=bool)
     classic = pc.equal(batch["strategy"], "kafka_classic").to_numpy(zero_copy_only=False)
-    if classic.any() and classic_tables.worthwhile(yardstick):
-        columns[:-4, classic] = _columns(_classic(yardstick, batch, classic))
+    if classic.any() and classic_tables.worthwhile(basis):
+        columns[:-4, classic] = _columns(_classic(basis, batch, classic))
         rest &= ~classic
     table = pa.Table.from_batches([batch])
     for at in np.flatnonzero(rest):
-        columns[:, at] = _one(yardstick, table, int(at))
+        columns[:, at] = _one(basis, table, int(at))
     arrays = [*batch.columns, *(pa.array(column) for column in columns)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCORE_SCHEMA)
 
@@ -157,22 +157,22 @@ def front(scores: pa.Table, order: Sequence[str] = RANKING, moved: str = "bytes_
 
 
 @lru_cache(maxsize=1)
-def _yardstick(problem: Problem) -> Yardstick:
-    return Yardstick.of(problem)
+def _yardstick(problem: Problem) -> ScoringBasis:
+    return ScoringBasis.of(problem)
 
 
 @lru_cache(maxsize=1)
-def _tables(yardstick: Yardstick) -> Tables:
-    return classic_tables.make(yardstick)
+def _tables(basis: ScoringBasis) -> Tables:
+    return classic_tables.make(basis)
 
 
-def _classic(yardstick: Yardstick, batch: pa.RecordBatch, rows: BoolArray) -> Scores:
+def _classic(basis: ScoringBasis, batch: pa.RecordBatch, rows: BoolArray) -> Scores:
     seeds = _numbers(batch, "seed")[rows]
-    topics, brokers = len(yardstick.problem.topic_names), int(yardstick.problem.targets.sum())
+    topics, brokers = len(basis.problem.topic_names), int(basis.problem.targets.sum())
     starts, shifts = draws(seeds, topics, brokers)
     return classic_tables.scores(
-        yardstick,
-        _tables(yardstick),
+        basis,
+        _tables(basis),
         _given(_numbers(batch, "start_index")[rows], starts),
         _given(_numbers(batch, "next_replica_shift")[rows], shifts),
     )
@@ -191,17 +191,17 @@ def _columns(scores: Scores) -> LongArray:
     return np.stack([getattr(scores, field.name) for field in fields(Scores)])
 
 
-def _one(yardstick: Yardstick, table: pa.Table, number: int) -> LongArray:
+def _one(basis: ScoringBasis, table: pa.Table, number: int) -> LongArray:
     """The score columns of one row; a strategy that has no answer for this problem gets a violation a partition."""
     try:
-        proposal = propose(yardstick.problem, table, number)
+        proposal = propose(basis.problem, table, number)
     except InfeasibleError:
-        failed = {"violations": max(yardstick.problem.rows, 1), "least_bytes": UNKNOWN, "unproven": 1}
+        failed = {"violations": max(basis.problem.rows, 1), "least_bytes": UNKNOWN, "unproven": 1}
         return np.array([failed.get(name, 0) for name in SCORE_COLUMNS])
     candidate = row(table, number)
-    asked = proposal.least_bytes != UNKNOWN and candidate.balance == yardstick.problem.balance
+    asked = proposal.least_bytes != UNKNOWN and candidate.balance == basis.problem.balance
     unproven = candidate.strategy != "unchanged" and not asked
-    scores = _columns(score.score(yardstick, proposal.assignment))[:, 0]
+    scores = _columns(score.score(basis, proposal.assignment))[:, 0]
     solved = candidate.strategy in ("unchanged", "optimum")
-    ties = score.ties(yardstick.problem, proposal.assignment) if solved else (UNKNOWN, UNKNOWN)
+    ties = score.ties(basis.problem, proposal.assignment) if solved else (UNKNOWN, UNKNOWN)
     return np.concatenate([scores, ties, [proposal.least_bytes, unproven]])

@@ -21,7 +21,7 @@ from planner.sweep.variants import chosen
 from planner.whatif.consumers import consumers_report as consumers_view
 from planner.whatif.consumers import consumers_summary as consumers_report
 from planner.whatif.consumers import group_loads as consumers_groups
-from planner.whatif.consumers.consumers_summary import Question
+from planner.whatif.consumers.consumers_summary import ConsumersQuestion
 from planner.whatif.failures import failure_rows as failures
 from planner.whatif.failures import failures_report, failures_summary
 from planner.whatif.failures.cluster_states import PLANNED, TODAY
@@ -59,7 +59,7 @@ def _sections(spec: Spec, plan: Document) -> Iterator[tuple[str, dict[str, Any]]
         yield "growth", _without_its_own(_growth(spec, plan, asked.growth_months))
     if asked.consumers:
         groups = consumers_groups.resolve(spec.consumers, spec.cluster.topics)
-        question = Question(spec, groups, {}, (), consumers_report.replicas_of(plan))
+        question = ConsumersQuestion(spec, groups, {}, (), consumers_report.replicas_of(plan))
         yield "consumers", _without_its_own(consumers_report.document(question))
 
 

@@ -28,7 +28,7 @@ ROLE = "ansible/roles/kafka_reassign"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an example's plan; tests take copies."""
     out = tmp_path_factory.mktemp("folder") / "expand.plan"
-    options = workflow.Options(out=out, candidates=20, engine="local")
+    options = workflow.WhatifOptions(out=out, candidates=20, engine="local")
     workflow.whatif(ROOT / "examples" / "expand.yaml", options, Console(file=io.StringIO()))
     return out
 

@@ -23,10 +23,9 @@ from fuzz_values import plan_with_wrong_values, spec_with_a_wrong_value
 from rich.console import Console
 
 from planner.approval import plan_diff
-from planner.cli.importing import Options, import_state
+from planner.cli.importing import ImportOptions, import_state
 from planner.cli.shown import reads_plan
-from planner.cli.workflow import Options as WhatifOptions
-from planner.cli.workflow import markdown, show, whatif
+from planner.cli.workflow import WhatifOptions, markdown, show, whatif
 from planner.export import kafka_files
 from planner.export.terraform_external import described
 from planner.inputs.spec.reading import load
@@ -66,11 +65,11 @@ def imported_files(folder: Path, rng: random.Random) -> Step:
     out = folder / "out" / "cluster.yaml"
     out.parent.mkdir()
     topic, name = (rng.choice([usual, usual, rng.choice(HOSTILE)]) for usual in ("a-1", "n"))
-    options = Options(topic=topic, name=name, reassigning=rng.choice(["refuse", "target"]), out=out)
+    options = ImportOptions(topic=topic, name=name, reassigning=rng.choice(["refuse", "target"]), out=out)
     return lambda: _imported([folder / name for name in names], options, out)
 
 
-def _imported(files: list[Path], options: Options, out: Path) -> None:
+def _imported(files: list[Path], options: ImportOptions, out: Path) -> None:
     import_state(files, options)
     assert is_as_written(out.read_bytes())
     # Racks that no source tells, names and numbers that Kafka wouldn't take, and wishes of Terraform's that can't come

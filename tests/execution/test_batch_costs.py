@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.execution.batch_costs import Costs, Flow, Peak, costs, endless, flows, seconds_at_throttle, to_document
+from planner.execution.batch_costs import CopyFlow, Costs, Peak, costs, endless, flows, seconds_at_throttle, to_document
 from planner.execution.batch_cutting import Batch, Step, busiest_bytes, split
 from planner.model.partition_changes import PartitionChange, Reason
 from planner.model.spec import BatchRules
@@ -91,7 +91,7 @@ def test_producers_take_their_part_of_the_throttle_where_replicas_arrive() -> No
     """Broker 9 copies 2 partitions of 100 bytes, each written at 20 bytes/s: 200 bytes at 100 − 40 bytes/s."""
     moves = batch(step((1,), (9,), rate=20), step((2,), (9,), rate=20, partition=1))
 
-    assert Flow(1, 9, "copies in", 200, 40) == next(flows(moves))
+    assert CopyFlow(1, 9, "copies in", 200, 40) == next(flows(moves))
     assert 4 == seconds_at_throttle(moves, 100)
     assert 2 == seconds_at_throttle(batch(step((1,), (9,)), step((2,), (9,), partition=1)), 100)
 
@@ -100,7 +100,7 @@ def test_a_leader_sends_what_is_produced_to_every_follower() -> None:
     """Followers in sync are counted too: broker 1 sends 10 bytes/s to 2, 3 and the new 4: 100 bytes at 40 − 30."""
     moves = batch(step((1, 2, 3), (1, 2, 4), rate=10))
 
-    assert [Flow(1, 4, "copies in", 100, 10), Flow(1, 1, "leads", 100, 30)] == list(flows(moves))
+    assert [CopyFlow(1, 4, "copies in", 100, 10), CopyFlow(1, 1, "leads", 100, 30)] == list(flows(moves))
     assert 10 == seconds_at_throttle(moves, 40)
 
 
@@ -127,7 +127,9 @@ def test_a_throttle_not_above_the_produce_rate_never_ends(
 
 def test_partitions_without_bytes_have_to_keep_up_too() -> None:
     """An empty partition that is written to faster than the throttle never gets in sync."""
-    assert [Flow(1, 2, "copies in", 0, 9), Flow(1, 1, "leads", 0, 9)] == endless([batch(step((1,), (2,), 0, 9))], 9)
+    assert [CopyFlow(1, 2, "copies in", 0, 9), CopyFlow(1, 1, "leads", 0, 9)] == endless(
+        [batch(step((1,), (2,), 0, 9))], 9
+    )
 
 
 def test_the_total_is_that_of_all_batches() -> None:

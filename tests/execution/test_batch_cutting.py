@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.execution.batch_costs import Flow, flows
+from planner.execution.batch_costs import CopyFlow, flows
 from planner.execution.batch_cutting import Batch, Step, busiest_bytes, split
 from planner.model.partition_changes import PartitionChange, Reason
 from planner.model.spec import BatchRules
@@ -165,7 +165,7 @@ def test_what_producers_write_makes_batches_smaller(
         assert all(flow.size_bytes <= 100 * (50 - flow.produced_bytes_per_sec) for flow in crowded)
 
 
-def _partitions(batch: Batch, flow: Flow) -> int:
+def _partitions(batch: Batch, flow: CopyFlow) -> int:
     """How many partitions with bytes or producers go through one side of a broker."""
     steps = [step for step in batch.steps if step.adding and (step.size_bytes or step.bytes_in_per_sec)]
     return sum(flow.broker in (step.adding if flow.side == "copies in" else (step.source,)) for step in steps)

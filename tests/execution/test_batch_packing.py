@@ -8,23 +8,23 @@ from random import Random
 import pytest
 
 from planner.execution.batch_exchanges import bring_forward, few_enough, polish
-from planner.execution.batch_filling import Filling, Loads
+from planner.execution.batch_filling import BatchFilling, BatchLoads
 from planner.execution.batch_packing import AT_RISK, pack
 from planner.model.spec import BatchRules
 
 CAN_WAIT = 2
 
 
-def loads_of(sizes: Sequence[dict[int, int]], lanes: int, risks: Sequence[int] = ()) -> Loads:
+def loads_of(sizes: Sequence[dict[int, int]], lanes: int, risks: Sequence[int] = ()) -> BatchLoads:
     """A load for each {lane: bytes}, one replica on each lane."""
-    loads = Loads(lanes)
+    loads = BatchLoads(lanes)
     for number, own in enumerate(sizes):
         risk = risks[number] if risks else CAN_WAIT
         loads.add((list(own), list(own.values()), [1] * len(own)), sum(own.values()), risk)
     return loads
 
 
-def lengths(loads: Loads, batches: Sequence[int]) -> list[int]:
+def lengths(loads: BatchLoads, batches: Sequence[int]) -> list[int]:
     """The bytes of the busiest lane of each batch, counted load by load."""
     filled: list[dict[int, int]] = [{} for _ in range(max(batches) + 1)]
     for load, batch in enumerate(batches):
@@ -33,7 +33,7 @@ def lengths(loads: Loads, batches: Sequence[int]) -> list[int]:
     return [max(batch.values()) for batch in filled]
 
 
-def many(count: int, lanes: int, risk: int = CAN_WAIT) -> Loads:
+def many(count: int, lanes: int, risk: int = CAN_WAIT) -> BatchLoads:
     """Loads of unlike sizes on two lanes each, the same every time."""
     random = Random(3)
     sizes = [dict.fromkeys(random.sample(range(lanes), 2), int(random.lognormvariate(6, 1))) for _ in range(count)]
@@ -51,7 +51,7 @@ def test_lanes_that_have_nothing_in_common_run_side_by_side() -> None:
 
 def test_without_limits_a_load_is_right_behind_those_before_it() -> None:
     """Rounds make the batches; risk has nothing to wait for."""
-    loads = Loads(1)
+    loads = BatchLoads(1)
     first = loads.add(([0], [5], [1]), 5, CAN_WAIT, (), (0, 2))
     loads.add(([0], [5], [1]), 5, CAN_WAIT, (first,), (1, 2))
     loads.add(([0], [5], [1]), 5, AT_RISK)
@@ -61,7 +61,7 @@ def test_without_limits_a_load_is_right_behind_those_before_it() -> None:
 
 def test_the_rounds_of_a_path_share_the_batches() -> None:
     """First rounds don't take the last batch, in which no second round could follow."""
-    loads = Loads(4)
+    loads = BatchLoads(4)
     for lane in range(4):
         first = loads.add(([lane], [10], [1]), 10, CAN_WAIT, (), (0, 2))
         loads.add(([lane], [10], [1]), 10, CAN_WAIT, (first,), (1, 2))
@@ -97,7 +97,7 @@ def test_loads_at_risk_are_brought_forward_however_many_there_are() -> None:
     """With too many of them for pairs to be looked at, none has room in an earlier batch either."""
     loads = many(1_000, 250, AT_RISK)
     rules = BatchRules(bytes=int(loads.sizes.sum()) // 7)
-    filling = Filling(loads, rules)
+    filling = BatchFilling(loads, rules)
     assert not few_enough(filling, range(1_000))
 
     batches = pack(loads, rules)
@@ -115,7 +115,7 @@ def test_loads_at_risk_are_brought_forward_however_many_there_are() -> None:
 def test_polishing_exchanges_what_makes_two_batches_long() -> None:
     """A large and a small load of both lanes, packed crosswise: exchanged, 130 become 120."""
     loads = loads_of([{0: 100}, {1: 10}, {0: 20}, {1: 30}], 2)
-    filling = Filling(loads, BatchRules(moves_per_broker=1))
+    filling = BatchFilling(loads, BatchRules(moves_per_broker=1))
     filling.open(2)
     for load, batch in enumerate((0, 0, 1, 1)):
         filling.put(load, batch)
@@ -130,7 +130,7 @@ def test_polishing_exchanges_what_makes_two_batches_long() -> None:
 def test_polishing_moves_a_load_to_where_it_is_no_longer_in_the_way() -> None:
     """Two loads of one lane beside each other took 120, and the other batch 60 more."""
     loads = loads_of([{0: 60}, {0: 60}, {1: 60}], 2)
-    filling = Filling(loads, BatchRules(bytes=180))
+    filling = BatchFilling(loads, BatchRules(bytes=180))
     filling.open(2)
     for load, batch in enumerate((0, 0, 1)):
         filling.put(load, batch)
@@ -143,7 +143,7 @@ def test_polishing_moves_a_load_to_where_it_is_no_longer_in_the_way() -> None:
 def test_bringing_forward_takes_what_lengthens_least() -> None:
     """The first batch has room for one of two; the one on its idle lane makes it no longer."""
     loads = loads_of([{0: 50}, {0: 40}, {1: 40}], 2)
-    filling = Filling(loads, BatchRules(bytes=95))
+    filling = BatchFilling(loads, BatchRules(bytes=95))
     filling.open(2)
     for load, batch in enumerate((0, 1, 1)):
         filling.put(load, batch)
@@ -154,7 +154,7 @@ def test_bringing_forward_takes_what_lengthens_least() -> None:
 def test_what_was_taken_out_leaves_nothing_behind() -> None:
     """A batch that a load was put into and taken from is as empty as before, and has room for it again."""
     loads = loads_of([{0: 50, 1: 50}], 2)
-    filling = Filling(loads, BatchRules(100, 1))
+    filling = BatchFilling(loads, BatchRules(100, 1))
     filling.open(1)
     filling.put(0, 0)
     assert [False] == filling.has_room(0, 0, 1).tolist()

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from planner.export.folder_check import Entry, Held, held
+from planner.export.folder_check import FolderCheck, FolderEntry, held
 
 MADE = {"plan.json": "1", "ansible/inventory/hosts.yml": "2", "terraform/kafka_topics.auto.tfvars.json": "3"}
 
 
-def of(digests: dict[str, str]) -> dict[str, Entry]:
+def of(digests: dict[str, str]) -> dict[str, FolderEntry]:
     """Plain files."""
-    return {path: Entry("file", False, sha256) for path, sha256 in digests.items()}
+    return {path: FolderEntry("file", False, sha256) for path, sha256 in digests.items()}
 
 
 def test_what_is_as_it_was_made_is_counted() -> None:
     """No difference, nothing of the operator's."""
-    assert Held(files=3) == held(MADE, of(MADE))
+    assert FolderCheck(files=3) == held(MADE, of(MADE))
 
 
 def test_the_operators_files_do_not_count_as_differences() -> None:
@@ -31,8 +31,8 @@ def test_the_operators_files_do_not_count_as_differences() -> None:
 
 def test_a_link_above_the_plans_files_is_never_the_operators() -> None:
     """Its files are told once, as the link; the inventory's folder may be one."""
-    now = {"plan.json": Entry("file", False, "1"), "terraform": Entry("link", False, "8")}
-    found = held(MADE, now | {"ansible/inventory": Entry("link", False, "9")})
+    now = {"plan.json": FolderEntry("file", False, "1"), "terraform": FolderEntry("link", False, "8")}
+    found = held(MADE, now | {"ansible/inventory": FolderEntry("link", False, "9")})
 
     assert ["terraform"] == [each.path for each in found.differences]
     assert ["ansible/inventory"] == [each.path for each in found.own]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.export.folder_check import Entry, entries
+from planner.export.folder_check import FolderEntry, entries
 from planner.model.errors import SetupError
 
 
@@ -26,8 +26,8 @@ def test_files_links_and_pipes_are_told_apart(tmp_path: Path) -> None:
     x = hashlib.sha256(b"x").hexdigest()
 
     assert ["a/b/file", "a/link", "a/nowhere", "a/run", os.fsdecode(b"d\xff.txt"), "pipe"] == sorted(found)
-    assert (Entry("file", False, x), Entry("file", True, x)) == (found["a/b/file"], found["a/run"])
-    assert ("link", "link", Entry("device", False, None)) == (
+    assert (FolderEntry("file", False, x), FolderEntry("file", True, x)) == (found["a/b/file"], found["a/run"])
+    assert ("link", "link", FolderEntry("device", False, None)) == (
         found["a/link"].kind, found["a/nowhere"].kind, found["pipe"]
     )  # fmt: skip
     assert found["a/link"].sha256 != found["a/nowhere"].sha256

@@ -75,7 +75,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def planned_here(spec: Path, out: Path, candidates: int) -> dict[str, bytes]:
     """What `--engine local` writes for a spec alone."""
-    options = workflow.Options(out=out, candidates=candidates, engine="local")
+    options = workflow.WhatifOptions(out=out, candidates=candidates, engine="local")
     workflow.whatif(spec, options, Console(file=io.StringIO()))
     return files(out)
 

@@ -16,7 +16,7 @@ import signalled_commands
 from folders import ROOT
 from rich.console import Console
 
-from planner.cli.workflow import Options, whatif
+from planner.cli.workflow import WhatifOptions, whatif
 from planner.model import interrupts, processes
 from planner.model.interrupts import Interrupted, held, pending, watched
 
@@ -153,7 +153,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "grows.yaml").write_text(f'{spec}growth: [{{topics: "*", per_month: "8%"}}]\n', encoding="utf-8")
     rows = "".join(f"\tTopic: many\tPartition: {at}\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n" for at in range(2_100))
     (made / "many.txt").write_text(f"Topic: many\tPartitionCount: 2100\tReplicationFactor: 2\n{rows}", encoding="utf-8")
-    whatif(made / "expand.yaml", Options(out=made / "a.plan", engine="local", candidates=4), Console(file=StringIO()))
+    whatif(
+        made / "expand.yaml", WhatifOptions(out=made / "a.plan", engine="local", candidates=4), Console(file=StringIO())
+    )
     return made
 
 

@@ -16,7 +16,7 @@ from planner.model.spec import Budget, Changes, Rebalance, TopicFilter
 from planner.plan.budget_spent import after, section
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
-from planner.scoring.score import Yardstick, score
+from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
 
 NONE_WAIT = {"partitions": 0, "brokers": []}
@@ -37,7 +37,7 @@ def expansion(rebalance: Rebalance = "all") -> Problem:
 def section_of(problem: Problem, budget: Budget, rows: list[tuple[int, ...]]) -> dict[str, Any]:
     """The section of a plan of these replica lists."""
     plan = assignment_of(problem, rows)
-    scores = score(Yardstick.of(problem), plan)
+    scores = score(ScoringBasis.of(problem), plan)
     found = section(
         spec_of(no_racks(1), {"a": [(1,)]}, budget=budget),
         problem,
@@ -118,7 +118,7 @@ def test_a_second_step_of_a_whole_plan_is_none(problem: Problem) -> None:
     step = solve(problem, problem.balance).assignment
     rest = after(problem, step, np.zeros(problem.rows, dtype=bool), leaders_after(problem, step))
     assert () == independent_check.check(rest, today(rest))
-    moved = score(Yardstick.of(rest), solve(rest, problem.balance).assignment)
+    moved = score(ScoringBasis.of(rest), solve(rest, problem.balance).assignment)
     if not problem.size_bytes.any() or problem.rebalance != "all":
         assert 0 == moved.replicas_moved[0]
     assert 0 == moved.bytes_moved[0]

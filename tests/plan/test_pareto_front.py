@@ -14,7 +14,7 @@ from planner.model.build_problem import today
 from planner.model.cluster import Broker
 from planner.model.spec import Changes, Choice, Execution, Spec, Sweep, Variant
 from planner.plan import pareto_front
-from planner.scoring.score import Yardstick, score
+from planner.scoring.score import ScoringBasis, score
 from planner.strategies.catalog import UNKNOWN, Proposal, prove
 from planner.sweep.candidates import of_row
 from planner.sweep.choice import Chosen, choose
@@ -126,7 +126,7 @@ def test_counts_of_all_alternatives() -> None:
     assert (60, 60) == (counted["evaluated"], sum(counted["by_strategy"].values()))
     assert 2 == counted["by_strategy"]["unchanged"]
     assert of_row(chosen.row) == of_row(counted["winner"])
-    rebuilt = score(Yardstick.of(done[0].problem), proposal.assignment)
+    rebuilt = score(ScoringBasis.of(done[0].problem), proposal.assignment)
     assert f"{int(rebuilt.digest[0]) % 2**64:016x}" == counted["digest"]
 
 

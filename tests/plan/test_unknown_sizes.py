@@ -15,7 +15,7 @@ from test_totals import plan_of, wishes
 
 from planner.approval import plan_diff, plan_diff_shown
 from planner.cli import fleet
-from planner.cli.fleet import Job, Planned
+from planner.cli.fleet import FleetPlan, Job
 from planner.cli.workflow import rendered_files
 from planner.export.terraform_external import described
 from planner.model import formats
@@ -43,7 +43,7 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     """Everything that is printed or written for people, by its name."""
     console = Console(file=StringIO(), width=200)
     plan_on_terminal.show(plan, (), console)
-    planned = [Planned(Job(spec=None, folder=None), plan, ())]  # type: ignore[arg-type]
+    planned = [FleetPlan(Job(spec=None, folder=None), plan, ())]  # type: ignore[arg-type]
     fleet.show(planned, console)
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}
     difference = plan_diff.diff(nothing, plan)

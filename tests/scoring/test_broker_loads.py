@@ -15,7 +15,7 @@ from planner.model.build_problem import today
 from planner.model.problem import Problem
 from planner.model.spec import BatchRules, Changes, TopicFilter
 from planner.scoring.broker_loads import MEASURES, by_group, leaders_after, loads, measured, on_all_brokers
-from planner.scoring.score import Yardstick, score
+from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
 
 
@@ -62,7 +62,7 @@ def test_who_leads_is_what_the_batches_elections_say(problem: Problem) -> None:
     names = [problem.topic_names[topic] for topic in problem.topic_of]
     told = [name in elected for name in zip(names, problem.partition_ids.tolist(), strict=True)]
     assert np.where(told, assignment[:, 0], problem.leaders).tolist() == leaders_after(problem, assignment).tolist()
-    assert len(elected) == score(Yardstick.of(problem), assignment).leaders_changed[0]
+    assert len(elected) == score(ScoringBasis.of(problem), assignment).leaders_changed[0]
 
 
 def test_more_followers_are_sent_more() -> None:

@@ -21,7 +21,7 @@ from planner.model.problem import Problem
 from planner.model.seeded_numbers import draws
 from planner.model.spec import AIMS, BatchRules, Budget, Changes
 from planner.scoring import failure_costs, score
-from planner.scoring.score import Yardstick
+from planner.scoring.score import ScoringBasis
 from planner.strategies.candidate import Candidate
 from planner.strategies.catalog import STRATEGIES
 from planner.sweep import classic_tables
@@ -54,7 +54,7 @@ def test_terms_are_those_of_looking_at_every_partition(problem, seed, least):
     """The worst broker's and rack's counts, for any assignment, be it to brokers that leave."""
     problem = replace(problem, min_insync=np.full(problem.rows, least))
     assignment = scrambled(problem, seed)
-    scores = score.score(Yardstick.of(problem), assignment)
+    scores = score.score(ScoringBasis.of(problem), assignment)
 
     assert looked_at(problem, assignment) == tuple(int(getattr(scores, name)[0]) for name in NAMES)
 
@@ -66,7 +66,7 @@ def test_brokers_that_leave_fail_too() -> None:
     problem = problem_of(no_racks(1, 2, 3), lists, sizes=sizes, budget=Budget(bytes_moved=12), **wish)
     step = first_step(problem)
     after = STRATEGIES["optimum"](step, Candidate("optimum", balance=step.balance)).assignment
-    today, then = (score.score(Yardstick.of(step), each) for each in (problem.replicas, after))
+    today, then = (score.score(ScoringBasis.of(step), each) for each in (problem.replicas, after))
 
     assert [(6, 6), (5, 5)] == [(each.broker_offline[0], each.broker_refused[0]) for each in (today, then)]
 
@@ -118,9 +118,10 @@ def test_leaders_of_the_worst_rack():
     """The rack that leads most, whatever its number of brokers."""
     problem = problem_of({1: "a", 2: "a", 3: "b"}, {"t": [[1, 3], [2, 3], [3, 1]]})
 
-    assert 2 == score.score(Yardstick.of(problem), problem.replicas).rack_leaders[0]
+    assert 2 == score.score(ScoringBasis.of(problem), problem.replicas).rack_leaders[0]
     assert (
-        0 == score.score(Yardstick.of(problem_of(no_racks(1, 2), {"t": [[1, 2]]})), np.array([[0, 1]])).rack_leaders[0]
+        0
+        == score.score(ScoringBasis.of(problem_of(no_racks(1, 2), {"t": [[1, 2]]})), np.array([[0, 1]])).rack_leaders[0]
     )
 
 
@@ -129,9 +130,9 @@ def test_tables_have_the_same_terms():
     config = {"t": (("min.insync.replicas", "2"),)}
     lists = {"t": [[1, 2], [2, 3], [3, 4]], "u": [[1], [2]]}
     problem = problem_of({1: "a", 2: "b", 3: "a", 4: "b"}, lists, config=config)
-    yardstick = Yardstick.of(problem)
+    basis = ScoringBasis.of(problem)
     starts, shifts = draws(np.array([5, 6]), 2, 4)
-    scores = classic_tables.scores(yardstick, classic_tables.make(yardstick), starts, shifts)
+    scores = classic_tables.scores(basis, classic_tables.make(basis), starts, shifts)
 
     for at, seed in enumerate((5, 6)):
         assignment = STRATEGIES["kafka_classic"](problem, Candidate("kafka_classic", seed)).assignment

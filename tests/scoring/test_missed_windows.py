@@ -12,7 +12,7 @@ from planner.model.build_problem import today
 from planner.model.problem import Problem
 from planner.model.spec import Changes, TopicFilter
 from planner.scoring.missed_windows import Relaxed, relaxed
-from planner.scoring.score import Yardstick, score
+from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
 
 NARROW = balance_of(1, 1, 1)
@@ -21,7 +21,7 @@ NARROW = balance_of(1, 1, 1)
 def found(problem: Problem, rows: list[tuple[int, ...]] | None = None) -> tuple[Relaxed, ...]:
     """What an assignment relaxes; the optimum's where no replica lists are given."""
     plan = solve(problem, problem.balance).assignment if rows is None else assignment_of(problem, rows)
-    return relaxed(Yardstick.of(problem), plan)
+    return relaxed(ScoringBasis.of(problem), plan)
 
 
 def test_nothing_relaxed() -> None:
@@ -101,10 +101,10 @@ def test_unlike_brokers_within_their_windows_relax_nothing() -> None:
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_every_spread_beyond_what_was_asked_is_named(problem: Problem) -> None:
     """A spread is named exactly where it is wider than asked for; doing nothing is judged the same."""
-    yardstick = Yardstick.of(problem)
+    basis = ScoringBasis.of(problem)
     for plan in (solve(problem, problem.balance).assignment, today(problem)):
-        named = relaxed(yardstick, plan)
-        scores = score(yardstick, plan)
+        named = relaxed(basis, plan)
+        scores = score(basis, plan)
         for window, spread in (("replicas", scores.replica_spread[0]), ("leaders", scores.leader_spread[0])):
             wanted = getattr(problem.balance, window)
             wide = wanted.kind == "spread" and spread > wanted.value

@@ -15,7 +15,7 @@ from planner.model.build_problem import today
 from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Changes, TopicFilter
-from planner.scoring.score import Yardstick, by_topic, digest, score
+from planner.scoring.score import ScoringBasis, by_topic, digest, score
 
 RACKS = {1: "a", 2: "a", 3: "b"}
 ROWS = {"x": [(1, 3), (2, 3), (1, 3)], "y": [(3,)]}
@@ -25,7 +25,7 @@ ADD_4 = Changes(add_brokers=(Broker(4, "b"),))
 
 def scored(problem: Problem, rows: list[tuple[int, ...]]) -> dict[str, int]:
     """The scores of replica lists, without the digest."""
-    found = score(Yardstick.of(problem), assignment_of(problem, rows))
+    found = score(ScoringBasis.of(problem), assignment_of(problem, rows))
     return {name: int(column[0]) for name, column in asdict(found).items() if name != "digest"}
 
 
@@ -126,7 +126,7 @@ def test_violations_count_rules_and_rows() -> None:
 def test_brokers_that_leave_are_not_counted() -> None:
     """Counts and spreads are those of the brokers that stay."""
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1,), (2,), (3,)]}, changes=Changes(remove_brokers=(3,)))
-    tally = by_topic(Yardstick.of(problem), today(problem))
+    tally = by_topic(ScoringBasis.of(problem), today(problem))
     assert [[[1, 1], [1, 1], [1, 1]]] == tally.per_broker.tolist()
 
 
@@ -169,7 +169,7 @@ def test_digest_shows_any_change(problem: Problem, seed: int, data: st.DataObjec
 def test_terms_against_plain_counting(problem: Problem, seed: int) -> None:
     """Bytes, replicas, leaders and spreads of any assignment, counted with sets and dictionaries."""
     assignment = scrambled(problem, seed)
-    found = score(Yardstick.of(problem), assignment)
+    found = score(ScoringBasis.of(problem), assignment)
     moved = [
         len({b for b in new if b >= 0} - {b for b in old if b >= 0})
         for new, old in zip(assignment.tolist(), problem.replicas.tolist(), strict=True)

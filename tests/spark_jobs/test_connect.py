@@ -54,7 +54,7 @@ def test_a_fleet_through_connect_gets_the_bytes_of_each_planned_here_alone(serve
 
     assert (0, "") == (ran.returncode, ran.stderr)
     for spec in EXAMPLES:
-        options = workflow.Options(out=tmp_path / spec.stem, candidates=60, engine="local")
+        options = workflow.WhatifOptions(out=tmp_path / spec.stem, candidates=60, engine="local")
         workflow.whatif(spec, options, Console(file=io.StringIO()))
         assert files(tmp_path / spec.stem) == files(tmp_path / "fleet" / spec.stem)
 
@@ -65,6 +65,6 @@ def test_a_second_command_on_the_same_server_gets_the_same_plan(server, tmp_path
     ran = remote(server, EXAMPLES[0], *options, "--out", tmp_path / "one", "--partitions", 3)
 
     assert (0, "") == (ran.returncode, ran.stderr)
-    alone = workflow.Options(out=tmp_path / "alone", candidates=40, engine="local")
+    alone = workflow.WhatifOptions(out=tmp_path / "alone", candidates=40, engine="local")
     plan, _ = workflow.whatif(EXAMPLES[0], alone, Console(file=io.StringIO()))
     assert json.loads(ran.stdout) == plan

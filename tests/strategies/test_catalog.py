@@ -19,7 +19,7 @@ from planner.model.problem import IntArray, Problem
 from planner.model.spec import Changes
 from planner.scoring import independent_check
 from planner.scoring.missed_windows import Relaxed, relaxed
-from planner.scoring.score import Yardstick, score
+from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
 from planner.strategies.candidate import Candidate
 from planner.strategies.catalog import STRATEGIES
@@ -80,7 +80,7 @@ def wide(problem: Problem, plan: IntArray) -> set[tuple[str, str | None]]:
 def test_every_window_left_is_named_and_no_other(strategy: str, problem: Problem, seed: int) -> None:
     """A plan is inside every window but those that it says it relaxed, each with a reason that is true."""
     plan = plan_of(problem, strategy, seed)
-    named = relaxed(Yardstick.of(problem), plan)
+    named = relaxed(ScoringBasis.of(problem), plan)
     outside, spread = broken(problem, plan), wide(problem, plan)
     alike = len(set(problem.disk_bytes[problem.targets].tolist())) == 1
     percent = {each for each in outside if getattr(problem.balance, each[0]).kind != "spread" or not alike}
@@ -118,10 +118,10 @@ def test_the_optimum_relaxes_no_count_that_another_keeps(problem: Problem) -> No
 def test_the_score_sees_what_is_named(problem: Problem) -> None:
     """A plan has excess exactly where it names a window that a broker is outside of; disks that are full aside."""
     problem = replace(problem, disk_limit_bytes=np.full_like(problem.disk_limit_bytes, -1))
-    yardstick = Yardstick.of(problem)
+    basis = ScoringBasis.of(problem)
     for name in STRATEGIES:
         plan = plan_of(problem, name)
-        assert bool(broken(problem, plan)) == bool(score(yardstick, plan).excess[0]), name
+        assert bool(broken(problem, plan)) == bool(score(basis, plan).excess[0]), name
 
 
 def test_one_huge_partition_is_the_reason() -> None:
@@ -134,7 +134,7 @@ def test_one_huge_partition_is_the_reason() -> None:
         changes=Changes(add_brokers=(Broker(4, "d"),)),
     )
     asked = replace(problem, balance=replace(problem.balance, disk=Tolerance("percent", 10)))
-    found = relaxed(Yardstick.of(asked), plan_of(asked, "optimum"))
+    found = relaxed(ScoringBasis.of(asked), plan_of(asked, "optimum"))
     assert [("disk", "one partition alone is more than the window of any broker")] == [
         (each.window, each.why) for each in found
     ]

@@ -20,7 +20,7 @@ from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import Changes, NewPartitions, Rebalance, Spec
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after, loads, on_all_brokers
-from planner.scoring.score import Yardstick, score
+from planner.scoring.score import ScoringBasis, score
 from planner.strategies import new_partition_placement
 from planner.strategies.candidate import Candidate
 from planner.strategies.catalog import STRATEGIES
@@ -93,7 +93,7 @@ def test_they_cost_nothing(spec: Spec) -> None:
     """No byte, move, election or change is theirs, and the bound counts none either."""
     problem = build(spec)
     solution = solve(problem, problem.balance)
-    scores = score(Yardstick.of(problem), solution.assignment)
+    scores = score(ScoringBasis.of(problem), solution.assignment)
     old = problem.replicas.tolist()
     copied = [
         (size, len(set(row) - set(before) - {-1}))
@@ -115,10 +115,10 @@ def _new(problem: Problem) -> list[int]:
 def test_no_other_strategy_is_more_even_for_as_little(spec: Spec) -> None:
     """Kafka's placements of the same rows are never better by the ranking's first terms, where they move as little."""
     problem = build(spec)
-    yardstick = Yardstick.of(problem)
-    ours = score(yardstick, solved(problem))
+    basis = ScoringBasis.of(problem)
+    ours = score(basis, solved(problem))
     for name in ("kafka_classic", "kafka_striped", "round_robin"):
-        theirs = score(yardstick, STRATEGIES[name](problem, Candidate(name, 3)).assignment)
+        theirs = score(basis, STRATEGIES[name](problem, Candidate(name, 3)).assignment)
         if problem.rebalance == "none" and not problem.forced[~problem.is_new].any() and not theirs.violations[0]:
             assert ours.excess[0] <= theirs.excess[0]
 
@@ -177,7 +177,7 @@ def test_new_partitions_fill_new_brokers() -> None:
     change = wish(created(4, 1), rebalance="all", add_brokers=(Broker(3),))
     problem = problem_of(no_racks(1, 2), rows, changes=change, balance=balance_of(1, 1, "none", "none"))
     after = solved(problem)
-    assert (0, [4, 4, 4]) == (score(Yardstick.of(problem), after).bytes_moved[0], held(problem, after)[0])
+    assert (0, [4, 4, 4]) == (score(ScoringBasis.of(problem), after).bytes_moved[0], held(problem, after)[0])
 
 
 def test_expected_sizes_count_for_disks_and_not_as_bytes_moved() -> None:
@@ -189,7 +189,7 @@ def test_expected_sizes_count_for_disks_and_not_as_bytes_moved() -> None:
     problem = problem_of(no_racks(1, 2, 3, 4), rows, sizes=sizes, changes=change, balance=balance)
     after = solved(problem)
     assert [50, 50, 51, 51] == loads(problem, after)[0].tolist()
-    assert 0 == score(Yardstick.of(problem), after).bytes_moved[0]
+    assert 0 == score(ScoringBasis.of(problem), after).bytes_moved[0]
 
 
 def test_excluded_topics_get_more_partitions() -> None:

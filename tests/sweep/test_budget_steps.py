@@ -23,7 +23,7 @@ from planner.plan import build as plan
 from planner.plan.declared_topics import topics as terraform_topics
 from planner.scoring import independent_check
 from planner.scoring.missed_windows import relaxed
-from planner.scoring.score import Yardstick, score
+from planner.scoring.score import ScoringBasis, score
 from planner.strategies.candidate import Candidate
 from planner.strategies.catalog import STRATEGIES
 from planner.sweep import candidates, variants
@@ -147,7 +147,7 @@ def test_windows_that_a_step_leaves_open_are_named() -> None:
     step = first_step(build(spec(Budget(bytes_moved=30), balance=balance_of("1%", "none", "none"))))
     placed = STRATEGIES["optimum"](step, Candidate("optimum", balance=step.balance)).assignment
     assert [("replicas", "partitions that the budget leaves for a later step keep their replicas")] == [
-        (each.window, each.why) for each in relaxed(Yardstick.of(step), placed)
+        (each.window, each.why) for each in relaxed(ScoringBasis.of(step), placed)
     ]
     assert not any("topic filter" in warning for warning in planned(spec(Budget(bytes_moved=79)))["warnings"])
 
@@ -249,7 +249,7 @@ def test_a_step_fits_its_budget(wish: Spec, budget: Budget) -> None:
     assume(step.deferred is not None)
     placed = STRATEGIES["optimum"](step, Candidate("optimum", balance=balance_of(*["none"] * 7))).assignment
     assert () == independent_check.check(step, placed)
-    scores = score(Yardstick.of(step), placed)
+    scores = score(ScoringBasis.of(step), placed)
     assert within(budget, {term: int(getattr(scores, term)[0]) for term in TERMS})
     for name in STRATEGIES:
         with suppress(InfeasibleError):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.model.problem import Problem
 from planner.model.seeded_numbers import draws
-from planner.scoring.score import Scores, Yardstick, score
+from planner.scoring.score import Scores, ScoringBasis, score
 from planner.strategies import kafka_classic
 from planner.strategies.candidate import Candidate
 from planner.sweep import classic_tables
@@ -26,24 +26,24 @@ def one(scores: Scores, at: int) -> dict[str, int]:
 @given(problems(rebalance=("all", "leaders", "none")), st.lists(st.integers(0, 2**62), min_size=1, max_size=3))
 def test_drawn_candidates_score_alike(problem: Problem, seeds: list[int]) -> None:
     """Every term of every candidate whose topics draw their own start index and shift, the digest among them."""
-    yardstick = Yardstick.of(problem)
+    basis = ScoringBasis.of(problem)
     brokers = int(problem.targets.sum())
     starts, shifts = draws(np.array(seeds), len(problem.topic_names), brokers)
-    found = classic_tables.scores(yardstick, classic_tables.make(yardstick), starts, shifts)
+    found = classic_tables.scores(basis, classic_tables.make(basis), starts, shifts)
     for at, seed in enumerate(seeds):
         assignment = kafka_classic.assign(problem, Candidate("kafka_classic", seed))
-        assert one(score(yardstick, assignment), 0) == one(found, at)
+        assert one(score(basis, assignment), 0) == one(found, at)
 
 
 @settings(max_examples=40)
 @given(loaded_problems(), st.integers(0, 2**62))
 def test_traffic_and_windows_of_bytes_score_alike(problem: Problem, seed: int) -> None:
     """The same with rates, capacities and windows of bytes."""
-    yardstick = Yardstick.of(problem)
+    basis = ScoringBasis.of(problem)
     starts, shifts = draws(np.array([seed]), len(problem.topic_names), int(problem.targets.sum()))
-    found = classic_tables.scores(yardstick, classic_tables.make(yardstick), starts, shifts)
+    found = classic_tables.scores(basis, classic_tables.make(basis), starts, shifts)
     assignment = kafka_classic.assign(problem, Candidate("kafka_classic", seed))
-    assert one(score(yardstick, assignment), 0) == one(found, 0)
+    assert one(score(basis, assignment), 0) == one(found, 0)
 
 
 @settings(max_examples=30)
@@ -52,35 +52,35 @@ def test_scenarios_score_alike(problem: Problem, seed: int, factors: list[int]) 
     """The same where topics grow: each scenario's bytes and traffic are sums over topics too."""
     grown = np.array([np.where(problem.topic_of == 0, factor, 1_000_000) for factor in factors])
     problem = replace(problem, scenario_names=tuple(map(str, range(len(factors)))), scenario_ppm=grown)
-    yardstick = Yardstick.of(problem)
+    basis = ScoringBasis.of(problem)
     starts, shifts = draws(np.array([seed]), len(problem.topic_names), int(problem.targets.sum()))
-    found = classic_tables.scores(yardstick, classic_tables.make(yardstick), starts, shifts)
+    found = classic_tables.scores(basis, classic_tables.make(basis), starts, shifts)
     assignment = kafka_classic.assign(problem, Candidate("kafka_classic", seed))
-    assert one(score(yardstick, assignment), 0) == one(found, 0)
+    assert one(score(basis, assignment), 0) == one(found, 0)
 
 
 @settings(max_examples=40)
 @given(problems(brokers=5), st.data())
 def test_given_candidates_score_alike(problem: Problem, data: st.DataObject) -> None:
     """The same with one start index and one shift for all topics; shifts beyond n - 1 wrap as Kafka's do."""
-    yardstick = Yardstick.of(problem)
+    basis = ScoringBasis.of(problem)
     brokers = int(problem.targets.sum())
     start, shift = data.draw(st.integers(0, brokers - 1)), data.draw(st.integers(0, 3 * brokers))
     columns = (np.full((1, len(problem.topic_names)), value, dtype=np.int32) for value in (start, shift))
-    found = classic_tables.scores(yardstick, classic_tables.make(yardstick), *columns)
+    found = classic_tables.scores(basis, classic_tables.make(basis), *columns)
     assignment = kafka_classic.assign(problem, Candidate("kafka_classic", 0, start, shift))
-    assert one(score(yardstick, assignment), 0) == one(found, 0)
+    assert one(score(basis, assignment), 0) == one(found, 0)
 
 
 def test_more_candidates_than_a_block() -> None:
     """Blocks are joined in order: 5,000 candidates of which each is one of six, scored as those six are."""
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2)] * 4, "y": [(3,)] * 2})
-    yardstick = Yardstick.of(problem)
-    tables = classic_tables.make(yardstick)
+    basis = ScoringBasis.of(problem)
+    tables = classic_tables.make(basis)
     pairs = np.arange(5000) % 6
     starts, shifts = (np.repeat(column[:, None], 2, axis=1) for column in (pairs // 2, pairs % 2))
-    found = classic_tables.scores(yardstick, tables, starts, shifts)
-    six = classic_tables.scores(yardstick, tables, starts[:6], shifts[:6])
+    found = classic_tables.scores(basis, tables, starts, shifts)
+    six = classic_tables.scores(basis, tables, starts[:6], shifts[:6])
     assert all(
         np.array_equal(np.resize(few, 5000), many)
         for few, many in zip(asdict(six).values(), asdict(found).values(), strict=True)
@@ -90,9 +90,9 @@ def test_more_candidates_than_a_block() -> None:
 def test_one_broker() -> None:
     """A cluster of one broker has one placement."""
     problem = problem_of(no_racks(7), {"x": [(7,), (7,)]})
-    yardstick = Yardstick.of(problem)
+    basis = ScoringBasis.of(problem)
     zero = np.zeros((1, 1), dtype=np.int32)
-    found = one(classic_tables.scores(yardstick, classic_tables.make(yardstick), zero, zero), 0)
+    found = one(classic_tables.scores(basis, classic_tables.make(basis), zero, zero), 0)
     assert (0, 0, 2) == (found["bytes_moved"], found["violations"], found["replicas_max"])
 
 
@@ -100,4 +100,4 @@ def test_worthwhile() -> None:
     """Tables are made for small clusters, not where they would be larger than the sweep itself."""
     few = problem_of(no_racks(*range(10)), {"x": [(0,)] * 10})
     many = problem_of(no_racks(*range(1000)), {"x": [(0,)] * 30})
-    assert (True, False) == tuple(classic_tables.worthwhile(Yardstick.of(each)) for each in (few, many))
+    assert (True, False) == tuple(classic_tables.worthwhile(ScoringBasis.of(each)) for each in (few, many))

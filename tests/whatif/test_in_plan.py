@@ -18,7 +18,7 @@ from planner.model.errors import SpecError
 from planner.model.file_reading import resource
 from planner.plan.build import plan_id
 from planner.report import plan_markdown as report
-from planner.report.appendix import Fold, Page, folds
+from planner.report.appendix import AppendixSection, Page, folds
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
 from planner.whatif import in_plan
@@ -47,7 +47,7 @@ def planned(folder: Path, asked: str = ALL, cluster: str = CLUSTER) -> dict:
     """The plan of a spec in a folder, made in this process."""
     path = folder / "spec.yaml"
     path.write_text(cluster + asked)
-    options = workflow.Options(candidates=20, engine="local")
+    options = workflow.WhatifOptions(candidates=20, engine="local")
     document, _ = workflow.whatif(path, options, Console(file=io.StringIO()))
     return dict(document)
 
@@ -195,7 +195,7 @@ def test_pages_share_the_space_that_there_is():
     pages = (Page("Short", "a\nb\n", "planner a"), Page("Long", "x" * 99 + "\n" + "y\n" * 2_000, "planner b"))
     short, long = folds(pages, 2_000)
 
-    assert Fold("Short", ("a", "b"), "") == short
+    assert AppendixSection("Short", ("a", "b"), "") == short
     assert "x" * 99 == long.lines[0]
     assert f"{2_001 - len(long.lines):,} lines left out here: see `planner b`." == long.left_out
     assert 1_000 < sum(len(line) + 1 for line in long.lines) <= 2_000

@@ -17,7 +17,7 @@ TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AssignmentEntry:
     """One partition, with its place in the file and what people call it there."""
 
     place: Place
@@ -31,11 +31,11 @@ class Assignment:
     """Today's topics, by name, and the entries that they were made of."""
 
     topics: tuple[Topic, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[AssignmentEntry, ...]
 
 
 def assignment(
-    entries: Iterable[Entry],
+    entries: Iterable[AssignmentEntry],
     configs: Mapping[str, Config],
     findings: Iterable[Finding] = (),
     deleting: Collection[str] = (),
@@ -63,7 +63,7 @@ def assignment(
     return Assignment(topics, tuple(ordered))
 
 
-def entry_findings(ordered: Iterable[Entry]) -> Iterator[Finding]:
+def entry_findings(ordered: Iterable[AssignmentEntry]) -> Iterator[Finding]:
     """What is wrong with entries, sorted by topic and partition, without knowing the cluster."""
     for name, group in groupby(ordered, key=lambda entry: entry.topic):
         entries = list(group)
@@ -75,9 +75,9 @@ def entry_findings(ordered: Iterable[Entry]) -> Iterator[Finding]:
             yield from replica_findings(entry)
 
 
-def _numbering(entries: list[Entry]) -> Iterator[Finding]:
+def _numbering(entries: list[AssignmentEntry]) -> Iterator[Finding]:
     """Partitions of one topic that are there twice, and the first gap in their ids."""
-    seen: dict[int, Entry] = {}
+    seen: dict[int, AssignmentEntry] = {}
     for entry in entries:
         number = entry.partition.id
         first = seen.setdefault(number, entry)
@@ -92,7 +92,7 @@ def _numbering(entries: list[Entry]) -> Iterator[Finding]:
             return
 
 
-def replica_findings(entry: Entry) -> Iterator[Finding]:
+def replica_findings(entry: AssignmentEntry) -> Iterator[Finding]:
     """Empty or repeated replicas, ids out of range, and a leader or ISR outside the replicas."""
     partition = entry.partition
     replicas = partition.replicas
@@ -109,7 +109,7 @@ def replica_findings(entry: Entry) -> Iterator[Finding]:
             yield Finding(entry.place, entry.key, f"broker {broker} of the ISR isn't a replica; allowed: {listed}")
 
 
-def _bad_replicas(entry: Entry) -> Iterator[Finding]:
+def _bad_replicas(entry: AssignmentEntry) -> Iterator[Finding]:
     for broker, times in Counter(entry.partition.replicas).items():
         if times > 1:
             yield Finding(entry.place, entry.key, f"broker {broker} is {times} times in replicas; allowed: once")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from planner.inputs.importers.assignment_entries import Entry
+from planner.inputs.importers.assignment_entries import AssignmentEntry
 from planner.inputs.importers.json_text import is_id, is_ids, read_alone, shown
 from planner.inputs.importers.state_parts import StatePart
 from planner.model.cluster import Partition
@@ -40,7 +40,7 @@ def read_part(text: str, file: str) -> StatePart:
 
 def _state(value: Any, place: Place) -> StatePart:
     """A partition may be in several lists, each time alike."""
-    found: dict[tuple[str, int], Entry] = {}
+    found: dict[tuple[str, int], AssignmentEntry] = {}
     for key in (*_PROBLEMS, "other"):
         for entry in _sound(
             _partition(item, f"KafkaPartitionState.{key}[{at}]", place) for at, item in enumerate(_items(value, key))
@@ -58,15 +58,15 @@ def _items(value: Any, key: str) -> list[Any]:
     return items if isinstance(items, list) else []
 
 
-def _sound(items: Iterator[Entry | Finding]) -> list[Entry]:
+def _sound(items: Iterator[AssignmentEntry | Finding]) -> list[AssignmentEntry]:
     read_items = list(items)
     findings = [item for item in read_items if isinstance(item, Finding)]
     if findings:
         raise ImportStateError(findings)
-    return [item for item in read_items if isinstance(item, Entry)]
+    return [item for item in read_items if isinstance(item, AssignmentEntry)]
 
 
-def _partition(item: Any, key: str, place: Place) -> Entry | Finding:
+def _partition(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
     if not isinstance(item, dict):
         return Finding(place, key, f"{shown(item)} isn't a partition; allowed: what Cruise Control answers")
     isr = item.get("in-sync")
@@ -75,7 +75,7 @@ def _partition(item: Any, key: str, place: Place) -> Entry | Finding:
     return _entry(item, (item.get("topic"), item.get("partition")), ("leader", "replicas"), (key, place), isr)
 
 
-def _proposal(item: Any, key: str, place: Place) -> Entry | Finding:
+def _proposal(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
     about = item.get("topicPartition") if isinstance(item, dict) else None
     match about:
         case dict():
@@ -91,7 +91,7 @@ def _proposal(item: Any, key: str, place: Place) -> Entry | Finding:
 
 def _entry(
     item: dict[str, Any], named: tuple[Any, Any], keys: tuple[str, str], where: tuple[str, Place], isr: Any
-) -> Entry | Finding:
+) -> AssignmentEntry | Finding:
     (topic, number), (key, place) = named, where
     leader, replicas = (item.get(each) for each in keys)
     if not isinstance(topic, str) or not is_id(number):
@@ -102,4 +102,4 @@ def _entry(
         return Finding(place, f"{key}.{keys[1]}", f"{shown(replicas)} aren't replicas; allowed: a list of brokers' ids")
     known = None if isr is None else tuple(isr)
     partition = Partition(number, tuple(replicas), None if leader == -1 else leader, known)
-    return Entry(place, key, topic, partition)
+    return AssignmentEntry(place, key, topic, partition)

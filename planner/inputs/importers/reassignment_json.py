@@ -10,7 +10,7 @@ import re
 from itertools import chain, repeat
 from typing import Any
 
-from planner.inputs.importers.assignment_entries import Assignment, Entry, assignment
+from planner.inputs.importers.assignment_entries import Assignment, AssignmentEntry, assignment
 from planner.inputs.importers.json_text import item_positions, place_of, read_object, shown
 from planner.inputs.importers.state_parts import StatePart
 from planner.model.cluster import Partition, Topic
@@ -50,7 +50,7 @@ def read_part(text: str, file: str) -> StatePart:
     return StatePart(TITLE, file, entries=_entries(value["partitions"], text, start, file))
 
 
-def _entries(items: list[Any], text: str, start: int, file: str) -> tuple[Entry, ...]:
+def _entries(items: list[Any], text: str, start: int, file: str) -> tuple[AssignmentEntry, ...]:
     # Positions are for messages only; where they run out, the whole JSON is the place.
     positions = chain(item_positions(text, "partitions", start), repeat(start))
     read_items = [
@@ -60,10 +60,10 @@ def _entries(items: list[Any], text: str, start: int, file: str) -> tuple[Entry,
     findings = [item for item in read_items if isinstance(item, Finding)]
     if findings:
         raise ImportStateError(findings)
-    return tuple(item for item in read_items if isinstance(item, Entry))
+    return tuple(item for item in read_items if isinstance(item, AssignmentEntry))
 
 
-def _entry(item: Any, key: str, place: Place) -> Entry | Finding:
+def _entry(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
     if not isinstance(item, dict):
         return Finding(place, key, 'isn\'t a partition; allowed: {"topic":"t","partition":0,"replicas":[1,2]}')
     topic, number, replicas = item.get("topic"), item.get("partition"), item.get("replicas")
@@ -74,4 +74,4 @@ def _entry(item: Any, key: str, place: Place) -> Entry | Finding:
     if not isinstance(replicas, list) or any(type(broker) is not int for broker in replicas):
         return Finding(place, f"{key}.replicas", f"{shown(replicas)} aren't replicas; allowed: a list of brokers' ids")
     leader = replicas[0] if replicas else None
-    return Entry(place, key, topic, Partition(number, tuple(replicas), leader))
+    return AssignmentEntry(place, key, topic, Partition(number, tuple(replicas), leader))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from planner.inputs.importers.assignment_entries import Entry
+from planner.inputs.importers.assignment_entries import AssignmentEntry
 from planner.inputs.importers.json_text import place_of
 from planner.inputs.importers.state_parts import StatePart
 from planner.model.cluster import Partition
@@ -35,6 +35,6 @@ def read_part(text: str, file: str, topic: str | None) -> StatePart:
     for number, brokers in enumerate(text.strip(' \t\r\n"').split(",")):
         replicas = tuple(map(int, brokers.split(":")))
         place = place_of(text, start, file)
-        entries.append(Entry(place, f"{topic}-{number}", topic, Partition(number, replicas, replicas[0])))
+        entries.append(AssignmentEntry(place, f"{topic}-{number}", topic, Partition(number, replicas, replicas[0])))
         start += len(brokers) + 1
     return StatePart(TITLE, file, entries=tuple(entries), whole=True)

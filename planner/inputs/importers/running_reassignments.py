@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from planner.inputs.importers.state_parts import Moving, Rank, StatePart
+from planner.inputs.importers.state_parts import Rank, RunningReassignment, StatePart
 from planner.model.errors import Finding, ImportStateError, Place
 
 TITLE = "kafka-reassign-partitions --list"
@@ -27,7 +27,7 @@ def recognises(text: str) -> bool:
 
 def read_part(text: str, file: str) -> StatePart:
     """The partitions that are being reassigned, none included. ImportStateError names each bad line."""
-    moving: list[Moving] = []
+    moving: list[RunningReassignment] = []
     findings: list[Finding] = []
     for number, line in enumerate(text.split("\n"), start=1):
         words = line.strip()
@@ -45,6 +45,6 @@ def read_part(text: str, file: str) -> StatePart:
     return StatePart(TITLE, file, Rank.CLUSTER, moving=tuple(moving))
 
 
-def _moving(match: re.Match[str], place: Place) -> Moving:
+def _moving(match: re.Match[str], place: Place) -> RunningReassignment:
     replicas, adding, removing = (tuple(map(int, text.split(","))) if text else () for text in match.groups()[2:])
-    return Moving(place, match[1], int(match[2]), adding, removing, replicas, f"{match[1]}-{match[2]}")
+    return RunningReassignment(place, match[1], int(match[2]), adding, removing, replicas, f"{match[1]}-{match[2]}")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from planner.inputs.importers.assignment_entries import Config, Entry
+from planner.inputs.importers.assignment_entries import AssignmentEntry, Config
 from planner.model.errors import Finding, Place
 
 
@@ -23,7 +23,7 @@ class Rank(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
+class RunningReassignment:
     """A partition that is being reassigned now.
 
     `replicas` are all that it has meanwhile, those that will go included; None where the source lists adding and
@@ -88,13 +88,13 @@ class StatePart:
     title: str
     file: str
     rank: Rank = Rank.DOCUMENT
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[AssignmentEntry, ...] = ()
     configs: Mapping[str, Config] = field(default_factory=dict)
     deleting: frozenset[str] = frozenset()
     leaders_known: bool = False
     whole: bool = False
     led: tuple[Led, ...] = ()
-    moving: tuple[Moving, ...] = ()
+    moving: tuple[RunningReassignment, ...] = ()
     brokers: tuple[BrokerSeen, ...] = ()
     sizes: Mapping[tuple[str, int], int] | None = None
     only_topics: tuple[str, ...] | None = None
@@ -104,7 +104,7 @@ class StatePart:
     config_defaults: Config = ()
 
 
-def moving_finding(moving: Moving) -> Finding:
+def moving_finding(moving: RunningReassignment) -> Finding:
     """Why a state with this reassignment in progress isn't planned from."""
     label, brokers = ("Adding", moving.adding) if moving.adding else ("Removing", moving.removing)
     seen = f" ({label} Replicas: {', '.join(map(str, brokers))})" if brokers else ""

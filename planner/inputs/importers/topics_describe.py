@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from planner.inputs.importers.assignment_entries import Assignment, Config, Entry, assignment
-from planner.inputs.importers.state_parts import Moving, Rank, StatePart, moving_finding
+from planner.inputs.importers.assignment_entries import Assignment, AssignmentEntry, Config, assignment
+from planner.inputs.importers.state_parts import Rank, RunningReassignment, StatePart, moving_finding
 from planner.model.cluster import Partition, Topic
 from planner.model.effective_config import TOPIC_ONLY
 from planner.model.errors import MOST_SHOWN, Finding, ImportStateError, Place
@@ -64,8 +64,8 @@ class _Read:
     """What is collected while the lines go by."""
 
     headings: dict[str, Heading] = field(default_factory=dict)
-    entries: list[Entry] = field(default_factory=list)
-    moving: list[Moving] = field(default_factory=list)
+    entries: list[AssignmentEntry] = field(default_factory=list)
+    moving: list[RunningReassignment] = field(default_factory=list)
     deleting: set[str] = field(default_factory=set)
     without_headings: set[str] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
@@ -144,14 +144,14 @@ def _of_keys(configs: Mapping[str, Config], keys: frozenset[str]) -> dict[str, C
     return {topic: config for topic, config in found.items() if config}
 
 
-def _usual_entry(line: str, number: int, file: str) -> Entry | None:
+def _usual_entry(line: str, number: int, file: str) -> AssignmentEntry | None:
     """The partition of a line without anything special, None for all others."""
     match = _USUAL.fullmatch(line.rstrip("\r"))
     if match is None:
         return None
     topic, partition, leader, replicas, isr = match.groups()
     column = match.start(1) - len("Topic: ") + 1
-    return Entry(
+    return AssignmentEntry(
         Place(file, number, column),
         f"{topic}-{partition}",
         topic,
@@ -202,7 +202,7 @@ def _between(text: str, marks: list[re.Match[str]]) -> list[tuple[str, str]]:
     return [(mark[1], text[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
 
 
-def _entry(fields: dict[str, str], place: Place) -> Entry:
+def _entry(fields: dict[str, str], place: Place) -> AssignmentEntry:
     topic, number = fields["Topic"], _number(fields, "Partition")
     leader = fields.get("Leader")
     if leader is None or "Replicas" not in fields:
@@ -213,15 +213,15 @@ def _entry(fields: dict[str, str], place: Place) -> Entry:
         leader=None if leader in _NO_LEADER else _number(fields, "Leader"),
         isr=_brokers(fields, "Isr") if "Isr" in fields else None,
     )
-    return Entry(place, f"{topic}-{number}", topic, partition)
+    return AssignmentEntry(place, f"{topic}-{number}", topic, partition)
 
 
-def _moving(fields: dict[str, str], place: Place) -> Iterator[Moving]:
+def _moving(fields: dict[str, str], place: Place) -> Iterator[RunningReassignment]:
     """The reassignment in progress, if any: its labels are there, empty, for a while after it ended."""
     adding, removing = (_brokers(fields, f"{which} Replicas") for which in ("Adding", "Removing"))
     if adding or removing:
         number = _number(fields, "Partition")
-        yield Moving(place, fields["Topic"], number, adding, removing, _brokers(fields, "Replicas"))
+        yield RunningReassignment(place, fields["Topic"], number, adding, removing, _brokers(fields, "Replicas"))
 
 
 def _number(fields: dict[str, str], label: str) -> int:

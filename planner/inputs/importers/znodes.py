@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from planner.inputs.importers.assignment_entries import Entry
+from planner.inputs.importers.assignment_entries import AssignmentEntry
 from planner.inputs.importers.configs_describe import as_topics_inherit
 from planner.inputs.importers.json_text import is_id, is_ids, read_alone, shown
-from planner.inputs.importers.state_parts import BrokerSeen, Led, Moving, Rank, StatePart
+from planner.inputs.importers.state_parts import BrokerSeen, Led, Rank, RunningReassignment, StatePart
 from planner.model.cluster import Partition
 from planner.model.errors import Finding, ImportStateError, Place
 
@@ -85,7 +85,9 @@ def _topic(value: dict[str, Any], place: Place, topic: str) -> StatePart:
     if not lists["partitions"]:
         raise ImportStateError([Finding(place, "partitions", "is empty; allowed: at least one partition")])
     entries = tuple(
-        Entry(place, f"partitions.{number}", topic, Partition(number, replicas, replicas[0] if replicas else None))
+        AssignmentEntry(
+            place, f"partitions.{number}", topic, Partition(number, replicas, replicas[0] if replicas else None)
+        )
         for number, replicas in sorted(lists["partitions"].items())
     )
     return StatePart(TITLE, place.file, Rank.ZNODES, entries, whole=True, moving=_moving(lists, place, topic))
@@ -108,11 +110,11 @@ def _lists(value: Any, key: str, place: Place) -> dict[int, tuple[int, ...]]:
     return {int(number): tuple(brokers) for number, brokers in value.items()}
 
 
-def _moving(lists: dict[str, dict[int, tuple[int, ...]]], place: Place, topic: str) -> tuple[Moving, ...]:
+def _moving(lists: dict[str, dict[int, tuple[int, ...]]], place: Place, topic: str) -> tuple[RunningReassignment, ...]:
     adding, removing = (lists[key] for key in _RUNNING)
     numbers = sorted({number for each in (adding, removing) for number, brokers in each.items() if brokers})
     return tuple(
-        Moving(
+        RunningReassignment(
             place,
             topic,
             number,

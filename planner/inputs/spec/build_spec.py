@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 
-from planner.inputs.importers.assignment_entries import Assignment, Config, Entry
+from planner.inputs.importers.assignment_entries import Assignment, AssignmentEntry, Config
 from planner.inputs.spec import consumers_section, sections
 from planner.inputs.spec import log_dirs_section as spec_log_dirs
 from planner.inputs.yaml_source import Document, key_text
@@ -145,7 +145,7 @@ def topic_filter(document: Document) -> TopicFilter:
 
 def inline_assignment(document: Document) -> Assignment:
     """`cluster.topics` as topics by name, and an entry a partition in the file's order."""
-    entries: list[Entry] = []
+    entries: list[AssignmentEntry] = []
     topics: list[Topic] = []
     for at, item in enumerate(document.get("cluster", "topics") or ()):
         rows = [_inline_entry(document, at, item["name"], number) for number in range(len(item["partitions"]))]
@@ -232,7 +232,7 @@ def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
     )
 
 
-def _inline_entry(document: Document, topic_at: int, topic: str, number: int) -> Entry:
+def _inline_entry(document: Document, topic_at: int, topic: str, number: int) -> AssignmentEntry:
     path = ("cluster", "topics", topic_at, "partitions", number)
     item = document.get(*path)
     replicas = tuple(item["replicas"])
@@ -246,7 +246,7 @@ def _inline_entry(document: Document, topic_at: int, topic: str, number: int) ->
         bytes_in_per_sec=load[1],
         bytes_out_per_sec=load[2],
     )
-    return Entry(document.place(path), key_text(path), topic, partition)
+    return AssignmentEntry(document.place(path), key_text(path), topic, partition)
 
 
 def config_defaults(document: Document) -> Config:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence, Set
 from fnmatch import fnmatchcase
 
-from planner.inputs.importers.assignment_entries import Assignment, Entry, replica_findings
+from planner.inputs.importers.assignment_entries import Assignment, AssignmentEntry, replica_findings
 from planner.inputs.spec.build_spec import (
     TARGET_KEYS,
     brokers_today,
@@ -147,7 +147,7 @@ def _inline_partitions(document: Document, assignment: Assignment) -> Iterator[F
 def known_brokers(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """One finding for each unknown broker, at the first of its partitions: there may be thousands."""
     known = {broker.id for broker in brokers_today(document)}
-    holders: dict[int, list[Entry]] = {}
+    holders: dict[int, list[AssignmentEntry]] = {}
     for entry in assignment.entries:
         for broker in entry.partition.replicas:
             if broker not in known:

@@ -15,8 +15,8 @@ from importlib import import_module
 from typing import Any, Literal
 
 from planner.inputs.importers import log_dirs_describe
-from planner.inputs.importers.assignment_entries import Config, Entry
-from planner.inputs.importers.state_parts import BrokerSeen, Moving, Rank, StatePart
+from planner.inputs.importers.assignment_entries import AssignmentEntry, Config
+from planner.inputs.importers.state_parts import BrokerSeen, Rank, RunningReassignment, StatePart
 from planner.inputs.state.merged_configs import Configs
 from planner.model.cluster import Partition
 from planner.model.effective_config import INHERITED, MIN_INSYNC, OF_TOPIC, largest_min_insync
@@ -77,7 +77,7 @@ def read_cluster(client: Any, resource: Resource, too_old: type[Exception], wher
             raise SetupError(f"{where}: topic {topic['name']} can't be read: Kafka's error {topic['error_code']}")
     live, fenced = _brokers(client, place)
     sizes: Mapping[tuple[str, int], int] | None = None
-    moving: tuple[Moving, ...] = ()
+    moving: tuple[RunningReassignment, ...] = ()
     notes = list(fenced)
     try:
         sizes = log_dirs_describe.parse(_as_the_tool_prints(client.describe_log_dirs()), where)
@@ -104,14 +104,14 @@ def read_cluster(client: Any, resource: Resource, too_old: type[Exception], wher
     )
 
 
-def _entries(topics: Iterable[Mapping[str, Any]], place: Place) -> Iterator[Entry]:
+def _entries(topics: Iterable[Mapping[str, Any]], place: Place) -> Iterator[AssignmentEntry]:
     for topic in topics:
         name = topic["name"]
         for found in sorted(topic["partitions"], key=lambda each: int(each["partition_index"])):
             number = found["partition_index"]
             leader = found["leader_id"] if found["leader_id"] >= 0 else None
             partition = Partition(number, tuple(found["replica_nodes"]), leader, tuple(found["isr_nodes"]))
-            yield Entry(place, f"{name}-{number}", name, partition)
+            yield AssignmentEntry(place, f"{name}-{number}", name, partition)
 
 
 def _brokers(client: Any, place: Place) -> tuple[tuple[BrokerSeen, ...], list[str]]:
@@ -122,11 +122,11 @@ def _brokers(client: Any, place: Place) -> tuple[tuple[BrokerSeen, ...], list[st
     return tuple(BrokerSeen(place, broker["broker_id"], broker["rack"] or None) for broker in live), fenced
 
 
-def _moving(running: Mapping[Any, Mapping[str, Sequence[int]]], place: Place) -> Iterator[Moving]:
+def _moving(running: Mapping[Any, Mapping[str, Sequence[int]]], place: Place) -> Iterator[RunningReassignment]:
     for at, each in sorted(running.items()):
         adding, removing = tuple(each["adding_replicas"]), tuple(each["removing_replicas"])
         key = f"{at.topic}-{at.partition}"
-        yield Moving(place, at.topic, at.partition, adding, removing, tuple(each["replicas"]), key)
+        yield RunningReassignment(place, at.topic, at.partition, adding, removing, tuple(each["replicas"]), key)
 
 
 def _as_the_tool_prints(answers: Iterable[Mapping[str, Any]]) -> str:

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.inputs.importers.assignment_entries import LARGEST_ID, Assignment, Config, Entry, assignment
-from planner.inputs.importers.state_parts import BrokerSeen, Moving, StatePart, TopicTarget, moving_finding
+from planner.inputs.importers.assignment_entries import LARGEST_ID, Assignment, AssignmentEntry, Config, assignment
+from planner.inputs.importers.state_parts import BrokerSeen, RunningReassignment, StatePart, TopicTarget, moving_finding
 from planner.inputs.state.merged_configs import merged_configs
 from planner.inputs.state.reassigning import reassigned
 from planner.model.cluster import Broker
@@ -151,8 +151,8 @@ def _nothing(parts: Sequence[StatePart]) -> Finding:
 
 
 def _entries(
-    parts: Sequence[StatePart], ranked: Sequence[StatePart], moving: Mapping[Key, Moving]
-) -> tuple[Iterable[Entry], list[str]]:
+    parts: Sequence[StatePart], ranked: Sequence[StatePart], moving: Mapping[Key, RunningReassignment]
+) -> tuple[Iterable[AssignmentEntry], list[str]]:
     """The cluster's partitions, and what is said otherwise."""
     if len(ranked) == 1 and ranked[0].leaders_known and not moving:
         return ranked[0].entries, []  # millions of them, perhaps: nothing else is made of each
@@ -163,17 +163,17 @@ def _entries(
     return [*entries, *twice], [*notes, *of_moving]
 
 
-def _chosen(primary: Sequence[StatePart]) -> tuple[dict[Key, Entry], list[Entry], list[StatePart]]:
+def _chosen(primary: Sequence[StatePart]) -> tuple[dict[Key, AssignmentEntry], list[AssignmentEntry], list[StatePart]]:
     """The partitions of the highest rank, those that a source has twice, and what later sources say of them.
 
     A source that knows all partitions of a topic is alone in saying which there are; of others the partitions add up.
     """
-    chosen: dict[Key, Entry] = {}
-    twice: list[Entry] = []
+    chosen: dict[Key, AssignmentEntry] = {}
+    twice: list[AssignmentEntry] = []
     owners: dict[str, StatePart] = {}
     repeats: list[StatePart] = []
     for part in primary:
-        again: list[Entry] = []
+        again: list[AssignmentEntry] = []
         for entry in part.entries:
             owner, key = owners.setdefault(entry.topic, part), (entry.topic, entry.partition.id)
             if key not in chosen and (owner is part or not owner.whole):
@@ -185,16 +185,18 @@ def _chosen(primary: Sequence[StatePart]) -> tuple[dict[Key, Entry], list[Entry]
     return chosen, twice, repeats
 
 
-def moving_now(parts: Iterable[StatePart]) -> dict[Key, Moving]:
+def moving_now(parts: Iterable[StatePart]) -> dict[Key, RunningReassignment]:
     """Each partition that is being reassigned, as the first source says."""
-    moving: dict[Key, Moving] = {}
+    moving: dict[Key, RunningReassignment] = {}
     for part in sorted(parts, key=lambda part: part.rank):
         for each in part.moving:
             moving.setdefault((each.topic, each.partition), each)
     return moving
 
 
-def _led(chosen: Mapping[Key, Entry], parts: Sequence[StatePart], ranked: Sequence[StatePart]) -> Iterator[Entry]:
+def _led(
+    chosen: Mapping[Key, AssignmentEntry], parts: Sequence[StatePart], ranked: Sequence[StatePart]
+) -> Iterator[AssignmentEntry]:
     """The chosen partitions, with leaders and ISRs from where they are known."""
     unknown = {id(entry) for part in ranked if not part.leaders_known for entry in part.entries}
     leaders = _leaders(parts, ranked) if unknown else {}
@@ -256,7 +258,10 @@ def _only_topics(parts: Sequence[StatePart], names: set[str]) -> tuple[tuple[str
 
 
 def _disagreements(
-    chosen: Mapping[Key, Entry], winner: str, others: Sequence[StatePart], moving: Mapping[Key, Moving]
+    chosen: Mapping[Key, AssignmentEntry],
+    winner: str,
+    others: Sequence[StatePart],
+    moving: Mapping[Key, RunningReassignment],
 ) -> list[str]:
     """What sources that don't count say otherwise: a note for each source and kind, with the first few partitions."""
     notes: list[str] = []

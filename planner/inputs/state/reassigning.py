@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from planner.inputs.importers.assignment_entries import Entry
-from planner.inputs.importers.state_parts import Moving
+from planner.inputs.importers.assignment_entries import AssignmentEntry
+from planner.inputs.importers.state_parts import RunningReassignment
 from planner.model.cluster import Partition
 
 Key = tuple[str, int]
 
 
-def reassigned(entries: Iterable[Entry], moving: Mapping[Key, Moving]) -> tuple[list[Entry], tuple[str, ...]]:
+def reassigned(
+    entries: Iterable[AssignmentEntry], moving: Mapping[Key, RunningReassignment]
+) -> tuple[list[AssignmentEntry], tuple[str, ...]]:
     """The entries with the targets of what is moving in the place of what they have meanwhile, and a note of it."""
     if not moving:
         return list(entries), ()
@@ -27,14 +29,14 @@ def reassigned(entries: Iterable[Entry], moving: Mapping[Key, Moving]) -> tuple[
     return moved, tuple(notes)
 
 
-def target(partition: Partition, moving: Moving) -> tuple[int, ...]:
+def target(partition: Partition, moving: RunningReassignment) -> tuple[int, ...]:
     """The replicas that will stay: Kafka lists the target's first, those that go behind (KIP-455)."""
     now = moving.replicas or partition.replicas
     both = (*now, *(broker for broker in moving.adding if broker not in now))
     return tuple(broker for broker in both if broker not in moving.removing)
 
 
-def _arrived(entry: Entry, moving: Moving | None) -> Entry:
+def _arrived(entry: AssignmentEntry, moving: RunningReassignment | None) -> AssignmentEntry:
     """A partition when its reassignment is done: what is added is in sync, and who goes no longer leads."""
     if moving is None:
         return entry

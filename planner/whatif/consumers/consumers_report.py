@@ -20,7 +20,7 @@ _MEMBERS_SHOWN = 32
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """A heading (empty for none), sentences, and a table (empty for none)."""
 
     heading: str
@@ -66,15 +66,15 @@ def markdown(document: Document) -> str:
     return page.rstrip() + "\n"
 
 
-def _sections(document: Document, style: _Style) -> Iterator[Section]:
+def _sections(document: Document, style: _Style) -> Iterator[ReportSection]:
     unit = document["unit"]
     for group in document["groups"]:
-        yield Section(_heading(group, style), tuple(style.say(line) for line in _sentences(group, unit)))
-        yield Section("", table=_members(group, unit, style))
-        yield Section("", table=_events(group, unit, style))
-        yield Section("", table=_assignors(group, unit, style))
+        yield ReportSection(_heading(group, style), tuple(style.say(line) for line in _sentences(group, unit)))
+        yield ReportSection("", table=_members(group, unit, style))
+        yield ReportSection("", table=_events(group, unit, style))
+        yield ReportSection("", table=_assignors(group, unit, style))
     for count in document["partition_counts"]:
-        yield Section("", tuple(style.say(line) for line in _keys(count)))
+        yield ReportSection("", tuple(style.say(line) for line in _keys(count)))
     if "sweep" in document:
         for found in document["sweep"]["groups"]:
             yield _swept(found, document["sweep"]["scenarios"], unit, style)
@@ -228,7 +228,7 @@ def _keys(count: Document) -> Iterator[str]:
         yield f"Key {key['key']} {verb} partition {number(key['after'])}."
 
 
-def _swept(found: Document, scenarios: Sequence[str], unit: str, style: _Style) -> Section:
+def _swept(found: Document, scenarios: Sequence[str], unit: str, style: _Style) -> ReportSection:
     best = found["best"]
     verdict = (
         f"Least spread of {counted(found['tried'], 'combination')}: {counted(best['members'], 'member')} with "
@@ -249,4 +249,4 @@ def _swept(found: Document, scenarios: Sequence[str], unit: str, style: _Style) 
         for each in found["by_members"]
     ]
     heading = f"{style.name(found['group'])}: how many members"
-    return Section(heading, (style.say(verdict),), style.table(header, rows, right=(0, 3, 5, 6)))
+    return ReportSection(heading, (style.say(verdict),), style.table(header, rows, right=(0, 3, 5, 6)))

@@ -31,7 +31,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Question:
+class ConsumersQuestion:
     """What is asked: the spec, its groups, more partition counts than its changes have, keys to follow, and the plan.
 
     `replicas_after` are those that the plan changes, as (topic, partition) to brokers.
@@ -60,7 +60,7 @@ class _Facts:
     grown: Mapping[str, int]
 
 
-def document(question: Question) -> Document:
+def document(question: ConsumersQuestion) -> Document:
     """The answer for all groups. Loads are whole numbers of `unit`: bytes/s, bytes, or partitions where none is known.
 
     Partitions to be made weigh what the spec's changes say of them, else nothing.

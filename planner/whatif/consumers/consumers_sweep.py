@@ -38,7 +38,7 @@ SCORE_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True)
-class Study:
+class ConsumersStudy:
     """What the rows are worked out against: each group's partition counts, and what partitions weigh in each scenario.
 
     `scenarios[0]` is today's; `loads` has one mapping a scenario.
@@ -49,11 +49,11 @@ class Study:
     loads: tuple[Mapping[TopicPartition, int], ...]
 
 
-def study(groups: Sequence[Group], loads: Mapping[TopicPartition, int], growth: Sequence[Growth]) -> Study:
+def study(groups: Sequence[Group], loads: Mapping[TopicPartition, int], growth: Sequence[Growth]) -> ConsumersStudy:
     """The study of some groups; each scenario multiplies the load of the topics that its pattern matches, rounded."""
     grown = [{key: _grown(load, key[0], each) for key, load in loads.items()} for each in growth]
     names = (TODAY, *(each.name for each in growth))
-    return Study(tuple((group.name, dict(group.counts)) for group in groups), names, (dict(loads), *grown))
+    return ConsumersStudy(tuple((group.name, dict(group.counts)) for group in groups), names, (dict(loads), *grown))
 
 
 def _grown(load: int, topic: str, growth: Growth) -> int:
@@ -93,13 +93,13 @@ def _range(group: Group, fewest: int | None, most: int | None) -> range:
     return range(min(fewest or 2, last), last + 1)
 
 
-def evaluate(study: Study, wanted: Iterable[Mapping[str, Any]]) -> pa.Table:
+def evaluate(study: ConsumersStudy, wanted: Iterable[Mapping[str, Any]]) -> pa.Table:
     """The rows' scores (SCORE_SCHEMA), one a scenario: how even the partitions and the loads of the members are."""
     scored = [score for row in wanted for score in _scores(study, row)]
     return pa.Table.from_pylist(scored, schema=SCORE_SCHEMA)
 
 
-def _scores(study: Study, row: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+def _scores(study: ConsumersStudy, row: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     _, counts = study.groups[row["group"]]
     count, topics = row["members"], list(counts)
     width = len(str(count))
@@ -118,7 +118,7 @@ def _scores(study: Study, row: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
         }
 
 
-def document(study: Study, scores: pa.Table) -> dict[str, Any]:
+def document(study: ConsumersStudy, scores: pa.Table) -> dict[str, Any]:
     """The scores as a part of the report: for each group the best row, and the best of every number of members."""
     by_group: dict[int, dict[tuple[str, int], list[dict[str, Any]]]] = {}
     for score in scores.to_pylist():

@@ -1,6 +1,7 @@
 """What breaks when brokers fail, today, after a plan and at each batch in between: rows, one a scenario and stage.
 
-A `Study` holds what all scenarios need; `evaluate` judges some of them, here or on Spark's workers, with the same rows.
+A `FailureStudy` holds what all scenarios need; `evaluate` judges some of them, here or on Spark workers, with the same
+rows.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ ROW_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class FailureStudy:
     """A problem's stages (S) as tables: the first one whole, each other one what is different from the one before.
 
     tables (domain kind → S tables); held_bytes (S, B); disk_bytes and network_bytes_per_sec (B,), -1 where not stated.
@@ -66,7 +67,9 @@ class Study:
         return bool(disks or (self.measures > 1 and (self.network_bytes_per_sec >= 0).any()))
 
 
-def study(spec: Spec, problem: Problem, batches: Sequence[Mapping[str, Any]], wanted: Iterable[Scenarios]) -> Study:
+def study(
+    spec: Spec, problem: Problem, batches: Sequence[Mapping[str, Any]], wanted: Iterable[Scenarios]
+) -> FailureStudy:
     """The study of a spec and a plan's batches (as in plan.json, none: today alone) for these scenarios."""
     measures = len(LOADS) if measured(problem) > len(LOADS) else 1
     orders: dict[str, tuple[Domains, int]] = {}
@@ -83,7 +86,7 @@ def study(spec: Spec, problem: Problem, batches: Sequence[Mapping[str, Any]], wa
         held.append(_held(problem, stage.first))
         before = stage
     brokers = brokers_after(spec)
-    return Study(
+    return FailureStudy(
         problem,
         tuple(names),
         {key: tuple(each) for key, each in tables.items()},
@@ -105,7 +108,7 @@ def all_scenarios(problem: Problem, kinds: Sequence[str], most: int, seed: int) 
     return tuple(each for each in found if len(each.sets))
 
 
-def run(study: Study, wanted: Iterable[Scenarios]) -> pa.Table:
+def run(study: FailureStudy, wanted: Iterable[Scenarios]) -> pa.Table:
     """Every scenario's rows, in this process: by kind, scenario and stage."""
     parts = [
         evaluate(study, each, start, min(start + CHUNK, len(each.sets)))
@@ -115,7 +118,7 @@ def run(study: Study, wanted: Iterable[Scenarios]) -> pa.Table:
     return pa.concat_tables([ROW_SCHEMA.empty_table(), *parts]).combine_chunks()
 
 
-def evaluate(study: Study, scenarios: Scenarios, start: int, end: int) -> pa.Table:
+def evaluate(study: FailureStudy, scenarios: Scenarios, start: int, end: int) -> pa.Table:
     """The rows (ROW_SCHEMA) of the scenarios start to end - 1, by scenario and stage.
 
     Of a number of brokers all batches are one row, with the worst of each column; of brokers, racks and pairs each
@@ -146,7 +149,7 @@ class _State:
     gained: LongArray | None
 
 
-def _states(study: Study, scenarios: Scenarios, sets: IntArray) -> Iterable[_State]:
+def _states(study: FailureStudy, scenarios: Scenarios, sets: IntArray) -> Iterable[_State]:
     brokers = len(study.problem.broker_ids)
     facts = np.zeros((len(sets), len(FACTS)), dtype=np.int64)
     loads = np.zeros((len(sets), brokers, study.measures), dtype=np.int64)
@@ -164,7 +167,7 @@ def _states(study: Study, scenarios: Scenarios, sets: IntArray) -> Iterable[_Sta
 
 
 def _state(
-    study: Study, number: int, facts: LongArray, loads: LongArray, live: BoolArray, gained: LongArray | None
+    study: FailureStudy, number: int, facts: LongArray, loads: LongArray, live: BoolArray, gained: LongArray | None
 ) -> _State:
     shown = np.where(live[:, :, None], loads, -1)
     held = np.where(live, study.held_bytes[number], -1)
@@ -198,7 +201,7 @@ def _folded(states: Sequence[_State]) -> list[_State]:
     return [first, worst, last]
 
 
-def _columns(study: Study, scenarios: Scenarios, sets: IntArray, start: int, state: _State) -> pa.Table:
+def _columns(study: FailureStudy, scenarios: Scenarios, sets: IntArray, start: int, state: _State) -> pa.Table:
     problem, count = study.problem, len(sets)
     known = [True, study.measures > 1, study.measures > 1]
     lists = [pa.nulls(count, pa.list_(pa.int32())), pa.nulls(count, pa.list_(pa.int64()))]

@@ -20,7 +20,7 @@ from planner.model.spec import BrokerClass, Spec
 from planner.scoring import score
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
 from planner.scoring.growth_scenarios import without
-from planner.scoring.score import Yardstick
+from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
 from planner.whatif.growth.forecast import Forecast, forecast
@@ -89,7 +89,7 @@ def given(case: Case, assignment: IntArray) -> dict[str, Any]:
 
 
 def _row(case: Case, reached: Reached, assignment: IntArray) -> dict[str, Any]:
-    scores = score.score(Yardstick.of(without(case.forecast.problem)), assignment)
+    scores = score.score(ScoringBasis.of(without(case.forecast.problem)), assignment)
     return {
         "case": case.name,
         "feasible": True,

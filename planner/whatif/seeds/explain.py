@@ -51,7 +51,7 @@ class BrokerList:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PlacementDifference:
     """A partition that isn't where the pair would have put it; broker ids, preferred leader first."""
 
     partition: int
@@ -79,7 +79,7 @@ class Explanation:
     brokers: BrokerList | None = None
     start_index: int = -1
     shifts: tuple[int, ...] = ()
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[PlacementDifference, ...] = ()
     grown_from: int | None = None
 
     @property
@@ -393,8 +393,8 @@ def _growth(longest: int, seen: _Observed, brokers: BrokerList, factor: int) -> 
     return None
 
 
-def _differences(topic: Topic, found: Explanation) -> Iterator[Difference]:
+def _differences(topic: Topic, found: Explanation) -> Iterator[PlacementDifference]:
     expected = placed(found, [each.id for each in topic.partitions])
     for partition, replicas in zip(topic.partitions, expected, strict=True):
         if partition.replicas != replicas:
-            yield Difference(partition.id, partition.replicas, replicas)
+            yield PlacementDifference(partition.id, partition.replicas, replicas)

@@ -8,7 +8,7 @@ import pytest
 from folders import TESTS
 
 from planner.inputs.importers.any_format import read_assignment, read_part
-from planner.inputs.importers.state_parts import BrokerSeen, Moving
+from planner.inputs.importers.state_parts import BrokerSeen, RunningReassignment
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
 from planner.model.cluster import Partition
@@ -105,7 +105,7 @@ def test_adding_and_removing_replicas_are_a_reassignment() -> None:
         }
     )
     (moving,) = read_part(text, "brokers/topics/a").moving
-    assert Moving(moving.place, "a", 0, (3,), (2,), (3, 1, 2), "partitions.0") == moving
+    assert RunningReassignment(moving.place, "a", 0, (3,), (2,), (3, 1, 2), "partitions.0") == moving
 
 
 def test_states_give_leaders_and_isrs() -> None:

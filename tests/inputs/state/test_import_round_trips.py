@@ -12,7 +12,7 @@ from folders import DATA
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.cli.importing import Options, import_state
+from planner.cli.importing import ImportOptions, import_state
 from planner.inputs.importers.any_format import read_assignment, read_part
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.spec.reading import load
@@ -214,6 +214,6 @@ def test_an_import_gives_the_same_plan(most_inline: int, tmp_path: Path, monkeyp
         f"  state:\n    files: [{', '.join(files)}]\n{CHANGE}"
     )
     out = tmp_path / "cluster.yaml"
-    import_state(list(files.values()), Options(name="x", out=out))
+    import_state(list(files.values()), ImportOptions(name="x", out=out))
     out.write_text(out.read_text(encoding="utf-8") + CHANGE, encoding="utf-8")
     assert planned(tmp_path / "files.yaml") == planned(out)

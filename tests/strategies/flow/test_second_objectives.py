@@ -17,7 +17,7 @@ from planner.model.cluster import Broker
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import Changes, ReplicationFactorChange
 from planner.scoring import score
-from planner.scoring.score import Yardstick
+from planner.scoring.score import ScoringBasis
 from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, excess, windows
 from planner.strategies.flow.second_objectives import leaders_today
 from planner.strategies.optimum import solve
@@ -135,7 +135,7 @@ def elections(problem: Problem, balance: Balance) -> tuple[int, list[int], IntAr
     """Leaders changed by the optimum, what arrives at each broker, and the plan."""
     assignment = solve(problem, balance).assignment
     arriving = np.bincount(assignment[score.adding(problem, assignment)], minlength=len(problem.broker_ids))
-    return int(score.score(Yardstick.of(problem), assignment).leaders_changed[0]), arriving.tolist(), assignment
+    return int(score.score(ScoringBasis.of(problem), assignment).leaders_changed[0]), arriving.tolist(), assignment
 
 
 NO_WINDOWS = balance_of("none", "none", "none")
@@ -202,7 +202,7 @@ def test_racks_come_first_where_they_are_named_first() -> None:
     crossing = {}
     for first in ("leaders_changed", "cross_rack_bytes"):
         aimed = replace(problem, aims=(first,))
-        found = score.score(Yardstick.of(aimed), solve(aimed, aimed.balance).assignment)
+        found = score.score(ScoringBasis.of(aimed), solve(aimed, aimed.balance).assignment)
         crossing[first] = (int(found.leaders_changed[0]), int(found.cross_rack_bytes[0]))
     assert crossing["leaders_changed"][0] < crossing["cross_rack_bytes"][0]
     assert crossing["leaders_changed"][1] > crossing["cross_rack_bytes"][1]
@@ -219,5 +219,5 @@ def test_bytes_come_before_leaders_to_the_byte() -> None:
         changes=Changes(add_brokers=(Broker(3),)),
         balance=replace(NO_WINDOWS, replicas=Tolerance.parse("0")),
     )
-    found = score.score(Yardstick.of(problem), solve(problem, problem.balance).assignment)
+    found = score.score(ScoringBasis.of(problem), solve(problem, problem.balance).assignment)
     assert sum(sizes["t"][:4]) == int(found.bytes_moved[0])

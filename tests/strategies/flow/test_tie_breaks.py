@@ -14,7 +14,7 @@ from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import AIMS, Changes
-from planner.scoring.score import Yardstick, by_topic, score
+from planner.scoring.score import ScoringBasis, by_topic, score
 from planner.strategies.flow import tie_breaks
 from planner.strategies.flow.layout import lay_out
 from planner.strategies.flow.tie_breaks import Ties, settle, ties
@@ -189,7 +189,7 @@ def test_the_optimum_takes_the_leader_along() -> None:
 
 def crossing(problem: Problem) -> int:
     """Bytes that the optimum copies from one rack to another."""
-    return int(score(Yardstick.of(problem), solve(problem, problem.balance).assignment).cross_rack_bytes[0])
+    return int(score(ScoringBasis.of(problem), solve(problem, problem.balance).assignment).cross_rack_bytes[0])
 
 
 @settings(max_examples=20)
@@ -206,10 +206,10 @@ def test_ties_cost_nothing_and_change_no_count(problem: Problem) -> None:
 
 def by_counts(problem: Problem, assignment: IntArray) -> tuple[int, int, list[Any]]:
     """Bytes and replicas moved, and replicas of each topic on each broker."""
-    scores, tally = score(Yardstick.of(problem), assignment), by_topic(Yardstick.of(problem), assignment)
+    scores, tally = score(ScoringBasis.of(problem), assignment), by_topic(ScoringBasis.of(problem), assignment)
     return int(scores.bytes_moved[0]), int(scores.replicas_moved[0]), tally.per_broker[:, 0].tolist()
 
 
 def kept(problem: Problem, assignment: IntArray, aim: str) -> int:
     """The aim's score."""
-    return int(getattr(score(Yardstick.of(problem), assignment), aim)[0])
+    return int(getattr(score(ScoringBasis.of(problem), assignment), aim)[0])

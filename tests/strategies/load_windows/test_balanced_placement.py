@@ -12,7 +12,7 @@ from planner.model import build_problem as problems
 from planner.model.balance import Balance, Tolerance
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import loads
-from planner.scoring.score import Yardstick, score
+from planner.scoring.score import ScoringBasis, score
 from planner.strategies import bounds, optimum
 
 SMALL = ("raise-rf", "no-racks", "add-rack", "decommission", "skewed-sizes")
@@ -28,7 +28,7 @@ def test_gap_with_disks_within_two_per_cent(name: str, seed: str) -> None:
     balance = Balance(disk=Tolerance("percent", 2))
     problem = replace(problems.build(bench_cases.to_spec(bench_cases.make(name, seed))), balance=balance)
     solution = optimum.solve(problem, balance)
-    scores = score(Yardstick.of(problem), solution.assignment)
+    scores = score(ScoringBasis.of(problem), solution.assignment)
     moved = int(scores.bytes_moved[0])
     assert ((), 0) == (independent_check.check(problem, solution.assignment), int(scores.excess[0]))
     assert solution.least_bytes <= moved <= solution.least_bytes * 1.0005
@@ -47,7 +47,7 @@ def test_traffic_in_and_out_beside_disk() -> None:
     for of in loads(problem, solution.assignment):
         assert of.min() / of.mean() >= 0.949
         assert of.max() / of.mean() <= 1.051
-    moved = int(score(Yardstick.of(problem), solution.assignment).bytes_moved[0])
+    moved = int(score(ScoringBasis.of(problem), solution.assignment).bytes_moved[0])
     assert solution.least_bytes <= moved <= solution.least_bytes * 1.002
 
 

@@ -210,7 +210,7 @@ def test_topic_test7_was_edited_by_hand():
     found = explained([(0, 1), (1,), (0, 1), (1, 0)], unracked(2))
 
     assert ("nearest", 2, 3) == (found.verdict, found.replication_factor, found.agreeing)
-    assert (seeds.Difference(1, (1,), (1, 0)),) == found.differences
+    assert (seeds.PlacementDifference(1, (1,), (1, 0)),) == found.differences
 
 
 def test_tp_re_01_has_no_pair():
@@ -245,7 +245,7 @@ def test_a_swapped_follower_is_named():
     found = explained(edited, RACKS)
 
     assert ("nearest", 1, 11) == (found.verdict, found.start_index, found.agreeing)
-    assert (seeds.Difference(5, edited[5], lists[5]),) == found.differences
+    assert (seeds.PlacementDifference(5, edited[5], lists[5]),) == found.differences
 
 
 def test_brokers_that_joined_later():
