@@ -1,4 +1,4 @@
-"""Settings of all tests: properties are drawn the same in every run, and never fail for being slow; one Spark a run."""
+"""Settings of all tests: how many examples a property draws, how tests are dealt out; one Spark a run."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import properties
 import pytest
+import tools
 from command_line import Ran, Run
-from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 # The tests start hundreds of processes: each would compile all modules anew.
@@ -22,18 +23,21 @@ for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.
     if signal.getsignal(getattr(signal, name)) is signal.SIG_IGN:
         signal.signal(getattr(signal, name), handler)
 
-settings.register_profile(
-    "planner",
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
-settings.load_profile("planner")
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The properties' profile is there before a test module says how many examples it wants."""
+    properties.load(config.option.markexpr)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--update-goldens` writes the golden folders instead of comparing with them."""
     parser.addoption("--update-goldens", action="store_true", help="write tests/cases/ from what is there now")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before any fixture: what a test runs is here."""
+    tools.require(mark.name for mark in item.iter_markers())
 
 
 class _ByFile(LoadScopeScheduling):  # type: ignore[misc]

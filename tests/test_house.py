@@ -8,6 +8,8 @@ import sys
 import pytest
 from folders import ROOT
 
+pytestmark = pytest.mark.house
+
 
 @pytest.mark.parametrize(
     "command",

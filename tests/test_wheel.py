@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from folders import ROOT
 
+pytestmark = pytest.mark.house
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:

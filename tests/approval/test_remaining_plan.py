@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from clusters import no_racks, spec_of, specs
 from folders import ROOT
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from interrupted import (
     after_batches,
@@ -22,6 +22,7 @@ from interrupted import (
     without_topic,
 )
 from jsonschema import Draft202012Validator
+from properties import examples
 
 from planner.approval.remaining_plan import resumed
 from planner.export.kafka_files import files
@@ -50,7 +51,7 @@ def expansion(**rest: Any) -> Spec:
     return replace(spec, changes=changes, execution=execution, **rest)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(specs(rebalance=("all", "none", "leaders")), RULES, st.integers(0, 4))
 def test_the_rest_is_exactly_what_the_batches_left(spec: Spec, rules: BatchRules, done: int) -> None:
     """After k batches, what the others would do is left, to the same target; the new batches reach it from here."""
@@ -70,7 +71,7 @@ def test_the_rest_is_exactly_what_the_batches_left(spec: Spec, rules: BatchRules
     assert after_batches(plan, found(spec), len(plan["batches"])).topics == end.topics
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(specs(), RULES, st.integers(0, 4))
 def test_its_rollback_leads_back_to_where_it_was_resumed_from(spec: Spec, rules: BatchRules, done: int) -> None:
     """Undone from the last batch back, every list is the one that the resumed plan found."""
@@ -92,7 +93,7 @@ def test_its_rollback_leads_back_to_where_it_was_resumed_from(spec: Spec, rules:
     )
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(specs())
 def test_resumed_after_all_of_it_there_is_nothing_to_do(spec: Spec) -> None:
     """No partition, no batch, no byte; all of the plan's partitions count as there."""

@@ -1,6 +1,7 @@
-"""Two thousand broken and hostile inputs a run: each is refused in words or taken as it is, and nothing ever crashes.
+"""Two thousand broken and hostile inputs: each is refused in words or taken as it is, and nothing ever crashes.
 
-The inputs are drawn from seeds, so a failure says which one to draw again; `PLANNER_FUZZ_INPUTS` asks for more of them.
+The inputs are drawn from seeds, so a failure says which one to draw again; `PLANNER_FUZZ_INPUTS` asks for more of them,
+and the quick profile draws a tenth.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import properties
 import pytest
 import yaml
 from fuzz_inputs import FROM_FILES, HOSTILE, INLINE, STATE_FILES, mutated, named
@@ -33,7 +35,7 @@ from planner.inputs.state.cluster_yaml import is_as_written
 from planner.model.errors import PlannerError
 from planner.plan import plan_file
 
-INPUTS = int(os.environ.get("PLANNER_FUZZ_INPUTS", "2000"))
+INPUTS = int(os.environ.get("PLANNER_FUZZ_INPUTS") or properties.scaled(2_000))
 # Of a process's time: a loop without end, not a busy machine.
 SLOWEST_SECONDS = 20.0
 

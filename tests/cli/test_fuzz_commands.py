@@ -154,6 +154,7 @@ def broken_plan(folder: Path, rng: random.Random) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_file_makes_a_command_crash(name: str, inputs: Path, tmp_path: Path) -> None:
     """Refused with words and an exit code, and nothing written; or taken."""

@@ -42,6 +42,7 @@ def checkout(tmp_path):
     return tmp_path / "clone"
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_each_command_of_a_page_does_what_the_page_shows(page, checkout):
     """Typed in a shell, in the page's order; every line shown stands in the output."""

@@ -8,8 +8,9 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.execution.batch_costs import CopyFlow, flows
 from planner.execution.batch_cutting import Batch, Step, busiest_bytes, split
@@ -438,7 +439,7 @@ def test_the_batches_take_hardly_longer_than_the_busiest_broker_must(
     assert sum(busiest_bytes(batch.steps) for batch in batches) <= 1.1 * busiest_bytes(whole.steps)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(1, 6), st.integers(1, 40))
 def test_batches_are_as_few_as_one_broker_allows(limit: int, partitions: int) -> None:
     """Where every partition goes to one broker, its limit alone sets the number of batches."""

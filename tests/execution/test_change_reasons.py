@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from clusters import assignment_of, no_racks, problem_of, problems
-from hypothesis import given, settings
+from hypothesis import given
+from properties import examples
 
 from planner.execution.change_reasons import bytes_in_and_out, changes
 from planner.model.build_problem import today
@@ -70,7 +71,7 @@ def test_bytes_in_and_out_by_hand() -> None:
     assert ([0, 0, 17], [0, 17, 0]) == (arriving.tolist(), leaving.tolist())
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_changes_applied_are_the_plan(problem: Problem) -> None:
     """Today's lists with every change applied are the plan; all others stay; bytes in are bytes out are the score's."""

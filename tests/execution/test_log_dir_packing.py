@@ -6,8 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.execution.log_dir_packing import Dirs, pack
 
@@ -39,7 +40,7 @@ def fewest(dirs: Dirs) -> tuple[int, int]:
 
 
 @given(small())
-@settings(max_examples=60)
+@examples(60)
 def test_no_packing_is_nearer_or_moves_less(dirs: Dirs) -> None:
     """Every packing tried: none is nearer to the windows, and none as near moves fewer bytes; the bound says so."""
     packed = pack(dirs)
@@ -52,7 +53,7 @@ def test_no_packing_is_nearer_or_moves_less(dirs: Dirs) -> None:
 
 
 @given(small())
-@settings(max_examples=30)
+@examples(30)
 def test_the_same_packing_each_time(dirs: Dirs) -> None:
     """Ties don't depend on chance."""
     assert pack(dirs).places.tolist() == pack(dirs).places.tolist()

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from clusters import specs
 from folders import DATA
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from properties import examples
 from rich.console import Console
 
 from planner.export import kafka_files
@@ -114,7 +115,7 @@ def replayed(where: Mapping[tuple[str, int, int], str], steps: Iterable[Plan], b
     return found
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(jbods())
 def test_every_replica_lies_in_one_log_dir_of_its_broker(spec: Spec) -> None:
     """Batch by batch: each replica is where the plan's tables say, in a log dir that its broker has and that works.
@@ -144,7 +145,7 @@ def test_every_replica_lies_in_one_log_dir_of_its_broker(spec: Spec) -> None:
     assert len(named) == sum(not row["within"] for row in planned.values())
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(jbods())
 def test_only_what_must_comes_or_moves(spec: Spec) -> None:
     """Log dirs don't change which brokers hold what; moves inside brokers are added up apart, and none is less."""

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plan_documents import Document, change, document
 
@@ -271,7 +271,6 @@ def test_same_plan_same_bytes(entries: list[Document]) -> None:
     assert sorted(files) == list(files)
 
 
-@settings(deadline=None)
 @given(changes, names, names)
 def test_names_survive_unchanged(entries: list[Document], name: str, folder: str) -> None:
     """Whatever a topic, a cluster, an address or a folder is called, every parser reads back just that."""

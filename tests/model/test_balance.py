@@ -6,8 +6,9 @@ import json
 
 import pytest
 from folders import ROOT
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.balance import Tolerance, exact
 
@@ -16,7 +17,7 @@ PATTERNS = [SCHEMA["$defs"][name]["pattern"] for name in ("tolerance", "percenta
 WRITTEN = st.one_of(*(st.from_regex(each, fullmatch=True) for each in PATTERNS), st.integers(0, 2**31 - 1))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(WRITTEN)
 def test_texts_lose_nothing(written: str | int) -> None:
     """Whatever the YAML may say is the same tolerance when its text is read, and that text has no exponent."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from clusters import no_racks, problem_of, spec_of, specs
-from hypothesis import given, settings
+from hypothesis import given
+from properties import examples
 
 from planner.model.build_problem import brokers_after, build, may_move
 from planner.model.cluster import Broker
@@ -105,7 +106,7 @@ def test_brokers_after_have_their_new_racks() -> None:
     assert [Broker(1, "y"), Broker(3, "b"), Broker(5, "z")] == brokers_after(spec)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(specs(rebalance=("all", "leaders", "none")))
 def test_nothing_is_lost(spec: Spec) -> None:
     """Every partition is there once with its replicas, leader and size, whatever the order of topics and brokers."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 from clusters import assignment_of, balance_of, no_racks, problem_of, problems, spec_of
-from hypothesis import given, settings
+from hypothesis import given
+from properties import examples
 
 from planner.model.build_problem import today
 from planner.model.cluster import Broker
@@ -111,7 +112,7 @@ def test_after_a_replacement_nobody_is_replaced_any_more() -> None:
     )
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_a_second_step_of_a_whole_plan_is_none(problem: Problem) -> None:
     """After the optimum there is a valid plan that moves nothing."""

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from clusters import balance_of, no_racks, spec_of, specs
 from folders import ROOT
-from hypothesis import given, settings
+from hypothesis import given
 from jsonschema import Draft202012Validator
+from properties import examples
 
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
@@ -85,7 +86,7 @@ def test_unlike_brokers_have_no_limit_of_spread() -> None:
     assert 1 == next(term["limit"] for term in plan_of(expansion())["terms"] if term["name"] == "replica_spread")
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(specs(rebalance=("all", "leaders", "none")))
 def test_fits_the_schema_and_itself(spec: Spec) -> None:
     """Any spec's plan fits the schema; its sections agree with one another; and it is read back as it was written."""
@@ -112,7 +113,7 @@ def test_fits_the_schema_and_itself(spec: Spec) -> None:
     assert plan["candidates"]["evaluated"] == sum(plan["candidates"]["by_strategy"].values())
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(specs(rebalance=("all", "leaders", "none")))
 def test_batches_applied_are_the_plan(spec: Spec) -> None:
     """All batches one after the other turn today's lists into the plan's, each step starting where the last ended."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 from clusters import balance_of, no_racks, spec_of, specs
-from hypothesis import given, settings
+from hypothesis import given
+from properties import examples
 
 from planner.model.build_problem import today
 from planner.model.cluster import Broker
@@ -138,7 +139,7 @@ def test_choice_names_rule_and_amount() -> None:
     assert {"rule": "most_even_within_bytes", "value": 10**6}.items() <= pareto_front.choice(done, chosen).items()
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(specs())
 def test_no_point_is_better_than_the_plan_in_both(wish: Spec) -> None:
     """Of the proven points at the balance asked for, none moves fewer bytes; today stands where nothing moves."""

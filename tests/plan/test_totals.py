@@ -12,8 +12,9 @@ from io import StringIO
 from typing import Any
 
 from clusters import specs
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from properties import examples
 from rich.console import Console
 
 from planner.model.build_problem import build
@@ -63,7 +64,7 @@ def lists_of(spec: Spec, plan: dict[str, Any]) -> dict[str, list[tuple[list[int]
     return found
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(wishes())
 def test_brokers_are_the_sum_of_partitions_and_racks_of_brokers(spec: Spec) -> None:
     """Replicas and bytes of each broker, leaders in all; racks, and the brokers that are counted in them."""
@@ -84,7 +85,7 @@ def test_brokers_are_the_sum_of_partitions_and_racks_of_brokers(spec: Spec) -> N
         assert [len(spec.cluster.brokers), stay] == counted
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(wishes())
 def test_every_section_tells_the_same_figures(spec: Spec) -> None:
     """Terms, comparison, front, budget, batches: this plan, doing nothing, what is left."""
@@ -108,7 +109,7 @@ def test_every_section_tells_the_same_figures(spec: Spec) -> None:
     assert not sized or max(above) == mine["imbalance_percent"]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(wishes())
 def test_failures_tell_of_the_leaders_that_brokers_have(spec: Spec) -> None:
     """Whom a broker leads, another one leads when it fails, or nobody: as many as the brokers' table says, each time.
@@ -130,7 +131,7 @@ def test_failures_tell_of_the_leaders_that_brokers_have(spec: Spec) -> None:
             assert state["leaders_moved"] == sum(row["leaders"] for row in state["moved_to"])
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(wishes(), st.integers(0, 500_000))
 def test_growth_begins_with_what_brokers_hold_and_adds_up(spec: Spec, ppm: int) -> None:
     """Where nothing grows, each broker holds what the brokers' table says; all hold all replicas of all topics then."""
@@ -149,7 +150,7 @@ def test_growth_begins_with_what_brokers_hold_and_adds_up(spec: Spec, ppm: int) 
                 assert sum(then.values()) == sum(of_topics)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(wishes())
 def test_tables_for_people_add_up(spec: Spec) -> None:
     """The rack and broker tables of report.html and of report.md, cell by cell."""
@@ -168,7 +169,7 @@ def test_tables_for_people_add_up(spec: Spec) -> None:
         assert [totals(column) for column in racks] == [totals(column) for column in brokers]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(wishes())
 def test_the_screens_brokers_are_those_of_the_report(spec: Spec) -> None:
     """Replicas and leaders before and after, broker by broker; a screen shows few, but these have no more."""

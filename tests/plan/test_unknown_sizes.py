@@ -9,7 +9,8 @@ from io import StringIO
 from typing import Any
 
 from clusters import no_racks, spec_of
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
+from properties import examples
 from rich.console import Console
 from test_totals import plan_of, wishes
 
@@ -59,7 +60,7 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     }
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(wishes())
 def test_no_output_tells_bytes_of_what_nobody_knows(spec: Spec) -> None:
     """On a screen, in reports, plots, differences and playbooks."""

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 from clusters import assignment_of, loaded_problems, no_racks, problem_of, problems, scrambled
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.execution.batch_cutting import split
 from planner.execution.change_reasons import changes
@@ -52,7 +53,7 @@ def test_who_leads_is_whom_the_plan_elects() -> None:
         assert expected == leaders_after(problem, after).tolist(), rebalance
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_who_leads_is_what_the_batches_elections_say(problem: Problem) -> None:
     """The leaders after, from today's and the elections of the plan's own batches."""
@@ -99,7 +100,7 @@ def test_bytes_beyond_floating_point_are_exact() -> None:
     assert 2**60 + 1 == loads(problem, today(problem))[0, 0]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(loaded_problems(), st.integers(0, 2**16))
 def test_loads_against_plain_counting(problem: Problem, seed: int) -> None:
     """Any assignment, counted partition by partition."""

@@ -9,8 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from clusters import loaded_problems, no_racks, problem_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.problem import Problem
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, rack_rule, sent_by_leader, weights
@@ -91,7 +92,7 @@ def test_sums_beyond_what_64_bits_multiply() -> None:
     assert [[Fraction((2**62 - 2) * part, 1_000_000) for part in (999_999, 1)]] == fractions(fair.disk)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(loaded_problems())
 def test_shares_add_up_to_what_there_is(problem: Problem) -> None:
     """Every share is of something that is all shared out: replicas, leaders, bytes and traffic."""
@@ -111,7 +112,7 @@ def test_shares_add_up_to_what_there_is(problem: Problem) -> None:
         assert by_topic.tolist() == [sum(row) for row in fractions(getattr(fair, name))], name
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(loaded_problems())
 def test_shares_can_be_held(problem: Problem) -> None:
     """No broker's share is more than one replica of each partition, no rack's beyond what the rack rule allows."""
@@ -126,7 +127,7 @@ def test_shares_can_be_held(problem: Problem) -> None:
     assert all(low <= share <= high for low, share, high in zip(bounds[0], held, bounds[1], strict=True))
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(loaded_problems(), st.data())
 def test_brokers_of_one_rack_share_by_capacity(problem: Problem, data: st.DataObject) -> None:
     """Within a rack, a larger disk never has the smaller share, and equal ones have equal shares."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from clusters import assignment_of, problem_of, problems, scrambled
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.build_problem import today
 from planner.model.problem import IntArray, Problem
@@ -135,7 +136,7 @@ def planted(problem: Problem, valid: IntArray, fault: str, row: int, rng: np.ran
     return None
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(), st.sampled_from(FAULTS), st.integers(0, 2**16), st.data())
 def test_planted_faults_are_found(problem: Problem, fault: str, seed: int, data: st.DataObject) -> None:
     """A valid plan with one fault planted in one row is refused, for that rule, in that row."""
@@ -147,7 +148,7 @@ def test_planted_faults_are_found(problem: Problem, fault: str, seed: int, data:
     assert rule in {violation.rule for violation in check(problem, assignment)}
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(rebalance=("leaders", "none")), st.integers(0, 2**16))
 def test_scrambled_plans_are_refused_row_by_row(problem: Problem, seed: int) -> None:
     """Where only what must move may, each row that differs from today's for no reason is named."""

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 from clusters import assignment_of, balance_of, no_racks, problem_of, problems
-from hypothesis import given, settings
+from hypothesis import given
+from properties import examples
 
 from planner.model.build_problem import today
 from planner.model.problem import Problem
@@ -97,7 +98,7 @@ def test_unlike_brokers_within_their_windows_relax_nothing() -> None:
     assert ["replicas", "topic_replicas"] == [each.window for each in found(problem, [(1,)] * 2 + [(2,)] * 3)]
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_every_spread_beyond_what_was_asked_is_named(problem: Problem) -> None:
     """A spread is named exactly where it is wider than asked for; doing nothing is judged the same."""

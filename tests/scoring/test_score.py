@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from clusters import assignment_of, balance_of, no_racks, problem_of, problems, scrambled
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.build_problem import today
 from planner.model.cluster import Broker
@@ -146,7 +147,7 @@ def test_leaderless_partitions_copy_from_the_preferred_leader() -> None:
     assert 7 == scored(problem, [(3,)])["cross_rack_bytes"]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(), st.integers(0, 2**16), st.data())
 def test_digest_shows_any_change(problem: Problem, seed: int, data: st.DataObject) -> None:
     """Another broker anywhere, another order, a replica less: another digest; an equal copy: the same."""
@@ -164,7 +165,7 @@ def test_digest_shows_any_change(problem: Problem, seed: int, data: st.DataObjec
     assert np.array_equal(assignment, swapped) == (digest(assignment) == digest(swapped))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(rebalance=("all", "leaders", "none")), st.integers(0, 2**16))
 def test_terms_against_plain_counting(problem: Problem, seed: int) -> None:
     """Bytes, replicas, leaders and spreads of any assignment, counted with sets and dictionaries."""

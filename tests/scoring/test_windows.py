@@ -8,8 +8,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 from clusters import balance_of, loaded_problems, no_racks, problem_of, problems
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Broker
@@ -122,7 +123,7 @@ def test_rack_rule_by_hand(racks: str, factor: int, least: list[int], most: list
     assert (least, most) == (rule.least[factor].tolist(), rule.most[factor].tolist())
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=7), st.data())
 def test_rack_rule_against_all_sets(racks: list[str], data: st.DataObject) -> None:
     """The bounds are the least and the most that any of the most even sets has in a rack."""
@@ -140,7 +141,7 @@ def test_rack_rule_against_all_sets(racks: list[str], data: st.DataObject) -> No
     )
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(problems())
 def test_shares_add_up(problem: Problem) -> None:
     """With a spread of 1 the lows together are at most what there is, and the highs at least; also by topic."""
@@ -217,7 +218,7 @@ def test_disks_cap_their_window(percent: str, limits: list[int], low: list[int],
     assert [low, high] == found.tolist()
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(loaded_problems())
 def test_windows_of_bytes_hold_the_shares(problem: Problem) -> None:
     """Every window has room, and where no disk caps it the broker's share, rounded either way, is in it."""

@@ -7,8 +7,9 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.plan import bound_certificate
 from planner.strategies import bounds
@@ -87,7 +88,7 @@ def certificate(facts: Facts, priced: list[np.ndarray], fits: dict[str, np.ndarr
     return Certificate(facts, Prices(tables[0], tables[1], (tables[2],)))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(prices((2, 4)), prices((4,)), prices((4,)), windows((2, 4), 3), windows((4,), 4), windows((4,), 25))
 def test_never_above_any_plan(
     cells: np.ndarray,
@@ -164,7 +165,7 @@ def any_parts(draw: st.DrawFn, fits: dict[str, np.ndarray]) -> tuple[Part, ...]:
     return tuple(Part(racks, any_case(draw, fits, racks, 3)) for racks in apart)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.data(), windows((2, 4), 3), windows((4,), 4), windows((4,), 25))
 def test_never_above_any_plan_by_cases(
     data: st.DataObject, of_cells: np.ndarray, of_all: np.ndarray, of_bytes: np.ndarray

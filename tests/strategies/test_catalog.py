@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from clusters import problem_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from uneven_clusters import uneven_problems
 
 from planner.model.balance import Tolerance
@@ -75,7 +76,7 @@ def wide(problem: Problem, plan: IntArray) -> set[tuple[str, str | None]]:
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-@settings(max_examples=10)
+@examples(10)
 @given(problem=uneven_problems(), seed=st.integers(0, 3))
 def test_every_window_left_is_named_and_no_other(strategy: str, problem: Problem, seed: int) -> None:
     """A plan is inside every window but those that it says it relaxed, each with a reason that is true."""
@@ -101,7 +102,7 @@ def reason_holds(problem: Problem, each: Relaxed, outside: bool) -> bool:
     return outside
 
 
-@settings(max_examples=6)
+@examples(6)
 @given(uneven_problems(rebalance=("all",)))
 def test_the_optimum_relaxes_no_count_that_another_keeps(problem: Problem) -> None:
     """Where any strategy's valid plan keeps all windows of replicas, so does the optimum."""
@@ -113,7 +114,7 @@ def test_the_optimum_relaxes_no_count_that_another_keeps(problem: Problem) -> No
             assert set() == mine, name
 
 
-@settings(max_examples=6)
+@examples(6)
 @given(uneven_problems())
 def test_the_score_sees_what_is_named(problem: Problem) -> None:
     """A plan has excess exactly where it names a window that a broker is outside of; disks that are full aside."""

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from clusters import assignment_of, balance_of, no_racks, problem_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.balance import Tolerance
 from planner.model.build_problem import today
@@ -137,7 +138,7 @@ def sent(problem: Problem, leaders: list[int]) -> list[int]:
     return loads(problem, today(problem), numbers)[NETWORK_OUT].tolist()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 10**6))
 def test_promises(seed: int) -> None:
     """Leaders are replicas; fixed ones stay; no broker's count leaves the wider of its window and what it had; and

@@ -6,7 +6,8 @@ from itertools import product
 
 import numpy as np
 from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, problems
-from hypothesis import given, settings
+from hypothesis import given
+from properties import examples
 
 from planner.model.balance import Balance
 from planner.model.problem import IntArray, Problem
@@ -56,7 +57,7 @@ def best(problem: Problem, assignment: IntArray) -> tuple[int, int]:
     return min(prices, key=lambda pair: pair if problem.rebalance != "none" else pair[::-1])
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(problems(brokers=5, topics=2, partitions=3, rebalance=("all", "leaders", "none")))
 def test_least_excess_then_fewest_changes(problem: Problem) -> None:
     """Given the replicas, no choice of leaders is more even, nor as even with fewer changes; changes first for none."""
@@ -64,7 +65,7 @@ def test_least_excess_then_fewest_changes(problem: Problem) -> None:
     assert best(problem, assignment) == price(problem, tuple(leaders_after(problem, assignment).tolist()))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_keeps_the_replicas(problem: Problem) -> None:
     """Choosing leaders never changes which brokers a partition is on, and what may not change keeps its order."""

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from brute_force import even_sets, held, options
 from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, problems, scrambled
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
@@ -63,7 +64,7 @@ def countable(problem: Problem) -> bool:
     return float(np.prod([len(sets) for sets in options(problem)], dtype=float)) <= MOST_PLANS / 20
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(problems(brokers=5, topics=2, partitions=3).filter(countable))
 def test_least_excess_then_least_bytes(problem: Problem) -> None:
     """Of all plans that keep factors and racks, it has the least excess, and of those the fewest bytes."""
@@ -73,7 +74,7 @@ def test_least_excess_then_least_bytes(problem: Problem) -> None:
     assert best[1] == solution.least_bytes
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(problems(brokers=5, topics=2, partitions=3, rebalance=("leaders", "none")).filter(countable))
 def test_forced_only_moves_the_fewest_bytes(problem: Problem) -> None:
     """Where only what must move may, no plan moves fewer bytes, and of those that move as few, none is more even; but
@@ -87,7 +88,7 @@ def test_forced_only_moves_the_fewest_bytes(problem: Problem) -> None:
         assert best[0] == found[0]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problems(rebalance=("all", "all", "leaders", "none")))
 def test_promises_row_by_row(problem: Problem) -> None:
     """No partition lost, no broker twice, the factor asked for, on brokers that stay, on the most even racks, excluded
@@ -106,7 +107,7 @@ def test_promises_row_by_row(problem: Problem) -> None:
     assert () == independent_check.check(problem, assignment)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(), st.integers(0, 5))
 def test_moves_no_more_than_any_other_strategy(problem: Problem, seed: int) -> None:
     """Of valid plans with no more excess over the replicas' windows, none moves fewer bytes."""
@@ -117,7 +118,7 @@ def test_moves_no_more_than_any_other_strategy(problem: Problem, seed: int) -> N
             assert mine <= of_assignment(problem, other), name
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(rebalance=("all", "leaders", "none")), st.integers(1, 2**40))
 def test_seeds_change_the_plan_not_its_price(problem: Problem, seed: int) -> None:
     """Tie-break seeds give other plans of the same excess and the same bytes."""
@@ -128,7 +129,7 @@ def test_seeds_change_the_plan_not_its_price(problem: Problem, seed: int) -> Non
         assert of_assignment(problem, first.assignment) == of_assignment(problem, second.assignment)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problems(rebalance=("all", "leaders", "none")), st.integers(0, 3))
 def test_deterministic(problem: Problem, seed: int) -> None:
     """The same problem, balance and seed give the same plan, also from equal arrays that are others."""
@@ -137,7 +138,7 @@ def test_deterministic(problem: Problem, seed: int) -> None:
     assert first.assignment.tolist() == second.assignment.tolist()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problems(brokers=6, topics=2, partitions=6), st.data())
 def test_bound_is_below_and_close(problem: Problem, data: st.DataObject) -> None:
     """No plan moves less than the bound, and the optimum moves at most 0.001 % more.

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from clusters import balance_of, no_racks, spec_of, specs
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from properties import examples
 
 from planner.model.build_problem import build, today
 from planner.model.cluster import Broker, Partition
@@ -240,7 +241,7 @@ def budgets() -> st.SearchStrategy[Budget]:
     return st.builds(Budget, amount, amount, st.none())
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(specs(rebalance=("all", "all", "leaders", "none")), budgets())
 def test_a_step_fits_its_budget(wish: Spec, budget: Budget) -> None:
     """As uneven as may be, what doesn't wait is done within the budget; what waits stays, whatever the strategy."""
@@ -257,7 +258,7 @@ def test_a_step_fits_its_budget(wish: Spec, budget: Budget) -> None:
             assert today(step)[step.deferred].tolist() == kept[step.deferred].tolist(), name
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(specs(rebalance=("all", "leaders", "none")), budgets())
 def test_every_step_does_something(wish: Spec, budget: Budget) -> None:
     """What waits is less than what must change, and everything that costs nothing is done."""

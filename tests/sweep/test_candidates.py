@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from clusters import balance_of, no_racks, problem_of, problems
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.balance import BalanceGrid, Tolerance
 from planner.model.problem import Problem
@@ -26,7 +27,7 @@ def strategies(table: pa.Table) -> dict[str, int]:
     return dict(Counter(table["strategy"].to_pylist()))
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(problems(rebalance=("all", "leaders", "none")), st.integers(0, 400), st.integers(0, 2**31 - 1))
 def test_never_more_than_asked(problem: Problem, asked: int, seed: int) -> None:
     """Rows are numbered from 0, no more than asked (at least two): do nothing first, the balance asked for second."""
@@ -41,7 +42,7 @@ def test_never_more_than_asked(problem: Problem, asked: int, seed: int) -> None:
         assert max(asked, 2) == len(table)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(problems(brokers=5), st.integers(2, 300), st.integers(0, 2**31 - 1))
 def test_deterministic(problem: Problem, asked: int, seed: int) -> None:
     """The same problem and sweep give the same rows."""

@@ -6,8 +6,9 @@ from dataclasses import asdict, replace
 
 import numpy as np
 from clusters import loaded_problems, no_racks, problem_of, problems
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.problem import Problem
 from planner.model.seeded_numbers import draws
@@ -22,7 +23,7 @@ def one(scores: Scores, at: int) -> dict[str, int]:
     return {name: int(column[at]) for name, column in asdict(scores).items()}
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(rebalance=("all", "leaders", "none")), st.lists(st.integers(0, 2**62), min_size=1, max_size=3))
 def test_drawn_candidates_score_alike(problem: Problem, seeds: list[int]) -> None:
     """Every term of every candidate whose topics draw their own start index and shift, the digest among them."""
@@ -35,7 +36,7 @@ def test_drawn_candidates_score_alike(problem: Problem, seeds: list[int]) -> Non
         assert one(score(basis, assignment), 0) == one(found, at)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(loaded_problems(), st.integers(0, 2**62))
 def test_traffic_and_windows_of_bytes_score_alike(problem: Problem, seed: int) -> None:
     """The same with rates, capacities and windows of bytes."""
@@ -46,7 +47,7 @@ def test_traffic_and_windows_of_bytes_score_alike(problem: Problem, seed: int) -
     assert one(score(basis, assignment), 0) == one(found, 0)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(loaded_problems(), st.integers(0, 2**62), st.lists(st.integers(0, 5_000_000), min_size=1, max_size=3))
 def test_scenarios_score_alike(problem: Problem, seed: int, factors: list[int]) -> None:
     """The same where topics grow: each scenario's bytes and traffic are sums over topics too."""
@@ -59,7 +60,7 @@ def test_scenarios_score_alike(problem: Problem, seed: int, factors: list[int]) 
     assert one(score(basis, assignment), 0) == one(found, 0)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problems(brokers=5), st.data())
 def test_given_candidates_score_alike(problem: Problem, data: st.DataObject) -> None:
     """The same with one start index and one shift for all topics; shifts beyond n - 1 wrap as Kafka's do."""

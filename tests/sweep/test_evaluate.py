@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from clusters import balance_of, no_racks, problem_of, problems, spec_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.build_problem import build
 from planner.model.problem import Problem
@@ -41,7 +42,7 @@ def scored(problem: Problem, rows: Sequence[Row]) -> list[Row]:
     return evaluate(problem, pa.RecordBatch.from_pylist(rows, schema=CANDIDATE_SCHEMA)).to_pylist()
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")), st.randoms(use_true_random=False))
 def test_any_order_and_any_split(problem: Problem, random: Any) -> None:
     """Each row's scores are its own: batches cut and shuffled at will give the same rows."""
@@ -53,7 +54,7 @@ def test_any_order_and_any_split(problem: Problem, random: Any) -> None:
     assert together == sorted(apart, key=lambda row: row["candidate"])
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")))
 def test_rows_are_what_the_candidates_make(problem: Problem) -> None:
     """A row's assignment made again has the row's digest, is valid where the row says so, and its bound holds."""
@@ -65,7 +66,7 @@ def test_rows_are_what_the_candidates_make(problem: Problem) -> None:
         assert row["least_bytes"] == proposal.least_bytes <= row["bytes_moved"]
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(problems(brokers=6, rebalance=("all", "leaders", "none")))
 def test_the_winner_is_valid(problem: Problem) -> None:
     """Every spec that keeps the rules of the YAML has a valid plan, and the sweep finds one."""
@@ -82,7 +83,7 @@ def score_table(points: Sequence[tuple[int, ...]]) -> pa.Table:
 points = st.lists(st.tuples(*[st.integers(0, 3)] * (len(RANKING) - 1)), min_size=1, max_size=25)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(points, st.integers(1, 12))
 def test_best_is_the_sorted_head(rows: list[tuple[int, ...]], count: int) -> None:
     """The first rows by every term of the ranking, the candidate's number last."""
@@ -91,7 +92,7 @@ def test_best_is_the_sorted_head(rows: list[tuple[int, ...]], count: int) -> Non
     assert expected == [tuple(row[name] for name in RANKING) for row in found.to_pylist()]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(points, st.sampled_from(("bytes_moved", "replicas_moved")))
 def test_front_is_what_nothing_beats(rows: list[tuple[int, ...]], moved: str) -> None:
     """Valid rows that no valid row beats in bytes or imbalance without losing the other, one a point, by bytes.
@@ -133,7 +134,7 @@ def test_the_balance_asked_for_is_proven_to_its_last_digit() -> None:
     ]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(points, st.permutations(AIMS), st.integers(0, 4))
 def test_aims_come_after_bytes(rows: list[tuple[int, ...]], aims: list[str], named: int) -> None:
     """In the order given, those that aren't named behind in their usual order; whatever the aims, bytes come first."""

@@ -13,8 +13,9 @@ from bad_cluster_specs import CLUSTER_CASES, FROM_FILES, after, line
 from bad_new_topic_specs import NEW_TOPIC_CASES
 from bad_state_files import DESCRIBE, LOG_DIRS, MOVING, STATE_CASES
 from folders import DATA
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.inputs.spec.reading import load
 from planner.model.errors import Finding, SpecError
@@ -143,7 +144,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     assert ["s.yaml"] == [path.name for path in tmp_path.iterdir()]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     at=st.integers(0, 3000),
     cut=st.integers(0, 12),

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from folders import DATA
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.cli.importing import ImportOptions, import_state
 from planner.inputs.importers.any_format import read_assignment, read_part
@@ -168,7 +169,7 @@ def test_sizes(topics: tuple[Topic, ...], size_bytes: int) -> None:
     assert sizes == read_part(log_dirs(topics, sizes), "l.json").sizes
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(clusters(values), st.dictionaries(brokers, racks, max_size=2), st.booleans())
 def test_yaml(topics: tuple[Topic, ...], rack_of: dict[int, str], sized: bool) -> None:
     """Any configuration value and rack, and names that YAML would take for something else."""

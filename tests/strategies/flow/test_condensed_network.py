@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from clusters import problem_of, problems
-from hypothesis import given, settings
+from hypothesis import given
+from properties import examples
 
 from benchmarks import cases as bench_cases
 from planner.model.balance import SPREAD_1, Balance, Tolerance
@@ -45,7 +46,7 @@ def spread_out(partitions: int) -> Problem:
     return problem_of(FOUR_RACKS, lists, sizes=sizes, changes=Changes(add_brokers=added))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(problems())
 def test_it_costs_what_the_full_network_costs(problem: Problem) -> None:
     """Where there is an answer its cost is the full optimum's, and where windows can't hold there is none."""
@@ -57,7 +58,7 @@ def test_it_costs_what_the_full_network_costs(problem: Problem) -> None:
         assert full.cost == quick.cost
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problems())
 def test_its_flow_is_one_of_the_full_network(problem: Problem) -> None:
     """Every arc and window carries what it may, and every node passes on what it gets."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from clusters import ids_of, no_racks, problem_of, problems
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
+from properties import examples
 
 from planner.model.problem import Problem
 from planner.model.spec import Changes
@@ -18,7 +19,7 @@ def nothing_decided() -> np.ndarray:
     return np.zeros((2, 0), dtype=np.int32)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(problems())
 def test_decided_rows_stay_as_they_are(problem: Problem) -> None:
     """Replicas that are all decided are handed on, with nothing dealt and nobody left with too few."""

@@ -6,8 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.scoring.windows import excess
 from planner.strategies.flow import min_cost_flow
@@ -46,7 +47,7 @@ def judged(
     return int(excess(np.array(bounds).T, counts, price)), sum(costs[at][head] for at, head in enumerate(heads))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(networks(), st.sampled_from([1, 100]), st.booleans())
 def test_elastic_windows(
     network: tuple[list[list[int]], list[tuple[int, int]]], price: int, excess_first: bool
@@ -85,7 +86,7 @@ def test_costs_beyond_the_solvers_limit_are_said() -> None:
         min_cost_flow.solve(plain, (), supplies)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(networks())
 def test_hard_windows_hold_or_there_is_no_flow(network: tuple[list[list[int]], list[tuple[int, int]]]) -> None:
     """None exactly where no choice keeps every window; else the cheapest that does."""
@@ -141,7 +142,7 @@ def steps(
     return [(step, 0) for step in more] + [(0, step) for step in less]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(networks(), st.sampled_from([1, 100]))
 def test_potentials_prove_the_flow(network: tuple[list[list[int]], list[tuple[int, int]]], price: int) -> None:
     """At the nodes' prices no unit can be sent another way for less: neither more over an arc, nor less."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.strategies.flow import min_cost_flow, optimal_face
 
@@ -29,7 +30,7 @@ def ways() -> list[tuple[int, ...]]:
 costs = st.lists(st.integers(0, 2), min_size=9, max_size=9)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(costs, costs, costs)
 def test_objectives_in_their_order(first: list[int], second: list[int], third: list[int]) -> None:
     """Of all cheapest flows the cheapest by the second costs, then by the third; its range holds all cheapest ones."""

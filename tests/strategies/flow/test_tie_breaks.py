@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from clusters import balance_of, ids_of, no_racks, problem_of, problems
-from hypothesis import given, settings
+from hypothesis import given
+from properties import examples
 
 from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
@@ -192,7 +193,7 @@ def crossing(problem: Problem) -> int:
     return int(score(ScoringBasis.of(problem), solve(problem, problem.balance).assignment).cross_rack_bytes[0])
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(problems(rebalance=("all",)))
 def test_ties_cost_nothing_and_change_no_count(problem: Problem) -> None:
     """With the aims and without: the same bytes, replicas and counts; the aim that comes first is met no worse."""

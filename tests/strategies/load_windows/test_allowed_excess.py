@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 from clusters import balance_of, crowded, problems
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from benchmarks.exact import Judge
 from planner.model.problem import IntArray, Problem
@@ -33,7 +34,7 @@ def outside(problem: Problem, assignment: IntArray) -> Allowed:
     return reached(layout, none, byte_loads(problem, layout, wanted), assignment[layout.rows])
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problems(), st.integers(0, 3))
 def test_a_plan_is_as_far_outside_as_the_judge_says(problem: Problem, seed: int) -> None:
     """The judge adds up replicas broker by broker, whatever the plan was made for."""

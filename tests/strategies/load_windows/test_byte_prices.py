@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from brute_force import countable, moved, plans_within
 from clusters import balance_of, no_racks, problem_of, problems
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.balance import NO_TOLERANCE, Tolerance
 from planner.model.cluster import Broker
@@ -110,7 +111,7 @@ def proven(problem: Problem, prices: FloatArray) -> int:
     return bounds.least(proof(at, placed, whole).certificate(facts(problem, layout, loads), loads.windows))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(problems(brokers=5, topics=2, partitions=3).filter(countable), st.sampled_from([5, 20, 60]), st.data())
 def test_prices_prove_more_than_none_and_no_more_than_is_true(
     problem: Problem, share: int, data: st.DataObject

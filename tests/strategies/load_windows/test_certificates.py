@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clusters import balances, problems
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from benchmarks.exact import Judge
 from planner.model.balance import Balance
@@ -15,7 +16,7 @@ from planner.strategies import bounds
 from planner.strategies.optimum import solve
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problems(rebalance=("all", "leaders", "none")), balances(), st.integers(0, 3))
 def test_no_plan_that_is_no_further_outside_is_below_the_bound(problem: Problem, other: Balance, seed: int) -> None:
     """Neither the plan that it was made for, nor one made for another balance."""
@@ -36,7 +37,7 @@ def test_no_plan_that_is_no_further_outside_is_below_the_bound(problem: Problem,
         assert least <= judge.copied(theirs)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problems(), st.integers(0, 3))
 def test_a_certificate_is_for_windows_that_hold_or_tells_how_far_outside(problem: Problem, seed: int) -> None:
     """Where all windows hold, it is for plans within them; else it proves no more outside than the plan is."""

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from clusters import balance_of, no_racks, problem_of, problems
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.balance import Tolerance
 from planner.model.build_problem import today
@@ -102,7 +103,7 @@ def test_no_more_rounds_than_their_columns_are_worth(monkeypatch: pytest.MonkeyP
     assert 2 == len(rounded(expansion()))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problems(brokers=6, topics=3, partitions=5), st.sampled_from([0, 10, 50]), st.integers(0, 1000))
 def test_counts_and_racks_are_kept(problem: Problem, share: int, seed: int) -> None:
     """Every rounding is a plan that may be carried out, within all windows of counts that could hold split."""
@@ -118,7 +119,7 @@ def test_counts_and_racks_are_kept(problem: Problem, share: int, seed: int) -> N
             assert ((held >= low) & (held <= high)).all()
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(problems(brokers=6, topics=3, partitions=5), st.integers(0, 1000))
 def test_the_same_every_time(problem: Problem, seed: int) -> None:
     """Equal problems have equal roundings, one after the other."""

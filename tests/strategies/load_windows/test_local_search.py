@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 from clusters import balance_of, no_racks, problem_of, problems
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
@@ -62,7 +63,7 @@ def promises(placement: Placement, replicas: np.ndarray) -> None:
         assert getattr(again, name).tolist() == getattr(placement, name).tolist()
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_counts_and_racks_are_kept(pair: tuple[Placement, Placement]) -> None:
     """Whatever is exchanged, no count leaves its window, no rack holds more or less of a row than it may."""
@@ -73,7 +74,7 @@ def test_counts_and_racks_are_kept(pair: tuple[Placement, Placement]) -> None:
         promises(placement, replicas)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_polishing_never_costs_and_never_breaks(pair: tuple[Placement, Placement]) -> None:
     """Polished placements cost no more, and all brokers together are no further outside their windows."""
@@ -85,7 +86,7 @@ def test_polishing_never_costs_and_never_breaks(pair: tuple[Placement, Placement
     assert placement.outside().sum() <= outside
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_for_nothing_costs_nothing(pair: tuple[Placement, Placement]) -> None:
     """Where bytes come first, evenness is mended only by replicas that cost no more where they go."""
@@ -96,7 +97,7 @@ def test_for_nothing_costs_nothing(pair: tuple[Placement, Placement]) -> None:
     assert placement.outside().sum() <= before.outside().sum()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_deterministic(pair: tuple[Placement, Placement]) -> None:
     """Equal placements are repaired and polished alike."""

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from brute_force import as_plan, counts, moved, options
 from clusters import balance_of, no_racks, problem_of
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.balance import NO_TOLERANCE
 from planner.model.cluster import Broker
@@ -72,7 +73,7 @@ def spread_problems(draw: st.DrawFn, disk: str = "none") -> Problem:
     )
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(spread_problems().filter(few), st.integers(0, 3))
 def test_no_plan_with_these_spreads_is_below_the_least(problem: Problem, seed: int) -> None:
     """Neither with a certificate nor without; what is found keeps the spreads where that can be."""
@@ -89,7 +90,7 @@ def test_no_plan_with_these_spreads_is_below_the_least(problem: Problem, seed: i
             assert solution.least_bytes == bounds.least(again)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.sampled_from(("1000%", "60%", "20%")).flatmap(lambda disk: spread_problems(disk=disk)).filter(few))
 def test_nor_with_windows_of_bytes(problem: Problem) -> None:
     """Disks that may hold anything, or little more than their share."""
@@ -98,7 +99,7 @@ def test_nor_with_windows_of_bytes(problem: Problem) -> None:
     assert least is None or solution.least_bytes <= least
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(spread_problems().filter(few))
 def test_the_start_of_all_brokers_window_is_proven(problem: Problem) -> None:
     """Where topics may lie anyhow, the fewest bytes of all starts are found and proven, by cases where need be."""

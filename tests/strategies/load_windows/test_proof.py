@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 from brute_force import as_plan, countable, keeps, moved, plans_within
 from clusters import loaded_problems, problems
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from properties import examples
 from uneven_clusters import uneven_problems
 
 from planner.model.balance import Tolerance
@@ -54,7 +55,7 @@ def least_within(problem: Problem, in_bytes: bool) -> int | None:
     return min((moved(problem, plan)[0 if in_bytes else 1] for plan in plans_within(problem, wanted)), default=None)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(loaded_problems(**SMALL).filter(countable), st.integers(0, 2**32))
 def test_any_prices_stay_below_every_plan(problem: Problem, seed: int) -> None:
     """Whatever the prices are, of counts, bytes or traffic, no plan within the windows moves less than the bound."""
@@ -65,7 +66,7 @@ def test_any_prices_stay_below_every_plan(problem: Problem, seed: int) -> None:
         assert bounds.least(certificate) <= least
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(loaded_problems(**SMALL), st.integers(0, 2**32))
 def test_the_same_from_its_document(problem: Problem, seed: int) -> None:
     """Written as plain data and read again a certificate has the same bound, whatever it is about."""
@@ -74,7 +75,7 @@ def test_the_same_from_its_document(problem: Problem, seed: int) -> None:
     assert bounds.least(certificate) == bounds.least(again)
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(loaded_problems(**SMALL).filter(countable))
 def test_windows_of_bytes_on_tiny_clusters(problem: Problem) -> None:
     """Where some plan keeps all windows, so does the one found, and none moves less; the bound is below both."""
@@ -93,7 +94,7 @@ def test_windows_of_bytes_on_tiny_clusters(problem: Problem) -> None:
         assert (True, least) == (keeps(problem, wanted, plan), mine)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problems(brokers=5, topics=2, partitions=4))
 def test_without_windows_of_bytes_the_proof_is_exact(problem: Problem) -> None:
     """The prices of the flow alone come to what the plan moves."""
@@ -104,7 +105,7 @@ def test_without_windows_of_bytes_the_proof_is_exact(problem: Problem) -> None:
         assert mine == bounds.least(solution.certificate)
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(uneven_problems())
 def test_no_strategy_is_below_the_bound(problem: Problem) -> None:
     """On uneven clusters too no valid plan within the windows that the optimum's proof is about moves less than it."""
@@ -120,7 +121,7 @@ def test_no_strategy_is_below_the_bound(problem: Problem) -> None:
             assert least <= moved(problem, as_plan(plan))[measure], name
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(problems(brokers=5, topics=2, partitions=4).filter(countable))
 def test_wider_windows_have_lower_bounds(problem: Problem) -> None:
     """The looser the windows of counts, the lower the bound, down to what the other changes force."""

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from clusters import problems
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.balance import Tolerance
 from planner.scoring.windows import windows
@@ -131,7 +132,7 @@ def test_of_too_many_rings_some_are_tried(monkeypatch: pytest.MonkeyPatch) -> No
     assert (True, 0) == (take_rings(placement), placement.cost)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(brokers=6, topics=3, partitions=6), st.integers(0, 1000))
 def test_every_count_is_left_as_it_was(problem: Any, seed: int) -> None:
     """From anywhere: counts and racks stay, bytes copied go down by the ring, no load is further outside in sum."""
