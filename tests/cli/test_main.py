@@ -93,10 +93,10 @@ def test_a_closed_stdout_is_not_taken_by_the_next_file(folder: Path) -> None:
 def refusing(error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
     """What is said where a command ends with an error."""
 
-    def command(_: object) -> None:
+    def commands() -> None:
         raise error
 
-    monkeypatch.setattr(edge, "_command", command)
+    monkeypatch.setattr(edge, "_commands", commands)
     with pytest.raises(SystemExit) as ended:
         edge.main([])
     assert 1 == ended.value.code

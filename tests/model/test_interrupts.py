@@ -95,13 +95,13 @@ def test_a_library_that_swallows_the_exception_can_not_go_on_for_ever() -> None:
 
 FAILS = """
 from planner.cli import main
-def command(_):
+def commands():
     print("ready", flush=True)
     try:
         import time; time.sleep(60)
     finally:
         raise RuntimeError("the connection has gone")
-main._command = command
+main._commands = commands
 main.main()
 """
 

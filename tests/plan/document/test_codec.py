@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from golden_plans import GOLDEN, changed, golden, with_id
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -102,7 +102,6 @@ def test_another_layout_of_the_same_plan_is_read(layout: dict[str, Any]) -> None
     assert plan(WITH_EVERYTHING) == decode(json.dumps(WITH_EVERYTHING, **layout).encode(), "plan.json")
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_a_wrong_value_is_refused_where_the_schema_refuses_it(data: st.DataObject) -> None:
     """In one sentence; what fits is read and written again as it was."""
