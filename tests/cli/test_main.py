@@ -124,11 +124,11 @@ def test_what_nobody_has_foreseen_is_a_line(
 def test_the_traceback_is_there_for_those_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     """By an environment variable, for a report."""
 
-    def command(_: object) -> None:
+    def commands() -> None:
         raise KeyError("brokers")
 
     monkeypatch.setenv("PLANNER_DEBUG", "1")
-    monkeypatch.setattr(edge, "_command", command)
+    monkeypatch.setattr(edge, "_commands", commands)
     with pytest.raises(KeyError):
         edge.main([])
 
