@@ -123,7 +123,7 @@ def test_alternatives_side_by_side() -> None:
 def test_counts_of_all_alternatives() -> None:
     """Every candidate of each, by strategy; the winner's row and digest are the ones to make it again from."""
     done, chosen, proposal = made(spec(ADD_5))
-    counted = pareto_front.candidates(done, chosen)
+    counted = pareto_front.candidates_section(done, chosen)
     assert (60, 60) == (counted["evaluated"], sum(counted["by_strategy"].values()))
     assert 2 == counted["by_strategy"]["unchanged"]
     assert of_row(chosen.row) == of_row(counted["winner"])
