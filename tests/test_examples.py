@@ -18,6 +18,8 @@ from planner.cli import workflow
 
 CASES = TESTS / "cases"
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.yaml"))
+# A quick run plans the seeds' own clusters, and of each kind of change the cheapest.
+SLOW = {"add-rack", "expand", "log-dirs", "no-racks", "what-if"}
 
 # The role's own files and the page's frame are the same for every plan: one example's copy is enough.
 ROLE_SHOWN_BY = "expand"
@@ -26,7 +28,10 @@ SHOWN_ONCE = ("ansible/", "report.html")
 PLOT = re.compile(rb"<svg .*?</svg>", re.DOTALL)
 
 
-@pytest.fixture(scope="module", params=EXAMPLES)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in EXAMPLES],
+)
 def planned(request, tmp_path_factory):
     """An example's name, plan and folder, made with few candidates in this process."""
     name = request.param

@@ -31,6 +31,7 @@ def test_whatif_succeeds_and_says_which_files_it_wrote(whatif, tmp_path):
     assert "" == ran.err
 
 
+@pytest.mark.slow
 def test_detailed_exitcode_tells_plans_with_moves_from_plans_without(whatif, tmp_path):
     """2 where the plan does something, 0 where the cluster is as wanted already."""
     assert 2 == whatif(EXAMPLES / "expand.yaml", "--detailed-exitcode").code
@@ -43,6 +44,7 @@ def test_detailed_exitcode_tells_plans_with_moves_from_plans_without(whatif, tmp
     assert 0 == whatif(even, "--detailed-exitcode", "--out", tmp_path / "even").code
 
 
+@pytest.mark.slow
 def test_a_crossed_gate_exits_3_and_writes_nothing(whatif, tmp_path):
     """Every crossed gate is named with its key, its limit and what the plan needs."""
     spec = tmp_path / "gated.yaml"
@@ -112,6 +114,7 @@ def test_a_folder_that_is_not_ours_is_refused_before_the_sweep_and_kept(whatif, 
     assert [precious] == list(precious.parent.iterdir())
 
 
+@pytest.mark.slow
 def test_planning_again_replaces_the_earlier_plan(whatif, tmp_path):
     """Every file a plan writes is known as a plan's own: the second run gives the first one's bytes."""
     folder = tmp_path / "plan"
@@ -123,6 +126,7 @@ def test_planning_again_replaces_the_earlier_plan(whatif, tmp_path):
     assert runs[0] == runs[1]
 
 
+@pytest.mark.slow
 def test_show_prints_the_plan_again_in_each_format(whatif, planner, tmp_path):
     """text, json and markdown of a written plan; json is the document itself."""
     whatif(EXAMPLES / "expand.yaml")
@@ -135,6 +139,7 @@ def test_show_prints_the_plan_again_in_each_format(whatif, planner, tmp_path):
     assert 0 == planner("show", folder / "plan.json").code
 
 
+@pytest.mark.slow
 def test_render_writes_the_same_bytes_again(whatif, planner, tmp_path):
     """All comes from plan.json, but for the bound's file and the candidates' table, which are copied from beside it."""
     whatif(EXAMPLES / "expand.yaml")
@@ -147,6 +152,7 @@ def test_render_writes_the_same_bytes_again(whatif, planner, tmp_path):
     assert first == second
 
 
+@pytest.mark.slow
 def test_a_plan_that_was_edited_is_refused(whatif, planner, tmp_path):
     """plan_id binds the content: one changed broker id shows."""
     whatif(EXAMPLES / "expand.yaml")

@@ -51,6 +51,7 @@ def plans(folder: Path) -> list[str]:
     return sorted(file.parent.name for file in folder.glob("*/plan.json"))
 
 
+@pytest.mark.slow
 def test_each_folder_of_a_fleet_is_what_its_spec_alone_gives(clusters, whatif, tmp_path):
     """Not a byte depends on what else is planned."""
     code, _, said = whatif(*(clusters / f"{name}.yaml" for name in GOOD), "--out", "fleet")
@@ -61,6 +62,7 @@ def test_each_folder_of_a_fleet_is_what_its_spec_alone_gives(clusters, whatif, t
         assert files(tmp_path / "alone" / name) == files(tmp_path / "fleet" / name)
 
 
+@pytest.mark.slow
 def test_a_quoted_pattern_is_a_fleet_beside_its_specs(clusters, whatif):
     """What the shell leaves as it is, is matched here; without --out each plan lies beside its spec."""
     code, shown, _ = whatif("clusters/*.yaml")
@@ -79,6 +81,7 @@ def test_a_pattern_that_matches_one_file_is_a_fleet_of_one(clusters, whatif, tmp
     assert [str(Path("fleet/no-racks"))] == [row["folder"] for row in json.loads(shown)["clusters"]]
 
 
+@pytest.mark.slow
 def test_a_file_named_like_a_pattern_is_that_file(clusters, whatif):
     """Brackets are good names, too."""
     spec = clusters / "no-racks.yaml"
@@ -96,6 +99,7 @@ def test_a_pattern_without_files_is_refused(clusters, whatif):
     assert "clusters/*.yml: no file matches" in said
 
 
+@pytest.mark.slow
 def test_the_summary_has_the_plans_own_numbers(clusters, whatif):
     """JSON for programs: bytes, replicas, leaders, gap, candidates, folder and id of each cluster."""
     _, shown, _ = whatif("clusters/expand.yaml", "clusters/no-racks.yaml", "--format", "json")
@@ -118,6 +122,7 @@ def test_the_summary_has_the_plans_own_numbers(clusters, whatif):
         }
 
 
+@pytest.mark.slow
 def test_the_summary_as_markdown_escapes_names(clusters, whatif):
     """A cluster's name is data: in a table it can neither open a cell nor notify anybody."""
     spec = clusters / "no-racks.yaml"
@@ -143,6 +148,7 @@ def test_every_fault_of_every_spec_is_told_and_nothing_is_written(clusters, what
     assert [] == plans(clusters)
 
 
+@pytest.mark.slow
 def test_a_crossed_gate_in_one_cluster_leaves_all_unwritten(clusters, whatif):
     """Exit code 3; which spec it is, its gate, and that no other plan was written either."""
     spec = clusters / "expand.yaml"
@@ -192,6 +198,7 @@ def test_two_specs_for_one_folder_are_refused(clusters, whatif, arguments, folde
     assert [] == plans(clusters)
 
 
+@pytest.mark.slow
 def test_detailed_exitcode_is_2_where_any_cluster_has_something_to_do(clusters, whatif, tmp_path):
     """0 means that all are as wanted."""
     for name in ("even-1", "even-2"):
@@ -204,6 +211,7 @@ def test_detailed_exitcode_is_2_where_any_cluster_has_something_to_do(clusters, 
     assert 2 == whatif("even-*.yaml", "clusters/expand.yaml", "--detailed-exitcode")[0]
 
 
+@pytest.mark.slow
 def test_a_disk_that_ends_between_two_folders_says_which_are_written(clusters, whatif, monkeypatch):
     """Each folder is all or nothing; the error names those that are there."""
     write = output_folder.write

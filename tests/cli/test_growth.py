@@ -17,6 +17,7 @@ from planner.whatif.growth import lifetime as growth
 DATA = TESTS / "data" / "growth"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "file"), [("text", "growth.txt"), ("markdown", "growth.md"), ("json", "growth.json")])
 def test_what_is_printed(form, file, request):
     """Byte for byte what it was when it was last looked at."""

@@ -38,6 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environment",
     [{"PYTHONIOENCODING": "latin-1"}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}],
@@ -58,6 +59,7 @@ def test_characters_that_stdout_lacks_are_written_as_json_does(environment: dict
     assert "Zürich 東京 😀" == name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
@@ -81,6 +83,7 @@ def test_streams_that_are_closed_full_or_unread(command: str, code: int, said: s
     assert (code, said.strip()) == (ran.returncode, ran.stderr.decode().strip())
 
 
+@pytest.mark.slow
 def test_a_closed_stdout_is_not_taken_by_the_next_file(folder: Path) -> None:
     """Whose content would be what the command prints."""
     before = (folder / "s.yaml").read_bytes()

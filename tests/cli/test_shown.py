@@ -30,6 +30,7 @@ def unread() -> subprocess.Popen[bytes]:
     return process
 
 
+@pytest.mark.slow
 def test_a_reader_that_ends_changes_no_exit_code(unread: subprocess.Popen[bytes]) -> None:
     """As `planner whatif … | head` does, with --detailed-exitcode too; nothing is complained about."""
     _, errors = unread.communicate(b"\n")

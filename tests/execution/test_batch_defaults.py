@@ -141,6 +141,7 @@ def test_replicas_are_counted_where_sizes_are_unknown(cluster: Mapping[str, Any]
     assert found(spec(execution=Execution(), **cluster)).batches == BatchRules()
 
 
+@pytest.mark.slow
 def test_a_derived_throttle_lets_every_batch_complete() -> None:
     """All at once, 60 partitions of 10 MB/s are more than any share of the network: the throttle goes above them."""
     rows = {"x": [(1, 2), (2, 1)] * 30}

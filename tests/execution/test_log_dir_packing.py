@@ -83,6 +83,7 @@ def test_a_replica_larger_than_any_window_stays() -> None:
     assert ([0], 0, 90, True) == (packed.places.tolist(), packed.bytes_moved, packed.outside_bytes, packed.nearest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 12])
 def test_large_brokers_end_next_to_the_bound(count: int) -> None:
     """Thousands of replicas go without CP-SAT: within the windows, and a hundredth of a per cent from the least."""

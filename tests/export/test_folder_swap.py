@@ -35,6 +35,7 @@ def ran(what: str, how: str, folder: Path) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "said"), [("exchange", [AS_IT_WAS, WRITTEN]), ("renames", [AS_IT_WAS, WRITTEN, PUT_BACK])]
 )
@@ -196,6 +197,7 @@ def test_without_hard_links_files_are_copied(out: Path, monkeypatch: pytest.Monk
     assert files(2) | OWN == {path: content for path, content in contents(out).items() if "host_vars" not in path}
 
 
+@pytest.mark.slow
 def test_the_next_command_says_what_it_mended(out: Path, planner: Run) -> None:
     """On stderr; stdout is the result."""
     spec = ROOT / "examples" / "tp_re_01.yaml"

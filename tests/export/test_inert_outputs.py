@@ -149,6 +149,7 @@ def commands(folder: Path, plan: Path) -> list[tuple[str, ...]]:
     return [*fine, *((*each, "--format", form) for each in shown for form in FORMATS), *wrong]
 
 
+@pytest.mark.slow
 def test_every_command(folder: Path, plan: Path, planner: Run) -> None:
     """stdout and stderr, right and wrong, in every format; JSON stays JSON."""
     (folder / "brokers.txt").write_text("h:9092 (id: 1 rack: r\u202e~~~~~~~~\x9bx isFenced: false) -> (\n)\n")

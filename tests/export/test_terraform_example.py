@@ -30,6 +30,7 @@ def parsed(path: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_file_is_hcl(path: Path) -> None:
     """A well-kept parser reads it."""

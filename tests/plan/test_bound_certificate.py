@@ -38,6 +38,7 @@ def document() -> dict[str, Any]:
     return copy.deepcopy(bound_certificate.to_document(relaxed()))
 
 
+@pytest.mark.slow
 def test_what_is_outside_is_read_back() -> None:
     """The same bound, the same least outside."""
     made, again = relaxed(), bound_certificate.from_document(document())

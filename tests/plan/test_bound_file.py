@@ -117,6 +117,7 @@ def test_the_excess_is_worked_out_again() -> None:
     )
 
 
+@pytest.mark.slow
 def test_another_excess_than_that_of_the_bound_is_refused() -> None:
     """A plan can't claim that less is outside, nor leave it out."""
     made = relaxed_plan()

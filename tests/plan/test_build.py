@@ -73,6 +73,7 @@ def test_traffic_of_brokers_racks_and_windows() -> None:
     assert {"disk": "none", "network_in": "90%", "network_out": "none"}.items() <= plan["balance"]["wanted"].items()
 
 
+@pytest.mark.slow
 def test_unlike_brokers_have_no_limit_of_spread() -> None:
     """Shares by capacity differ by more than any spread; how full a broker is is told against its share."""
     spec = expansion()
@@ -160,6 +161,7 @@ def test_replacement_without_sizes_has_no_gap() -> None:
     assert (2, 0) == (terms(plan)["replicas_moved"][1], plan["bound"]["gap_percent"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rebalance", ["leaders", "none"])
 def test_forced_only_plans_move_the_fewest_bytes(rebalance: Rebalance) -> None:
     """Where only what must move may, a placement that moves more bytes doesn't win by being more even."""
@@ -247,6 +249,7 @@ def test_relaxed_windows_are_named() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["bytes_moved", "replicas_moved", "leaders_changed"])
 def test_gates(key: str) -> None:
     """A plan at its limit passes; one above it is refused with the key, what it needs and what is allowed: exit 3."""
@@ -293,6 +296,7 @@ def test_tampering_is_seen(path: tuple[Any, ...]) -> None:
         check_document(plan, "plans/plan.json")
 
 
+@pytest.mark.slow
 def test_id_is_of_the_content() -> None:
     """The same spec gives the same id; another size or throttle gives another; the order of keys doesn't count."""
     plan = plan_of(expansion(), 20)

@@ -64,6 +64,7 @@ def test_what_files_say_first(folder: Path) -> None:
     assert f'kafka_reassign_first_step: !unsafe "{SAID}' in (role / "vars" / "main" / "plan.yml").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_fleet_says_it_of_each_cluster_and_no_gap(folder: Path) -> None:
     """What a first step costs is up to the budget: how far it is from the least says nothing of the change."""
     (folder / "t.yaml").write_bytes((folder / "s.yaml").read_bytes())

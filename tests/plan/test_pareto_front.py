@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from clusters import balance_of, no_racks, spec_of, specs
 from hypothesis import given
 from properties import examples
@@ -71,6 +72,7 @@ def test_kafkas_own_is_beside_every_plan() -> None:
     assert ["do nothing", "this plan", *kafka] == labels
 
 
+@pytest.mark.slow
 def test_do_nothing_is_today_as_it_is() -> None:
     """Leaders are counted where they lead today, preferred or not."""
     done, chosen, _ = made(spec_of(no_racks(1, 2), {"x": [(1, 2), (2, 1)]}, leaders={"x": [1, 1]}))
@@ -78,6 +80,7 @@ def test_do_nothing_is_today_as_it_is() -> None:
     assert (2, 0, 0) == (nothing["leader_spread"], nothing["replica_spread"], nothing["bytes_moved"])
 
 
+@pytest.mark.slow
 def test_the_front_falls() -> None:
     """More bytes are worth more evenness at every step but the plan itself, which is there once and marked."""
     asked = spec(ADD_5, balance=balance_of(1, 1, 1, "none", "50%"))
@@ -89,6 +92,7 @@ def test_the_front_falls() -> None:
         assert before["imbalance_percent"] > after["imbalance_percent"]
 
 
+@pytest.mark.slow
 def test_points_say_their_bound_and_their_time() -> None:
     """What the strategy proved, the plan's from its certificate; seconds only with a throttle and known sizes."""
     done, chosen, proposal = made(spec())
@@ -110,6 +114,7 @@ def test_without_a_proof_there_is_no_gap() -> None:
     assert (None, None) == (mine["least_bytes_moved"], mine["gap_percent"])
 
 
+@pytest.mark.slow
 def test_alternatives_side_by_side() -> None:
     """None where there is only changes; else each with its brokers, its best plan and whether it is the one."""
     assert [] == pareto_front.variants(*made(spec()))
@@ -120,6 +125,7 @@ def test_alternatives_side_by_side() -> None:
     assert [[4], [4, 5]] == [[each["id"] for each in row["changes"]["add_brokers"]] for row in rows]
 
 
+@pytest.mark.slow
 def test_counts_of_all_alternatives() -> None:
     """Every candidate of each, by strategy; the winner's row and digest are the ones to make it again from."""
     done, chosen, proposal = made(spec(ADD_5))
@@ -131,6 +137,7 @@ def test_counts_of_all_alternatives() -> None:
     assert f"{int(rebuilt.digest[0]) % 2**64:016x}" == counted["digest"]
 
 
+@pytest.mark.slow
 def test_choice_names_rule_and_amount() -> None:
     """The amount only of rules that have one."""
     done, chosen, _ = made(spec(ADD_5))

@@ -168,6 +168,7 @@ def test_replicas_of_a_reassignment_that_an_old_kafka_does_not_tell(tmp_path: Pa
     )
 
 
+@pytest.mark.slow
 def test_internal_topics(tmp_path: Path) -> None:
     """They hold replicas like all others, and move like them unless they are excluded."""
     topics = {
@@ -216,6 +217,7 @@ def test_one_partition_of_two_fifths_of_all_bytes(tmp_path: Path) -> None:
     assert "one partition alone is more than the window of any broker" in found.report
 
 
+@pytest.mark.slow
 def test_thousands_of_topics_with_one_partition(tmp_path: Path) -> None:
     """One by one on few brokers, dealt evenly to all; the report stays one that a pull request takes."""
     topics = {f"svc.{at:05d}-events-{at % 10}": Described([[1, 2, 3]]) for at in range(2_000)}

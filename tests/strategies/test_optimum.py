@@ -182,6 +182,7 @@ def test_one_giant_among_many_empty_partitions(rebalance: Rebalance) -> None:
     assert () == independent_check.check(problem, solve(problem, problem.balance).assignment)
 
 
+@pytest.mark.slow
 def test_newcomers_go_to_brokers_that_the_partition_is_not_on() -> None:
     """With more replicas than racks, a partition's new replica in a rack isn't dealt the broker that it keeps there."""
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
@@ -191,6 +192,7 @@ def test_newcomers_go_to_brokers_that_the_partition_is_not_on() -> None:
         assert () == independent_check.check(problem, solve(problem, problem.balance).assignment)
 
 
+@pytest.mark.slow
 def test_dealing_by_own_arcs() -> None:
     """Pools whose brokers can't be dealt to different partitions are solved again, and the answer stays the best."""
     for rows in product([(1,), (2,), (3, 1), (1, 2)], repeat=3):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from benchmarks import cases as bench_cases
 from planner.model import build_problem as problems
@@ -49,6 +50,7 @@ def test_small_programs_take_longer_than_their_columns_say() -> None:
     assert [110, 6_000, 1_005_000] == spent
 
 
+@pytest.mark.slow
 def test_less_work_proves_no_more_and_never_wrongly() -> None:
     """Every window is held still, and the bound stays below the best plan's bytes."""
     case = bench_cases.to_spec(bench_cases.make("skewed-sizes", "y5"))
@@ -59,6 +61,7 @@ def test_less_work_proves_no_more_and_never_wrongly() -> None:
     assert much.least_bytes <= _moved(problem, much) <= much.least_bytes * 1.001
 
 
+@pytest.mark.slow
 def test_the_same_work_finds_the_same_plan() -> None:
     """No clock has a say in it."""
     case = bench_cases.to_spec(bench_cases.make("skewed-sizes", "x4"))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from clusters import balance_of, no_racks, problem_of, problems, spec_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -191,6 +192,7 @@ def test_strategies_without_an_answer_lose() -> None:
     assert {4} == {row["violations"] for row in scored(problem, rows) if row["strategy"] != "unchanged"}
 
 
+@pytest.mark.slow
 def test_batches_larger_than_one(monkeypatch: Any) -> None:
     """Batches of a run are joined in order."""
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2)] * 6})

@@ -55,6 +55,7 @@ def test_changes_is_one_of_the_alternatives() -> None:
     assert [4, 5] == [int(each.problem.targets.sum()) for each in variants.alternatives(spec(ADD_4, ADD_5))]
 
 
+@pytest.mark.slow
 def test_the_table_names_the_alternatives() -> None:
     """Every candidate of every alternative, in order; together no more than asked for."""
     table = variants.scores(swept(spec(ADD_4, ADD_5)))
@@ -63,6 +64,7 @@ def test_the_table_names_the_alternatives() -> None:
     assert [*range(30), *range(30)] == table["candidate"].to_pylist()
 
 
+@pytest.mark.slow
 def test_asked_takes_changes_and_compares() -> None:
     """The plan is what changes alone would give; variants stand beside it with bytes, bound, brokers and evenness."""
     beside, alone = planned(spec(ADD_4, ADD_5)), planned(spec(ADD_4, count=30))
@@ -76,6 +78,7 @@ def test_asked_takes_changes_and_compares() -> None:
     assert {"rule": "asked", "value": None, "variant": "changes"}.items() <= beside["choice"].items()
 
 
+@pytest.mark.slow
 def test_without_changes_the_cheapest_variant_is_taken() -> None:
     """By the ranking over all of them; the plan is that variant's."""
     found = [planned(spec(Changes(), *order)) for order in ((ADD_5, ADD_4), (ADD_4, ADD_5))]
@@ -91,6 +94,7 @@ def rows_of(asked: Spec) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [0, 20, 60, 1000])
 def test_the_most_even_within_bytes(most: int) -> None:
     """Of all alternatives' proven plans that fit, none is more even; the sentence has the numbers."""
@@ -102,6 +106,7 @@ def test_the_most_even_within_bytes(most: int) -> None:
     assert f"moves at most {most}".replace("1000", "1 kB") in chosen.why
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("percent", [40, 80])
 def test_the_fewest_bytes_within_an_imbalance(percent: int) -> None:
     """Of all that are even enough, none moves less."""
@@ -128,6 +133,7 @@ def test_what_no_plan_keeps_is_refused() -> None:
         planned(asked)
 
 
+@pytest.mark.slow
 def test_a_variant_without_a_plan_says_so() -> None:
     """It stands in the comparison with its reason; where changes itself has none, the variants that have are named."""
     broken = Changes(set_replication_factor=(ReplicationFactorChange("x", 1),))
@@ -150,6 +156,7 @@ def test_the_rule_says_the_aims_in_use() -> None:
     assert choice.rule_text(AIMS) == planned(spec(ADD_4))["candidates"]["rule"]
 
 
+@pytest.mark.slow
 def test_the_front_is_of_all_alternatives() -> None:
     """No point beats another in both, each carries its alternative and its bound, and its gap fits."""
     asked = replace(spec(ADD_4, ADD_5), balance=balance_of(1, 1, 1, "none", "50%"))

@@ -139,6 +139,7 @@ def test_brokers_of_unlike_price_are_not_condensed() -> None:
     assert None is condensed_network.solve(layout, network, bounds)
 
 
+@pytest.mark.slow
 def test_plans_are_the_same_in_bytes_and_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """With and without it: the same bound from the certificate, and windows kept."""
     problem = build(bench_cases.to_spec(bench_cases.make("expand-mid")))

@@ -113,6 +113,7 @@ def drawn(rng: Generator) -> Problem:
     )
 
 
+@pytest.mark.slow
 def test_brute_force_agrees() -> None:
     """On hundreds of clusters no plan as cheap changes fewer leaders, or touches fewer partitions at as many."""
     rng, compared, uneven = np.random.default_rng(14), 0, 0

@@ -76,6 +76,7 @@ def test_the_bound_is_what_the_best_plan_moves(racks: str, seed: int) -> None:
     assert (best, best, True) == (bounds.least(certificate), moved(problem, plan)[0], keeps(problem, wanted, plan))
 
 
+@pytest.mark.slow
 def test_some_of_those_can_be_planned() -> None:
     """The cases above aren't all without a plan, and prices alone fall short of some."""
     made = [last_of(with_huge(racks, seed)) for racks in RACKS for seed in range(16)]
