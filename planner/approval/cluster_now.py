@@ -1,4 +1,4 @@
-"""The cluster as it is now, from whatever its tools print: what plans are held against, and resumed from."""
+"""The cluster as it is now, read from files of Kafka's tools or from the cluster: what plans are held against."""
 
 from __future__ import annotations
 

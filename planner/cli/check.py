@@ -9,7 +9,6 @@ from typing import Literal
 import click
 
 from planner.approval import check as approval
-from planner.approval import check_document
 from planner.approval.check import CheckedPlan, Wanted
 from planner.approval.cluster_now import Sources
 from planner.cli import sources as cli_sources
@@ -54,7 +53,7 @@ def check(
     wanted = Wanted(approval.parse_plan_id(plan_id), strict, strict_state, approval.parse_now(now))
     checked = approval.check(plan, sources, workflow.rendered_files, wanted)
     if form == "json":
-        echo_json(check_document.document(checked))
+        echo_json(approval.document(checked))
     checked.require_approved()
     if form == "text":
         for line in _lines(plan, checked):

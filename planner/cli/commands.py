@@ -17,7 +17,7 @@ from rich.console import Console
 from planner import __version__
 from planner.cli import check, consumers, diff, external, failures, fleet, growth, importing, place, resume, workflow
 from planner.cli import seeds as cli_seeds
-from planner.cli.examples import with_examples
+from planner.cli.help_examples import with_examples
 from planner.cli.shown import Format, echo_json, echo_line, echo_page, format_option, reads_plan, say, screen
 from planner.cli.shown import show as show_plan
 

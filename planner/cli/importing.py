@@ -19,11 +19,10 @@ from planner.inputs.importers import topics_describe
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.state.client_properties import client_settings
 from planner.inputs.state.cluster_conditions import conditions
-from planner.inputs.state.cluster_yaml import Imported, is_as_written, text
+from planner.inputs.state.cluster_yaml import Imported, describe, is_as_written, log_dirs, text, topic_configs
 from planner.inputs.state.live_cluster import read_live
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
 from planner.inputs.state.state_files import UnreadableError, files_in, read_file
-from planner.inputs.state.state_texts import describe, log_dirs, topic_configs
 from planner.inputs.state.terraform_targets import targets
 from planner.model import interrupts
 from planner.model.cluster import Broker, Topic

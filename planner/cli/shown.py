@@ -1,4 +1,4 @@
-"""How commands show a plan on stdout: on a screen, as JSON, or as the report."""
+"""How commands read a plan and show it on stdout: on a screen, as JSON, or as the report."""
 
 from __future__ import annotations
 

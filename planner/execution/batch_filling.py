@@ -1,4 +1,4 @@
-"""Batches while they are being filled: what each broker's sides copy in them, and where a load has room."""
+"""Loads that are placed into batches as one, and batches while they are being filled: who copies what, who has room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gates of `limits`, and the throttle that can't work: what a plan is refused for before anything is written."""
+"""The gates of `limits`, how their numbers read, and the throttle that can't work: what a plan is refused for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A plan's folder held against the files that its plan.json gives: what differs, and what is the operator's own."""
+"""A plan's folder held against the files that its plan.json gives: what differs, and what is the operator's own.
+
+Each file with its kind and digest; links aren't followed. Of an operator's file it is said what it could do.
+"""
 
 from __future__ import annotations
 

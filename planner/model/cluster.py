@@ -1,4 +1,4 @@
-"""A cluster as it is: brokers, topics, partitions and their replicas, as frozen values."""
+"""A cluster as it is, as frozen values: brokers, their log dirs, topics, partitions and their replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A spec as flat arrays: everything that is computed thousands of times works on these."""
+"""A spec as flat arrays, which everything that is computed thousands of times works on, and the rack rule on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one YAML file asks for, as frozen values without units: the change, the balance, limits, and how to look."""
+"""What one YAML file asks for, as frozen values without units: the change, the balance, limits, execution, groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a plan.json, or the one in a plan's folder."""
+"""Reads a plan.json, or the one in a plan's folder, and refuses one whose parts don't fit together."""
 
 from __future__ import annotations
 

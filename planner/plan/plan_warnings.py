@@ -1,6 +1,6 @@
-"""What is unusual about the cluster that a plan starts from, in sentences: among the plan's warnings.
+"""Warnings of a plan, in sentences: what is unusual about the cluster, and topics that fall to their min ISR.
 
-Nothing here is a fault of the plan; most of it decides what can be carried out at all, so it is told before approval.
+Nothing here is a fault of the plan; most of it decides what can be carried out at all, so it is said before approval.
 """
 
 from __future__ import annotations

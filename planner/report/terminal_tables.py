@@ -1,4 +1,4 @@
-"""Tables of `rich` for what-ifs on a terminal; names from a cluster are shown as they are, never read as markup."""
+"""Tables: of `rich` for a terminal, and of text, aligned or with pipes for Markdown. Names are never read as markup."""
 
 from __future__ import annotations
 

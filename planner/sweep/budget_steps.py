@@ -1,4 +1,4 @@
-"""The first step of a change that its budget can't pay for in one: which partitions wait for a later step.
+"""What a budget pays for: a search for the most even plan within it, and the first step of a change that it can't pay.
 
 What the changes force costs each partition at least so much, whatever the others do, so the choice is a knapsack of
 whole partitions. Brokers that leave are emptied one by one, the cheapest first, then topics; what is left of the budget

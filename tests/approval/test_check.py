@@ -17,7 +17,7 @@ from planner.approval.cluster_now import Now
 from planner.cli.main import main
 from planner.export import digests
 from planner.inputs.importers.any_format import read_assignment
-from planner.inputs.state.state_texts import describe
+from planner.inputs.state.cluster_yaml import describe
 
 DESCRIBED = "topics-describe.txt"
 SCHEMAS = ROOT / "schemas"

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from plan_documents import change, document
 
 from planner.approval.plan_diff import SHOWN, diff, figure_rows, first_steps, sections, verdict
-from planner.approval.plan_diff_shown import markdown
+from planner.cli.diff import markdown
 
 SCHEMA = json.loads((ROOT / "schemas" / "plan-diff.schema.json").read_text(encoding="utf-8"))
 A0, A1, B0 = (

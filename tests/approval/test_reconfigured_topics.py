@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from test_changed_since import now, plan, said
 
-from planner.approval.changed_since import since
+from planner.approval.changed_since import CONFIG_MEANING, Reconfigured, reconfigured, since
 from planner.approval.cluster_now import Now
-from planner.approval.reconfigured_topics import MEANING, Reconfigured, reconfigured
 from planner.model.cluster import Config
 
 ONE, TWO = (("min.insync.replicas", "1"),), (("min.insync.replicas", "2"),)
@@ -63,7 +62,7 @@ def test_changed_configuration_is_a_change_outside_the_plan() -> None:
     assert [
         "outside the plan no partition changed since it was made",
         "the configuration of 1 topic changed since it was made: kept min.insync.replicas 1 → 2",
-        MEANING,
+        CONFIG_MEANING,
     ] == said(seen)
 
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from planner.cli.commands import commands
-from planner.cli.examples import EXAMPLES
+from planner.cli.help_examples import EXAMPLES
 
 LINES = [line for lines in EXAMPLES.values() for line in lines]
 

@@ -14,8 +14,8 @@ from properties import examples
 from rich.console import Console
 from test_totals import plan_of, wishes
 
-from planner.approval import plan_diff, plan_diff_shown
-from planner.cli import fleet
+from planner.approval import plan_diff
+from planner.cli import diff, fleet
 from planner.cli.fleet import FleetPlan, Job
 from planner.cli.workflow import rendered_files
 from planner.export.terraform_external import described
@@ -48,14 +48,14 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     fleet.show(planned, console)
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}
     difference = plan_diff.diff(nothing, plan)
-    plan_diff_shown.show(difference, console)
+    diff.show(difference, console)
     made = rendered_files(plan).items()
     files = {name: content.decode() for name, content in made if name.endswith((".yml", ".svg", ".md", ".html"))}
     return files | {
         "screen": console.file.getvalue(),  # type: ignore[attr-defined]
         "report.html": unescape(re.sub(r"<(style|script).*?</\1>|<[^>]*>", " ", files["report.html"], flags=re.S)),
         "fleet.md": fleet.markdown(planned),
-        "diff.md": plan_diff_shown.markdown(difference),
+        "diff.md": diff.markdown(difference),
         "external": described(plan)["headline"],
     }
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from planner.inputs.importers.assignment_entries import Assignment, AssignmentEntry, Config
 from planner.inputs.spec import consumers_section, sections
-from planner.inputs.spec import log_dirs_section as spec_log_dirs
+from planner.inputs.spec import sections as spec_log_dirs
 from planner.inputs.yaml_source import Document, key_text
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
 from planner.model.cluster import NO_LOG_DIRS, Broker, Cluster, LogDirs, Partition, Topic

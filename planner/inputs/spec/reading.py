@@ -14,7 +14,7 @@ from planner.inputs.importers import consumer_groups, log_dirs_describe
 from planner.inputs.importers.any_format import Expected
 from planner.inputs.importers.assignment_entries import Assignment
 from planner.inputs.importers.state_parts import StatePart
-from planner.inputs.spec import log_dirs_section as spec_log_dirs
+from planner.inputs.spec import sections as spec_log_dirs
 from planner.inputs.spec.build_spec import Sizes, brokers_today, build_spec, inline_assignment, inline_sizes, with_sizes
 from planner.inputs.spec.consumers_section import Described, described_findings, state_files_of_groups
 from planner.inputs.spec.rules import rule_findings, source_findings

@@ -1,13 +1,13 @@
-"""Gates of `limits` that nothing in the spec lets anybody judge: refused when it is read, not after the sweep.
+"""What no schema can say of single sections: `limits`, `valid_for`, `report` and `log_dirs`.
 
-A gate without the numbers to judge it by would let every plan pass.
+A gate of `limits` without the numbers to judge it by would let every plan pass, so it is refused when the spec is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from planner.inputs.spec import log_dirs_section
+from planner.inputs.spec import sections
 from planner.inputs.spec.build_spec import TARGET_KEYS, Sizes, added_brokers, brokers_today, target_brokers
 from planner.inputs.spec.sections import captured_at, kinds, knows_sizes, knows_traffic, valid_for_seconds
 from planner.inputs.yaml_source import Document, Path
@@ -75,7 +75,7 @@ def _lists(document: Document) -> Iterator[tuple[Path, list[str], int]]:
     for prefix in (("cluster", "brokers"), ("changes", "add_brokers")):
         for at, item in enumerate(document.get(*prefix) or ()):
             if "log_dirs" in item:
-                paths = [log_dir.path for log_dir in log_dirs_section.of_broker(item)]
+                paths = [log_dir.path for log_dir in sections.of_broker(item)]
                 yield (*prefix, at, "log_dirs"), paths, item["id"]
 
 

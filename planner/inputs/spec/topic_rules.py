@@ -1,4 +1,4 @@
-"""The rules of a spec that concern today's topics: their brokers, their replication factor, which may move."""
+"""The rules of a spec that concern today's topics: brokers, replication factors, which may move, and patterns."""
 
 from __future__ import annotations
 
@@ -20,9 +20,15 @@ from planner.inputs.spec.build_spec import (
 )
 from planner.inputs.spec.consumers_section import group_findings
 from planner.inputs.spec.consumers_section import patterns as consumers_patterns
-from planner.inputs.spec.new_topic_rules import NEW_TOPIC_RULES
+from planner.inputs.spec.new_topic_rules import (
+    NEW_TOPIC_RULES,
+    altered,
+    in_force_least,
+    inherited_configs,
+    origin,
+    todays_configs,
+)
 from planner.inputs.spec.sections import growth
-from planner.inputs.spec.topic_config_values import altered, in_force_least, inherited_configs, origin, todays_configs
 from planner.inputs.yaml_source import Document, Path
 from planner.model.build_problem import may_move
 from planner.model.cluster import Topic

@@ -16,10 +16,48 @@ from dataclasses import dataclass, replace
 from planner.inputs.importers.assignment_entries import LARGEST_ID, Assignment, AssignmentEntry, Config, assignment
 from planner.inputs.importers.state_parts import BrokerSeen, RunningReassignment, StatePart, TopicTarget, moving_finding
 from planner.inputs.state.merged_configs import merged_configs
-from planner.inputs.state.reassigning import reassigned
-from planner.model.cluster import Broker
+from planner.model.cluster import Broker, Partition
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.state_warnings import some
+
+Key = tuple[str, int]
+
+
+def reassigned(
+    entries: Iterable[AssignmentEntry], moving: Mapping[Key, RunningReassignment]
+) -> tuple[list[AssignmentEntry], tuple[str, ...]]:
+    """The entries with the targets of what is moving in the place of what they have meanwhile, and a note of it."""
+    if not moving:
+        return list(entries), ()
+    moved = [_arrived(entry, moving.get((entry.topic, entry.partition.id))) for entry in entries]
+    known = {(entry.topic, entry.partition.id) for entry in moved}
+    missing = [f"{topic}-{number}" for topic, number in moving if (topic, number) not in known]
+    count = len(moving) - len(missing)
+    are = "partition is" if count == 1 else "partitions are"
+    notes = [f"{count:,} {are} being reassigned: the plan starts from the target{'s'[: count > 1]}"] if count else []
+    if missing:
+        notes.append(f"{missing[0]} is being reassigned ({len(missing)} such), but isn't in the assignment")
+    return moved, tuple(notes)
+
+
+def target(partition: Partition, moving: RunningReassignment) -> tuple[int, ...]:
+    """The replicas that will stay: Kafka lists the target's first, those that go behind (KIP-455)."""
+    now = moving.replicas or partition.replicas
+    both = (*now, *(broker for broker in moving.adding if broker not in now))
+    return tuple(broker for broker in both if broker not in moving.removing)
+
+
+def _arrived(entry: AssignmentEntry, moving: RunningReassignment | None) -> AssignmentEntry:
+    """A partition when its reassignment is done: what is added is in sync, and who goes no longer leads."""
+    if moving is None:
+        return entry
+    partition = entry.partition
+    replicas = target(partition, moving)
+    leader = partition.leader if partition.leader in replicas else next(iter(replicas), None)
+    isr = partition.isr
+    in_sync = None if isr is None else tuple(each for each in replicas if each in isr or each in moving.adding)
+    return replace(entry, partition=replace(partition, replicas=replicas, leader=leader, isr=in_sync))
+
 
 # As `text` in the schema of the YAML.
 _SIGN = r"[^\s\x00-\x1f\x7f\ud800-\udfff]"
@@ -74,9 +112,6 @@ def broker_notes(listed: Sequence[Broker], seen: Sequence[BrokerSeen]) -> Iterat
 
 def _named(rack: str | None) -> str:
     return "none" if rack is None else repr(rack)
-
-
-Key = tuple[str, int]
 
 
 @dataclass(frozen=True)

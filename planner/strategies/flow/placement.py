@@ -1,4 +1,4 @@
-"""A layout placed by one min-cost flow: the cheapest replicas within the windows of counts."""
+"""A layout placed by one min-cost flow, and its flow as replica lists: which partition gets which broker."""
 
 from __future__ import annotations
 

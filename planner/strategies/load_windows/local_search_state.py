@@ -1,4 +1,4 @@
-"""A placement that replicas, or leaders, are moved about in one by one, and what limits that: see `local_search`."""
+"""The placement that a local search works on, what limits its moves, and which moves are feasible."""
 
 from __future__ import annotations
 

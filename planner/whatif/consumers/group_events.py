@@ -1,4 +1,4 @@
-"""What moves within a consumer group when something happens to it: a member leaves or joins, partitions are added."""
+"""What moves in a consumer group when a member leaves or joins, partitions are added, or replicas change racks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whether KRaft's own placement can have given an assignment: `kafka_striped`, read backwards.
+"""Whether KRaft's own placement, or a plain round robin, can have given an assignment: both read backwards.
 
-Its draws can't be found again, but what they decide can: where the racks and each rack's brokers begin, and their
+KRaft's draws can't be found again, but what they decide can: where the racks and each rack's brokers begin, and their
 orders after each shuffle. Each of these is taken from the first replica that shows it; all later ones must agree.
 Source: Kafka 4.1, StripedReplicaPlacer.
 """

@@ -17,9 +17,8 @@ from planner.cli.importing import ImportOptions, import_state
 from planner.inputs.importers.any_format import read_assignment, read_part
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.spec.reading import load
-from planner.inputs.state.cluster_yaml import Imported, text
+from planner.inputs.state.cluster_yaml import Imported, describe, log_dirs, text, topic_configs
 from planner.inputs.state.merge import merge
-from planner.inputs.state.state_texts import describe, log_dirs, topic_configs
 from planner.model.cluster import Broker, Partition, Topic
 from planner.plan import build
 from planner.sweep.evaluate import run
