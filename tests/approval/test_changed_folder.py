@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from planner.approval import check
+from planner.approval.cluster_now import Sources
 from planner.cli import workflow
 from planner.export import digests as manifest
 from planner.plan import build
@@ -81,7 +82,7 @@ def test_no_file_may_differ_whatever_the_digests_say(folder: Path) -> None:
         changed = manifest.digests(folder)
         del changed[manifest.FILE]
         (folder / manifest.FILE).write_bytes(manifest.sums_of(changed))
-        (found,) = check.check(folder, check.Sources()).refusals
+        (found,) = check.check(folder, Sources(), workflow.rendered_files).refusals
 
         assert any(line.startswith(f"{path} isn't the file that was made") for line in found.lines), path
         (folder / path).write_bytes(before)
