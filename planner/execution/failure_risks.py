@@ -2,8 +2,9 @@
 
 Which plan is chosen goes by its end alone, and no look at its batches could choose a better one. Batches go through
 lists that keep two racks wherever both ends have two (`reassignment_paths`), so at any moment only those partitions
-don't survive that don't today, or won't in the end. Today's are there when the first batch begins, whichever plan it is of;
-so a plan whose end has no others survives every moment as well as any plan can, and the ranking puts that plan first.
+don't survive that don't today, or won't in the end. Today's are there when the first batch begins, whichever plan it is
+of; so a plan whose end has no others survives every moment as well as any plan can, and the ranking puts that plan
+first.
 """
 
 from __future__ import annotations
