@@ -8,3 +8,8 @@ TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 DATA = TESTS / "data"
 EXAMPLES = ROOT / "examples"
+
+
+def capture(name: str) -> str:
+    """The text of a file in tests/data: what a tool of a real cluster printed."""
+    return (DATA / name).read_text(encoding="utf-8")

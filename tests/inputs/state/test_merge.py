@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from folders import DATA
 
 from planner.inputs.importers.any_format import read_part
-from planner.inputs.importers.state_parts import StatePart
-from planner.inputs.state.merge import Merged, merge
+from planner.inputs.importers.assignment_entries import AssignmentEntry
+from planner.inputs.importers.state_parts import RunningReassignment, StatePart
+from planner.inputs.state.merge import Merged, merge, reassigned, target
 from planner.model.cluster import Partition
-from planner.model.errors import ImportStateError
+from planner.model.errors import ImportStateError, Place
 
 DESCRIBE = """\
 Topic: a\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: min.insync.replicas=2
@@ -163,14 +163,6 @@ def test_no_reassignment_in_the_list_is_no_obstacle() -> None:
     assert {"a": [(1, 2), (2, 3)]} == replicas(merged(DESCRIBE, "No partition reassignments found.\n"))
 
 
-def test_a_line_of_the_list_that_is_cut_is_refused() -> None:
-    """Otherwise a reassignment would be overlooked."""
-    with pytest.raises(
-        ImportStateError, match=r"f0:2:1: 'a-0: replicas: 4,1' isn't a reassignment; allowed: what kafka"
-    ):
-        merged(LIST[:51])
-
-
 def test_topics_to_move_restrict() -> None:
     """Names that the cluster doesn't have are told; none that it has is a fault."""
     state = merged(DESCRIBE, '{"version":1,"topics":[{"topic":"a"},{"topic":"gone"}]}')
@@ -182,23 +174,41 @@ def test_topics_to_move_restrict() -> None:
         merged(DESCRIBE, '{"version":1,"topics":[{"topic":"gone"}]}')
 
 
-def test_topics_to_move_of_a_real_cluster() -> None:
-    """The file that the capture's --generate was given."""
-    part = read_part((DATA / "kraft-4.1" / "topics-to-move.json").read_text(encoding="utf-8"), "t.json")
-    expected = ("orders", "payments", "clickstream", "audit.log", "user_profile-changelog", "dead-letter")
-    assert expected == part.only_topics
-
-
-def test_a_replica_assignment_needs_its_topic() -> None:
-    """`0:1,1:0,0:1` is three partitions of whichever topic is named beside it."""
-    (part,) = [read_part(' "0:1,1:0,0:1"\n', "m.txt", "tp_demo_03")]
-    assert [(0, 1), (1, 0), (0, 1)] == [entry.partition.replicas for entry in part.entries]
-    assert {"tp_demo_03"} == {entry.topic for entry in part.entries}
-    with pytest.raises(ImportStateError, match="doesn't say of which topic; allowed: with the topic's name"):
-        read_part("0:1,1:0", "m.txt")
-
-
 def test_nothing_about_replicas_is_refused() -> None:
     """Sizes alone are no state."""
     with pytest.raises(ImportStateError, match=r"f0: no source says where replicas are, only f0 \(kafka-log-dirs"):
         merged(sizes(a_0=1))
+
+
+AT = Place("f", 1, 1)
+
+
+def moving(adding: tuple[int, ...], removing: tuple[int, ...], now: tuple[int, ...] | None) -> RunningReassignment:
+    """A reassignment of a-0; `now` is what its source says that the partition has meanwhile."""
+    return RunningReassignment(AT, "a", 0, adding, removing, now)
+
+
+@pytest.mark.parametrize(
+    ("now", "replicas", "stay"),
+    [((4, 1, 2), (1, 2), (4, 2)), (None, (4, 1, 2), (4, 2)), (None, (1, 2), (2, 4))],
+    ids=["told by the list", "told by the partition", "not among its replicas yet"],
+)
+def test_what_stays_keeps_kafkas_order(
+    now: tuple[int, ...] | None, replicas: tuple[int, ...], stay: tuple[int, ...]
+) -> None:
+    """What is added comes where Kafka lists it, at the end where it doesn't; what is removed goes."""
+    assert stay == target(Partition(0, replicas, 1), moving((4,), (1,), now))
+
+
+def test_a_partition_has_arrived() -> None:
+    """What is added is in sync, a replica that was behind stays behind, and who goes no longer leads."""
+    rows = [
+        AssignmentEntry(AT, "a-0", "a", Partition(0, (4, 1, 2), 1, (1,))),
+        AssignmentEntry(AT, "a-1", "a", Partition(1, (1, 2), 1, (1, 2))),
+    ]
+    found, notes = reassigned(rows, {("a", 0): moving((4,), (1,), (4, 1, 2)), ("gone", 5): moving((4,), (1,), None)})
+    assert [Partition(0, (4, 2), 4, (4,)), rows[1].partition] == [each.partition for each in found]
+    assert (
+        "1 partition is being reassigned: the plan starts from the target",
+        "gone-5 is being reassigned (1 such), but isn't in the assignment",
+    ) == notes

@@ -1,0 +1,33 @@
+"""What `kafka-broker-api-versions` prints: live brokers with their racks."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.inputs.importers.any_format import read_part
+from planner.model.errors import ImportStateError
+
+VERSIONS = """\
+kafka-1:9092 (id: 1 rack: r 1 isFenced: false) -> (
+\tProduce(0): 0 to 13 [usable: 13],
+)
+kafka-2:9092 (id: 2 rack: null isFenced: true) -> (
+)
+kafka-3:9092 (id: 3 rack: r0) -> (
+)
+"""
+
+
+def test_brokers_have_racks_or_none() -> None:
+    """Kafka prints `null` for none; a rack may hold blanks; older versions don't say who is fenced."""
+    part = read_part(VERSIONS, "v.txt")
+    assert [(1, "r 1", 1), (2, None, 4), (3, "r0", 6)] == [
+        (each.id, each.rack, each.place.line) for each in part.brokers
+    ]
+    assert ("broker 2 is fenced by v.txt: it is down, or not yet up",) == part.notes
+
+
+def test_a_broker_that_is_there_twice_is_refused() -> None:
+    """Two outputs in one file, perhaps of two clusters."""
+    with pytest.raises(ImportStateError, match=r"v\.txt:8:1: broker 1 is here twice; allowed: once"):
+        read_part(VERSIONS + VERSIONS, "v.txt")

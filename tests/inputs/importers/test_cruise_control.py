@@ -1,0 +1,75 @@
+"""Cruise Control's answers: the cluster's state, and proposals."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from planner.inputs.importers.any_format import read_part
+from planner.inputs.importers.state_parts import Rank
+from planner.model.cluster import Partition
+from planner.model.errors import ImportStateError
+
+ROW = {
+    "topic": "a",
+    "partition": 0,
+    "leader": 1,
+    "replicas": [1, 2],
+    "in-sync": [1],
+    "out-of-sync": [2],
+    "offline": [2],
+}
+
+
+OTHER = {
+    "topic": "a",
+    "partition": 1,
+    "leader": -1,
+    "replicas": [2, 1],
+    "in-sync": [],
+    "out-of-sync": [],
+    "offline": [],
+}
+
+
+def answer(**lists: Any) -> str:
+    """kafka_cluster_state's JSON."""
+    return json.dumps(
+        {"KafkaPartitionState": lists, "KafkaBrokerState": {"ReplicaCountByBrokerId": {"1": 2}}, "version": 1}
+    )
+
+
+def test_the_verbose_cluster_state_is_an_assignment() -> None:
+    """A partition may be in several lists of problems."""
+    lists = {"offline": [OTHER], "urp": [ROW, OTHER], "with-offline-replicas": [ROW], "under-min-isr": [], "other": []}
+    part = read_part(answer(**lists), "c.json")
+    assert Rank.DOCUMENT == part.rank
+    assert {("a", Partition(0, (1, 2), 1, (1,))), ("a", Partition(1, (2, 1), None, ()))} == {
+        (entry.topic, entry.partition) for entry in part.entries
+    }
+
+
+def test_the_short_cluster_state_is_refused() -> None:
+    """It lists problems alone, so most partitions would be missing."""
+    with pytest.raises(ImportStateError, match="allowed: the answer with verbose=true"):
+        read_part(answer(urp=[ROW]), "c.json")
+
+
+@pytest.mark.parametrize("about", [{"topic": "a-1", "partition": 0, "hash": 5}, "a-1-0"])
+def test_proposals_give_the_old_replicas(about: Any) -> None:
+    """They list the partitions that would change; beside a description, what differs is told."""
+    proposal = {"topicPartition": about, "oldLeader": 2, "oldReplicas": [1, 2], "newReplicas": [3, 2]}
+    part = read_part(json.dumps({"proposals": [proposal], "version": 1}), "p.json")
+    assert [("a-1", Partition(0, (1, 2), 2))] == [(entry.topic, entry.partition) for entry in part.entries]
+    assert not part.whole
+
+
+@pytest.mark.parametrize(
+    "change", [{"replicas": []}, {"replicas": "x"}, {"in-sync": None}, {"leader": "1"}, {"partition": -1}, {"topic": 5}]
+)
+def test_bad_answers_are_named(change: dict[str, Any]) -> None:
+    """With the place in the JSON."""
+    with pytest.raises(ImportStateError, match=r"KafkaPartitionState\.other\[0\].*allowed:"):
+        read_part(answer(other=[ROW | change]), "c.json")

@@ -1,0 +1,51 @@
+"""JSON inside what Kafka's tools print: hostile documents, and where items begin."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.inputs.importers.any_format import read_part
+from planner.inputs.importers.json_text import item_positions, read_alone, read_object
+from planner.model.errors import ImportStateError
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"topic":' + "[" * 100_000,
+        '{"brokers":' + '{"logDirs":' * 50_000,
+        '{"partitions":[{"topic":"a","partition":0,"replicas":[' + "9" * 5000 + "]}]}",
+    ],
+)
+def test_hostile_json_is_refused_without_a_traceback(text: str) -> None:
+    """Endless nesting and numbers of thousands of digits are findings."""
+    for expected in ("assignment", "sizes", "state"):
+        with pytest.raises(ImportStateError):
+            read_part(text, "f", expected=expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1, "b": 2, "a": 3}', r"f:1:1: not usable JSON: the key 'a' is here twice among a, b"),
+        ('\n {"a": NaN}', r"f:2:2: not usable JSON: NaN isn't a number"),
+        ("[1]", "f:1:1: a JSON object is needed here"),
+        ('{"a": \n 1,', "f:2:4: not JSON"),
+        ('{}\n {"b": 2}', r"f:2:2: something follows the JSON; allowed: one JSON object, alone"),
+    ],
+)
+def test_what_json_would_let_pass_is_refused_at_its_place(text: str, message: str) -> None:
+    """Python's reader takes the last of two keys, and NaN, without a word."""
+    with pytest.raises(ImportStateError, match=message):
+        read_alone(text, "f")
+
+
+def test_items_of_a_list_have_their_places() -> None:
+    """Brackets inside of items, and a log line above, don't count."""
+    text = '[main] WARN\n{"v": [9], "partitions" : [ {"x": [1, 2]},\n {"x": "]"} , 3]} rest'
+    start = text.index("{")
+    assert [text.index('{"x": [1'), text.index('{"x": "]"'), text.index(" 3]") + 1] == list(
+        item_positions(text, "partitions", start)
+    )
+    assert text.index(" rest") == read_object(text, start, "f")[1]

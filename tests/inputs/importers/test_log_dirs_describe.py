@@ -1,0 +1,61 @@
+"""What `kafka-log-dirs --describe` prints: the bytes of each partition's largest replica."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from folders import capture
+
+from planner.inputs.importers import log_dirs_describe
+from planner.inputs.importers.any_format import read_part
+from planner.model.errors import ImportStateError
+
+
+def test_log_dirs_take_the_largest_replica() -> None:
+    """Replicas differ by what isn't flushed or deleted yet; the two headings are skipped."""
+    text = capture("kraft-4.1/kafka-log-dirs-describe.txt")
+    sizes = log_dirs_describe.parse(text, "l.txt")
+    assert 91 == len(sizes)
+    assert max(int(size) for size in re.findall(r'"clickstream-5","size":(\d+)', text)) == sizes["clickstream", 5]
+    assert {"audit.log", "clickstream", "dead-letter", "orders", "payments", "user_profile-changelog"} == {
+        topic for topic, _ in sizes
+    }
+
+
+def test_log_dirs_with_a_broker_down() -> None:
+    """A broker that didn't answer only takes away the sizes that nobody else has."""
+    sizes = log_dirs_describe.parse(capture("kraft-4.1/kafka-log-dirs-describe.txt"), "l.txt")
+    without_4 = log_dirs_describe.parse(capture("kraft-4.1/kafka-log-dirs-describe-broker-4-down.txt"), "l.txt")
+    assert without_4.keys() <= sizes.keys()
+    assert all(sizes[key] >= size for key, size in without_4.items())
+
+
+def test_log_dirs_with_futures_errors_and_hyphens() -> None:
+    """A future replica doesn't count, a failed log dir holds nothing, and the last hyphen divides."""
+    text = (
+        '{"version":1,"brokers":[{"broker":1,"logDirs":['
+        '{"error":"KafkaStorageException","logDir":"/a","partitions":[]},'
+        '{"error":null,"logDir":"/b","partitions":[{"partition":"a-b-1","size":5,"offsetLag":0,"isFuture":false},'
+        '{"partition":"a-b-1","size":99,"offsetLag":3,"isFuture":true}]}]},'
+        '{"broker":2,"logDirs":[{"error":null,"logDir":"/b","partitions":[{"partition":"a-b-1","size":7}]}]},'
+        '{"broker":3,"logDirs":null}]}'
+    )
+    assert {("a-b", 1): 7} == read_part(text, "l.txt", expected="sizes").sizes
+
+
+@pytest.mark.parametrize(
+    "number", ["NaN", "Infinity", "-Infinity", "1e999", "-1", "1.0", '"1"', "true", "9223372036854775808"]
+)
+def test_sizes_are_whole_numbers_of_bytes(number: str) -> None:
+    """What isn't one is refused with its value."""
+    replica = f'{{"partition":"a-0","size":{number}}}'
+    text = f'{{"brokers":[{{"broker":1,"logDirs":[{{"logDir":"/a","partitions":[{replica}]}}]}}]}}'
+    with pytest.raises(ImportStateError, match="isn't a number"):
+        read_part(text, "l.txt")
+
+
+def test_log_dirs_below_a_line_with_braces() -> None:
+    """A logger may print them; the JSON begins with its own line."""
+    text = '[main] {x} WARN\n{"brokers":[{"broker":1,"logDirs":[{"partitions":[{"partition":"a-0","size":7}]}]}]}\n'
+    assert {("a", 0): 7} == log_dirs_describe.parse(text, "l")

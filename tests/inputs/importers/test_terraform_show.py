@@ -1,0 +1,79 @@
+"""What `terraform show -json` prints of states and plans."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from planner.inputs.importers.any_format import read_part
+from planner.model.errors import ImportStateError
+
+
+def topic(name: str, partitions: Any, factor: Any, **more: Any) -> dict[str, Any]:
+    """The values of a kafka_topic."""
+    return {"name": name, "partitions": partitions, "replication_factor": factor, "config": {}, "id": name, **more}
+
+
+def resource(values: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A resource of a state."""
+    return {
+        "address": f"kafka_topic.x[{values['name']!r}]",
+        "mode": "managed",
+        "type": "kafka_topic",
+        "values": values,
+        **more,
+    }
+
+
+def state(*resources: dict[str, Any], inner: Any = ()) -> str:
+    """What terraform show prints of a state."""
+    module = {"resources": list(resources), "child_modules": [{"resources": list(inner)}]}
+    return json.dumps({"format_version": "1.0", "terraform_version": "1.11.4", "values": {"root_module": module}})
+
+
+def plan(*changes: tuple[list[str], Any]) -> str:
+    """What terraform show prints of a plan."""
+    rows = [
+        {"address": f"x[{at}]", "type": "kafka_topic", "change": {"actions": actions, "after": after}}
+        for at, (actions, after) in enumerate(changes)
+    ]
+    rows.append({"address": "s", "type": "aws_secret", "change": {"actions": ["create"], "after": {"name": "hidden"}}})
+    return json.dumps(
+        {"format_version": "1.2", "terraform_version": "1.11.4", "variables": {}, "resource_changes": rows}
+    )
+
+
+def test_a_state_declares_topics_in_all_modules() -> None:
+    """Other resources and data sources are passed over."""
+    data = resource(topic("z", 1, 1), mode="data")
+    other = resource(topic("y", 1, 1), type="kafka_acl")
+    part = read_part(state(resource(topic("a", 4, 3)), data, other, inner=[resource(topic("b", 1, 2))]), "s.json")
+    assert [("a", 4, 3), ("b", 1, 2)] == [
+        (each.topic, each.partitions, each.replication_factor) for each in part.targets
+    ]
+    assert () == part.entries
+
+
+def test_a_plan_declares_what_will_be() -> None:
+    """What is destroyed isn't declared any more; what isn't known before the apply is none."""
+    text = plan((["update"], topic("a", 4, 3)), (["delete"], None), (["create"], {"name": "new", "partitions": 2}))
+    part = read_part(text, "p.json")
+    assert [("a", 4, 3), ("new", 2, None)] == [(x.topic, x.partitions, x.replication_factor) for x in part.targets]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (state(resource(topic("a", 4, 3))).replace('"1.0"', '"2.0"'), "format_version: '2.0' isn't a version"),
+        (state(resource(topic("a", 0, 3))), r"kafka_topic\.x\['a'\]\.partitions: 0 isn't possible"),
+        (state(resource(topic("a", 1, "3"))), r"replication_factor: '3' isn't possible"),
+        (state(resource(topic("{{ x }}", 1, 3))), r"name: '{{ x }}' isn't a topic's name"),
+        (state(resource(topic("a", 1, 3)), resource(topic("a", 1, 3))), "a is declared twice"),
+    ],
+)
+def test_bad_declarations_are_named(text: str, message: str) -> None:
+    """By their address."""
+    with pytest.raises(ImportStateError, match=message):
+        read_part(text, "t.json")

@@ -1,0 +1,188 @@
+"""What `kafka-topics --describe` prints: real captures, old layouts, and what isn't told by them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from folders import capture
+
+from planner.inputs.importers import topics_describe
+from planner.inputs.importers.any_format import read_assignment
+from planner.model.cluster import Partition, Topic
+from planner.model.errors import ImportStateError
+
+
+def by_name(topics: tuple[Topic, ...]) -> dict[str, Topic]:
+    """Topics by their names."""
+    return {topic.name: topic for topic in topics}
+
+
+def test_describe_of_a_kraft_cluster() -> None:
+    """Kafka 4.1 with TopicId, Elr and configuration: all topics, by name."""
+    topics = topics_describe.parse(capture("kraft-4.1/kafka-topics-describe.txt"), "d.txt")
+    expected = {
+        "audit.log": 6, "clickstream": 30, "dead-letter": 1, "orders": 24, "payments": 12, "user_profile-changelog": 18,
+    }  # fmt: skip
+    assert list(expected.items()) == [(topic.name, len(topic.partitions)) for topic in topics]
+    clickstream = by_name(topics)["clickstream"]
+    assert Partition(0, (4, 5), 4, (4, 5)) == clickstream.partitions[0]
+    assert ((), (("min.insync.replicas", "1"),)) == (clickstream.config, clickstream.effective_config)
+
+
+def test_describe_with_a_broker_down() -> None:
+    """The replicas stay, the leader moves, the ISR shrinks."""
+    topics = by_name(topics_describe.parse(capture("kraft-4.1/kafka-topics-describe-broker-4-down.txt"), "d.txt"))
+    assert Partition(0, (4, 5), 5, (5,)) == topics["clickstream"].partitions[0]
+    assert all(4 not in (row.isr or ()) for topic in topics.values() for row in topic.partitions)
+    assert 91 == sum(len(topic.partitions) for topic in topics.values())
+
+
+def test_describe_of_a_zookeeper_cluster() -> None:
+    """Kafka 3.9 with ZooKeeper writes N/A as Elr and leaves Configs empty."""
+    topics = by_name(topics_describe.parse(capture("zookeeper-3.9/kafka-topics-describe.txt"), "d.txt"))
+    assert ["logs", "orders", "topic-test1", "topic-test4"] == list(topics)
+    assert Partition(3, (3, 0), 3, (3, 0)) == topics["orders"].partitions[3]
+    assert () == topics["orders"].config
+
+
+@pytest.mark.parametrize("gap", ["\t", " ", "   "])
+@pytest.mark.parametrize("after_label", ["", " "])
+def test_describe_in_the_old_layout(gap: str, after_label: str) -> None:
+    """`Topic:x` without a blank, and tabs that a terminal made into blanks."""
+    heading = ["Topic:a", "PartitionCount:2", "ReplicationFactor:2", "Configs:retention.ms=5"]
+    first = ["Topic: a", "Partition: 0", "Leader: 0", "Replicas: 0,1", "Isr: 0,1"]
+    second = ["Topic: a", "Partition: 1", "Leader: -1", "Replicas: 1,0", "Isr: "]
+    lines = [gap.join(field.replace(": ", ":").replace(":", f":{after_label}") for field in row) for row in
+             (heading, first, second)]  # fmt: skip
+    partitions = (Partition(0, (0, 1), 0, (0, 1)), Partition(1, (1, 0), None, ()))
+    expected = Topic("a", partitions, effective_config=(("retention.ms", "5"),))
+    assert (expected,) == topics_describe.parse("\n".join(lines), "d.txt")
+
+
+def test_describe_with_leader_none_and_windows_line_ends() -> None:
+    """`Leader: none` is no leader; carriage returns don't matter."""
+    text = "Topic: a\tPartitionCount: 1\r\n\tTopic: a\tPartition: 0\tLeader: none\tReplicas: 2,1\tIsr: \r\n\r\n"
+    assert (Topic("a", (Partition(0, (2, 1), None, ()),)),) == topics_describe.parse(text, "d.txt")
+
+
+@pytest.mark.parametrize(
+    ("configs", "expected"),
+    [
+        ("", ()),
+        ("cleanup.policy=compact,delete,retention.ms=1", (("cleanup.policy", "compact,delete"), ("retention.ms", "1"))),
+        (
+            "leader.replication.throttled.replicas=0:1,1:2,min.insync.replicas=2",
+            (("leader.replication.throttled.replicas", "0:1,1:2"), ("min.insync.replicas", "2")),
+        ),
+        ("segment.bytes=1,preallocate=true", (("preallocate", "true"), ("segment.bytes", "1"))),
+        ("a.b=x=y", (("a.b", "x=y"),)),
+    ],
+)
+def test_commas_inside_configuration_values(configs: str, expected: tuple[tuple[str, str], ...]) -> None:
+    """A comma divides only where a key follows."""
+    text = f"Topic: a\tPartitionCount: 1\tConfigs: {configs}\n\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1"
+    (topic,) = topics_describe.parse(text, "d.txt")
+    assert expected == tuple(sorted(topic.config + topic.effective_config))
+
+
+def test_a_finished_reassignment_is_no_obstacle() -> None:
+    """Empty adding and removing replicas mean that nothing is under way."""
+    text = (
+        "Topic: a PartitionCount: 1\n"
+        "Topic: a Partition: 0 Leader: 1 Replicas: 1 Isr: 1 Adding Replicas:  Removing Replicas: "
+    )
+    assert 1 == topics_describe.parse(text, "d.txt")[0].partitions[0].leader
+
+
+def test_every_bad_line_is_named() -> None:
+    """An importer doesn't stop at the first fault."""
+    text = "Topic: a\tPartitionCount: x\nhello\n\tTopic: a\tPartition: 0\tLeader: 1\n"
+    with pytest.raises(ImportStateError) as caught:
+        topics_describe.parse(text, "d.txt")
+    assert ["d.txt:1:1", "d.txt:2:1", "d.txt:3:2"] == [str(finding.place) for finding in caught.value.findings]
+
+
+def test_describe_of_the_first_version() -> None:
+    """Kafka 0.8.0 has no headings, and labels in small letters."""
+    text = (
+        "topic: a-1\tpartition: 0\tleader: 2\treplicas: 2,1\tisr: 2,1\n"
+        "topic: a-1\tpartition: 1\tleader: none\treplicas: 1,2\tisr: \n"
+    )
+    expected = Topic("a-1", (Partition(0, (2, 1), 2, (2, 1)), Partition(1, (1, 2), None, ())))
+    assert (expected,) == read_assignment(text, "d.txt")
+
+
+@pytest.mark.parametrize("gap", ["\t", "   "])
+def test_topics_marked_for_deletion_are_told(gap: str) -> None:
+    """Older Kafkas mark the heading and each partition of a topic that is being deleted."""
+    lines = [
+        ["Topic:a", "PartitionCount:1", "ReplicationFactor:1", "Configs:", "MarkedForDeletion:true"],
+        ["Topic: a", "Partition: 0", "Leader: none", "Replicas: 1", "Isr: 1", "MarkedForDeletion: true"],
+        ["Topic:b", "PartitionCount:1", "ReplicationFactor:1", "Configs:retention.ms=5"],
+        ["Topic: b", "Partition: 0", "Leader: 1", "Replicas: 1", "Isr: 1"],
+    ]
+    topics = read_assignment("\n".join(gap.join(line) for line in lines), "d.txt")
+    assert [("a", True), ("b", False)] == [(topic.name, topic.deleting) for topic in topics]
+    assert (("retention.ms", "5"),) == topics[1].effective_config
+
+
+def test_describe_takes_extreme_ids_and_names() -> None:
+    """Brokers up to 2147483647, names of 249 characters, and names that end like a partition."""
+    long = "x" * 247 + "-1"
+    text = (
+        f"Topic: {long}\tPartitionCount: 1\tConfigs: \n"
+        f"\tTopic: {long}\tPartition: 0\tLeader: 2147483647\tReplicas: 2147483647,0\tIsr: 2147483647"
+        "\tElr: \tLastKnownElr: \n"
+    )
+    assert (Topic(long, (Partition(0, (2147483647, 0), 2147483647, (2147483647,)),)),) == read_assignment(text, "d")
+
+
+def test_usual_and_unusual_lines_read_alike() -> None:
+    """A line that the quick pattern takes gives what its fields give one by one."""
+    usual = "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\tElr: N/A\tLastKnownElr: N/A"
+    unusual = usual.replace("\tLeader", "  \tLeader")
+    parts = [topics_describe.read_part(["Topic: a\tPartitionCount: 1", line], "d.txt") for line in (usual, unusual)]
+    assert parts[0] == parts[1]
+    assert "d.txt:2:2" == str(parts[0].entries[0].place)
+
+
+def test_a_long_output_stops_after_a_hundred_faults() -> None:
+    """A wrong file of a million lines isn't told line by line; how long the rest is, is said."""
+    for line in ("Topic: a", "Topic: a\tPartitionCount: 1"):
+        with pytest.raises(ImportStateError) as caught:
+            topics_describe.read_part([line] * 100_000, "d.txt")
+        assert 100 == len(caught.value.findings)
+        assert re.search(r"the other 99,90[01] lines weren't read", caught.value.findings[-1].message)
+
+
+def test_many_topics_without_their_partitions_are_counted() -> None:
+    """Each of the first is named."""
+    with pytest.raises(ImportStateError) as caught:
+        topics_describe.read_part([f"Topic: a{number}\tPartitionCount: 1" for number in range(5_000)], "d.txt")
+    assert 100 == len(caught.value.findings)
+    assert "d.txt:100:1: so it is with 4,901 topics from here on" in str(caught.value)
+
+
+def test_no_cluster_has_so_many_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory ends somewhere; a limit says where."""
+    monkeypatch.setattr(topics_describe, "_MOST_TOPICS", 10)
+    with pytest.raises(ImportStateError, match=r"d\.txt:11:1: more than 10 topics; allowed: at most so many"):
+        topics_describe.read_part([f"Topic: a{number}\tPartitionCount: 1" for number in range(20)], "d.txt")
+
+
+@pytest.mark.parametrize(
+    ("topic", "end"),
+    [("a", "\tIsr: 2,13\tElr: "), ("a", "\tIs"), ("a", ""), ("a", ",1"), ("b", ""), ("b", ",1"), ("b", "\tIsr: 2,1")],
+)
+def test_an_output_that_is_cut_within_its_last_line_is_refused(topic: str, end: str) -> None:
+    """It would still read as a partition, of broker 1 instead of 13 perhaps."""
+    alone = topic == "b"
+    text = (
+        f"Topic: a\tPartitionCount: {1 if alone else 2}\tReplicationFactor: 2\tConfigs: \n"
+        "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\tElr: \tLastKnownElr: \n"
+        + "Topic: b\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: \n" * alone
+        + f"\tTopic: {topic}\tPartition: {0 if alone else 1}\tLeader: 2\tReplicas: 2{end}"
+    )
+    with pytest.raises(ImportStateError, match=r"the line ends before|isn't a replica|Replicas has '2.*Is'"):
+        topics_describe.parse(text, "d")

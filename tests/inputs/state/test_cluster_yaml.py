@@ -1,0 +1,79 @@
+"""A state as files of Kafka's tools and as the `cluster` part of a spec; test_import_round_trips reads both back."""
+
+from __future__ import annotations
+
+import json
+
+import yaml
+
+from planner.inputs.importers.state_parts import TopicTarget
+from planner.inputs.state.cluster_yaml import Imported, describe, is_as_written, log_dirs, text, topic_configs
+from planner.inputs.state.terraform_targets import Targets
+from planner.model.cluster import Broker, Partition, Topic
+from planner.model.errors import Place
+
+TOPICS = (Topic("a", (Partition(0, (1, 2), 1), Partition(1, (2, 1), None, (1,)))),)
+WRITTEN = Imported("prod: 1", (Broker(1, "r"), Broker(2)), TOPICS, {("a", 0): 5})
+
+
+def test_only_what_differs_from_the_defaults_is_written() -> None:
+    """The first replica leads, the ISR and the size aren't known, where nothing is said."""
+    cluster = yaml.safe_load(text(WRITTEN))["cluster"]
+    assert ("prod: 1", [{"id": 1, "rack": "r"}, {"id": 2}]) == (cluster["name"], cluster["brokers"])
+    partitions = [{"replicas": [1, 2], "size": 5}, {"replicas": [2, 1], "leader": "none", "isr": [1]}]
+    assert [{"name": "a", "partitions": partitions}] == cluster["topics"]
+
+
+def test_what_terraform_declares_is_a_change() -> None:
+    """A new topic whose numbers aren't known yet is left out."""
+    at = Place("p.json", 1, 1)
+    new = (TopicTarget(at, "n", 2, 3, (("x", "1"),)), TopicTarget(at, "m", None, 3))
+    declared = Targets((("a", 3),), (("a", 4),), new)
+    assert {
+        "set_replication_factor": [{"topics": "a", "replication_factor": 3}],
+        "add_partitions": [{"topic": "a", "partitions": 4}],
+        "create_topics": [{"name": "n", "partitions": 2, "replication_factor": 3, "config": {"x": "1"}}],
+    } == yaml.safe_load(text(Imported("x", (), TOPICS, {}, targets=declared)))["changes"]
+
+
+def test_a_file_that_somebody_has_worked_on_is_told_apart() -> None:
+    """By its digest: a later import may replace the one, and nothing else."""
+    written = text(WRITTEN).encode()
+    assert is_as_written(written)
+    assert not is_as_written(written.replace(b"size: 5", b"size: 6"))
+    assert not is_as_written(written + b"\n")
+    assert not is_as_written(b"version: 1\n")
+
+
+PRINTED = (
+    Topic("a", (Partition(0, (1, 2), None, (2,)), Partition(1, (2, 1), 2)), (("x", "1"),), True, (("b", "2"),)),
+    Topic("c", (Partition(0, (3,), 3, ()),)),
+)
+
+
+def test_describe_is_what_kafka_prints() -> None:
+    """Configuration of both origins, no leader, an empty ISR, and none at all where it isn't known."""
+    assert (
+        "Topic: a\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: b=2,x=1\tMarkedForDeletion: true\n"
+        "\tTopic: a\tPartition: 0\tLeader: none\tReplicas: 1,2\tIsr: 2\tMarkedForDeletion: true\n"
+        "\tTopic: a\tPartition: 1\tLeader: 2\tReplicas: 2,1\tMarkedForDeletion: true\n"
+        "Topic: c\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: \n"
+        "\tTopic: c\tPartition: 0\tLeader: 3\tReplicas: 3\tIsr: \n"
+    ) == describe(PRINTED)
+
+
+def test_topics_without_configurations_of_their_own_are_listed_too() -> None:
+    """What is in force without a known origin isn't theirs."""
+    assert (
+        "Dynamic configs for topic a are:\n  x=1 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:x=1}\n"
+        "Dynamic configs for topic c are:\n"
+    ) == topic_configs(PRINTED)
+
+
+def test_each_size_is_told_once() -> None:
+    """At the first replica; partitions without a known size are left out."""
+    brokers = json.loads(log_dirs(PRINTED, {("a", 1): 7, ("c", 0): 0}))["brokers"]
+    assert [(2, [("a-1", 7)]), (3, [("c-0", 0)])] == [
+        (each["broker"], [(row["partition"], row["size"]) for row in each["logDirs"][0]["partitions"]])
+        for each in brokers
+    ]
