@@ -135,7 +135,6 @@ _FRACTIONS = {"load_windows.balanced_placement.roundings": _nothing}
 # The functions of each part, below `planner.strategies`, and what stands in for them.
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "condensed network": {"flow.condensed_network.solve": _none},
-    "three-way moves": {"load_windows.local_search.take_rings": _none},
     "polishing": {
         "load_windows.balanced_placement.polish": _none,
         "load_windows.relaxed_windows.polish": _none,

@@ -2,7 +2,7 @@
 
 An exchange moves one row from a broker to another, one back, or both: within a topic it leaves every count as it was,
 across topics counts must have room. `repair` takes those that mend windows of bytes at the least loss against the given
-prices; `polish` those that cost less and break nothing, and rings over three brokers where no two can gain any more.
+prices; `polish` those that cost less and break nothing.
 With the prices of the bound a repaired placement is close to the optimum, and what is left is the size of single
 partitions.
 
@@ -33,7 +33,6 @@ from planner.strategies.load_windows.local_search_state import (
     pairings,
     within_topics,
 )
-from planner.strategies.load_windows.three_way_moves import take_rings
 
 __all__ = ["Arena", "Placement", "further", "movers", "polish", "repair", "within_topics"]
 
@@ -99,7 +98,7 @@ def polish(placement: Placement, enough: int = 0) -> None:
     `enough`.
     """
     for _ in range(_ROUNDS):
-        if placement.cost <= enough or not (_cheapen(placement) or take_rings(placement)):
+        if placement.cost <= enough or not _cheapen(placement):
             return
 
 
