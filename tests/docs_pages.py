@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-# A comment before a block says who runs it: nothing means every quick test run.
+# A comment before a block says who runs it: nothing means `pytest -m docs`.
 _BLOCK = re.compile(r"(?:<!-- runs: (?P<where>[a-z ]+) -->\n)?```(?P<kind>sh|text)\n(?P<body>.*?)```", re.DOTALL)
 
 

@@ -159,6 +159,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_can_be_interrupted_at_any_moment(name: str, inputs: Path, tmp_path: Path) -> None:
     """While it works, and around each step of its writing: a line, an exit code, no process, nothing half-written."""
@@ -205,6 +206,7 @@ def same(files: dict[str, str], name: str) -> dict[str, str]:
     return dict.fromkeys(files, "") if name == "bench" else files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", ["click", "numpy", "ortools"])
 def test_whatif_can_be_interrupted_in_any_phase(phase: str, tmp_path: Path) -> None:
     """While modules are imported, and while candidates are swept: one line, exit code 130, nothing written."""

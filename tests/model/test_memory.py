@@ -15,9 +15,9 @@ from planner.model import processes
 CHURN = """
 import resource, sys
 import numpy as np
-from planner import memory
+from planner.model import processes
 if "keep" in sys.argv:
-    memory.keep_freed()
+    processes.keep_freed()
 def churn(times):
     for _ in range(times):
         several = [np.ones(60_000) for _ in range(8)]
