@@ -111,6 +111,7 @@ def test_every_changed_missing_or_extra_file_is_named(planner: Run, site: Path) 
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.slow
 def test_the_table_of_candidates_is_bound_by_its_rows(planner: Run, site: Path) -> None:
     """Another table is found although its digest was made anew, and so is one that is gone."""
     plan = site / "expand.plan"
@@ -145,6 +146,7 @@ def test_an_expired_plan_is_refused(planner: Run, site: Path) -> None:
     assert "isn't a moment; allowed: " in planner("check", site / "expand.plan", "--now", "noon").err
 
 
+@pytest.mark.slow
 def test_it_fits_the_cluster_where_it_was_found_and_on_its_way(planner: Run, site: Path) -> None:
     """Before anything, and after some of the batches."""
     before = check(planner, site, "--state", state(site) / DESCRIBED)
@@ -181,6 +183,7 @@ def test_a_cluster_that_moved_on_is_refused_partition_by_partition(planner: Run,
     assert f"  and {len(plan['partitions']) - 20} more\n" in ran.err
 
 
+@pytest.mark.slow
 def test_a_state_that_cannot_be_read_is_told_with_its_place(planner: Run, site: Path) -> None:
     """No file, and no known format."""
     (site / "odd.txt").write_text("hello\n")
@@ -190,6 +193,7 @@ def test_a_state_that_cannot_be_read_is_told_with_its_place(planner: Run, site: 
     assert (1, True) == (missing.code, "none.txt' can't be read" in missing.err)
 
 
+@pytest.mark.slow
 def test_the_rest_of_a_plan_is_written_as_a_plan(planner: Run, site: Path) -> None:
     """It can be checked, rendered and shown as any other; the approved one is left as it was."""
     carried_out(site, 2)
@@ -211,6 +215,7 @@ def test_the_rest_of_a_plan_is_written_as_a_plan(planner: Run, site: Path) -> No
     )
 
 
+@pytest.mark.slow
 def test_the_same_state_gives_the_same_bytes(planner: Run, site: Path) -> None:
     """Nothing of the machine or the clock is in what is written."""
     carried_out(site, 1)
@@ -223,6 +228,7 @@ def test_the_same_state_gives_the_same_bytes(planner: Run, site: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_there_is_nothing_left_after_the_last_batch(planner: Run, site: Path) -> None:
     """Exit code 0 also with --detailed-exitcode."""
     carried_out(site, len(json.loads((site / "expand.plan" / "plan.json").read_text())["batches"]))
@@ -248,6 +254,7 @@ def test_a_plan_that_was_changed_is_not_resumed(planner: Run, site: Path) -> Non
     assert (1, True) == ((ran := resume(planner, site)).code, "reassignment.json isn't the file" in ran.err)
 
 
+@pytest.mark.slow
 def test_diff_tells_a_plan_from_its_rest(planner: Run, site: Path) -> None:
     """Exit code 2 where they differ; JSON has the shape of its schema; the same twice."""
     carried_out(site, 1)
@@ -268,6 +275,7 @@ def test_diff_tells_a_plan_from_its_rest(planner: Run, site: Path) -> None:
     assert text.out == planner("diff", *both).out
 
 
+@pytest.mark.slow
 def test_what_show_prints_for_machines_has_the_shape_of_its_schema(planner: Run, site: Path) -> None:
     """`show --format json` is plan.json itself, whose schema and format_version are the promise."""
     carried_out(site, 1)

@@ -28,6 +28,7 @@ def test_a_part_is_switched_off_and_comes_back(part: str) -> None:
     assert not [each for each, instead in zip(before, within, strict=True) if each is instead]
 
 
+@pytest.mark.slow
 def test_without_a_part_plans_move_no_less_and_break_no_rule() -> None:
     """On even disks no part does harm, and whatever is left keeps the rules and stays above its bound."""
     whole, *others = measure("no-racks", "public", EVEN)

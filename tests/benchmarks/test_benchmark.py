@@ -121,6 +121,7 @@ def test_an_uneven_assignment_is_counted_alike():
     assert (96, 165) == (scored.replica_spread, scored.topic_replicas_over_ceiling)
 
 
+@pytest.mark.slow
 def test_a_measured_case_holds_its_baselines():
     """Doing nothing moves nothing, Kafka's best seed and round robin move more than the plan and break no rule."""
     measured = measure("no-racks", "public")
@@ -140,6 +141,7 @@ def test_a_measured_case_holds_its_baselines():
     assert measured.peak_bytes > 20_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", OPTIMA)
 def test_batches_take_hardly_longer_than_the_busiest_broker_must(case):
     """A tenth of the moves a batch, or of the bytes but for one case, is at most 10 % above what no order can beat.
@@ -180,6 +182,7 @@ def test_as_many_seeds_are_tried_as_asked_for():
     assert more.bytes_moved <= few.bytes_moved
 
 
+@pytest.mark.slow
 def test_the_lines_are_tables_with_ratios_that_agree():
     """Every ratio is the row's bytes over the plan's, and published rows say that they weren't run."""
     lines = list(bench.lines(Scope(("expand-small",), ("plans",), seeds=50)))

@@ -299,6 +299,7 @@ def test_points_shown_hold_both_ends_and_the_chosen_one(points: int, at_most: in
     assert shown[-1] == points - 1 or at_most == 2
 
 
+@pytest.mark.slow
 def test_the_huge_plan_is_huge() -> None:
     """The plan that the size bound is tested with has what it promises."""
     assert 200_000 == len(huge()["partitions"])

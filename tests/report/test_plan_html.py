@@ -167,6 +167,7 @@ def test_the_page_shows_the_very_plots_of_the_folder():
             assert plot in source, path
 
 
+@pytest.mark.slow
 def test_a_large_plan_is_summarised():
     """Whatever is left out is counted; the page stays small."""
     plan = large(300, 100, 3_500, 4, 900)
@@ -218,6 +219,7 @@ def test_pages_of_other_commands_are_sections_of_their_own():
     assert "#page-1" in [link.get("href") for link in found(root, "a")]
 
 
+@pytest.mark.slow
 def test_a_page_too_long_is_cut_and_says_so():
     """At a line's end, with the command that shows the rest."""
     long = Page("All", "\n".join(f"- line {number} {'x' * 90}" for number in range(20_000)), "planner failures")

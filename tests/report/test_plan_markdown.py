@@ -47,6 +47,7 @@ def test_a_stored_plan_gives_the_same_bytes() -> None:
     assert report.markdown(plan) == report.markdown(json.loads(json.dumps(plan, sort_keys=True)))
 
 
+@pytest.mark.slow
 def test_a_huge_plan_stays_under_the_limit_and_says_what_is_missing() -> None:
     """GitHub refuses comments over 65,536 characters; every section that is cut counts and names its rest."""
     markdown = report.markdown(huge())
@@ -59,6 +60,7 @@ def test_a_huge_plan_stays_under_the_limit_and_says_what_is_missing() -> None:
     assert 5 == markdown.count("<details>") == markdown.count("</details>")
 
 
+@pytest.mark.slow
 def test_brokers_shown_and_left_out_add_up() -> None:
     """A table on the first screen and a longer one to unfold, each with the ids of all others."""
     markdown = report.markdown(huge())

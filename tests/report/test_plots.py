@@ -153,6 +153,7 @@ def test_runs_of_batches_cover_all_of_them():
     assert "batches 1 to 4" == parts[0].name
 
 
+@pytest.mark.slow
 def test_the_same_plan_gives_the_same_bytes(tmp_path, monkeypatch):
     """Within a process, and in another one whose user has settings of their own for the library."""
     (tmp_path / "matplotlibrc").write_text("font.size: 20\nlines.linewidth: 9\nsvg.fonttype: path\n")
@@ -238,6 +239,7 @@ def test_marks_that_were_not_drawn_are_an_error():
             plots_svg.finished(name, drawing)
 
 
+@pytest.mark.slow
 def test_commands_start_without_the_library():
     """It is imported when something is drawn."""
     program = "import sys, planner.cli.commands; print('matplotlib' in sys.modules)"

@@ -170,6 +170,7 @@ def test_the_front_is_of_all_alternatives() -> None:
         assert (least is None) == (point["gap_percent"] is None)
 
 
+@pytest.mark.slow
 def test_one_command_plans_all_alternatives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`planner whatif` sweeps them together: the folder's table names them, the plan and the screen compare them."""
     file = tmp_path / "s.yaml"

@@ -76,6 +76,7 @@ def command(folder, *words):
     return json.loads(ended.stdout)
 
 
+@pytest.mark.slow
 def test_nothing_is_told_that_is_not_asked_for(tmp_path, plan):
     """The key `report` changes nothing else of the plan but its inputs' digest and its id."""
     silent = planned(tmp_path, "")
@@ -141,6 +142,7 @@ def test_the_report_folds_them_in(folder, plan):
     assert "\n# " not in markdown.partition("<summary>")[2]
 
 
+@pytest.mark.slow
 def test_more_brokers_are_only_tried_where_the_plan_does_not_last(tmp_path, plan):
     """Of a plan that lasts growth says just that."""
     growing = planned(tmp_path, ALL, CLUSTER.replace("10%", "25%"))
@@ -150,6 +152,7 @@ def test_more_brokers_are_only_tried_where_the_plan_does_not_last(tmp_path, plan
     assert growing["growth"]["options"]
 
 
+@pytest.mark.slow
 def test_a_variant_is_told_of_where_it_is_chosen(tmp_path):
     """Failures and growth are those of its brokers."""
     variants = (
@@ -202,6 +205,7 @@ def test_pages_share_the_space_that_there_is():
     assert () == folds(pages, -10)[0].lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", [small, huge])
 def test_no_page_makes_a_report_too_long(document):
     """Three pages of a megabyte each, beside a plan of any size."""
@@ -246,6 +250,7 @@ def test_what_cannot_be_told_is_said(tmp_path):
     ] == sorted(str(each).split(": ", 1)[1].removesuffix(" here") for each in refused.value.findings)
 
 
+@pytest.mark.slow
 def test_growth_is_planned_with_little_work(monkeypatch):
     """Nobody asks how few bytes would do: the solver is told so, and its plans are within 5 % of the least here."""
     from planner.whatif.growth import lifetime

@@ -201,6 +201,7 @@ def planned(path: Path) -> dict[str, object]:
     return {key: value for key, value in document.items() if key not in ("plan_id", "inputs")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most_inline", [2_000, 10], ids=["inline", "state files beside it"])
 def test_an_import_gives_the_same_plan(most_inline: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the state files that it was made from."""

@@ -58,6 +58,7 @@ def run_in(folder: Path, *arguments: str) -> str:
     return ran.read_text() if ran.exists() else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "ran"),
     [
@@ -72,6 +73,7 @@ def test_a_command_runs_the_named_module_alone(folder: Path, arguments: tuple[st
     assert ran == run_in(folder, *arguments)
 
 
+@pytest.mark.slow
 def test_planning_runs_the_named_module_alone(folder: Path) -> None:
     """Where the report has the groups; checking the plan and rendering it again runs nothing more."""
     assert "mine\n" == run_in(folder, "whatif", "spec.yaml", "--engine", "local", "--candidates", "4")

@@ -315,6 +315,7 @@ def test_a_real_kraft_cluster():
     assert {"striped"} == set(found.values())
 
 
+@pytest.mark.slow
 def test_a_thousand_topics_on_ninety_brokers():
     """In time: half made by Kafka on today's brokers or earlier ones, half with every replica moved."""
     brokers = [(broker, f"r{broker % 3}") for broker in range(90)]
