@@ -209,6 +209,7 @@ def test_every_published_plan_is_shown_beside_ours():
     assert ["no-racks", "topicctl", "1.23.1", "530", "1.325", "306", "8 / 22", "0", "1.069", "0.02"] == rows[5]
 
 
+@pytest.mark.slow
 def test_another_seed_has_no_published_rows():
     """What was published is of the public clusters, so it stands beside no other."""
     lines = list(bench.lines(Scope(("expand-small",), ("plans",), "another", 50)))
@@ -261,6 +262,7 @@ def test_a_process_of_its_own_passes_errors_on():
         apart(os._exit, 9)
 
 
+@pytest.mark.slow
 def test_the_peak_of_a_process_is_its_own():
     """Memory that the parent holds isn't counted in the process that it starts."""
     held = np.ones(60_000_000)

@@ -48,6 +48,7 @@ def test_a_seed_is_a_cluster() -> None:
     assert make(WIDE, 0) != make(OVERFULL, 0)
 
 
+@pytest.mark.slow
 def test_a_corner_is_planned_and_said() -> None:
     """Bytes counted from the assignment; the sweep is only timed where it is asked for."""
     corner = measure(SMALL, 6, whole=False)
@@ -69,6 +70,7 @@ def test_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ("corners", ["small 6", "9", "56"], gap(moved, least), "–") == (figures.table, cells[:3], cells[5], cells[8])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [4, 8])
 def test_little_work_keeps_every_rule(seed: int) -> None:
     """Windows that can't all hold, and next to no work: a plan still, with a bound no higher than its bytes."""

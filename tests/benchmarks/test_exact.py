@@ -28,6 +28,7 @@ def assert_true(number: int) -> None:
     assert verdict is None or () == verdict.faults, verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(CLUSTERS))
 def test_no_claim_is_above_the_truth(number: int) -> None:
     """No least is above what a plan does that is no further outside of its windows, whichever brokers carry it."""
@@ -58,6 +59,7 @@ def overfull() -> Problem:
     )
 
 
+@pytest.mark.slow
 def test_another_broker_may_carry_what_is_outside() -> None:
     """The least that is told is no more than that of any plan with as much outside; and the plan comes next to it."""
     problem = overfull()

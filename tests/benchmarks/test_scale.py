@@ -61,6 +61,7 @@ def test_the_curve_is_a_table_and_numbers(monkeypatch):
     assert "18 to 95 minutes" in found[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scale", "sweep"])
 def test_a_plot_is_the_same_bytes_each_time(name):
     """No time, no version, no random id; and every number's series is there."""
@@ -110,6 +111,7 @@ def test_files_hold_what_was_said_and_measured(tmp_path):
     assert ({"plans", "scale"}, point["replicas"]) == (set(numbers), numbers["scale"][0]["replicas"])
 
 
+@pytest.mark.slow
 def test_a_run_writes_its_files_at_the_end(tmp_path):
     """The lines are those of the Markdown file."""
     lines = list(bench.lines(Scope(("expand-small",), ("plans",), seeds=20, out=tmp_path / "new" / "folder")))

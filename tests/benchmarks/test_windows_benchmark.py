@@ -83,6 +83,7 @@ def test_bytes_over_the_mean_are_those_of_the_brokers_that_stay():
     assert expected == pytest.approx(bench_windows._size_over_mean(solved))
 
 
+@pytest.mark.slow
 def test_both_tables_have_a_row_each(monkeypatch):
     """Even disks once a case, and each published plan's own balance, with the peer's bytes over ours."""
     monkeypatch.setattr(bench_peers, "peers", lambda case: (PEER,))
@@ -100,6 +101,7 @@ def test_both_tables_have_a_row_each(monkeypatch):
     assert f"{530e9 / at_peer.values['bytes_moved']:.3f}" == row[5]
 
 
+@pytest.mark.slow
 def test_other_seeds_have_no_published_plans():
     """Then only the first table is there."""
     found = [entry for entry in bench_windows.entries(("no-racks",), "another") if isinstance(entry, str)]

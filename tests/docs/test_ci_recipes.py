@@ -316,6 +316,7 @@ def test_the_hook_is_one_of_pre_commits() -> None:
     assert not re.match(hook["files"], f"{PLAN}/report.md")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("add", "code", "said"), [("", 0, "Passed"), ("limit: {}\n", 1, "did you mean 'limits'?")])
 def test_the_hook_runs_under_pre_commit(add: str, code: int, said: str, forge: Forge) -> None:
     """The real one, with the installed planner in the place of one that it would install itself."""

@@ -47,6 +47,7 @@ def test_the_first_line_of_a_text(typed: str, folder: Path) -> None:
     assert told(run(folder, typed)).startswith(SAID)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("typed", OUTPUTS)
 def test_the_first_line_of_a_markdown(typed: str, folder: Path) -> None:
     """In a comment on a pull request."""

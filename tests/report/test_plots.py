@@ -124,6 +124,7 @@ def test_unknown_sizes_are_counted_in_replicas():
     assert not re.search(r"\d [kMG]?B\b", "".join(plot.svg for plot in found.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_large_plan_has_few_marks_and_says_whom_it_sums_up(name):
     """400 brokers and 900 batches: each plot stays small; who comes keeps half of the places."""
