@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 QUICK, FULL = "quick", "full"
 FULL_EXAMPLES = 100  # of a property that doesn't say how many it needs
 QUICK_EXAMPLES = 10
-FEWEST = 4
+FEWEST = 3
 
 for _name, _examples in ((QUICK, QUICK_EXAMPLES), (FULL, FULL_EXAMPLES)):
     settings.register_profile(
