@@ -1,4 +1,4 @@
-"""State files that are wrong; data for test_spec_bad_input."""
+"""State files that are wrong; data for test_reading."""
 
 from __future__ import annotations
 

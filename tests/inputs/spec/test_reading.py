@@ -1,66 +1,26 @@
-"""A sound spec becomes the model's values; the schema describes every key."""
+"""Reading a spec and its state files: faults of all of them in one pass, each at its place, and nothing written."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
-from collections.abc import Iterator
+import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
+from bad_balance_specs import CLASSES
+from bad_change_specs import CAPACITIES
+from bad_cluster_specs import FROM_FILES, Case, after, assert_only_finding, each, findings, line, summary
+from bad_state_files import DESCRIBE, LOG_DIRS, MOVING, STATE_CASES
 from folders import DATA
-from jsonschema import Draft202012Validator
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import examples
+from small_specs import spec_of
 
 from planner.inputs.spec.reading import load
-from planner.model.balance import Tolerance
-from planner.model.cluster import Broker
-from planner.model.errors import SetupError
+from planner.model.errors import SetupError, SpecError
 from planner.model.file_reading import resource
-from planner.model.spec import Choice, Limits, Spec
-
-SMALL = """\
-version: 1
-cluster:
-  name: demo
-  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}]
-  topics:
-    - name: orders
-      partitions: [{replicas: [1, 2]}, {replicas: [2, 3]}]
-"""
-
-
-def spec_of(folder: Path, text: str) -> Spec:
-    """The spec that a text gives."""
-    path = folder / "spec.yaml"
-    path.write_text(text, encoding="utf-8")
-    return load(path)
-
-
-def test_defaults_are_the_models(tmp_path: Path) -> None:
-    """What isn't written is as in the model, but for `execution`, whose defaults need the changes to be known."""
-    spec = spec_of(tmp_path, SMALL)
-    assert Spec(cluster=spec.cluster, inputs=spec.inputs, execution=spec.execution) == spec
-    assert "all" == spec.changes.rebalance
-    assert not spec.cluster.sizes_known
-    assert [1, 2] == [row.leader for row in spec.cluster.topics[0].partitions]
-
-
-@pytest.mark.parametrize(
-    ("size", "balance", "disk"),
-    [
-        ("", "", "none"),
-        (", size: 1GB", "", "10%"),
-        (", size: 1GB", "balance: {disk: none}", "none"),
-        (", size: 1GB", "balance: {replicas: 2, disk: 3%}", "3%"),
-        ("", "balance: {disk: none}", "none"),
-    ],
-)
-def test_bytes_are_even_where_they_are_known(size: str, balance: str, disk: str, tmp_path: Path) -> None:
-    """One partition with a size is enough for a window on bytes, unless another one is asked for."""
-    spec = spec_of(tmp_path, SMALL.replace("[1, 2]", f"[1, 2]{size}") + balance)
-    assert Tolerance.parse(disk) == spec.balance.disk
 
 
 def test_state_files_lie_beside_the_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,183 +53,136 @@ def test_state_without_sizes_has_unknown_sizes(tmp_path: Path) -> None:
     assert {0} == {row.size_bytes for topic in spec.cluster.topics for row in topic.partitions}
 
 
-def test_a_cluster_with_disks_and_rates(tmp_path: Path) -> None:
-    """Capacities are bytes, limits seconds and millionths, and a topic's rate is dealt to its partitions."""
-    text = """\
-version: 1
-cluster:
-  name: demo
-  brokers: [{id: 1, capacity: {disk: 4TiB}}, {id: 2, capacity: {disk: 2 TB}}, {id: 3, capacity: {}}]
-  rates: [{topics: "click*", bytes_in: 11, bytes_out: 5}, {topics: "*", bytes_in: 1MB/s}]
-  topics:
-    - name: clicks
-      partitions:
-        - {replicas: [1], size: 1}
-        - {replicas: [1], size: 1, bytes_in: 0}
-        - {replicas: [1], size: 1, bytes_out: 7}
-        - {replicas: [1], size: 1}
-    - {name: orders, partitions: [{replicas: [2], size: 1}]}
-changes: {add_brokers: [{id: 7, capacity: {disk: 9}}], replace_brokers: {3: 8, 2: 9}}
-limits: {eta: 6h}
-execution: {throttle: 5MB/s}
-"""
-    spec = spec_of(tmp_path, text)
-    assert [4 * 1024**4, 2 * 10**12, None] == [broker.disk_bytes for broker in spec.cluster.brokers]
-    assert (Broker(7, None, 9), Broker(8), Broker(9, None, 2 * 10**12)) == spec.changes.add_brokers
-    rates = [[row.bytes_in_per_sec for row in topic.partitions] for topic in spec.cluster.topics]
-    assert [[3, 0, 3, 2], [10**6]] == rates
-    read = [[row.bytes_out_per_sec for row in topic.partitions] for topic in spec.cluster.topics]
-    assert [[2, 1, 7, 1], [0]] == read
-    assert Limits(eta_seconds=21_600) == spec.limits
-
-
-def test_every_gate_of_limits_is_read(tmp_path: Path) -> None:
-    """Sizes in bytes, counts as they are, percentages in millionths."""
-    text = "cross_rack_bytes: 1MB, broker_offline: 0, broker_refused: 1, rack_offline: 2, rack_refused: 3, gap: 0.5%"
-
-    sized = SMALL.replace("], [", "").replace("]}", "], size: 1GB}")
-    expected = Limits(None, None, None, None, None, 10**6, 0, 1, 2, 3, 5_000)
-    assert expected == spec_of(tmp_path, f"{sized}limits: {{{text}}}\n").limits
-
-
-@pytest.mark.parametrize(
-    ("text", "choice"),
-    [
-        ("asked", Choice()),
-        ("{most_even_within_bytes: 1TiB}", Choice("most_even_within_bytes", 1024**4)),
-        ("{fewest_bytes_within_imbalance: 0.0001%}", Choice("fewest_bytes_within_imbalance", 1)),
-        ("{fewest_bytes_within_imbalance: 250%}", Choice("fewest_bytes_within_imbalance", 2_500_000)),
-    ],
-)
-def test_what_is_chosen(text: str, choice: Choice, tmp_path: Path) -> None:
-    """A rule and its amount, in bytes or millionths."""
-    sized = SMALL.replace("[1, 2]", "[1, 2], size: 1GB")
-    assert choice == spec_of(tmp_path, f"{sized}sweep: {{choose: {text}}}\n").sweep.choice
-
-
-@pytest.mark.parametrize(("text", "ppm"), [("80%", 800_000), ("87.5%", 875_000), ("100%", 10**6), ("0.0001%", 1)])
-def test_a_share_of_the_disks(text: str, ppm: int, tmp_path: Path) -> None:
-    """Exact to four decimals; a broker that leaves needs to state no disk."""
-    sized = SMALL.replace("]}", "], size: 1GB}").replace("[1, 2], size: 1GB}", "[1, 2], size: 2GB}")
-    disks = sized.replace("rack: a}", "rack: a, capacity: {disk: 1TB}}").replace(
-        "rack: b}", "rack: b, capacity: {disk: 1TB}}"
-    )
-    spec = spec_of(tmp_path, f"{disks}changes: {{remove_brokers: [3]}}\nlimits: {{disk_used: {text}}}\n")
-    assert Limits(disk_used_ppm=ppm) == spec.limits
-
-
-def test_rates_of_topics_in_state_files(tmp_path: Path) -> None:
-    """What the describe file can't say is said by pattern, whole topics at a time; the sum is the topic's rate."""
-    shutil.copytree(DATA / "kraft-4.1", tmp_path / "state")
-    text = (
-        "version: 1\ncluster:\n  name: demo\n"
-        "  brokers: [{id: 1}, {id: 2}, {id: 3}, {id: 4}, {id: 5}, {id: 6}]\n"
-        "  rates: [{topics: audit.log, bytes_in: 1000001}]\n"
-        "  state: {assignment: state/kafka-topics-describe.txt, sizes: state/kafka-log-dirs-describe.txt}\n"
-    )
-    spec = spec_of(tmp_path, text)
-    sums = {topic.name: sum(row.bytes_in_per_sec for row in topic.partitions) for topic in spec.cluster.topics}
-    assert {"audit.log": 1_000_001} == {name: total for name, total in sums.items() if total}
-    assert all(row.size_bytes for topic in spec.cluster.topics if topic.name == "audit.log" for row in topic.partitions)
-
-
-@pytest.mark.parametrize(
-    ("changes", "added"),
-    [
-        ("replace_brokers: {3: 9}", (Broker(9, "c"),)),
-        ("replace_brokers: {3: 9}, add_brokers: [{id: 9, rack: z}]", (Broker(9, "z"),)),
-        ("replace_brokers: {3: 2}", ()),
-        ("replace_brokers: {3: 9}, set_racks: {9: z}", (Broker(9, "c"),)),
-    ],
-)
-def test_a_replacement_joins_in_the_old_rack(changes: str, added: tuple[Broker, ...], tmp_path: Path) -> None:
-    """A new id that is named nowhere else inherits the rack; one that is known already doesn't join again."""
-    assert added == spec_of(tmp_path, f"{SMALL}changes: {{{changes}}}\n").changes.add_brokers
-
-
-def test_aliases_are_values_like_others(tmp_path: Path) -> None:
-    """A modest use of anchors is fine, in JSON-like YAML too."""
-    text = SMALL.replace("[{replicas: [1, 2]}, {replicas: [2, 3]}]", "[&p {replicas: [1, 2]}, *p]")
-    assert 2 == len(spec_of(tmp_path, text).cluster.topics[0].partitions)
-
-
-def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
-    """Editors on Windows write one."""
-    assert "demo" == spec_of(tmp_path, "\ufeff" + SMALL).cluster.name
-
-
-def test_a_leaving_broker_needs_no_rack(tmp_path: Path) -> None:
-    """Only brokers that may hold replicas afterwards must have racks."""
-    text = SMALL.replace("{id: 3, rack: c}", "{id: 3}") + "changes: {remove_brokers: [3]}\n"
-    assert (3,) == spec_of(tmp_path, text).changes.remove_brokers
-
-
-def test_an_excluded_topic_that_has_its_factor_already_is_no_fault(tmp_path: Path) -> None:
-    """A pattern may cover topics that don't move, where nothing has to change."""
-    text = SMALL + (
-        'changes: {set_replication_factor: [{topics: "*", replication_factor: 2}]}\ntopics: {exclude: ["orders"]}\n'
-    )
-    assert 1 == len(spec_of(tmp_path, text).changes.set_replication_factor)
-
-
-def schema() -> dict[str, Any]:
-    """The schema, as shipped."""
-    loaded: dict[str, Any] = json.loads(resource("schemas", "spec.schema.json").read_text(encoding="utf-8"))
-    return loaded
-
-
-def keys(part: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each key that the schema knows, with its own part of the schema."""
-    if isinstance(part, dict):
-        for name, inner in part.get("properties", {}).items():
-            yield f"{path}.{name}", inner
-        for name, inner in part.items():
-            yield from keys(inner, f"{path}.{name}")
-
-
-def test_the_schema_describes_each_key() -> None:
-    """A walk over the whole schema: no key without a description that ends as a sentence."""
-    found = dict(keys(schema(), ""))
-    assert 75 < len(found)
-    assert [] == [name for name, part in found.items() if not part.get("description", "").endswith(".")]
-
-
-def test_the_schema_allows_no_unknown_keys() -> None:
-    """Every mapping is closed, but for maps of names, whose values are described."""
-
-    def mappings(part: Any) -> Iterator[dict[str, Any]]:
-        if isinstance(part, dict):
-            if part.get("type") == "object":
-                yield part
-            for inner in part.values():
-                yield from mappings(inner)
-
-    found = list(mappings(schema()))
-    assert 20 < len(found)
-    assert [] == [part for part in found if part["additionalProperties"] is not False and "propertyNames" not in part]
-
-
-def test_the_schema_is_valid() -> None:
-    """It is JSON Schema of draft 2020-12, and its own defaults and examples satisfy it."""
-    Draft202012Validator.check_schema(schema())
-    rules = Draft202012Validator(schema())
-
-    def stated(part: Any) -> Iterator[tuple[Any, Any]]:
-        if isinstance(part, dict):
-            yield from (
-                (part, value) for value in (*part.get("examples", ()), *[part[k] for k in ("default",) if k in part])
-            )
-            for inner in part.values():
-                yield from stated(inner)
-
-    found = list(stated(schema()))
-    assert 20 < len(found)
-    bare = [({key: value for key, value in part.items() if key != "$id"}, value) for part, value in found]
-    assert [] == [(part, value) for part, value in bare if not rules.evolve(schema=part).is_valid(value)]
-
-
 def test_resources_that_are_not_shipped_are_a_setup_error() -> None:
     """The message names the file and the way out."""
     assert "schemas" == resource("schemas").name
     with pytest.raises(SetupError, match=r"schemas/gone\.json isn't part of this installation"):
         resource("schemas", "gone.json")
+
+
+CASES: list[Case] = [
+    # where the topics come from
+    (
+        "state_gone",
+        line(5, "  state: {assignment: gone.txt}", FROM_FILES),
+        "5:11 cluster.state.assignment",
+        "can't be read: No such file or directory",
+    ),
+    (
+        "state_folder",
+        line(5, "  state: {assignment: .}", FROM_FILES),
+        "5:11 cluster.state.assignment",
+        "can't be read: Is a directory",
+    ),
+]
+
+
+@each(CASES)
+def test_each_fault_has_its_place_key_and_message(text: str | bytes, where: str, part: str, tmp_path: Path) -> None:
+    """One fault gives one finding, at its line and column, with its key."""
+    assert_only_finding(tmp_path, text, where, part)
+
+
+@pytest.mark.parametrize(
+    ("describe", "log_dirs", "where", "part"), [case[1:] for case in STATE_CASES], ids=[case[0] for case in STATE_CASES]
+)
+def test_each_fault_of_a_state_file_has_its_place(
+    describe: str, log_dirs: str, where: str, part: str, tmp_path: Path
+) -> None:
+    """A fault in a state file is found at its own line of that file."""
+    (tmp_path / "describe.txt").write_text(describe, encoding="utf-8")
+    (tmp_path / "log-dirs.txt").write_text(log_dirs, encoding="utf-8")
+    found = findings(tmp_path, FROM_FILES)
+    assert [where] == summary(found, tmp_path)
+    assert part in found[0].message
+
+
+def test_a_state_file_that_is_not_utf8_names_its_line(tmp_path: Path) -> None:
+    """The first byte that isn't UTF-8 is named in the state file."""
+    (tmp_path / "describe.txt").write_bytes(DESCRIBE.encode() + b"\xff")
+    (tmp_path / "log-dirs.txt").write_text(LOG_DIRS, encoding="utf-8")
+    assert ["describe.txt:4:1"] == summary(findings(tmp_path, FROM_FILES), tmp_path)
+
+
+def test_a_spec_that_is_not_there_names_the_file(tmp_path: Path) -> None:
+    """A missing YAML file is a finding about that file."""
+    with pytest.raises(SpecError, match=r"gone\.yaml: .*can't be read: No such file or directory"):
+        load(tmp_path / "gone.yaml")
+
+
+def test_everything_is_found_in_one_pass(tmp_path: Path) -> None:
+    """Schema, unit, key, duplicate, broker and pattern faults come together, sorted by place."""
+    text = line(4, "  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}]") + (
+        "changes:\n  remove_brokers: [8]\n  set_replication_factor: [{topics: gone, replication_factor: 9}]\n"
+        "limits: {bytes_moved: 1 parsec, replica_moved: 4}\nsweep: {seed: yes}\nversion: 1\n"
+    )
+    expected = [
+        "s.yaml:12:20 changes.remove_brokers[0]",
+        "s.yaml:13:29 changes.set_replication_factor[0].topics",
+        "s.yaml:14:10 limits.bytes_moved",
+        "s.yaml:14:33 limits.replica_moved",
+        "s.yaml:15:9 sweep.seed",
+        "s.yaml:16:1 version",
+    ]
+    assert expected == summary(findings(tmp_path, text), tmp_path)
+
+
+def test_faults_of_both_state_files_are_found_in_one_pass(tmp_path: Path) -> None:
+    """The YAML, the assignment and the sizes are all read before anything is refused."""
+    (tmp_path / "describe.txt").write_text(line(3, MOVING, DESCRIBE), encoding="utf-8")
+    (tmp_path / "log-dirs.txt").write_text("{}", encoding="utf-8")
+    found = findings(tmp_path, FROM_FILES + "limits: {bytes_moved: x}\n")
+    assert ["describe.txt:3:2", "log-dirs.txt:1:1", "s.yaml:6:10 limits.bytes_moved"] == summary(found, tmp_path)
+
+
+def test_the_message_reads_as_a_line_of_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Place, key, value seen and what is allowed, in one line; the file as it was given."""
+    (tmp_path / "examples").mkdir()
+    text = after("changes:\n  add_brokers:\n    - id: 3\n      rack: c\n")
+    (tmp_path / "examples" / "expand.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SpecError) as caught:
+        load(Path("examples/expand.yaml"))
+    expected = (
+        "examples/expand.yaml:13:7: changes.add_brokers[0].id: 3 is a broker of the cluster already; "
+        "allowed: an id that cluster.brokers doesn't use"
+    )
+    assert expected == str(caught.value)
+
+
+def test_nothing_is_written(tmp_path: Path) -> None:
+    """A refused spec leaves its folder as it was."""
+    findings(tmp_path, after("limits: {bytes_moved: x}\n"))
+    assert ["s.yaml"] == [path.name for path in tmp_path.iterdir()]
+
+
+@examples(150)
+@given(
+    at=st.integers(0, 3000),
+    cut=st.integers(0, 12),
+    text=st.sampled_from(
+        ["", "null", "[]", "{}", "-1", "yes", "'", "\n", "!!set", "&a ", "*a", ": ", "1.5", "~", "<<", "é"]
+    ),
+)
+def test_a_damaged_spec_is_refused_or_read_but_never_crashes(at: int, cut: int, text: str) -> None:
+    """Any few characters replaced by others give a spec or a SpecError, whose findings all have a place."""
+    sound = line(4, f"{CAPACITIES}\n{CLASSES}  rates: [{{topics: 'o*', bytes_in: 3MB/s, bytes_out: 1}}]") + (
+        "changes:\n  add_brokers: [{id: 7, rack: a, capacity: {disk: 1TB}}]\n"
+        "  replace_brokers: {3: 9}\n  set_racks: {1: b}\n"
+        "  set_replication_factor: [{topics: 'o*', replication_factor: 2}]\n"
+        "topics: {include: ['*']}\nbalance: {replicas: 5%}\nlimits: {bytes_moved: 1TiB, eta: 6h, disk_used: 80%}\n"
+        "budget: {bytes_moved: 1TiB}\n"
+        "sweep:\n  choose: {most_even_within_bytes: 1TiB}\n  balance: {leaders: [1, none], disk: [2%]}\n"
+        "  variants: [{name: b, changes: {add_brokers: [{id: 7, rack: a, class: big}], remove_brokers: [1]}}]\n"
+        "  scenarios: {growth: [{topics: 'o*', factor: 2.5}]}\nexecution: {throttle: 50MB/s, batches: {bytes: 1GiB}}\n"
+    )
+    at %= len(sound)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s.yaml"
+        path.write_text(sound[:at] + text + sound[at + cut :], encoding="utf-8")
+        try:
+            places = [(1, 1) for _ in load(path).inputs]
+        except SpecError as error:
+            places = [(finding.place.line, finding.place.column) for finding in error.findings]
+    assert places
+    assert all(place_line >= 1 and column >= 1 for place_line, column in places)

@@ -1,4 +1,4 @@
-"""The YAML's `execution`: what is stated, what `none` rules out, and which limits take their defaults."""
+"""Sections of a spec as values: `execution`, what is stated, what `none` rules out, and which limits have defaults."""
 
 from __future__ import annotations
 

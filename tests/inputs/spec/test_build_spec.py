@@ -1,0 +1,133 @@
+"""From a document to the model's values: units, defaults, and what follows from other keys."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from folders import DATA
+from small_specs import SMALL, spec_of
+
+from planner.model.balance import Tolerance
+from planner.model.cluster import Broker
+from planner.model.spec import Choice, Limits, Spec
+
+
+def test_defaults_are_the_models(tmp_path: Path) -> None:
+    """What isn't written is as in the model, but for `execution`, whose defaults need the changes to be known."""
+    spec = spec_of(tmp_path, SMALL)
+    assert Spec(cluster=spec.cluster, inputs=spec.inputs, execution=spec.execution) == spec
+    assert "all" == spec.changes.rebalance
+    assert not spec.cluster.sizes_known
+    assert [1, 2] == [row.leader for row in spec.cluster.topics[0].partitions]
+
+
+@pytest.mark.parametrize(
+    ("size", "balance", "disk"),
+    [
+        ("", "", "none"),
+        (", size: 1GB", "", "10%"),
+        (", size: 1GB", "balance: {disk: none}", "none"),
+        (", size: 1GB", "balance: {replicas: 2, disk: 3%}", "3%"),
+        ("", "balance: {disk: none}", "none"),
+    ],
+)
+def test_bytes_are_even_where_they_are_known(size: str, balance: str, disk: str, tmp_path: Path) -> None:
+    """One partition with a size is enough for a window on bytes, unless another one is asked for."""
+    spec = spec_of(tmp_path, SMALL.replace("[1, 2]", f"[1, 2]{size}") + balance)
+    assert Tolerance.parse(disk) == spec.balance.disk
+
+
+def test_a_cluster_with_disks_and_rates(tmp_path: Path) -> None:
+    """Capacities are bytes, limits seconds and millionths, and a topic's rate is dealt to its partitions."""
+    text = """\
+version: 1
+cluster:
+  name: demo
+  brokers: [{id: 1, capacity: {disk: 4TiB}}, {id: 2, capacity: {disk: 2 TB}}, {id: 3, capacity: {}}]
+  rates: [{topics: "click*", bytes_in: 11, bytes_out: 5}, {topics: "*", bytes_in: 1MB/s}]
+  topics:
+    - name: clicks
+      partitions:
+        - {replicas: [1], size: 1}
+        - {replicas: [1], size: 1, bytes_in: 0}
+        - {replicas: [1], size: 1, bytes_out: 7}
+        - {replicas: [1], size: 1}
+    - {name: orders, partitions: [{replicas: [2], size: 1}]}
+changes: {add_brokers: [{id: 7, capacity: {disk: 9}}], replace_brokers: {3: 8, 2: 9}}
+limits: {eta: 6h}
+execution: {throttle: 5MB/s}
+"""
+    spec = spec_of(tmp_path, text)
+    assert [4 * 1024**4, 2 * 10**12, None] == [broker.disk_bytes for broker in spec.cluster.brokers]
+    assert (Broker(7, None, 9), Broker(8), Broker(9, None, 2 * 10**12)) == spec.changes.add_brokers
+    rates = [[row.bytes_in_per_sec for row in topic.partitions] for topic in spec.cluster.topics]
+    assert [[3, 0, 3, 2], [10**6]] == rates
+    read = [[row.bytes_out_per_sec for row in topic.partitions] for topic in spec.cluster.topics]
+    assert [[2, 1, 7, 1], [0]] == read
+    assert Limits(eta_seconds=21_600) == spec.limits
+
+
+def test_every_gate_of_limits_is_read(tmp_path: Path) -> None:
+    """Sizes in bytes, counts as they are, percentages in millionths."""
+    text = "cross_rack_bytes: 1MB, broker_offline: 0, broker_refused: 1, rack_offline: 2, rack_refused: 3, gap: 0.5%"
+
+    sized = SMALL.replace("], [", "").replace("]}", "], size: 1GB}")
+    expected = Limits(None, None, None, None, None, 10**6, 0, 1, 2, 3, 5_000)
+    assert expected == spec_of(tmp_path, f"{sized}limits: {{{text}}}\n").limits
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        ("asked", Choice()),
+        ("{most_even_within_bytes: 1TiB}", Choice("most_even_within_bytes", 1024**4)),
+        ("{fewest_bytes_within_imbalance: 0.0001%}", Choice("fewest_bytes_within_imbalance", 1)),
+        ("{fewest_bytes_within_imbalance: 250%}", Choice("fewest_bytes_within_imbalance", 2_500_000)),
+    ],
+)
+def test_what_is_chosen(text: str, choice: Choice, tmp_path: Path) -> None:
+    """A rule and its amount, in bytes or millionths."""
+    sized = SMALL.replace("[1, 2]", "[1, 2], size: 1GB")
+    assert choice == spec_of(tmp_path, f"{sized}sweep: {{choose: {text}}}\n").sweep.choice
+
+
+@pytest.mark.parametrize(("text", "ppm"), [("80%", 800_000), ("87.5%", 875_000), ("100%", 10**6), ("0.0001%", 1)])
+def test_a_share_of_the_disks(text: str, ppm: int, tmp_path: Path) -> None:
+    """Exact to four decimals; a broker that leaves needs to state no disk."""
+    sized = SMALL.replace("]}", "], size: 1GB}").replace("[1, 2], size: 1GB}", "[1, 2], size: 2GB}")
+    disks = sized.replace("rack: a}", "rack: a, capacity: {disk: 1TB}}").replace(
+        "rack: b}", "rack: b, capacity: {disk: 1TB}}"
+    )
+    spec = spec_of(tmp_path, f"{disks}changes: {{remove_brokers: [3]}}\nlimits: {{disk_used: {text}}}\n")
+    assert Limits(disk_used_ppm=ppm) == spec.limits
+
+
+def test_rates_of_topics_in_state_files(tmp_path: Path) -> None:
+    """What the describe file can't say is said by pattern, whole topics at a time; the sum is the topic's rate."""
+    shutil.copytree(DATA / "kraft-4.1", tmp_path / "state")
+    text = (
+        "version: 1\ncluster:\n  name: demo\n"
+        "  brokers: [{id: 1}, {id: 2}, {id: 3}, {id: 4}, {id: 5}, {id: 6}]\n"
+        "  rates: [{topics: audit.log, bytes_in: 1000001}]\n"
+        "  state: {assignment: state/kafka-topics-describe.txt, sizes: state/kafka-log-dirs-describe.txt}\n"
+    )
+    spec = spec_of(tmp_path, text)
+    sums = {topic.name: sum(row.bytes_in_per_sec for row in topic.partitions) for topic in spec.cluster.topics}
+    assert {"audit.log": 1_000_001} == {name: total for name, total in sums.items() if total}
+    assert all(row.size_bytes for topic in spec.cluster.topics if topic.name == "audit.log" for row in topic.partitions)
+
+
+@pytest.mark.parametrize(
+    ("changes", "added"),
+    [
+        ("replace_brokers: {3: 9}", (Broker(9, "c"),)),
+        ("replace_brokers: {3: 9}, add_brokers: [{id: 9, rack: z}]", (Broker(9, "z"),)),
+        ("replace_brokers: {3: 2}", ()),
+        ("replace_brokers: {3: 9}, set_racks: {9: z}", (Broker(9, "c"),)),
+    ],
+)
+def test_a_replacement_joins_in_the_old_rack(changes: str, added: tuple[Broker, ...], tmp_path: Path) -> None:
+    """A new id that is named nowhere else inherits the rack; one that is known already doesn't join again."""
+    assert added == spec_of(tmp_path, f"{SMALL}changes: {{{changes}}}\n").changes.add_brokers

@@ -1,0 +1,25 @@
+"""A small sound spec in YAML, and what a text gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from planner.inputs.spec.reading import load
+from planner.model.spec import Spec
+
+SMALL = """\
+version: 1
+cluster:
+  name: demo
+  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}]
+  topics:
+    - name: orders
+      partitions: [{replicas: [1, 2]}, {replicas: [2, 3]}]
+"""
+
+
+def spec_of(folder: Path, text: str) -> Spec:
+    """The spec that a text gives."""
+    path = folder / "spec.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load(path)
