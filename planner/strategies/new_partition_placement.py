@@ -20,9 +20,8 @@ from planner.scoring.growth_scenarios import scenarios
 from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, Windows, byte_excess, excess_anywhere, rack_rule
 from planner.strategies import leaders
 from planner.strategies.flow import min_cost_flow
+from planner.strategies.work_limits import LEVEL_CELLS
 
-# Larger fillings, of rows × brokers, aren't worth their time.
-_MOST_CELLS = 1_500_000
 # Which of the three kinds of evenness count; the last ones are left out where the costs of all three don't fit.
 _KINDS = ((1, 1, 1), (1, 1, 0), (1, 0, 0))
 
@@ -54,7 +53,7 @@ def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArra
     As it was where that would take bytes or counts further outside the windows of the problem's balance.
     """
     rows = np.flatnonzero(problem.is_new)
-    if len(rows) * int(problem.targets.sum()) > _MOST_CELLS:
+    if len(rows) * int(problem.targets.sum()) > LEVEL_CELLS:
         return assignment
     placed = assignment.copy()
     on = filled(_of_replicas(problem, assignment, wanted, rows))

@@ -1,6 +1,9 @@
-"""How much work a solve may do, counted by the linear programs that it solves: on every machine the same.
+"""How much work a solve may do: all limits of the strategies, and an account of the linear programs that it solves.
 
-A clock would let a busy machine find another plan than an idle one.
+Work is counted, on every machine the same: a clock would let a busy machine find another plan than an idle one.
+
+Each limit says what it limits and what it buys. Percentages of bytes are what plans move more without the whole part,
+as `python -m benchmarks --ablate` shows; seconds are of two cores. Where no figure stands, none was measured.
 """
 
 from __future__ import annotations
@@ -19,6 +22,78 @@ class Worth(NamedTuple):
 ASKED, OTHERS = Worth(12_000_000, 600), Worth(1_000_000, 600)
 # A small program takes so many times as long as its columns say, a large one as if it had so many more.
 _TIMES, _MORE = 10, 5_000
+
+# How close is close enough. A plan within the first part of its bound is as good as the bound; within the second no
+# linear program, and no case, is worth its time. On the small cases of the benchmark the first way is within it, so
+# that switching off all programs changes nothing there. A placement without cases has to be within the second, too.
+CLOSE, FAIR = 1e-5, 1e-4
+# What cases have brought this close isn't brought closer by programs that know no cases.
+CLOSE_BY_CASES = 5e-4
+
+# Flows: only topics of so few rows are likely to have newcomers that can't be given back; beyond this part of the rows
+# in full, the full network is as quick. On large clusters the condensed
+# network gives the same plans in a quarter of the time.
+FEW_ROWS, MOST_IN_FULL = 64, 0.5
+# Flows solved for fewer partitions touched, after the first; a third one rarely gained anything. A partition's charge
+# is divided by so many replicas at most.
+TOUCHED_SLOPES, TOUCHED_SHARES = 6, 6
+# Beyond so many arcs of rising cost into one broker, each is for several replicas.
+ARRIVAL_STEPS = 1_000
+# Ties are broken at every pair of brokers up to so many rows × brokers, in so many rounds; the second finds next to
+# nothing.
+TIE_CELLS, TIE_ROUNDS = 2_000_000, 2
+# New partitions are levelled up to so many rows × brokers.
+LEVEL_CELLS = 1_500_000
+
+# Exchanges: partners tried at once, those with the most room before all others: the same moves in a third of the time.
+FIRST_PARTNERS = 16
+# A broker is far outside at so many times what an exchange shifts: then further exchanges are made without a new look.
+FAR_OUTSIDE = 10
+# Rows of other topics that are tried against each other.
+SAMPLED_ROWS = 200
+# Rounds of polishing: without any +0.47 % bytes on expand-mid with disks within 2 %, +0.002 % on no-racks.
+POLISH_ROUNDS = 8
+# Beyond so many rows × brokers exchanges are left as soon as one broker can't be helped, for a linear program's prices:
+# 200 unlike brokers with 36,000 replicas 135 → 52 s, gap 0.085 → 0.061 %; with heavy-tailed sizes 38 → 20 s,
+# 1.3 → 0.9 %.
+LARGE_PLACEMENT = 100_000
+# Without prices only loads that are nearly even are mended: this part of all bytes may be outside the windows.
+NEARLY_EVEN = 0.02
+
+# Starts of windows: beyond so many rows × brokers bringing bytes into their windows takes too long to be done more than
+# once; up to the few, starts are compared by all that can be done at each of them.
+START_COLUMNS, FEW_START_COLUMNS = 100_000, 100
+# So many starts of a window are looked at one by one.
+MOST_STARTS = 8
+# What the cheapest start and the relaxed placement may use of the work; other starts, for the bound, half of the rest.
+SHARE_OF_BEST_START, SHARE_OF_OTHER_STARTS = 0.5, 0.5
+
+# Prices of loads: programs of more columns than the first go to a first-order method, beyond the second to none. Capped
+# disks without any linear program: gap 0.0001 → 81 %, bytes +0.03 %.
+EXACT_PRICE_COLUMNS, PRICE_COLUMNS = 60_000, 2_000_000
+# First-order prices are this close, relative to the objective, or stop after so many steps.
+PRICE_TOLERANCE, PRICE_ITERATIONS = 1e-4, 20_000
+
+# The fractional program: rows × brokers that it is solved for, how often, with ever more rows settled, and for how many
+# columns in all. Without cases, its rounding is worth 2.3 to 3.5 % bytes where sizes have heavy tails.
+FRACTION_COLUMNS, FRACTION_ROUNDS, FRACTION_COLUMNS_IN_ALL = 100_000, 8, 200_000
+# A program solved from nothing takes as long as so many that go on from another one's end.
+FROM_NOTHING = 10
+
+# Cases, worth 0.14 to 1.2 % bytes where sizes have heavy tails (skewed-sizes, sigma 3 and 4), and a gap of 0.0006
+# instead of 0.23 %: columns of a program, programs of one part, and decisions of one case.
+CASE_COLUMNS, CASE_SOLVES, CASE_DECISIONS = 60_000, 400, 200
+# Rows as large as the narrowest window come first, at most so many; then those of half the size, so often halved.
+CASE_ROWS, CASE_HALVINGS = 200, 4
+# Replicas tried before one is chosen to branch on.
+BRANCHES_TRIED = 8
+# A placement is made by deciding so many rows more, one by one, each at the best of so many brokers.
+DIVE_ROWS, DIVE_BROKERS = 200, 3
+# Cases may use up this part of the work: where windows can't all hold the rest is needed. Of that, the splitting may
+# use the first part, each placement the second of what is left then.
+SHARE_OF_CASES, SHARE_OF_SPLITTING, SHARE_OF_PLACEMENT = 0.8, 0.6, 0.4
+# This part of the work is for windows that can't all hold, and of that one for the least outside.
+SHARE_OF_RELAXED, SHARE_OF_CLOSEST = 0.2, 0.5
 
 
 class Effort:

@@ -24,11 +24,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.network import Network
-
-# Only topics of so few rows are likely to have newcomers that can't be given back.
-_FEW_ROWS = 64
-# Beyond this part of the rows in full, the full network is as quick.
-_MOST_IN_FULL = 0.5
+from planner.strategies.work_limits import FEW_ROWS, MOST_IN_FULL
 
 
 def solve(
@@ -43,7 +39,7 @@ def solve(
         return None
     kept = _per_rack(layout, *np.nonzero(layout.home >= 0))
     full = _irregular(layout, kept)
-    while np.count_nonzero(full[layout.topics]) <= _MOST_IN_FULL * len(layout.rows):
+    while np.count_nonzero(full[layout.topics]) <= MOST_IN_FULL * len(layout.rows):
         solved = _Solved.of(layout, windows, kept, full)
         if solved is None:
             return None
@@ -205,7 +201,7 @@ def _through_hubs(
         _by_topic(layout.topics, room.clip(min=0), nodes.topics)[topics, racks]
         for room in (kept - layout.least, layout.most - kept)
     )
-    few = np.bincount(layout.topics, minlength=nodes.topics) <= _FEW_ROWS
+    few = np.bincount(layout.topics, minlength=nodes.topics) <= FEW_ROWS
     return (
         min_cost_flow.arcs(pools, hubs, out, few[topics].astype(np.int64)),
         min_cost_flow.arcs(hubs, pools, into, 0),

@@ -17,9 +17,7 @@ from planner.strategies.flow import min_cost_flow, optimal_face
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.network import Network
 from planner.strategies.flow.optimal_face import Face
-
-# Beyond so many arcs of rising cost into one broker, each is for several replicas.
-_MOST_STEPS = 1_000
+from planner.strategies.work_limits import ARRIVAL_STEPS
 
 
 def spread(layout: Layout, network: Network, face: Face) -> LongArray:
@@ -130,7 +128,7 @@ def _steps(layout: Layout, cells: _Cells, first: int) -> tuple[min_cost_flow.Arc
     least, most, now = (
         each.reshape(-1, len(layout.targets)).sum(axis=0) for each in (cells.low, cells.high, cells.now)
     )
-    width = np.maximum(1, -(-(most - least) // _MOST_STEPS))
+    width = np.maximum(1, -(-(most - least) // ARRIVAL_STEPS))
     counts = 1 + -(-(most - least) // width)
     brokers = np.repeat(np.arange(len(least)), counts)
     number = np.arange(len(brokers)) - np.repeat(np.cumsum(counts) - counts, counts) - 1

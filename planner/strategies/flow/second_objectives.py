@@ -32,12 +32,9 @@ from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.network import Network
 from planner.strategies.flow.optimal_face import Face
 from planner.strategies.flow.placement import Placed, deal, place
+from planner.strategies.work_limits import TOUCHED_SHARES, TOUCHED_SLOPES
 
-# Flows solved for fewer partitions touched after the first; a third one rarely gained anything.
-_SLOPES = 6
-# A charge, and what it is divided by at most.
-_MOST_SHARES = 6
-_SHARED = lcm(*range(1, _MOST_SHARES + 1))
+_SHARED = lcm(*range(1, TOUCHED_SHARES + 1))
 # Whole bytes as costs are cut to so many bits.
 _COST_BITS = 30
 
@@ -199,7 +196,7 @@ class _Charges:
         leaving = np.bincount(rows[low == 0], minlength=count)
         gone = np.bincount(rows[high == 0], minlength=count) > 0
         open_rows = _whole(now.problem, now.layout) & (leaving > 0) & ~gone
-        return _Charges(rows, open_rows, leaving.clip(1, _MOST_SHARES))
+        return _Charges(rows, open_rows, leaving.clip(1, TOUCHED_SHARES))
 
     def left(self, face: Face) -> LongArray:
         """(M,): replicas that leave each of the rows."""
@@ -208,7 +205,7 @@ class _Charges:
 
     def solved(self, now: _Face, shares: LongArray) -> Face:
         """The cheapest flow where a row's charge is divided by `fair_shares` (M,)."""
-        charges = np.where(self.open_rows, _SHARED // shares.clip(1, _MOST_SHARES), 0)
+        charges = np.where(self.open_rows, _SHARED // shares.clip(1, TOUCHED_SHARES), 0)
         return now._cheapest(now._unless_kept(charges, np.ones(len(self.rows), dtype=bool))).face
 
 
@@ -220,7 +217,7 @@ def _fewest_touched(now: _Face) -> Face:
     best = charges.solved(now, charges.most)
     left = charges.left(best)
     least, fewest = -(-int((left * (_SHARED // charges.most)).sum()) // _SHARED), np.count_nonzero(left)
-    for _ in range(_SLOPES):
+    for _ in range(TOUCHED_SLOPES):
         if fewest <= least:
             break
         face = charges.solved(now, left)

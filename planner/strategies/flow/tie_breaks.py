@@ -22,11 +22,8 @@ from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, widened
 from planner.strategies.flow.second_objectives import leaders_today
 from planner.strategies.load_windows.local_search_state import Placement, further, movers, of_layout
+from planner.strategies.work_limits import TIE_CELLS, TIE_ROUNDS
 
-# Looking at every pair of brokers isn't worth its time on placements of more than so many rows × brokers.
-_MOST_CELLS = 2_000_000
-# Rounds over all pairs; the second finds next to nothing.
-_ROUNDS = 2
 # Gains below this are none.
 _NOTHING = 1e-12
 # What the aim that comes first is worth against a partition that stays as it is, and that against all of the other aim.
@@ -57,7 +54,7 @@ class Ties:
 def ties(problem: Problem, layout: Layout) -> Ties | None:
     """What is left to choose by; None where no such aim is asked for or the placement is too large."""
     aims = [aim for aim in problem.aims if aim in ("leaders_changed", "cross_rack_bytes")]
-    if not aims or not 0 < len(layout.rows) * len(layout.targets) <= _MOST_CELLS:
+    if not aims or not 0 < len(layout.rows) * len(layout.targets) <= TIE_CELLS:
         return None
     here = np.full(len(problem.broker_ids), -1, dtype=np.int64)
     here[layout.targets] = np.arange(len(layout.targets))
@@ -95,7 +92,7 @@ def after_flows(problem: Problem, by: Ties) -> Ties:
 
 def settle(placement: Placement, by: Ties) -> None:
     """Take every exchange within a topic that costs nothing and gains by the ties."""
-    for _ in range(_ROUNDS):
+    for _ in range(TIE_ROUNDS):
         if not sum([_drain(placement, pair, by) for pair in combinations(range(placement.on.shape[1]), 2)]):
             return
 

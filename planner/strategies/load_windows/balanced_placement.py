@@ -49,18 +49,15 @@ from planner.strategies.load_windows.local_search_state import Placement, of_lay
 from planner.strategies.load_windows.part_program import Fits
 from planner.strategies.load_windows.proof import facts
 from planner.strategies.load_windows.relaxed_windows import relaxed
-from planner.strategies.work_limits import Effort
-
-# A plan within this part of its bound is as good as the bound; beyond the other, linear programs are worth their time.
-_CLOSE, _FAIR = 1e-5, 1e-4
-# What cases have brought this close isn't brought closer by programs that know no cases.
-_BY_CASES = 5e-4
-# Cases may use up this part of the work: where windows can't all hold the rest is needed.
-_OF_CASES = 0.8
-# Beyond so many rows × brokers exchanges take long.
-_LARGE = 100_000
-# Without prices only loads that are nearly even are mended: this part of all bytes may be outside the windows.
-_NEARLY = 0.02
+from planner.strategies.work_limits import (
+    CLOSE,
+    CLOSE_BY_CASES,
+    FAIR,
+    LARGE_PLACEMENT,
+    NEARLY_EVEN,
+    SHARE_OF_CASES,
+    Effort,
+)
 
 _Attempts = Callable[[Task, Placed, Best], Iterator[tuple[Plan | None, Bound | None]]]
 
@@ -108,13 +105,13 @@ def even(
         return _for_nothing(task, by_counts)
     as_it_is, of_loads = not by_counts.outside().any(), None
     best = begun or _without_prices(task, placed, by_counts)
-    if not best.within(_CLOSE):
+    if not best.within(CLOSE):
         best, as_it_is = _search(task, placed, begun or Best(), _ATTEMPTS[0 if begun is None else 1 :]), False
     if best.plan is None:
         nothing = np.zeros(loads.windows[:, 0].shape, dtype=np.int64)
         best = best.but(_finished(task, Placement(task.arena, on_brokers(layout, placed.chosen)), nothing, None), None)
-    found = _again(best) if effort is None and not best.within(_CLOSE) else None
-    if best.plan is not None and best.bound is not None and (best.plan.outside or (most and not best.within(_FAIR))):
+    found = _again(best) if effort is None and not best.within(CLOSE) else None
+    if best.plan is not None and best.bound is not None and (best.plan.outside or (most and not best.within(FAIR))):
         best, of_loads = relaxed(task, none, best.plan, best.bound)
     if best.plan is None or best.bound is None:
         raise AssertionError("an attempt without prices is always made")
@@ -158,7 +155,7 @@ def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[Plan | None
     # What a byte a second is worth can't be guessed.
     disks = np.array([name == "disk" for name in task.loads.names]) & (task.about.measure == "bytes")
     too_empty = (first.load < task.loads.windows[:, 0]) & disks[:, None]
-    near = first.outside().sum() <= _NEARLY * _total(task) or not task.loads.fit(task.layout.factors)
+    near = first.outside().sum() <= NEARLY_EVEN * _total(task) or not task.loads.fit(task.layout.factors)
     bound = without_prices(task, placed)
     plan = _finished(task, first, nothing, bound) if near or not (too_empty.any() or best.plan) else None
     yield plan, bound
@@ -176,7 +173,7 @@ def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, 
         return
     by_topic, in_all = count_windows(task.layout, task.wanted)
     fits = Fits(by_topic, in_all, task.loads.windows, task.loads.scales)
-    for proven, shares in branchings(task.about, fits, best.bound.proof, task.effort.part(_OF_CASES)):
+    for proven, shares in branchings(task.about, fits, best.bound.proof, task.effort.part(SHARE_OF_CASES)):
         bound = of_proof(task, proven)
         if shares is None:
             yield None, bound
@@ -191,7 +188,9 @@ def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, 
 
 def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
     """With the prices of a linear program, and rounded from what it would do with split replicas."""
-    if task.effort is None or (isinstance(best.bound and best.bound.proof, BranchedProof) and best.within(_BY_CASES)):
+    if task.effort is None or (
+        isinstance(best.bound and best.bound.proof, BranchedProof) and best.within(CLOSE_BY_CASES)
+    ):
         return
     prices = None
     for exact, chosen in roundings(task.problem, task.layout, task.wanted, task.loads, task.effort):
@@ -241,7 +240,7 @@ def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple
     if (found := at_prices(task, prices)) is None:
         return None, None
     placement = Placement(task.arena, on_brokers(task.layout, found.placed.chosen))
-    if only_near and placement.outside().sum() > _NEARLY * _total(task):
+    if only_near and placement.outside().sum() > NEARLY_EVEN * _total(task):
         return None, found.bound
     return _finished(task, placement, prices, found.bound), found.bound
 
@@ -254,7 +253,7 @@ def _finished(task: Task, placement: Placement, prices: LongArray, bound: Bound 
 
 
 # The ways to bring loads into their windows, and how close to its bound a plan is good enough to try no more of them.
-_ATTEMPTS: tuple[tuple[_Attempts, float], ...] = ((_quick, _CLOSE), (_by_cases, _FAIR), (_thorough, _FAIR))
+_ATTEMPTS: tuple[tuple[_Attempts, float], ...] = ((_quick, CLOSE), (_by_cases, FAIR), (_thorough, FAIR))
 
 
 def _for_nothing(task: Task, by_counts: Placement) -> Evened:
@@ -279,7 +278,7 @@ def _evened(
 
 def _is_large(task: Task) -> bool:
     """True where there are so many rows × brokers that exchanges take long."""
-    return len(task.layout.rows) * len(task.layout.targets) > _LARGE
+    return len(task.layout.rows) * len(task.layout.targets) > LARGE_PLACEMENT
 
 
 def _total(task: Task) -> int:

@@ -24,26 +24,27 @@ from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray
 from planner.strategies.bounds import GRAIN, Branch, Case, Certificate, Facts, Part, Prices, at_edges
 from planner.strategies.load_windows.part_program import Decision, Duals, Fits, PartProgram
 from planner.strategies.load_windows.proof import Proof
-from planner.strategies.work_limits import Effort
+from planner.strategies.work_limits import (
+    BRANCHES_TRIED,
+    CASE_COLUMNS,
+    CASE_DECISIONS,
+    CASE_HALVINGS,
+    CASE_ROWS,
+    CASE_SOLVES,
+    DIVE_BROKERS,
+    DIVE_ROWS,
+    FAIR,
+    SHARE_OF_PLACEMENT,
+    SHARE_OF_SPLITTING,
+    Effort,
+)
 
-# Programs of more columns aren't worth their time.
-_MOST_COLUMNS = 60_000
-# The cases may use up this part of the work, each placement that part of what is left then.
-_OF_CASES, _OF_PLACEMENT = 0.6, 0.4
-# Nor are so many programs of one part, however small, or so many decisions.
-_MOST_SOLVES, _MOST_DECISIONS = 400, 200
-# Rows as large as the narrowest window come first, at most so many; then those of half the size, and so on.
-_MOST_ROWS, _HALVINGS = 200, 4
 # Shares are whole within this.
 _WHOLE, _HALF = 1e-6, 0.5
-# A placement is made by deciding so many rows more, one by one, each at the best of so many brokers; tiny ones aren't.
-_DIVES, _WAYS, _TINY = 200, 3, 1e-5
-# Replicas tried before one is chosen to branch on.
-_TRIED = 8
+# Smaller rows, beside the windows, needn't be decided for a placement.
+_TINY = 1e-5
 # Cases whose costs differ by less than this part of the whole are as good: deeper ones come first.
 _ALIKE = 1e-5
-# Without cases a placement that costs more than this part of the whole isn't the one.
-_FAIR = 1e-4
 # Prices of loads are in this part of a byte: partitions of terabytes make coarser ones matter.
 _FINE = 16 * GRAIN
 
@@ -123,8 +124,8 @@ class _Search:
     @property
     def exhausted(self) -> bool:
         """True where it has done what it may, or decisions go too deep."""
-        solved = self.solves >= _MOST_SOLVES or self.effort.spent
-        return solved or len(self.cheapest.decisions) >= _MOST_DECISIONS
+        solved = self.solves >= CASE_SOLVES or self.effort.spent
+        return solved or len(self.cheapest.decisions) >= CASE_DECISIONS
 
     @property
     def cheapest(self) -> _Node:
@@ -155,7 +156,7 @@ class _Search:
         """
         decided = _as_they_are(np.flatnonzero(settled), shares)
         least = self._least(decided)
-        for _ in range(_DIVES):
+        for _ in range(DIVE_ROWS):
             if least is None or least > most or self.effort.spent:
                 return None
             shares[~settled] = self._program.shares(np.flatnonzero(~settled))
@@ -172,7 +173,7 @@ class _Search:
     def _settle(self, decided: set[Decision], row: int, shares: FloatArray, least: float) -> float | None:
         """Decide for one of the brokers that the row has shares (b,) on; what it costs then."""
         found: list[tuple[float, Decision]] = []
-        for broker in np.argsort(-shares, kind="stable")[: min(_WAYS, np.count_nonzero(shares > 0))].tolist():
+        for broker in np.argsort(-shares, kind="stable")[: min(DIVE_BROKERS, np.count_nonzero(shares > 0))].tolist():
             decision = row, broker, True
             if (made := self._least(decided | {decision})) is None:
                 continue
@@ -192,7 +193,7 @@ class _Search:
 
     def _branch(self, node: _Node, by: FloatArray) -> None:
         width = by.shape[1]
-        order = np.argsort(-by, axis=None, kind="stable")[: min(_TRIED, np.count_nonzero(by))].tolist()
+        order = np.argsort(-by, axis=None, kind="stable")[: min(BRANCHES_TRIED, np.count_nonzero(by))].tolist()
         best, chosen = -1.0, None
         for at in (divmod(each, width) for each in order):
             guessed, cases = self._gains.guess(at, float(node.shares[at])), None
@@ -248,21 +249,21 @@ def branchings(about: Facts, fits: Fits, base: Proof, effort: Effort) -> Iterato
     """
     parts = _parts(about) if fits.most is None else [tuple(range(about.least.shape[1]))]
     sizes = _sizes(about, fits)
-    large = np.argsort(-sizes, kind="stable")[: min(_MOST_ROWS, int((sizes >= 0.5**_HALVINGS).sum()))]
+    large = np.argsort(-sizes, kind="stable")[: min(CASE_ROWS, int((sizes >= 0.5**CASE_HALVINGS).sum()))]
     if effort.spent or about.measure != "bytes" or (fits.most is None and (not len(large) or sizes[large[0]] < 1)):
         return
-    if len(about.factors) * max(int(np.isin(about.racks, racks).sum()) for racks in parts) > _MOST_COLUMNS:
+    if len(about.factors) * max(int(np.isin(about.racks, racks).sum()) for racks in parts) > CASE_COLUMNS:
         return
     programs = [PartProgram(about, fits, racks, large) for racks in parts]
-    of_cases = [effort.part(_OF_CASES / len(parts)) for _ in parts]
+    of_cases = [effort.part(SHARE_OF_SPLITTING / len(parts)) for _ in parts]
     searches = [_Search(program, large, sizes, each) for program, each in zip(programs, of_cases, strict=True)]
     if any(search.root is None or not (search.fits or fits.most) for search in searches):
         return
-    for smallest in (np.inf, *(0.5**halved for halved in range(_HALVINGS + 1))):
+    for smallest in (np.inf, *(0.5**halved for halved in range(CASE_HALVINGS + 1))):
         for search, each in zip(searches, of_cases, strict=True):
             search.effort = each
         more = [np.isinf(smallest) or _search(search, smallest) for search in searches]
-        shares = _placed(about, searches, smallest, effort.part(_OF_PLACEMENT))
+        shares = _placed(about, searches, smallest, effort.part(SHARE_OF_PLACEMENT))
         if shares is not None or not np.isinf(smallest) or fits.most is not None:
             cases = zip(parts, searches, strict=True)
             parted = tuple(Part(racks, search.case(fits)) for racks, search in cases)
@@ -276,7 +277,7 @@ def _placed(about: Facts, searches: Sequence[_Search], smallest: float, effort: 
     nothing is worth its time.
     """
     shares = np.zeros((len(about.factors), len(about.racks)))
-    allowed = _FAIR * sum(search.cheapest.least for search in searches) if smallest == np.inf else np.inf
+    allowed = FAIR * sum(search.cheapest.least for search in searches) if smallest == np.inf else np.inf
     for search in searches:
         search.effort = effort
         if (placement := search.placement(smallest, search.cheapest.least + allowed)) is None:

@@ -20,12 +20,7 @@ from planner.scoring.windows import Windows
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.network import bounds
 from planner.strategies.load_windows.byte_loads import ByteLoads
-
-# Larger programs go to a first-order method, still larger ones aren't worth their time.
-_EXACT_COLUMNS, _MOST_COLUMNS = 60_000, 2_000_000
-# First-order prices are this close, relative to the objective.
-_TOLERANCE = 1e-4
-_MOST_ITERATIONS = 20_000
+from planner.strategies.work_limits import EXACT_PRICE_COLUMNS, PRICE_COLUMNS, PRICE_ITERATIONS, PRICE_TOLERANCE
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +46,9 @@ def solve(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | None = 
         return None
     program = _program(layout, wanted, loads, most)
     columns = len(program.costs)
-    if columns > _MOST_COLUMNS:
+    if columns > PRICE_COLUMNS:
         return None
-    prices = _exact(program) if columns <= _EXACT_COLUMNS else _first_order(program)
+    prices = _exact(program) if columns <= EXACT_PRICE_COLUMNS else _first_order(program)
     if prices is None:
         return None
     return prices[-program.priced :].reshape(len(loads.names), -1) * loads.scales[:, None]
@@ -229,8 +224,8 @@ def _first_order(program: _Program) -> FloatArray | None:
     quadratic.variable_lower_bounds, quadratic.variable_upper_bounds = np.zeros_like(program.most), program.most
     settings = solvers_pb2.PrimalDualHybridGradientParams(num_threads=2, num_shards=8)
     criteria = settings.termination_criteria.simple_optimality_criteria
-    criteria.eps_optimal_relative = criteria.eps_optimal_absolute = _TOLERANCE
-    settings.termination_criteria.iteration_limit = _MOST_ITERATIONS
+    criteria.eps_optimal_relative = criteria.eps_optimal_absolute = PRICE_TOLERANCE
+    settings.termination_criteria.iteration_limit = PRICE_ITERATIONS
     solved = pdlp.primal_dual_hybrid_gradient(quadratic, settings)
     prices = np.asarray(solved.dual_solution, dtype=np.float64)
     return prices if np.isfinite(prices).all() else None

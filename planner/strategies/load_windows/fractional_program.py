@@ -21,14 +21,14 @@ from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.network import bounds
 from planner.strategies.flow.placement import on_brokers, place
 from planner.strategies.load_windows.byte_loads import ByteLoads
-from planner.strategies.work_limits import Effort
+from planner.strategies.work_limits import (
+    FRACTION_COLUMNS,
+    FRACTION_COLUMNS_IN_ALL,
+    FRACTION_ROUNDS,
+    FROM_NOTHING,
+    Effort,
+)
 
-# Larger programs, of rows × brokers, aren't worth their time.
-_MOST_COLUMNS = 100_000
-# How often a program is solved, with ever more rows settled: so often, and for so many columns in all.
-_ROUNDS, _COLUMNS_IN_ALL = 8, 200_000
-# A program solved from nothing takes as long as so many that go on from another one's end.
-_FROM_NOTHING = 10
 # Shares are whole within this.
 _WHOLE = 1e-6
 # What a flow pays for a replica where it has no share, and for a second one on the same broker.
@@ -61,14 +61,14 @@ def roundings(problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoad
     where there can't be any, or where the program is too large.
     """
     shape = len(layout.rows), len(layout.targets)
-    if shape[0] * shape[1] > _MOST_COLUMNS:
+    if shape[0] * shape[1] > FRACTION_COLUMNS:
         return
     program = _program(layout, wanted, loads)
     settled, on = np.zeros(shape[0], dtype=bool), np.zeros(shape, dtype=bool)
-    for _ in range(min(_ROUNDS, _COLUMNS_IN_ALL // max(1, shape[0] * shape[1]))):
+    for _ in range(min(FRACTION_ROUNDS, FRACTION_COLUMNS_IN_ALL // max(1, shape[0] * shape[1]))):
         if effort.spent or (solved := _solve(program, settled, on)) is None:
             return
-        effort.spend(_FROM_NOTHING * shape[0] * shape[1])
+        effort.spend(FROM_NOTHING * shape[0] * shape[1])
         shares, prices = solved
         chosen = rounded(problem, layout, wanted, shares)
         yield Rounded(prices, chosen)

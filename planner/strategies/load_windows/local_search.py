@@ -33,18 +33,13 @@ from planner.strategies.load_windows.local_search_state import (
     pairings,
     within_topics,
 )
+from planner.strategies.work_limits import FAR_OUTSIDE, FIRST_PARTNERS, POLISH_ROUNDS
 
 __all__ = ["Arena", "Placement", "further", "movers", "polish", "repair", "within_topics"]
 
 # What a byte outside its window weighs against a byte copied (less the prices): at first only what costs next to
 # nothing mends windows, at last anything.
 _WEIGHTS = (0.02, 0.1, 0.5, 2.0, 10.0, 100.0)
-# Partners tried before all others: those with the most room for what the broker has too much or too little of.
-_FIRST_PARTNERS = 16
-# A broker is far outside at so many times what an exchange shifts.
-_FAR = 10
-# Rounds of polishing.
-_ROUNDS = 8
 
 
 class _Exchange(NamedTuple):
@@ -97,7 +92,7 @@ def polish(placement: Placement, enough: int = 0) -> None:
     """Take what costs less and leaves no load further outside its window, until the placement costs no more than
     `enough`.
     """
-    for _ in range(_ROUNDS):
+    for _ in range(POLISH_ROUNDS):
         if placement.cost <= enough or not _cheapen(placement):
             return
 
@@ -153,7 +148,7 @@ def _take(placement: Placement, broker: int, found: list[tuple[_Exchange, int]],
     helpers: list[int] = []
     for each, partner in sorted(found, key=lambda pair: -pair[0].gain):
         outside, before = int(placement.outside()[broker]), placement.load[:, broker].copy()
-        if helpers and (outside < _FAR * shifted or not _gains_still(placement, (broker, partner), each, aim)):
+        if helpers and (outside < FAR_OUTSIDE * shifted or not _gains_still(placement, (broker, partner), each, aim)):
             continue
         _apply(placement, broker, partner, each)
         shifted = int((np.abs(placement.load[:, broker] - before) * scales).sum())
@@ -181,8 +176,8 @@ def _partners(placement: Placement, broker: int) -> Iterator[list[int]]:
     middle = (low[worst] + high[worst]) // 2
     room = (middle - placement.load[worst]) * (1 if beyond[worst, broker] > 0 else -1)
     order = [other for other in np.argsort(-room, kind="stable").tolist() if other != broker]
-    yield order[:_FIRST_PARTNERS]
-    yield order[_FIRST_PARTNERS:]
+    yield order[:FIRST_PARTNERS]
+    yield order[FIRST_PARTNERS:]
 
 
 def _apply(placement: Placement, here: int, there: int, exchange: _Exchange) -> None:
@@ -197,8 +192,8 @@ def _best(placement: Placement, here: int, partners: IntArray, aim: _Aim) -> lis
     one may.
     """
     best: list[_Exchange | float] = []
-    for first in range(0, len(partners), _FIRST_PARTNERS):
-        some = partners[first : first + _FIRST_PARTNERS]
+    for first in range(0, len(partners), FIRST_PARTNERS):
+        some = partners[first : first + FIRST_PARTNERS]
         ours, theirs = going(placement, here, some), coming(placement, here, some)
         moving = (
             Moving.of(placement, ours.rows, here, some[ours.partners]),

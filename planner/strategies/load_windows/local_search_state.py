@@ -13,9 +13,7 @@ from planner.scoring.windows import Windows
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.network import windowed
 from planner.strategies.load_windows.byte_loads import ByteLoads
-
-# Rows of other topics that are tried against each other.
-_SAMPLE = 200
+from planner.strategies.work_limits import SAMPLED_ROWS
 
 
 class Ends(NamedTuple):
@@ -158,8 +156,8 @@ def _sampled(partners: IntArray) -> BoolArray:
     """True for all of each partner, ascending, or for evenly spaced ones where there are too many."""
     first = np.searchsorted(partners, partners, "left")
     count, at = np.searchsorted(partners, partners, "right") - first, np.arange(len(partners)) - first
-    nth = -(-at * _SAMPLE // np.maximum(count, 1))
-    sampled: BoolArray = (count <= _SAMPLE) | (nth * count // _SAMPLE == at)
+    nth = -(-at * SAMPLED_ROWS // np.maximum(count, 1))
+    sampled: BoolArray = (count <= SAMPLED_ROWS) | (nth * count // SAMPLED_ROWS == at)
     return sampled
 
 

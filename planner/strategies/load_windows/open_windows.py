@@ -18,9 +18,7 @@ from planner.scoring.fair_shares import Shares, disk_weights, fair_shares
 from planner.scoring.windows import TOPIC_PRICE, Windows, excess
 from planner.strategies.bounds import Branch, Case, Certificate, Lows, Part, Prices
 from planner.strategies.flow.layout import Layout
-
-# So many starts of a window are looked at one by one.
-_MOST_STARTS = 8
+from planner.strategies.work_limits import MOST_STARTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +198,7 @@ def _edges(begins: Begins, window: LongArray | None, fixed: LongArray) -> Iterat
     first and the last: no other proves less, if it weren't for lower edges cut off at nothing.
     """
     several = int((begins.last - begins.first).max(initial=0))
-    every = several <= _MOST_STARTS
+    every = several <= MOST_STARTS
     for step in range(several + 1) if every else (0, several):
         start = np.minimum(begins.first + step, begins.last)
         low = np.broadcast_to(start[:, None], fixed.shape) - fixed

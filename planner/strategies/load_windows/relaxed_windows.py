@@ -27,12 +27,7 @@ from planner.strategies.load_windows.local_search import polish, repair
 from planner.strategies.load_windows.local_search_state import MostOutside, Placement
 from planner.strategies.load_windows.part_program import Fits
 from planner.strategies.load_windows.proof import Proof
-from planner.strategies.work_limits import Effort
-
-# A plan within this part of its bound is as good as the bound.
-_CLOSE = 1e-4
-# This part of the work is for windows that can't all hold, and of that one for the least outside.
-_OF_RELAXED, _OF_CLOSEST = 0.2, 0.5
+from planner.strategies.work_limits import FAIR, SHARE_OF_CLOSEST, SHARE_OF_RELAXED, Effort
 
 
 def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, Case | None]:
@@ -41,7 +36,7 @@ def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, 
     `none` are the windows, with nothing allowed outside of them; the plan is outside of them, the bound any at all.
     """
     base = bound.proof.base if isinstance(bound.proof, BranchedProof) else bound.proof
-    task = replace(task, effort=None if task.effort is None else task.effort.part(_OF_RELAXED))
+    task = replace(task, effort=None if task.effort is None else task.effort.part(SHARE_OF_RELAXED))
     closest, of_loads = _closest(task, none, base, plan)
     no_cases = task.effort is not None and of_loads is None and closest.outside
     prices = _prices(task, closest) if no_cases and not _is_best(task, none, closest, base) else None
@@ -57,7 +52,7 @@ def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, 
     if task.effort is not None:
         for proven, made in _by_cases(within, base, task.effort):
             best = best.but(made, of_proof(within, proven))
-            if best.within(_CLOSE):
+            if best.within(FAIR):
                 break
     return best, of_loads
 
@@ -67,7 +62,7 @@ def _is_best(task: Task, none: Allowed, plan: Plan, base: Proof) -> bool:
     if plan.outside > task.loads.surely_outside(task.layout.factors):
         return False
     most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
-    return plan.cost - of_proof(replace(task, most=most), base).least <= _CLOSE * plan.cost
+    return plan.cost - of_proof(replace(task, most=most), base).least <= FAIR * plan.cost
 
 
 def _prices(task: Task, plan: Plan) -> LongArray | None:
@@ -93,7 +88,7 @@ def _closest(task: Task, none: Allowed, base: Proof, plan: Plan) -> tuple[Plan, 
     most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
     case = None
     for proven, shares in branchings(
-        task.about, _fits(task, most, only_loads=True), base, task.effort.part(_OF_CLOSEST)
+        task.about, _fits(task, most, only_loads=True), base, task.effort.part(SHARE_OF_CLOSEST)
     ):
         case = proven.parts[0].case
         if shares is None:

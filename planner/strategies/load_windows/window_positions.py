@@ -26,14 +26,13 @@ from planner.strategies.flow.placement import Placed, place
 from planner.strategies.load_windows.attempts import Best
 from planner.strategies.load_windows.balanced_placement import Evened
 from planner.strategies.load_windows.open_windows import OpenWindows, by_topic, open_windows
-from planner.strategies.work_limits import Effort
-
-# Beyond so many rows × brokers bringing bytes into their windows takes too long to be done more than once.
-_MOST_COLUMNS = 100_000
-# Up to so many, starts are compared by all that can be done at each of them.
-_FEW_COLUMNS = 100
-# What the cheapest start and the relaxed placement may use of the work; other starts, for the bound, half of the rest.
-_OF_BEST, _OF_OTHERS = 0.5, 0.5
+from planner.strategies.work_limits import (
+    FEW_START_COLUMNS,
+    SHARE_OF_BEST_START,
+    SHARE_OF_OTHER_STARTS,
+    START_COLUMNS,
+    Effort,
+)
 
 Even = Callable[[Windows, Placed, Effort | None, Best | None], Evened | None]
 
@@ -84,15 +83,15 @@ def cheapest(problem: Problem, balance: Balance, layout: Layout, wanted: Windows
     anywhere = open_windows(problem, balance, layout, wanted)
     if problem.rebalance != "all" or not len(layout.rows) or not anywhere.any:
         search, lows = _Search(problem, balance, layout, wanted, even, effort), starts(problem, balance.replicas)
-        best = search.finished(search.best(lows), _OF_BEST if len(lows) > 1 else 1)
+        best = search.finished(search.best(lows), SHARE_OF_BEST_START if len(lows) > 1 else 1)
         again = len(lows) > 1 and problem.rebalance == "all" and (best.evened is None or search.small)
         return Found(best, lows=lows, at=search.finished_at if again else None)
     search = _Search(problem, balance, layout, anywhere.widened(wanted), even, effort)
     started = search.best(anywhere.lows)
     # Where all that is open was tried start by start, nothing is wider than it may be.
     best = started if anywhere.only_starts else _best_of_guesses(search, wanted, started, anywhere)
-    finished = search.finished(best, _OF_BEST)
-    started = finished if started is best else search.finished(started, _OF_BEST)
+    finished = search.finished(best, SHARE_OF_BEST_START)
+    started = finished if started is best else search.finished(started, SHARE_OF_BEST_START)
     by_cases = started.evened is None or search.small
     return Found(finished, Relaxed(started, anywhere, search.low, search.finished_at, by_cases))
 
@@ -147,9 +146,9 @@ class _Search:
     ) -> None:
         self.problem, self.balance, self.layout, self.wanted, self.even = problem, balance, layout, wanted, even
         columns = len(layout.rows) * len(layout.targets)
-        self.small, self.effort = columns <= _MOST_COLUMNS, effort
+        self.small, self.effort = columns <= START_COLUMNS, effort
         # Starts are compared by little work, where much of it can't be done at each of them.
-        self._to_compare = effort if not self.small or columns <= _FEW_COLUMNS else None
+        self._to_compare = effort if not self.small or columns <= FEW_START_COLUMNS else None
         self.low: int | None = None
         self.costs: dict[int, tuple[int, int]] = {}
         self.tried: dict[int, Started] = {}
@@ -183,7 +182,7 @@ class _Search:
 
     def finished_at(self, low: int) -> Started:
         """Everything at a start, with some of the work that is left."""
-        return self.finished(self.at(low), _OF_OTHERS)
+        return self.finished(self.at(low), SHARE_OF_OTHER_STARTS)
 
     def by_topic(self, wanted: Windows) -> tuple[LongArray, LongArray]:
         """(T,) twice: what is outside the topics' windows, and what each topic costs, placed within other windows."""

@@ -50,7 +50,7 @@ def test_windows_come_first() -> None:
 
 def test_many_at_once_are_nearly_even(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where arcs are for several replicas each, brokers differ by no more than one arc takes."""
-    monkeypatch.setattr(even_arrivals, "_MOST_STEPS", 2)
+    monkeypatch.setattr(even_arrivals, "ARRIVAL_STEPS", 2)
     problem = draining(balance_of("none", "none", "none"))
     found = arriving(problem)
     assert sum(found) == 10

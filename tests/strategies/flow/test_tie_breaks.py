@@ -171,7 +171,7 @@ def test_no_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ties(expansion("makespan"), lay_out(expansion("makespan"), 0)) is None
     still = problem_of(no_racks(1, 2), {"t": [(1,)]}, changes=Changes(rebalance="none"))
     assert ties(still, lay_out(still, 0)) is None
-    monkeypatch.setattr(tie_breaks, "_MOST_CELLS", 15)
+    monkeypatch.setattr(tie_breaks, "TIE_CELLS", 15)
     assert ties(expansion(*AIMS), lay_out(expansion(*AIMS), 0)) is None
 
 

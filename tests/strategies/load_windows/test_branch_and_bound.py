@@ -110,7 +110,7 @@ def test_a_case_put_in_place_of_another_shows() -> None:
 def test_a_small_budget_proves_less_but_no_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped early the bound is below the best plan still."""
     whole = {seed: last_of(with_huge("racks", seed)) for seed in range(12)}
-    monkeypatch.setattr(branch_and_bound, "_MOST_SOLVES", 1)
+    monkeypatch.setattr(branch_and_bound, "CASE_SOLVES", 1)
     early = {seed: last_of(with_huge("racks", seed)) for seed in range(12)}
     pairs = [(bounds.least(early[seed][0]), bounds.least(each[0])) for seed, each in whole.items() if each]  # type: ignore[index]
     assert all(before <= after for before, after in pairs)

@@ -79,7 +79,7 @@ def test_traffic_is_priced_by_what_has_to_be_copied_for_it() -> None:
 def test_the_first_order_method_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     """Larger programs are solved another way, to nearly the same prices, and to the same ones every time."""
     problem = within(expansion(), disk=50)
-    monkeypatch.setattr(byte_prices, "_EXACT_COLUMNS", 0)
+    monkeypatch.setattr(byte_prices, "EXACT_PRICE_COLUMNS", 0)
     first, again = found(prices_of(problem)), found(prices_of(problem))
     assert np.abs(first - [[0, 0, 1]]).max() < 0.02
     assert first.tolist() == again.tolist()
@@ -92,7 +92,7 @@ def test_no_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nobody but broker 1 is in its rack, so both lie there; half of a share is not enough for it.
     tight = replace(parts(within(lone, disk=10))[1], windows=np.array([[[0, 0, 0], [10, 40, 40]]]))
     assert byte_prices.solve(lay_out(lone, 0), windows(lone, balance_of("none", "none", "none")), tight) is None
-    monkeypatch.setattr(byte_prices, "_MOST_COLUMNS", 10)
+    monkeypatch.setattr(byte_prices, "PRICE_COLUMNS", 10)
     assert prices_of(within(expansion(), disk=50)) is None
 
 

@@ -138,7 +138,7 @@ def test_pairings_where_a_topic_may_hold_no_fewer() -> None:
 
 def test_of_many_rows_some_are_tried_across_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of each side; pairs within a topic are all there."""
-    monkeypatch.setattr(local_search_state, "_SAMPLE", 1)
+    monkeypatch.setattr(local_search_state, "SAMPLED_ROWS", 1)
     (pairs,) = all_pairs(placement())
     assert [*WITHIN, (0, -1), (2, -1), (-1, 1), (-1, 3), (0, 1)] == pairs
 
@@ -146,7 +146,7 @@ def test_of_many_rows_some_are_tried_across_topics(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("count", [1, 3, 4, 5, 8, 13])
 def test_samples_are_evenly_spaced(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Of each partner's by themselves, as many as may be."""
-    monkeypatch.setattr(local_search_state, "_SAMPLE", 4)
+    monkeypatch.setattr(local_search_state, "SAMPLED_ROWS", 4)
     partners = np.repeat([0, 1, 2], [count, 2, count])
     kept = np.arange(count) if count <= 4 else np.arange(4) * count // 4
     expected = [*kept, count, count + 1, *(count + 2 + kept)]
