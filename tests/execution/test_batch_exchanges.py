@@ -1,0 +1,68 @@
+"""Loads that change places between batches: shorter batches, and loads at risk brought forward."""
+
+from __future__ import annotations
+
+from batch_loads import lengths, loads_of, many
+
+from planner.execution.batch_exchanges import bring_forward, few_enough, polish
+from planner.execution.batch_filling import BatchFilling
+from planner.execution.batch_packing import AT_RISK, pack
+from planner.model.spec import BatchRules
+
+
+def test_loads_at_risk_are_brought_forward_however_many_there_are() -> None:
+    """With too many of them for pairs to be looked at, none has room in an earlier batch either."""
+    loads = many(1_000, 250, AT_RISK)
+    rules = BatchRules(bytes=int(loads.sizes.sum()) // 7)
+    filling = BatchFilling(loads, rules)
+    assert not few_enough(filling, range(1_000))
+
+    batches = pack(loads, rules)
+
+    filled = [0] * (max(batches) + 1)
+    for load, batch in enumerate(batches):
+        filled[batch] += loads.bytes_moved[load]
+    assert all(
+        filled[earlier] + loads.bytes_moved[load] > int(loads.sizes.sum()) // 7
+        for load, batch in enumerate(batches)
+        for earlier in range(batch)
+    )
+
+
+def test_polishing_exchanges_what_makes_two_batches_long() -> None:
+    """A large and a small load of both lanes, packed crosswise: exchanged, 130 become 120."""
+    loads = loads_of([{0: 100}, {1: 10}, {0: 20}, {1: 30}], 2)
+    filling = BatchFilling(loads, BatchRules(moves_per_broker=1))
+    filling.open(2)
+    for load, batch in enumerate((0, 0, 1, 1)):
+        filling.put(load, batch)
+    assert 130 == filling.length_bytes(0)
+
+    polish(filling, range(4), 0, move=False)
+
+    assert 120 == filling.length_bytes(0)
+    assert [100, 20] == sorted(lengths(loads, filling.batch_of), reverse=True)
+
+
+def test_polishing_moves_a_load_to_where_it_is_no_longer_in_the_way() -> None:
+    """Two loads of one lane beside each other took 120, and the other batch 60 more."""
+    loads = loads_of([{0: 60}, {0: 60}, {1: 60}], 2)
+    filling = BatchFilling(loads, BatchRules(bytes=180))
+    filling.open(2)
+    for load, batch in enumerate((0, 0, 1)):
+        filling.put(load, batch)
+
+    polish(filling, range(3), 0, move=True)
+
+    assert 120 == filling.length_bytes(0)
+
+
+def test_bringing_forward_takes_what_lengthens_least() -> None:
+    """The first batch has room for one of two; the one on its idle lane makes it no longer."""
+    loads = loads_of([{0: 50}, {0: 40}, {1: 40}], 2)
+    filling = BatchFilling(loads, BatchRules(bytes=95))
+    filling.open(2)
+    for load, batch in enumerate((0, 1, 1)):
+        filling.put(load, batch)
+
+    assert [0, 1, 0] == bring_forward(filling, range(3), 0).batch_of
