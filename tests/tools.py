@@ -77,11 +77,10 @@ NEEDED = {
 
 
 def require(marks: Iterable[str]) -> None:
-    """Skip or fail a test with these marks for the first tool that isn't here."""
-    for mark in marks:
-        for tool in NEEDED.get(mark, ()):
-            if not _looked_for(tool):
-                lacking(tool.lack)
+    """Skip or fail a test with these marks, if a tool of theirs isn't here."""
+    missing = [tool.lack for mark in marks for tool in NEEDED.get(mark, ()) if not _looked_for(tool)]
+    if missing:
+        lacking("; ".join(missing))
 
 
 def lacking(what: str) -> NoReturn:
