@@ -13,7 +13,7 @@ from planner.model.build_problem import taken_over
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.windows import Windows
-from planner.strategies.load_windows.local_search import Arena, Placement, polish, repair
+from planner.strategies.load_windows.local_search import Placement, SearchState, polish, repair
 
 # More leaders than any broker has.
 _ENDLESS = 1 << 40
@@ -29,7 +29,7 @@ def even_out(problem: Problem, placed: IntArray, leaders: IntArray, free: BoolAr
     rows = np.flatnonzero(free)
     on = np.zeros((len(rows), len(targets)), dtype=bool)
     on[np.arange(len(rows)), here[leaders[rows]]] = True
-    placement = Placement(_arena(problem, placed, leaders, here, rows, wanted, on), on)
+    placement = Placement(_search(problem, placed, leaders, here, rows, wanted, on), on)
     repair(placement, np.zeros(placement.load.shape))
     polish(placement)
     chosen = leaders.copy()
@@ -37,7 +37,7 @@ def even_out(problem: Problem, placed: IntArray, leaders: IntArray, free: BoolAr
     return chosen
 
 
-def _arena(
+def _search(
     problem: Problem,
     placed: IntArray,
     leaders: IntArray,
@@ -45,7 +45,7 @@ def _arena(
     rows: IntArray,
     wanted: Windows,
     on: BoolArray,
-) -> Arena:
+) -> SearchState:
     sent = sent_by_leader(problem)
     weights = sent[rows]
     fixed = np.setdiff1d(np.flatnonzero((leaders >= 0) & (here[leaders] >= 0)), rows)
@@ -58,7 +58,7 @@ def _arena(
     np.add.at(by_topic, problem.topic_of[rows], on)
     window = wanted.network_out
     assert window is not None
-    return Arena(
+    return SearchState(
         topics=problem.topic_of[rows],
         costs=np.full(len(rows), max(1, int(weights.mean())), dtype=np.int64),
         levels=_levels(problem, rows, here, on.shape[1]),

@@ -79,8 +79,8 @@ def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -
         return placed.chosen
     # Doubled, or an empty partition would cost as much as one of a byte.
     costs = np.where(layout.new, 0, np.maximum(2 * layout.copy_bytes, 1))
-    arena = of_layout(layout, widened(layout, wanted, placed), costs, None)
-    placement = Placement(arena, on_brokers(layout, placed.chosen))
+    search = of_layout(layout, widened(layout, wanted, placed), costs, None)
+    placement = Placement(search, on_brokers(layout, placed.chosen))
     settle(placement, after_flows(problem, by))
     return matrix(layout, np.stack(np.nonzero(placement.on)), problem.width)
 
@@ -152,7 +152,7 @@ class _Side:
         rows = movers(placement, here, there)
         if by.pinned is not None:
             rows = rows[~by.pinned[rows, here]]
-        levels = placement.arena.levels
+        levels = placement.search.levels
         if by.copies_only:
             rows = rows[(levels[rows, here] > 0) & (levels[rows, there] > 0)]
         gains = _value(placement, rows, there, by) - _value(placement, rows, here, by)
@@ -161,8 +161,8 @@ class _Side:
             gains -= by.per_touched * _newly_touched(placement, rows, copies)
         order = np.argsort(-gains, kind="stable")
         rows, gains, copies = rows[order], gains[order], copies[order]
-        arena = placement.arena
-        return _Side(rows, arena.topics[rows], arena.costs[rows] * copies, copies, gains)
+        search = placement.search
+        return _Side(rows, search.topics[rows], search.costs[rows] * copies, copies, gains)
 
     def worth_it(self, other: _Side) -> _Side:
         """The rows of the other side's topics that gain with the best of it: whom they meet is who they met before."""
@@ -187,7 +187,7 @@ class _Side:
 
 def _outward(placement: Placement, leaving: int, coming: int, here: int, there: int) -> bool:
     """True where the exchange takes a load further outside its window."""
-    for load, moving in enumerate(placement.arena.loads):
+    for load, moving in enumerate(placement.search.loads):
         shifted = np.array([moving[leaving] - moving[coming]])
         if (further(placement, load, here, -shifted) + further(placement, load, there, shifted))[0] > 0:
             return True
@@ -196,15 +196,15 @@ def _outward(placement: Placement, leaving: int, coming: int, here: int, there: 
 
 def _newly_touched(placement: Placement, rows: IntArray, copies: LongArray) -> LongArray:
     """(K,): 1 for a row that has to copy something only after this, -1 for one that had to before; else 0."""
-    before = (placement.on[rows] & (placement.arena.levels[rows] > 0)).sum(axis=1)
+    before = (placement.on[rows] & (placement.search.levels[rows] > 0)).sum(axis=1)
     changed: LongArray = (before + copies > 0).astype(np.int64) - (before > 0)
     return changed
 
 
 def _value(placement: Placement, rows: IntArray, broker: int, by: Ties) -> FloatArray:
     """What it is worth that these rows lie on a broker."""
-    arena = placement.arena
-    copied = np.where(arena.levels[rows, broker] > 0, by.size_bytes[rows], 0)
+    search = placement.search
+    copied = np.where(search.levels[rows, broker] > 0, by.size_bytes[rows], 0)
     within = copied * (by.racks[rows] == by.broker_racks[broker])
     worth: FloatArray = by.per_leader * (by.leaders[rows] == broker) + by.per_byte * within
     return worth

@@ -18,7 +18,7 @@ from planner.strategies.flow.placement import Placed, matrix, place
 from planner.strategies.load_windows.allowed_excess import within
 from planner.strategies.load_windows.branch_and_bound import BranchedProof
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
-from planner.strategies.load_windows.local_search_state import Arena, Placement
+from planner.strategies.load_windows.local_search_state import Placement, SearchState
 from planner.strategies.load_windows.proof import Proof, proof
 from planner.strategies.work_limits import Effort
 
@@ -66,7 +66,7 @@ class Task:
     wanted: Windows
     loads: ByteLoads
     about: Facts
-    arena: Arena
+    search: SearchState
     effort: Effort | None
     most: Allowed | None
 

@@ -100,7 +100,7 @@ def even(
     of_counts = reached(layout, none, loads, placed.chosen).replicas
     most = replace(none, replicas=of_counts) if of_counts else None
     task = Task(problem, layout, wanted, loads, about, of_layout(layout, held, about.costs, loads), effort, most)
-    by_counts = Placement(task.arena, on_brokers(layout, tied.chosen))
+    by_counts = Placement(task.search, on_brokers(layout, tied.chosen))
     if problem.rebalance != "all":
         return _for_nothing(task, by_counts)
     as_it_is, of_loads = not by_counts.outside().any(), None
@@ -109,7 +109,7 @@ def even(
         best, as_it_is = _search(task, placed, begun or Best(), _ATTEMPTS[0 if begun is None else 1 :]), False
     if best.plan is None:
         nothing = np.zeros(loads.windows[:, 0].shape, dtype=np.int64)
-        best = best.but(_finished(task, Placement(task.arena, on_brokers(layout, placed.chosen)), nothing, None), None)
+        best = best.but(_finished(task, Placement(task.search, on_brokers(layout, placed.chosen)), nothing, None), None)
     found = _again(best) if effort is None and not best.within(CLOSE) else None
     if best.plan is not None and best.bound is not None and (best.plan.outside or (most and not best.within(FAIR))):
         best, of_loads = relaxed(task, none, best.plan, best.bound)
@@ -151,7 +151,7 @@ def _search(task: Task, placed: Placed, best: Best, ways: Sequence[tuple[_Attemp
 def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
     """Without prices, and with those of the brokers that are left too empty then."""
     nothing = np.zeros(task.loads.windows[:, 0].shape, dtype=np.int64)
-    first = Placement(task.arena, on_brokers(task.layout, placed.chosen))
+    first = Placement(task.search, on_brokers(task.layout, placed.chosen))
     # What a byte a second is worth can't be guessed.
     disks = np.array([name == "disk" for name in task.loads.names]) & (task.about.measure == "bytes")
     too_empty = (first.load < task.loads.windows[:, 0]) & disks[:, None]
@@ -179,7 +179,7 @@ def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, 
             yield None, bound
             continue
         chosen = rounded(task.problem, task.layout, task.wanted, shares)
-        placement = Placement(task.arena, on_brokers(task.layout, chosen))
+        placement = Placement(task.search, on_brokers(task.layout, chosen))
         # Prices are of no use here: what has been decided goes against them.
         repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
         polish(placement, bound.least)
@@ -198,7 +198,7 @@ def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, 
             prices = in_parts(task, exact)
             proven = at_prices(task, prices)
             best = best.but(None, proven and proven.bound)
-        yield _finished(task, Placement(task.arena, on_brokers(task.layout, chosen)), prices, best.bound), best.bound
+        yield _finished(task, Placement(task.search, on_brokers(task.layout, chosen)), prices, best.bound), best.bound
     if (
         prices is None
         and not task.effort.spent
@@ -227,9 +227,9 @@ def _at_edges(task: Task, plan: Plan, prices: LongArray, bound: Bound | None) ->
         ],
         axis=1,
     )
-    close = Placement(replace(task.arena, load_windows=narrow), plan.placement.on.copy())
+    close = Placement(replace(task.search, load_windows=narrow), plan.placement.on.copy())
     repair(close, prices / GRAIN)
-    placement = Placement(task.arena, close.on)
+    placement = Placement(task.search, close.on)
     repair(placement, prices / GRAIN, nearly=True)
     polish(placement, 0 if bound is None else bound.least)
     return Plan(placement, int(placement.outside().sum()), placement.cost)
@@ -239,7 +239,7 @@ def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple
     """The flow at these prices (D, Bt), in parts of GRAIN a unit, brought into the windows if it is near enough."""
     if (found := at_prices(task, prices)) is None:
         return None, None
-    placement = Placement(task.arena, on_brokers(task.layout, found.placed.chosen))
+    placement = Placement(task.search, on_brokers(task.layout, found.placed.chosen))
     if only_near and placement.outside().sum() > NEARLY_EVEN * _total(task):
         return None, found.bound
     return _finished(task, placement, prices, found.bound), found.bound
@@ -259,12 +259,12 @@ _ATTEMPTS: tuple[tuple[_Attempts, float], ...] = ((_quick, CLOSE), (_by_cases, F
 def _for_nothing(task: Task, by_counts: Placement) -> Evened:
     """Bytes come first: only what must be copied anyway is dealt more evenly. The bound needs no prices."""
     nothing: FloatArray = np.zeros(task.loads.windows[:, 0].shape)
-    arena, pinned = task.arena, task.layout.pinned
+    search, pinned = task.search, task.layout.pinned
     if pinned is not None:
         # What a replacement takes over stays with it.
         free = ~pinned.any(axis=1, keepdims=True)
-        arena = replace(arena, allowed=np.broadcast_to(free, pinned.shape))
-    placement = Placement(arena, by_counts.on)
+        search = replace(search, allowed=np.broadcast_to(free, pinned.shape))
+    placement = Placement(search, by_counts.on)
     repair(placement, nothing, for_nothing=True)
     return _evened(task, placement, Certificate(task.about, bounds.none_priced(task.about)))
 

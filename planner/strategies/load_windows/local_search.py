@@ -6,7 +6,7 @@ prices; `polish` those that cost less and break nothing.
 With the prices of the bound a repaired placement is close to the optimum, and what is left is the size of single
 partitions.
 
-Everything is counted in whole bytes; the same arena gives the same moves, whatever machine it is on.
+Everything is counted in whole bytes; the same search gives the same moves, whatever machine it is on.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 
 from planner.model.problem import FloatArray, IntArray
 from planner.strategies.load_windows.local_search_state import (
-    Arena,
     Ends,
     Moving,
     Pairs,
     Placement,
+    SearchState,
     can_exchange,
     coming,
     further,
@@ -35,7 +35,7 @@ from planner.strategies.load_windows.local_search_state import (
 )
 from planner.strategies.work_limits import FAR_OUTSIDE, FIRST_PARTNERS, POLISH_ROUNDS
 
-__all__ = ["Arena", "Placement", "further", "movers", "polish", "repair", "within_topics"]
+__all__ = ["Placement", "SearchState", "further", "movers", "polish", "repair", "within_topics"]
 
 # What a byte outside its window weighs against a byte copied (less the prices): at first only what costs next to
 # nothing mends windows, at last anything.
@@ -144,7 +144,7 @@ def _take(placement: Placement, broker: int, found: list[tuple[_Exchange, int]],
     """Make the best of these exchanges, and further ones while the broker is so far outside that they are small beside
     that; the partners.
     """
-    scales, shifted = placement.arena.scales, 0
+    scales, shifted = placement.search.scales, 0
     helpers: list[int] = []
     for each, partner in sorted(found, key=lambda pair: -pair[0].gain):
         outside, before = int(placement.outside()[broker]), placement.load[:, broker].copy()
@@ -169,10 +169,10 @@ def _gains_still(placement: Placement, brokers: tuple[int, int], exchange: _Exch
 
 def _partners(placement: Placement, broker: int) -> Iterator[list[int]]:
     """Other brokers, those with the most room first: few, then the rest."""
-    arena = placement.arena
-    low, high = arena.load_windows.transpose(1, 0, 2)
+    search = placement.search
+    low, high = search.load_windows.transpose(1, 0, 2)
     beyond = np.maximum(placement.load - high, 0) - np.maximum(low - placement.load, 0)
-    worst = int(np.abs(beyond[:, broker] * arena.scales).argmax())
+    worst = int(np.abs(beyond[:, broker] * search.scales).argmax())
     middle = (low[worst] + high[worst]) // 2
     room = (middle - placement.load[worst]) * (1 if beyond[worst, broker] > 0 else -1)
     order = [other for other in np.argsort(-room, kind="stable").tolist() if other != broker]
@@ -210,7 +210,7 @@ def _gainful(
     (here, partners), (out, back), (at, of, by) = brokers, moving, pairs
     costs, there = (out.costs[at], back.costs[of]), partners[by]
     gain, beyond = -(costs[0] + costs[1]).astype(np.float64), np.zeros(len(at))
-    for load, scale in enumerate(placement.arena.scales.tolist()):
+    for load, scale in enumerate(placement.search.scales.tolist()):
         shifted = out.loads[load, at] - back.loads[load, of]
         if aim.prices[load].any():
             gain += shifted * (aim.prices[load, there] - aim.prices[load, here])
@@ -255,13 +255,13 @@ def _cheapen(placement: Placement) -> bool:
 
 def _dearer_than_elsewhere(placement: Placement) -> tuple[IntArray, IntArray, IntArray]:
     """Rows, the brokers they are on, and those where they would cost less, (K,) each, by brokers and then rows."""
-    arena, on = placement.arena, placement.on
-    dearest = (on * arena.levels).max(axis=1, initial=0)
-    cheaper = ~on & (arena.levels < dearest[:, None])
-    if arena.allowed is not None:
-        cheaper &= arena.allowed
+    search, on = placement.search, placement.on
+    dearest = (on * search.levels).max(axis=1, initial=0)
+    cheaper = ~on & (search.levels < dearest[:, None])
+    if search.allowed is not None:
+        cheaper &= search.allowed
     rows, there = np.nonzero(cheaper)
-    at, here = np.nonzero(on[rows] & (arena.levels[rows] > arena.levels[rows, there][:, None]))
+    at, here = np.nonzero(on[rows] & (search.levels[rows] > search.levels[rows, there][:, None]))
     rows, there = rows[at], there[at]
     order = np.lexsort((rows, there, here))
     return rows[order], here[order], there[order]

@@ -43,30 +43,30 @@ class Moving(NamedTuple):
     @staticmethod
     def of(placement: Placement, rows: IntArray, source: int | IntArray, target: int | IntArray) -> Moving:
         """The rows (K,) with what moving them means; brokers are of all rows or one each."""
-        arena = placement.arena
-        steps = arena.levels[rows, target].astype(np.int64) - arena.levels[rows, source]
-        loads = np.concatenate([arena.loads[:, rows], np.zeros((len(arena.loads), 1), dtype=np.int64)], axis=1)
-        return Moving(np.append(rows, -1), np.append(arena.costs[rows] * steps, 0), loads)
+        search = placement.search
+        steps = search.levels[rows, target].astype(np.int64) - search.levels[rows, source]
+        loads = np.concatenate([search.loads[:, rows], np.zeros((len(search.loads), 1), dtype=np.int64)], axis=1)
+        return Moving(np.append(rows, -1), np.append(search.costs[rows] * steps, 0), loads)
 
 
 def movers(placement: Placement, source: int, target: int) -> IntArray:
     """Rows that may go from one broker to the other, as far as racks and other replicas let them."""
-    arena, on = placement.arena, placement.on
+    search, on = placement.search, placement.on
     free = on[:, source] & ~on[:, target]
-    if arena.allowed is not None:
-        free &= arena.allowed[:, target]
+    if search.allowed is not None:
+        free &= search.allowed[:, target]
     rows = np.flatnonzero(free)
-    if arena.racks[source] == arena.racks[target]:
+    if search.racks[source] == search.racks[target]:
         return rows
     return rows[placement.racks_allow(rows, source, target)]
 
 
 def going(placement: Placement, here: int, partners: IntArray) -> Ends:
     """Rows that may go from here to each of the partners (K,), as far as racks and other replicas let them."""
-    arena, rows = placement.arena, np.flatnonzero(placement.on[:, here])
+    search, rows = placement.search, np.flatnonzero(placement.on[:, here])
     free = ~placement.on[rows][:, partners]
-    if arena.allowed is not None:
-        free &= arena.allowed[rows][:, partners]
+    if search.allowed is not None:
+        free &= search.allowed[rows][:, partners]
     to, at = np.nonzero(free.T)
     rows = rows[at]
     may = placement.racks_allow(rows, here, partners[to])
@@ -75,9 +75,9 @@ def going(placement: Placement, here: int, partners: IntArray) -> Ends:
 
 def coming(placement: Placement, here: int, partners: IntArray) -> Ends:
     """Rows that may come here from each of the partners (K,)."""
-    arena, free = placement.arena, ~placement.on[:, here]
-    if arena.allowed is not None:
-        free &= arena.allowed[:, here]
+    search, free = placement.search, ~placement.on[:, here]
+    if search.allowed is not None:
+        free &= search.allowed[:, here]
     of, rows = np.nonzero(placement.on[:, partners].T & free)
     may = placement.racks_allow(rows, partners[of], here)
     return Ends(rows[may], of[may])
@@ -85,7 +85,7 @@ def coming(placement: Placement, here: int, partners: IntArray) -> Ends:
 
 def within_topics(placement: Placement, out: IntArray, back: IntArray) -> tuple[IntArray, IntArray]:
     """Every pair of rows, one of each, that are of one topic."""
-    at, of = _alike(placement.arena.topics[out], placement.arena.topics[back])
+    at, of = _alike(placement.search.topics[out], placement.search.topics[back])
     return out[at], back[of]
 
 
@@ -93,7 +93,7 @@ def pairings(placement: Placement, here: int, partners: IntArray, out: Ends, bac
     """Rows that may go to a partner and back from it, by partners: all of one topic, those of two topics with room, and
     those alone where there is room. Of two topics with many rows, some.
     """
-    topics, brokers = placement.arena.topics, (partners[out.partners], partners[back.partners])
+    topics, brokers = placement.search.topics, (partners[out.partners], partners[back.partners])
     kinds = int(topics.max(initial=0)) + 1
     ours = _roomy(placement, here, brokers[0], out.rows)
     theirs = _roomy(placement, brokers[1], here, back.rows)
@@ -124,7 +124,7 @@ def can_exchange(placement: Placement, here: int, there: int, out: int, back: in
         source, target, row = (here, there, out) if back < 0 else (there, here, back)
         roomy = _roomy(placement, source, target, np.array([row]))
         return bool(len(roomy) and _broker_room(placement, source, target))
-    if placement.arena.topics[out] == placement.arena.topics[back]:
+    if placement.search.topics[out] == placement.search.topics[back]:
         return True
     room = len(_roomy(placement, here, there, np.array([out]))), len(_roomy(placement, there, here, np.array([back])))
     return bool(min(room))
@@ -141,13 +141,13 @@ def _alike(ours: IntArray, theirs: IntArray) -> tuple[IntArray, IntArray]:
 
 def _roomy(placement: Placement, source: int | IntArray, target: int | IntArray, rows: IntArray) -> IntArray:
     """Places of the rows whose topics may have one replica less here and one more there."""
-    topics, (low, high) = placement.arena.topics[rows], placement.arena.cell_windows
+    topics, (low, high) = placement.search.topics[rows], placement.search.cell_windows
     fewer = placement.cells[topics, source] > low[topics, source]
     return np.flatnonzero(fewer & (placement.cells[topics, target] < high[topics, target]))
 
 
 def _broker_room(placement: Placement, source: int | IntArray, target: int | IntArray) -> BoolArray:
-    low, high = placement.arena.broker_windows
+    low, high = placement.search.broker_windows
     room: BoolArray = (placement.held[source] > low[source]) & (placement.held[target] < high[target])
     return room
 
@@ -170,7 +170,7 @@ class MostOutside:
 
 
 @dataclass(frozen=True, eq=False)
-class Arena:
+class SearchState:
     """What may be moved, and what it costs: M rows sorted by topic, B brokers, T topics, R racks, D loads.
 
     topics (M,) · costs (M,) of a row, times `levels` (M, B) of where it lies · allowed (M, B) or None: anywhere
@@ -195,14 +195,14 @@ class Arena:
     most_outside: MostOutside | None = None
 
 
-def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoads | None) -> Arena:
-    """The arena of a layout's rows with these costs (M,), within windows of counts, and of loads where any are."""
+def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoads | None) -> SearchState:
+    """A search over a layout's rows at costs (M,), within windows of counts, and of loads where any are."""
     levels = np.ones((len(layout.rows), len(layout.targets)), dtype=np.int8, order="F")
     rows, slots = np.nonzero((layout.home >= 0) & ~layout.replaced)
     levels[rows, layout.home[rows, slots]] = 0
     topics, brokers = windowed(layout, wanted)
     none = np.zeros((0, len(layout.rows)), dtype=np.int64)
-    return Arena(
+    return SearchState(
         topics=layout.topics,
         costs=costs,
         levels=levels,
@@ -225,7 +225,7 @@ class Placement:
     in_rack (M, R) of each row · load (D, B) · cells (T, B) and held (B,) counts · changes (B,) moves so far
     """
 
-    arena: Arena
+    search: SearchState
     on: BoolArray
     in_rack: IntArray = field(init=False)
     load: LongArray = field(init=False)
@@ -234,14 +234,14 @@ class Placement:
     changes: LongArray = field(init=False)
 
     def __post_init__(self) -> None:
-        arena = self.arena
+        search = self.search
         rows, brokers = np.nonzero(self.on)
-        self.in_rack = np.zeros(arena.least.shape, dtype=np.int32)
-        self.load = np.zeros((len(arena.loads), self.on.shape[1]), dtype=np.int64)
-        self.cells = np.zeros(arena.cell_windows.shape[1:], dtype=np.int64)
-        np.add.at(self.in_rack, (rows, arena.racks[brokers]), 1)
-        np.add.at(self.cells, (arena.topics[rows], brokers), 1)
-        for load, of in zip(self.load, arena.loads, strict=True):
+        self.in_rack = np.zeros(search.least.shape, dtype=np.int32)
+        self.load = np.zeros((len(search.loads), self.on.shape[1]), dtype=np.int64)
+        self.cells = np.zeros(search.cell_windows.shape[1:], dtype=np.int64)
+        np.add.at(self.in_rack, (rows, search.racks[brokers]), 1)
+        np.add.at(self.cells, (search.topics[rows], brokers), 1)
+        for load, of in zip(self.load, search.loads, strict=True):
             np.add.at(load, brokers, of[rows])
         self.held = self.cells.sum(axis=0)
         self.changes = np.zeros(len(self.held), dtype=np.int64)
@@ -250,46 +250,46 @@ class Placement:
 
     def copy(self) -> Placement:
         """The same, to be changed by itself."""
-        return Placement(self.arena, self.on.copy())
+        return Placement(self.search, self.on.copy())
 
     @property
     def cost(self) -> int:
         """What the placement costs."""
-        return int(self.arena.costs @ (self.on * self.arena.levels).sum(axis=1, dtype=np.int64))
+        return int(self.search.costs @ (self.on * self.search.levels).sum(axis=1, dtype=np.int64))
 
     def outside(self) -> LongArray:
         """(B,): bytes' worth that each broker is outside its windows."""
-        low, high = self.arena.load_windows.transpose(1, 0, 2)
+        low, high = self.search.load_windows.transpose(1, 0, 2)
         beyond = np.maximum(low - self.load, 0) + np.maximum(self.load - high, 0)
-        return (beyond * self.arena.scales[:, None]).sum(axis=0)
+        return (beyond * self.search.scales[:, None]).sum(axis=0)
 
     def racks_allow(self, rows: IntArray, source: int | IntArray, target: int | IntArray) -> BoolArray:
         """True where a row may go from one broker to another, by what each rack must and may hold of it."""
-        arena = self.arena
-        old, new = arena.racks[source], arena.racks[target]
-        leaves = self.in_rack[rows, old] > arena.least[rows, old]
-        allowed: BoolArray = (old == new) | (leaves & (self.in_rack[rows, new] < arena.most[rows, new]))
+        search = self.search
+        old, new = search.racks[source], search.racks[target]
+        leaves = self.in_rack[rows, old] > search.least[rows, old]
+        allowed: BoolArray = (old == new) | (leaves & (self.in_rack[rows, new] < search.most[rows, new]))
         return allowed
 
     def move(self, row: int, source: int, target: int) -> None:
         """One replica of a row from one broker to another."""
-        arena = self.arena
+        search = self.search
         self.on[row, [source, target]] = False, True
         for broker, sign in ((source, -1), (target, 1)):
-            self.in_rack[row, arena.racks[broker]] += sign
-            self.load[:, broker] += sign * arena.loads[:, row]
-            self.cells[arena.topics[row], broker] += sign
+            self.in_rack[row, search.racks[broker]] += sign
+            self.load[:, broker] += sign * search.loads[:, row]
+            self.cells[search.topics[row], broker] += sign
             self.held[broker] += sign
             self.changes[broker] += 1
 
     def settled(self) -> bool:
         """True where no more is outside of windows than may be."""
-        most = self.arena.most_outside
+        most = self.search.most_outside
         if most is None:
             return not self.outside().any()
         if self.outside().sum() > most.total:
             return False
-        low, high = self.arena.load_windows.transpose(1, 0, 2)
+        low, high = self.search.load_windows.transpose(1, 0, 2)
         beyond = np.maximum(low - self.load, 0) + np.maximum(self.load - high, 0)
         return bool((beyond <= most.furthest[:, None]).all())
 
@@ -302,9 +302,9 @@ def outward(placement: Placement, brokers: Brokers, shifts: LongArray) -> BoolAr
 
     Nothing more of any load may; or, where so much may be outside in all, more than that, or one broker further.
     """
-    arena, most, worse = placement.arena, placement.arena.most_outside, np.zeros(shifts.shape[2], dtype=bool)
+    search, most, worse = placement.search, placement.search.most_outside, np.zeros(shifts.shape[2], dtype=bool)
     total = np.zeros(shifts.shape[2], dtype=np.int64)
-    for load, scale in enumerate(arena.scales.tolist()):
+    for load, scale in enumerate(search.scales.tolist()):
         sums = np.zeros_like(total)
         for broker, shift in zip(brokers, shifts[:, load], strict=True):
             sums += further(placement, load, broker, shift)
@@ -313,7 +313,7 @@ def outward(placement: Placement, brokers: Brokers, shifts: LongArray) -> BoolAr
         if most is None:
             worse |= sums > 0
         total += scale * sums
-    if most is not None and len(arena.scales):
+    if most is not None and len(search.scales):
         worse |= total > most.total - int(placement.outside().sum())
     return worse
 
@@ -325,7 +325,7 @@ def further(placement: Placement, load: int, broker: int | IntArray, shifts: Lon
 
 def _beyond(placement: Placement, load: int, broker: int | IntArray, shifts: LongArray | int) -> LongArray:
     """How far outside its window each shift takes a broker's load."""
-    low, high = placement.arena.load_windows[load][:, broker]
+    low, high = placement.search.load_windows[load][:, broker]
     after = placement.load[load, broker] + shifts
     outside: LongArray = np.maximum(low - after, 0) + np.maximum(after - high, 0)
     return outside

@@ -45,7 +45,7 @@ def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, 
     most = reached(task.layout, none, task.loads, chosen_of(task, closest.placement))
     assert most.furthest is not None
     room = MostOutside(most.loads, most.furthest)
-    within = replace(task, most=most, arena=replace(task.arena, most_outside=room))
+    within = replace(task, most=most, search=replace(task.search, most_outside=room))
     best = Best(_polished(within, closest.placement.on, 0), of_proof(within, base))
     if prices is not None and (found := at_prices(within, prices)) is not None:
         best = best.but(None, found.bound)
@@ -75,7 +75,7 @@ def _closer(task: Task, plan: Plan, prices: LongArray) -> Plan:
     """The plan, or that made from the flow at these prices."""
     if (found := at_prices(task, prices)) is None:
         return plan
-    placement = Placement(task.arena, on_brokers(task.layout, found.placed.chosen))
+    placement = Placement(task.search, on_brokers(task.layout, found.placed.chosen))
     repair(placement, prices / GRAIN)
     polish(placement)
     return min(plan, _plan(placement), key=lambda each: (each.outside, each.cost))
@@ -93,7 +93,7 @@ def _closest(task: Task, none: Allowed, base: Proof, plan: Plan) -> tuple[Plan, 
         case = proven.parts[0].case
         if shares is None:
             continue
-        placement = Placement(task.arena, on_brokers(task.layout, _rounded(task, shares)))
+        placement = Placement(task.search, on_brokers(task.layout, _rounded(task, shares)))
         repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
         polish(placement)
         plan = min(plan, _plan(placement), key=lambda each: (each.outside, each.cost))
@@ -113,7 +113,7 @@ def _by_cases(task: Task, base: Proof, effort: Effort) -> Iterator[tuple[Branche
 
 def _polished(task: Task, on: np.ndarray, enough: int) -> Plan | None:
     """The placement repaired until it is no more outside than it may, and made cheaper; None where it isn't."""
-    placement = Placement(task.arena, on.copy())
+    placement = Placement(task.search, on.copy())
     if not placement.settled():
         repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
     if not placement.settled():

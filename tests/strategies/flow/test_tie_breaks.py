@@ -19,16 +19,16 @@ from planner.scoring.score import ScoringBasis, by_topic, score
 from planner.strategies.flow import tie_breaks
 from planner.strategies.flow.layout import lay_out
 from planner.strategies.flow.tie_breaks import Ties, settle, ties
-from planner.strategies.load_windows.local_search_state import Arena, Placement
+from planner.strategies.load_windows.local_search_state import Placement, SearchState
 from planner.strategies.optimum import solve
 
 NO_WINDOWS = balance_of("none", "none", "none")
 
 
-def arena(levels: list[list[int]], weights: list[int], **rest: Any) -> Arena:
+def search(levels: list[list[int]], weights: list[int], **rest: Any) -> SearchState:
     """Rows of one topic that cost their weight where the level is 1; brokers 0 and 1 in rack 0, 2 in rack 1."""
     rows, brokers = len(levels), len(levels[0])
-    made = Arena(
+    made = SearchState(
         topics=np.zeros(rows, dtype=np.int64),
         costs=np.array(weights),
         levels=np.array(levels, dtype=np.int8),
@@ -45,7 +45,7 @@ def arena(levels: list[list[int]], weights: list[int], **rest: Any) -> Arena:
     return replace(made, **rest)
 
 
-def settled(of: Arena, brokers: list[int], by: Ties) -> list[int]:
+def settled(of: SearchState, brokers: list[int], by: Ties) -> list[int]:
     """Where one replica of each row lies in the end."""
     on = np.zeros(of.levels.shape, dtype=bool)
     on[np.arange(len(brokers)), brokers] = True
@@ -63,41 +63,41 @@ def by(leaders: list[int], racks: list[int], *, per_leader: float = 1.0, per_byt
 
 def test_a_row_goes_to_its_leader_for_nothing() -> None:
     """Two rows that cost the same on either broker change places, and the leader of one keeps its replica."""
-    free = arena([[1, 1], [1, 1]], [10, 10])
+    free = search([[1, 1], [1, 1]], [10, 10])
     assert [1, 0] == settled(free, [0, 1], by([1, -1], [-1, -1]))
     assert [0, 1] == settled(free, [0, 1], by([0, -1], [-1, -1]))
 
 
 def test_a_byte_is_too_much_for_it() -> None:
     """Where the exchange costs anything, or saves it, it isn't a tie."""
-    assert [0, 1] == settled(arena([[0, 1], [1, 1]], [10, 10]), [0, 1], by([1, -1], [-1, -1]))
-    assert [0, 1] == settled(arena([[1, 0], [1, 1]], [10, 10]), [0, 1], by([1, -1], [-1, -1]))
+    assert [0, 1] == settled(search([[0, 1], [1, 1]], [10, 10]), [0, 1], by([1, -1], [-1, -1]))
+    assert [0, 1] == settled(search([[1, 0], [1, 1]], [10, 10]), [0, 1], by([1, -1], [-1, -1]))
 
 
 def test_replicas_without_a_size_are_still_replicas() -> None:
     """An empty partition's replica isn't copied for a leader either."""
-    assert [0, 1] == settled(arena([[0, 1], [1, 1]], [0, 0]), [0, 1], by([1, -1], [-1, -1]))
+    assert [0, 1] == settled(search([[0, 1], [1, 1]], [0, 0]), [0, 1], by([1, -1], [-1, -1]))
 
 
 def test_bytes_are_copied_within_the_rack_they_are_in() -> None:
     """Rows from either rack, each on its way to the other one, change places."""
-    free = arena([[1, 1, 1], [1, 1, 1]], [10, 10])
+    free = search([[1, 1, 1], [1, 1, 1]], [10, 10])
     assert [2, 0] == settled(free, [0, 2], by([-1, -1], [1, 0]))
     assert [0, 2] == settled(free, [0, 2], by([-1, -1], [0, 1]))
-    nothing_copied = arena([[0, 0, 0], [0, 0, 0]], [10, 10])
+    nothing_copied = search([[0, 0, 0], [0, 0, 0]], [10, 10])
     assert [0, 2] == settled(nothing_copied, [0, 2], by([-1, -1], [1, 0]))
 
 
 @pytest.mark.parametrize(("per_leader", "expected"), [(10.0, [2, 0]), (0.001, [0, 2])])
 def test_what_is_worth_more_decides(per_leader: float, expected: list[int]) -> None:
     """A leader in the other rack against 20 bytes that would be copied across."""
-    free = arena([[1, 1, 1], [1, 1, 1]], [10, 10])
+    free = search([[1, 1, 1], [1, 1, 1]], [10, 10])
     assert expected == settled(free, [0, 2], by([2, -1], [0, 1], per_leader=per_leader, per_byte=0.1))
 
 
 def test_no_load_goes_further_outside() -> None:
     """A row of 9 bytes for one of 5: broker 1 would hold more than 8 for it."""
-    of = arena([[1, 1], [1, 1]], [9, 5], load_windows=np.array([[[0, 0], [10, 8]]]))
+    of = search([[1, 1], [1, 1]], [9, 5], load_windows=np.array([[[0, 0], [10, 8]]]))
     even = replace(of, costs=np.array([9, 9]))
     assert [0, 1] == settled(even, [0, 1], by([1, -1], [-1, -1]))
     roomy = replace(even, load_windows=np.array([[[0, 0], [10, 9]]]))
@@ -107,7 +107,7 @@ def test_no_load_goes_further_outside() -> None:
 def test_exchanges_stay_within_topics() -> None:
     """A row of another topic is no partner: the counts of both would change."""
     wide = np.array([np.zeros((2, 2)), np.full((2, 2), 9)], dtype=np.int64)
-    of = arena([[1, 1], [1, 1]], [10, 10], topics=np.array([0, 1]), cell_windows=wide)
+    of = search([[1, 1], [1, 1]], [10, 10], topics=np.array([0, 1]), cell_windows=wide)
     assert [0, 1] == settled(of, [0, 1], by([1, -1], [-1, -1]))
 
 

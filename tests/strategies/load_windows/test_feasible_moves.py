@@ -10,9 +10,9 @@ import pytest
 
 from planner.strategies.load_windows import local_search_state
 from planner.strategies.load_windows.local_search_state import (
-    Arena,
     Moving,
     Placement,
+    SearchState,
     can_exchange,
     coming,
     going,
@@ -27,7 +27,7 @@ ON = [[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 0]]
 
 def placement(**rest: Any) -> Placement:
     """The board: rows 0 and 1 hold one replica in each rack, rows 2 and 3 one in rack 0; wide windows."""
-    arena = Arena(
+    search = SearchState(
         topics=np.array([0, 0, 1, 1]),
         costs=np.array([7, 5, 3, 2]),
         levels=np.array([[0, 1, 0], [1, 0, 0], [0, 1, 1], [1, 1, 1]], dtype=np.int8),
@@ -41,7 +41,7 @@ def placement(**rest: Any) -> Placement:
         cell_windows=np.array([np.zeros((2, 3)), np.full((2, 3), 9)], dtype=np.int64),
         broker_windows=np.array([[0, 0, 0], [9, 9, 9]]),
     )
-    return Placement(replace(arena, **rest), np.array(ON, dtype=bool))
+    return Placement(replace(search, **rest), np.array(ON, dtype=bool))
 
 
 def test_movers_within_a_rack() -> None:
@@ -181,8 +181,8 @@ def test_exchanges_that_counts_forbid() -> None:
 
 def test_a_row_that_is_there_already_does_not_go() -> None:
     """Row 0 has a replica on either broker of the rack."""
-    arena = placement(most=np.full((4, 2), 2), least=np.zeros((4, 2), dtype=np.int64)).arena
-    both = Placement(arena, np.array([[1, 1, 0], *ON[1:]], dtype=bool))
+    search = placement(most=np.full((4, 2), 2), least=np.zeros((4, 2), dtype=np.int64)).search
+    both = Placement(search, np.array([[1, 1, 0], *ON[1:]], dtype=bool))
     assert (False, True) == (can_exchange(both, 0, 1, 0, -1), can_exchange(both, 0, 1, 2, -1))
 
 

@@ -21,7 +21,7 @@ from planner.strategies.flow.layout import lay_out
 from planner.strategies.flow.placement import on_brokers, place, widened
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.local_search import polish, repair
-from planner.strategies.load_windows.local_search_state import Arena, Placement, of_layout
+from planner.strategies.load_windows.local_search_state import Placement, SearchState, of_layout
 
 DISKS = st.sampled_from((0.0, 2.0, 10.0, 50.0))
 
@@ -32,8 +32,8 @@ def started(problem: Problem) -> Placement:
     placed = place(problem, layout, wanted)
     within = widened(layout, wanted, placed)
     loads = byte_loads(problem, layout, wanted)
-    arena = of_layout(layout, within, layout.size_bytes, loads)
-    return Placement(arena, on_brokers(layout, placed.chosen))
+    search = of_layout(layout, within, layout.size_bytes, loads)
+    return Placement(search, on_brokers(layout, placed.chosen))
 
 
 @st.composite
@@ -51,14 +51,14 @@ def placements(draw: st.DrawFn, **options: object) -> tuple[Placement, Placement
 
 def promises(placement: Placement, replicas: np.ndarray) -> None:
     """Every row has its replicas (M,), racks and counts are within their windows, and sums are what they should be."""
-    arena = placement.arena
+    search = placement.search
     assert replicas.tolist() == placement.on.sum(axis=1).tolist()
-    assert (placement.in_rack >= arena.least).all()
-    assert (placement.in_rack <= arena.most).all()
-    for counts, (low, high) in ((placement.cells, arena.cell_windows), (placement.held, arena.broker_windows)):
+    assert (placement.in_rack >= search.least).all()
+    assert (placement.in_rack <= search.most).all()
+    for counts, (low, high) in ((placement.cells, search.cell_windows), (placement.held, search.broker_windows)):
         assert (counts >= low).all()
         assert (counts <= high).all()
-    again = Placement(arena, placement.on.copy())
+    again = Placement(search, placement.on.copy())
     for name in ("in_rack", "load", "cells", "held"):
         assert getattr(again, name).tolist() == getattr(placement, name).tolist()
 
@@ -92,7 +92,7 @@ def test_for_nothing_costs_nothing(pair: tuple[Placement, Placement]) -> None:
     """Where bytes come first, evenness is mended only by replicas that cost no more where they go."""
     placement, before = pair
     repair(placement, np.zeros(placement.load.shape), for_nothing=True)
-    levels = placement.arena.levels
+    levels = placement.search.levels
     assert ((placement.on * levels).sum(axis=1) <= (before.on * levels).sum(axis=1)).all()
     assert placement.outside().sum() <= before.outside().sum()
 
@@ -140,7 +140,7 @@ def test_a_broker_too_empty_is_filled_at_the_least_cost() -> None:
 
 def crossed(weights: list[int]) -> Placement:
     """Two rows of a topic, each of which lies where the other is at home; a broker holds 3 to 5 bytes."""
-    arena = Arena(
+    search = SearchState(
         topics=np.zeros(2, dtype=np.int64),
         costs=np.array(weights, dtype=np.int64),
         levels=np.array([[1, 0], [0, 1]], dtype=np.int8),
@@ -154,7 +154,7 @@ def crossed(weights: list[int]) -> Placement:
         cell_windows=np.ones((2, 1, 2), dtype=np.int64),
         broker_windows=np.ones((2, 2), dtype=np.int64),
     )
-    return Placement(arena, np.eye(2, dtype=bool))
+    return Placement(search, np.eye(2, dtype=bool))
 
 
 def test_two_rows_go_home() -> None:
@@ -167,7 +167,7 @@ def test_two_rows_go_home() -> None:
 def test_an_exchange_that_would_break_a_window_is_left() -> None:
     """With a row of 9 bytes where there is room for it, the other broker would hold more than 5: it stays."""
     placement = crossed([9, 3])
-    placement.arena.load_windows[0, 1, 0] = 9
+    placement.search.load_windows[0, 1, 0] = 9
     polish(placement)
     assert np.eye(2, dtype=bool).tolist() == placement.on.tolist()
 
