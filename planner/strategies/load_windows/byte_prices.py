@@ -12,27 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
-from ortools.pdlp import solvers_pb2
-from ortools.pdlp.python import pdlp
 
 from planner.model.problem import FloatArray, IntArray, LongArray
 from planner.scoring.windows import Windows
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.network import bounds
+from planner.strategies.load_windows import linear_program
 from planner.strategies.load_windows.byte_loads import ByteLoads
-from planner.strategies.work_limits import EXACT_PRICE_COLUMNS, PRICE_COLUMNS, PRICE_ITERATIONS, PRICE_TOLERANCE
-
-
-@dataclass(frozen=True, eq=False)
-class _Program:
-    """Least `costs` x with low <= matrix x <= high and 0 <= x <= most; the last `priced` rows are loads'."""
-
-    costs: FloatArray
-    matrix: scipy.sparse.csr_matrix
-    low: FloatArray
-    high: FloatArray
-    most: FloatArray
-    priced: int
+from planner.strategies.load_windows.linear_program import Program
+from planner.strategies.work_limits import EXACT_PRICE_COLUMNS, PRICE_COLUMNS
 
 
 def solve(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | None = None) -> FloatArray | None:
@@ -48,10 +36,14 @@ def solve(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | None = 
     columns = len(program.costs)
     if columns > PRICE_COLUMNS:
         return None
-    prices = _exact(program) if columns <= EXACT_PRICE_COLUMNS else _first_order(program)
+    if columns <= EXACT_PRICE_COLUMNS:
+        solved = linear_program.solve(program, "highs-ipm")
+        prices = None if solved is None else solved.prices
+    else:
+        prices = linear_program.first_order_prices(program)
     if prices is None:
         return None
-    return prices[-program.priced :].reshape(len(loads.names), -1) * loads.scales[:, None]
+    return prices[-loads.windows[:, 0].size :].reshape(len(loads.names), -1) * loads.scales[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +88,8 @@ class _Rows:
         self.count += bounds[0].size
 
 
-def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | None) -> _Program:
+def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | None) -> Program:
+    """The program; its last D × Bt rows are the loads'."""
     columns = _Columns.of(layout)
     unit = layout.copy_bytes.sum() / len(layout.rows)
     worth = loads.weights * loads.scales[:, None] / unit
@@ -123,7 +116,7 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | N
     most[starts[1] : starts[2]] = layout.most[columns.enter[0], columns.enter[1]]
     entries = [np.concatenate(part) for part in zip(*rows.parts, strict=True)]
     table = scipy.sparse.csr_matrix((entries[2], (entries[0], entries[1])), shape=(rows.count, len(costs)))
-    return _Program(costs, table, np.concatenate(rows.low), np.concatenate(rows.high), most, windows[:, 0].size)
+    return Program(costs, table, np.concatenate(rows.low), np.concatenate(rows.high), np.zeros_like(most), most)
 
 
 def _add_rows(rows: _Rows, layout: Layout, columns: _Columns) -> None:
@@ -189,43 +182,3 @@ def _opened(window: LongArray | FloatArray, most: float) -> FloatArray:
     """
     low, high = window
     return np.stack([low.astype(np.float64), np.where(high >= most, np.inf, high)])
-
-
-def _exact(program: _Program) -> FloatArray | None:
-    """The rows' prices by HiGHS' interior point method."""
-    fixed = program.low == program.high
-    upper, lower = ~fixed & np.isfinite(program.high), ~fixed & np.isfinite(program.low)
-    table = scipy.sparse.vstack([program.matrix[upper], -program.matrix[lower]])
-    solved = scipy.optimize.linprog(
-        program.costs,
-        A_ub=table,
-        b_ub=np.concatenate([program.high[upper], -program.low[lower]]),
-        A_eq=program.matrix[fixed],
-        b_eq=program.low[fixed],
-        bounds=np.stack([np.zeros_like(program.most), program.most], axis=1),
-        method="highs-ipm",
-    )
-    if solved.status != 0:
-        return None
-    prices = np.zeros(len(program.low))
-    prices[fixed] = solved.eqlin.marginals
-    above, below = np.split(solved.ineqlin.marginals, [int(upper.sum())])
-    prices[upper] += above
-    prices[lower] -= below
-    return prices
-
-
-def _first_order(program: _Program) -> FloatArray | None:
-    """The rows' prices by OR-tools' PDLP, always in as many pieces, so that it doesn't matter who runs it."""
-    quadratic = pdlp.QuadraticProgram()
-    quadratic.objective_vector = program.costs
-    quadratic.constraint_matrix = scipy.sparse.csc_matrix(program.matrix)
-    quadratic.constraint_lower_bounds, quadratic.constraint_upper_bounds = program.low, program.high
-    quadratic.variable_lower_bounds, quadratic.variable_upper_bounds = np.zeros_like(program.most), program.most
-    settings = solvers_pb2.PrimalDualHybridGradientParams(num_threads=2, num_shards=8)
-    criteria = settings.termination_criteria.simple_optimality_criteria
-    criteria.eps_optimal_relative = criteria.eps_optimal_absolute = PRICE_TOLERANCE
-    settings.termination_criteria.iteration_limit = PRICE_ITERATIONS
-    solved = pdlp.primal_dual_hybrid_gradient(quadratic, settings)
-    prices = np.asarray(solved.dual_solution, dtype=np.float64)
-    return prices if np.isfinite(prices).all() else None

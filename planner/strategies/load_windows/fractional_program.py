@@ -9,18 +9,19 @@ comes closer still.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
 
-from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
+from planner.model.problem import FloatArray, IntArray, LongArray, Problem
 from planner.scoring.windows import OPEN_BYTES, Windows
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.network import bounds
 from planner.strategies.flow.placement import on_brokers, place
 from planner.strategies.load_windows.byte_loads import ByteLoads
+from planner.strategies.load_windows.linear_program import Program, solve
 from planner.strategies.work_limits import (
     FRACTION_COLUMNS,
     FRACTION_COLUMNS_IN_ALL,
@@ -42,20 +43,6 @@ class Rounded(NamedTuple):
     chosen: IntArray
 
 
-@dataclass(frozen=True, eq=False)
-class _Program:
-    """Least `costs` x with low <= matrix x <= high, for the shares x (M, Bt) as one column.
-
-    `worth` (D,): what a price of each kind of load, the last D × Bt rows, is in bytes a unit.
-    """
-
-    costs: FloatArray
-    matrix: scipy.sparse.csr_matrix
-    low: FloatArray
-    high: FloatArray
-    worth: FloatArray
-
-
 def roundings(problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoads, effort: Effort) -> Iterator[Rounded]:
     """Placements near the windows of loads, one after the other with more rows settled, until the effort is spent; none
     where there can't be any, or where the program is too large.
@@ -63,15 +50,16 @@ def roundings(problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoad
     shape = len(layout.rows), len(layout.targets)
     if shape[0] * shape[1] > FRACTION_COLUMNS:
         return
-    program = _program(layout, wanted, loads)
+    program, worth = _program(layout, wanted, loads)
     settled, on = np.zeros(shape[0], dtype=bool), np.zeros(shape, dtype=bool)
     for _ in range(min(FRACTION_ROUNDS, FRACTION_COLUMNS_IN_ALL // max(1, shape[0] * shape[1]))):
-        if effort.spent or (solved := _solve(program, settled, on)) is None:
+        least, most = (np.where(settled[:, None], on, free).ravel() for free in (0, 1))
+        if effort.spent or (solved := solve(replace(program, least=least, most=most), "highs-ds")) is None:
             return
         effort.spend(FROM_NOTHING * shape[0] * shape[1])
-        shares, prices = solved
+        shares = solved.values.reshape(shape)
         chosen = rounded(problem, layout, wanted, shares)
-        yield Rounded(prices, chosen)
+        yield Rounded(solved.prices[-worth.size :].reshape(worth.shape) * worth, chosen)
         split = np.flatnonzero(((shares > _WHOLE) & (shares < 1 - _WHOLE)).any(axis=1))
         if not len(split):
             return
@@ -85,7 +73,10 @@ def rounded(problem: Problem, layout: Layout, wanted: Windows, shares: FloatArra
     return place(problem, _as_shared(layout, shares), wanted).chosen
 
 
-def _program(layout: Layout, wanted: Windows, loads: ByteLoads) -> _Program:
+def _program(layout: Layout, wanted: Windows, loads: ByteLoads) -> tuple[Program, FloatArray]:
+    """The program for the shares (M, Bt) as one column, and what a price of its last D × Bt rows, the loads', is in
+    bytes a unit (D, Bt).
+    """
     count, width = len(layout.rows), len(layout.targets)
     rows, brokers = np.repeat(np.arange(count), width), np.tile(np.arange(width), count)
     racks = layout.most.shape[1]
@@ -106,37 +97,13 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads) -> _Program:
         blocks.append((brokers, weights[rows] / each, open_ended))
     tables = [_table(places, values, window[0].size) for places, values, window in blocks]
     low, high = (np.concatenate([window[side].ravel() for _, _, window in blocks]).astype(float) for side in (0, 1))
-    worth = unit * layout.cost_bytes / units
-    return _Program(costs.ravel() / unit, scipy.sparse.vstack(tables).tocsr(), low, high, worth)
+    worth = np.repeat(unit * layout.cost_bytes / units[:, None], width, axis=1)
+    matrix = scipy.sparse.vstack(tables).tocsr()
+    return Program(costs.ravel() / unit, matrix, low, high, np.zeros(len(rows)), ones), worth
 
 
 def _table(places: IntArray, values: FloatArray, rows: int) -> scipy.sparse.csr_matrix:
     return scipy.sparse.csr_matrix((values, (places, np.arange(len(places)))), shape=(rows, len(places)))
-
-
-def _solve(program: _Program, settled: BoolArray, on: BoolArray) -> tuple[FloatArray, FloatArray] | None:
-    """Shares (M, Bt) and prices (D, Bt) by HiGHS' simplex, with the settled rows where they are; None: no solution."""
-    fixed = program.low == program.high
-    above, below = ~fixed & np.isfinite(program.high), ~fixed & np.isfinite(program.low)
-    solved = scipy.optimize.linprog(
-        program.costs,
-        A_ub=scipy.sparse.vstack([program.matrix[above], -program.matrix[below]]),
-        b_ub=np.concatenate([program.high[above], -program.low[below]]),
-        A_eq=program.matrix[fixed],
-        b_eq=program.low[fixed],
-        bounds=np.stack([np.where(settled[:, None], on, 0).ravel(), np.where(settled[:, None], on, 1).ravel()], axis=1),
-        method="highs-ds",
-    )
-    if solved.status != 0:
-        return None
-    prices = np.zeros(len(program.low))
-    prices[fixed] = solved.eqlin.marginals
-    highs, lows = np.split(solved.ineqlin.marginals, [int(above.sum())])
-    prices[above] += highs
-    prices[below] -= lows
-    kinds = len(program.worth)
-    of_loads = prices[-kinds * on.shape[1] :].reshape(kinds, -1)
-    return solved.x.reshape(on.shape), of_loads * program.worth[:, None]
 
 
 def _as_shared(layout: Layout, shares: FloatArray) -> Layout:
