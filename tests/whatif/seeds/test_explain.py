@@ -10,12 +10,12 @@ import pytest
 from folders import DATA
 from hypothesis import given
 from hypothesis import strategies as st
+from placement_requests import requests
 
 from planner.cli.brokers import of_file
 from planner.model.cluster import Partition, Topic
-from planner.strategies import kafka_classic, kafka_striped, round_robin
+from planner.strategies import kafka_classic, round_robin
 from planner.whatif.seeds import explain as seeds
-from planner.whatif.seeds import placement_origins as seeds_striped
 
 ZOOKEEPER = DATA / "zookeeper-3.9" / "kafka-topics-describe.txt"
 KRAFT = DATA / "kraft-4.1" / "kafka-topics-describe.txt"
@@ -66,16 +66,6 @@ def explained(lists, brokers, **options) -> seeds.Explanation:
     """What explains a single topic."""
     (found,) = seeds.explain([topic(lists)], brokers, **options)
     return found
-
-
-@st.composite
-def requests(draw):
-    """Brokers, with racks or without, and what is placed on them: partitions, factor, start index, shift."""
-    ids = sorted(draw(st.sets(st.integers(0, 40), min_size=1, max_size=9)))
-    racks = draw(st.integers(0, 4))
-    brokers = [(each, f"r{draw(st.integers(0, racks - 1))}" if racks else None) for each in ids]
-    pair = draw(st.integers(0, len(ids) - 1)), draw(st.integers(0, len(ids) - 1))
-    return brokers, draw(st.integers(1, 40)), draw(st.integers(1, len(ids))), pair
 
 
 @given(requests())
@@ -146,38 +136,6 @@ def test_answers_of_kafka_are_explained(vector):
 
     assert "exact" == found.verdict
     assert lists == seeds.placed(found, range(len(lists)))
-
-
-@pytest.mark.parametrize("vector", json.loads((DATA / "kafka-striped-assignments.json").read_text()))
-def test_answers_of_krafts_placer_are_told(vector):
-    """Each of StripedReplicaPlacer's own placements with no broker fenced fits it."""
-    if any(each.get("fenced") for each in vector["brokers"]):
-        return
-    lists = list(vector["assignment"].values()) if isinstance(vector["assignment"], dict) else vector["assignment"]
-
-    assert seeds_striped.fits([(each["id"], each["rack"]) for each in vector["brokers"]], lists)
-
-
-@given(requests(), st.integers(0, 2**32))
-def test_krafts_placement_always_fits_itself(request, seed):
-    """Whatever the seed, racks and rounds."""
-    brokers, partitions, factor, _ = request
-    lists = kafka_striped.place([(*each, False) for each in brokers], partitions, factor, java_random_seed=seed)
-
-    assert seeds_striped.fits(brokers, lists)
-
-
-def test_krafts_placement_seldom_fits_what_was_edited():
-    """One replica of one partition on another broker shows in 99 of 100 cases."""
-    brokers = [(broker, f"r{broker % 3}") for broker in range(9)]
-    fitting = 0
-    for seed in range(200):
-        lists = kafka_striped.place([(*each, False) for each in brokers], 24, 3, java_random_seed=seed)
-        at = seed % 24
-        lists[at] = (*lists[at][:2], next(each for each, _ in brokers if each not in lists[at]))
-        fitting += seeds_striped.fits(brokers, lists)
-
-    assert fitting <= 2
 
 
 @pytest.mark.parametrize(
