@@ -16,8 +16,9 @@ places.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from planner.model.balance import Balance
 from planner.model.build_problem import today
@@ -32,7 +33,7 @@ from planner.strategies.leaders import led_in_sync
 from planner.strategies.load_windows.balanced_placement import even
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.certificates import Question, certified, outside_more
-from planner.strategies.load_windows.window_positions import cheapest
+from planner.strategies.load_windows.window_positions import Found, Started, cheapest
 from planner.strategies.work_limits import ASKED, Effort, Worth
 
 # Loads may cost up to three times the bytes, in parts of GRAIN.
@@ -53,6 +54,20 @@ class Solution:
     certificate: Certificate | None = None
 
 
+class _Asked(NamedTuple):
+    """What is solved: the problem with its layout, the windows of the balance, and those of each scenario of growth.
+
+    `of_bytes`: some of these windows are of bytes or traffic in, so that the flow alone doesn't keep them.
+    """
+
+    problem: Problem
+    balance: Balance
+    layout: Layout
+    wanted: Windows
+    grown: Sequence[Scenario]
+    of_bytes: bool
+
+
 def solve(
     problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = False, worth: Worth = ASKED
 ) -> Solution:
@@ -62,11 +77,26 @@ def solve(
     sooner, and its bound may prove less.
     InfeasibleError where no assignment keeps the replication factors on the target brokers.
     """
+    asked = _asked(problem, balance, seed)
+    found = _cheapest(asked, Effort.of(worth, len(asked.layout.rows) * len(asked.layout.targets)))
+    assignment = today(problem)
+    for step in STEPS:
+        assignment = step(asked, found.best, assignment)
+    return _proven(asked, found, assignment, certify)
+
+
+def _asked(problem: Problem, balance: Balance, seed: int) -> _Asked:
     wanted = windows(problem, balance)
     grown = scenarios(replace(problem, balance=balance))
-    of_bytes = any(each.disk is not None or each.network_in is not None for each in (wanted, *_windows(grown)))
-    layout = lay_out(problem, seed, _ROOM if of_bytes else 1)
-    found = cheapest(
+    every = (wanted, *(scenario.windows for scenario in grown))
+    of_bytes = any(each.disk is not None or each.network_in is not None for each in every)
+    return _Asked(problem, balance, lay_out(problem, seed, _ROOM if of_bytes else 1), wanted, grown, of_bytes)
+
+
+def _cheapest(asked: _Asked, effort: Effort) -> Found:
+    """The flow's placement at the cheapest start of its windows, brought into the windows of bytes."""
+    problem, balance, layout, wanted, grown, of_bytes = asked
+    return cheapest(
         problem,
         balance,
         layout,
@@ -74,30 +104,56 @@ def solve(
         lambda wanted, placed, effort, begun: (
             even(problem, layout, wanted, placed, grown, effort, begun) if of_bytes and len(layout.rows) else None
         ),
-        Effort.of(worth, len(layout.rows) * len(layout.targets)),
+        effort,
     )
-    wanted, placed, evened = found.best
-    assignment = today(problem)
-    assignment[layout.rows] = settled(problem, layout, wanted, placed) if evened is None else evened.chosen
-    ordered = leaders.order(problem, assignment, wanted)
-    ordered = led_in_sync(problem, ordered)
-    if problem.is_new.any():
-        ordered = new_partition_placement.levelled(replace(problem, balance=balance), ordered, wanted)
-    question = Question(problem, layout, balance, byte_loads(problem, layout, wanted, grown) if of_bytes else None)
-    if len(layout.rows) and (certify or evened is not None or outside_more(question, found, ordered)):
-        return _certified(ordered, layout, certified(question, found, ordered))
+
+
+def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
+    """What moves where; of placements that cost the same, one that keeps more leaders and touches fewer partitions."""
+    wanted, placed, evened = best
+    chosen = settled(asked.problem, asked.layout, wanted, placed) if evened is None else evened.chosen
+    assignment[asked.layout.rows] = chosen
+    return assignment
+
+
+def _leaders(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
+    """Who is preferred to lead, by a flow of its own: moves no data."""
+    return leaders.order(asked.problem, assignment, best.wanted)
+
+
+def _leaders_in_sync(asked: _Asked, _: Started, assignment: IntArray) -> IntArray:
+    """No replica that isn't in sync comes first where another one is."""
+    return led_in_sync(asked.problem, assignment)
+
+
+def _new_partitions(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
+    """Partitions to be made cost nothing wherever they go: they make loads, leaders and topics more even."""
+    if not asked.problem.is_new.any():
+        return assignment
+    problem = replace(asked.problem, balance=asked.balance)
+    return new_partition_placement.levelled(problem, assignment, best.wanted)
+
+
+# What makes an assignment (P, W), today's at first, of the cheapest placement found: one step after the other.
+STEPS: tuple[Callable[[_Asked, Started, IntArray], IntArray], ...] = (
+    _replicas,
+    _leaders,
+    _leaders_in_sync,
+    _new_partitions,
+)
+
+
+def _proven(asked: _Asked, found: Found, assignment: IntArray, certify: bool) -> Solution:
+    """The assignment with the least that any moves; with a certificate where that is asked for or needed."""
+    layout, best = asked.layout, found.best
+    loads = byte_loads(asked.problem, layout, best.wanted, asked.grown) if asked.of_bytes else None
+    question = Question(asked.problem, layout, asked.balance, loads)
+    if len(layout.rows) and (certify or best.evened is not None or outside_more(question, found, assignment)):
+        certificate = certified(question, found, assignment)
+        bound = least(certificate)
+        if certificate.facts.measure == "bytes":
+            return Solution(assignment, bound, -1, certificate)
+        return Solution(assignment, 0, -1 if layout.replaced.any() else bound, certificate)
     # Of all starts, the relaxed placement's cost is the least; where windows can't hold, that may be above the plan's.
-    costs = [placed.solved.cost, *([] if found.relaxed is None else [found.relaxed.started.placed.solved.cost])]
-    cost = min(costs)
-    return Solution(ordered, layout.bytes_of(cost), layout.replicas_of(cost))
-
-
-def _windows(grown: Iterable[Scenario]) -> Iterator[Windows]:
-    return (scenario.windows for scenario in grown)
-
-
-def _certified(assignment: IntArray, layout: Layout, certificate: Certificate) -> Solution:
-    bound = least(certificate)
-    if certificate.facts.measure == "bytes":
-        return Solution(assignment, bound, -1, certificate)
-    return Solution(assignment, 0, -1 if layout.replaced.any() else bound, certificate)
+    costs = [best.placed.solved.cost, *([] if found.relaxed is None else [found.relaxed.started.placed.solved.cost])]
+    return Solution(assignment, layout.bytes_of(min(costs)), layout.replicas_of(min(costs)))
