@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.problem import BoolArray, IntArray, LongArray
+from planner.model.problem import IntArray, LongArray
 from planner.scoring.window_excess import Allowed
 
 # Prices are in this part of a byte, or in a finer one; coarser ones cost the bound up to a tenth of a per cent.
@@ -214,7 +214,8 @@ def leaves(case: Case) -> Iterator[Prices]:
 
 def none_priced(facts: Facts) -> Prices:
     """No prices at all: the bound of what the racks, the brokers and the replication factors force alone."""
-    return Prices(np.zeros((4, 0), np.int64), np.zeros((3, 0), np.int64), tuple(_no_table() for _ in facts.load_names))
+    none = np.zeros((3, 0), np.int64)
+    return Prices(np.zeros((4, 0), np.int64), none, (none,) * len(facts.load_names))
 
 
 def at_edges(prices: LongArray, windows: LongArray) -> LongArray:
@@ -322,13 +323,5 @@ def _by_rack(
         must, may = facts.least[factors, rack][:, None], facts.most[factors, rack][:, None]
         forced += np.where(at < must, ascending, 0).sum(axis=1)
         left -= np.minimum(must[:, 0], ascending.shape[1])
-        spare.append(np.where(_between(at, must, may), ascending, never))
+        spare.append(np.where((at >= must) & (at < may), ascending, never))
     return forced, np.concatenate(spare, axis=1), left
-
-
-def _between(at: IntArray, low: IntArray, high: IntArray) -> BoolArray:
-    return (at >= low) & (at < high)
-
-
-def _no_table() -> LongArray:
-    return np.zeros((3, 0), dtype=np.int64)

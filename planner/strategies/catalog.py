@@ -31,15 +31,6 @@ class Proposal(NamedTuple):
 Strategy = Callable[[Problem, Candidate], Proposal]
 
 
-def _unchanged(problem: Problem, candidate: Candidate) -> Proposal:
-    """Do nothing: the baseline that every plan is held against."""
-    return Proposal(today(problem))
-
-
-def _optimum(problem: Problem, candidate: Candidate) -> Proposal:
-    return _solved(problem, candidate, certify=False)
-
-
 def _solved(problem: Problem, candidate: Candidate, *, certify: bool) -> Proposal:
     """The plan that was asked for is worth more work than those that a sweep tries beside it."""
     worth = ASKED if candidate.seed == 0 and candidate.balance == problem.balance else OTHERS
@@ -56,8 +47,9 @@ def prove(problem: Problem, candidate: Candidate) -> Proposal:
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
-        "unchanged": _unchanged,
-        "optimum": _optimum,
+        # Do nothing: the baseline that every plan is held against.
+        "unchanged": lambda problem, candidate: Proposal(today(problem)),
+        "optimum": lambda problem, candidate: _solved(problem, candidate, certify=False),
         "round_robin": lambda problem, candidate: Proposal(round_robin.assign(problem, candidate)),
         "kafka_classic": lambda problem, candidate: Proposal(kafka_classic.assign(problem, candidate)),
         "kafka_striped": lambda problem, candidate: Proposal(kafka_striped.assign(problem, candidate)),

@@ -240,7 +240,8 @@ class _Large:
         numbers = _renumbered(part, topics, nodes)
         plain = network.arcs
         used = np.flatnonzero((numbers[plain.tails] >= 0) & (numbers[plain.heads] >= 0))
-        arcs = min_cost_flow.Arcs(numbers[plain.tails[used]], numbers[plain.heads[used]], *_columns(plain, used))
+        tails, heads = numbers[plain.tails[used]], numbers[plain.heads[used]]
+        arcs = min_cost_flow.Arcs(tails, heads, plain.capacities[used], plain.costs[used], plain.lows[used])
         cells = numbers[part.cell(topics[:, None], brokers)].ravel()
         heads = np.tile(nodes.broker(brokers), len(topics))
         low, high = bounds[:, full].reshape(2, -1)
@@ -271,10 +272,6 @@ def _renumbered(part: Layout, topics: IntArray, nodes: _Nodes) -> IntArray:
     numbers[part.first_broker : part.sink] = nodes.broker(np.arange(nodes.brokers))
     numbers[part.sink] = nodes.sink
     return numbers
-
-
-def _columns(arcs: min_cost_flow.Arcs, at: IntArray) -> tuple[LongArray, LongArray, LongArray]:
-    return arcs.capacities[at], arcs.costs[at], arcs.lows[at]
 
 
 def _fewest_crossings(small: _Small, large: _Large, nodes: int) -> tuple[int, min_cost_flow.Arcs]:

@@ -95,15 +95,15 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads) -> tuple[Program
     for weights, window, each in zip(loads.weights, loads.windows, units, strict=True):
         open_ended = np.where(window >= OPEN_BYTES // 2, np.inf, window / each)
         blocks.append((brokers, weights[rows] / each, open_ended))
-    tables = [_table(places, values, window[0].size) for places, values, window in blocks]
+    every = np.arange(len(rows))
+    tables = [
+        scipy.sparse.csr_matrix((values, (places, every)), shape=(window[0].size, len(rows)))
+        for places, values, window in blocks
+    ]
     low, high = (np.concatenate([window[side].ravel() for _, _, window in blocks]).astype(float) for side in (0, 1))
     worth = np.repeat(unit * layout.cost_bytes / units[:, None], width, axis=1)
     matrix = scipy.sparse.vstack(tables).tocsr()
     return Program(costs.ravel() / unit, matrix, low, high, np.zeros(len(rows)), ones), worth
-
-
-def _table(places: IntArray, values: FloatArray, rows: int) -> scipy.sparse.csr_matrix:
-    return scipy.sparse.csr_matrix((values, (places, np.arange(len(places)))), shape=(rows, len(places)))
 
 
 def _as_shared(layout: Layout, shares: FloatArray) -> Layout:

@@ -187,7 +187,9 @@ class Anywhere:
         """Prices of which those of the brokers `here` (Bt,) count."""
         is_open, all_open = self.anywhere.topics.open, self.anywhere.replicas.open
         cells = _least(prices.topic_replicas, self.by_cell, is_open, here)
-        in_all = _least(_numbered(prices.replicas), self.in_all, all_open, here)
+        # A table of one window a broker, as one of several windows.
+        numbered = np.concatenate([np.zeros_like(prices.replicas[:1]), prices.replicas])
+        in_all = _least(numbered, self.in_all, all_open, here)
         return replace(prices, topic_replicas=cells, replicas=in_all[1:])
 
 
@@ -205,11 +207,6 @@ def _edges(begins: Begins, window: LongArray | None, fixed: LongArray) -> Iterat
         yield np.stack([low.clip(min=0) if every else low, (low + begins.spread).clip(min=0)])
     if window is not None:
         yield (window - fixed).clip(min=0)
-
-
-def _numbered(table: LongArray) -> LongArray:
-    """A table of one window a broker as one of several windows."""
-    return np.concatenate([np.zeros_like(table[:1]), table])
 
 
 def _least(table: LongArray, edges: tuple[LongArray, ...], is_open: BoolArray, here: BoolArray) -> LongArray:

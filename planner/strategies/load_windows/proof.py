@@ -78,7 +78,7 @@ def proof(layout: Layout, placed: Placed, prices: LongArray, *, of_excess: bool 
     topic_window, broker_window = placed.windowed
     in_parts = [_in_parts(each, grain * unit, unit, scale) for each in (cells - brokers, brokers - nodes[layout.sink])]
     coarser = min(max(_bits_beyond(each) for each in in_parts), _MOST_BITS)
-    coarse_cells, coarse_brokers = (_coarse(each, coarser) for each in in_parts)
+    coarse_cells, coarse_brokers = ((each >> coarser).clip(-_MOST, _MOST).astype(np.int64) for each in in_parts)
     return Proof(
         cells=coarse_cells,
         brokers=coarse_brokers,
@@ -100,8 +100,3 @@ def _in_parts(prices: LongArray, times: int, unit: int, scale: int) -> ExactArra
 def _bits_beyond(prices: ExactArray) -> int:
     """By how many bits prices have to be coarser to be far within 64: where units outside of windows are dear."""
     return max(0, (int(np.abs(prices).max(initial=0)) // _MOST).bit_length())
-
-
-def _coarse(prices: ExactArray, bits: int) -> LongArray:
-    """Prices with so many bits less."""
-    return (prices >> bits).clip(-_MOST, _MOST).astype(np.int64)
