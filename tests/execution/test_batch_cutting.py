@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from batch_changes import change, limiting, plans, replica_lists, rules, steps
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
@@ -22,54 +23,9 @@ AT_RISK = (Reason.RACK_RULE, Reason.BROKER_LEAVES)
 RACKS = {broker: "abc"[broker % 3] for broker in range(9)}
 
 
-def change(
-    partition: int,
-    before: tuple[int, ...],
-    after: tuple[int, ...],
-    *,
-    topic: str = "t",
-    size_bytes: int = 10,
-    leader: int | None = -1,
-    reason: Reason = Reason.BALANCE_REPLICAS,
-) -> PartitionChange:
-    """A change of a topic's partition; `leader` -1 means the preferred one leads today."""
-    return PartitionChange(topic, partition, before, after, before[0] if leader == -1 else leader, size_bytes, reason)
-
-
-def steps(batches: tuple[Batch, ...]) -> list[list[tuple[str, int]]]:
-    """The partitions of each batch."""
-    return [[(step.topic, step.partition) for step in batch.steps] for batch in batches]
-
-
 def lists(batches: tuple[Batch, ...]) -> list[tuple[int, ...]]:
     """The replica lists that the only partition goes through."""
     return [step.after for batch in batches for step in batch.steps]
-
-
-replica_lists = st.lists(st.integers(0, 8), min_size=1, max_size=5, unique=True).map(tuple)
-limits = st.none() | st.integers(1, 4)
-# A batch of up to 300 seconds at one byte a second; and how many leaders it elects.
-times = st.none() | st.integers(1, 300)
-rules = st.builds(BatchRules, st.none() | st.integers(1, 300), limits, limits, times, st.just(1), limits)
-limiting = rules.filter(lambda given_rules: given_rules.bytes or given_rules.moves_per_broker)
-
-
-@st.composite
-def plans(draw: st.DrawFn, leaderless: bool = True) -> list[PartitionChange]:
-    """Changes of unlike partitions, each topic-partition once."""
-    names = draw(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), unique=True, max_size=25))
-    return [
-        change(
-            partition,
-            draw(replica_lists),
-            draw(replica_lists),
-            topic=topic,
-            size_bytes=draw(st.integers(0, 200)),
-            leader=draw(st.integers(0, 8) | st.none() if leaderless else st.integers(0, 8)),
-            reason=draw(st.sampled_from(Reason)),
-        )
-        for topic, partition in names
-    ]
 
 
 @given(plans(), rules)
@@ -217,8 +173,8 @@ def test_no_step_at_risk_waits_where_there_is_room(changes: list[PartitionChange
     resized = {(c.topic, c.partition) for c in changes if len(c.before) != len(c.after)}
     at_risk = [[s for s in b.steps if s.adding and risks[s.topic, s.partition] == 0] for b in batches]
     earliest: dict[tuple[str, int], int] = {}
-    for number, steps in enumerate(at_risk):
-        for step in steps:
+    for number, moving in enumerate(at_risk):
+        for step in moving:
             name = (step.topic, step.partition)
             if name not in resized:
                 waited = at_risk[earliest.get(name, 0) : number]
@@ -250,22 +206,6 @@ def test_lists_in_between_are_never_worse_than_both_ends(
     assert all(replicas[0] == before[0] for replicas in reached[:-1])
     added = len(set(after) - set(before))
     assert (max(1, -(-added // at_once)) if before != after else 0) == len(reached)
-
-
-@given(plans(leaderless=False), rules)
-def test_a_partition_is_elected_once_and_when_its_list_is_final(
-    changes: list[PartitionChange], given_rules: BatchRules
-) -> None:
-    """In the batch of its last step; those whose leader alone is off are spread evenly."""
-    batches = split(changes, given_rules)
-    last = {(step.topic, step.partition): batch.number for batch in batches for step in batch.steps}
-    elected = [(name, batch.number) for batch in batches for name in batch.elect]
-
-    assert sorted((c.topic, c.partition) for c in changes if c.elects) == sorted(name for name, _ in elected)
-    assert all(last.get(name, number) == number for name, number in elected)
-    alone = Counter(number for name, number in elected if name not in last)
-    counts = [alone[batch.number] for batch in batches]
-    assert given_rules.elections is not None or max(counts, default=0) - min(counts, default=0) <= 1
 
 
 @given(plans(), rules, st.randoms())
@@ -346,22 +286,6 @@ def test_reorders_are_spread_over_the_batches() -> None:
 
     assert [[("t", 0), ("t", 2), ("t", 3)], [("t", 1), ("t", 4), ("t", 5)]] == steps(batches)
     assert [10, 10] == [batch.bytes_moved for batch in batches]
-
-
-def test_leaders_that_are_off_are_elected_evenly_and_not_reassigned() -> None:
-    """Their lists stay as they are, so Kafka must not be told to reassign them; and no batch elects all of them."""
-    changes = [*(change(p, (1,), (2,)) for p in range(2)), *(change(p, (1, 2), (1, 2), leader=2) for p in range(6, 9))]
-    batches = split(changes, BatchRules(moves_per_broker=1))
-
-    assert [[("t", 0)], [("t", 1)]] == steps(batches)
-    assert [(("t", 0), ("t", 6), ("t", 7)), (("t", 1), ("t", 8))] == [batch.elect for batch in batches]
-
-
-def test_elections_alone_need_one_batch() -> None:
-    """Nothing is reassigned, and still somebody has to lead."""
-    batches = split([change(p, (1, 2), (1, 2), leader=2) for p in range(3)], BatchRules(bytes=1))
-
-    assert [((), (("t", 0), ("t", 1), ("t", 2)))] == [(batch.steps, batch.elect) for batch in batches]
 
 
 def test_no_more_replicas_are_copied_from_a_broker_than_to_one() -> None:

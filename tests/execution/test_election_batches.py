@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from batch_changes import change, plans, rules, steps
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.execution.batch_cutting import split
 from planner.execution.election_batches import evenly
+from planner.model.partition_changes import PartitionChange
+from planner.model.spec import BatchRules
 
 
 @pytest.mark.parametrize(
@@ -41,3 +45,35 @@ def test_each_has_a_batch_and_none_is_over_the_limit(count: int, held: list[int]
         assert all(number + (held[at] if at < len(held) else 0) <= most for at, number in found.items() if number)
         room = sum(max(most - each, 0) for each in held)
         assert max(found, default=-1) < max(len(held) - (-max(count - room, 0) // most), 1)
+
+
+@given(plans(leaderless=False), rules)
+def test_a_partition_is_elected_once_and_when_its_list_is_final(
+    changes: list[PartitionChange], given_rules: BatchRules
+) -> None:
+    """In the batch of its last step; those whose leader alone is off are spread evenly."""
+    batches = split(changes, given_rules)
+    last = {(step.topic, step.partition): batch.number for batch in batches for step in batch.steps}
+    elected = [(name, batch.number) for batch in batches for name in batch.elect]
+
+    assert sorted((c.topic, c.partition) for c in changes if c.elects) == sorted(name for name, _ in elected)
+    assert all(last.get(name, number) == number for name, number in elected)
+    alone = Counter(number for name, number in elected if name not in last)
+    counts = [alone[batch.number] for batch in batches]
+    assert given_rules.elections is not None or max(counts, default=0) - min(counts, default=0) <= 1
+
+
+def test_leaders_that_are_off_are_elected_evenly_and_not_reassigned() -> None:
+    """Their lists stay as they are, so Kafka must not be told to reassign them; and no batch elects all of them."""
+    changes = [*(change(p, (1,), (2,)) for p in range(2)), *(change(p, (1, 2), (1, 2), leader=2) for p in range(6, 9))]
+    batches = split(changes, BatchRules(moves_per_broker=1))
+
+    assert [[("t", 0)], [("t", 1)]] == steps(batches)
+    assert [(("t", 0), ("t", 6), ("t", 7)), (("t", 1), ("t", 8))] == [batch.elect for batch in batches]
+
+
+def test_elections_alone_need_one_batch() -> None:
+    """Nothing is reassigned, and still somebody has to lead."""
+    batches = split([change(p, (1, 2), (1, 2), leader=2) for p in range(3)], BatchRules(bytes=1))
+
+    assert [((), (("t", 0), ("t", 1), ("t", 2)))] == [(batch.steps, batch.elect) for batch in batches]

@@ -1,0 +1,62 @@
+"""Changes to be cut into batches: one by hand, or any plan of them."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from planner.execution.batch_cutting import Batch
+from planner.model.partition_changes import PartitionChange, Reason
+from planner.model.spec import BatchRules
+
+
+def change(
+    partition: int,
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+    *,
+    topic: str = "t",
+    size_bytes: int = 10,
+    leader: int | None = -1,
+    reason: Reason = Reason.BALANCE_REPLICAS,
+) -> PartitionChange:
+    """A change of a topic's partition; `leader` -1 means the preferred one leads today."""
+    return PartitionChange(topic, partition, before, after, before[0] if leader == -1 else leader, size_bytes, reason)
+
+
+def steps(batches: tuple[Batch, ...]) -> list[list[tuple[str, int]]]:
+    """The partitions of each batch."""
+    return [[(step.topic, step.partition) for step in batch.steps] for batch in batches]
+
+
+replica_lists = st.lists(st.integers(0, 8), min_size=1, max_size=5, unique=True).map(tuple)
+
+
+limits = st.none() | st.integers(1, 4)
+
+
+# A batch of up to 300 seconds at one byte a second; and how many leaders it elects.
+times = st.none() | st.integers(1, 300)
+
+
+rules = st.builds(BatchRules, st.none() | st.integers(1, 300), limits, limits, times, st.just(1), limits)
+
+
+limiting = rules.filter(lambda given_rules: given_rules.bytes or given_rules.moves_per_broker)
+
+
+@st.composite
+def plans(draw: st.DrawFn, leaderless: bool = True) -> list[PartitionChange]:
+    """Changes of unlike partitions, each topic-partition once."""
+    names = draw(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), unique=True, max_size=25))
+    return [
+        change(
+            partition,
+            draw(replica_lists),
+            draw(replica_lists),
+            topic=topic,
+            size_bytes=draw(st.integers(0, 200)),
+            leader=draw(st.integers(0, 8) | st.none() if leaderless else st.integers(0, 8)),
+            reason=draw(st.sampled_from(Reason)),
+        )
+        for topic, partition in names
+    ]
