@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from planner.plan.build import plan_id
+from plan_documents import plan_id
 
 Path = tuple[str | int, ...]
 _DISK = {"disk": "2TB", "network": "100MB/s"}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from planner.model.quoting import canonical_json
 
 Document = dict[str, Any]
 
@@ -31,14 +34,14 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
     changes = sorted(changes, key=_name)
     batches = batches if batches is not None else [changes] if changes else []
     return {
-        "format_version": "1.5",
+        "format_version": "2.0",
         "plan_id": "0123456789abcdef" * 4,
         "planner_version": "0.1.0",
         "state": {"sha256": "ab" * 32, "topics": []},
         "headline": "Copies 100 B.",
         "cluster": {"name": "orders-eu", "bootstrap_servers": ["kafka-1:9092", "kafka-2:9092"], "sizes_known": True},
         "inputs": [{"path": "expand.yaml", "sha256": "ab" * 32}],
-        "changes": {"add_brokers": [{"id": 4, "rack": "a"}], "remove_brokers": [9], "rebalance": "all"},
+        "changes": changes_asked(add_brokers=[{"id": 4, "rack": "a"}], remove_brokers=[9]),
         "rack_aware": True,
         "complete": True,
         "unfinished": None,
@@ -59,14 +62,27 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         ],
         **_swept(),
         "limits": [{"key": "limits.bytes_moved", "limit": 1000, "value": 100}],
+        "risks": {"isr_known": True, "under_min_isr": [0] * len(batches)},
         "warnings": [],
         "execution": {
             "throttle_bytes_per_sec": 50_000_000,
             "seconds_at_throttle": len(batches),
             "kafka_bin_dir": "/opt/kafka/bin",
+            "batches": dict.fromkeys(_BATCH_LIMITS),
+            "derived": [],
         },
         "batches": [_batch(index, batches, changes) for index in range(len(batches))],
     } | top  # fmt: skip
+
+
+_BATCH_LIMITS = ("bytes", "moves_per_broker", "replicas_per_partition", "seconds", "bytes_per_sec", "elections")
+
+
+def changes_asked(**some: Any) -> Document:
+    """The section `changes`, with some of its keys given."""
+    lists = ("add_brokers", "remove_brokers", "set_replication_factor", "create_topics", "add_partitions")
+    mappings: Document = {"replace_brokers": {}, "set_racks": {}}
+    return {**{key: [] for key in lists}, **mappings, "rebalance": "all", **some}
 
 
 def _swept() -> Document:
@@ -91,6 +107,17 @@ def _swept() -> Document:
             "rule": "Least bytes first.",
         },
     }  # fmt: skip
+
+
+def plan_id(document: Mapping[str, Any]) -> str:
+    """The id of a document's content, worked out without the codec."""
+    body = {key: value for key, value in document.items() if key != "plan_id"}
+    return hashlib.sha256(canonical_json(body).encode()).hexdigest()
+
+
+def with_id(document: Mapping[str, Any]) -> Document:
+    """The document with that id, as somebody makes it anew who has changed it."""
+    return {**document, "plan_id": plan_id(document)}
 
 
 def _name(entry: Document) -> tuple[str, int]:
@@ -169,4 +196,5 @@ def _batch(index: int, batches: Sequence[Sequence[Document]], changes: Sequence[
         "replicas_moved": 1,
         "seconds_at_throttle": 1,
         "fullest_broker": {"id": 1, "peak_size_bytes": 300, "disk_bytes": None},
+        "leaderless": False,
     }

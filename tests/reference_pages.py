@@ -24,7 +24,7 @@ _PLAN_INTRO = """# plan.json
 
 Made from [schemas/plan.schema.json](../schemas/plan.schema.json). Everything that people and tools see is rendered from
 this file. A name that ends in `[]` is an item of a list, one that ends in `{}` is a value under a key of its own. Keys
-in **bold** are always there. Within major version 1 of `format_version`, keys are only added.
+in **bold** are always there.
 """
 
 

@@ -25,6 +25,7 @@ from planner.export.folder_check import FileFinding, FolderCheck, FolderEntry, e
 from planner.model import expiry
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import bound_file, headline, plan_file
+from planner.plan.document import codec, plan_types
 from planner.sweep import candidates
 
 FORMAT_VERSION = "1.0"
@@ -141,13 +142,14 @@ class Wanted:
 
 
 # What a plan's folder holds, made from plan.json again: relative path → bytes.
-Render = Callable[[Plan], Mapping[str, bytes]]
+Render = Callable[[plan_types.Plan], Mapping[str, bytes]]
 
 
 def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted()) -> CheckedPlan:
     """A plan.json, or the one of a folder, held against its files, the clock, and the cluster of `sources` if given."""
-    plan = plan_file.read(path)
-    found = _held(path, plan, render(plan)) if path.is_dir() else None
+    read = plan_file.read(path)
+    plan = codec.as_json(read)
+    found = _held(path, plan, render(read)) if path.is_dir() else None
     seen = read_now(sources) if sources.any else None
     fit = None if seen is None else staleness.fit(plan, seen)
     after = None if seen is None else changed_since.since(plan, seen)

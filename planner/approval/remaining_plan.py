@@ -17,7 +17,7 @@ import numpy as np
 from planner.approval import resumed_spec as resume_spec
 from planner.approval.cluster_now import Now
 from planner.approval.remaining_changes import Key, Rest, rest_of
-from planner.execution import batch_costs, gates
+from planner.execution import batch_costs, failure_risks, gates
 from planner.execution.batch_costs import Costs
 from planner.model.build_problem import build, today
 from planner.model.errors import InfeasibleError
@@ -26,6 +26,7 @@ from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import brokers_and_topics, new_partitions, pareto_front, terms
 from planner.plan import build as plan
+from planner.plan.document import plan_types
 from planner.plan.pareto_front import Goal
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
@@ -40,8 +41,8 @@ STRATEGY = "resumed"
 METHOD = "target"
 
 
-def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_moved: bool = False) -> dict[str, Any]:
-    """The plan.json document of what is left of an approved plan; where nothing is, one that has nothing to do.
+def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_moved: bool = False) -> plan_types.Plan:
+    """The plan of what is left of an approved plan; where nothing is, one that has nothing to do.
 
     `captured_at` is when the state was captured; a plan that expires needs it. StalePlanError where the cluster isn't
     on the plan's way (with `leave_moved`, partitions elsewhere stay there), UnsafePlanError where a gate is crossed.
@@ -77,6 +78,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         "budget": None,
         "scenarios": [],
         "limits": limits,
+        "risks": failure_risks.section(spec, costs.batches),
         "warnings": _warnings(approved, spec, problem, rest, costs),
         "execution": plan.execution(spec, costs),
         "batches": batch_costs.to_document(costs),

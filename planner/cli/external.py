@@ -27,7 +27,7 @@ def external() -> int:
       query   = { plan = "${path.module}/../expand.plan" }
     }
     """
-    found = terraform_external.answer(_query(), plan_file.read)
+    found = terraform_external.answer(_query(), plan_file.read_document)
     echo_json(found)
     return 0
 

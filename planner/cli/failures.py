@@ -72,7 +72,7 @@ def find(path: Path, plan: Path | None) -> Subject:
 def _spec_of(path: Path) -> Path:
     """The spec that a plan was made from: beside the plan's folder, under the name that the plan knows."""
     folder = path if path.is_dir() else path.parent
-    name = plan_file.read(path)["inputs"][0]["path"]
+    name = plan_file.read(path).inputs[0].path
     found = folder.resolve().parent / name
     if not found.is_file():
         raise SetupError(f"{path}: its spec {name!r} isn't beside it; allowed: planner failures SPEC --plan {path}")
@@ -81,7 +81,7 @@ def _spec_of(path: Path) -> Path:
 
 def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
     """The spec with its plan; one that was only found beside it is passed over where it is of other files."""
-    wish, made = spec.load(path), plan_file.read(plan)
+    wish, made = spec.load(path), plan_file.read_document(plan)
     if made["inputs"] == [{"path": each.path, "sha256": each.sha256} for each in wish.inputs]:
         return Subject.of(wish, made)
     if found is None:

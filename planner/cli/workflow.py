@@ -26,9 +26,10 @@ from planner.inputs.spec import reading as spec
 from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import BOUND, read_bytes
 from planner.model.problem import Problem
-from planner.model.quoting import canonical_json
 from planner.model.spec import Spec
 from planner.plan import bound_file, build, headline, plan_file
+from planner.plan.document import codec
+from planner.plan.document.plan_types import Plan
 from planner.report import plan_html as report_html
 from planner.report import plan_markdown as report
 from planner.report import plan_on_terminal
@@ -98,7 +99,7 @@ def _planned(job: Job, tried: Sequence[variants.Swept]) -> build.Planned:
     """The plan, with the other what-ifs that its spec asks for; assignors of the user's own lie beside the spec."""
     made, wish = build.planned(tried), tried[0].spec
     with importable(job.spec.resolve().parent, wish.consumers):
-        return made._replace(document=in_plan.added(wish, made.document))
+        return made._replace(plan=in_plan.added(wish, made.plan))
 
 
 def _written(
@@ -111,7 +112,7 @@ def _written(
         if planned.bound is not None:
             others[bound_file.FILE] = planned.bound
         try:
-            done.append(FleetPlan(job, planned.document, write_plan(job.folder, planned.document, others, say)))
+            done.append(FleetPlan(job, planned.document, write_plan(job.folder, planned.plan, others, say)))
         except SetupError as error:
             before = f"; written before that: {', '.join(str(each.job.folder) for each in done)}" if done else ""
             raise SetupError(*error.lines[:-1], f"{error.lines[-1]}{before}") from error
@@ -125,13 +126,13 @@ def _wish(job: Job, options: WhatifOptions) -> tuple[Alternative, ...]:
 
 
 def write_plan(
-    folder: Path, document: dict[str, Any], others: Mapping[str, bytes], say: Say = output_folder.quiet
+    folder: Path, plan: Plan, others: Mapping[str, bytes], say: Say = output_folder.quiet
 ) -> tuple[str, ...]:
     """Write a plan's files, others that only its making knows, and the digests of all; the paths written.
 
     `say` gets a line where another writer is waited for, and where an earlier one was killed.
     """
-    files = rendered_files(document) | dict(others)
+    files = rendered_files(plan) | dict(others)
     files[digests.FILE] = digests.sums(files)
     output_folder.write(folder, files, say)
     return tuple(str(folder / name) for name in sorted(files))
@@ -139,14 +140,14 @@ def write_plan(
 
 def read_plan(path: Path) -> dict[str, Any]:
     """A plan.json, or the one in a folder; PlannerError where it isn't one of ours or was changed."""
-    return plan_file.read(path)
+    return plan_file.read_document(path)
 
 
 def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, ...]:
     """Write a plan's files into a folder; the paths written."""
     beside = {name: _beside(path, name) for name in (bound_file.FILE, candidates.FILE)}
     others = {name: read_bytes(file, BOUND) for name, file in beside.items() if file.is_file()}
-    return write_plan(out, read_plan(path), others, say)
+    return write_plan(out, plan_file.read(path), others, say)
 
 
 def check_bound(path: Path) -> bound_file.CheckedBound:
@@ -242,12 +243,13 @@ def _progress(console: Console) -> Iterator[evaluate.Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def rendered_files(document: Mapping[str, Any]) -> dict[str, bytes]:
+def rendered_files(plan: Plan) -> dict[str, bytes]:
     """Everything that is rendered from the plan, by relative path."""
+    document = codec.as_json(plan)
     pages = in_plan.pages(document)
     return {
         **rendered(document),
-        "plan.json": canonical_json(document).encode(),
+        "plan.json": codec.encode(plan),
         "report.md": report.markdown(document, pages).encode(),
         **report_html.files(document, pages),
     }
@@ -271,5 +273,5 @@ def resume(
     output_folder.check(out)
     named = any("log_dirs" in row for row in approved["partitions"])
     now = read_now(sources, with_log_dirs=named)
-    document = remaining_plan.resumed(approved, now, captured_at=captured_at, leave_moved=leave_moved)
-    return document, write_plan(out, document, {}, say)
+    rest = remaining_plan.resumed(approved, now, captured_at=captured_at, leave_moved=leave_moved)
+    return codec.as_json(rest), write_plan(out, rest, {}, say)

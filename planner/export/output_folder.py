@@ -49,7 +49,7 @@ def _mode(path: Path) -> int:
     return 0o666 & ~mask
 
 
-FORMAT_MAJOR = "1"
+FORMATS = ("1", "2")
 
 # The plan's own, as it says where roles lie; who edited it has a reason.
 _SETTINGS = "ansible/ansible.cfg"
@@ -179,10 +179,10 @@ def _added(target: Path) -> digests.Found:
 
 
 def _is_a_plan(path: Path) -> bool:
-    """True where `path` is a plan document of a format that we write."""
+    """True where `path` is a plan document of this format, or of the one before it, whose plans are made again."""
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return False
     version = document.get("format_version") if isinstance(document, dict) else None
-    return isinstance(version, str) and version.split(".")[0] == FORMAT_MAJOR and "plan_id" in document
+    return isinstance(version, str) and version.split(".")[0] in FORMATS and "plan_id" in document

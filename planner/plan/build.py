@@ -1,16 +1,12 @@
 """The plan document: everything that people and tools see is rendered from it.
 
-`planned` makes it from the alternatives of a spec and the results of their sweeps. It is plain data, in the shape of
-`schemas/plan.schema.json`; its id is the SHA-256 of its own canonical JSON, so any change to it shows.
-
-`FORMAT_VERSION` is raised in its second number when keys are added, in its first when one is removed or means
-something else; readers refuse another first number.
+`planned` makes it from the alternatives of a spec and the results of their sweeps. Its sections are plain data until
+`finished` makes a `Plan` of them, which checks every value; its id is the SHA-256 of its own canonical JSON, so any
+change to it shows.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
@@ -23,10 +19,9 @@ from planner.execution.change_reasons import changes
 from planner.model import expiry
 from planner.model.balance import Balance
 from planner.model.build_problem import brokers_after
-from planner.model.errors import InfeasibleError, StalePlanError
+from planner.model.errors import InfeasibleError
 from planner.model.partition_changes import PartitionChange
 from planner.model.problem import Problem
-from planner.model.quoting import canonical_json
 from planner.model.spec import Spec
 from planner.plan import (
     bound_file,
@@ -36,10 +31,11 @@ from planner.plan import (
     log_dirs_section,
     new_partitions,
     pareto_front,
-    schema_misfits,
     state_fingerprint,
     terms,
 )
+from planner.plan.document import codec
+from planner.plan.document.plan_types import Plan
 from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.missed_windows import Relaxed, relaxed
@@ -50,14 +46,17 @@ from planner.sweep.candidates import KNOBS, of_row
 from planner.sweep.evaluate import SweepResult, planned_for
 from planner.sweep.variants import BASE, Swept
 
-FORMAT_VERSION = "1.5"
-
 
 class Planned(NamedTuple):
-    """A plan document, and the file that proves its bound where it has one."""
+    """A plan, and the file that proves its bound where it has one."""
 
-    document: dict[str, Any]
+    plan: Plan
     bound: bytes | None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        return codec.as_json(self.plan)
 
 
 def planned(tried: Sequence[Swept]) -> Planned:
@@ -112,47 +111,9 @@ def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any
     return planned([Swept(BASE, spec, problem, result)]).document
 
 
-def finished(body: dict[str, Any]) -> dict[str, Any]:
-    """A plan document with its headline and its id, of all its other sections."""
-    told = {**body, "headline": headline.first_line(body)}
-    return {"plan_id": plan_id(told), **told}
-
-
-def plan_id(plan: Mapping[str, Any]) -> str:
-    """SHA-256 of the plan's canonical JSON without its id."""
-    body = {key: value for key, value in plan.items() if key != "plan_id"}
-    return hashlib.sha256(canonical_json(body).encode()).hexdigest()
-
-
-def check_document(plan: Any, shown: str) -> None:
-    """StalePlanError where a document isn't a plan of a format we read, or its id isn't its content's any more.
-
-    What isn't as `schemas/plan.schema.json` says is told with its JSON path, the value seen, and what is allowed.
-    """
-    if not isinstance(plan, Mapping):
-        raise StalePlanError(f"{shown}: isn't a plan; allowed: the plan.json of a plan's folder")
-    major, minor = _version(plan.get("format_version"), shown)
-    ours = int(FORMAT_VERSION.split(".")[1])
-    found = next(schema_misfits.misfits(plan, older=minor < ours, newer=minor > ours), None)
-    if found is not None:
-        raise StalePlanError(f"{shown}: {found} (format {major}.{minor})")
-    if plan.get("plan_id") != plan_id(plan):
-        raise StalePlanError(f"{shown}: plan_id doesn't fit the content: the plan was changed after it was made")
-
-
-def _version(version: Any, shown: str) -> tuple[int, int]:
-    """Major and minor of a format version that we read; StalePlanError for others."""
-    parts = version.split(".") if isinstance(version, str) else []
-    ours = int(FORMAT_VERSION.split(".")[0])
-    if len(parts) != 2 or not all(re.fullmatch(r"[0-9]{1,6}", part) for part in parts):
-        raise StalePlanError(f"{shown}: format_version is {repr(version)[:60]}, allowed: {ours}.x")
-    major, minor = map(int, parts)
-    if major > ours:
-        newer = f"format_version is {version!r} of a newer planner, allowed: {ours}.x"
-        raise StalePlanError(f"{shown}: {newer}; install the release that made the plan")
-    if major < ours:
-        raise StalePlanError(f"{shown}: format_version is {version!r}, allowed: {ours}.x")
-    return major, minor
+def finished(body: dict[str, Any]) -> Plan:
+    """A plan with its headline and its id, of all its other sections."""
+    return codec.made({**body, "headline": headline.first_line(body)})
 
 
 def _judge(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> None:
@@ -176,7 +137,7 @@ def _within_limits(
 def asked(spec: Spec) -> dict[str, Any]:
     """What the plan was made from."""
     return {
-        "format_version": FORMAT_VERSION,
+        "format_version": codec.FORMAT_VERSION,
         "planner_version": __version__,
         "cluster": _cluster(spec),
         "state": state_fingerprint.section(spec.cluster.topics, sizes_known=spec.cluster.sizes_known),

@@ -7,131 +7,126 @@ from pathlib import Path
 from typing import Any
 
 from planner.model import file_reading
-from planner.model.errors import PlannerError, StalePlanError
+from planner.model.errors import StalePlanError
 from planner.model.file_reading import UnreadableError
-from planner.plan import build
+from planner.plan.document import codec
+from planner.plan.document.batch_types import PartitionRow
+from planner.plan.document.cluster_types import BrokerRow, RackRow
+from planner.plan.document.plan_types import Plan
 
-Plan = Mapping[str, Any]
-
-_LARGEST_ID = 2**31 - 1
-_LARGEST = 2**63 - 1
-_SIDES = ("before", "after")
-_MAY_BE_UNKNOWN = ("size_bytes", "network_in", "network_out")
+_MAY_BE_UNKNOWN = ("network_in", "network_out")
 
 
 def contradictions(plan: Plan) -> Iterator[str]:
-    """Each thing that can't be, with its JSON path and what is allowed; the document is as its schema says."""
-    yield from _numbers(plan, "$")
+    """Each thing that can't be, with its JSON path and what is allowed; each value is as its type says."""
     for rule in (_labels, _brokers, _loads, _topics, _partitions, _batches, _new_partitions):
         yield from rule(plan)
 
 
-def _numbers(value: Any, path: str) -> Iterator[str]:
-    """Kafka's numbers, and all sums of bytes, are 64-bit."""
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _numbers(each, f"{path}.{key}")
-    elif isinstance(value, list):
-        for at, each in enumerate(value):
-            yield from _numbers(each, f"{path}[{at}]")
-    elif isinstance(value, int | float) and not -_LARGEST <= value <= _LARGEST:
-        yield f"{path} is {str(value)[:40]}; allowed: numbers of at most 64 bits"
-
-
 def _labels(plan: Plan) -> Iterator[str]:
     """The plan itself stands among those that it is compared with, once."""
-    count = sum(row["label"] == "this plan" for row in plan["compared"])
+    count = sum(row.label == "this plan" for row in plan.compared)
     if count != 1:
         yield f"$.compared has {count} rows of label 'this plan'; allowed: one"
-    if not plan["inputs"]:
+    if not plan.inputs:
         yield "$.inputs is empty; allowed: at least the spec"
 
 
 def _brokers(plan: Plan) -> Iterator[str]:
-    yield from _once("$.brokers", "id", [row["id"] for row in plan["brokers"]])
-    for at, row in enumerate(plan["brokers"]):
-        if row["id"] > _LARGEST_ID:
-            yield f"$.brokers[{at}].id is {row['id']}; allowed: at most {_LARGEST_ID}"
-    yield from _once("$.racks", "rack", [row["rack"] for row in plan["racks"]])
-    known = {row["rack"] for row in plan["racks"]}
-    for at, row in enumerate(plan["brokers"]):
-        if row["rack"] not in known and plan["racks"]:
-            yield f"$.brokers[{at}].rack is {row['rack']!r}, which isn't in $.racks; allowed: {_some(known)}"
+    yield from _once("$.brokers", "id", [row.id for row in plan.brokers])
+    yield from _once("$.racks", "rack", [row.rack for row in plan.racks])
+    known = {row.rack for row in plan.racks}
+    for at, row in enumerate(plan.brokers):
+        if row.rack not in known and plan.racks:
+            yield f"$.brokers[{at}].rack is {row.rack!r}, which isn't in $.racks; allowed: {_some(known)}"
 
 
 def _loads(plan: Plan) -> Iterator[str]:
     """What is known of one broker or rack, before or after, is known of all."""
-    for name in ("brokers", "racks"):
-        rows = [(f"$.{name}[{at}].{side}", row[side]) for at, row in enumerate(plan[name]) for side in _SIDES]
+    tables: tuple[tuple[str, Sequence[BrokerRow | RackRow]], ...] = (("brokers", plan.brokers), ("racks", plan.racks))
+    for name, table in tables:
+        rows = [(f"$.{name}[{at}].before", row.before) for at, row in enumerate(table)]
+        rows += [(f"$.{name}[{at}].after", row.after) for at, row in enumerate(table)]
         for key in _MAY_BE_UNKNOWN:
-            unknown = [path for path, each in rows if each.get(key) is None]
+            unknown = [path for path, each in rows if getattr(each, key) is None]
             if unknown and len(unknown) < len(rows):
                 yield f"{unknown[0]}.{key} is null; allowed: a number, as the others have one, or null for all"
 
 
 def _topics(plan: Plan) -> Iterator[str]:
-    yield from _once("$.topics", "name", [row["name"] for row in plan["topics"]])
+    yield from _once("$.topics", "name", [row.name for row in plan.topics])
+    for at, row in enumerate(plan.topics):
+        yield from _distinct(f"$.topics[{at}].replication_factor_before", row.replication_factor_before)
 
 
 def _partitions(plan: Plan) -> Iterator[str]:
     """Of topics and on brokers of the plan, each broker once, led by one of them, each replica with its log dir."""
-    yield from _once("$.partitions", "partition", [(row["topic"], row["partition"]) for row in plan["partitions"]])
-    brokers = {row["id"] for row in plan["brokers"]}
-    counts = {row["name"]: row["partitions"] for row in plan["topics"]}
-    for at, row in enumerate(plan["partitions"]):
+    yield from _once("$.partitions", "partition", [(row.topic, row.partition) for row in plan.partitions])
+    brokers = {row.id for row in plan.brokers}
+    counts = {row.name: row.partitions for row in plan.topics}
+    for at, row in enumerate(plan.partitions):
         path = f"$.partitions[{at}]"
         yield from _partition_of(path, row, counts)
         yield from _replicas(path, row, brokers)
 
 
-def _partition_of(path: str, row: Plan, counts: Mapping[str, int]) -> Iterator[str]:
-    if row["topic"] not in counts:
-        yield f"{path}.topic is {row['topic']!r}, which isn't in $.topics; allowed: {_some(counts)}"
-    elif row["partition"] >= counts[row["topic"]]:
-        yield f"{path}.partition is {row['partition']}; allowed: below {counts[row['topic']]}, as $.topics says"
+def _partition_of(path: str, row: PartitionRow, counts: Mapping[str, int]) -> Iterator[str]:
+    if row.topic not in counts:
+        yield f"{path}.topic is {row.topic!r}, which isn't in $.topics; allowed: {_some(counts)}"
+    elif row.partition >= counts[row.topic]:
+        yield f"{path}.partition is {row.partition}; allowed: below {counts[row.topic]}, as $.topics says"
 
 
-def _replicas(path: str, row: Plan, brokers: set[int]) -> Iterator[str]:
-    for key, dirs in (("replicas_before", "log_dirs_before"), ("replicas", "log_dirs")):
-        replicas = row[key]
+def _replicas(path: str, row: PartitionRow, brokers: set[int]) -> Iterator[str]:
+    sides = (("_before", row.replicas_before, row.log_dirs_before), ("", row.replicas, row.log_dirs))
+    for side, replicas, dirs in sides:
         strange = [broker for broker in replicas if broker not in brokers]
         if strange:
-            yield f"{path}.{key} has broker {strange[0]}, which isn't in $.brokers; allowed: {_some(brokers)}"
-        if len(set(replicas)) < len(replicas) or not replicas:
-            yield f"{path}.{key} is {replicas}; allowed: at least one broker, each once"
-        if dirs in row and len(row[dirs]) != len(replicas):
-            yield f"{path}.{dirs} has {len(row[dirs])} items; allowed: {len(replicas)}, one a replica"
-    if row["leader_before"] is not None and row["leader_before"] not in row["replicas_before"]:
-        yield f"{path}.leader_before is {row['leader_before']}; allowed: null, {_some(row['replicas_before'])}"
+            yield f"{path}.replicas{side} has broker {strange[0]}, which isn't in $.brokers; allowed: {_some(brokers)}"
+        yield from _distinct(f"{path}.replicas{side}", replicas)
+        if dirs is not None and len(dirs) != len(replicas):
+            yield f"{path}.log_dirs{side} has {len(dirs)} items; allowed: {len(replicas)}, one a replica"
+    if row.leader_before is not None and row.leader_before not in row.replicas_before:
+        yield f"{path}.leader_before is {row.leader_before}; allowed: null, {_some(row.replicas_before)}"
 
 
 def _batches(plan: Plan) -> Iterator[str]:
     """Numbered from 1; each partition of theirs is one of the plan's, and all of those that move are in some batch."""
-    rows = {(row["topic"], row["partition"]): row for row in plan["partitions"]}
-    batches = plan["batches"]
+    rows = {(row.topic, row.partition): row for row in plan.partitions}
+    batches = plan.batches
     for at, batch in enumerate(batches):
         path = f"$.batches[{at}]"
-        if batch["number"] != at + 1:
-            yield f"{path}.number is {batch['number']}; allowed: {at + 1}"
-        for name in ("partitions", "elect"):
-            for number, each in enumerate(batch[name]):
-                if (each["topic"], each["partition"]) not in rows:
-                    one = f"{each['topic']}-{each['partition']}"
+        if batch.number != at + 1:
+            yield f"{path}.number is {batch.number}; allowed: {at + 1}"
+        for name, table in (("partitions", batch.partitions), ("elect", batch.elect)):
+            for number, each in enumerate(table):
+                if (each.topic, each.partition) not in rows:
+                    one = f"{each.topic}-{each.partition}"
                     yield f"{path}.{name}[{number}] is {one}, which isn't in $.partitions; allowed: one of those"
-        yield from _once(f"{path}.elect", "partition", [(each["topic"], each["partition"]) for each in batch["elect"]])
-    moved = {(each["topic"], each["partition"]) for batch in batches for each in batch["partitions"]}
+        for number, step in enumerate(batch.partitions):
+            yield from _distinct(f"{path}.partitions[{number}].replicas_before", step.replicas_before)
+            yield from _distinct(f"{path}.partitions[{number}].replicas", step.replicas)
+        yield from _once(f"{path}.elect", "partition", [(each.topic, each.partition) for each in batch.elect])
+    moved = {(each.topic, each.partition) for batch in batches for each in batch.partitions}
     for at, (key, row) in enumerate(rows.items()):
-        if batches and key not in moved and set(row["replicas"]) != set(row["replicas_before"]):
+        if batches and key not in moved and set(row.replicas) != set(row.replicas_before):
             yield f"$.partitions[{at}] ({key[0]}-{key[1]}) moves in no batch; allowed: in one or more of $.batches"
 
 
 def _new_partitions(plan: Plan) -> Iterator[str]:
     """As many lists of replicas as partitions are made."""
-    for at, row in enumerate((plan.get("new_partitions") or {}).get("topics", ())):
-        made = row["partitions"] - row["partitions_before"]
-        if len(row["replicas"]) != made:
+    for at, row in enumerate(plan.new_partitions.topics if plan.new_partitions else ()):
+        for number, replicas in enumerate(row.replicas):
+            yield from _distinct(f"$.new_partitions.topics[{at}].replicas[{number}]", replicas)
+        made = row.partitions - row.partitions_before
+        if len(row.replicas) != made:
             path = f"$.new_partitions.topics[{at}].replicas"
-            yield f"{path} has {len(row['replicas'])} items; allowed: {made}, one a new partition"
+            yield f"{path} has {len(row.replicas)} items; allowed: {made}, one a new partition"
+
+
+def _distinct(path: str, numbers: Sequence[int]) -> Iterator[str]:
+    if len(set(numbers)) < len(numbers):
+        yield f"{path} is {list(numbers)}; allowed: each once"
 
 
 def _once(path: str, what: str, names: Sequence[Any]) -> Iterator[str]:
@@ -148,26 +143,22 @@ def _some(values: Iterable[Any]) -> str:
     return ", ".join(listed[:8]) + (" …" if len(listed) > 8 else "")
 
 
-def read(path: Path) -> dict[str, Any]:
-    """The document; PlannerError where it isn't one of ours, was changed, or says two things of one."""
+def read(path: Path) -> Plan:
+    """The plan; PlannerError where it isn't one of ours, was changed, or says two things of one."""
     try:
         file = path / "plan.json" if path.is_dir() else path
-        document = file_reading.json_value(file_reading.read_bytes(file, file_reading.PLAN))
+        data = file_reading.read_bytes(file, file_reading.PLAN)
     except OSError as error:
         raise file_reading.unreadable(path, error) from None
     except UnreadableError as error:
         raise UnreadableError(f"{path}: can't be read as a plan: {error}") from None
-    except ValueError as error:
-        raise PlannerError(f"{path}: can't be read as a plan: {error}; allowed: a plan.json as it was made") from None
-    try:
-        build.check_document(document, str(file))
-        wrong = next(contradictions(document), None)
-    except RecursionError:
-        raise PlannerError(
-            f"{file}: can't be read as a plan: it is nested too deeply; allowed: as it was made"
-        ) from None
-    except KeyError as error:  # of an older format, which may lack what came later, but not all
-        raise StalePlanError(f"{file}: the key {error} is missing; allowed: a plan.json as it was made") from None
+    plan = codec.decode(data, str(file))
+    wrong = next(contradictions(plan), None)
     if wrong is not None:
         raise StalePlanError(f"{file}: {wrong}: the plan was changed after it was made")
-    return dict(document)
+    return plan
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The plan as JSON values, for readers that don't know its types."""
+    return codec.as_json(read(path))

@@ -15,7 +15,8 @@ from planner.model.build_problem import today
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import ReportSections, Spec
-from planner.plan.build import plan_id
+from planner.plan.document import codec
+from planner.plan.document.plan_types import Plan
 from planner.report.appendix import Page
 from planner.sweep.variants import chosen
 from planner.whatif.consumers import consumers_report as consumers_view
@@ -34,16 +35,15 @@ Document = Mapping[str, Any]
 _ITS_OWN = ("cluster", "plan_id", "format_version", "first_step")
 
 
-def added(spec: Spec, plan: dict[str, Any]) -> dict[str, Any]:
+def added(spec: Spec, plan: Plan) -> Plan:
     """The plan with what its spec's `report` asks for, and the id that it has then; as it is where that is nothing.
 
     Modules with assignors of the user's own must be importable.
     """
     if spec.report == ReportSections():
         return plan
-    wish = chosen(spec, plan)
-    body = {**plan, **dict(_sections(wish, plan))}
-    return {**body, "plan_id": plan_id(body)}
+    document = codec.as_json(plan)
+    return codec.made({**document, **dict(_sections(chosen(spec, document), document))})
 
 
 def pages(plan: Document) -> tuple[Page, ...]:

@@ -6,21 +6,20 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import Run
 from folders import ROOT
 from jsonschema import Draft202012Validator
+from plan_documents import plan_id
 from rich.console import Console
 
 from planner.approval import check
 from planner.approval.cluster_now import Sources
 from planner.cli import workflow
 from planner.export import digests as manifest
-from planner.plan import build
+from planner.plan.document.plan_types import Plan
 
 ROLE = "ansible/roles/kafka_reassign"
 
@@ -48,10 +47,10 @@ def once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The files of a plan are rendered once for all tests."""
     render = workflow.rendered_files
 
-    def remembered(document: Mapping[str, Any]) -> dict[str, bytes]:
-        if document["plan_id"] not in RENDERED:
-            RENDERED[document["plan_id"]] = render(document)
-        return RENDERED[document["plan_id"]]
+    def remembered(plan: Plan) -> dict[str, bytes]:
+        if plan.plan_id not in RENDERED:
+            RENDERED[plan.plan_id] = render(plan)
+        return RENDERED[plan.plan_id]
 
     monkeypatch.setattr(workflow, "rendered_files", remembered)
 
@@ -208,7 +207,7 @@ def test_an_approval_is_of_one_plan(planner: Run, folder: Path) -> None:
     """Another plan is whole too, with an id of its own; a part of an id could be forged."""
     approved = json.loads((folder / "plan.json").read_text())["plan_id"]
     other = json.loads((folder / "plan.json").read_text()) | {"warnings": ["approve me"]}
-    other["plan_id"] = build.plan_id(other)
+    other["plan_id"] = plan_id(other)
     (folder.parent / "other.json").write_text(json.dumps(other))
     planner("render", folder.parent / "other.json", "--out", folder.parent / "other.plan")
 
@@ -222,7 +221,7 @@ def test_an_approval_is_of_one_plan(planner: Run, folder: Path) -> None:
 def test_a_plan_of_another_planner_is_not_called_changed(planner: Run, folder: Path) -> None:
     """Its files are other than ours: which planner can tell is said. Where they are equal to ours, it passes."""
     document = json.loads((folder / "plan.json").read_text()) | {"planner_version": "9.8.7"}
-    document["plan_id"] = build.plan_id(document)
+    document["plan_id"] = plan_id(document)
     (folder / "plan.json").write_text(json.dumps(document))
     planner("render", folder / "plan.json", "--out", folder.parent / "theirs.plan")
     theirs = folder.parent / "theirs.plan"

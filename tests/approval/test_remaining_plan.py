@@ -22,14 +22,15 @@ from interrupted import (
     without_topic,
 )
 from jsonschema import Draft202012Validator
+from plan_documents import plan_id
 from properties import examples
 
-from planner.approval.remaining_plan import resumed
+from planner.approval import remaining_plan
 from planner.export.kafka_files import files
 from planner.model.cluster import Broker, LogDir, LogDirs, Partition, ReplicaDir, Topic
 from planner.model.errors import StalePlanError, UnsafePlanError
 from planner.model.spec import BatchRules, Changes, Execution, Limits, NewPartitions, Spec
-from planner.plan.build import plan_id
+from planner.plan.document.codec import as_json
 from planner.plan.headline import headline
 
 SCHEMA = json.loads((ROOT / "schemas" / "plan.schema.json").read_text(encoding="utf-8"))
@@ -41,6 +42,11 @@ ROWS = {"x": [(1, 2), (2, 3), (3, 1), (1, 2), (2, 3), (3, 1)], "y": [(1, 2), (1,
 def keys(rows: list[dict[str, Any]]) -> set[tuple[str, int]]:
     """Which partitions are among these."""
     return {(row["topic"], row["partition"]) for row in rows}
+
+
+def resumed(*asked: Any, **options: Any) -> dict[str, Any]:
+    """The rest of a plan as JSON values."""
+    return as_json(remaining_plan.resumed(*asked, **options))
 
 
 def expansion(**rest: Any) -> Spec:

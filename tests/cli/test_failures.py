@@ -9,13 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from folders import TESTS
-from plan_documents import change, document
+from plan_documents import change, document, plan_id
 
 from planner.cli import failures as failures_command
 from planner.cli.commands import commands
 from planner.cli.main import main
 from planner.model.errors import SetupError, StalePlanError
-from planner.plan.build import plan_id
 from planner.whatif.failures import failure_rows as failures
 
 DATA = TESTS / "data" / "failures"

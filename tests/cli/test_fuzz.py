@@ -143,7 +143,7 @@ def _plan() -> dict[str, Any]:
         spec, out = Path(made, "s.yaml"), Path(made, "s.plan")
         spec.write_text(named("n", "a", "delete"), encoding="utf-8")
         whatif(spec, WhatifOptions(out=out, engine="local", candidates=4), Console(file=StringIO()))
-        return plan_file.read(out)
+        return plan_file.read_document(out)
 
 
 def _shown(path: Path) -> None:
@@ -151,7 +151,7 @@ def _shown(path: Path) -> None:
 
     @reads_plan
     def command(plan: Path) -> int:
-        document = plan_file.read(plan)
+        document = plan_file.read_document(plan)
         show(document, (), Console(file=StringIO()))
         markdown(document)
         kafka_files.files(document)

@@ -131,7 +131,7 @@ def test_symbolic_link_stays(tmp_path: Path) -> None:
     "existing",
     [
         {"notes.txt": b"mine"},
-        {"plan.json": b'{"format_version": "2.0", "plan_id": "ab"}'},
+        {"plan.json": b'{"format_version": "3.0", "plan_id": "ab"}'},
         {"plan.json": b'{"format_version": "1.0"}'},
         {"plan.json": b"[1]"},
         {"plan.json": b"no JSON \xff"},

@@ -21,6 +21,7 @@ from planner.model.build_problem import build
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.spec import Budget, Monthly, Rate, ReportSections, Spec
 from planner.plan.build import document
+from planner.plan.document.codec import as_json, made
 from planner.report import html_tables, plan_markdown, plan_on_terminal
 from planner.sweep.budget_steps import first_step
 from planner.sweep.candidates import candidates
@@ -29,6 +30,11 @@ from planner.whatif import in_plan
 from planner.whatif.failures.cluster_states import TODAY
 
 MEASURES = ("replicas", "leaders", "size_bytes")
+
+
+def added(spec: Spec, plan: dict[str, Any]) -> dict[str, Any]:
+    """The plan with what its spec's `report` asks for."""
+    return as_json(in_plan.added(spec, made(plan)))
 
 
 def plan_of(spec: Spec) -> dict[str, Any]:
@@ -116,7 +122,7 @@ def test_failures_tell_of_the_leaders_that_brokers_have(spec: Spec) -> None:
 
     Brokers that lead more then are as many more as there are leaders that moved.
     """
-    plan = in_plan.added(asked := replace(spec, report=ReportSections(failures=("brokers",))), plan_of(spec))
+    plan = added(asked := replace(spec, report=ReportSections(failures=("brokers",))), plan_of(spec))
     leads = {row["id"]: {when: row[when]["leaders"] for when in ("before", "after")} for row in plan["brokers"]}
     # Whom nobody leads today, and a change moves all the same, nobody leads until a replica in sync is back.
     for row in plan["partitions"]:
@@ -138,7 +144,7 @@ def test_growth_begins_with_what_brokers_hold_and_adds_up(spec: Spec, ppm: int) 
     assume(spec.cluster.sizes_known)
     for rate in (0, ppm):
         grows = replace(spec, report=ReportSections(growth_months=2), growth=Monthly(rates=(Rate("*", rate),)))
-        plan = in_plan.added(grows, plan_of(spec))
+        plan = added(grows, plan_of(spec))
         held = {row["id"]: row for row in plan["brokers"]}
         for side, when in (("today", "before"), ("planned", "after")):
             then = {row["id"]: row[side]["size_bytes"] for row in plan["growth"]["brokers"]}

@@ -21,11 +21,17 @@ from planner.cli.workflow import rendered_files
 from planner.export.terraform_external import described
 from planner.model import formats
 from planner.model.spec import ReportSections, Spec
+from planner.plan.document.codec import as_json, made
 from planner.report import plan_on_terminal, sentences
 from planner.whatif import in_plan
 
 # Rates are amounts of bytes too, but not of what is stored: a throttle is known where sizes aren't.
 BYTES = re.compile(r"(?<![\w.,])\d[\d.,]* ?(?:[kMGTPE]i?)?B(?![\w/])")
+
+
+def added(spec: Spec, plan: dict[str, Any]) -> dict[str, Any]:
+    """The plan with what its spec's `report` asks for."""
+    return as_json(in_plan.added(spec, made(plan)))
 
 
 def unsized(spec: Spec) -> Spec:
@@ -49,8 +55,8 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}
     difference = plan_diff.diff(nothing, plan)
     diff.show(difference, console)
-    made = rendered_files(plan).items()
-    files = {name: content.decode() for name, content in made if name.endswith((".yml", ".svg", ".md", ".html"))}
+    files_made = rendered_files(made(plan)).items()
+    files = {name: content.decode() for name, content in files_made if name.endswith((".yml", ".svg", ".md", ".html"))}
     return files | {
         "screen": console.file.getvalue(),  # type: ignore[attr-defined]
         "report.html": unescape(re.sub(r"<(style|script).*?</\1>|<[^>]*>", " ", files["report.html"], flags=re.S)),
@@ -65,7 +71,7 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
 def test_no_output_tells_bytes_of_what_nobody_knows(spec: Spec) -> None:
     """On a screen, in reports, plots, differences and playbooks."""
     asked = unsized(spec)
-    plan = in_plan.added(asked, plan_of(asked))
+    plan = added(asked, plan_of(asked))
     assume(plan["partitions"])
     for name, text in outputs(plan).items():
         assert [] == BYTES.findall(text), name
@@ -74,7 +80,7 @@ def test_no_output_tells_bytes_of_what_nobody_knows(spec: Spec) -> None:
 def test_what_a_failure_costs_in_bytes_is_unknown() -> None:
     """Of lost partitions and of brokers' room nothing is told, and it isn't 0."""
     spec = unsized(spec_of(no_racks(1, 2), {"t": [(1,), (2,)]}))
-    (kind, _) = in_plan.added(spec, plan_of(spec))["failures"]["kinds"]
+    (kind, _) = added(spec, plan_of(spec))["failures"]["kinds"]
     assert [(1, None, None)] == [
         (state["worst"]["lost"], state["worst"]["lost_bytes"], state["worst"]["over_capacity"])
         for state in kind["states"]

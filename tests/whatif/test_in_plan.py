@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from folders import DATA
 from jsonschema import Draft202012Validator
+from plan_documents import plan_id
 from report_documents import huge, small
 from rich.console import Console
 
@@ -16,7 +17,6 @@ from planner.cli import workflow
 from planner.inputs.spec import reading as spec
 from planner.model.errors import SpecError
 from planner.model.file_reading import resource
-from planner.plan.build import plan_id
 from planner.report import plan_markdown as report
 from planner.report.appendix import AppendixSection, Page, folds
 from planner.strategies import optimum

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from planner.plan.document.plan_types import Plan
 FORMAT_VERSION = "2.0"
 
 _DECODER = msgspec.json.Decoder(Plan)
+_NO_ID = "0" * 64
 _ID = b'\n "plan_id"'
 # Small and large numbers with a fraction: the library writes 1e16 and 0.00001 where Python writes 1e+16 and 1e-05. No
 # text ends a line as they do, since its quote stands there.
@@ -54,6 +56,21 @@ def decode(data: bytes, source: str) -> Plan:
     if plan.plan_id != _id_of(written):
         raise StalePlanError(f"{source}: plan_id doesn't fit the content: the plan was changed after it was made")
     return plan
+
+
+def made(document: Mapping[str, Any]) -> Plan:
+    """The plan of a document whose id isn't known yet; PlannerError for a value that no plan may have."""
+    body = {**document, "plan_id": _NO_ID}
+    try:
+        return identified(msgspec.convert(body, Plan))
+    except msgspec.ValidationError as error:
+        raise PlannerError(f"the plan can't be written: {next(misfits(body), error)}") from error
+
+
+def as_json(plan: Plan) -> dict[str, Any]:
+    """The plan as JSON values, for readers that don't know its types."""
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(plan))
+    return document
 
 
 def identified(plan: Plan) -> Plan:

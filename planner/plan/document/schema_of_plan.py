@@ -16,7 +16,7 @@ from msgspec import inspect as types
 from planner.plan.document.field_types import LARGEST
 from planner.plan.document.plan_types import Plan
 
-FILE = Path(__file__).parents[3] / "schemas" / "plan-2.schema.json"
+FILE = Path(__file__).parents[3] / "schemas" / "plan.schema.json"
 
 _NAMES: dict[type[types.Type], str] = {
     types.BoolType: "boolean",
