@@ -82,8 +82,9 @@ def _numbering(entries: list[AssignmentEntry]) -> Iterator[Finding]:
         number = entry.partition.id
         first = seen.setdefault(number, entry)
         if first is not entry:
-            message = f"partition {number} of {entry.topic} is here twice, first at {first.place}; allowed: once"
-            yield Finding(max(entry.place, first.place), entry.key, message)
+            earlier, later = sorted((first, entry), key=lambda each: each.place)
+            message = f"partition {number} of {entry.topic} is here twice, first at {earlier.place}; allowed: once"
+            yield Finding(later.place, later.key, message)
     for wanted, number in enumerate(sorted(seen)):
         if wanted != number:
             entry = seen[number]

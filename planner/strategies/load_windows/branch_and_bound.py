@@ -225,10 +225,13 @@ class _Search:
         return made[0], made[1]
 
     def _solved(self, decisions: tuple[Decision, ...], least: float) -> _Node | None:
-        """A case, no cheaper than the one that it is a case of."""
+        """A case, no cheaper than what it is a case of; None where it has no cost, or prices that are no numbers."""
         if (cost := self._least(decisions)) is None:
             return None
-        return _Node(decisions, max(least, cost), self._program.shares(self._large), self._program.duals())
+        duals = self._program.duals()
+        if not all(np.isfinite(prices).all() for prices in duals):
+            return None
+        return _Node(decisions, max(least, cost), self._program.shares(self._large), duals)
 
     def _least(self, decisions: Iterable[Decision]) -> float | None:
         self.solves += 1
