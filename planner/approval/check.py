@@ -235,24 +235,22 @@ def _changed(path: Path, plan: Plan, found: FolderCheck | None) -> Refusal | Non
     """The folder isn't what plan.json gives; where another planner made the plan, that this one can't tell."""
     if found is None or not found.differences:
         return None
-    made_by = plan.get("planner_version")
+    made_by = plan["planner_version"]
     if made_by != __version__:
-        return _of_another_version(path, plan, made_by)
+        return _of_another_version(path, made_by)
     what = f"{path}: not as it was made (plan {plan['plan_id'][:12]})"
     drawn = all(_is_drawn(each.path) for each in found.differences)
     return Refusal(what, tuple(map(str, found.differences)), f"{_DRAWN}\n{_MEND}" if drawn else _MEND)
 
 
-def _of_another_version(path: Path, plan: Plan, made_by: str | None) -> Refusal:
+def _of_another_version(path: Path, made_by: str) -> Refusal:
     """What can be said without rendering: which files aren't as the folder's own digests say."""
-    who = f"planner {made_by}" if made_by else f"a planner without a version (format {plan['format_version']})"
-    use = f"check with planner {made_by}" if made_by else "check with the planner that made it"
     found = _held_to_sums(path)
     return Refusal(
-        f"{path}: was made by {who}; this is planner {__version__}, which derives other files from its plan.json, and "
-        "can't say whether these are as they were made",
+        f"{path}: was made by planner {made_by}; this is planner {__version__}, which derives other files from "
+        "its plan.json, and can't say whether these are as they were made",
         tuple(map(str, found.differences)),
-        f"{use}, or write the files anew with this one (planner render) and review them",
+        f"check with planner {made_by}, or write the files anew with this one (planner render) and review them",
     )
 
 

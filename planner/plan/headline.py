@@ -141,8 +141,8 @@ def _cost(left: Plan) -> str:
 
 
 def _made(plan: Plan) -> str:
-    """What is made of new partitions; empty where none are, and in formats before 1.3."""
-    topics = (plan.get("new_partitions") or {"topics": []})["topics"]
+    """What is made of new partitions; empty where none are."""
+    topics = (plan["new_partitions"] or {"topics": []})["topics"]
     if not topics:
         return ""
     lists = [replicas for topic in topics for replicas in topic["replicas"]]
@@ -152,7 +152,7 @@ def _made(plan: Plan) -> str:
 
 
 def _why_nothing(plan: Plan) -> str:
-    if plan.get("choice", {}).get("rule", "asked") != "asked":
+    if plan["choice"]["rule"] != "asked":
         return f"that is {chosen(plan)}"
     stays = [*racks(plan)]
     if stays:
@@ -223,14 +223,12 @@ def _at_most(moved: int, least: int) -> str:
 
 
 def chosen(plan: Mapping[str, Any]) -> str:
-    """By which rule the plan was chosen, with its numbers; empty in formats before 1.2."""
-    choice = plan.get("choice")
-    if choice is None:
-        return ""
+    """By which rule the plan was chosen, with its numbers."""
+    choice = plan["choice"]
     variant = f"variant {choice['variant']}: " if choice["variant"] != "changes" else ""
     return printable(f"{variant}{choice['why']}", 300)
 
 
 def has_something_to_do(plan: Mapping[str, Any]) -> bool:
     """True where anything that exists changes, or partitions are made."""
-    return bool(plan["partitions"] or plan.get("new_partitions"))
+    return bool(plan["partitions"] or plan["new_partitions"])

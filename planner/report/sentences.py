@@ -94,12 +94,10 @@ def moves(plan: Mapping[str, Any], row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def completes(plan: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    """Whether a row does all that is asked: `yes`, `20 left`, `not even`, `moves more`; `–` in formats before 1.5.
+    """Whether a row does all that is asked: `yes`, `20 left`, `not even`, `moves more`.
 
     `nearest` is as even as can be where nothing is as even as asked.
     """
-    if "left_to_change" not in row:
-        return UNKNOWN
     left = row["left_to_change"]
     if row["moves_unforced"]:
         return "moves more"
@@ -169,12 +167,12 @@ def disk(size_bytes: int, disk_bytes: int | None) -> str:
 
 
 def states_disks(plan: Mapping[str, Any]) -> bool:
-    """True where bytes can be compared with room: sizes are known, and some broker's disk is. Format 1.0 has none."""
+    """True where bytes can be compared with room: sizes are known, and some broker's disk is."""
     return plan["cluster"]["sizes_known"] and any(broker.get("disk_bytes") for broker in plan["brokers"])
 
 
 def states_traffic(plan: Mapping[str, Any]) -> bool:
-    """True where rates are known, so that brokers have traffic. Formats before 1.2 have none."""
+    """True where rates are known, so that brokers have traffic."""
     return any(broker["before"].get("network_in") is not None for broker in plan["brokers"])
 
 
@@ -200,7 +198,7 @@ def broker_peak(broker: Mapping[str, Any]) -> str:
 
 
 def peak_disk(batch: Mapping[str, Any]) -> str:
-    """The fullest broker while a batch runs: `3.20 TB, 72.8 %, broker 7`; `–` without sizes, and in format 1.0."""
+    """The fullest broker while a batch runs: `3.20 TB, 72.8 %, broker 7`; `–` without sizes."""
     row = batch.get("fullest_broker")
     return UNKNOWN if row is None else f"{disk(row['peak_size_bytes'], row['disk_bytes'])}, broker {row['id']}"
 

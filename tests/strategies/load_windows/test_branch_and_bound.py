@@ -87,7 +87,7 @@ def test_some_of_those_can_be_planned() -> None:
 
 
 def test_prices_that_are_no_numbers_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On sizes of very heavy tails the solver may give such prices; a case then has the bound of what it is a case of."""
+    """Sizes of very heavy tails may have such prices; a case then has the bound of what it is a case of."""
     real, solved = PartProgram.duals, []
 
     def duals(program: PartProgram) -> Duals:
