@@ -160,7 +160,10 @@ def moments(calls: int, steps: int, most: int) -> Iterator[Moment]:
 
 if __name__ == "__main__":
     where, how, most, *typed = sys.argv[1:]
-    from planner.cli import commands  # noqa: F401 - loaded once for all of them
+    from planner.cli.commands import COMMANDS, command
+
+    for name in COMMANDS:
+        command(name)  # loaded once for all of them
 
     # Compiled modules would count as what the command writes, the first time alone.
     sys.dont_write_bytecode = True

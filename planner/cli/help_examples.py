@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import click
-
 # By command: lines to type, the commonest first.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "whatif": (
@@ -46,9 +44,3 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "seeds": ("planner seeds orders.yaml", "planner seeds topics-describe.txt --topic orders"),
 }
-
-
-def with_examples(group: click.Group) -> None:
-    """Give each command of a group its examples."""
-    for name, lines in EXAMPLES.items():
-        group.commands[name].epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 from command_line import Ran
 from folders import EXAMPLES
+
+from planner.cli.commands import COMMANDS, command
 
 
 @pytest.fixture
@@ -207,3 +211,18 @@ def test_where_it_runs_is_never_replaced(whatif, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     assert 1 == whatif(EXAMPLES / "expand.yaml", "--out", ".").code
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_summary_in_the_list_is_the_command_s_own(name: str) -> None:
+    """`planner --help` imports no command, so its list says again what each begins with."""
+    assert COMMANDS[name].summary == command(name).get_short_help_str(1_000)
+
+
+def test_help_imports_no_command() -> None:
+    """Nor numpy: what is typed most is shown at once."""
+    program = "import sys; from planner.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    program += "print(sorted({'numpy', 'pyarrow', 'planner.cli.workflow'} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "[]" == ran.stdout.splitlines()[-1]

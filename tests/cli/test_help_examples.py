@@ -7,7 +7,7 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
-from planner.cli.commands import commands
+from planner.cli.commands import COMMANDS, command, commands
 from planner.cli.help_examples import EXAMPLES
 
 LINES = [line for lines in EXAMPLES.values() for line in lines]
@@ -15,7 +15,7 @@ LINES = [line for lines in EXAMPLES.values() for line in lines]
 
 def test_every_command_has_examples() -> None:
     """Those that do more than one thing of their own are groups."""
-    assert set(EXAMPLES) == set(commands.commands) - {"spark"}
+    assert set(EXAMPLES) == set(COMMANDS) - {"spark"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -30,7 +30,7 @@ def test_help_ends_with_them(name: str) -> None:
 def test_each_parses(line: str) -> None:
     """Options and values exist; nothing is run."""
     program, name, *words = shlex.split(line)
-    context = commands.commands[name].make_context(name, words, parent=None)
+    context = command(name).make_context(name, words, parent=None)
 
     assert "planner" == program
     assert [] == context.args

@@ -296,11 +296,11 @@ def test_a_plan_that_does_not_fit_any_more_is_not_applied(name: str, forge: Forg
 
 def test_the_commands_used_exist() -> None:
     """Every planner command and option in the recipes is one of the program's."""
-    from planner.cli.commands import commands
+    from planner.cli.commands import command
 
     text = "\n".join(shells().values())
     used = re.findall(r"\bplanner (whatif|diff|check)\b([^;\n]*)", text)
-    known = {name: {opt for param in commands.commands[name].params for opt in param.opts} for name, _ in used}
+    known = {name: {opt for param in command(name).params for opt in param.opts} for name, _ in used}
 
     assert {"whatif", "diff", "check"} == known.keys()
     assert [] == [opt for name, rest in used for opt in re.findall(r"--[a-z-]+", rest) if opt not in known[name]]

@@ -1,0 +1,101 @@
+"""`planner whatif`, `validate`, `show`, `render` and `spark warm`: from a spec to a plan's folder, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from planner.cli import fleet, workflow
+from planner.cli.shown import Format, echo_json, echo_line, echo_page, format_option, reads_plan, say, screen
+from planner.cli.shown import show as show_plan
+
+_SPEC = click.Path(path_type=Path, dir_okay=False)
+_PLAN = click.Path(path_type=Path)
+_specs = click.argument("specs", metavar="SPEC...", type=_SPEC, nargs=-1, required=True)
+
+
+@click.command()
+@_specs
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write; for several specs a folder each in it. [default: SPEC without its ending, with .plan]",
+)
+@click.option(
+    "--candidates", type=click.IntRange(min=2), help="Candidates to evaluate. [default: by the cluster's size]"
+)
+@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), help="Seed of everything that is drawn.")
+@click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
+@click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
+@click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
+@click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the plan doesn't depend on it.")
+@format_option
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plan has something to do.")
+def whatif(specs: tuple[Path, ...], form: Format, detailed_exitcode: bool, **options: Any) -> int:
+    """Sweep candidates for SPEC, choose a plan, and write every file to carry it out.
+
+    Several SPECs, or a quoted pattern of them, are a fleet: one sweep for all, a folder each, and a summary.
+    """
+    planned = workflow.whatif_fleet(specs, workflow.WhatifOptions(**options), Console(stderr=True))
+    if fleet.is_fleet(specs):
+        _summarise(planned, form)
+    else:
+        show_plan(planned[0].plan, form, planned[0].files)
+    return 2 if detailed_exitcode and any(map(workflow.has_something_to_do, planned)) else 0
+
+
+@click.command()
+@_specs
+def validate(specs: tuple[Path, ...]) -> int:
+    """Check each SPEC and the files it names; report every fault at once, and write nothing."""
+    for spec in workflow.validate(specs):
+        echo_line(f"{spec}: nothing wrong")
+    return 0
+
+
+@click.command()
+@click.argument("plan", type=_PLAN)
+@format_option
+@reads_plan
+def show(plan: Path, form: Format) -> int:
+    """Show PLAN, a plan.json or its folder."""
+    show_plan(workflow.read_plan(plan), form, ())
+    return 0
+
+
+@click.command()
+@click.argument("plan", type=_PLAN)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
+@reads_plan
+def render(plan: Path, out: Path) -> int:
+    """Write PLAN's files again: the same bytes as `whatif` wrote."""
+    for name in workflow.render(plan, out, say):
+        echo_line(name)
+    return 0
+
+
+@click.group()
+def spark() -> None:
+    """Spark itself."""
+
+
+@spark.command()
+def warm() -> int:
+    """Make the class data archive that halves the start of local Spark sessions; once a machine."""
+    echo_line(str(workflow.warm_spark(Console(stderr=True))))
+    return 0
+
+
+def _summarise(planned: Sequence[fleet.FleetPlan], form: Format) -> None:
+    match form:
+        case "json":
+            echo_json({"clusters": fleet.summary(planned)})
+        case "markdown":
+            echo_page(fleet.markdown(planned))
+        case _:
+            # Paths may be of any length, and programs read them.
+            fleet.show(planned, screen(1000))
