@@ -42,7 +42,7 @@ class DirMove:
     size_bytes: int
 
 
-class Load(NamedTuple):
+class LogDirContents(NamedTuple):
     """What lies in a log dir."""
 
     replicas: int
@@ -57,8 +57,8 @@ class DirState:
     """
 
     dir: LogDir
-    before: Load
-    after: Load
+    before: LogDirContents
+    after: LogDirContents
     window: tuple[int, int] | None
     bytes_in: int
     bytes_out: int
@@ -266,15 +266,15 @@ def _window(tolerance: Tolerance, total: int, weights: Sequence[int]) -> tuple[L
     return np.array(least, dtype=np.int64), np.array(most, dtype=np.int64)
 
 
-def _loads(sizes: Iterable[tuple[object, int]]) -> defaultdict[object, Load]:
+def _loads(sizes: Iterable[tuple[object, int]]) -> defaultdict[object, LogDirContents]:
     """What lies under each key, from (key, bytes) of single replicas."""
-    found: defaultdict[object, Load] = defaultdict(lambda: Load(0, 0))
+    found: defaultdict[object, LogDirContents] = defaultdict(lambda: LogDirContents(0, 0))
     for key, size_bytes in sizes:
-        found[key] = Load(found[key].replicas + 1, found[key].size_bytes + size_bytes)
+        found[key] = LogDirContents(found[key].replicas + 1, found[key].size_bytes + size_bytes)
     return found
 
 
-def _described(filled: _Filled, before: Mapping[object, Load]) -> BrokerDirs:
+def _described(filled: _Filled, before: Mapping[object, LogDirContents]) -> BrokerDirs:
     placed = filled.placed()
     after = _loads(
         [(path, each.size_bytes) for each, path in placed] + [(each.home, each.size_bytes) for each in filled.others]
@@ -286,7 +286,7 @@ def _described(filled: _Filled, before: Mapping[object, Load]) -> BrokerDirs:
             leaving[each.home] += each.size_bytes
     bounds = zip(filled.problem.least.tolist(), filled.problem.most.tolist(), strict=True)
     windows = dict(zip(filled.usable, bounds, strict=True))
-    nothing = Load(0, 0)
+    nothing = LogDirContents(0, 0)
     states = tuple(
         DirState(
             each,

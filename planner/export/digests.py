@@ -19,7 +19,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
 
 @dataclass(frozen=True)
-class Found:
+class DigestCheck:
     """How a folder differs from its digests, as relative paths, sorted; `own` are the operator's, changed or added."""
 
     changed: tuple[str, ...] = ()
@@ -59,14 +59,14 @@ def listed(text: str, shown: str) -> dict[str, str]:
     return found
 
 
-def compare(made: Mapping[str, str], now: Mapping[str, str]) -> Found:
+def compare(made: Mapping[str, str], now: Mapping[str, str]) -> DigestCheck:
     """The digests of a folder's files now, by path, held against those that were made."""
     changed = {path for path in made if path in now and made[path] != now[path]}
     extra = {path for path in now if path not in made and path != FILE}
     own = {path for path in changed if is_operators(path, added=False)}
     own |= {path for path in extra if is_operators(path, added=True)}
     missing = (path for path in made if path not in now and not is_operators(path, added=False))
-    return Found(_sorted(changed - own), _sorted(missing), _sorted(extra - own), _sorted(own))
+    return DigestCheck(_sorted(changed - own), _sorted(missing), _sorted(extra - own), _sorted(own))
 
 
 def _sorted(paths: Iterable[str]) -> tuple[str, ...]:

@@ -155,7 +155,7 @@ def _require_replaceable(target: Path, shown: Path, files: Iterable[str]) -> Non
 
 def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
     """What is the operator's in an earlier plan's folder; SetupError for what is nobody's that we know."""
-    found = _added(target) if target.is_dir() else digests.Found()
+    found = _added(target) if target.is_dir() else digests.DigestCheck()
     if found.extra:
         raise SetupError(
             f"{shown}: holds {found.extra[0]!r}, which isn't part of the plan and would be lost; move it away"
@@ -168,13 +168,13 @@ def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
     return found.own
 
 
-def _added(target: Path) -> digests.Found:
+def _added(target: Path) -> digests.DigestCheck:
     """What isn't as an earlier plan's digests say; without them nothing is known but what is in operators' places."""
     now = digests.digests(target)
     try:
         made = digests.listed((target / digests.FILE).read_text(encoding="utf-8"), digests.FILE)
     except (OSError, UnicodeDecodeError, StalePlanError):
-        return digests.Found(own=digests.compare({}, now).own)
+        return digests.DigestCheck(own=digests.compare({}, now).own)
     return digests.compare(made, now)
 
 

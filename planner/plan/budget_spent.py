@@ -21,7 +21,7 @@ from planner.sweep.budget_steps import TERMS, asked
 def section(spec: Spec, problem: Problem, assignment: IntArray, spent: Mapping[str, int]) -> dict[str, Any] | None:
     """The `budget` of plan.json: what was allowed and spent, and what stays undone with its cost; None without one.
 
-    `problem` is what was planned: the spec's, or the first step of it (see `stages`).
+    `problem` is what was planned: the spec's, or the first step of it (see `budget_steps`).
     """
     if not asked(spec.budget):
         return None

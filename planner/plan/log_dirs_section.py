@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState, Load
+from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState, LogDirContents
 from planner.model.spec import Spec
 from planner.plan.bound_file import gap_percent
 
@@ -157,7 +157,7 @@ def _state(state: DirState) -> dict[str, Any]:
     }
 
 
-def _load(load: Load) -> dict[str, int]:
+def _load(load: LogDirContents) -> dict[str, int]:
     return {"replicas": load.replicas, "size_bytes": load.size_bytes}
 
 

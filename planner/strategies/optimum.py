@@ -33,7 +33,7 @@ from planner.strategies.leaders import led_in_sync
 from planner.strategies.load_windows.balanced_placement import even
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.certificates import Question, certified, outside_more
-from planner.strategies.load_windows.window_positions import Found, Started, cheapest
+from planner.strategies.load_windows.window_positions import BestPosition, Started, cheapest
 from planner.strategies.work_limits import ASKED, Effort, Worth
 
 # Loads may cost up to three times the bytes, in parts of GRAIN.
@@ -93,7 +93,7 @@ def _asked(problem: Problem, balance: Balance, seed: int) -> _Asked:
     return _Asked(problem, balance, lay_out(problem, seed, _ROOM if of_bytes else 1), wanted, grown, of_bytes)
 
 
-def _cheapest(asked: _Asked, effort: Effort) -> Found:
+def _cheapest(asked: _Asked, effort: Effort) -> BestPosition:
     """The flow's placement at the cheapest start of its windows, brought into the windows of bytes."""
     problem, balance, layout, wanted, grown, of_bytes = asked
     return cheapest(
@@ -143,7 +143,7 @@ STEPS: tuple[Callable[[_Asked, Started, IntArray], IntArray], ...] = (
 )
 
 
-def _proven(asked: _Asked, found: Found, assignment: IntArray, certify: bool) -> Solution:
+def _proven(asked: _Asked, found: BestPosition, assignment: IntArray, certify: bool) -> Solution:
     """The assignment with the least that any moves; with a certificate where that is asked for or needed."""
     layout, best = asked.layout, found.best
     loads = byte_loads(asked.problem, layout, best.wanted, asked.grown) if asked.of_bytes else None

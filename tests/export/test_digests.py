@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.export.digests import FILE, Found, compare, listed, sums
+from planner.export.digests import FILE, DigestCheck, compare, listed, sums
 from planner.model.errors import StalePlanError
 
 FILES = {"plan.json": b"{}\n", "batches/01/reassignment.json": b"[]\n"}
@@ -47,7 +47,7 @@ def test_what_changed_is_missing_or_extra_is_named() -> None:
     """Each path once, sorted; the list itself isn't extra."""
     found = compare({"a": "1", "b": "2", "c": "3"}, {"a": "1", "c": "4", "z": "5", FILE: "6"})
 
-    assert Found(changed=("c",), missing=("b",), extra=("z",)) == found
+    assert DigestCheck(changed=("c",), missing=("b",), extra=("z",)) == found
 
 
 def test_what_is_the_operators_own_is_not_judged() -> None:
@@ -63,4 +63,4 @@ def test_what_is_the_operators_own_is_not_judged() -> None:
 
     assert ("terraform/kafka_topics.auto.tfvars.json",) == found.changed
     assert ("ansible/group_vars/kafka_admin.yml", "ansible/inventory/hosts.yml", "terraform/main.tf") == found.own
-    assert Found() == compare(made, made)
+    assert DigestCheck() == compare(made, made)

@@ -9,7 +9,7 @@ from msgspec import Meta
 from planner.plan.document.field_types import BrokerId, Count, Positive, Section, Sha256, TopicConfig, TopicName, doc
 
 
-class Load(Section, frozen=True, kw_only=True):
+class HeldLoad(Section, frozen=True, kw_only=True):
     """What a broker or a rack holds."""
 
     replicas: Annotated[Count, doc("Replicas.")]
@@ -84,8 +84,8 @@ class BrokerRow(Section, frozen=True, kw_only=True):
     id: BrokerId
     rack: Annotated[str | None, doc("Its broker.rack after the change; null without one.")]
     role: Annotated[Literal["stays", "added", "removed"], doc("Whether the broker stays, is added or is removed.")]
-    before: Annotated[Load, doc("What it holds today.")]
-    after: Annotated[Load, doc("What it holds after the plan.")]
+    before: Annotated[HeldLoad, doc("What it holds today.")]
+    after: Annotated[HeldLoad, doc("What it holds after the plan.")]
     bytes_in: Annotated[Count, doc("Bytes that this broker copies in.")]
     bytes_out: Annotated[Count, doc("Bytes that others copy from the replicas it leads.")]
     disk_bytes: Annotated[Positive | None, doc("Bytes that its log dirs have room for; null where not stated.")]
@@ -107,8 +107,8 @@ class RackRow(Section, frozen=True, kw_only=True):
     rack: Annotated[str | None, doc("Name of the rack; null for the brokers without one.")]
     brokers_before: Annotated[Count, doc("Brokers today.")]
     brokers_after: Annotated[Count, doc("Brokers after the plan; one that leaves counts as long as it is not empty.")]
-    before: Annotated[Load, doc("What it holds today.")]
-    after: Annotated[Load, doc("What it holds after the plan.")]
+    before: Annotated[HeldLoad, doc("What it holds today.")]
+    after: Annotated[HeldLoad, doc("What it holds after the plan.")]
 
 
 class TopicRow(Section, frozen=True, kw_only=True):

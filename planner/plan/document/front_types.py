@@ -21,7 +21,7 @@ from planner.plan.document.field_types import (
     Whole,
     doc,
 )
-from planner.plan.document.term_types import Windows
+from planner.plan.document.term_types import BalanceWindows
 
 
 class ChoiceSection(Section, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ class ParetoRow(FrontFigures, frozen=True, kw_only=True):
     """One candidate that no other beats in both bytes moved and imbalance, or this plan."""
 
     variant: Annotated[str, doc("The variant: changes, or a name from sweep.variants.")]
-    balance: Annotated[Windows, doc("The windows that it was made for.")]
+    balance: Annotated[BalanceWindows, doc("The windows that it was made for.")]
     scenarios: Annotated[
         Literal["none", "all"], doc("Whether it was planned for today's bytes alone, or for all scenarios too.")
     ]
@@ -138,7 +138,7 @@ class ScenarioRow(Section, frozen=True, kw_only=True):
     outside: Annotated[tuple[OutsideRow, ...], doc("The brokers for which they do not hold.")]
 
 
-class Winner(Windows, frozen=True, kw_only=True):
+class Winner(BalanceWindows, frozen=True, kw_only=True):
     """The candidate that this plan can be made again from, with the windows it was made for."""
 
     candidate: Annotated[Count, doc("Number of the candidate in the sweep.")]

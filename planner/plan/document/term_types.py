@@ -18,7 +18,7 @@ from planner.plan.document.field_types import (
 )
 
 
-class Windows(Section, frozen=True, kw_only=True):
+class BalanceWindows(Section, frozen=True, kw_only=True):
     """The windows of a balance: a spread (1), a percentage around the fair share (5%), or none."""
 
     replicas: Annotated[
@@ -65,9 +65,9 @@ class RelaxedRow(Section, frozen=True, kw_only=True):
 class BalanceSection(Section, frozen=True, kw_only=True):
     """How even the plan is."""
 
-    wanted: Annotated[Windows, doc("The windows that the plan was made for.")]
+    wanted: Annotated[BalanceWindows, doc("The windows that the plan was made for.")]
     relaxed: Annotated[tuple[RelaxedRow, ...], doc("The windows of `wanted` that cannot be met.")]
-    asked: Annotated[Windows, doc("The windows that the YAML asks for.")]
+    asked: Annotated[BalanceWindows, doc("The windows that the YAML asks for.")]
     missed: Annotated[tuple[WindowName, ...], doc("The windows of `asked` that the plan is outside of.")]
 
 

@@ -71,7 +71,7 @@ class Task:
     most: Allowed | None
 
 
-class Plan(NamedTuple):
+class PlacedPlan(NamedTuple):
     """A placement with the bytes outside its windows, and what it costs."""
 
     placement: Placement
@@ -89,7 +89,7 @@ class Bound(NamedTuple):
 class Best(NamedTuple):
     """The best plan and the best bound so far."""
 
-    plan: Plan | None = None
+    plan: PlacedPlan | None = None
     bound: Bound | None = None
 
     def within(self, part: float) -> bool:
@@ -98,7 +98,7 @@ class Best(NamedTuple):
             return False
         return self.plan.cost - self.bound.least <= part * self.plan.cost
 
-    def but(self, plan: Plan | None, bound: Bound | None) -> Best:
+    def but(self, plan: PlacedPlan | None, bound: Bound | None) -> Best:
         """The better ones of these and others."""
         plans = [each for each in (self.plan, plan) if each is not None]
         found = [each for each in (self.bound, bound) if each is not None]

@@ -33,7 +33,7 @@ from planner.strategies.load_windows.allowed_excess import allowed, closed, reac
 from planner.strategies.load_windows.attempts import (
     Best,
     Bound,
-    Plan,
+    PlacedPlan,
     Task,
     at_prices,
     chosen_of,
@@ -59,7 +59,7 @@ from planner.strategies.work_limits import (
     Effort,
 )
 
-_Attempts = Callable[[Task, Placed, Best], Iterator[tuple[Plan | None, Bound | None]]]
+_Attempts = Callable[[Task, Placed, Best], Iterator[tuple[PlacedPlan | None, Bound | None]]]
 
 
 class Evened(NamedTuple):
@@ -127,7 +127,7 @@ def _without_prices(task: Task, placed: Placed, by_counts: Placement) -> Best:
     repair(by_counts, nothing.astype(np.float64), for_nothing=True, or_not_at_all=_is_large(task))
     if by_counts.outside().any():
         return Best()
-    return Best(Plan(by_counts, 0, by_counts.cost), without_prices(task, placed))
+    return Best(PlacedPlan(by_counts, 0, by_counts.cost), without_prices(task, placed))
 
 
 def _again(best: Best) -> Best:
@@ -148,7 +148,7 @@ def _search(task: Task, placed: Placed, best: Best, ways: Sequence[tuple[_Attemp
     return best
 
 
-def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
+def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[PlacedPlan | None, Bound | None]]:
     """Without prices, and with those of the brokers that are left too empty then."""
     nothing = np.zeros(task.loads.windows[:, 0].shape, dtype=np.int64)
     first = Placement(task.search, on_brokers(task.layout, placed.chosen))
@@ -167,7 +167,7 @@ def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[Plan | None
             yield _finished(task, first, nothing, bound), None
 
 
-def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
+def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | None, Bound | None]]:
     """Where partitions are as large as the windows: by cases of where those lie."""
     if task.effort is None or best.bound is None or isinstance(best.bound.proof, BranchedProof):
         return
@@ -183,10 +183,10 @@ def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, 
         # Prices are of no use here: what has been decided goes against them.
         repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
         polish(placement, bound.least)
-        yield Plan(placement, int(placement.outside().sum()), placement.cost), bound
+        yield PlacedPlan(placement, int(placement.outside().sum()), placement.cost), bound
 
 
-def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, Bound | None]]:
+def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | None, Bound | None]]:
     """With the prices of a linear program, and rounded from what it would do with split replicas."""
     if task.effort is None or (
         isinstance(best.bound and best.bound.proof, BranchedProof) and best.within(CLOSE_BY_CASES)
@@ -211,7 +211,7 @@ def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[Plan | None, 
             yield _at_edges(task, plan, prices, bound), None
 
 
-def _at_edges(task: Task, plan: Plan, prices: LongArray, bound: Bound | None) -> Plan:
+def _at_edges(task: Task, plan: PlacedPlan, prices: LongArray, bound: Bound | None) -> PlacedPlan:
     """The plan with brokers close to the edges of their windows that prices (D, Bt) are for.
 
     At prices a replica often costs the same here as there, and a flow takes either: a broker may give away far more
@@ -232,10 +232,10 @@ def _at_edges(task: Task, plan: Plan, prices: LongArray, bound: Bound | None) ->
     placement = Placement(task.search, close.on)
     repair(placement, prices / GRAIN, nearly=True)
     polish(placement, 0 if bound is None else bound.least)
-    return Plan(placement, int(placement.outside().sum()), placement.cost)
+    return PlacedPlan(placement, int(placement.outside().sum()), placement.cost)
 
 
-def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple[Plan | None, Bound | None]:
+def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple[PlacedPlan | None, Bound | None]:
     """The flow at these prices (D, Bt), in parts of GRAIN a unit, brought into the windows if it is near enough."""
     if (found := at_prices(task, prices)) is None:
         return None, None
@@ -245,11 +245,11 @@ def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple
     return _finished(task, placement, prices, found.bound), found.bound
 
 
-def _finished(task: Task, placement: Placement, prices: LongArray, bound: Bound | None) -> Plan:
+def _finished(task: Task, placement: Placement, prices: LongArray, bound: Bound | None) -> PlacedPlan:
     """The placement brought into the windows at these prices, and polished as far as the bound lets it be."""
     repair(placement, prices / GRAIN)
     polish(placement, 0 if bound is None else bound.least)
-    return Plan(placement, int(placement.outside().sum()), placement.cost)
+    return PlacedPlan(placement, int(placement.outside().sum()), placement.cost)
 
 
 # The ways to bring loads into their windows, and how close to its bound a plan is good enough to try no more of them.

@@ -20,7 +20,7 @@ from planner.strategies.load_windows.allowed_excess import allowed, at_price, cl
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.open_windows import Anywhere, OpenWindows
 from planner.strategies.load_windows.proof import facts, proof
-from planner.strategies.load_windows.window_positions import Found, Relaxed, Started
+from planner.strategies.load_windows.window_positions import BestPosition, Started, WideWindows
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Question:
     loads: ByteLoads | None
 
 
-def certified(question: Question, found: Found, assignment: IntArray) -> Certificate:
+def certified(question: Question, found: BestPosition, assignment: IntArray) -> Certificate:
     """The best certificate at hand of a plan (P, W), for all plans that are no further outside than it is."""
     evened = found.best.evened
     if question.problem.rebalance != "all":
@@ -47,7 +47,7 @@ def certified(question: Question, found: Found, assignment: IntArray) -> Certifi
     return made if most.none else _with_proofs(question, found, made, most)
 
 
-def outside_more(question: Question, found: Found, assignment: IntArray) -> bool:
+def outside_more(question: Question, found: BestPosition, assignment: IntArray) -> bool:
     """True where a plan (P, W) has more outside of its counts' windows than the flow that its bound comes from."""
     anywhere = _anywhere(question, found)
     none = allowed(question.layout, found.best.wanted, anywhere, None)
@@ -56,7 +56,7 @@ def outside_more(question: Question, found: Found, assignment: IntArray) -> bool
     return most.replicas - most.certain > source.placed.solved.excess
 
 
-def _anywhere(question: Question, found: Found) -> OpenWindows:
+def _anywhere(question: Question, found: BestPosition) -> OpenWindows:
     if found.relaxed is not None:
         return found.relaxed.anywhere
     return closed(question.problem, question.balance, question.layout.topic_count)
@@ -69,7 +69,7 @@ def _of(question: Question, started: Started) -> Certificate:
     return proof(question.layout, started.placed, np.zeros((0, 1), dtype=np.int64)).certificate(about, about.loads)
 
 
-def _closed(question: Question, found: Found, most: Allowed) -> Certificate:
+def _closed(question: Question, found: BestPosition, most: Allowed) -> Certificate:
     """The best certificate at hand for a plan whose windows begin in one place, or one of two if they can't hold."""
     source = _of(question, found.best)
     if most.none:
@@ -85,7 +85,7 @@ def _closed(question: Question, found: Found, most: Allowed) -> Certificate:
     return max(proven, replace(cases[0], others=others), key=least)
 
 
-def _open(question: Question, found: Found, relaxed: Relaxed, most: Allowed) -> Certificate:
+def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: Allowed) -> Certificate:
     """The best certificate at hand for a plan whose windows may begin anywhere."""
     there = _of(question, relaxed.started)
     sources = [there] if found.best is relaxed.started else [there, _of(question, found.best)]
@@ -109,7 +109,7 @@ def _best(sources: Iterable[Certificate], most: Allowed, held: Anywhere | None) 
     return max((each if most.none else within(each, most) for each in made), key=least)
 
 
-def _with_proofs(question: Question, found: Found, certificate: Certificate, most: Allowed) -> Certificate:
+def _with_proofs(question: Question, found: BestPosition, certificate: Certificate, most: Allowed) -> Certificate:
     """The certificate with what proves how much every plan is outside, and which partition is which."""
     source = found.best if found.relaxed is None else found.relaxed.started
     held = Anywhere.of(question.layout, found.best.wanted, _anywhere(question, found))
@@ -128,7 +128,7 @@ def _with_proofs(question: Question, found: Found, certificate: Certificate, mos
 
 
 def _least_replicas(
-    question: Question, found: Found, about: Facts, most: Allowed, held: Anywhere
+    question: Question, found: BestPosition, about: Facts, most: Allowed, held: Anywhere
 ) -> Iterator[Starting]:
     """Prices at which flows with the least excess prove that there is none with less, wherever windows begin."""
     if most.replicas <= most.certain:
@@ -139,7 +139,7 @@ def _least_replicas(
         yield Starting(replace(edges.prices(prices), of_replicas=prices.grain), edges.lows)
 
 
-def _starts(question: Question, found: Found, held: Anywhere) -> Iterator[tuple[Placed, Anywhere]]:
+def _starts(question: Question, found: BestPosition, held: Anywhere) -> Iterator[tuple[Placed, Anywhere]]:
     """Placements, and where all brokers' window begins that they stand for: together everywhere."""
     source = found.best if found.relaxed is None else found.relaxed.started
     if found.relaxed is None:

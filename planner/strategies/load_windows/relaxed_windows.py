@@ -20,7 +20,16 @@ from planner.strategies.flow.network import windowed
 from planner.strategies.flow.placement import on_brokers
 from planner.strategies.load_windows import byte_prices
 from planner.strategies.load_windows.allowed_excess import reached
-from planner.strategies.load_windows.attempts import Best, Bound, Plan, Task, at_prices, chosen_of, in_parts, of_proof
+from planner.strategies.load_windows.attempts import (
+    Best,
+    Bound,
+    PlacedPlan,
+    Task,
+    at_prices,
+    chosen_of,
+    in_parts,
+    of_proof,
+)
 from planner.strategies.load_windows.branch_and_bound import BranchedProof, branchings
 from planner.strategies.load_windows.fractional_program import rounded
 from planner.strategies.load_windows.local_search import polish, repair
@@ -30,7 +39,7 @@ from planner.strategies.load_windows.proof import Proof
 from planner.strategies.work_limits import FAIR, SHARE_OF_CLOSEST, SHARE_OF_RELAXED, Effort
 
 
-def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, Case | None]:
+def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[Best, Case | None]:
     """The cheapest placement with the least outside, and cases that prove how much is outside at least.
 
     `none` are the windows, with nothing allowed outside of them; the plan is outside of them, the bound any at all.
@@ -57,7 +66,7 @@ def relaxed(task: Task, none: Allowed, plan: Plan, bound: Bound) -> tuple[Best, 
     return best, of_loads
 
 
-def _is_best(task: Task, none: Allowed, plan: Plan, base: Proof) -> bool:
+def _is_best(task: Task, none: Allowed, plan: PlacedPlan, base: Proof) -> bool:
     """True where no plan is less outside, and the bound says that none of those copies much less."""
     if plan.outside > task.loads.surely_outside(task.layout.factors):
         return False
@@ -65,13 +74,13 @@ def _is_best(task: Task, none: Allowed, plan: Plan, base: Proof) -> bool:
     return plan.cost - of_proof(replace(task, most=most), base).least <= FAIR * plan.cost
 
 
-def _prices(task: Task, plan: Plan) -> LongArray | None:
+def _prices(task: Task, plan: PlacedPlan) -> LongArray | None:
     """Prices (D, Bt) of loads, in parts of GRAIN, where as much may be outside as of a plan; None: there are none."""
     close = byte_prices.solve(task.layout, task.wanted, task.loads, plan.outside)
     return None if close is None else in_parts(task, close)
 
 
-def _closer(task: Task, plan: Plan, prices: LongArray) -> Plan:
+def _closer(task: Task, plan: PlacedPlan, prices: LongArray) -> PlacedPlan:
     """The plan, or that made from the flow at these prices."""
     if (found := at_prices(task, prices)) is None:
         return plan
@@ -81,7 +90,7 @@ def _closer(task: Task, plan: Plan, prices: LongArray) -> Plan:
     return min(plan, _plan(placement), key=lambda each: (each.outside, each.cost))
 
 
-def _closest(task: Task, none: Allowed, base: Proof, plan: Plan) -> tuple[Plan, Case | None]:
+def _closest(task: Task, none: Allowed, base: Proof, plan: PlacedPlan) -> tuple[PlacedPlan, Case | None]:
     """The placement with the least outside, the cheapest of several, and what proves that."""
     if task.effort is None or not plan.outside:
         return plan, None
@@ -100,7 +109,7 @@ def _closest(task: Task, none: Allowed, base: Proof, plan: Plan) -> tuple[Plan, 
     return plan, case
 
 
-def _by_cases(task: Task, base: Proof, effort: Effort) -> Iterator[tuple[BranchedProof, Plan | None]]:
+def _by_cases(task: Task, base: Proof, effort: Effort) -> Iterator[tuple[BranchedProof, PlacedPlan | None]]:
     """Proofs, and placements that are no more outside than they may."""
     assert task.most is not None
     for proven, shares in branchings(task.about, _fits(task, task.most), base, effort):
@@ -111,7 +120,7 @@ def _by_cases(task: Task, base: Proof, effort: Effort) -> Iterator[tuple[Branche
             yield proven, _polished(task, on, of_proof(task, proven).least)
 
 
-def _polished(task: Task, on: np.ndarray, enough: int) -> Plan | None:
+def _polished(task: Task, on: np.ndarray, enough: int) -> PlacedPlan | None:
     """The placement repaired until it is no more outside than it may, and made cheaper; None where it isn't."""
     placement = Placement(task.search, on.copy())
     if not placement.settled():
@@ -122,8 +131,8 @@ def _polished(task: Task, on: np.ndarray, enough: int) -> Plan | None:
     return _plan(placement)._replace(outside=0)
 
 
-def _plan(placement: Placement) -> Plan:
-    return Plan(placement, int(placement.outside().sum()), placement.cost)
+def _plan(placement: Placement) -> PlacedPlan:
+    return PlacedPlan(placement, int(placement.outside().sum()), placement.cost)
 
 
 def _rounded(task: Task, shares: np.ndarray) -> np.ndarray:

@@ -46,7 +46,7 @@ class Started(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Relaxed:
+class WideWindows:
     """A placement in windows so wide that no plan is below it, where some could begin anywhere.
 
     `low` is where the window of all brokers' replicas begins, None where that isn't tried start by start; `at` does all
@@ -66,26 +66,28 @@ class Relaxed:
         return range(lows.start, low), range(low + 1, lows.stop)
 
 
-class Found(NamedTuple):
+class BestPosition(NamedTuple):
     """The cheapest of all starts, and what no plan is below where there was a choice.
 
     `lows`: starts of a window that holds no more whichever it is, if it can hold; `at` does all of it at one of these.
     """
 
     best: Started
-    relaxed: Relaxed | None = None
+    relaxed: WideWindows | None = None
     lows: range = range(0)
     at: Callable[[int], Started] | None = None
 
 
-def cheapest(problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even, effort: Effort) -> Found:
+def cheapest(
+    problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even, effort: Effort
+) -> BestPosition:
     """The starts that move the fewest bytes; `even` brings a placement into the windows of bytes."""
     anywhere = open_windows(problem, balance, layout, wanted)
     if problem.rebalance != "all" or not len(layout.rows) or not anywhere.any:
         search, lows = _Search(problem, balance, layout, wanted, even, effort), starts(problem, balance.replicas)
         best = search.finished(search.best(lows), SHARE_OF_BEST_START if len(lows) > 1 else 1)
         again = len(lows) > 1 and problem.rebalance == "all" and (best.evened is None or search.small)
-        return Found(best, lows=lows, at=search.finished_at if again else None)
+        return BestPosition(best, lows=lows, at=search.finished_at if again else None)
     search = _Search(problem, balance, layout, anywhere.widened(wanted), even, effort)
     started = search.best(anywhere.lows)
     # Where all that is open was tried start by start, nothing is wider than it may be.
@@ -93,7 +95,7 @@ def cheapest(problem: Problem, balance: Balance, layout: Layout, wanted: Windows
     finished = search.finished(best, SHARE_OF_BEST_START)
     started = finished if started is best else search.finished(started, SHARE_OF_BEST_START)
     by_cases = started.evened is None or search.small
-    return Found(finished, Relaxed(started, anywhere, search.low, search.finished_at, by_cases))
+    return BestPosition(finished, WideWindows(started, anywhere, search.low, search.finished_at, by_cases))
 
 
 def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywhere: OpenWindows) -> Started:

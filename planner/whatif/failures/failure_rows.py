@@ -19,7 +19,7 @@ from planner.model.spec import Spec
 from planner.scoring.broker_loads import measured
 from planner.whatif.failures.cluster_states import FACTS, PLANNED, TODAY, Rows, Stage, stages
 from planner.whatif.failures.failing_brokers import BROKERS, KINDS, RACKS, Scenarios, brokers_of, named, scenarios
-from planner.whatif.failures.offline_sums import LOADS, Domains, Part, Table, add, table
+from planner.whatif.failures.offline_sums import LOADS, Domains, SignedRows, Table, add, table
 
 # Of the brokers that live: the most leaders and bytes/s on one of them, and how many have more than they can hold.
 MOST = ("leaders_most", "network_in_most", "network_out_most")
@@ -239,15 +239,15 @@ def _lists(problem: Problem, gained: LongArray) -> list[pa.Array]:
     ]
 
 
-def _difference(before: Stage | None, now: Stage) -> list[Part]:
+def _difference(before: Stage | None, now: Stage) -> list[SignedRows]:
     """What is added and taken away from the sums of the stage before."""
     parts = [_part(1, now, now.rows)]
     return parts if before is None else [*parts, _part(-1, before, now.rows)]
 
 
-def _part(sign: int, stage: Stage, rows: LongArray) -> Part:
+def _part(sign: int, stage: Stage, rows: LongArray) -> SignedRows:
     first = stage.first.take(rows)
-    return Part(sign, first, first if stage.second is stage.first else stage.second.take(rows))
+    return SignedRows(sign, first, first if stage.second is stage.first else stage.second.take(rows))
 
 
 def _held(problem: Problem, rows: Rows) -> LongArray:

@@ -43,7 +43,7 @@ class Table:
     loads: LongArray
 
 
-class Part(NamedTuple):
+class SignedRows(NamedTuple):
     """Partitions in two conditions (the same ones where there is one), counted `sign` times."""
 
     sign: int
@@ -59,7 +59,7 @@ class Domains:
     count: int
 
 
-def table(parts: Iterable[Part], domains: Domains, order: int, measures: int) -> Table:
+def table(parts: Iterable[SignedRows], domains: Domains, order: int, measures: int) -> Table:
     """The sum of the parts, for sets of up to `order` domains and the first `measures` of LOADS."""
     blocks = list(chain.from_iterable(_blocks(part) for part in parts))
     wide = max((block.first.replicas.shape[1] for block in blocks), default=1)
@@ -94,18 +94,18 @@ class _Pairs(NamedTuple):
     values: LongArray
 
 
-def _blocks(part: Part) -> Iterable[Part]:
+def _blocks(part: SignedRows) -> Iterable[SignedRows]:
     count = len(part.first.leaders)
     for start in range(0, count, _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, count), dtype=np.int64)
         first = part.first.take(rows)
-        yield Part(part.sign, first, first if part.second is part.first else part.second.take(rows))
+        yield SignedRows(part.sign, first, first if part.second is part.first else part.second.take(rows))
 
 
 class _Block:
     """Some partitions with their outcomes under every set of up to `order` of their own domains."""
 
-    def __init__(self, part: Part, domains: Domains, order: int) -> None:
+    def __init__(self, part: SignedRows, domains: Domains, order: int) -> None:
         self.part, self.domains = part, domains
         self.here = _domains_of(part.first.replicas, domains)
         # Two replicas of one domain fail together: the domain counts once, at the first of them.
