@@ -71,6 +71,7 @@ def test_a_folder_as_it_was_made_passes(planner: Run, folder: Path) -> None:
     assert f"is as it was made, and so are its {files} files\n" in ran.out
 
 
+@pytest.mark.slow
 def test_no_file_may_differ_whatever_the_digests_say(folder: Path) -> None:
     """Each single file of the plan but the inventory, with a byte more, is found."""
     digests = manifest.digests(folder)
