@@ -128,12 +128,11 @@ def test_what_is_within_is_never_too_little(moved: int, least: int) -> None:
 
 
 def test_why_a_plan_was_chosen() -> None:
-    """The rule with its numbers, and the variant where it isn't `changes` itself; old plans say nothing."""
+    """The rule with its numbers, and the variant where it isn't `changes` itself."""
     choice = {"rule": "most_even_within_bytes", "value": 5, "variant": "six", "why": "the most even plan"}
 
     assert "variant six: the most even plan" == headline.chosen({"choice": choice})
     assert "the most even plan" == headline.chosen({"choice": {**choice, "variant": "changes"}})
-    assert "" == headline.chosen({})
     assert "Nothing to do: that is variant six: the most even plan." == headline.headline(
         small(partitions=[], choice=choice)
     )
