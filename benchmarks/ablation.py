@@ -20,7 +20,7 @@ from benchmarks.apart import apart
 from benchmarks.measure import outcome
 from benchmarks.table import Entries, Figures, gap, gigabytes, head, row
 from benchmarks.windows import EVEN_DISKS
-from planner.model import build_problem as problems
+from planner.model import build_problem
 from planner.model.problem import Problem
 from planner.model.spec import Spec
 from planner.scoring.windows import Windows
@@ -76,7 +76,7 @@ def measure(case: str, seed: str, windows: str) -> tuple[Ablated, ...]:
 
     The first plan's seconds hold what it takes to load the solvers, half a second.
     """
-    problem = problems.build(_spec(case, seed, windows))
+    problem = build_problem.build(_spec(case, seed, windows))
     whole = _planned(problem, (case, windows, EVERY_PART))
     found = [whole]
     for part in OF_COUNTS if windows == COUNTS else PARTS:

@@ -11,11 +11,10 @@ from dataclasses import asdict, dataclass
 from time import perf_counter
 
 from benchmarks import cases as bench_cases
-from benchmarks import peers
-from benchmarks import sweep as bench_sweep
+from benchmarks import peers, sweep
 from benchmarks.apart import apart
 from benchmarks.table import UNKNOWN, Entries, Figures, head, ratio, row
-from planner.model import build_problem as problems
+from planner.model import build_problem
 from planner.model.problem import Problem
 from planner.scoring.score import ScoringBasis, score
 from planner.sweep import classic_tables, evaluate
@@ -75,7 +74,7 @@ def entries(cases: Sequence[str] = CASES) -> Entries:
 
 def measure(case: str) -> Speed:
     """Try candidates of a case in this process, from tables where they are worthwhile, and one by one."""
-    problem = problems.build(bench_cases.to_spec(bench_cases.make(case, SEED)))
+    problem = build_problem.build(bench_cases.to_spec(bench_cases.make(case, SEED)))
     replicas = int(problem.replication_factors.sum())
     tables, from_tables = _from_tables(problem, _FROM_TABLES // replicas)
     place, scoring = _one_by_one(problem, min(max(_PLACED // replicas, 10), 2_000))
@@ -86,8 +85,8 @@ def _from_tables(problem: Problem, count: int) -> tuple[float | None, float | No
     """Seconds to make the tables (the first candidate waits for them), and candidates a second from them."""
     if not classic_tables.worthwhile(ScoringBasis.of(problem)):
         return None, None
-    (first,) = bench_sweep.drawn(problem, 1).to_batches()
-    (batch,) = bench_sweep.drawn(problem, count).to_batches()
+    (first,) = sweep.drawn(problem, 1).to_batches()
+    (batch,) = sweep.drawn(problem, count).to_batches()
     started = perf_counter()
     evaluate.evaluate(problem, first)
     made = perf_counter()
@@ -97,7 +96,7 @@ def _from_tables(problem: Problem, count: int) -> tuple[float | None, float | No
 
 def _one_by_one(problem: Problem, count: int) -> tuple[float, float]:
     """Seconds a candidate: to place it, and to check and score it."""
-    rows = bench_sweep.drawn(problem, count + 1)
+    rows = sweep.drawn(problem, count + 1)
     basis = ScoringBasis.of(problem)
     score(basis, evaluate.propose(problem, rows, 0).assignment)
     started = perf_counter()

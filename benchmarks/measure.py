@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 from benchmarks import cases, in_batches
 from benchmarks.apart import peak_bytes
 from benchmarks.in_batches import InBatches
-from planner.execution import batch_cutting as batches
-from planner.execution import change_reasons
-from planner.model import build_problem as problems
+from planner.execution import batch_cutting, change_reasons
+from planner.model import build_problem
 from planner.model.partition_changes import PartitionChange
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import BatchRules, Spec, Sweep
@@ -128,7 +127,7 @@ def measure(case: str, seed: str, seeds: int | None = None) -> Measured:
 def solve(spec: Spec) -> Solved:
     """Plan a spec at its own balance, check and score the plan, and time each step."""
     times = [perf_counter()]
-    problem = problems.build(spec)
+    problem = build_problem.build(spec)
     times.append(perf_counter())
     solution = optimum.solve(problem, problem.balance)
     times.append(perf_counter())
@@ -172,7 +171,7 @@ def makespans_over_bound(problem: Problem, assignment: IntArray) -> tuple[float,
     bytes_moved = sum(change.size_bytes * len(change.adding) for change in changed)
     rules = (BatchRules(bytes=_share(bytes_moved)), BatchRules(moves_per_broker=_share(_most_moves(changed))))
     by_bytes, by_moves = (
-        sum(batches.busiest_bytes(batch.steps) for batch in batches.split(changed, rule)) for rule in rules
+        sum(batch_cutting.busiest_bytes(batch.steps) for batch in batch_cutting.split(changed, rule)) for rule in rules
     )
     return (by_bytes / bound, by_moves / bound) if bound else (1.0, 1.0)
 
@@ -183,7 +182,7 @@ def _share(amount: int) -> int:
 
 def _most_moves(changed: Sequence[PartitionChange]) -> int:
     """Replicas that one broker copies in, or that are copied from it."""
-    whole = batches.split(changed, BatchRules())
+    whole = batch_cutting.split(changed, BatchRules())
     steps = [step for batch in whole for step in batch.steps]
     received = Counter(broker for step in steps for broker in step.adding)
     sent: Counter[int] = Counter()

@@ -17,7 +17,7 @@ import pyarrow as pa
 from benchmarks import cases
 from benchmarks.apart import apart, peak_bytes, watched_children
 from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
-from planner.model import build_problem as problems
+from planner.model import build_problem
 from planner.model.problem import Problem
 from planner.model.spec import Sweep
 from planner.sweep import candidates as space
@@ -125,8 +125,7 @@ def in_this_process(job: str, count: int) -> Timing:
 def through_spark(job: str, count: int, workers: int) -> Timing:
     """The sweep in a local Spark session with so many workers, opened and closed here."""
     # Here and not above: planner never imports pyspark, and only who benches the sweep needs it.
-    from spark_jobs import session
-    from spark_jobs import sweep as spark_sweep
+    from spark_jobs import session, sweep
 
     problem = _problem()
     candidates = rows(problem, job, count)
@@ -134,14 +133,14 @@ def through_spark(job: str, count: int, workers: int) -> Timing:
         started = perf_counter()
         with session.open_session(master=f"local[{workers}]") as spark:
             opened = perf_counter()
-            result = spark_sweep.run(spark, problem, candidates)
+            result = sweep.run(spark, problem, candidates)
             ended = perf_counter()
             children.look()
     return _timing(job, workers, (started, opened, ended), children.peak_bytes, result)
 
 
 def _problem() -> Problem:
-    return problems.build(cases.to_spec(cases.make(CASE, SEED)))
+    return build_problem.build(cases.to_spec(cases.make(CASE, SEED)))
 
 
 def _repeated(word: str, count: int) -> pa.Array:

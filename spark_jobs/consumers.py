@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from planner.model.errors import SetupError
-from planner.whatif.consumers import assignors as consumers
+from planner.whatif.consumers import assignors
 from planner.whatif.consumers.consumers_sweep import SCORE_SCHEMA, ConsumersStudy, evaluate
 from spark_jobs.progress import Progress, follow
 from spark_jobs.sweep import framed, python_faults_named, received, sent, tasks_for
@@ -51,7 +51,7 @@ def run(
 
 def _send_own(spark: SparkSession, rows: pa.Table) -> None:
     """Send the modules of assignors that aren't Kafka's."""
-    for assignor in sorted(set(rows["assignor"].to_pylist()) - set(consumers.ASSIGNORS)):
+    for assignor in sorted(set(rows["assignor"].to_pylist()) - set(assignors.ASSIGNORS)):
         module = importlib.import_module(assignor.partition(":")[0])
         file = inspect.getsourcefile(module)
         if file is None:

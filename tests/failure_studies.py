@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from planner.execution import batch_costs
-from planner.execution import batch_cutting as batches
+from planner.execution import batch_costs, batch_cutting
 from planner.execution.change_reasons import changes
 from planner.model.build_problem import brokers_after, build
 from planner.model.spec import BatchRules
 from planner.strategies.candidate import Candidate
 from planner.strategies.catalog import STRATEGIES
-from planner.whatif.failures import failure_rows as failures
+from planner.whatif.failures import failure_rows
 
 NO_LIMITS = BatchRules()
 
@@ -19,13 +18,13 @@ def planned(spec, rules=NO_LIMITS):
     problem = build(spec)
     assignment = STRATEGIES["optimum"](problem, Candidate("optimum", balance=problem.balance)).assignment
     racks = {broker.id: broker.rack for broker in brokers_after(spec) if broker.rack is not None}
-    split = batches.split(changes(problem, assignment), rules, racks)
+    split = batch_cutting.split(changes(problem, assignment), rules, racks)
     held = dict.fromkeys(problem.broker_ids.tolist(), 0)
     return problem, batch_costs.to_document(batch_costs.costs(split, None, held, {}, False))
 
 
 def rows_of(spec, problem, steps, kinds, most=1000):
     """The rows of a study by (kind, failed, state)."""
-    wanted = failures.all_scenarios(problem, kinds, most, 0)
-    table = failures.run(failures.study(spec, problem, steps, wanted), wanted)
+    wanted = failure_rows.all_scenarios(problem, kinds, most, 0)
+    table = failure_rows.run(failure_rows.study(spec, problem, steps, wanted), wanted)
     return {(row["of"], row["failed"], row["state"]): row for row in table.to_pylist()}

@@ -50,16 +50,7 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         "topics": [_topic(name, changes) for name in sorted({c["topic"] for c in changes})],
         "partitions": changes,
         "new_partitions": None,
-        "balance": {
-            "wanted": _windows(),
-            "asked": _windows(),
-            "missed": ["topic_replicas"],
-            "relaxed": [{"window": "topic_replicas", "topic": None, "wanted": "1", "reached": 2, "why": "racks"}],
-        },
-        "terms": [
-            {"group": "fairness", "name": "replica_spread", "unit": "replicas", "today": 3, "if_nothing_moves": 3,
-             "plan": 1, "limit": None, "meaning": "Most minus fewest replicas on a broker."},
-        ],
+        **_judged(),
         **_swept(),
         "limits": [{"key": "limits.bytes_moved", "limit": 1000, "value": 100}],
         "risks": {"isr_known": True, "under_min_isr": [0] * len(batches)},
@@ -72,7 +63,16 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
             "derived": [],
         },
         "batches": [_batch(index, batches, changes) for index in range(len(batches))],
-    } | top  # fmt: skip
+    } | top
+
+
+def _judged() -> Document:
+    """How even the plan is, and one term."""
+    relaxed = {"window": "topic_replicas", "topic": None, "wanted": "1", "reached": 2, "why": "racks"}
+    balance = {"wanted": _windows(), "asked": _windows(), "missed": ["topic_replicas"], "relaxed": [relaxed]}
+    values = {"today": 3, "if_nothing_moves": 3, "plan": 1, "limit": None}
+    term = {"group": "fairness", "name": "replica_spread", "unit": "replicas", **values}
+    return {"balance": balance, "terms": [{**term, "meaning": "Most minus fewest replicas on a broker."}]}
 
 
 _BATCH_LIMITS = ("bytes", "moves_per_broker", "replicas_per_partition", "seconds", "bytes_per_sec", "elections")

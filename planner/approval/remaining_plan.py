@@ -14,18 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from planner.approval import resumed_spec as resume_spec
+from planner.approval import resumed_spec
 from planner.approval.cluster_now import Now
 from planner.approval.remaining_changes import Key, Rest, rest_of
 from planner.execution import batch_costs, failure_risks, gates
 from planner.execution.batch_costs import Costs
-from planner.model.build_problem import build, today
+from planner.model import build_problem
 from planner.model.errors import InfeasibleError
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
-from planner.plan import brokers_and_topics, new_partitions, pareto_front, terms
-from planner.plan import build as plan
+from planner.plan import brokers_and_topics, build, new_partitions, pareto_front, terms
 from planner.plan.document import plan_types
 from planner.plan.pareto_front import Goal
 from planner.scoring import independent_check
@@ -48,17 +47,17 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     on the plan's way (with `leave_moved`, partitions elsewhere stay there), UnsafePlanError where a gate is crossed.
     """
     rest = rest_of(approved, now, leave_moved=leave_moved)
-    spec = resume_spec.spec_of(approved, now, rest, captured_at)
+    spec = resumed_spec.spec_of(approved, now, rest, captured_at)
     problem, assignment = _placed(spec, rest)
     changed, waiting = rest.changes, approved.get("unfinished")
     _judge(approved, problem, assignment)
-    costs = plan.costed(spec, problem, changed)
+    costs = build.costed(spec, problem, changed)
     row = _scores(problem, assignment)
     bound = _bound(approved, row)
     limits = gates.gates(spec, row, costs, bound)
     gates.refuse(spec, limits, costs)
     body = {
-        **plan.asked(spec),
+        **build.asked(spec),
         "resumes": _resumes(approved, rest),
         # What the approved plan leaves for later steps, this one leaves too.
         "complete": waiting is None,
@@ -66,7 +65,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         "brokers": brokers_and_topics.brokers(spec, problem, assignment, costs.peaks),
         "racks": brokers_and_topics.racks(spec, problem, assignment),
         "topics": brokers_and_topics.topics(spec, problem, assignment),
-        "partitions": [plan.partition_row(change) for change in changed],
+        "partitions": [build.partition_row(change) for change in changed],
         "new_partitions": new_partitions.section(spec, problem, assignment),
         # Windows were judged when the plan was approved; nothing here could keep them better.
         "balance": approved["balance"],
@@ -80,15 +79,15 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         "limits": limits,
         "risks": failure_risks.section(spec, costs.batches),
         "warnings": _warnings(approved, spec, problem, rest, costs),
-        "execution": plan.execution(spec, costs),
+        "execution": build.execution(spec, costs),
         "batches": batch_costs.to_document(costs),
     }
-    return plan.finished(body)
+    return build.finished(body)
 
 
 def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     """The problem of which every answer but one is ruled out, and that one (P, W): the approved target."""
-    problem = build(spec)
+    problem = build_problem.build(spec)
     named = zip(problem.topic_of.tolist(), problem.partition_ids.tolist(), strict=True)
     rows = {(problem.topic_names[topic], number): row for row, (topic, number) in enumerate(named)}
     wanted = {rows[key]: replicas for key, replicas in (rest.targets | rest.made).items()}
@@ -99,7 +98,7 @@ def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     forced[[rows[key] for key in _forced(spec, rest)]] = True
     problem = replace(problem, replication_factors=factors, movable=planned, forced=forced, deferred=~planned)
     at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
-    assignment = today(problem).copy()
+    assignment = build_problem.today(problem).copy()
     for row, replicas in wanted.items():
         assignment[row] = -1
         assignment[row, : len(replicas)] = [at[broker] for broker in replicas]

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from planner.inputs.spec import reading as spec
+from planner.inputs.spec import reading
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
 from planner.model.cluster import Topic
@@ -75,7 +75,7 @@ def of_file(path: Path) -> tuple[tuple[Topic, ...], Brokers, bool]:
     SpecError or ImportStateError where it is neither.
     """
     if _is_spec(path):
-        wish = spec.load(path)
+        wish = reading.load(path)
         return (
             wish.cluster.topics,
             tuple(sorted((each.id, each.rack) for each in wish.cluster.brokers)),

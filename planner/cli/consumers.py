@@ -11,13 +11,11 @@ from typing import Any, Literal
 import click
 
 from planner.cli.shown import Format, echo_json, echo_page, format_option
-from planner.inputs.spec import reading as spec
+from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError, did_you_mean
 from planner.model.spec import Spec
 from planner.plan import headline, plan_file
-from planner.whatif.consumers import consumers_report as consumers_view
-from planner.whatif.consumers import consumers_summary, consumers_sweep
-from planner.whatif.consumers import group_loads as consumers_groups
+from planner.whatif.consumers import consumers_report, consumers_summary, consumers_sweep, group_loads
 from planner.whatif.consumers.assignors import importable
 from planner.whatif.consumers.consumers_summary import ConsumersQuestion
 from planner.whatif.consumers.group_loads import Group
@@ -40,13 +38,13 @@ class ConsumersOptions:
 
 def answer(path: Path, options: ConsumersOptions) -> dict[str, Any]:
     """The answer for a spec as a document; SpecError or PlannerError with what is wrong."""
-    wish = spec.load(path)
+    wish = reading.load(path)
     if not wish.consumers:
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
     plan = None if options.plan is None else plan_file.read_document(options.plan)
     replicas = None if plan is None else consumers_summary.replicas_of(plan)
     with importable(path.resolve().parent, wish.consumers):
-        groups = _asked(consumers_groups.resolve(wish.consumers, wish.cluster.topics), options.groups)
+        groups = _asked(group_loads.resolve(wish.consumers, wish.cluster.topics), options.groups)
         question = ConsumersQuestion(wish, groups, _partition_counts(wish, options.grown), options.keys, replicas)
         document = {
             "first_step": (headline.first_step(plan) if plan else "") or None,
@@ -79,8 +77,8 @@ def _partition_counts(spec: Spec, grown: Sequence[tuple[str, int]]) -> Mapping[s
 
 def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> dict[str, Any]:
     """The sweep's part of the document."""
-    unit = consumers_groups.measure(spec.cluster)
-    loads = consumers_groups.loads(spec.cluster.topics, unit)
+    unit = group_loads.measure(spec.cluster)
+    loads = group_loads.loads(spec.cluster.topics, unit)
     study = consumers_sweep.study(groups, loads, spec.sweep.growth)
     rows = consumers_sweep.rows(groups, *(options.consumers or (None, None)))
     if options.engine == "local":
@@ -139,7 +137,7 @@ def consumers(spec: Path, form: Format, **options: Any) -> int:
         case "json":
             echo_json(found)
         case "markdown":
-            echo_page(consumers_view.markdown(found))
+            echo_page(consumers_report.markdown(found))
         case _:
-            echo_page(consumers_view.text(found))
+            echo_page(consumers_report.text(found))
     return 0

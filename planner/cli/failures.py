@@ -16,7 +16,7 @@ from rich.console import Console
 
 from planner.cli.shown import Format, echo_json, echo_page, format_option, screen
 from planner.export.output_folder import replace_file
-from planner.inputs.spec import reading as spec
+from planner.inputs.spec import reading
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import plan_file
 from planner.whatif.failures import failure_rows, failures_report
@@ -65,7 +65,7 @@ def find(path: Path, plan: Path | None) -> Subject:
     beside = path.with_suffix(".plan")
     if plan is None and not (beside / "plan.json").is_file():
         note = f"there is no plan beside the spec: today alone; planner whatif {path.name} makes one"
-        return Subject.of(spec.load(path), None, (note,))
+        return Subject.of(reading.load(path), None, (note,))
     return _of_plan(path, plan or beside, beside if plan is None else None)
 
 
@@ -81,7 +81,7 @@ def _spec_of(path: Path) -> Path:
 
 def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
     """The spec with its plan; one that was only found beside it is passed over where it is of other files."""
-    wish, made = spec.load(path), plan_file.read_document(plan)
+    wish, made = reading.load(path), plan_file.read_document(plan)
     if made["inputs"] == [{"path": each.path, "sha256": each.sha256} for each in wish.inputs]:
         return Subject.of(wish, made)
     if found is None:

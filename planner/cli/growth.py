@@ -10,7 +10,7 @@ from typing import Any, Literal
 import click
 
 from planner.cli.shown import Format, echo_json, echo_page, format_option, screen
-from planner.inputs.spec import reading as spec
+from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError
 from planner.whatif.growth import growth_report, lifetime
 from planner.whatif.growth.growth_summary import document
@@ -31,7 +31,7 @@ def run(path: Path, options: GrowthOptions) -> dict[str, Any]:
     """The document of a spec. PlannerError where there is nothing to judge growth by."""
     if options.engine == "local" and (options.master or options.remote or options.partitions):
         raise SetupError("--master, --remote and --partitions are Spark's; allowed: --engine spark")
-    wish = spec.load(path)
+    wish = reading.load(path)
     rated = any(part.bytes_in_per_sec for topic in wish.cluster.topics for part in topic.partitions)
     if not wish.cluster.sizes_known and not rated:
         raise PlannerError(

@@ -14,8 +14,7 @@ import click
 
 from planner.cli.shown import echo_line, echo_page
 from planner.export.output_folder import replace_file
-from planner.inputs.importers import configs_describe as topic_configs_text
-from planner.inputs.importers import topics_describe
+from planner.inputs.importers import configs_describe, topics_describe
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.state.client_properties import client_settings
 from planner.inputs.state.cluster_conditions import conditions
@@ -156,7 +155,7 @@ def _state_files(imported: Imported) -> dict[str, str]:
     )
     try:
         parts = [topics_describe.read_part(described.split("\n"), "")]
-        parts += [topic_configs_text.read_part(listed, "")] if told else []
+        parts += [configs_describe.read_part(listed, "")] if told else []
         back = merge(parts)
     except ImportStateError:
         return {}

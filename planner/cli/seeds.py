@@ -15,7 +15,7 @@ from planner.model.errors import did_you_mean
 from planner.model.formats import UNKNOWN, counted, number, printable, ranges
 from planner.model.markup import code, text
 from planner.report import terminal_tables
-from planner.whatif.seeds import explain as search
+from planner.whatif.seeds import explain
 from planner.whatif.seeds.explain import Explanation, Verdict
 
 HEADER = ("Topic", "Partitions", "RF", "Placed by", "Start index", "Shift", "On", "Differ")
@@ -44,7 +44,7 @@ def seeds(file: Path, names: tuple[str, ...], form: str, **options: Any) -> int:
     """
     topics, brokers, rack_aware = of_file(file)
     stated = given(options["brokers"], options["racks"]) or brokers
-    found = search.explain(topics, stated, rack_aware=rack_aware and not options["disable_rack_aware"])
+    found = explain.explain(topics, stated, rack_aware=rack_aware and not options["disable_rack_aware"])
     known = {each.topic for each in found}
     for name in names:
         if name not in known:

@@ -22,7 +22,7 @@ from planner.cli.fleet import FleetPlan, Job
 from planner.export import digests, output_folder
 from planner.export.folder_lock import Say
 from planner.export.kafka_files import files as rendered
-from planner.inputs.spec import reading as spec
+from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import BOUND, read_bytes
 from planner.model.problem import Problem
@@ -30,9 +30,7 @@ from planner.model.spec import Spec
 from planner.plan import bound_file, build, headline, plan_file
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
-from planner.report import plan_html as report_html
-from planner.report import plan_markdown as report
-from planner.report import plan_on_terminal
+from planner.report import plan_html, plan_markdown, plan_on_terminal
 from planner.sweep import candidates, evaluate, variants
 from planner.sweep.evaluate import SweepResult
 from planner.sweep.variants import Alternative
@@ -55,7 +53,7 @@ class WhatifOptions:
 
 def load(path: Path) -> Spec:
     """The spec at a path, checked; SpecError with every fault of it."""
-    return spec.load(path)
+    return reading.load(path)
 
 
 def validate(arguments: Sequence[Path]) -> tuple[Path, ...]:
@@ -175,7 +173,7 @@ def _beside(path: Path, name: str) -> Path:
 
 def markdown(document: Mapping[str, Any]) -> str:
     """The plan as report.md."""
-    return report.markdown(document, in_plan.pages(document))
+    return plan_markdown.markdown(document, in_plan.pages(document))
 
 
 def show(document: Mapping[str, Any], files: Sequence[str], console: Console) -> None:
@@ -250,8 +248,8 @@ def rendered_files(plan: Plan) -> dict[str, bytes]:
     return {
         **rendered(document),
         "plan.json": codec.encode(plan),
-        "report.md": report.markdown(document, pages).encode(),
-        **report_html.files(document, pages),
+        "report.md": plan_markdown.markdown(document, pages).encode(),
+        **plan_html.files(document, pages),
     }
 
 

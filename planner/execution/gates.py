@@ -10,38 +10,6 @@ from planner.model.errors import UnsafePlanError
 from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, size, stated
 from planner.model.spec import OF_RACKS, OF_SIZES, Spec
 
-GATES_ON_BYTES = ("limits.bytes_moved", "limits.cross_rack_bytes", "limits.disk_used")
-_NOUNS = {
-    **dict.fromkeys(GATES_ON_BYTES, "byte"),
-    "limits.replicas_moved": "replica",
-    "limits.leaders_changed": "leader",
-    "limits.eta": "s",
-    "limits.gap": "%",
-}
-
-
-def gate_cells(row: Mapping[str, Any]) -> tuple[str, str]:
-    """What the plan needs of a gate, and what is allowed; `limits.disk_used` is that of the fullest broker, named."""
-    of = f" on broker {row['broker']}" if "broker" in row else ""
-    value, limit = row["value"], row["limit"]
-    if row["key"] not in GATES_ON_BYTES:
-        return f"{gate_amount(row['key'], value)}{of}", gate_amount(row["key"], limit)
-    # A limit reads as it was written, and what the plan needs in units of the same kind.
-    return f"{beside(value, limit)}{of}", stated(limit)
-
-
-def gate_amount(key: str, value: int) -> str:
-    """A gate's number as it reads: `121 MB`, `3 h 16 min`, `0.01 %`, `73`; `value` as plan.json has it."""
-    if key == "limits.gap":
-        return gap_shown(-(-value // 10) / 1000)
-    return (size if key in GATES_ON_BYTES else duration if key == "limits.eta" else number)(value)
-
-
-def gate_noun(key: str) -> str:
-    """What a gate's number counts, in the singular: `byte`, `replica`, `leader`, `partition`; or `s`, or `%`."""
-    return _NOUNS.get(key, "partition")
-
-
 _ALL_OF_IT = 1_000_000
 _FIELDS = {"eta": "eta_seconds", "disk_used": "disk_used_ppm", "gap": "gap_ppm"}
 # Terms of the winner's scores that are gates under the same name, in the order of the report's terms.
@@ -209,3 +177,36 @@ def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | Non
         f"what producers write to the partitions that broker {worst.broker} {_WHAT[worst.side]} is "
         f"{size(produced)}/s; allowed: more than {produced} bytes/s"
     )
+
+
+GATES_ON_BYTES = ("limits.bytes_moved", "limits.cross_rack_bytes", "limits.disk_used")
+
+_NOUNS = {
+    **dict.fromkeys(GATES_ON_BYTES, "byte"),
+    "limits.replicas_moved": "replica",
+    "limits.leaders_changed": "leader",
+    "limits.eta": "s",
+    "limits.gap": "%",
+}
+
+
+def gate_amount(key: str, value: int) -> str:
+    """A gate's number as it reads: `121 MB`, `3 h 16 min`, `0.01 %`, `73`; `value` as plan.json has it."""
+    if key == "limits.gap":
+        return gap_shown(-(-value // 10) / 1000)
+    return (size if key in GATES_ON_BYTES else duration if key == "limits.eta" else number)(value)
+
+
+def gate_noun(key: str) -> str:
+    """What a gate's number counts, in the singular: `byte`, `replica`, `leader`, `partition`; or `s`, or `%`."""
+    return _NOUNS.get(key, "partition")
+
+
+def gate_cells(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What the plan needs of a gate, and what is allowed; `limits.disk_used` is that of the fullest broker, named."""
+    of = f" on broker {row['broker']}" if "broker" in row else ""
+    value, limit = row["value"], row["limit"]
+    if row["key"] not in GATES_ON_BYTES:
+        return f"{gate_amount(row['key'], value)}{of}", gate_amount(row["key"], limit)
+    # A limit reads as it was written, and what the plan needs in units of the same kind.
+    return f"{beside(value, limit)}{of}", stated(limit)

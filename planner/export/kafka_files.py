@@ -15,7 +15,7 @@ from typing import Any
 from planner.export import ansible_vars
 from planner.model.file_reading import resource
 from planner.model.quoting import canonical_json
-from planner.plan import declared_topics as terraform_topics
+from planner.plan import declared_topics
 from planner.plan.templates import environment
 
 __all__ = ["canonical_json", "files"]
@@ -136,7 +136,7 @@ def _unpreferred(partitions: Sequence[Plan]) -> Files:
 def _terraform(plan: Plan) -> Files:
     """Variables for Terraform's `kafka_topic`."""
     path = "terraform/kafka_topics.auto.tfvars.json"
-    return {path: _from_template(f"{path}.j2", topics=terraform_topics.topics(plan))}
+    return {path: _from_template(f"{path}.j2", topics=declared_topics.topics(plan))}
 
 
 def _from_template(name: str, **values: Any) -> bytes:

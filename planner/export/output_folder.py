@@ -18,37 +18,6 @@ from planner.export.folder_lock import Say, turn
 from planner.model import interrupts
 from planner.model.errors import SetupError, StalePlanError
 
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file, through links, in the place of what is there; OSError where the system refuses.
-
-    What is no regular file (a pipe, a terminal) takes the content as it comes.
-    """
-    goal = Path(os.path.realpath(path))
-    if goal.exists() and not goal.is_file():
-        goal.write_bytes(content)
-        return
-    with interrupts.held():
-        handle, staged = tempfile.mkstemp(prefix=f".{goal.name}.", dir=goal.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(staged).chmod(_mode(goal))
-            Path(staged).replace(goal)
-        except BaseException:
-            Path(staged).unlink(missing_ok=True)
-            raise
-
-
-def _mode(path: Path) -> int:
-    """As the file has them, or as a new file gets them."""
-    if path.exists():
-        return path.stat().st_mode & 0o7777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
 FORMATS = ("1", "2")
 
 # The plan's own, as it says where roles lie; who edited it has a reason.
@@ -186,3 +155,33 @@ def _is_a_plan(path: Path) -> bool:
         return False
     version = document.get("format_version") if isinstance(document, dict) else None
     return isinstance(version, str) and version.split(".")[0] in FORMATS and "plan_id" in document
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file, through links, in the place of what is there; OSError where the system refuses.
+
+    What is no regular file (a pipe, a terminal) takes the content as it comes.
+    """
+    goal = Path(os.path.realpath(path))
+    if goal.exists() and not goal.is_file():
+        goal.write_bytes(content)
+        return
+    with interrupts.held():
+        handle, staged = tempfile.mkstemp(prefix=f".{goal.name}.", dir=goal.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            Path(staged).chmod(_mode(goal))
+            Path(staged).replace(goal)
+        except BaseException:
+            Path(staged).unlink(missing_ok=True)
+            raise
+
+
+def _mode(path: Path) -> int:
+    """As the file has them, or as a new file gets them."""
+    if path.exists():
+        return path.stat().st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -18,24 +18,6 @@ from typing import Any, BinaryIO, NoReturn
 
 from planner.model.errors import PlannerError, SetupError
 
-PACKAGE = Path(__file__).resolve().parents[1]
-
-
-def resource(folder: str, name: str = "") -> Path:
-    """The path of a file (or, without `name`, of the folder) that is shipped with the planner.
-
-    The wheel's own copy wins, so that an installed planner never reads a folder that happens to lie beside it.
-    Raises SetupError where the file is in neither place.
-    """
-    roots = (PACKAGE / "_data", PACKAGE.parent)
-    for root in roots:
-        path = root / folder / name
-        if path.exists():
-            return path
-    wanted = Path(folder, name).as_posix()
-    raise SetupError(f"{wanted} isn't part of this installation; install the kafka-planner wheel again")
-
-
 _MIB = 2**20
 
 
@@ -156,3 +138,21 @@ def _finite(text: str) -> float:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} isn't a number in JSON")
+
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def resource(folder: str, name: str = "") -> Path:
+    """The path of a file (or, without `name`, of the folder) that is shipped with the planner.
+
+    The wheel's own copy wins, so that an installed planner never reads a folder that happens to lie beside it.
+    Raises SetupError where the file is in neither place.
+    """
+    roots = (PACKAGE / "_data", PACKAGE.parent)
+    for root in roots:
+        path = root / folder / name
+        if path.exists():
+            return path
+    wanted = Path(folder, name).as_posix()
+    raise SetupError(f"{wanted} isn't part of this installation; install the kafka-planner wheel again")

@@ -10,40 +10,6 @@ from collections.abc import Iterable
 
 import humanize
 
-
-def stated(size_bytes: int) -> str:
-    """A size that somebody wrote, in the unit that it was most likely written in: `20 GiB`, `300 MB`, `12 B`."""
-    found = [_whole(size_bytes, power, name) for base in _PREFIXES for power, name in base]
-    return min((each for each in found if each), key=len, default=None) or size(size_bytes)
-
-
-def beside(size_bytes: int, other: int) -> str:
-    """A size in units of the kind that `other` is stated in: `17.2 GiB` beside `20 GiB`, else as `size`."""
-    if "iB" not in stated(other) or abs(size_bytes) < 1024:
-        return size(size_bytes)
-    power, name = next((power, name) for power, name in reversed(_BINARY) if abs(size_bytes) >= power)
-    value = size_bytes / power
-    return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f} {name}"
-
-
-_DECIMAL = tuple((1000**power, f"{prefix}B") for power, prefix in enumerate(("k", "M", "G", "T", "P", "E"), start=1))
-_BINARY = tuple((1024**power, f"{prefix}iB") for power, prefix in enumerate("KMGTPE", start=1))
-_PREFIXES = (_DECIMAL, _BINARY)
-
-
-def _whole(size_bytes: int, power: int, name: str) -> str:
-    """The size in this unit where that takes at most two digits behind the point, else nothing."""
-    hundredths, rest = divmod(100 * size_bytes, power)
-    if rest or not 100 <= hundredths < 102_400:
-        return ""
-    return f"{hundredths / 100:.2f}".rstrip("0").rstrip(".") + f" {name}"
-
-
-def exactly(size_bytes: int) -> str:
-    """A size for reading, and as the YAML takes it: `88.1 MB (88100000 bytes)`, `60 B`."""
-    return size(size_bytes) if abs(size_bytes) < 1000 else f"{size(size_bytes)} ({size_bytes} bytes)"
-
-
 UNKNOWN = "–"
 _MINUTE, _DAY = 60, 86_400
 # Beyond this the exact number tells nobody anything, and calendars end.
@@ -145,3 +111,38 @@ def gap_shown(value: float | None) -> str:
     digits, step = (3, 1) if thousandths < 100 else (2, 10) if thousandths < 10_000 else (1, 100)
     shown = -(-thousandths // step) * step
     return percent(shown // 1000) if shown % 1000 == 0 else f"{shown / 1000:,.{digits}f} %"
+
+
+def stated(size_bytes: int) -> str:
+    """A size that somebody wrote, in the unit that it was most likely written in: `20 GiB`, `300 MB`, `12 B`."""
+    found = [_whole(size_bytes, power, name) for base in _PREFIXES for power, name in base]
+    return min((each for each in found if each), key=len, default=None) or size(size_bytes)
+
+
+def beside(size_bytes: int, other: int) -> str:
+    """A size in units of the kind that `other` is stated in: `17.2 GiB` beside `20 GiB`, else as `size`."""
+    if "iB" not in stated(other) or abs(size_bytes) < 1024:
+        return size(size_bytes)
+    power, name = next((power, name) for power, name in reversed(_BINARY) if abs(size_bytes) >= power)
+    value = size_bytes / power
+    return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f} {name}"
+
+
+_DECIMAL = tuple((1000**power, f"{prefix}B") for power, prefix in enumerate(("k", "M", "G", "T", "P", "E"), start=1))
+
+_BINARY = tuple((1024**power, f"{prefix}iB") for power, prefix in enumerate("KMGTPE", start=1))
+
+_PREFIXES = (_DECIMAL, _BINARY)
+
+
+def _whole(size_bytes: int, power: int, name: str) -> str:
+    """The size in this unit where that takes at most two digits behind the point, else nothing."""
+    hundredths, rest = divmod(100 * size_bytes, power)
+    if rest or not 100 <= hundredths < 102_400:
+        return ""
+    return f"{hundredths / 100:.2f}".rstrip("0").rstrip(".") + f" {name}"
+
+
+def exactly(size_bytes: int) -> str:
+    """A size for reading, and as the YAML takes it: `88.1 MB (88100000 bytes)`, `60 B`."""
+    return size(size_bytes) if abs(size_bytes) < 1000 else f"{size(size_bytes)} ({size_bytes} bytes)"

@@ -12,53 +12,10 @@ from numpy.typing import NDArray
 from planner.model.balance import Balance
 from planner.model.spec import AIMS, NO_BUDGET, Budget, Rebalance, Survive
 
-
-def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
-    """(P,): partitions that these replicas (P, W) could spread over the racks more evenly, whatever may move.
-
-    A better spread exists where one rack holds two more than another that still has a broker free of the partition.
-    """
-    uneven = np.zeros(problem.rows, dtype=bool)
-    if not problem.racks_matter:
-        return uneven
-    names = problem.broker_racks.clip(min=0)
-    # No rack holds two more than another where none holds two.
-    crowded = np.flatnonzero(_any_rack_twice(replicas, names))
-    counts = _by_rack(replicas[crowded], names, len(problem.rack_names))
-    sizes = np.bincount(names[problem.targets], minlength=len(problem.rack_names))[:, None]
-    roomiest = np.where(counts < sizes, counts, np.iinfo(np.int32).max).min(axis=0)
-    uneven[crowded] = counts.max(axis=0) >= roomiest.astype(np.int64) + 2
-    return uneven
-
-
-def _by_rack(replicas: IntArray, names: IntArray, racks: int) -> IntArray:
-    """(R, n): replicas of each of these partitions in each rack, for racks of brokers (B,)."""
-    counts = np.zeros((racks, len(replicas)), dtype=np.int32)
-    for position in replicas.T:
-        rows = np.flatnonzero(position >= 0)
-        # A partition is there once at most in a position, so that no place is counted twice at once.
-        counts[names[position[rows].clip(max=len(names) - 1)], rows] += 1
-    return counts
-
-
-def _any_rack_twice(replicas: IntArray, names: IntArray) -> BoolArray:
-    """(P,): True where two replicas lie in one rack, for racks of brokers (B,)."""
-    columns = [np.where(each >= 0, names[each.clip(0, len(names) - 1)], -1 - at) for at, each in enumerate(replicas.T)]
-    twice = np.zeros(len(replicas), dtype=bool)
-    for one, other in combinations(columns, 2):
-        twice |= one == other
-    return twice
-
-
+# Indices and counts are int32 where there are many; bytes are int64. The difference matters to memory, not to types.
 IntArray = NDArray[np.integer[Any]]
-
-
 LongArray = NDArray[np.integer[Any]]
-
-
 FloatArray = NDArray[np.floating[Any]]
-
-
 BoolArray = NDArray[np.bool_]
 
 
@@ -148,3 +105,40 @@ class Problem:
     def racks_matter(self) -> bool:
         """True where the rack rule applies: it is enforced and every target broker has a rack."""
         return self.rack_aware and bool((self.broker_racks[self.targets] >= 0).all())
+
+
+def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
+    """(P,): partitions that these replicas (P, W) could spread over the racks more evenly, whatever may move.
+
+    A better spread exists where one rack holds two more than another that still has a broker free of the partition.
+    """
+    uneven = np.zeros(problem.rows, dtype=bool)
+    if not problem.racks_matter:
+        return uneven
+    names = problem.broker_racks.clip(min=0)
+    # No rack holds two more than another where none holds two.
+    crowded = np.flatnonzero(_any_rack_twice(replicas, names))
+    counts = _by_rack(replicas[crowded], names, len(problem.rack_names))
+    sizes = np.bincount(names[problem.targets], minlength=len(problem.rack_names))[:, None]
+    roomiest = np.where(counts < sizes, counts, np.iinfo(np.int32).max).min(axis=0)
+    uneven[crowded] = counts.max(axis=0) >= roomiest.astype(np.int64) + 2
+    return uneven
+
+
+def _by_rack(replicas: IntArray, names: IntArray, racks: int) -> IntArray:
+    """(R, n): replicas of each of these partitions in each rack, for racks of brokers (B,)."""
+    counts = np.zeros((racks, len(replicas)), dtype=np.int32)
+    for position in replicas.T:
+        rows = np.flatnonzero(position >= 0)
+        # A partition is there once at most in a position, so that no place is counted twice at once.
+        counts[names[position[rows].clip(max=len(names) - 1)], rows] += 1
+    return counts
+
+
+def _any_rack_twice(replicas: IntArray, names: IntArray) -> BoolArray:
+    """(P,): True where two replicas lie in one rack, for racks of brokers (B,)."""
+    columns = [np.where(each >= 0, names[each.clip(0, len(names) - 1)], -1 - at) for at, each in enumerate(replicas.T)]
+    twice = np.zeros(len(replicas), dtype=bool)
+    for one, other in combinations(columns, 2):
+        twice |= one == other
+    return twice

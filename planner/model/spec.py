@@ -8,8 +8,6 @@ from typing import Literal
 
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import Broker, Cluster, Config
-from planner.model.partition_changes import PartitionChange as PartitionChange
-from planner.model.partition_changes import Reason as Reason
 
 
 @dataclass(frozen=True)

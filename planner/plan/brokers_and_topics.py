@@ -11,18 +11,17 @@ import numpy as np
 
 from planner.execution.batch_costs import Peak
 from planner.execution.change_reasons import bytes_in_and_out
-from planner.model import spec as model
 from planner.model.build_problem import may_move, today, topics_after
 from planner.model.cluster import Broker, Topic
 from planner.model.partition_changes import PartitionChange
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.model.spec import Spec
+from planner.model.spec import Changes, Spec
 from planner.plan import new_partitions, plan_warnings
 from planner.scoring import score
 from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers
 
 
-def changes(wish: model.Changes) -> dict[str, Any]:
+def changes(wish: Changes) -> dict[str, Any]:
     """The wish in the YAML's own shape, every key there."""
     return {
         "add_brokers": [{"id": broker.id, "rack": broker.rack} for broker in wish.add_brokers],

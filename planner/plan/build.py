@@ -12,8 +12,7 @@ from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from planner import __version__
-from planner.execution import batch_costs, batch_defaults, failure_risks, gates, log_dir_placement
-from planner.execution import batch_cutting as batches
+from planner.execution import batch_costs, batch_cutting, batch_defaults, failure_risks, gates, log_dir_placement
 from planner.execution.batch_costs import Costs
 from planner.execution.change_reasons import changes
 from planner.model import expiry
@@ -242,7 +241,7 @@ def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> 
     """The changes in batches, with what those cost."""
     execution, racks = spec.execution, {b.id: b.rack for b in brokers_after(spec) if b.rack is not None}
     return batch_costs.costs(
-        batches.split(changed, execution.batches, racks),
+        batch_cutting.split(changed, execution.batches, racks),
         execution.throttle_bytes_per_sec,
         brokers_and_topics.held_bytes(problem),
         {

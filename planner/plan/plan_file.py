@@ -17,6 +17,27 @@ from planner.plan.document.plan_types import Plan
 _MAY_BE_UNKNOWN = ("network_in", "network_out")
 
 
+def read(path: Path) -> Plan:
+    """The plan; PlannerError where it isn't one of ours, was changed, or says two things of one."""
+    try:
+        file = path / "plan.json" if path.is_dir() else path
+        data = file_reading.read_bytes(file, file_reading.PLAN)
+    except OSError as error:
+        raise file_reading.unreadable(path, error) from None
+    except UnreadableError as error:
+        raise UnreadableError(f"{path}: can't be read as a plan: {error}") from None
+    plan = codec.decode(data, str(file))
+    wrong = next(contradictions(plan), None)
+    if wrong is not None:
+        raise StalePlanError(f"{file}: {wrong}: the plan was changed after it was made")
+    return plan
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The plan as JSON values, for readers that don't know its types."""
+    return codec.as_json(read(path))
+
+
 def contradictions(plan: Plan) -> Iterator[str]:
     """Each thing that can't be, with its JSON path and what is allowed; each value is as its type says."""
     for rule in (_labels, _brokers, _loads, _topics, _partitions, _batches, _new_partitions):
@@ -141,24 +162,3 @@ def _once(path: str, what: str, names: Sequence[Any]) -> Iterator[str]:
 def _some(values: Iterable[Any]) -> str:
     listed = sorted(map(str, values))
     return ", ".join(listed[:8]) + (" …" if len(listed) > 8 else "")
-
-
-def read(path: Path) -> Plan:
-    """The plan; PlannerError where it isn't one of ours, was changed, or says two things of one."""
-    try:
-        file = path / "plan.json" if path.is_dir() else path
-        data = file_reading.read_bytes(file, file_reading.PLAN)
-    except OSError as error:
-        raise file_reading.unreadable(path, error) from None
-    except UnreadableError as error:
-        raise UnreadableError(f"{path}: can't be read as a plan: {error}") from None
-    plan = codec.decode(data, str(file))
-    wrong = next(contradictions(plan), None)
-    if wrong is not None:
-        raise StalePlanError(f"{file}: {wrong}: the plan was changed after it was made")
-    return plan
-
-
-def read_document(path: Path) -> dict[str, Any]:
-    """The plan as JSON values, for readers that don't know its types."""
-    return codec.as_json(read(path))

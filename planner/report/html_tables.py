@@ -14,8 +14,7 @@ import numpy as np
 from planner.execution.gates import gate_cells
 from planner.model import formats
 from planner.model.formats import amount, arrow, counted, number, printable, size
-from planner.report import plot_values as plots_values
-from planner.report import plots, sentences
+from planner.report import plot_values, plots, sentences
 from planner.report.plot_values import Movement, Plan
 from planner.report.sentences import known_size, limit_of
 
@@ -159,14 +158,14 @@ def _load(plan: Plan, row: Plan) -> Row:
 
 def movement(plan: Plan, moved: Movement) -> HtmlTable:
     """Who copies how much from whom, most first."""
-    _, written = plots_values.measure(plan)
+    _, written = plot_values.measure(plan)
 
     def row(pair: tuple[int, int, int]) -> Row:
         return str(pair[0]), str(pair[1]), written(pair[2])
 
     columns = (("From broker", "To broker"), ("Copied",))
     return _table(
-        "movement-table", "Who sends how much to whom", columns, list(plots_values.copied_pairs(moved)), row, "pair"
+        "movement-table", "Who sends how much to whom", columns, list(plot_values.copied_pairs(moved)), row, "pair"
     )
 
 
@@ -191,7 +190,7 @@ def batches(plan: Plan) -> HtmlTable:
 
 def copies(plan: Plan, moved: Movement) -> HtmlTable:
     """What each broker copies in each batch, in the order of batches."""
-    _, written = plots_values.measure(plan)
+    _, written = plot_values.measure(plan)
     cells = np.argwhere(moved.received + moved.sent).tolist()
 
     def row(cell: Sequence[int]) -> Row:
@@ -204,7 +203,7 @@ def copies(plan: Plan, moved: Movement) -> HtmlTable:
 
 def held(plan: Plan, moved: Movement) -> HtmlTable:
     """What each broker holds today, at most, and afterwards."""
-    key, written = plots_values.measure(plan)
+    key, written = plot_values.measure(plan)
     rows = {broker["id"]: broker for broker in plan["brokers"]}
     peaks, when = moved.held.max(axis=0).tolist(), moved.held.argmax(axis=0).tolist()
 

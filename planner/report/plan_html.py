@@ -23,9 +23,7 @@ from planner.model.markup import AT_SIGN
 from planner.plan import headline
 from planner.plan.bound_file import LONGEST_PROOF
 from planner.plan.templates import environment
-from planner.report import html_tables as report_tables
-from planner.report import plot_values as plots_values
-from planner.report import plots, sentences
+from planner.report import html_tables, plot_values, plots, sentences
 from planner.report.appendix import Page, folds
 from planner.report.html_tables import HtmlTable
 from planner.report.plot_svg import STYLE, Plot
@@ -76,7 +74,7 @@ def _page(plan: Plan, drawn: Mapping[str, Plot], pages: Sequence[Page]) -> str:
         _verdict(plan),
         sections=list(_sections(plan, drawn)),
         pages=list(_told(pages)),
-        topics=report_tables.topics(plan),
+        topics=html_tables.topics(plan),
         style=STYLE + _shipped("report.css"),
         script=script,
         # No other script runs, whatever a name from the cluster might have smuggled in.
@@ -161,26 +159,26 @@ def _inputs(plan: Plan) -> list[tuple[str, str]]:
 def _sections(plan: Plan, drawn: Mapping[str, Plot]) -> Iterator[HtmlSection]:
     """The parts between the verdict and the topics, in reading order; none that has nothing to show."""
     of_plots = _plotted(plan, drawn)
-    gates = tuple(table for table in (report_tables.limits(plan), report_tables.relaxed(plan)) if table.rows)
+    gates = tuple(table for table in (html_tables.limits(plan), html_tables.relaxed(plan)) if table.rows)
     if gates:
         yield HtmlSection("gates", "Limits and balance", tables=gates)
     yield from of_plots
-    numbers = (report_tables.terms(plan), report_tables.compared(plan))
+    numbers = (html_tables.terms(plan), html_tables.compared(plan))
     yield HtmlSection("terms-and-alternatives", "Every term, and the alternatives", tables=numbers)
-    rest = tuple(report_tables.others(plan))
+    rest = tuple(html_tables.others(plan))
     if rest:
         yield HtmlSection("more", "What else was planned", tables=rest)
 
 
 def _plotted(plan: Plan, drawn: Mapping[str, Plot]) -> Iterator[HtmlSection]:
-    moved = plots_values.movement(plan)
+    moved = plot_values.movement(plan)
     tables = {
-        "front": ("Pareto front", (report_tables.front,)),
-        "brokers": ("Brokers", (report_tables.brokers,)),
-        "racks": ("Racks", (report_tables.racks,)),
-        "movement": ("Movement", (_with(report_tables.movement, moved),)),
-        "batches": ("Batches", (report_tables.batches, _with(report_tables.copies, moved))),
-        "held": ("Disk meanwhile", (_with(report_tables.held, moved),)),
+        "front": ("Pareto front", (html_tables.front,)),
+        "brokers": ("Brokers", (html_tables.brokers,)),
+        "racks": ("Racks", (html_tables.racks,)),
+        "movement": ("Movement", (_with(html_tables.movement, moved),)),
+        "batches": ("Batches", (html_tables.batches, _with(html_tables.copies, moved))),
+        "held": ("Disk meanwhile", (_with(html_tables.held, moved),)),
     }
     for name, (title, makers) in tables.items():
         if name in drawn:

@@ -9,8 +9,7 @@ import numpy as np
 
 from planner.model import formats
 from planner.model.problem import LongArray
-from planner.report import plot_axes
-from planner.report import plot_values as plots_values
+from planner.report import plot_axes, plot_values
 from planner.report.plot_svg import COLOUR, Drawing, Mark
 from planner.report.plot_values import OTHERS, Movement, Plan, Run
 
@@ -29,9 +28,9 @@ _FAINTEST, _STRONGEST = 0.14, 0.7
 
 def movement(plan: Plan, moved: Movement) -> Drawing:
     """A cell for each pair of brokers that copies anything: the sender's row, the receiver's column."""
-    _, written = plots_values.measure(plan)
+    _, written = plot_values.measure(plan)
     rows, columns = (_busy(moved.copied.sum(axis=axis), _MAP_SIDE) for axis in (1, 0))
-    amounts = plots_values.summed(plots_values.summed(moved.copied, columns).T, rows).T
+    amounts = plot_values.summed(plot_values.summed(moved.copied, columns).T, rows).T
     senders, receivers = ([_name(moved, at) for at in kept] for kept in (rows, columns))
     figure, axes = _grid(senders, receivers)
     pairs = [(int(r), int(c), int(amounts[r, c])) for r, c in zip(*np.nonzero(amounts), strict=True)]
@@ -64,7 +63,7 @@ _MAP_IN_WORDS = (
 def _busy(amounts: LongArray, at_most: int) -> list[int]:
     """Indices of what has anything, the largest ones and OTHERS where they are too many."""
     has = np.flatnonzero(amounts)
-    return [OTHERS if at == OTHERS else int(has[at]) for at in plots_values.largest(amounts[has], at_most)]
+    return [OTHERS if at == OTHERS else int(has[at]) for at in plot_values.largest(amounts[has], at_most)]
 
 
 def _name(moved: Movement, at: int) -> str:
@@ -91,8 +90,8 @@ def _grid(rows: Sequence[str], columns: Sequence[str]) -> tuple[Any, Axes]:
 
 def batches(plan: Plan, moved: Movement) -> Drawing:
     """Batches along time; for each what brokers copy in (upper half of their row) and out (lower half)."""
-    _, written = plots_values.measure(plan)
-    parts = plots_values.runs(plan, _RUNS_SHOWN)
+    _, written = plot_values.measure(plan)
+    parts = plot_values.runs(plan, _RUNS_SHOWN)
     rows = _busy((moved.received + moved.sent).sum(axis=0), _ROWS_SHOWN)
     names = [_name(moved, at) for at in rows]
     halves = {gid: _by_run(side, parts, rows) for gid, side in (("in", moved.received), ("out", moved.sent))}
@@ -121,7 +120,7 @@ _BATCHES_IN_WORDS = (
 def _by_run(side: LongArray, parts: Sequence[Run], rows: Sequence[int]) -> LongArray:
     """(runs, rows) what is copied in each run of batches, of OTHERS the mean."""
     by_run = np.stack([side[part.first : part.end].sum(axis=0) for part in parts])
-    amounts = plots_values.summed(by_run, rows)
+    amounts = plot_values.summed(by_run, rows)
     if OTHERS in rows:
         amounts[:, -1] //= max(1, _others(side, rows))
     return amounts
@@ -140,7 +139,7 @@ def _timeline(plan: Plan, parts: Sequence[Run], labels: Sequence[str]) -> tuple[
     plot_axes.beside_axis(axes, list(enumerate(labels)))
     plot_axes.name_left(axes, "broker")
     axes.set_xlim(0, _end(parts))
-    plot_axes.time(axes, plots_values.times_known(plan))
+    plot_axes.time(axes, plot_values.times_known(plan))
     plot_axes.heading(axes, "batches")
     return figure, axes
 
@@ -171,16 +170,16 @@ def _told(plan: Plan, part: Run) -> str:
     copied = formats.counted(sum(batch["replicas_moved"] for batch in own), "replica")
     size = formats.size(sum(batch["bytes_moved"] for batch in own)) if plan["cluster"]["sizes_known"] else ""
     elected = formats.counted(sum(len(batch["elect"]) for batch in own), "election")
-    time = formats.duration(round(part.seconds)) if plots_values.times_known(plan) else ""
+    time = formats.duration(round(part.seconds)) if plot_values.times_known(plan) else ""
     return f"{part.name}: {', '.join(filter(None, (copied, size, elected, time)))}"
 
 
 def held(plan: Plan, moved: Movement) -> Drawing:
     """A line for each broker: what it holds today, at most in each batch, and afterwards."""
-    _, written = plots_values.measure(plan)
-    parts = plots_values.runs(plan, 2 * _RUNS_SHOWN)
+    _, written = plot_values.measure(plan)
+    parts = plot_values.runs(plan, 2 * _RUNS_SHOWN)
     comes_or_leaves = [role != "stays" for role in _roles(plan, moved, range(len(moved.brokers)))]
-    rows = plots_values.largest(moved.held.max(axis=0), _LINES_SHOWN, comes_or_leaves)
+    rows = plot_values.largest(moved.held.max(axis=0), _LINES_SHOWN, comes_or_leaves)
     values, roles = _held_by_run(plan, moved, parts, rows), _roles(plan, moved, rows)
     figure, (axes,) = plot_axes.panels(1, 190)
     edges = np.array([-0.04 * _end(parts), *(part.start for part in parts), _end(parts), 1.04 * _end(parts)])
@@ -190,7 +189,7 @@ def held(plan: Plan, moved: Movement) -> Drawing:
     axes.set_xlim(-0.04 * _end(parts), 1.04 * _end(parts))
     axes.set_ylim(0, 1.06 * max(1, int(values.max(initial=1))))
     plot_axes.amounts(axes, "y", written)
-    plot_axes.time(axes, plots_values.times_known(plan))
+    plot_axes.time(axes, plot_values.times_known(plan))
     plot_axes.heading(axes, "held by each broker")
     plot_axes.legend(axes, [(_LINE[role], _ROLE_WORDS[role]) for role in _LINE if role in roles])
     marks = [
@@ -211,11 +210,11 @@ _ROLE_WORDS = {"stays": "stay", "added": "added", "removed": "removed"}
 
 def _held_by_run(plan: Plan, moved: Movement, parts: Sequence[Run], rows: Sequence[int]) -> LongArray:
     """(runs + 2, rows): today, the most in each run, afterwards; OTHERS as their mean."""
-    key, _ = plots_values.measure(plan)
+    key, _ = plot_values.measure(plan)
     after = {broker["id"]: broker["after"][key] for broker in plan["brokers"]}
     then = np.array([after.get(broker, 0) for broker in moved.brokers], dtype=np.int64)
     peaks = [moved.held[part.first + 1 : part.end + 1].max(axis=0) for part in parts]
-    values = plots_values.summed(np.stack([moved.held[0], *peaks, then]), rows)
+    values = plot_values.summed(np.stack([moved.held[0], *peaks, then]), rows)
     if OTHERS in rows:
         values[:, -1] //= len(moved.brokers) - len(rows) + 1
     return values

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.model import formats
-from planner.report import plot_axes, plot_matrix, plot_svg, sentences
-from planner.report import plot_values as plots_values
+from planner.report import plot_axes, plot_matrix, plot_svg, plot_values, sentences
 from planner.report.plot_svg import COLOUR, Drawing, Mark, Plot
 from planner.report.plot_values import OTHERS, Plan
 
@@ -49,7 +48,7 @@ def _drawings(plan: Plan) -> Iterator[tuple[str, Drawing]]:
         yield "brokers", _loads(plan, plan["brokers"], "broker", lambda row: f"{_SIGNS[row['role']]}{row['id']}")
     if plan["racks"]:
         yield "racks", _loads(plan, plan["racks"], "rack", lambda row: _rack(row["rack"]))
-    moved = plots_values.movement(plan)
+    moved = plot_values.movement(plan)
     if moved.copied.any():
         yield "movement", plot_matrix.movement(plan, moved)
         yield "batches", plot_matrix.batches(plan, moved)
@@ -184,7 +183,7 @@ def _measures(plan: Plan) -> list[str]:
 def shown(rows: Rows, key: str) -> list[int]:
     """Which rows have bars: all, or brokers that come or leave and the largest before or after, and OTHERS."""
     most = np.array([max(row["before"][key], row["after"][key]) for row in rows], dtype=np.int64)
-    return plots_values.largest(most, _BARS_SHOWN, [row.get("role", "stays") != "stays" for row in rows])
+    return plot_values.largest(most, _BARS_SHOWN, [row.get("role", "stays") != "stays" for row in rows])
 
 
 def _bars(rows: Rows, kept: Sequence[int], side: str, key: str) -> list[int]:

@@ -28,41 +28,6 @@ from planner.model.spec import Sweep
 from planner.strategies.candidate import Candidate
 from planner.sweep import budget_steps
 
-FILE = "candidates.parquet"
-
-
-def encoded(rows: pa.Table) -> bytes:
-    """The file; no metadata but the schema's, so equal rows are equal bytes."""
-    buffer = BytesIO()
-    pq.write_table(rows.replace_schema_metadata(None).combine_chunks(), buffer, compression="zstd")
-    return buffer.getvalue()
-
-
-def digest(rows: pa.Table) -> str:
-    """SHA-256 over the names, types and values of the columns, in their order."""
-    found = hashlib.sha256(f"{len(rows)}\n".encode())
-    for field, column in zip(rows.schema, rows.columns, strict=True):
-        head = f"{field.name} {field.type}\n"
-        found.update(head.encode() + json.dumps(column.to_pylist(), separators=(",", ":")).encode() + b"\n")
-    return found.hexdigest()
-
-
-def is_of(content: bytes, row_count: int, sha256: str) -> bool:
-    """True where a file holds exactly the rows of this digest, as this pyarrow or another version of it writes them."""
-    try:
-        file = pq.ParquetFile(BytesIO(content))
-        # The number first: a small file may claim to hold rows without end.
-        if file.metadata.num_rows != row_count:
-            return False
-        rows = file.read()
-        if digest(rows) != sha256:
-            return False
-        ours = encoded(rows)
-    except (pa.ArrowException, OSError, ValueError):
-        return False
-    return content == ours or file.metadata.created_by != pq.ParquetFile(BytesIO(ours)).metadata.created_by
-
-
 KNOBS = ("replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out")
 _OF_BYTES = ("disk", "network_in", "network_out")
 # What `scenarios` of a row says: plan for today's bytes alone, or so that the windows hold in every scenario too.
@@ -274,3 +239,38 @@ def _values(candidate: Candidate, scenarios: str = NO_SCENARIOS) -> dict[str, ob
     """The candidate as a row, not numbered yet."""
     knobs = {knob: str(getattr(candidate.balance, knob)) for knob in KNOBS}
     return {"candidate": -1, **candidate._asdict(), **knobs, "scenarios": scenarios}
+
+
+FILE = "candidates.parquet"
+
+
+def encoded(rows: pa.Table) -> bytes:
+    """The file; no metadata but the schema's, so equal rows are equal bytes."""
+    buffer = BytesIO()
+    pq.write_table(rows.replace_schema_metadata(None).combine_chunks(), buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def digest(rows: pa.Table) -> str:
+    """SHA-256 over the names, types and values of the columns, in their order."""
+    found = hashlib.sha256(f"{len(rows)}\n".encode())
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        head = f"{field.name} {field.type}\n"
+        found.update(head.encode() + json.dumps(column.to_pylist(), separators=(",", ":")).encode() + b"\n")
+    return found.hexdigest()
+
+
+def is_of(content: bytes, row_count: int, sha256: str) -> bool:
+    """True where a file holds exactly the rows of this digest, as this pyarrow or another version of it writes them."""
+    try:
+        file = pq.ParquetFile(BytesIO(content))
+        # The number first: a small file may claim to hold rows without end.
+        if file.metadata.num_rows != row_count:
+            return False
+        rows = file.read()
+        if digest(rows) != sha256:
+            return False
+        ours = encoded(rows)
+    except (pa.ArrowException, OSError, ValueError):
+        return False
+    return content == ours or file.metadata.created_by != pq.ParquetFile(BytesIO(ours)).metadata.created_by

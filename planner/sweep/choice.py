@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
-from planner.model import spec as model
 from planner.model.balance import exact
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.formats import exactly, percent, size, stated
-from planner.model.spec import Spec
+from planner.model.spec import Choice, Spec
 from planner.scoring.broker_loads import MEASURES
 from planner.strategies.catalog import UNKNOWN
 from planner.sweep import budget_steps
@@ -78,13 +77,13 @@ def rule_text(aims: Iterable[str], survive: str = "none", *, sizes_known: bool =
     )
 
 
-def rule_of(spec: Spec) -> model.Choice:
+def rule_of(spec: Spec) -> Choice:
     """The rule in use: a budget says what `asked` means."""
     rule = spec.sweep.choice
-    return model.Choice("within_budget") if rule.rule == "asked" and budget_steps.asked(spec.budget) else rule
+    return Choice("within_budget") if rule.rule == "asked" and budget_steps.asked(spec.budget) else rule
 
 
-def _best(tried: Swept, rule: model.Choice) -> BestCandidate:
+def _best(tried: Swept, rule: Choice) -> BestCandidate:
     first = tried.result.top.slice(0, 1).to_pylist()[0]
     if first["violations"]:
         return BestCandidate(first, "no candidate keeps every rule")
@@ -107,7 +106,7 @@ def _pool(result: SweepResult) -> list[Row]:
     return list(rows.values())
 
 
-def _fits(spec: Spec, rule: model.Choice, row: Row) -> bool:
+def _fits(spec: Spec, rule: Choice, row: Row) -> bool:
     if not budget_steps.within(spec.budget, row):
         return False
     if rule.rule == "within_budget":
@@ -116,7 +115,7 @@ def _fits(spec: Spec, rule: model.Choice, row: Row) -> bool:
     return bool(row[column] <= rule.value)
 
 
-def _key(tried: Swept, rule: model.Choice, row: Row) -> tuple[int, ...]:
+def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
     """Sorts rows, of one alternative or several, as the rule does; proofs come before evenness of the same kind."""
     order = [row[name] for name in ranking_of(tried.problem)]
     first = [row[name] for name in SURVIVE_COLUMNS[tried.problem.survive]]
@@ -191,7 +190,7 @@ def _overspent(term: str, allowed: int, sound: Sequence[tuple[str, Row]], altern
     return f"budget.{term}: in these plans {who} take {least} at the least{whose}, allowed by the budget: {most}"
 
 
-def _refuse(tried: Sequence[Swept], rule: model.Choice) -> None:
+def _refuse(tried: Sequence[Swept], rule: Choice) -> None:
     bytes_first = rule.rule == "most_even_within_bytes"
     column, shown = ("bytes_moved", stated) if bytes_first else ("imbalance_ppm", _ppm)
     sound = [(each, row) for each in tried for row in _pool(each.result) if not row["violations"]]

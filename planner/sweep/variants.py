@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from planner.model import build_problem as problems
+from planner.model import build_problem
 from planner.model.problem import Problem
 from planner.model.spec import Changes, Spec
 from planner.sweep import budget_steps
@@ -50,7 +50,7 @@ def alternatives(spec: Spec) -> tuple[Alternative, ...]:
 
 
 def _alternative(name: str, spec: Spec, among: int) -> Alternative:
-    problem = budget_steps.first_step(problems.build(spec))
+    problem = budget_steps.first_step(build_problem.build(spec))
     return Alternative(name, spec, problem, candidates(problem, spec.sweep, among))
 
 

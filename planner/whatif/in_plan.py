@@ -19,17 +19,13 @@ from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 from planner.report.appendix import Page
 from planner.sweep.variants import chosen
-from planner.whatif.consumers import consumers_report as consumers_view
-from planner.whatif.consumers import consumers_summary as consumers_report
-from planner.whatif.consumers import group_loads as consumers_groups
+from planner.whatif.consumers import consumers_report, consumers_summary, group_loads
 from planner.whatif.consumers.consumers_summary import ConsumersQuestion
-from planner.whatif.failures import failure_rows as failures
-from planner.whatif.failures import failures_report, failures_summary
+from planner.whatif.failures import failure_rows, failures_report, failures_summary
 from planner.whatif.failures.cluster_states import PLANNED, TODAY
 from planner.whatif.failures.failing_brokers import MOST
 from planner.whatif.failures.failures_summary import Subject
-from planner.whatif.growth import growth_report, growth_summary
-from planner.whatif.growth import lifetime as growth
+from planner.whatif.growth import growth_report, growth_summary, lifetime
 
 Document = Mapping[str, Any]
 _ITS_OWN = ("cluster", "plan_id", "format_version", "first_step")
@@ -58,9 +54,9 @@ def _sections(spec: Spec, plan: Document) -> Iterator[tuple[str, dict[str, Any]]
     if asked.growth_months is not None:
         yield "growth", _without_its_own(_growth(spec, plan, asked.growth_months))
     if asked.consumers:
-        groups = consumers_groups.resolve(spec.consumers, spec.cluster.topics)
-        question = ConsumersQuestion(spec, groups, {}, (), consumers_report.replicas_of(plan))
-        yield "consumers", _without_its_own(consumers_report.document(question))
+        groups = group_loads.resolve(spec.consumers, spec.cluster.topics)
+        question = ConsumersQuestion(spec, groups, {}, (), consumers_summary.replicas_of(plan))
+        yield "consumers", _without_its_own(consumers_summary.document(question))
 
 
 def _without_its_own(document: Document) -> dict[str, Any]:
@@ -71,9 +67,9 @@ def _without_its_own(document: Document) -> dict[str, Any]:
 def _failures(spec: Spec, plan: Document) -> dict[str, Any]:
     """The document of `planner failures`; of single brokers and racks without each batch, which could be thousands."""
     subject = Subject.of(spec, plan)
-    wanted = failures.all_scenarios(subject.problem, spec.report.failures, MOST, spec.sweep.seed)
-    study = failures.study(subject.spec, subject.problem, subject.batches, wanted)
-    document = _without_its_own(failures_summary.document(subject, wanted, failures.run(study, wanted)))
+    wanted = failure_rows.all_scenarios(subject.problem, spec.report.failures, MOST, spec.sweep.seed)
+    study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
+    document = _without_its_own(failures_summary.document(subject, wanted, failure_rows.run(study, wanted)))
     for scenario in document["scenarios"]:
         scenario["states"] = [each for each in scenario["states"] if each["state"] in (TODAY, PLANNED)]
     return document
@@ -84,10 +80,10 @@ def _growth(spec: Spec, plan: Document, months: int) -> dict[str, Any]:
 
     Where that lasts, no more brokers are tried.
     """
-    base, *others = growth.cases(spec, months)
-    planned = growth.given(base, assignment(base.forecast.problem, plan))
+    base, *others = lifetime.cases(spec, months)
+    planned = lifetime.given(base, assignment(base.forecast.problem, plan))
     cases = [base] if planned["first"] < 0 else [base, *others]
-    return growth_summary.document(spec, cases, growth.as_it_is(base), [planned, *growth.run(cases[1:])])
+    return growth_summary.document(spec, cases, lifetime.as_it_is(base), [planned, *lifetime.run(cases[1:])])
 
 
 def assignment(problem: Problem, plan: Document) -> IntArray:
@@ -121,7 +117,9 @@ def _pages(sections: Mapping[str, Document], plan: Document) -> Iterator[Page]:
         )
     if section := sections.get("consumers"):
         groups = counted(len(section["groups"]), "group")
-        yield Page(f"Consumers ({groups})", _body(consumers_view.markdown({**section, **cluster})), "planner consumers")
+        yield Page(
+            f"Consumers ({groups})", _body(consumers_report.markdown({**section, **cluster})), "planner consumers"
+        )
 
 
 def _body(page: str) -> str:

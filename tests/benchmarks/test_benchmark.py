@@ -8,10 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from benchmarks import benchmark as bench
-from benchmarks import cases as bench_cases
-from benchmarks import in_batches
-from benchmarks import peers as bench_peers
+from benchmarks import benchmark, cases, in_batches, peers
 from benchmarks.apart import apart, peak_bytes
 from benchmarks.benchmark import Scope
 from benchmarks.measure import makespans_over_bound, measure, outcome, seeds_tried
@@ -35,7 +32,7 @@ OPTIMA = {
 
 def problem_of(case: str, seed: str = "public") -> Problem:
     """A benchmark case as flat arrays."""
-    return build_problem.build(bench_cases.to_spec(bench_cases.make(case, seed)))
+    return build_problem.build(cases.to_spec(cases.make(case, seed)))
 
 
 def cells(lines: list[str], heading: str) -> list[list[str]]:
@@ -47,7 +44,7 @@ def cells(lines: list[str], heading: str) -> list[list[str]]:
 
 def rescored(case: str, flat: Problem, assignment: IntArray) -> dict[str, float]:
     """What an assignment costs, counted replica by replica from Kafka's ids, without the planner's score."""
-    made = bench_cases.make(case)
+    made = cases.make(case)
     racks = {broker.id: broker.rack for broker in made.brokers_after}
     held = dict.fromkeys(racks, 0)
     led, size = dict(held), dict(held)
@@ -93,7 +90,7 @@ def test_the_optimum_moves_what_is_published_of_it(case):
 
     spreads = (plan.replica_spread, plan.leader_spread, plan.topic_spread)
     assert OPTIMA[case] == (round(plan.bytes_moved / 1e9), plan.replicas_moved, spreads)
-    assert (0, bench_peers.optimum_bytes(case)) == (plan.violations, round(plan.bytes_moved, -9))
+    assert (0, peers.optimum_bytes(case)) == (plan.violations, round(plan.bytes_moved, -9))
     assert solution.least_bytes <= plan.bytes_moved <= solution.least_bytes * 1.00001
 
 
@@ -156,7 +153,7 @@ def test_batches_take_hardly_longer_than_the_busiest_broker_must(case):
     # Its largest partition alone is larger than such a batch, and keeps all other brokers waiting.
     assert 1 <= by_bytes <= (2 if case == "skewed-sizes" else 1.1)
 
-    found = in_batches.measure(bench_cases.to_spec(bench_cases.make(case)), flat, chosen)
+    found = in_batches.measure(cases.to_spec(cases.make(case)), flat, chosen)
     assert found.seconds_in_one <= found.seconds <= 1.1 * found.seconds_in_one
     assert found.longest_seconds <= max(3_600, found.largest_replica_seconds)
     assert 0 < found.most_elections <= 500
@@ -185,7 +182,7 @@ def test_as_many_seeds_are_tried_as_asked_for():
 @pytest.mark.slow
 def test_the_lines_are_tables_with_ratios_that_agree():
     """Every ratio is the row's bytes over the plan's, and published rows say that they weren't run."""
-    lines = list(bench.lines(Scope(("expand-small",), ("plans",), seeds=50)))
+    lines = list(benchmark.lines(Scope(("expand-small",), ("plans",), seeds=50)))
 
     (plan,) = cells(lines, "## Plans")
     beside = cells(lines, "## Beside")
@@ -202,17 +199,17 @@ def test_the_lines_are_tables_with_ratios_that_agree():
 
 def test_every_published_plan_is_shown_beside_ours():
     """One row each, with its version, and the ratio is its bytes over ours."""
-    lines = [entry for entry in bench_peers.entries({"no-racks": 400 * 10**9}) if isinstance(entry, str)]
+    lines = [entry for entry in peers.entries({"no-racks": 400 * 10**9}) if isinstance(entry, str)]
 
     rows = cells(lines, "## Published")
-    assert [peer.name for peer in bench_peers.peers("no-racks")] == [line[1] for line in rows]
+    assert [peer.name for peer in peers.peers("no-racks")] == [line[1] for line in rows]
     assert ["no-racks", "topicctl", "1.23.1", "530", "1.325", "306", "8 / 22", "0", "1.069", "0.02"] == rows[5]
 
 
 @pytest.mark.slow
 def test_another_seed_has_no_published_rows():
     """What was published is of the public clusters, so it stands beside no other."""
-    lines = list(bench.lines(Scope(("expand-small",), ("plans",), "another", 50)))
+    lines = list(benchmark.lines(Scope(("expand-small",), ("plans",), "another", 50)))
 
     assert ["the plan", "do nothing"] == [line[1] for line in cells(lines, "## Beside")][:2]
     assert 4 == len(cells(lines, "## Beside"))
@@ -222,33 +219,33 @@ def test_another_seed_has_no_published_rows():
 def test_an_unknown_case_is_refused_before_anything_runs():
     """The message names the word seen and every allowed one."""
     with pytest.raises(SetupError) as refused:
-        bench.lines(Scope(("expand-small", "expand-tiny")))
+        benchmark.lines(Scope(("expand-small", "expand-tiny")))
 
-    assert f"unknown benchmark case expand-tiny; allowed: {', '.join(bench_cases.CASES)}" == str(refused.value)
+    assert f"unknown benchmark case expand-tiny; allowed: {', '.join(cases.CASES)}" == str(refused.value)
 
 
 def test_sections_are_chosen_in_one_order():
     """Those asked for; else those of cases where some are named; else all; always in the same order."""
-    assert ("windows", "scale") == bench.sections_of(Scope(sections=("scale", "windows")))
-    assert ("plans", "windows") == bench.sections_of(Scope(("no-racks",)))
+    assert ("windows", "scale") == benchmark.sections_of(Scope(sections=("scale", "windows")))
+    assert ("plans", "windows") == benchmark.sections_of(Scope(("no-racks",)))
     every = ("plans", "windows", "candidates", "sweep", "scale", "corners", "exact", "ablate")
-    assert every == bench.sections_of(Scope())
+    assert every == benchmark.sections_of(Scope())
 
 
-@pytest.mark.parametrize("case", bench_cases.CASES)
+@pytest.mark.parametrize("case", cases.CASES)
 def test_a_published_peer_stands_beside_every_case(case):
     """The one chosen is the cheapest of those that are even, and none of the published ones beats the optimum there."""
-    peer = bench_peers.best(case, replicas=10_000_000)
+    peer = peers.best(case, replicas=10_000_000)
 
     assert peer is not None
-    even = [other for other in bench_peers.peers(case) if other.replica_spread <= 1]
+    even = [other for other in peers.peers(case) if other.replica_spread <= 1]
     assert min(other.bytes_moved for other in even) == peer.bytes_moved
 
 
 def test_clumped_peers_do_not_count():
     """Of 16,200 replicas, a plan with 162 above their topics' ceilings still counts, and an emptier list has none."""
-    allowed = bench_peers.best("expand-mid", replicas=16_200)
-    stricter = bench_peers.best("expand-mid", replicas=6_400)
+    allowed = peers.best("expand-mid", replicas=16_200)
+    stricter = peers.best("expand-mid", replicas=6_400)
 
     assert "Yelp kafka-utils, count balancer" == getattr(allowed, "name", None)
     assert "Cruise Control, topic-exact settings" == getattr(stricter, "name", None)
@@ -257,7 +254,7 @@ def test_clumped_peers_do_not_count():
 def test_a_process_of_its_own_passes_errors_on():
     """An error keeps its type; a process that is killed is reported as such."""
     with pytest.raises(KeyError):
-        apart(bench_cases.make, "nothing")
+        apart(cases.make, "nothing")
     with pytest.raises(SetupError, match="was killed before it was done"):
         apart(os._exit, 9)
 
@@ -272,12 +269,10 @@ def test_the_peak_of_a_process_is_its_own():
     assert 0 < apart_bytes < held.nbytes < peak_bytes()
 
 
-@pytest.mark.parametrize("case", bench_cases.CASES)
+@pytest.mark.parametrize("case", cases.CASES)
 def test_published_bytes_say_how_they_were_rounded(case):
     """Bytes are whole units of what they were rounded to."""
-    assert [0] * len(bench_peers.peers(case)) == [
-        peer.bytes_moved % peer.rounding_bytes for peer in bench_peers.peers(case)
-    ]
+    assert [0] * len(peers.peers(case)) == [peer.bytes_moved % peer.rounding_bytes for peer in peers.peers(case)]
 
 
 def test_a_bar_in_a_cell_does_not_end_it():

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import corners
 from benchmarks.corners import HEAVY, OVERFULL, SEEDS, SMALL, WIDE, make, measure
 from benchmarks.table import Figures, gap
-from planner.model import build_problem as problems
+from planner.model import build_problem
 from planner.model.problem import Problem
 from planner.scoring import independent_check
 from planner.scoring.fair_shares import disk_weights
@@ -18,7 +18,7 @@ from planner.strategies.work_limits import Worth
 
 def of(kind: str, seed: int) -> Problem:
     """A cluster as flat arrays."""
-    return problems.build(make(kind, seed))
+    return build_problem.build(make(kind, seed))
 
 
 @pytest.mark.parametrize("seed", SEEDS[SMALL])

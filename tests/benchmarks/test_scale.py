@@ -7,10 +7,7 @@ import re
 
 import pytest
 
-from benchmarks import benchmark as bench
-from benchmarks import files as bench_files
-from benchmarks import plot as bench_plot
-from benchmarks import scale as bench_scale
+from benchmarks import benchmark, files, plot, scale
 from benchmarks.benchmark import Scope
 from benchmarks.cases import Recipe
 from benchmarks.table import Figures
@@ -21,13 +18,13 @@ TINY = Recipe(3, 3, 6, 3, 4, 5, 3, None, 1.0)
 
 def tiny_point(name: str = "tiny") -> dict[str, object]:
     """A point of the curve as it is kept, made and measured here."""
-    point = bench_scale.measure(name, TINY)
+    point = scale.measure(name, TINY)
     return {**vars(point), "seconds": point.seconds}
 
 
 def test_a_point_is_a_checked_plan_with_its_times():
     """Even within one, nothing broken, the least bytes, and each phase timed."""
-    point = bench_scale.measure("tiny", TINY)
+    point = scale.measure("tiny", TINY)
 
     assert (3, 6, 3, 4) == (point.brokers_before, point.brokers_after, point.replication_factor, point.topics)
     assert (point.partitions * 3, 0) == (point.replicas, point.violations)
@@ -40,7 +37,7 @@ def test_a_point_is_a_checked_plan_with_its_times():
 
 def test_the_curve_reaches_the_sizes_it_is_named_for():
     """About a thousand replicas at first, millions on 215 brokers at last, and more at each step."""
-    recipes = list(bench_scale.RECIPES.values())
+    recipes = list(scale.RECIPES.values())
     replicas = [recipe.topics * recipe.mean_partitions * recipe.replication_factor for recipe in recipes]
 
     assert sorted(replicas) == replicas
@@ -50,10 +47,10 @@ def test_the_curve_reaches_the_sizes_it_is_named_for():
 
 def test_the_curve_is_a_table_and_numbers(monkeypatch):
     """A row and its figures for each point, then what users report of another planner."""
-    monkeypatch.setattr(bench_scale, "RECIPES", {"tiny": TINY})
-    monkeypatch.setattr(bench_scale, "apart", lambda function, *given: function(*given))
+    monkeypatch.setattr(scale, "RECIPES", {"tiny": TINY})
+    monkeypatch.setattr(scale, "apart", lambda function, *given: function(*given))
 
-    found = list(bench_scale.entries(("tiny",)))
+    found = list(scale.entries(("tiny",)))
 
     (figures,) = (entry for entry in found if isinstance(entry, Figures))
     assert ("scale", "tiny") == (figures.table, figures.values["point"])
@@ -74,7 +71,7 @@ def test_a_plot_is_the_same_bytes_each_time(name):
         ],
     }[name]
 
-    first, second = bench_plot.PLOTS[name](rows), bench_plot.PLOTS[name](rows)
+    first, second = plot.PLOTS[name](rows), plot.PLOTS[name](rows)
 
     assert first == second
     text = first.decode()
@@ -85,10 +82,10 @@ def test_a_plot_is_the_same_bytes_each_time(name):
 
 def test_plots_without_their_library_are_refused_at_once(monkeypatch, tmp_path):
     """Before anything is measured, with what to install."""
-    monkeypatch.setattr(bench_plot, "find_spec", lambda name: None)
+    monkeypatch.setattr(plot, "find_spec", lambda name: None)
 
     with pytest.raises(SetupError, match="install the kafka-planner wheel again"):
-        bench.lines(Scope(out=tmp_path))
+        benchmark.lines(Scope(out=tmp_path))
 
 
 def test_a_folder_that_cannot_be_made_is_refused_at_once(tmp_path):
@@ -96,14 +93,14 @@ def test_a_folder_that_cannot_be_made_is_refused_at_once(tmp_path):
     (tmp_path / "taken").write_text("")
 
     with pytest.raises(SetupError, match=r"--out .*taken: the folder can't be made"):
-        bench.lines(Scope(out=tmp_path / "taken"))
+        benchmark.lines(Scope(out=tmp_path / "taken"))
 
 
 def test_files_hold_what_was_said_and_measured(tmp_path):
     """Markdown as printed, numbers by table, and a plot for each table that has one."""
     point = tiny_point()
 
-    bench_files.write(tmp_path, ["## Scale", ""], [Figures("scale", point), Figures("plans", {"case": "a"})])
+    files.write(tmp_path, ["## Scale", ""], [Figures("scale", point), Figures("plans", {"case": "a"})])
 
     assert ["bench.json", "bench.md", "scale.svg"] == sorted(file.name for file in tmp_path.iterdir())
     assert "## Scale\n\n" == (tmp_path / "bench.md").read_text()
@@ -114,7 +111,7 @@ def test_files_hold_what_was_said_and_measured(tmp_path):
 @pytest.mark.slow
 def test_a_run_writes_its_files_at_the_end(tmp_path):
     """The lines are those of the Markdown file."""
-    lines = list(bench.lines(Scope(("expand-small",), ("plans",), seeds=20, out=tmp_path / "new" / "folder")))
+    lines = list(benchmark.lines(Scope(("expand-small",), ("plans",), seeds=20, out=tmp_path / "new" / "folder")))
 
     assert lines == (tmp_path / "new" / "folder" / "bench.md").read_text().splitlines()
     (plan,) = json.loads((tmp_path / "new" / "folder" / "bench.json").read_text())["plans"]

@@ -6,9 +6,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks import candidates as bench_candidates
-from benchmarks import cases as bench_cases
-from benchmarks import sweep as bench_sweep
+from benchmarks import candidates, cases, sweep
 from benchmarks.sweep import DRAWN, SOLVED, WHATIF, Timing
 from benchmarks.table import Figures
 from planner.model import build_problem
@@ -18,15 +16,15 @@ from planner.sweep import evaluate
 
 def small() -> Problem:
     """The cluster that the sweep is benchmarked on."""
-    return build_problem.build(bench_cases.to_spec(bench_cases.make(bench_sweep.CASE)))
+    return build_problem.build(cases.to_spec(cases.make(sweep.CASE)))
 
 
 def test_the_sweep_names_the_best_candidate():
     """The candidates are numbered, all drawn, and the sweep's best is the ranking's first."""
     flat = small()
-    rows = bench_sweep.rows(flat, DRAWN, 500)
+    rows = sweep.rows(flat, DRAWN, 500)
 
-    timing = bench_sweep.in_this_process(DRAWN, 500)
+    timing = sweep.in_this_process(DRAWN, 500)
 
     scores = evaluate.evaluate(flat, rows.to_batches()[0]).to_pylist()
     best = min(scores, key=lambda score: [score[name] for name in evaluate.RANKING])
@@ -37,7 +35,7 @@ def test_the_sweep_names_the_best_candidate():
 @pytest.mark.parametrize(("job", "most_solved"), [(WHATIF, 60), (SOLVED, 60)])
 def test_a_whatif_has_solved_plans(job: str, most_solved: int):
     """The other jobs' candidates are those of the command, as many as asked for; in the third a fifth are solved."""
-    strategies = Counter(bench_sweep.rows(small(), job, 300)["strategy"].to_pylist())
+    strategies = Counter(sweep.rows(small(), job, 300)["strategy"].to_pylist())
 
     assert 300 == sum(strategies.values())
     assert {"unchanged", "optimum", "kafka_classic"} <= set(strategies)
@@ -49,7 +47,7 @@ def test_ratios_are_to_one_worker():
     one = Timing(DRAWN, 1000, 1, 30.0, 10.0, 0, 7, 10**9)
     two = Timing(DRAWN, 1000, 2, 20.0, 10.0, 10**8, 7, 10**9)
 
-    cells = bench_sweep._cells(two, one)
+    cells = sweep._cells(two, one)
 
     assert (
         "1,000, Kafka's placements",
@@ -68,7 +66,7 @@ def test_ratios_are_to_one_worker():
 @pytest.mark.spark
 def test_spark_names_the_same_best_candidate():
     """One worker, two workers and no Spark agree on the winner, and say what each took."""
-    entries = list(bench_sweep.entries([(WHATIF, 60)]))
+    entries = list(sweep.entries([(WHATIF, 60)]))
 
     timings = [entry.values for entry in entries if isinstance(entry, Figures)]
     assert [0, 1, 2] == [timing["workers"] for timing in timings]
@@ -79,14 +77,14 @@ def test_spark_names_the_same_best_candidate():
 
 def test_candidates_are_timed_both_ways(monkeypatch):
     """From tables where they are worthwhile, and one by one; the sweep's own way is the one compared with the peer."""
-    monkeypatch.setattr(bench_candidates, "_FROM_TABLES", 10_000_000)
-    monkeypatch.setattr(bench_candidates, "_PLACED", 20_000)
+    monkeypatch.setattr(candidates, "_FROM_TABLES", 10_000_000)
+    monkeypatch.setattr(candidates, "_PLACED", 20_000)
 
-    speed = bench_candidates.measure("expand-small")
+    speed = candidates.measure("expand-small")
 
     assert (564, speed.from_tables_per_second) == (speed.replicas, speed.per_second)
     assert speed.per_second > speed.one_by_one_per_second > 0
     assert (speed.tables_seconds or 0) > 0
-    cells = bench_candidates._cells(speed)
+    cells = candidates._cells(speed)
     assert ("expand-small", "564", "1,800") == (*cells[:2], cells[3])
     assert f"{speed.per_second / 1800:.3f}" == cells[4]

@@ -7,14 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import cases as bench_cases
-from benchmarks import peers as bench_peers
-from benchmarks import windows as bench_windows
+from benchmarks import cases, peers, windows
 from benchmarks.table import Figures
 from benchmarks.windows import EVEN_DISKS, balance_of, measure
 from planner.model.balance import NO_TOLERANCE, SPREAD_1, Balance, Tolerance
 
-PEER = bench_peers.peers("no-racks")[5]
+PEER = peers.peers("no-racks")[5]
 
 
 def test_a_published_balance_becomes_windows():
@@ -42,10 +40,10 @@ def test_only_ceilings_known_is_a_window_of_two():
     assert Tolerance("spread", 2) == balance_of(keeps_ceilings, 1086).topic_replicas
 
 
-@pytest.mark.parametrize("case", bench_cases.CASES)
+@pytest.mark.parametrize("case", cases.CASES)
 def test_every_published_plan_has_a_balance(case):
     """Never a narrower spread than what was published."""
-    for peer in bench_peers.peers(case):
+    for peer in peers.peers(case):
         assert balance_of(peer, 1_000_000).replicas.value >= peer.replica_spread
 
 
@@ -71,8 +69,8 @@ def test_a_case_planned_at_a_balance_says_what_it_reached():
 
 def test_bytes_over_the_mean_are_those_of_the_brokers_that_stay():
     """Counted by hand on a cluster that loses brokers."""
-    spec = bench_cases.to_spec(bench_cases.make("decommission"))
-    solved = bench_windows.solve(replace(spec, balance=Balance()))
+    spec = cases.to_spec(cases.make("decommission"))
+    solved = windows.solve(replace(spec, balance=Balance()))
     held = dict.fromkeys(np.flatnonzero(solved.problem.targets).tolist(), 0)
     for size, brokers in zip(solved.problem.size_bytes.tolist(), solved.assignment.tolist(), strict=True):
         for broker in brokers:
@@ -80,14 +78,14 @@ def test_bytes_over_the_mean_are_those_of_the_brokers_that_stay():
 
     mean = sum(held.values()) / len(held)
     expected = (min(held.values()) / mean, max(held.values()) / mean)
-    assert expected == pytest.approx(bench_windows._size_over_mean(solved))
+    assert expected == pytest.approx(windows._size_over_mean(solved))
 
 
 @pytest.mark.slow
 def test_both_tables_have_a_row_each(monkeypatch):
     """Even disks once a case, and each published plan's own balance, with the peer's bytes over ours."""
-    monkeypatch.setattr(bench_peers, "peers", lambda case: (PEER,))
-    found = list(bench_windows.entries(("no-racks",), "public"))
+    monkeypatch.setattr(peers, "peers", lambda case: (PEER,))
+    found = list(windows.entries(("no-racks",), "public"))
 
     even, at_peer = (entry for entry in found if isinstance(entry, Figures))
     assert ("windows", "no-racks") == (even.table, even.values["case"])
@@ -104,6 +102,6 @@ def test_both_tables_have_a_row_each(monkeypatch):
 @pytest.mark.slow
 def test_other_seeds_have_no_published_plans():
     """Then only the first table is there."""
-    found = [entry for entry in bench_windows.entries(("no-racks",), "another") if isinstance(entry, str)]
+    found = [entry for entry in windows.entries(("no-racks",), "another") if isinstance(entry, str)]
 
     assert [] == [line for line in found if "published" in line]

@@ -15,7 +15,7 @@ from planner.cli import failures as failures_command
 from planner.cli.commands import commands
 from planner.cli.main import main
 from planner.model.errors import SetupError, StalePlanError
-from planner.whatif.failures import failure_rows as failures
+from planner.whatif.failures import failure_rows
 
 DATA = TESTS / "data" / "failures"
 MOVES = [
@@ -106,7 +106,7 @@ def test_every_row_goes_to_parquet(spec, tmp_path):
         run(spec, "--out", path)
     table = pq.read_table(out)
 
-    assert failures.ROW_SCHEMA == table.schema
+    assert failure_rows.ROW_SCHEMA == table.schema
     assert (4 + 2 + 6) * 4 == len(table)
     assert ["today", "batch 1", "batch 2", "planned"] == table["state"].to_pylist()[:4]
     assert out.read_bytes() == again.read_bytes()
@@ -155,7 +155,7 @@ def test_spark_gives_the_same_rows(spec, spark, partitions, monkeypatch):
 
     monkeypatch.setattr(job, "CHUNK", 2)
     subject = failures_command.find(spec, None)
-    wanted = failures.all_scenarios(subject.problem, ("brokers", "racks", "pairs", "3"), 1000, 0)
-    study = failures.study(subject.spec, subject.problem, subject.batches, wanted)
+    wanted = failure_rows.all_scenarios(subject.problem, ("brokers", "racks", "pairs", "3"), 1000, 0)
+    study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
 
-    assert failures.run(study, wanted).equals(job.run(spark, study, wanted, partitions=partitions))
+    assert failure_rows.run(study, wanted).equals(job.run(spark, study, wanted, partitions=partitions))

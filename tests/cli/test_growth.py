@@ -12,7 +12,7 @@ from planner.cli.commands import commands
 from planner.cli.main import main
 from planner.inputs.spec.reading import load
 from planner.model.errors import SpecError
-from planner.whatif.growth import lifetime as growth
+from planner.whatif.growth import lifetime
 
 DATA = TESTS / "data" / "growth"
 
@@ -68,6 +68,6 @@ def test_spark_gives_the_same_rows(spark, partitions):
     """With any number of tasks."""
     from spark_jobs import growth as job
 
-    cases = growth.cases(load(DATA / "spec.yaml"), 6)
+    cases = lifetime.cases(load(DATA / "spec.yaml"), 6)
 
-    assert growth.run(cases) == job.run(spark, cases, partitions=partitions)
+    assert lifetime.run(cases) == job.run(spark, cases, partitions=partitions)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.cli import main as edge
+from planner.cli import main
 from planner.model.errors import PlannerError
 
 SPEC = (
@@ -99,9 +99,9 @@ def refusing(error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     def commands() -> None:
         raise error
 
-    monkeypatch.setattr(edge, "_commands", commands)
+    monkeypatch.setattr(main, "_commands", commands)
     with pytest.raises(SystemExit) as ended:
-        edge.main([])
+        main.main([])
     assert 1 == ended.value.code
     return capsys.readouterr().err
 
@@ -131,9 +131,9 @@ def test_the_traceback_is_there_for_those_who_ask(monkeypatch: pytest.MonkeyPatc
         raise KeyError("brokers")
 
     monkeypatch.setenv("PLANNER_DEBUG", "1")
-    monkeypatch.setattr(edge, "_commands", commands)
+    monkeypatch.setattr(main, "_commands", commands)
     with pytest.raises(KeyError):
-        edge.main([])
+        main.main([])
 
 
 def test_messages_are_capped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

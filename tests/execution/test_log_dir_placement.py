@@ -29,8 +29,7 @@ from planner.model.errors import ImportStateError, SpecError, UnsafePlanError
 from planner.model.file_reading import resource
 from planner.model.spec import Spec
 from planner.plan.build import document
-from planner.report import plan_markdown as report
-from planner.report import plan_on_terminal
+from planner.report import plan_markdown, plan_on_terminal
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 
@@ -218,7 +217,7 @@ def test_a_throttle_that_producers_use_up_inside_a_broker_is_refused(tmp_path: P
 def test_report_and_screen_tell_of_log_dirs(tmp_path: Path) -> None:
     """Both have the log dirs' table and the bytes that move inside, and no leader changes for that."""
     plan = plan_of(spec_of(tmp_path, TWO + INSIDE))
-    told, shown = report.markdown(plan), io.StringIO()
+    told, shown = plan_markdown.markdown(plan), io.StringIO()
     plan_on_terminal.show(plan, [], Console(file=shown, width=100))
     for text in (told, shown.getvalue()):
         assert "39.0 GB (1 replica) move between log dirs: the proven least." in " ".join(text.split())

@@ -17,7 +17,7 @@ from plan_documents import Document, change, document
 from planner.cli.commands import commands
 from planner.cli.main import main
 from planner.export import terraform_external
-from planner.plan import declared_topics as terraform_topics
+from planner.plan import declared_topics
 
 CASE = ROOT / "tests" / "cases" / "raise-rf"
 
@@ -136,7 +136,7 @@ def topic(name: str, before: list[int], after: int | None, **config: str) -> Doc
 
 def test_tfvars_have_factors_partitions_and_no_throttle() -> None:
     """Kafka's own topics aren't there, nor those whose partitions go on differing, nor what the throttle has set."""
-    throttled = dict.fromkeys(terraform_topics.THROTTLE_CONFIGS, "0:1") | {"retention.ms": "1"}
+    throttled = dict.fromkeys(declared_topics.THROTTLE_CONFIGS, "0:1") | {"retention.ms": "1"}
     raised = [change("raised", 0, [1], [1, 2]), change("mended", 0, [1], [1, 2])]
     plan = document(raised) | {
         "topics": [
@@ -151,7 +151,7 @@ def test_tfvars_have_factors_partitions_and_no_throttle() -> None:
     assert {
         "raised": {"partitions": 2, "replication_factor": 2, "config": {"retention.ms": "1"}},
         "mended": {"partitions": 2, "replication_factor": 2, "config": {}},
-    } == terraform_topics.topics(plan)
+    } == declared_topics.topics(plan)
 
 
 def test_a_configuration_of_unknown_origin_is_null() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from clusters import spec_of
 
-from planner.model import build_problem as problems
+from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
 from planner.model.errors import StalePlanError
 from planner.model.spec import Sweep
@@ -30,7 +30,7 @@ def planned(balance: Balance) -> Planned:
     )
     cluster = replace(spec.cluster, topics=topics, sizes_known=True)
     spec = replace(spec, cluster=cluster, balance=balance, sweep=Sweep(candidates=20))
-    problem = problems.build(spec)
+    problem = build_problem.build(spec)
     return build.planned([Swept(BASE, spec, problem, evaluate.run(problem, candidates(problem, spec.sweep)))])
 
 
@@ -100,7 +100,7 @@ def relaxed_plan() -> Planned:
     )
     cluster = replace(spec.cluster, topics=topics, sizes_known=True)
     spec = replace(spec, cluster=cluster, balance=Balance(disk=Tolerance("percent", 10)), sweep=Sweep(candidates=20))
-    problem = problems.build(spec)
+    problem = build_problem.build(spec)
     return build.planned([Swept(BASE, spec, problem, evaluate.run(problem, candidates(problem, spec.sweep)))])
 
 

@@ -9,13 +9,13 @@ from clusters import no_racks, spec_of
 from jsonschema import Draft202012Validator
 
 from planner.export import kafka_files
-from planner.model import build_problem as problems
+from planner.model import build_problem
 from planner.model.cluster import Broker
 from planner.model.file_reading import resource
 from planner.model.spec import Changes, NewPartitions, Spec, Sweep
 from planner.plan import headline, new_partitions
 from planner.plan.build import document
-from planner.report import plan_markdown as report
+from planner.report import plan_markdown
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 
@@ -32,7 +32,7 @@ def spec(*new: NewPartitions, **rest: object) -> Spec:
 
 def planned(wish: Spec) -> dict:
     """The plan of a spec, as people store it."""
-    problem = problems.build(wish)
+    problem = build_problem.build(wish)
     return json.loads(json.dumps(document(wish, problem, run(problem, candidates(problem, wish.sweep)))))
 
 
@@ -131,9 +131,9 @@ def test_kafka_places_more_partitions_one_way():
 def test_classic_rule_by_hand():
     """Partition 2 of t starts at the broker of partition 0's leader: AdminUtils with start index 0 and shift 0."""
     wish = spec(MORE)
-    problem = problems.build(wish)
+    problem = build_problem.build(wish)
     asked = list(wish.changes.new_partitions)
-    board = new_partitions.Board.of(problem, problems.today(problem), asked)
+    board = new_partitions.Board.of(problem, build_problem.today(problem), asked)
 
     assert [{"t": [(3, 4), (4, 1)]}] == list(new_partitions.classic(board, {"t": [(1, 2), (2, 1)]}, 5))
 
@@ -151,7 +151,7 @@ def test_who_leads_what_exists_counts_not_who_should():
 
 def test_report_says_what_is_made_and_that_it_stays(plan):
     """Topics, the comparison and every list; that a rollback leaves them."""
-    text = report.markdown(plan)
+    text = plan_markdown.markdown(plan)
 
     assert "Makes 5 partitions (10 replicas) of 2 topics, 1 of them new. Nothing that exists moves." in text
     assert "| `n` | 0 → 3 | 2 | `min.insync.replicas=2` |" in text
@@ -173,5 +173,5 @@ def test_plans_without_them_say_nothing_of_them():
     plan = planned(spec(add_brokers=(Broker(5),), rebalance="all"))
 
     assert "new-partitions.json" not in kafka_files.files(plan)
-    assert "New partitions" not in report.markdown(plan)
+    assert "New partitions" not in plan_markdown.markdown(plan)
     assert headline.headline(plan).startswith("Copies ")

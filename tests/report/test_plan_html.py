@@ -12,8 +12,7 @@ from large_plans import HOSTILE, hostile, large
 from plan_documents import document
 from report_documents import small, with_alternatives, with_disks
 
-from planner.report import html_tables as report_tables
-from planner.report import plan_html as report_html
+from planner.report import html_tables, plan_html
 from planner.report.appendix import Page
 
 HTML = "{http://www.w3.org/1999/xhtml}"
@@ -21,7 +20,7 @@ HTML = "{http://www.w3.org/1999/xhtml}"
 
 def page(plan) -> str:
     """The page's source."""
-    return report_html.files(plan)["report.html"].decode()
+    return plan_html.files(plan)["report.html"].decode()
 
 
 def parsed(plan):
@@ -123,7 +122,7 @@ def test_hostile_names_are_text_everywhere():
     """No script, image or element comes from a name; what is shown is the name."""
     root = parsed(hostile())
 
-    assert [report_html._shipped("report.js")] == [script.text for script in found(root, "script")]
+    assert [plan_html._shipped("report.js")] == [script.text for script in found(root, "script")]
     assert [] == found(root, "img")
     assert not [key for each in root.iter() for key in each.attrib if key.startswith("on")]
     assert text(found(root, "h1")[0]).startswith("</script><script>alert(1)</script>\"'><img")
@@ -147,7 +146,7 @@ def test_a_page_needs_no_network_and_runs_one_script():
 
 def test_the_same_plan_gives_the_same_files():
     """The page and each plot, byte for byte."""
-    first, second = report_html.files(small()), report_html.files(small())
+    first, second = plan_html.files(small()), plan_html.files(small())
 
     assert first == second
     assert [
@@ -158,7 +157,7 @@ def test_the_same_plan_gives_the_same_files():
 
 def test_the_page_shows_the_very_plots_of_the_folder():
     """But for the style sheet, which the page has once."""
-    files = report_html.files(small())
+    files = plan_html.files(small())
     source = files["report.html"].decode()
 
     for path, content in files.items():
@@ -174,9 +173,9 @@ def test_a_large_plan_is_summarised():
     source = page(plan)
 
     assert len(source) < 3_500_000
-    assert f"{3_500 - report_tables.MOST_TOPICS} topics that copy less, 2.00 TB in all, left out here" in source
+    assert f"{3_500 - html_tables.MOST_TOPICS} topics that copy less, 2.00 TB in all, left out here" in source
     assert "400 batches left out here: see plan.json." in source
-    assert report_tables.MOST_TOPICS == source.count('data-sort="4"') // 3
+    assert html_tables.MOST_TOPICS == source.count('data-sort="4"') // 3
 
 
 def test_nothing_to_do_says_so():
@@ -208,7 +207,7 @@ def test_limits_crossed_stand_out():
 def test_pages_of_other_commands_are_sections_of_their_own():
     """Their tables are tables, an address-like name is readable, and HTML in them is text."""
     told = "said\n\n| broker | offline |\n|---|--:|\n| `a` at x@<!-- -->y | 1 |\n\n<script>alert(1)</script>\n"
-    source = report_html.files(small(), (Page("What breaks", told, "planner failures"),))["report.html"].decode()
+    source = plan_html.files(small(), (Page("What breaks", told, "planner failures"),))["report.html"].decode()
     root = html5lib.HTMLParser(strict=True).parse(source)
     section = by_id(root, "page-1")
 
@@ -223,7 +222,7 @@ def test_pages_of_other_commands_are_sections_of_their_own():
 def test_a_page_too_long_is_cut_and_says_so():
     """At a line's end, with the command that shows the rest."""
     long = Page("All", "\n".join(f"- line {number} {'x' * 90}" for number in range(20_000)), "planner failures")
-    source = report_html.files(small(), (long,))["report.html"].decode()
+    source = plan_html.files(small(), (long,))["report.html"].decode()
 
-    assert len(source) < len(report_html.files(small())["report.html"]) + 700_000
+    assert len(source) < len(plan_html.files(small())["report.html"]) + 700_000
     assert "planner failures" in source

@@ -14,9 +14,7 @@ from large_plans import HOSTILE, hostile, large
 from plan_documents import change, document
 from report_documents import GB, small, with_traffic
 
-from planner.report import plot_svg as plots_svg
-from planner.report import plot_values as plots_values
-from planner.report import plots
+from planner.report import plot_svg, plot_values, plots
 from planner.report.plot_svg import ROLES, SVG, Plot
 
 NAMES = ["front", "brokers", "racks", "movement", "batches", "held"]
@@ -99,12 +97,12 @@ def test_what_brokers_hold_while_batches_run():
     steps = [change("t", 0, [1, 2], [3, 2], size=10), change("t", 0, [3, 2], [3, 4], size=10)]
     whole = change("t", 0, [1, 2], [3, 4], size=10)
     plan = document([whole], [[steps[0]], [steps[1]]])
-    moved = plots_values.movement(plan)
+    moved = plot_values.movement(plan)
 
     assert (1, 2, 3, 4, 9) == moved.brokers
     assert [[300, 300, 300, 300, 300], [300, 300, 310, 300, 300], [290, 300, 310, 310, 300]] == moved.held.tolist()
     # The leader of today serves the first step; the second one's copy comes from who is left.
-    assert [(1, 3, 10), (3, 4, 10)] == sorted(plots_values.copied_pairs(moved))
+    assert [(1, 3, 10), (3, 4, 10)] == sorted(plot_values.copied_pairs(moved))
 
 
 def test_a_plan_that_copies_nothing_has_no_map_and_no_batches():
@@ -147,7 +145,7 @@ def _rack(number: int):
 def test_runs_of_batches_cover_all_of_them():
     """No batch is in two runs or in none, and time goes on without a gap."""
     plan = large(6, 3, 5, 20, 100)
-    parts = plots_values.runs(plan, 24)
+    parts = plot_values.runs(plan, 24)
 
     assert [0, *[part.end for part in parts]] == [*[part.first for part in parts], 100]
     assert sum(60 + number for number in range(100)) == parts[-1].start + parts[-1].seconds
@@ -233,11 +231,11 @@ def test_hostile_names_are_text():
 
 def test_marks_that_were_not_drawn_are_an_error():
     """What the plot says of itself is counted."""
-    with plots_svg.settings():
+    with plot_svg.settings():
         name, drawing = next(iter(plots._drawings(small())))
         drawing.marks["point0"] = []
         with pytest.raises(ValueError, match="plot front: point0 drew 1 marks instead of 0"):
-            plots_svg.finished(name, drawing)
+            plot_svg.finished(name, drawing)
 
 
 @pytest.mark.slow

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pytest
 from folders import ROOT
 
-from benchmarks import cases as bench_cases
+from benchmarks import cases
 from planner.model import build_problem
 from planner.model.errors import SetupError
 from planner.model.spec import Changes, Growth, Sweep, Variant
 from planner.sweep import evaluate, variants
 from planner.sweep.candidates import candidates
-from spark_jobs import sweep as job
+from spark_jobs import sweep
 
 pytestmark = pytest.mark.spark
 
@@ -30,20 +30,20 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def small():
     """A problem and a table with every strategy in it."""
-    built = build_problem.build(bench_cases.to_spec(bench_cases.make("no-racks")))
+    built = build_problem.build(cases.to_spec(cases.make("no-racks")))
     return built, candidates(built, Sweep(candidates=400, seed=5))
 
 
 @pytest.fixture(scope="module")
 def fleet(small):
     """Three problems of unlike sizes with their candidates."""
-    others = [build_problem.build(bench_cases.to_spec(bench_cases.make(name))) for name in ("expand-small", "raise-rf")]
+    others = [build_problem.build(cases.to_spec(cases.make(name))) for name in ("expand-small", "raise-rf")]
     return [small, *((built, candidates(built, Sweep(candidates=60))) for built in others)]
 
 
 def numbered(fleet) -> pa.Table:
     """All candidates of a fleet in one table."""
-    return pa.concat_tables([job._numbered(number, rows) for number, (_, rows) in enumerate(fleet)])
+    return pa.concat_tables([sweep._numbered(number, rows) for number, (_, rows) in enumerate(fleet)])
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
@@ -51,7 +51,7 @@ def test_any_number_of_partitions_gives_what_one_process_gives(spark, small, par
     """Scores, front and best rows are equal to the last value."""
     built, rows = small
 
-    through_spark = job.run(spark, built, rows, partitions=partitions)
+    through_spark = sweep.run(spark, built, rows, partitions=partitions)
 
     assert evaluate.run(built, rows) == through_spark
 
@@ -61,7 +61,7 @@ def test_the_order_of_the_rows_does_not_matter(spark, small):
     built, rows = small
     backwards = rows.take(pa.array(range(len(rows) - 1, -1, -1)))
 
-    assert job.run(spark, built, rows) == job.run(spark, built, backwards)
+    assert sweep.run(spark, built, rows) == sweep.run(spark, built, backwards)
 
 
 def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
@@ -69,7 +69,7 @@ def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
     built, rows = small
     told: list[tuple[int, int]] = []
 
-    job.run(spark, built, rows, partitions=4, progress=lambda done, total: told.append((done, total)))
+    sweep.run(spark, built, rows, partitions=4, progress=lambda done, total: told.append((done, total)))
 
     assert [(0, 4), (4, 4)] == [told[0], told[-1]]
     assert sorted(told) == told
@@ -77,12 +77,12 @@ def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
 
 def test_a_fleet_gives_what_each_problem_alone_gives(spark, fleet):
     """Many problems in one job: neither the others nor the number of partitions shows in a result."""
-    assert tuple(evaluate.run(*each) for each in fleet) == job.run_fleet(spark, fleet, partitions=3)
+    assert tuple(evaluate.run(*each) for each in fleet) == sweep.run_fleet(spark, fleet, partitions=3)
 
 
 def test_aims_and_scenarios_go_with_the_problem(spark):
     """Variants of a spec that names both, swept as a fleet: ranked, and looking ahead, as without Spark."""
-    spec = bench_cases.to_spec(bench_cases.make("no-racks"))
+    spec = cases.to_spec(cases.make("no-racks"))
     growth = (Growth("all twice", "*", 2.0),)
     variant = Variant("drained", Changes(remove_brokers=(spec.cluster.brokers[0].id,)))
     wish = Sweep(candidates=80, aims=("makespan",), variants=(variant,), growth=growth)
@@ -90,7 +90,7 @@ def test_aims_and_scenarios_go_with_the_problem(spark):
     fleet = [(each.problem, each.candidates) for each in tried]
 
     assert ["changes", "drained"] == [each.name for each in tried]
-    assert tuple(evaluate.run(*each) for each in fleet) == job.run_fleet(spark, fleet, partitions=2)
+    assert tuple(evaluate.run(*each) for each in fleet) == sweep.run_fleet(spark, fleet, partitions=2)
 
 
 def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):
@@ -110,7 +110,7 @@ def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):
             killed.append(workers[0])
             os.kill(workers[0], signal.SIGKILL)
 
-    assert evaluate.run(built, rows) == job.run(spark, built, rows, partitions=12, progress=kill)
+    assert evaluate.run(built, rows) == sweep.run(spark, built, rows, partitions=12, progress=kill)
     assert workers[:1] == killed
 
 
@@ -124,19 +124,19 @@ def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):
 )
 def test_a_python_that_cannot_run_the_sweep_is_one_clear_error(text, said):
     """What goes wrong first on a new cluster: the error says what is missing, and whom to tell."""
-    with pytest.raises(SetupError, match=re.escape(said)), job.python_faults_named():
+    with pytest.raises(SetupError, match=re.escape(said)), sweep.python_faults_named():
         raise RuntimeError(f"Job aborted due to stage failure\n{text}")
 
 
 def test_any_other_error_keeps_its_traceback():
     """It is a defect of ours."""
-    with pytest.raises(RuntimeError, match="what is this"), job.python_faults_named():
+    with pytest.raises(RuntimeError, match="what is this"), sweep.python_faults_named():
         raise RuntimeError("what is this")
 
 
 def test_dear_rows_are_dealt_evenly(fleet):
     """Each partition gets its share of every problem's solved plans, which take a thousand times as long as a seed."""
-    chunks = job.deal(numbered(fleet), 4)["strategy"].chunks
+    chunks = sweep.deal(numbered(fleet), 4)["strategy"].chunks
 
     for strategy in ("optimum", "kafka_striped", "kafka_classic"):
         counts = [chunk.to_pylist().count(strategy) for chunk in chunks]
@@ -145,7 +145,7 @@ def test_dear_rows_are_dealt_evenly(fleet):
 
 def test_rows_scored_from_tables_are_kept_together(fleet):
     """A worker makes the tables of a problem to score its seeds, so few should; the rest is dealt as evenly as ever."""
-    dealt = job.deal(numbered(fleet), 4, range(len(fleet)))
+    dealt = sweep.deal(numbered(fleet), 4, range(len(fleet)))
     placements = [
         (part, spec)
         for part, chunk in enumerate(dealt.to_batches())
@@ -162,7 +162,7 @@ def test_rows_scored_from_tables_are_kept_together(fleet):
 def test_every_row_is_dealt_once_and_a_problems_rows_are_neighbours(fleet, with_tables):
     """In chunks of equal size, to the row; a worker goes from one problem to the next, and never back."""
     rows = numbered(fleet)
-    chunks = job.deal(rows, 7, with_tables).to_batches()
+    chunks = sweep.deal(rows, 7, with_tables).to_batches()
 
     assert [rows.num_rows * (n + 1) // 7 - rows.num_rows * n // 7 for n in range(7)] == [len(each) for each in chunks]
     assert rows == pa.Table.from_batches(chunks).sort_by([("spec", "ascending"), ("candidate", "ascending")])
@@ -174,7 +174,7 @@ def test_a_worker_unpickles_the_problem_once(small):
     """The tables that are worked out from a problem are kept with it, so there must be one problem a process."""
     pickled = pickle.dumps(small[0])
 
-    assert job._unpickled(pickled) is job._unpickled(bytes(bytearray(pickled)))
+    assert sweep._unpickled(pickled) is sweep._unpickled(bytes(bytearray(pickled)))
 
 
 @pytest.mark.parametrize(("master", "partitions"), [("local[1]", 3), ("local[2]", 1)])

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import cases as bench_cases
-from planner.model import build_problem as problems
+from benchmarks import cases
+from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
 from planner.strategies import optimum
 from planner.strategies.work_limits import ASKED, Effort, Worth
@@ -53,8 +53,8 @@ def test_small_programs_take_longer_than_their_columns_say() -> None:
 @pytest.mark.slow
 def test_less_work_proves_no_more_and_never_wrongly() -> None:
     """Every window is held still, and the bound stays below the best plan's bytes."""
-    case = bench_cases.to_spec(bench_cases.make("skewed-sizes", "y5"))
-    problem = replace(problems.build(case), balance=Balance(disk=Tolerance("percent", 2)))
+    case = cases.to_spec(cases.make("skewed-sizes", "y5"))
+    problem = replace(build_problem.build(case), balance=Balance(disk=Tolerance("percent", 2)))
     little, much = (optimum.solve(problem, problem.balance, worth=each) for each in (Worth(100_000, 1), ASKED))
     assert little.least_bytes <= much.least_bytes
     assert _moved(problem, much) <= _moved(problem, little)
@@ -64,14 +64,14 @@ def test_less_work_proves_no_more_and_never_wrongly() -> None:
 @pytest.mark.slow
 def test_the_same_work_finds_the_same_plan() -> None:
     """No clock has a say in it."""
-    case = bench_cases.to_spec(bench_cases.make("skewed-sizes", "x4"))
-    problem = replace(problems.build(case), balance=Balance(disk=Tolerance("percent", 2)))
+    case = cases.to_spec(cases.make("skewed-sizes", "x4"))
+    problem = replace(build_problem.build(case), balance=Balance(disk=Tolerance("percent", 2)))
     first, second = (optimum.solve(problem, problem.balance, worth=Worth(500_000, 10)) for _ in range(2))
     assert first.assignment.tolist() == second.assignment.tolist()
     assert first.least_bytes == second.least_bytes
 
 
-def _moved(problem: problems.Problem, solution: optimum.Solution) -> int:
+def _moved(problem: build_problem.Problem, solution: optimum.Solution) -> int:
     held = solution.assignment[:, :, None] == problem.replicas[:, None, :]
     added = (solution.assignment >= 0) & ~held.any(axis=2)
     return int(np.dot(added.sum(axis=1), problem.size_bytes))

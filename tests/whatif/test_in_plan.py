@@ -14,10 +14,10 @@ from report_documents import huge, small
 from rich.console import Console
 
 from planner.cli import workflow
-from planner.inputs.spec import reading as spec
+from planner.inputs.spec import reading
 from planner.model.errors import SpecError
 from planner.model.file_reading import resource
-from planner.report import plan_markdown as report
+from planner.report import plan_markdown
 from planner.report.appendix import AppendixSection, Page, folds
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
@@ -110,7 +110,7 @@ def test_growth_is_that_of_the_plan_itself(folder, plan):
     """Today's as the command has it; the planned one is the plan's assignment, not one made for growth."""
     shown = command(folder, "growth", "--months", "6")
     held = {each["id"]: each["after"]["size_bytes"] for each in plan["brokers"]}
-    now = in_plan.assignment(growth.cases(spec.load(folder / "spec.yaml"), 0)[0].forecast.problem, plan)
+    now = in_plan.assignment(growth.cases(reading.load(folder / "spec.yaml"), 0)[0].forecast.problem, plan)
 
     assert [each["today"] for each in shown["brokers"]] == [each["today"] for each in plan["growth"]["brokers"]]
     grown = {each["id"]: each["planned"]["size_bytes"] for each in plan["growth"]["brokers"]}
@@ -210,9 +210,9 @@ def test_pages_share_the_space_that_there_is():
 def test_no_page_makes_a_report_too_long(document):
     """Three pages of a megabyte each, beside a plan of any size."""
     pages = [Page(name, "| row |\n" * 150_000, "planner x") for name in ("One", "Two", "Three")]
-    markdown = report.markdown(document(), pages)
+    markdown = plan_markdown.markdown(document(), pages)
 
-    assert len(markdown.encode()) <= report.MOST_BYTES
+    assert len(markdown.encode()) <= plan_markdown.MOST_BYTES
     assert 3 == markdown.count("lines left out here: see `planner x`.")
 
 
@@ -261,7 +261,7 @@ def test_growth_is_planned_with_little_work(monkeypatch):
         lifetime.optimum, "solve", lambda *args, worth: asked.append(worth) or original(*args, worth=worth)
     )
     data = DATA / "growth" / "spec.yaml"
-    _, case, *_ = growth.cases(spec.load(data), 12)
+    _, case, *_ = growth.cases(reading.load(data), 12)
     row = growth.evaluate(case)
 
     assert {OTHERS} == set(asked)

@@ -10,7 +10,6 @@ from typing import Any
 
 from planner.inputs.importers.assignment_entries import Assignment, AssignmentEntry, Config
 from planner.inputs.spec import consumers_section, sections
-from planner.inputs.spec import sections as spec_log_dirs
 from planner.inputs.yaml_source import Document, key_text
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
 from planner.model.cluster import NO_LOG_DIRS, Broker, Cluster, LogDirs, Partition, Topic
@@ -74,7 +73,7 @@ def build_spec(
         topics=topic_filter(document),
         rack_aware=rack_aware(document),
         balance=sections.balance(document, sizes.known),
-        log_dirs=spec_log_dirs.tolerance(document),
+        log_dirs=sections.tolerance(document),
         budget=sections.budget(document),
         limits=_limits(document.get("limits") or {}),
         sweep=_sweep(document, assignment.topics),
@@ -228,7 +227,7 @@ def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
         item.get("rack"),
         None if disk is None else parse_bytes(disk),
         None if network is None else parse_bytes_per_sec(network),
-        spec_log_dirs.of_broker(item),
+        sections.of_broker(item),
     )
 
 

@@ -14,7 +14,7 @@ from planner.inputs.importers import consumer_groups, log_dirs_describe
 from planner.inputs.importers.any_format import Expected
 from planner.inputs.importers.assignment_entries import Assignment
 from planner.inputs.importers.state_parts import StatePart
-from planner.inputs.spec import sections as spec_log_dirs
+from planner.inputs.spec import sections
 from planner.inputs.spec.build_spec import Sizes, brokers_today, build_spec, inline_assignment, inline_sizes, with_sizes
 from planner.inputs.spec.consumers_section import Described, described_findings, state_files_of_groups
 from planner.inputs.spec.rules import rule_findings, source_findings
@@ -163,12 +163,10 @@ def _log_dirs(document: Document, folder: Path) -> LogDirs:
 
     The state files have passed every check; of one that several describe, the first counts.
     """
-    if spec_log_dirs.tolerance(document).kind == "none":
+    if sections.tolerance(document).kind == "none":
         return LogDirs()
-    if document.get("cluster", "topics"):
-        known = spec_log_dirs.inline(document)
-    else:
-        known = merged(_described(document, folder))
+    written = document.get("cluster", "topics")
+    known = sections.inline(document) if written else merged(_described(document, folder))
     if findings := list(known_findings(document, known)):
         raise SpecError(findings)
     return known

@@ -23,6 +23,97 @@ from planner.model.spec import (
     ReportSections,
 )
 
+COUNTS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
+BYTES = ("disk", "network_in", "network_out")
+
+
+# Without a window on bytes the fewest are moved by moving the smallest partitions: new brokers stay empty of data.
+_DISK_WHERE_SIZES_ARE_KNOWN = "10%"
+
+
+def balance(document: Document, sizes_known: bool) -> Balance:
+    """`balance`, the model's defaults where nothing is said; bytes within 10 % where they are known."""
+    asked = ({"disk": _DISK_WHERE_SIZES_ARE_KNOWN} if sizes_known else {}) | (document.get("balance") or {})
+    return Balance(**{name: Tolerance.parse(asked[name]) for name in (*COUNTS, *BYTES) if name in asked})
+
+
+def grid(document: Document) -> BalanceGrid:
+    """`sweep.balance`."""
+    asked = document.get("sweep", "balance") or {}
+    return BalanceGrid(**{name: tuple(map(Tolerance.parse, values)) for name, values in asked.items()})
+
+
+def budget(document: Document) -> Budget:
+    """`budget`; nothing is limited where it isn't there."""
+    asked = document.get("budget") or {}
+    size = asked.get("bytes_moved")
+    return Budget(
+        None if size is None else parse_bytes(size), asked.get("replicas_moved"), asked.get("leaders_changed")
+    )
+
+
+def choice(document: Document) -> Choice:
+    """`sweep.choose`: `asked`, or the one rule that it names with its amount."""
+    match document.get("sweep", "choose"):
+        case {"most_even_within_bytes": size}:
+            return Choice("most_even_within_bytes", parse_bytes(size))
+        case {"fewest_bytes_within_imbalance": share}:
+            return Choice("fewest_bytes_within_imbalance", share_ppm(share))
+        case _:
+            return Choice()
+
+
+def share_ppm(percentage: str) -> int:
+    """`87.5%` in millionths; exact, as four decimals are all that is allowed."""
+    return int(Fraction(percentage.removesuffix("%")) * 10_000)
+
+
+def growth(document: Document) -> tuple[Growth, ...]:
+    """`sweep.scenarios.growth`, in the file's order."""
+    return tuple(map(_growth, document.get("sweep", "scenarios", "growth") or ()))
+
+
+def _growth(item: Mapping[str, Any]) -> Growth:
+    topics, factor = item["topics"], item["factor"]
+    return Growth(item.get("name", f"{topics} × {factor:g}"), topics, float(factor))
+
+
+def monthly(document: Document) -> Monthly:
+    """`growth` and `cluster.broker_classes`, in the file's order."""
+    rates = tuple(Rate(item["topics"], share_ppm(item["per_month"])) for item in document.get("growth") or ())
+    classes = (document.get("cluster", "broker_classes") or {}).items()
+    return Monthly(rates, tuple(_class(name, capacity) for name, capacity in classes))
+
+
+def _class(name: str, capacity: Mapping[str, Any]) -> BrokerClass:
+    disk, network = capacity.get("disk"), capacity.get("network")
+    return BrokerClass(
+        name, None if disk is None else parse_bytes(disk), None if network is None else parse_bytes_per_sec(network)
+    )
+
+
+def knows_sizes(document: Document) -> bool:
+    """True where a state file, or any inline partition, gives sizes."""
+    return document.get("cluster", "state", "sizes") is not None or _inline(document, "size")
+
+
+def knows_traffic(document: Document, window: str) -> bool:
+    """True where any rate is stated that a window of `balance`, `network_in` or `network_out`, is about."""
+    written = bool(document.get("cluster", "rates")) or _inline(document, "bytes_in")
+    return written or (window == "network_out" and _inline(document, "bytes_out"))
+
+
+def captured_at(document: Document) -> str | None:
+    """`cluster.captured_at` as written."""
+    found: str | None = document.get("cluster", "captured_at")
+    return found
+
+
+def valid_for_seconds(document: Document) -> int | None:
+    """`valid_for` in seconds."""
+    value = document.get("valid_for")
+    return None if value is None else parse_seconds(value)
+
 
 def tolerance(document: Document) -> Tolerance:
     """`balance.log_dirs`; without it log dirs aren't touched."""
@@ -125,98 +216,6 @@ def _unless_none(value: Any, parse: Callable[[Any], int]) -> int | None:
     return None if value is None or value == NONE else parse(value)
 
 
-COUNTS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
-BYTES = ("disk", "network_in", "network_out")
-
-
-# Without a window on bytes the fewest are moved by moving the smallest partitions: new brokers stay empty of data.
-_DISK_WHERE_SIZES_ARE_KNOWN = "10%"
-
-
-def balance(document: Document, sizes_known: bool) -> Balance:
-    """`balance`, the model's defaults where nothing is said; bytes within 10 % where they are known."""
-    asked = ({"disk": _DISK_WHERE_SIZES_ARE_KNOWN} if sizes_known else {}) | (document.get("balance") or {})
-    return Balance(**{name: Tolerance.parse(asked[name]) for name in (*COUNTS, *BYTES) if name in asked})
-
-
-def grid(document: Document) -> BalanceGrid:
-    """`sweep.balance`."""
-    asked = document.get("sweep", "balance") or {}
-    return BalanceGrid(**{name: tuple(map(Tolerance.parse, values)) for name, values in asked.items()})
-
-
-def budget(document: Document) -> Budget:
-    """`budget`; nothing is limited where it isn't there."""
-    asked = document.get("budget") or {}
-    size = asked.get("bytes_moved")
-    return Budget(
-        None if size is None else parse_bytes(size), asked.get("replicas_moved"), asked.get("leaders_changed")
-    )
-
-
-def choice(document: Document) -> Choice:
-    """`sweep.choose`: `asked`, or the one rule that it names with its amount."""
-    match document.get("sweep", "choose"):
-        case {"most_even_within_bytes": size}:
-            return Choice("most_even_within_bytes", parse_bytes(size))
-        case {"fewest_bytes_within_imbalance": share}:
-            return Choice("fewest_bytes_within_imbalance", share_ppm(share))
-        case _:
-            return Choice()
-
-
-def share_ppm(percentage: str) -> int:
-    """`87.5%` in millionths; exact, as four decimals are all that is allowed."""
-    return int(Fraction(percentage.removesuffix("%")) * 10_000)
-
-
-def growth(document: Document) -> tuple[Growth, ...]:
-    """`sweep.scenarios.growth`, in the file's order."""
-    return tuple(map(_growth, document.get("sweep", "scenarios", "growth") or ()))
-
-
-def _growth(item: Mapping[str, Any]) -> Growth:
-    topics, factor = item["topics"], item["factor"]
-    return Growth(item.get("name", f"{topics} × {factor:g}"), topics, float(factor))
-
-
-def monthly(document: Document) -> Monthly:
-    """`growth` and `cluster.broker_classes`, in the file's order."""
-    rates = tuple(Rate(item["topics"], share_ppm(item["per_month"])) for item in document.get("growth") or ())
-    classes = (document.get("cluster", "broker_classes") or {}).items()
-    return Monthly(rates, tuple(_class(name, capacity) for name, capacity in classes))
-
-
-def _class(name: str, capacity: Mapping[str, Any]) -> BrokerClass:
-    disk, network = capacity.get("disk"), capacity.get("network")
-    return BrokerClass(
-        name, None if disk is None else parse_bytes(disk), None if network is None else parse_bytes_per_sec(network)
-    )
-
-
-def knows_sizes(document: Document) -> bool:
-    """True where a state file, or any inline partition, gives sizes."""
-    return document.get("cluster", "state", "sizes") is not None or _inline(document, "size")
-
-
-def knows_traffic(document: Document, window: str) -> bool:
-    """True where any rate is stated that a window of `balance`, `network_in` or `network_out`, is about."""
-    written = bool(document.get("cluster", "rates")) or _inline(document, "bytes_in")
-    return written or (window == "network_out" and _inline(document, "bytes_out"))
-
-
 def _inline(document: Document, key: str) -> bool:
     topics = document.get("cluster", "topics") or ()
     return any(key in partition for topic in topics for partition in topic["partitions"])
-
-
-def captured_at(document: Document) -> str | None:
-    """`cluster.captured_at` as written."""
-    found: str | None = document.get("cluster", "captured_at")
-    return found
-
-
-def valid_for_seconds(document: Document) -> int | None:
-    """`valid_for` in seconds."""
-    value = document.get("valid_for")
-    return None if value is None else parse_seconds(value)

@@ -20,11 +20,6 @@ from planner.model.quoting import yaml_scalar
 Key = tuple[str, int]
 
 
-def describe(topics: Iterable[Topic]) -> str:
-    """As `kafka-topics --describe` prints them; the ISR is left out where it isn't known."""
-    return "".join(f"{line}\n" for topic in topics for line in _topic_lines(topic))
-
-
 def _topic_lines(topic: Topic) -> Iterator[str]:
     factor = len(topic.partitions[0].replicas)
     config = ",".join(
@@ -43,34 +38,8 @@ def _partition_line(topic: str, partition: Partition) -> str:
     return f"Topic: {topic}\tPartition: {partition.id}\tLeader: {leader}\tReplicas: {replicas}{isr}"
 
 
-def topic_configs(topics: Iterable[Topic]) -> str:
-    """As `kafka-configs --describe --entity-type topics` prints topics' own configurations."""
-    return "".join(f"{line}\n" for topic in topics for line in _configs(topic))
-
-
-def _configs(topic: Topic) -> Iterator[str]:
-    yield f"Dynamic configs for topic {topic.name} are:"
-    for key, value in topic.config:
-        yield f"  {key}={value} sensitive=false synonyms={{{OF_TOPIC}:{key}={value}}}"
-
-
 def _broker_list(brokers: Iterable[int]) -> str:
     return ",".join(map(str, brokers))
-
-
-def log_dirs(topics: Sequence[Topic], sizes: Mapping[Key, int]) -> str:
-    """As `kafka-log-dirs --describe` prints sizes, each at the partition's first replica; which log dir isn't told."""
-    held: dict[int, list[dict[str, object]]] = {}
-    for topic in topics:
-        for each in topic.partitions:
-            size_bytes = sizes.get((topic.name, each.id))
-            if size_bytes is not None:
-                row = {"partition": f"{topic.name}-{each.id}", "size": size_bytes, "offsetLag": 0, "isFuture": False}
-                held.setdefault(each.replicas[0], []).append(row)
-    brokers = [
-        {"broker": broker, "logDirs": [{"partitions": rows, "error": None}]} for broker, rows in sorted(held.items())
-    ]
-    return json.dumps({"version": 1, "brokers": brokers}, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 _WORD = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
@@ -137,35 +106,6 @@ def _broker(broker: Broker) -> str:
     return f"{{id: {broker.id}}}" if broker.rack is None else f"{{id: {broker.id}, rack: {_flow(broker.rack)}}}"
 
 
-def _topic(topic: Topic, sizes: Mapping[Key, int]) -> Iterator[str]:
-    yield f"    - name: {_flow(topic.name)}"
-    if topic.config:
-        yield f"      config: {_flow(dict(topic.config))}"
-    if topic.effective_config:
-        yield f"      effective_config: {_flow(dict(topic.effective_config))}"
-    if topic.deleting:
-        yield "      marked_for_deletion: true"
-    yield "      partitions:"
-    for partition in topic.partitions:
-        yield f"        - {_partition(partition, sizes.get((topic.name, partition.id)))}"
-
-
-def _partition(partition: Partition, size_bytes: int | None) -> str:
-    """Only what differs from what the spec takes for granted."""
-    fields = [f"replicas: {_ids(partition.replicas)}"]
-    if partition.leader != partition.replicas[0]:
-        fields.append(f"leader: {'none' if partition.leader is None else partition.leader}")
-    if partition.isr is not None:
-        fields.append(f"isr: {_ids(partition.isr)}")
-    if size_bytes is not None:
-        fields.append(f"size: {size_bytes}")
-    return f"{{{', '.join(fields)}}}"
-
-
-def _ids(brokers: Iterable[int]) -> str:
-    return f"[{', '.join(map(str, brokers))}]"
-
-
 def _changes(targets: Targets) -> Iterator[str]:
     """What Terraform declares otherwise than it is."""
     created = [each for each in targets.new if each.partitions and each.replication_factor]
@@ -199,3 +139,63 @@ def _flow(value: object) -> str:
     if isinstance(value, str) and not _WORD.fullmatch(value):
         return yaml_scalar(value)
     return yaml.safe_dump([value], default_flow_style=True, allow_unicode=True, width=_ENDLESS).strip()[1:-1]
+
+
+def describe(topics: Iterable[Topic]) -> str:
+    """As `kafka-topics --describe` prints them; the ISR is left out where it isn't known."""
+    return "".join(f"{line}\n" for topic in topics for line in _topic_lines(topic))
+
+
+def topic_configs(topics: Iterable[Topic]) -> str:
+    """As `kafka-configs --describe --entity-type topics` prints topics' own configurations."""
+    return "".join(f"{line}\n" for topic in topics for line in _configs(topic))
+
+
+def _configs(topic: Topic) -> Iterator[str]:
+    yield f"Dynamic configs for topic {topic.name} are:"
+    for key, value in topic.config:
+        yield f"  {key}={value} sensitive=false synonyms={{{OF_TOPIC}:{key}={value}}}"
+
+
+def log_dirs(topics: Sequence[Topic], sizes: Mapping[Key, int]) -> str:
+    """As `kafka-log-dirs --describe` prints sizes, each at the partition's first replica; which log dir isn't told."""
+    held: dict[int, list[dict[str, object]]] = {}
+    for topic in topics:
+        for each in topic.partitions:
+            size_bytes = sizes.get((topic.name, each.id))
+            if size_bytes is not None:
+                row = {"partition": f"{topic.name}-{each.id}", "size": size_bytes, "offsetLag": 0, "isFuture": False}
+                held.setdefault(each.replicas[0], []).append(row)
+    brokers = [
+        {"broker": broker, "logDirs": [{"partitions": rows, "error": None}]} for broker, rows in sorted(held.items())
+    ]
+    return json.dumps({"version": 1, "brokers": brokers}, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _topic(topic: Topic, sizes: Mapping[Key, int]) -> Iterator[str]:
+    yield f"    - name: {_flow(topic.name)}"
+    if topic.config:
+        yield f"      config: {_flow(dict(topic.config))}"
+    if topic.effective_config:
+        yield f"      effective_config: {_flow(dict(topic.effective_config))}"
+    if topic.deleting:
+        yield "      marked_for_deletion: true"
+    yield "      partitions:"
+    for partition in topic.partitions:
+        yield f"        - {_partition(partition, sizes.get((topic.name, partition.id)))}"
+
+
+def _partition(partition: Partition, size_bytes: int | None) -> str:
+    """Only what differs from what the spec takes for granted."""
+    fields = [f"replicas: {_ids(partition.replicas)}"]
+    if partition.leader != partition.replicas[0]:
+        fields.append(f"leader: {'none' if partition.leader is None else partition.leader}")
+    if partition.isr is not None:
+        fields.append(f"isr: {_ids(partition.isr)}")
+    if size_bytes is not None:
+        fields.append(f"size: {size_bytes}")
+    return f"{{{', '.join(fields)}}}"
+
+
+def _ids(brokers: Iterable[int]) -> str:
+    return f"[{', '.join(map(str, brokers))}]"

@@ -23,97 +23,6 @@ from planner.model.state_warnings import some
 Key = tuple[str, int]
 
 
-def reassigned(
-    entries: Iterable[AssignmentEntry], moving: Mapping[Key, RunningReassignment]
-) -> tuple[list[AssignmentEntry], tuple[str, ...]]:
-    """The entries with the targets of what is moving in the place of what they have meanwhile, and a note of it."""
-    if not moving:
-        return list(entries), ()
-    moved = [_arrived(entry, moving.get((entry.topic, entry.partition.id))) for entry in entries]
-    known = {(entry.topic, entry.partition.id) for entry in moved}
-    missing = [f"{topic}-{number}" for topic, number in moving if (topic, number) not in known]
-    count = len(moving) - len(missing)
-    are = "partition is" if count == 1 else "partitions are"
-    notes = [f"{count:,} {are} being reassigned: the plan starts from the target{'s'[: count > 1]}"] if count else []
-    if missing:
-        notes.append(f"{missing[0]} is being reassigned ({len(missing)} such), but isn't in the assignment")
-    return moved, tuple(notes)
-
-
-def target(partition: Partition, moving: RunningReassignment) -> tuple[int, ...]:
-    """The replicas that will stay: Kafka lists the target's first, those that go behind (KIP-455)."""
-    now = moving.replicas or partition.replicas
-    both = (*now, *(broker for broker in moving.adding if broker not in now))
-    return tuple(broker for broker in both if broker not in moving.removing)
-
-
-def _arrived(entry: AssignmentEntry, moving: RunningReassignment | None) -> AssignmentEntry:
-    """A partition when its reassignment is done: what is added is in sync, and who goes no longer leads."""
-    if moving is None:
-        return entry
-    partition = entry.partition
-    replicas = target(partition, moving)
-    leader = partition.leader if partition.leader in replicas else next(iter(replicas), None)
-    isr = partition.isr
-    in_sync = None if isr is None else tuple(each for each in replicas if each in isr or each in moving.adding)
-    return replace(entry, partition=replace(partition, replicas=replicas, leader=leader, isr=in_sync))
-
-
-# As `text` in the schema of the YAML.
-_SIGN = r"[^\s\x00-\x1f\x7f\ud800-\udfff]"
-ALLOWED_TEXT = "1 to 200 characters, no control characters, no blanks around them"
-TEXT = re.compile(rf"{_SIGN}(?:(?:{_SIGN}| ){{0,198}}{_SIGN})?")
-
-
-def brokers_seen(parts: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...], tuple[str, ...]]:
-    """Each broker once, by id, as the source of the highest rank says; and what others say of its rack.
-
-    ImportStateError for a rack that can't be written down: Kafka takes any text.
-    """
-    seen: dict[int, BrokerSeen] = {}
-    notes: list[str] = []
-    wrong: list[Finding] = []
-    for part in sorted(parts, key=lambda part: part.rank):
-        for broker in part.brokers:
-            if broker.rack is not None and not TEXT.fullmatch(broker.rack):
-                wrong.append(
-                    Finding(broker.place, "rack", f"{broker.rack[:60]!r} isn't usable; allowed: {ALLOWED_TEXT}")
-                )
-            if not 0 <= broker.id <= LARGEST_ID:
-                message = f"broker {broker.id} can't exist; allowed: ids from 0 to {LARGEST_ID}"
-                wrong.append(Finding(broker.place, "", message))
-            first = seen.setdefault(broker.id, replace(broker, source=part.file))
-            if first.rack != broker.rack:
-                notes.append(
-                    f"broker {broker.id} is in rack {_named(broker.rack)} by {part.file}, in rack "
-                    f"{_named(first.rack)} by {first.source}, which counts"
-                )
-    if wrong:
-        raise ImportStateError(wrong)
-    return tuple(seen[number] for number in sorted(seen)), tuple(notes)
-
-
-def broker_notes(listed: Sequence[Broker], seen: Sequence[BrokerSeen]) -> Iterator[str]:
-    """How the brokers of the YAML differ from those that are registered; nothing where no source tells those."""
-    racks = {broker.id: broker.rack for broker in listed}
-    for broker in seen:
-        if broker.id not in racks:
-            yield f"broker {broker.id} is live by {broker.source}, but isn't in cluster.brokers: it gets no replica"
-        elif broker.rack != racks[broker.id]:
-            yield (
-                f"broker {broker.id} is in rack {_named(broker.rack)} by {broker.source}, in rack "
-                f"{_named(racks[broker.id])} by cluster.brokers, which counts"
-            )
-    live = {broker.id for broker in seen}
-    for number in racks if seen else ():
-        if number not in live:
-            yield f"broker {number} of cluster.brokers isn't among the live ones of {seen[0].source}"
-
-
-def _named(rack: str | None) -> str:
-    return "none" if rack is None else repr(rack)
-
-
 @dataclass(frozen=True)
 class Merged:
     """The state of a cluster. `sizes` is None where no source gave any; `notes` are disagreements, in sentences.
@@ -323,3 +232,96 @@ def _disagreements(
 
 def _partitions(keys: Sequence[Key]) -> str:
     return some([f"{topic}-{number}" for topic, number in keys], "partition")
+
+
+def reassigned(
+    entries: Iterable[AssignmentEntry], moving: Mapping[Key, RunningReassignment]
+) -> tuple[list[AssignmentEntry], tuple[str, ...]]:
+    """The entries with the targets of what is moving in the place of what they have meanwhile, and a note of it."""
+    if not moving:
+        return list(entries), ()
+    moved = [_arrived(entry, moving.get((entry.topic, entry.partition.id))) for entry in entries]
+    known = {(entry.topic, entry.partition.id) for entry in moved}
+    missing = [f"{topic}-{number}" for topic, number in moving if (topic, number) not in known]
+    count = len(moving) - len(missing)
+    are = "partition is" if count == 1 else "partitions are"
+    notes = [f"{count:,} {are} being reassigned: the plan starts from the target{'s'[: count > 1]}"] if count else []
+    if missing:
+        notes.append(f"{missing[0]} is being reassigned ({len(missing)} such), but isn't in the assignment")
+    return moved, tuple(notes)
+
+
+def target(partition: Partition, moving: RunningReassignment) -> tuple[int, ...]:
+    """The replicas that will stay: Kafka lists the target's first, those that go behind (KIP-455)."""
+    now = moving.replicas or partition.replicas
+    both = (*now, *(broker for broker in moving.adding if broker not in now))
+    return tuple(broker for broker in both if broker not in moving.removing)
+
+
+def _arrived(entry: AssignmentEntry, moving: RunningReassignment | None) -> AssignmentEntry:
+    """A partition when its reassignment is done: what is added is in sync, and who goes no longer leads."""
+    if moving is None:
+        return entry
+    partition = entry.partition
+    replicas = target(partition, moving)
+    leader = partition.leader if partition.leader in replicas else next(iter(replicas), None)
+    isr = partition.isr
+    in_sync = None if isr is None else tuple(each for each in replicas if each in isr or each in moving.adding)
+    return replace(entry, partition=replace(partition, replicas=replicas, leader=leader, isr=in_sync))
+
+
+# As `text` in the schema of the YAML.
+_SIGN = r"[^\s\x00-\x1f\x7f\ud800-\udfff]"
+
+ALLOWED_TEXT = "1 to 200 characters, no control characters, no blanks around them"
+
+TEXT = re.compile(rf"{_SIGN}(?:(?:{_SIGN}| ){{0,198}}{_SIGN})?")
+
+
+def brokers_seen(parts: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...], tuple[str, ...]]:
+    """Each broker once, by id, as the source of the highest rank says; and what others say of its rack.
+
+    ImportStateError for a rack that can't be written down: Kafka takes any text.
+    """
+    seen: dict[int, BrokerSeen] = {}
+    notes: list[str] = []
+    wrong: list[Finding] = []
+    for part in sorted(parts, key=lambda part: part.rank):
+        for broker in part.brokers:
+            if broker.rack is not None and not TEXT.fullmatch(broker.rack):
+                wrong.append(
+                    Finding(broker.place, "rack", f"{broker.rack[:60]!r} isn't usable; allowed: {ALLOWED_TEXT}")
+                )
+            if not 0 <= broker.id <= LARGEST_ID:
+                message = f"broker {broker.id} can't exist; allowed: ids from 0 to {LARGEST_ID}"
+                wrong.append(Finding(broker.place, "", message))
+            first = seen.setdefault(broker.id, replace(broker, source=part.file))
+            if first.rack != broker.rack:
+                notes.append(
+                    f"broker {broker.id} is in rack {_named(broker.rack)} by {part.file}, in rack "
+                    f"{_named(first.rack)} by {first.source}, which counts"
+                )
+    if wrong:
+        raise ImportStateError(wrong)
+    return tuple(seen[number] for number in sorted(seen)), tuple(notes)
+
+
+def broker_notes(listed: Sequence[Broker], seen: Sequence[BrokerSeen]) -> Iterator[str]:
+    """How the brokers of the YAML differ from those that are registered; nothing where no source tells those."""
+    racks = {broker.id: broker.rack for broker in listed}
+    for broker in seen:
+        if broker.id not in racks:
+            yield f"broker {broker.id} is live by {broker.source}, but isn't in cluster.brokers: it gets no replica"
+        elif broker.rack != racks[broker.id]:
+            yield (
+                f"broker {broker.id} is in rack {_named(broker.rack)} by {broker.source}, in rack "
+                f"{_named(racks[broker.id])} by cluster.brokers, which counts"
+            )
+    live = {broker.id for broker in seen}
+    for number in racks if seen else ():
+        if number not in live:
+            yield f"broker {number} of cluster.brokers isn't among the live ones of {seen[0].source}"
+
+
+def _named(rack: str | None) -> str:
+    return "none" if rack is None else repr(rack)

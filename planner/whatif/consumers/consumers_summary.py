@@ -8,9 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from planner.model.spec import Spec
-from planner.whatif.consumers import assignors as consumers
-from planner.whatif.consumers import group_events
-from planner.whatif.consumers import group_loads as consumers_groups
+from planner.whatif.consumers import assignors, group_events, group_loads
 from planner.whatif.consumers.assignors import TopicPartition
 from planner.whatif.consumers.group_events import (
     COOPERATIVE,
@@ -66,11 +64,11 @@ def document(question: ConsumersQuestion) -> Document:
     Partitions to be made weigh what the spec's changes say of them, else nothing.
     """
     spec = question.spec
-    unit = consumers_groups.measure(spec.cluster)
+    unit = group_loads.measure(spec.cluster)
     today = group_events.replicas_today(spec), group_events.racks_today(spec)
     after = {**today[0], **(question.replicas_after or {})}, group_events.racks_after(spec)
     grown = {**{new.topic: new.count for new in spec.changes.new_partitions if new.first}, **question.grown}
-    loads = consumers_groups.loads(spec.cluster.topics, unit, spec.changes.new_partitions)
+    loads = group_loads.loads(spec.cluster.topics, unit, spec.changes.new_partitions)
     if unit == "partitions":
         loads |= {(topic, number): 1 for topic, count in grown.items() for number in range(count)}
     facts = _Facts(loads, unit, today, group_events.changed(today, after), grown)
@@ -144,13 +142,13 @@ def _event(event: Event, loads: Loads) -> Document:
 
 
 def _assignors(group: Group) -> tuple[str, ...]:
-    own = () if group.assignor in consumers.ASSIGNORS else (group.assignor,)
-    return (*consumers.ASSIGNORS, *own)
+    own = () if group.assignor in assignors.ASSIGNORS else (group.assignor,)
+    return (*assignors.ASSIGNORS, *own)
 
 
 def _assignor(group: Group, name: str, facts: _Facts) -> Document:
     """The group under another assignor, from its beginning: how even, and what its worst event moves."""
-    owners = consumers.assign(name, group.counts, group.members)
+    owners = assignors.assign(name, group.counts, group.members)
     other = replace(group, assignor=name, owners=owners, observed=False)
     happened = [each for each in events(other, {}, facts.loads) if each.what.endswith((" leaves", " joins"))]
     return {

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from planner.model.spec import Growth
-from planner.whatif.consumers import assignors as consumers
+from planner.whatif.consumers import assignors
 from planner.whatif.consumers.assignors import TopicPartition
 from planner.whatif.consumers.group_events import spread
 from planner.whatif.consumers.group_loads import Group
@@ -80,8 +80,8 @@ def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = 
 
 def _assignors(group: Group) -> tuple[str, ...]:
     # Among members that begin together, both sticky assignors give the same.
-    known = tuple(each for each in consumers.ASSIGNORS if each != "sticky" or group.assignor == each)
-    own = () if group.assignor in consumers.ASSIGNORS else (group.assignor,)
+    known = tuple(each for each in assignors.ASSIGNORS if each != "sticky" or group.assignor == each)
+    own = () if group.assignor in assignors.ASSIGNORS else (group.assignor,)
     return (*known, *own)
 
 
@@ -104,7 +104,7 @@ def _scores(study: ConsumersStudy, row: Mapping[str, Any]) -> Iterable[dict[str,
     count, topics = row["members"], list(counts)
     width = len(str(count))
     members = {f"consumer-{number:0{width}}": topics for number in range(1, count + 1)}
-    owners = consumers.assign(row["assignor"], counts, members)
+    owners = assignors.assign(row["assignor"], counts, members)
     for number, loads in enumerate(study.loads):
         found = spread(owners, loads)
         yield {

@@ -10,83 +10,9 @@ from math import lcm
 
 from planner.model.formats import counted
 from planner.model.spec import Spec
-from planner.whatif.consumers import assignors as consumers
+from planner.whatif.consumers import assignors
 from planner.whatif.consumers.assignors import Ownership, TopicPartition
 from planner.whatif.consumers.group_loads import Group, Loads
-
-_SEED = 0x9747B28C
-_MULTIPLIER = 0x5BD1E995
-_MASK = 0xFFFFFFFF
-
-
-def partition_of(key: bytes, partitions: int) -> int:
-    """The partition that the Java client's default partitioner gives to a record with this key."""
-    return (murmur2(key) & 0x7FFFFFFF) % partitions
-
-
-def murmur2(data: bytes) -> int:
-    """The 32-bit MurmurHash2 that Kafka uses, unsigned."""
-    value = (_SEED ^ len(data)) & _MASK
-    whole = len(data) // 4 * 4
-    for at in range(0, whole, 4):
-        word = int.from_bytes(data[at : at + 4], "little") * _MULTIPLIER & _MASK
-        word = (word ^ word >> 24) * _MULTIPLIER & _MASK
-        value = (value * _MULTIPLIER & _MASK) ^ word
-    if rest := data[whole:]:
-        value = (value ^ int.from_bytes(rest, "little")) * _MULTIPLIER & _MASK
-    value = (value ^ value >> 13) * _MULTIPLIER & _MASK
-    return value ^ value >> 15
-
-
-def moved_share(before: int, after: int) -> Fraction:
-    """The share of all keys that go to another partition once a topic has `after` partitions instead of `before`.
-
-    A hash stays where both remainders are the same: once for each partition of the smaller count, in every stretch as
-    long as the least common multiple of both.
-    """
-    return 1 - Fraction(min(before, after), lcm(before, after))
-
-
-Replicas = Mapping[TopicPartition, Collection[int]]
-Racks = Mapping[int, str | None]
-
-
-def replicas_today(spec: Spec) -> dict[TopicPartition, tuple[int, ...]]:
-    """Every partition's replicas."""
-    return {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
-
-
-def racks_today(spec: Spec) -> dict[int, str | None]:
-    """Every broker's rack."""
-    return {broker.id: broker.rack for broker in spec.cluster.brokers}
-
-
-def racks_after(spec: Spec) -> dict[int, str | None]:
-    """Every broker's rack once the spec's changes are carried out."""
-    added = {broker.id: broker.rack for broker in spec.changes.add_brokers}
-    return {**racks_today(spec), **added, **dict(spec.changes.set_racks)}
-
-
-def changed(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> frozenset[TopicPartition]:
-    """The partitions whose replicas lie in another set of racks."""
-    return frozenset(
-        partition
-        for partition, replicas in after[0].items()
-        if _racks(replicas, after[1]) != _racks(before[0].get(partition, ()), before[1])
-    )
-
-
-def _racks(replicas: Collection[int], racks: Racks) -> frozenset[str | None]:
-    return frozenset(racks.get(broker) for broker in replicas) - {None}
-
-
-def read_in_rack(group: Group, member: str, replicas: Replicas, racks: Racks) -> int | None:
-    """How many of a member's partitions have a replica in its rack, to read from (KIP-392); None without a rack."""
-    rack = group.racks.get(member)
-    if rack is None:
-        return None
-    return sum(rack in _racks(replicas.get(each, ()), racks) for each in group.owners.get(member, ()))
-
 
 # Of the assignors, the only one whose members go on reading what stays with them.
 COOPERATIVE = "cooperative-sticky"
@@ -148,7 +74,7 @@ def events(group: Group, grown: Mapping[str, int], loads: Loads) -> tuple[Event,
 def reassigned(group: Group) -> Group:
     """The group with the owners that its assignor gives, knowing who owns what now."""
     return replace(
-        group, owners=consumers.assign(group.assignor, group.counts, group.members, group.owners), observed=False
+        group, owners=assignors.assign(group.assignor, group.counts, group.members, group.owners), observed=False
     )
 
 
@@ -212,3 +138,80 @@ def differing(group: Group) -> str:
     if not fewer:
         return ""
     return f"{counted(len(fewer), 'member')} of {len(group.members)} without some of the group's topics"
+
+
+_SEED = 0x9747B28C
+
+_MULTIPLIER = 0x5BD1E995
+
+_MASK = 0xFFFFFFFF
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """The partition that the Java client's default partitioner gives to a record with this key."""
+    return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def murmur2(data: bytes) -> int:
+    """The 32-bit MurmurHash2 that Kafka uses, unsigned."""
+    value = (_SEED ^ len(data)) & _MASK
+    whole = len(data) // 4 * 4
+    for at in range(0, whole, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * _MULTIPLIER & _MASK
+        word = (word ^ word >> 24) * _MULTIPLIER & _MASK
+        value = (value * _MULTIPLIER & _MASK) ^ word
+    if rest := data[whole:]:
+        value = (value ^ int.from_bytes(rest, "little")) * _MULTIPLIER & _MASK
+    value = (value ^ value >> 13) * _MULTIPLIER & _MASK
+    return value ^ value >> 15
+
+
+def moved_share(before: int, after: int) -> Fraction:
+    """The share of all keys that go to another partition once a topic has `after` partitions instead of `before`.
+
+    A hash stays where both remainders are the same: once for each partition of the smaller count, in every stretch as
+    long as the least common multiple of both.
+    """
+    return 1 - Fraction(min(before, after), lcm(before, after))
+
+
+Replicas = Mapping[TopicPartition, Collection[int]]
+
+Racks = Mapping[int, str | None]
+
+
+def replicas_today(spec: Spec) -> dict[TopicPartition, tuple[int, ...]]:
+    """Every partition's replicas."""
+    return {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
+
+
+def racks_today(spec: Spec) -> dict[int, str | None]:
+    """Every broker's rack."""
+    return {broker.id: broker.rack for broker in spec.cluster.brokers}
+
+
+def racks_after(spec: Spec) -> dict[int, str | None]:
+    """Every broker's rack once the spec's changes are carried out."""
+    added = {broker.id: broker.rack for broker in spec.changes.add_brokers}
+    return {**racks_today(spec), **added, **dict(spec.changes.set_racks)}
+
+
+def changed(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> frozenset[TopicPartition]:
+    """The partitions whose replicas lie in another set of racks."""
+    return frozenset(
+        partition
+        for partition, replicas in after[0].items()
+        if _racks(replicas, after[1]) != _racks(before[0].get(partition, ()), before[1])
+    )
+
+
+def _racks(replicas: Collection[int], racks: Racks) -> frozenset[str | None]:
+    return frozenset(racks.get(broker) for broker in replicas) - {None}
+
+
+def read_in_rack(group: Group, member: str, replicas: Replicas, racks: Racks) -> int | None:
+    """How many of a member's partitions have a replica in its rack, to read from (KIP-392); None without a rack."""
+    rack = group.racks.get(member)
+    if rack is None:
+        return None
+    return sum(rack in _racks(replicas.get(each, ()), racks) for each in group.owners.get(member, ()))

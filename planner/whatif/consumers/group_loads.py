@@ -9,7 +9,7 @@ from typing import Literal
 
 from planner.model.cluster import Cluster, Topic
 from planner.model.spec import ConsumerGroup, DescribedGroup, NewPartitions
-from planner.whatif.consumers import assignors as consumers
+from planner.whatif.consumers import assignors
 from planner.whatif.consumers.assignors import Ownership, TopicPartition
 
 Measure = Literal["bytes/s", "bytes", "partitions"]
@@ -86,7 +86,7 @@ def _with_owners(
     racks: Mapping[str, str],
 ) -> Group:
     read = _read(counts, members)
-    return Group(name, assignor, read, members, consumers.assign(assignor, read, members), racks)
+    return Group(name, assignor, read, members, assignors.assign(assignor, read, members), racks)
 
 
 def _observed(group: ConsumerGroup, found: DescribedGroup, counts: Mapping[str, int]) -> Group:
@@ -98,7 +98,7 @@ def _observed(group: ConsumerGroup, found: DescribedGroup, counts: Mapping[str, 
         for member in found.members
     }
     racks = {member: rack for member in members if member in declared and (rack := declared[member].rack) is not None}
-    assignor = group.assignor or (found.assignor if found.assignor in consumers.ASSIGNORS else DEFAULT_ASSIGNOR)
+    assignor = group.assignor or (found.assignor if found.assignor in assignors.ASSIGNORS else DEFAULT_ASSIGNOR)
     owners = {member: list(held) for member, held in found.members.items()}
     if not any(owners.values()):
         return _with_owners(found.name, assignor, counts, members, racks)

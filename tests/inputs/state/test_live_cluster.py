@@ -10,7 +10,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import IncompatibleBrokerVersion
 from kafka.structs import TopicPartition
 
-from planner.inputs.state import live_cluster as state_live
+from planner.inputs.state import live_cluster
 from planner.inputs.state.live_cluster import read_cluster, read_live
 from planner.inputs.state.merge import Merged, merge
 from planner.model.cluster import Partition, Topic
@@ -161,7 +161,7 @@ def test_a_cluster_out_of_reach_is_one_error(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """With what the client says, and nothing of its log."""
-    monkeypatch.setattr(state_live, "TIMEOUT_MS", 1000)
+    monkeypatch.setattr(live_cluster, "TIMEOUT_MS", 1000)
     with pytest.raises(SetupError, match=r"127\.0\.0\.1:1: the cluster can't be read: "):
         read_live("127.0.0.1:1", {"client_id": "x"})
     assert ("", "") == capfd.readouterr()

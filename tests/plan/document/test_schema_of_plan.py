@@ -10,7 +10,7 @@ import pytest
 from golden_plans import GOLDEN, golden
 from jsonschema import Draft202012Validator
 
-from planner.plan.document import schema_of_plan as schema
+from planner.plan.document import schema_of_plan
 
 
 def nodes(value: Any) -> Iterator[dict[str, Any]]:
@@ -23,23 +23,23 @@ def nodes(value: Any) -> Iterator[dict[str, Any]]:
 
 def test_the_file_is_up_to_date() -> None:
     """`python -m planner.plan.document.schema_of_plan` writes it."""
-    assert schema.written() == schema.FILE.read_bytes()
+    assert schema_of_plan.written() == schema_of_plan.FILE.read_bytes()
 
 
 def test_it_is_a_schema() -> None:
     """By the draft that it names."""
-    Draft202012Validator.check_schema(schema.schema())
+    Draft202012Validator.check_schema(schema_of_plan.schema())
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parent.name)
 def test_the_golden_plans_fit(path: Path) -> None:
     """All of them."""
-    assert [] == [error.message for error in Draft202012Validator(schema.schema()).iter_errors(golden(path))]
+    assert [] == [error.message for error in Draft202012Validator(schema_of_plan.schema()).iter_errors(golden(path))]
 
 
 def test_every_property_is_described() -> None:
     """By the words that stand beside its type, and each object says which keys it may have."""
-    found = [*nodes(schema.schema())]
+    found = [*nodes(schema_of_plan.schema())]
     properties = [each for node in found for each in node.get("properties", {}).items()]
 
     assert 350 < len(properties)
@@ -49,7 +49,7 @@ def test_every_property_is_described() -> None:
 
 def test_an_optional_key_is_left_out_and_never_null() -> None:
     """There is one way to say that there is none."""
-    growth = schema.schema()["properties"]["growth"]
+    growth = schema_of_plan.schema()["properties"]["growth"]
 
     assert "#/$defs/GrowthSection" == growth["$ref"]
-    assert "growth" not in schema.schema()["required"]
+    assert "growth" not in schema_of_plan.schema()["required"]

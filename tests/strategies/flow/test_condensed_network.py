@@ -8,7 +8,7 @@ from clusters import problem_of, problems
 from hypothesis import given
 from properties import examples
 
-from benchmarks import cases as bench_cases
+from benchmarks import cases
 from planner.model.balance import SPREAD_1, Balance, Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
@@ -84,7 +84,7 @@ def test_its_flow_is_one_of_the_full_network(problem: Problem) -> None:
 @pytest.mark.parametrize("case", ["expand-small", "expand-mid", "raise-rf", "decommission", "no-racks"])
 def test_cases_of_the_benchmark_are_condensed(case: str) -> None:
     """There is an answer, and it is the full network's."""
-    quick, full = both(build(bench_cases.to_spec(bench_cases.make(case))))
+    quick, full = both(build(cases.to_spec(cases.make(case))))
 
     assert quick is not None
     assert full is not None
@@ -129,7 +129,7 @@ def test_topics_that_fail_are_laid_out_in_full(monkeypatch: pytest.MonkeyPatch) 
 
 def test_brokers_of_unlike_price_are_not_condensed() -> None:
     """A row pays by the broker that it enters: pools, which don't know the row, can't say how much."""
-    problem = build(bench_cases.to_spec(bench_cases.make("expand-small")))
+    problem = build(cases.to_spec(cases.make("expand-small")))
     layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
     network, bounds = Network.of(layout, np.zeros(len(layout.rows), dtype=bool)), windowed(layout, wanted)
     priced = np.array(layout.enter_costs)
@@ -142,7 +142,7 @@ def test_brokers_of_unlike_price_are_not_condensed() -> None:
 @pytest.mark.slow
 def test_plans_are_the_same_in_bytes_and_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """With and without it: the same bound from the certificate, and windows kept."""
-    problem = build(bench_cases.to_spec(bench_cases.make("expand-mid")))
+    problem = build(cases.to_spec(cases.make("expand-mid")))
     balance = Balance(replicas=Tolerance("percent", 5))
     quick = solve(problem, balance, certify=True)
     monkeypatch.setattr(condensed_network, "solve", lambda *_: None)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import cases as bench_cases
-from planner.model import build_problem as problems
+from benchmarks import cases
+from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import loads
@@ -30,7 +30,7 @@ SMALL = ("raise-rf", "no-racks", "add-rack", "decommission", "skewed-sizes")
 def test_gap_with_disks_within_two_per_cent(name: str, seed: str) -> None:
     """Disk within 2 % of the share and spreads of one: every window held, within 0.05 % of the proven least."""
     balance = Balance(disk=Tolerance("percent", 2))
-    problem = replace(problems.build(bench_cases.to_spec(bench_cases.make(name, seed))), balance=balance)
+    problem = replace(build_problem.build(cases.to_spec(cases.make(name, seed))), balance=balance)
     solution = optimum.solve(problem, balance)
     scores = score(ScoringBasis.of(problem), solution.assignment)
     moved = int(scores.bytes_moved[0])
@@ -42,7 +42,7 @@ def test_gap_with_disks_within_two_per_cent(name: str, seed: str) -> None:
 
 def test_traffic_in_and_out_beside_disk() -> None:
     """All three loads within their windows at once, leaders and followers counted as Kafka loads them."""
-    problem = problems.build(bench_cases.to_spec(bench_cases.make("no-racks")))
+    problem = build_problem.build(cases.to_spec(cases.make("no-racks")))
     rate = 1000 + np.arange(problem.rows, dtype=np.int64) * 7919 % 5000
     within = Tolerance("percent", 5)
     balance = Balance(disk=within, network_in=within, network_out=within)
@@ -58,6 +58,6 @@ def test_traffic_in_and_out_beside_disk() -> None:
 def test_the_same_plan_every_time() -> None:
     """Nothing of it depends on when or how often it is solved."""
     balance = Balance(disk=Tolerance("percent", 2))
-    problem = problems.build(bench_cases.to_spec(bench_cases.make("skewed-sizes")))
+    problem = build_problem.build(cases.to_spec(cases.make("skewed-sizes")))
     first, second = (optimum.solve(problem, balance) for _ in range(2))
     assert np.array_equal(first.assignment, second.assignment)

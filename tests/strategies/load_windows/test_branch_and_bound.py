@@ -10,7 +10,7 @@ import pytest
 from brute_force import as_plan, keeps, moved, plans_within
 from clusters import spec_of
 
-from planner.model import build_problem as problems
+from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
 from planner.model.problem import Problem
 from planner.plan import bound_certificate, bound_file
@@ -41,7 +41,7 @@ def with_huge(racks: str, seed: int) -> Problem:
     rng = np.random.default_rng(seed)
     sizes = {name: rng.integers(20, 100, len(rows)).tolist() for name, rows in ALL_ON_TWO.items()}
     balance = Balance(disk=Tolerance("percent", int(rng.integers(4, 13))), replicas=Tolerance("spread", 2))
-    return replace(problems.build(spec_of(RACKS[racks], ALL_ON_TWO, sizes=sizes)), balance=balance)
+    return replace(build_problem.build(spec_of(RACKS[racks], ALL_ON_TWO, sizes=sizes)), balance=balance)
 
 
 def last_of(problem: Problem) -> tuple[Certificate, list[tuple[int, ...]]] | None:

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from planner.whatif.consumers import assignors
-from planner.whatif.consumers import group_events as consumers_keys
+from planner.whatif.consumers import assignors, group_events
 from planner.whatif.consumers.group_events import changed, events, read_in_rack, spread
 from planner.whatif.consumers.group_loads import Group
 
@@ -25,7 +24,7 @@ from planner.whatif.consumers.group_loads import Group
 )
 def test_murmur2_is_kafkas(key, expected):
     """The values that Kafka's own tests expect."""
-    assert expected % 2**32 == consumers_keys.murmur2(key.encode())
+    assert expected % 2**32 == group_events.murmur2(key.encode())
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (12, 24), (12, 18), (7, 5), (3, 3), (10, 11)])
@@ -34,7 +33,7 @@ def test_the_share_of_keys_that_move(before, after):
     hashes = range(before * after)
     moving = sum(value % before != value % after for value in hashes)
 
-    assert Fraction(moving, len(hashes)) == consumers_keys.moved_share(before, after)
+    assert Fraction(moving, len(hashes)) == group_events.moved_share(before, after)
 
 
 def group(assignor, members=2):

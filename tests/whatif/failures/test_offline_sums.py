@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.spec import BatchRules
-from planner.whatif.failures import failure_rows as failures
+from planner.whatif.failures import failure_rows
 from planner.whatif.failures.cluster_states import outcome, stages, worse
 from planner.whatif.failures.failing_brokers import Scenarios, scenarios
 from planner.whatif.failures.offline_sums import failed_slots
@@ -29,13 +29,13 @@ def test_tables_say_what_every_partition_says(spec, kind):
     if kind == "3" and len(problem.broker_ids) < 3:
         return
     found = scenarios(problem, kind, 1000, 0)
-    study = failures.study(spec, problem, steps, [found])
+    study = failure_rows.study(spec, problem, steps, [found])
     states = list(stages(spec, problem, steps))
     by_state = {name: number for number, name in enumerate(study.names)}
     assert len(states) == len(study.names)
     if not len(found.sets):
         return
-    raw = list(failures._states(study, found, found.sets))
+    raw = list(failure_rows._states(study, found, found.sets))
     for stage in states:
         state = raw[by_state[stage.name]]
         for number, failed in enumerate(found.sets):

@@ -15,7 +15,7 @@ from placement_requests import requests
 from planner.cli.brokers import of_file
 from planner.model.cluster import Partition, Topic
 from planner.strategies import kafka_classic, round_robin
-from planner.whatif.seeds import explain as seeds
+from planner.whatif.seeds import explain
 
 ZOOKEEPER = DATA / "zookeeper-3.9" / "kafka-topics-describe.txt"
 KRAFT = DATA / "kraft-4.1" / "kafka-topics-describe.txt"
@@ -62,9 +62,9 @@ def unracked(count: int) -> list[tuple[int, str | None]]:
     return [(broker, None) for broker in range(count)]
 
 
-def explained(lists, brokers, **options) -> seeds.Explanation:
+def explained(lists, brokers, **options) -> explain.Explanation:
     """What explains a single topic."""
-    (found,) = seeds.explain([topic(lists)], brokers, **options)
+    (found,) = explain.explain([topic(lists)], brokers, **options)
     return found
 
 
@@ -106,7 +106,7 @@ def test_every_pair_reported_gives_all_but_the_differences(request, data):
         )
         kept = [number for number in range(len(again)) if number not in changed]
         assert [lists[number] for number in kept] == [again[number] for number in kept]
-    assert changed == {number: seeds.placed(found, [number])[0] for number in changed}
+    assert changed == {number: explain.placed(found, [number])[0] for number in changed}
 
 
 @given(requests(), st.integers(2, 30))
@@ -122,7 +122,7 @@ def test_a_grown_topic_is_explained_in_two_parts(request, more):
     found = explained(lists + added, brokers)
 
     assert "exact" == found.verdict
-    assert lists + added == seeds.placed(found, range(partitions + more))
+    assert lists + added == explain.placed(found, range(partitions + more))
 
 
 @pytest.mark.parametrize("vector", json.loads((DATA / "kafka-classic-assignments.json").read_text()))
@@ -135,7 +135,7 @@ def test_answers_of_kafka_are_explained(vector):
     found = explained(lists, [(each["id"], each["rack"]) for each in vector["brokers"]])
 
     assert "exact" == found.verdict
-    assert lists == seeds.placed(found, range(len(lists)))
+    assert lists == explain.placed(found, range(len(lists)))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_topic_test7_was_edited_by_hand():
     found = explained([(0, 1), (1,), (0, 1), (1, 0)], unracked(2))
 
     assert ("nearest", 2, 3) == (found.verdict, found.replication_factor, found.agreeing)
-    assert (seeds.PlacementDifference(1, (1,), (1, 0)),) == found.differences
+    assert (explain.PlacementDifference(1, (1,), (1, 0)),) == found.differences
 
 
 def test_tp_re_01_has_no_pair():
@@ -192,7 +192,7 @@ def test_scattered_replicas_have_no_pair():
 
     assert ("none", None, (), 0) == (found.verdict, found.brokers, found.shifts, found.agreeing)
     with pytest.raises(ValueError, match="no pair explains t"):
-        seeds.placed(found, [0])
+        explain.placed(found, [0])
 
 
 def test_a_swapped_follower_is_named():
@@ -203,7 +203,7 @@ def test_a_swapped_follower_is_named():
     found = explained(edited, RACKS)
 
     assert ("nearest", 1, 11) == (found.verdict, found.start_index, found.agreeing)
-    assert (seeds.PlacementDifference(5, edited[5], lists[5]),) == found.differences
+    assert (explain.PlacementDifference(5, edited[5], lists[5]),) == found.differences
 
 
 def test_brokers_that_joined_later():
@@ -211,7 +211,7 @@ def test_brokers_that_joined_later():
     old = kafka_classic.place(RACKS[:2], 6, 2, start_index=1, next_replica_shift=0)
     new = kafka_classic.place(RACKS, 6, 2, start_index=3, next_replica_shift=1)
 
-    before, after = seeds.explain([topic(old, "old"), topic(new, "new")], RACKS)
+    before, after = explain.explain([topic(old, "old"), topic(new, "new")], RACKS)
 
     assert ("exact", "brokers up to 1", (0, 1)) == (before.verdict, before.brokers.name, before.brokers.order)
     assert ("exact", "today's brokers") == (after.verdict, after.brokers.name)
@@ -233,9 +233,9 @@ def test_a_list_that_explains_one_topic_is_tried_on_the_others():
     few = kafka_classic.place(then, 3, 2, start_index=0, next_replica_shift=2)
 
     assert "nearest" == explained(few, unracked(8)).verdict
-    _, found = seeds.explain([topic(many, "many"), topic(few, "few")], unracked(8))
+    _, found = explain.explain([topic(many, "many"), topic(few, "few")], unracked(8))
 
-    assert few == seeds.placed(found, range(3))
+    assert few == explain.placed(found, range(3))
     assert ("the brokers of other topics", (0, 2, 3, 5, 6, 7)) == (found.brokers.name, found.brokers.order)
 
 
@@ -259,7 +259,7 @@ def test_a_single_replica_leaves_the_shift_open():
 
 def test_a_real_cluster_with_racks():
     """Topics that a ZooKeeper cluster of four brokers in two racks made itself are all explained."""
-    found = seeds.explain(of_file(ZOOKEEPER)[0], RACKS)
+    found = explain.explain(of_file(ZOOKEEPER)[0], RACKS)
 
     assert {"exact"} == {each.verdict for each in found}
 
@@ -267,7 +267,7 @@ def test_a_real_cluster_with_racks():
 def test_a_real_kraft_cluster():
     """Its topics have no pair, and are told from topics edited by hand."""
     brokers = [(broker, f"rack{(broker - 1) % 3}") for broker in range(1, 7)]
-    found = {each.topic: each.verdict for each in seeds.explain(of_file(KRAFT)[0], brokers)}
+    found = {each.topic: each.verdict for each in explain.explain(of_file(KRAFT)[0], brokers)}
 
     assert "exact" == found.pop("dead-letter")  # one partition: every placement of it is anybody's
     assert {"striped"} == set(found.values())
@@ -287,7 +287,7 @@ def test_a_thousand_topics_on_ninety_brokers():
         topics.append(topic(lists, f"t{number}"))
     start = time.process_time()
 
-    found = seeds.explain(topics, brokers)
+    found = explain.explain(topics, brokers)
 
     assert time.process_time() - start < 10
     assert {"exact"} == {each.verdict for each in found[::2]}
