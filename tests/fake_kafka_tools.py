@@ -1,7 +1,8 @@
 """Kafka's command line tools as far as the role calls them, with a JSON file in the place of a cluster.
 
 Copied under each tool's name beside `cluster.json`; the texts are those that Kafka 4.3 prints. A reassignment takes
-`polls` questions to complete, and one of `lost` partitions is given up at the first question, as if cancelled.
+`polls` questions to complete, and one of `lost` partitions is given up at the first question, as if cancelled. For
+`lag` questions more, the broker that is asked shows the replicas from before, as one that lags behind the controller.
 """
 
 from __future__ import annotations
@@ -153,7 +154,8 @@ def _go_on(name: str, partition: dict[str, Any], cluster: dict[str, Any]) -> Non
     if name in cluster["lost"]:
         partition["target"] = None
     elif partition["polls"] <= 0:
-        partition |= {"replicas": partition["target"], "target": None}
+        shown = {"shown": partition["replicas"], "lag": cluster["lag"]} if cluster.get("lag") else {}
+        partition |= {"replicas": partition["target"], "target": None, **shown}
         if partition["leader"] not in partition["replicas"]:
             partition["leader"] = partition["replicas"][-1]
 
@@ -161,12 +163,20 @@ def _go_on(name: str, partition: dict[str, Any], cluster: dict[str, Any]) -> Non
 def _status(name: str, partition: dict[str, Any], replicas: list[int]) -> str:
     if partition.get("target"):
         return f"Reassignment of partition {name} is still in progress."
-    if partition["replicas"] == replicas:
+    current = _shown(partition)
+    if current == replicas:
         return f"Reassignment of partition {name} is completed."
-    now = _text(partition["replicas"])
+    now = _text(current)
     return (
         f"There is no active reassignment of partition {name}, but replica set is {now} rather than {_text(replicas)}."
     )
+
+
+def _shown(partition: dict[str, Any]) -> list[int]:
+    if not partition.get("lag"):
+        return list(partition["replicas"])
+    partition["lag"] -= 1
+    return list(partition["shown"])
 
 
 def _cancel(given: dict[str, list[int]], partitions: dict[str, Any]) -> int:

@@ -157,6 +157,23 @@ def test_failed_batch_clears_the_throttle(site: Site) -> None:
     assert "Not where they should be: a-2 (replicas 3,1)." in run.text
 
 
+def test_a_broker_that_lags_is_asked_again(site: Site) -> None:
+    """A broker that still shows the replicas from before doesn't fail the batch."""
+    site.set_cluster(lag=2)
+    run = site.play("apply")
+    assert (0, 2) == (run.code, site.calls("--execute")), run.output
+    assert TARGET == site.replicas()
+
+
+def test_a_broker_that_lags_for_long_fails_the_batch(site: Site) -> None:
+    """After six more questions the batch counts as given up."""
+    site.set_cluster(lag=7)
+    run = site.play("apply")
+    assert (2, 1) == (run.code, site.calls("--execute")), run.output
+    assert "Batch 01 isn't complete." in run.text
+    assert "Not where they should be: a-0 (replicas 1,2,9), a-2 (replicas 3,1)." in run.text
+
+
 def test_verify_reads_only(site: Site) -> None:
     """verify.yml fails with the count while the plan isn't reached, passes afterwards, and starts nothing."""
     early = site.play("verify")
