@@ -42,6 +42,12 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         "cluster": {"name": "orders-eu", "bootstrap_servers": ["kafka-1:9092", "kafka-2:9092"], "sizes_known": True},
         "inputs": [{"path": "expand.yaml", "sha256": "ab" * 32}],
         "changes": changes_asked(add_brokers=[{"id": 4, "rack": "a"}], remove_brokers=[9]),
+        "spec": {
+            "topics": {"include": ["*"], "exclude": []},
+            "survive": "none",
+            "aims": ["leaders_changed", "makespan"],
+            "limits": {"bytes_moved": 1000},
+        },
         "rack_aware": True,
         "complete": True,
         "unfinished": None,

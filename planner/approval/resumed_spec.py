@@ -23,16 +23,16 @@ from planner.model.spec import (
     NewPartitions,
     ReplicationFactorChange,
     Spec,
+    Sweep,
+    TopicFilter,
 )
 
 Plan = Mapping[str, Any]
 
-_PPM = 1_000_000
-
 
 def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
     """The spec of what is left; StalePlanError where the plan expires and nobody says when the state was captured."""
-    planned = {each["name"]: each for each in plan["topics"]}
+    planned, stated = {each["name"]: each for each in plan["topics"]}, plan["spec"]
     topics = tuple(_topic(planned.get(name, {}), now, now.topics[name]) for name in sorted(now.topics))
     holding = {broker for topic in topics for each in topic.partitions for broker in each.replicas}
     sizes = now.sizes or {}
@@ -52,30 +52,16 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         changes=_changes(plan, rest, holding),
         rack_aware=plan["rack_aware"],
         balance=_balance(plan),
-        limits=limits(plan),
+        topics=TopicFilter(tuple(stated["topics"]["include"]), tuple(stated["topics"]["exclude"])),
+        resilience=stated["survive"],
+        sweep=Sweep(aims=tuple(stated["aims"])),
+        # What is left has no bound of its own, so no gap to it.
+        limits=Limits(**stated["limits"] | {"gap_ppm": None}),
         execution=_execution(plan),
         inputs=(InputFile("plan.json", digest(canonical_json(plan).encode())), *now.inputs),
         captured_at=captured_at,
         valid_for_seconds=_valid_for(plan, captured_at),
     )
-
-
-def limits(plan: Plan) -> Limits:
-    """The gates of the approved plan, without that on its gap: what is left has no bound of its own."""
-    found: dict[str, int] = {}
-    disks = {broker["id"]: broker["disk_bytes"] for broker in plan["brokers"]}
-    for gate in plan["limits"]:
-        name = gate["key"].removeprefix("limits.")
-        if name == "disk_used":
-            # All of the disk is what is allowed without such a limit.
-            if gate["limit"] < disks[gate["broker"]]:
-                found["disk_used_ppm"] = -(-gate["limit"] * _PPM // disks[gate["broker"]])
-        elif name != "gap":
-            found[_FIELDS.get(name, name)] = gate["limit"]
-    return Limits(**found)
-
-
-_FIELDS = {"eta": "eta_seconds"}
 
 
 def _valid_for(plan: Plan, captured_at: str | None) -> int | None:

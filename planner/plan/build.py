@@ -143,6 +143,12 @@ def asked(spec: Spec) -> dict[str, Any]:
         "inputs": [asdict(file) for file in spec.inputs],
         **expiry.section(spec.captured_at, spec.valid_for_seconds),
         "changes": brokers_and_topics.changes(spec.changes),
+        "spec": {
+            "topics": asdict(spec.topics),
+            "survive": spec.resilience,
+            "aims": spec.sweep.aims,
+            "limits": asdict(spec.limits),
+        },
         "rack_aware": spec.rack_aware,
     }
 

@@ -29,7 +29,7 @@ from planner.approval import remaining_plan
 from planner.export.kafka_files import files
 from planner.model.cluster import Broker, LogDir, LogDirs, Partition, ReplicaDir, Topic
 from planner.model.errors import StalePlanError, UnsafePlanError
-from planner.model.spec import BatchRules, Changes, Execution, Limits, NewPartitions, Spec
+from planner.model.spec import BatchRules, Changes, Execution, Limits, NewPartitions, Spec, Sweep, TopicFilter
 from planner.plan.document.codec import as_json
 from planner.plan.headline import headline
 
@@ -255,7 +255,7 @@ def test_brokers_of_the_target_have_to_be_live() -> None:
 
 
 def test_a_disk_limit_is_the_one_that_was_approved() -> None:
-    """plan.json has it in bytes of one broker; the share that it came from counts for all of them."""
+    """A gate of plan.json is bytes of one broker; the share that it came from counts for all of them."""
     disks = tuple(Broker(number, disk_bytes=10_000_000_019 + number) for number in (1, 2, 3))
     spec = expansion(limits=Limits(disk_used_ppm=333_333))
     joining = tuple(replace(each, disk_bytes=10_000_000_000) for each in spec.changes.add_brokers)
@@ -267,6 +267,27 @@ def test_a_disk_limit_is_the_one_that_was_approved() -> None:
     plan = plan_of(spec)
 
     assert plan["limits"] == resumed(plan, found(spec))["limits"]
+
+
+def test_what_the_yaml_asked_for_stays_asked_for() -> None:
+    """The rest is made from what the plan says of its spec, without a limit on a gap: it has none."""
+    asked = {
+        "topics": TopicFilter(("x", "z*"), ("zz",)),
+        "resilience": "broker",
+        "sweep": Sweep(aims=("makespan",)),
+        "limits": Limits(replicas_moved=50, gap_ppm=10_000),
+    }
+    plan = plan_of(expansion(**asked))
+    rest = resumed(plan, after_batches(plan, found(expansion()), 1))
+
+    assert plan["spec"] == {
+        "topics": {"include": ["x", "z*"], "exclude": ["zz"]},
+        "survive": "broker",
+        "aims": ["makespan"],
+        "limits": {"replicas_moved": 50, "gap_ppm": 10_000},
+    }
+    assert {**plan["spec"], "limits": {"replicas_moved": 50}} == rest["spec"]
+    assert plan["candidates"]["rule"] == rest["candidates"]["rule"]
 
 
 def test_what_topics_inherit_is_as_the_state_has_it_or_else_the_plan() -> None:

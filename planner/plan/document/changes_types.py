@@ -1,4 +1,4 @@
-"""The change that was asked for, in the YAML's own words."""
+"""What was asked for: the change in the YAML's own words, and what else `planner resume` needs of the YAML."""
 
 from __future__ import annotations
 
@@ -72,3 +72,44 @@ class ChangesSection(Section, frozen=True, kw_only=True):
         Literal["all", "leaders", "none"],
         doc("Which replicas may move although no change forces them to: all, those that even out leaders, or none."),
     ]
+
+
+class SpecLimits(Section, frozen=True, kw_only=True):
+    """The gates of the YAML, as it sets them; a limit that it doesn't set is left out."""
+
+    bytes_moved: Annotated[Count | None, doc("Bytes copied between brokers.")] = None
+    replicas_moved: Annotated[Count | None, doc("Replicas copied.")] = None
+    leaders_changed: Annotated[Count | None, doc("Partitions whose leader changes.")] = None
+    eta_seconds: Annotated[Count | None, doc("Seconds that copying takes at the throttle.")] = None
+    disk_used_ppm: Annotated[Count | None, doc("Millionths of each broker's disk_bytes that it may hold.")] = None
+    cross_rack_bytes: Annotated[Count | None, doc("Bytes copied from rack to rack.")] = None
+    broker_offline: Annotated[Count | None, doc("Partitions that the failure of any one broker takes offline.")] = None
+    broker_refused: Annotated[
+        Count | None, doc("Partitions that refuse writes with acks=all when any one broker fails.")
+    ] = None
+    rack_offline: Annotated[Count | None, doc("Partitions that the failure of any one rack takes offline.")] = None
+    rack_refused: Annotated[
+        Count | None, doc("Partitions that refuse writes with acks=all when any one rack fails.")
+    ] = None
+    gap_ppm: Annotated[Count | None, doc("Millionths of what is copied that may be above the proven least.")] = None
+
+
+class SpecTopics(Section, frozen=True, kw_only=True):
+    """Which topics may move."""
+
+    include: Annotated[tuple[str, ...], doc("Shell-style patterns of the topics whose replicas may move.")]
+    exclude: Annotated[tuple[str, ...], doc("Shell-style patterns of topics that stay although included.")]
+
+
+class SpecSection(Section, frozen=True, kw_only=True):
+    """What else the YAML asks for, as far as the rest of an interrupted plan is made from it (`planner resume`)."""
+
+    topics: Annotated[SpecTopics, doc("Which topics may move.")]
+    survive: Annotated[
+        Literal["none", "broker", "rack"], doc("What may fail without a partition going offline, where that can be.")
+    ]
+    aims: Annotated[
+        tuple[Literal["leaders_changed", "cross_rack_bytes", "makespan", "peak_disk"], ...],
+        doc("What comes after bytes among equally cheap plans, most important first."),
+    ]
+    limits: Annotated[SpecLimits, doc("The gates, as the YAML sets them.")]

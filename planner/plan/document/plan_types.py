@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from planner.plan.document.batch_types import BatchRow, ExecutionSection, PartitionRow
-from planner.plan.document.changes_types import ChangesSection
+from planner.plan.document.changes_types import ChangesSection, SpecSection
 from planner.plan.document.cluster_types import BrokerRow, ClusterSection, InputRow, RackRow, StateSection, TopicRow
 from planner.plan.document.consumer_types import ConsumersSection
 from planner.plan.document.failure_types import FailuresSection
@@ -46,6 +46,7 @@ class Plan(Section, frozen=True, kw_only=True):
     ]
     inputs: Annotated[tuple[InputRow, ...], doc("The files the plan was made from, the YAML first.")]
     changes: Annotated[ChangesSection, doc("The change that was asked for.")]
+    spec: Annotated[SpecSection, doc("What else the YAML asks for, as far as planner resume needs it.")]
     validity: Annotated[
         ValiditySection | None,
         doc("When the state was captured and until when the plan may be carried out; only where the YAML says so."),
