@@ -6,9 +6,17 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from planner.model.quoting import canonical_json
+from planner.plan.document.plan_types import Plan
 
 Document = dict[str, Any]
+
+
+def typed(document: Document) -> Plan:
+    """The document as a plan, with the id that it has."""
+    return msgspec.convert(document, Plan)
 
 
 def change(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from planner.model.cluster import ANY
 from planner.plan.document.field_types import (
     BrokerId,
     Count,
@@ -22,6 +23,16 @@ class TopicPartition(Section, frozen=True, kw_only=True):
 
     topic: TopicName
     partition: PartitionId
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What it is found by."""
+        return self.topic, self.partition
+
+    @property
+    def name(self) -> str:
+        """As Kafka's tools print it."""
+        return f"{self.topic}-{self.partition}"
 
 
 class StepRow(TopicPartition, frozen=True, kw_only=True):
@@ -43,6 +54,11 @@ class StepRow(TopicPartition, frozen=True, kw_only=True):
             "log dirs are planned."
         ),
     ] = None
+
+    @property
+    def reassigned(self) -> bool:
+        """True where Kafka has to be told: the replica list differs, be it only in its order, or log dirs do."""
+        return self.replicas != self.replicas_before or any(path != ANY for path in self.log_dirs or ())
 
 
 class PartitionRow(StepRow, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from planner.plan.document.front_types import (
 )
 from planner.plan.document.growth_types import GrowthSection
 from planner.plan.document.log_dir_types import LogDirsSection
-from planner.plan.document.new_partition_types import NewPartitionsSection
+from planner.plan.document.new_partition_types import NewPartitionsRow, NewPartitionsSection
 from planner.plan.document.progress_types import BudgetSection, ResumesSection, UnfinishedSection, ValiditySection
 from planner.plan.document.term_types import BalanceSection, BoundSection, LimitRow, RisksSection, TermRow
 
@@ -117,3 +117,13 @@ class Plan(Section, frozen=True, kw_only=True):
     batches: Annotated[
         tuple[BatchRow, ...], doc("The batches in the order to run them; together they are `partitions`.")
     ]
+
+    @property
+    def new_topics(self) -> tuple[NewPartitionsRow, ...]:
+        """The topics that get partitions, new ones among them."""
+        return self.new_partitions.topics if self.new_partitions else ()
+
+    @property
+    def valid_until(self) -> str | None:
+        """The moment, in UTC, from which the plan is refused; None where it never is."""
+        return self.validity.valid_until if self.validity else None
