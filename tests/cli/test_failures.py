@@ -139,7 +139,6 @@ def test_a_plan_without_its_spec(spec, tmp_path):
         run(spec.with_suffix(".plan"))
 
 
-@pytest.mark.spark
 def test_a_file_that_cannot_be_written(spec, tmp_path):
     """Its folder is asked for before the study; what the system says is told."""
     with pytest.raises(SetupError, match=r"nowhere/rows.parquet: can't be written: .*nowhere isn't a folder"):
@@ -148,6 +147,7 @@ def test_a_file_that_cannot_be_written(spec, tmp_path):
         run(spec, "--of", "brokers", "--engine", "local", "--out", "/dev/full")
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_spark_gives_the_same_rows(spec, spark, partitions, monkeypatch):
     """With any number of tasks, and chunks of a few scenarios each."""

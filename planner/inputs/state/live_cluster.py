@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import logging
+import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal
 
 from planner.inputs.importers import log_dirs_describe
@@ -37,6 +39,7 @@ def read_live(bootstrap_servers: str, settings: Settings) -> StatePart:
     except ImportError:
         message = "kafka-python isn't installed, which --bootstrap-servers needs"
         raise SetupError(f"{message}; allowed: pip install 'kafka-planner[live]'") from None
+    _require_certificates(settings)
     timeouts = {"bootstrap_timeout_ms": TIMEOUT_MS, "request_timeout_ms": TIMEOUT_MS}
     servers = {"bootstrap_servers": bootstrap_servers.split(",")}
     try:
@@ -45,6 +48,24 @@ def read_live(bootstrap_servers: str, settings: Settings) -> StatePart:
     except (errors.KafkaError, OSError, ValueError, TypeError) as error:
         told = str(error) or type(error).__name__
         raise SetupError(f"{bootstrap_servers}: the cluster can't be read: {told}") from None
+
+
+def _require_certificates(settings: Settings) -> None:
+    """SetupError for a certificate or key that Python can't load: the client would retry until its timeout."""
+    named = {key: str(settings[key]) for key in ("ssl_cafile", "ssl_certfile", "ssl_keyfile") if key in settings}
+    for path in named.values():
+        try:
+            Path(path).read_bytes()
+        except OSError as error:
+            raise SetupError(f"{path}: can't be read: {error.strerror}; allowed: a file in PEM") from None
+    try:
+        context = ssl.create_default_context(cafile=named.get("ssl_cafile"))
+        if "ssl_certfile" in named:
+            password = str(settings.get("ssl_password", ""))
+            context.load_cert_chain(named["ssl_certfile"], named.get("ssl_keyfile"), password)
+    except ssl.SSLError as error:
+        files = ", ".join(sorted(set(named.values())))
+        raise SetupError(f"{files}: can't be used: {error.reason or error}; allowed: certificates in PEM") from None
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,9 +169,17 @@ def test_a_cluster_out_of_reach_is_one_error(
 
 
 def test_a_certificate_that_is_not_there_is_one_error() -> None:
-    """By what Python says."""
-    with pytest.raises(SetupError, match="can't be read: "):
+    """At once: the client would ask the cluster until its timeout."""
+    with pytest.raises(SetupError, match=r"^/nowhere\.pem: can't be read: No such file or directory; allowed: a file"):
         read_live("127.0.0.1:1", {"security_protocol": "SSL", "ssl_cafile": "/nowhere.pem"})
+
+
+@pytest.mark.parametrize("key", ["ssl_cafile", "ssl_certfile"])
+def test_a_file_without_a_certificate_is_one_error(tmp_path: Path, key: str) -> None:
+    """As a truststore of Java's is."""
+    (tmp_path / "store.jks").write_bytes(b"\xfe\xed\xfe\xed")
+    with pytest.raises(SetupError, match=r"store\.jks: can't be used: .*; allowed: certificates in PEM"):
+        read_live("127.0.0.1:1", {"security_protocol": "SSL", key: str(tmp_path / "store.jks")})
 
 
 def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
