@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from folders import ROOT
 
 FILES = sorted(path for folder in ("planner", "spark_jobs", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 # What each package may import directly; what those import, it may import too.
 MAY_IMPORT = {
@@ -30,6 +30,12 @@ MAY_IMPORT = {
     "benchmarks": ("cli",),
 }
 MOST_LINES, LONGEST_FUNCTION = 400, 45
+
+
+@cache
+def trees() -> Mapping[Path, ast.Module]:
+    """Every file's syntax tree; not read where only other tests run."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 
 def name_of(path: Path) -> str:
@@ -70,13 +76,13 @@ def test_the_packages_are_those_of_the_design() -> None:
     found = {path.parent.name for path in (ROOT / "planner").glob("*/__init__.py")}
     assert set(MAY_IMPORT) - {"spark_jobs", "benchmarks", "consumers"} == found
     assert {"__init__.py", "consumers.py"} == {path.name for path in (ROOT / "planner").glob("*.py")}
-    faces = [tree for path, tree in TREES.items() if path.name == "__init__.py"]
+    faces = [tree for path, tree in trees().items() if path.name == "__init__.py"]
     assert all(ast.get_docstring(tree) and not any(imports(tree)) for tree in faces)
 
 
 def test_imports_point_one_way() -> None:
     """A package imports only what the table lets it, and no module imports itself by way of others."""
-    graph = {NAMES[path]: {name for name in imports(tree) if name in MODULES} for path, tree in TREES.items()}
+    graph = {NAMES[path]: {name for name in imports(tree) if name in MODULES} for path, tree in trees().items()}
     wrong = [
         f"{module} -> {other}"
         for module, others in graph.items()
@@ -92,7 +98,7 @@ def test_imports_point_one_way() -> None:
 
 def test_spark_has_one_door() -> None:
     """pyspark is imported in spark_jobs alone; only commands open it, in the functions that need it."""
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         outside = ast.Module([node for node in tree.body if not isinstance(node, ast.FunctionDef)], [])
         if "planner" in path.relative_to(ROOT).parts:
             assert not [name for name in imports(tree) if name.split(".")[0] in ("pyspark", "py4j")], path
@@ -101,7 +107,7 @@ def test_spark_has_one_door() -> None:
 
 def test_only_the_commands_print() -> None:
     """print, click.echo, consoles of one's own, and sys.stdout are the command line's."""
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
         printing = [call for call in calls if call in ("print", "click.echo", "echo", "Console", "rich.print")]
         streams = [call for call in calls if call.startswith(("sys.stdout.", "sys.stderr."))]
@@ -110,9 +116,11 @@ def test_only_the_commands_print() -> None:
 
 def test_the_judge_and_the_makers_do_not_know_each_other() -> None:
     """The check knows the problem alone; no strategy looks at the check or the scores that it will be judged by."""
-    judge = {name for path, tree in TREES.items() if path.name == "independent_check.py" for name in imports(tree)}
+    judge = {name for path, tree in trees().items() if path.name == "independent_check.py" for name in imports(tree)}
     assert {"model"} == {package_of(name) for name in judge if name.startswith("planner.")}
-    makers = {name for path, tree in TREES.items() if package_of(NAMES[path]) == "strategies" for name in imports(tree)}
+    makers = {
+        name for path, tree in trees().items() if package_of(NAMES[path]) == "strategies" for name in imports(tree)
+    }
     assert set() == makers & {f"planner.scoring.{name}" for name in ("independent_check", "score", "missed_windows")}
 
 
@@ -120,7 +128,7 @@ def test_files_and_functions_are_read_in_one_go() -> None:
     """A file has at most 400 lines, a function 45, docstring and all."""
     files = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
     assert {} == {path: lines for path, lines in files.items() if lines > MOST_LINES}
-    functions = [node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    functions = [node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     assert {} == {
         each.name: lines for each in functions if (lines := (each.end_lineno or 0) - each.lineno + 1) > LONGEST_FUNCTION
     }
