@@ -34,14 +34,21 @@ def change(
     }
 
 
+def new_partitions(*topics: Document) -> Document:
+    """The section `new_partitions`, of rows of topics."""
+    spreads = dict.fromkeys(("replica_spread", "leader_spread", "topic_replica_spread", "topic_leader_spread"), 1)
+    return {"topics": list(topics), "compared": [{"label": "this plan", "placements": 1, **spreads}]}
+
+
 def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] | None = None, **top: Any) -> Document:
     """A whole plan.json. `batches` lists each batch's steps (entries of `change`); by default one batch has all.
 
-    Partitions are elected in the last batch that holds them. `top` replaces whole top-level values.
+    Partitions are elected in the last batch that holds them. `top` replaces whole top-level values, or keys of
+    `cluster` and `execution`.
     """
     changes = sorted(changes, key=_name)
     batches = batches if batches is not None else [changes] if changes else []
-    return {
+    made = {
         "format_version": "2.0",
         "plan_id": "0123456789abcdef" * 4,
         "planner_version": "0.1.0",
@@ -77,7 +84,9 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
             "derived": [],
         },
         "batches": [_batch(index, batches, changes) for index in range(len(batches))],
-    } | top
+    }
+    parts = {key: made[key] | top[key] for key in ("cluster", "execution") if key in top}
+    return made | top | parts
 
 
 def _judged() -> Document:

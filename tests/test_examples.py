@@ -73,16 +73,16 @@ def test_an_example_moves_next_to_the_proven_least(planned):
     """Windows of counts leave no gap; with windows of bytes single partitions of so small a cluster may."""
     _, plan, _ = planned
 
-    assert plan["bound"]["gap_percent"] <= (0.25 if plan["bound"]["method"] == "prices" else 0)
+    assert plan.bound.gap_percent <= (0.25 if plan.bound.method == "prices" else 0)
 
 
 def test_an_example_breaks_no_rule(planned):
     """The winner was judged by the independent check."""
     _, plan, _ = planned
-    broken = [term for term in plan["terms"] if term["name"] in ("left_to_change", "rack_spread_broken")]
+    broken = [term for term in plan.terms if term.name in ("left_to_change", "rack_spread_broken")]
 
-    racks = all(broker["rack"] is not None for broker in plan["brokers"])
-    assert [0, 0 if racks else None] == [term["plan"] for term in broken]
+    racks = all(broker.rack is not None for broker in plan.brokers)
+    assert [0, 0 if racks else None] == [term.plan for term in broken]
 
 
 def test_expand_fills_the_new_brokers():

@@ -9,26 +9,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from planner import __version__
-from planner.approval import changed_since, staleness
-from planner.approval.changed_since import Since
-from planner.approval.cluster_now import Sources, read_now
+from planner.approval import staleness
+from planner.approval.cluster_now import Since, Sources, read_now, since
 from planner.approval.staleness import Difference, Fit, Standing
 from planner.export import digests, folder_check
-from planner.export.folder_check import FileFinding, FolderCheck, FolderEntry, entries
+from planner.export.folder_check import FolderCheck, FolderEntry
 from planner.model import expiry
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import bound_file, headline, plan_file
-from planner.plan.document import codec, plan_types
+from planner.plan.document import codec
+from planner.plan.document.plan_types import Plan
 from planner.sweep import candidates
-
-Plan = Mapping[str, Any]
 
 _SHOWN = 20
 
@@ -53,9 +50,9 @@ class Refusal:
 
 @dataclass(frozen=True)
 class CheckedPlan:
-    """A plan, what speaks against carrying it out, and what its folder holds; `fit` is None where no state was given.
+    """A plan, what speaks against carrying it out, what its folder holds, and how it fits the cluster.
 
-    `held` is None where a plan.json alone was given, `since` also where the plan doesn't hold its state.
+    `held` is None where a plan.json alone was given, `fit` and `since` are where no state was.
     """
 
     plan: Plan
@@ -85,24 +82,57 @@ class Wanted:
 
 
 # What a plan's folder holds, made from plan.json again: relative path → bytes.
-Render = Callable[[plan_types.Plan], Mapping[str, bytes]]
+Render = Callable[[Plan], Mapping[str, bytes]]
 
 
 def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted()) -> CheckedPlan:
     """A plan.json, or the one of a folder, held against its files, the clock, and the cluster of `sources` if given."""
-    read = plan_file.read(path)
-    plan = codec.as_json(read)
-    found = _held(path, plan, render(read)) if path.is_dir() else None
+    plan = plan_file.read(path)
+    found = _held(path, plan, render(plan)) if path.is_dir() else None
     seen = read_now(sources) if sources.any else None
     fit = None if seen is None else staleness.fit(plan, seen)
-    after = None if seen is None else changed_since.since(plan, seen)
-    refusals = [_other_plan(path, plan, wanted.plan_id), _expired(plan, wanted.now or datetime.now(UTC))]
-    refusals += [_changed(path, plan, found), _stale(path, plan, fit)]
-    refusals += [_operators(path, found)] if wanted.strict else []
-    refusals += [_outside(path, fit, after)] if wanted.strict_state else []
-    return CheckedPlan(plan, tuple(each for each in refusals if each is not None), found, fit, after)
+    after = None if seen is None else since(plan, seen)
+    return CheckedPlan(plan, tuple(_refusals(path, plan, wanted, found, fit, after)), found, fit, after)
 
 
+def _refusals(
+    path: Path, plan: Plan, wanted: Wanted, found: FolderCheck | None, fit: Fit | None, after: Since | None
+) -> Iterator[Refusal]:
+    if wanted.plan_id not in (None, plan.plan_id):
+        yield Refusal(f"{path}: is plan {plan.plan_id}, approved was plan {wanted.plan_id}")
+    yield from _expired(plan, wanted.now or datetime.now(UTC))
+    if found is not None and found.differences:
+        yield _changed(path, plan, found)
+    if fit is not None and fit.stale:
+        yield Refusal(
+            f"{path}: plan {plan.plan_id[:12]} doesn't fit the cluster as it is now",
+            tuple(map(str, fit.stale)),
+            "capture the state again and plan anew, or finish what was begun with planner resume",
+        )
+    if wanted.strict and found is not None and found.own:
+        yield Refusal(
+            f"{path}: holds files that are nobody's to judge (--strict)", tuple(map(str, found.own)), _ELSEWHERE
+        )
+    if wanted.strict_state and fit is not None and after is not None:
+        outside = (*map(str, fit.told), *(after.sentences() if after.changed else ()))
+        if outside:
+            what = f"{path}: the cluster isn't as it was when the plan was made (--strict-state)"
+            yield Refusal(what, outside)
+
+
+def _expired(plan: Plan, now: datetime) -> Iterator[Refusal]:
+    """With both moments, where the plan has expired."""
+    if plan.validity is not None and plan.validity.valid_until is not None:
+        until, moment = plan.validity.valid_until, expiry.written(now)
+        if moment >= until:
+            yield Refusal(
+                f"plan {plan.plan_id[:12]} was valid until {until}, now it is {moment}: its state was captured at "
+                f"{plan.validity.captured_at}; capture the state again and plan anew, or resume what was begun "
+                "(planner resume)"
+            )
+
+
+_ELSEWHERE = "keep your own files outside the plan's folder: ansible-playbook -i INVENTORY apply.yml"
 _MEND = "planner render writes the files of a plan.json again"
 
 
@@ -131,77 +161,26 @@ def parse_plan_id(text: str | None) -> str | None:
     return text
 
 
-def _other_plan(path: Path, plan: Plan, plan_id: str | None) -> Refusal | None:
-    if plan_id in (None, plan["plan_id"]):
-        return None
-    return Refusal(f"{path}: is plan {plan['plan_id']}, approved was plan {plan_id}")
-
-
-def _expired(plan: Plan, now: datetime) -> Refusal | None:
-    try:
-        expiry.require_valid(plan, now)
-    except StalePlanError as error:
-        return Refusal(str(error))
-    return None
-
-
-def _stale(path: Path, plan: Plan, fit: Fit | None) -> Refusal | None:
-    if fit is None or not fit.stale:
-        return None
-    return Refusal(
-        f"{path}: plan {plan['plan_id'][:12]} doesn't fit the cluster as it is now",
-        tuple(map(str, fit.stale)),
-        "capture the state again and plan anew, or finish what was begun with planner resume",
-    )
-
-
-def _operators(path: Path, found: FolderCheck | None) -> Refusal | None:
-    """What --strict refuses."""
-    if found is None or not found.own:
-        return None
-    return Refusal(f"{path}: holds files that are nobody's to judge (--strict)", tuple(map(str, found.own)), _ELSEWHERE)
-
-
-def _outside(path: Path, fit: Fit | None, after: Since | None) -> Refusal | None:
-    """What --strict-state refuses."""
-    lines = tuple(map(str, fit.told)) if fit else ()
-    lines += tuple(after.sentences()) if after is not None and after.changed else ()
-    if not lines:
-        return None
-    return Refusal(f"{path}: the cluster isn't as it was when the plan was made (--strict-state)", lines)
-
-
-_ELSEWHERE = "keep your own files outside the plan's folder: ansible-playbook -i INVENTORY apply.yml"
-
-
-def _changed(path: Path, plan: Plan, found: FolderCheck | None) -> Refusal | None:
+def _changed(path: Path, plan: Plan, found: FolderCheck) -> Refusal:
     """The folder isn't what plan.json gives; where another planner made the plan, that this one can't tell."""
-    if found is None or not found.differences:
-        return None
-    made_by = plan["planner_version"]
-    if made_by != __version__:
-        return _of_another_version(path, made_by)
-    what = f"{path}: not as it was made (plan {plan['plan_id'][:12]})"
+    if plan.planner_version != __version__:
+        return _of_another_version(path, plan.planner_version)
+    what = f"{path}: not as it was made (plan {plan.plan_id[:12]})"
     drawn = all(_is_drawn(each.path) for each in found.differences)
     return Refusal(what, tuple(map(str, found.differences)), f"{_DRAWN}\n{_MEND}" if drawn else _MEND)
 
 
 def _of_another_version(path: Path, made_by: str) -> Refusal:
     """What can be said without rendering: which files aren't as the folder's own digests say."""
-    found = _held_to_sums(path)
+    now, made = folder_check.entries(path), _sums(path)
+    sums = {digests.FILE: now[digests.FILE].sha256 or ""} if digests.FILE in now else {}
+    found = folder_check.held(made | sums, now) if made else FolderCheck()
     return Refusal(
         f"{path}: was made by planner {made_by}; this is planner {__version__}, which derives other files from "
         "its plan.json, and can't say whether these are as they were made",
         tuple(map(str, found.differences)),
         f"check with planner {made_by}, or write the files anew with this one (planner render) and review them",
     )
-
-
-def _held_to_sums(folder: Path) -> FolderCheck:
-    now = entries(folder)
-    made = _sums(folder) or {}
-    sums = {digests.FILE: now[digests.FILE].sha256 or ""} if digests.FILE in now else {}
-    return folder_check.held(made | sums, now) if made else FolderCheck()
 
 
 def _is_drawn(path: str) -> bool:
@@ -218,7 +197,7 @@ _DRAWN = (
 
 def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderCheck:
     """A plan's folder beside everything that plan.json gives: rendered again, or bound by a digest."""
-    now, listed_sums = entries(folder), _sums(folder) or {}
+    now, listed_sums = folder_check.entries(folder), _sums(folder)
     made = {path: digests.digest(content) for path, content in rendered.items()}
     sums = dict(made)
     for path, sha256 in _bound_by_digest(folder, plan, now).items():
@@ -230,60 +209,50 @@ def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderChec
     return folder_check.held(made, now)
 
 
-def _sums(folder: Path) -> dict[str, str] | None:
-    """The folder's own digests, None where there are none that can be read."""
+def _sums(folder: Path) -> dict[str, str]:
+    """The folder's own digests; nothing where there are none that can be read."""
     file = folder / digests.FILE
     try:
-        return digests.listed(file.read_text(encoding="utf-8"), str(file)) if file.is_file() else None
+        return digests.listed(file.read_text(encoding="utf-8"), str(file)) if file.is_file() else {}
     except (OSError, UnicodeDecodeError, StalePlanError):
-        return None
+        return {}
 
 
 def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) -> dict[str, str]:
     """The digests of the files that can't be rendered: the bound's prices, and the candidates' table."""
-    found = {}
-    if plan["bound"]["sha256"] is not None:
-        found[bound_file.FILE] = plan["bound"]["sha256"]
-    rows, entry = plan["candidates"].get("rows_sha256"), now.get(candidates.FILE)
+    found = {} if plan.bound.sha256 is None else {bound_file.FILE: plan.bound.sha256}
+    rows, entry = plan.candidates.rows_sha256, now.get(candidates.FILE)
     if rows is not None:
-        found[candidates.FILE] = _NONE
-    if rows is not None and entry is not None and entry.kind == "file":
-        content = (folder / candidates.FILE).read_bytes()
-        if candidates.is_of(content, plan["candidates"]["evaluated"], rows):
-            found[candidates.FILE] = digests.digest(content)
+        found[candidates.FILE] = ""  # no file's digest
+        if entry is not None and entry.kind == "file":
+            content = (folder / candidates.FILE).read_bytes()
+            if candidates.is_of(content, plan.candidates.evaluated, rows):
+                found[candidates.FILE] = digests.digest(content)
     return found
-
-
-# No file's digest.
-_NONE = ""
 
 
 FORMAT_VERSION = "1.0"
 
 
-def document(checked: CheckedPlan) -> Mapping[str, Any]:
+def document(checked: CheckedPlan) -> dict[str, object]:
     """Everything, also of a plan that is refused; `state` is null where no state was given."""
-    held = checked.held
+    plan, held = checked.plan, checked.held or FolderCheck()
     return {
         "format_version": FORMAT_VERSION,
-        "plan_id": checked.plan["plan_id"],
-        "planner_version": checked.plan.get("planner_version"),
-        "first_step": headline.first_step(checked.plan) or None,
+        "plan_id": plan.plan_id,
+        "planner_version": plan.planner_version,
+        "first_step": headline.first_step(codec.as_json(plan)) or None,
         "approved": not checked.refusals,
         "refusals": [str(each) for each in checked.refusals],
-        "valid_until": expiry.valid_until(checked.plan),
-        "files": held.files if held else 0,
-        "differences": [_file(each) for each in held.differences] if held else [],
-        "operators_files": [_file(each) for each in held.own] if held else [],
-        "state": None if checked.fit is None else _state(checked.fit, checked.since),
+        "valid_until": plan.valid_until,
+        "files": held.files,
+        "differences": [asdict(each) for each in held.differences],
+        "operators_files": [asdict(each) for each in held.own],
+        "state": None if checked.fit is None or checked.since is None else _state(checked.fit, checked.since),
     }
 
 
-def _file(finding: FileFinding) -> dict[str, Any]:
-    return {"path": finding.path, "what": finding.what, "effect": finding.effect, "sha256": finding.sha256}
-
-
-def _state(fit: Fit, since: Since | None) -> dict[str, Any]:
+def _state(fit: Fit, since: Since) -> dict[str, object]:
     counts = Counter(fit.standings.values())
     return {
         "brokers_known": fit.brokers_known,
@@ -291,25 +260,21 @@ def _state(fit: Fit, since: Since | None) -> dict[str, Any]:
         "moving": fit.moving,
         "stale": [_difference(each) for each in fit.stale],
         "notes": [_difference(each) for each in fit.told],
-        "outside": None if since is None else _outside_of_plan(since),
+        "outside": {
+            "partitions_changed": since.partitions,
+            "other_replicas": len(since.replicas),
+            "another_leader": len(since.leaders),
+            "new": since.more,
+            "gone": since.fewer,
+            "topics_new": list(since.topics_new),
+            "topics_gone": list(since.topics_gone),
+            "size_bytes_before": since.bytes_before,
+            "size_bytes_now": since.bytes_now,
+            "unnamed": since.unnamed,
+            "configs": [each._asdict() for each in since.configs],
+        },
     }
 
 
 def _difference(each: Difference) -> dict[str, str]:
     return {"kind": each.kind, "subject": each.subject, "message": each.message}
-
-
-def _outside_of_plan(since: Since) -> dict[str, Any]:
-    return {
-        "partitions_changed": since.partitions,
-        "other_replicas": len(since.replicas),
-        "another_leader": len(since.leaders),
-        "new": since.more,
-        "gone": since.fewer,
-        "topics_new": list(since.topics_new),
-        "topics_gone": list(since.topics_gone),
-        "size_bytes_before": since.bytes_before,
-        "size_bytes_now": since.bytes_now,
-        "unnamed": since.unnamed,
-        "configs": [each._asdict() for each in since.configs],
-    }

@@ -1,10 +1,15 @@
-"""The cluster as it is now, read from files of Kafka's tools or from the cluster: what plans are held against."""
+"""The cluster as it is now, from files of Kafka's tools or from itself, and what changed on it outside a plan.
+
+The plan's own partitions are `staleness`'s. Where others changed, the plan's moves still hold, but its figures are of
+the cluster as it was.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from planner.inputs.importers import log_dirs_describe
 from planner.inputs.importers.state_parts import StatePart
@@ -15,8 +20,15 @@ from planner.inputs.state.state_files import UnreadableError, files_in, read_fil
 from planner.inputs.yaml_source import decode
 from planner.model import file_reading
 from planner.model.cluster import NO_LOG_DIRS, Config, LogDirs, Topic, merged
+from planner.model.effective_config import MIN_INSYNC, in_force
 from planner.model.errors import Finding, ImportStateError, SetupError, SpecError
+from planner.model.formats import counted, printable, size
 from planner.model.spec import InputFile
+from planner.plan import state_fingerprint
+from planner.plan.document.cluster_types import StateRow, TopicRow
+from planner.plan.document.plan_types import Plan
+
+Key = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -78,9 +90,6 @@ def _described(files: Sequence[Path]) -> Iterator[LogDirs]:
             yield log_dirs_describe.places(text, written)
 
 
-Key = tuple[str, int]
-
-
 @dataclass(frozen=True)
 class Now:
     """A cluster now. Topics by name; partitions that are being reassigned have the replicas of their target.
@@ -110,3 +119,166 @@ def now_of(parts: Sequence[StatePart], log_dirs: LogDirs = NO_LOG_DIRS, inputs: 
         inputs=inputs,
         config_defaults=merged.config_defaults,
     )
+
+
+MEANING = (
+    "the plan's own moves still hold, but its figures (spreads, bytes and leaders of brokers, racks and topics, times) "
+    "are of the cluster as it was; plan anew for today's"
+)
+CONFIG_MEANING = (
+    "the plan counted with the configuration as it was (min.insync.replicas decides what may be taken away at a time), "
+    "and its tfvars hold a topic's own as it was; plan anew for today's"
+)
+_SHOWN, _LONGEST = 3, 60
+# Set and taken away again while replicas move, by whatever moves them.
+_PASSING = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
+
+
+class Reconfigured(NamedTuple):
+    """A key of a topic, and its values then and now; None: not set, so that it has Kafka's default."""
+
+    topic: str
+    key: str
+    before: str | None
+    now: str | None
+
+    def __str__(self) -> str:
+        before, now = ("not set" if value is None else printable(value, _LONGEST) for value in self[2:])
+        return f"{printable(self.topic, _LONGEST)} {printable(self.key, _LONGEST)} {before} → {now}"
+
+
+@dataclass(frozen=True)
+class Since:
+    """Partitions outside the plan that changed, by what changed; topics by name; bytes of one replica of everything.
+
+    `bytes_before` and `bytes_now` are of the topics that are in both, None where either doesn't know sizes.
+    `unnamed` is True where the digest over everything says that something else changed, too small to be found.
+    `configs` are of all topics, those of the plan among them.
+    """
+
+    replicas: tuple[Key, ...] = ()
+    leaders: tuple[Key, ...] = ()
+    more: int = 0
+    fewer: int = 0
+    topics_new: tuple[str, ...] = ()
+    topics_gone: tuple[str, ...] = ()
+    bytes_before: int | None = None
+    bytes_now: int | None = None
+    unnamed: bool = False
+    configs: tuple[Reconfigured, ...] = ()
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions outside the plan aren't as they were, those that came and went among them."""
+        return len(self.replicas) + len(self.leaders) + self.more + self.fewer
+
+    @property
+    def resized(self) -> bool:
+        """True where sizes are known on both sides, and differ."""
+        return self.bytes_now is not None and self.bytes_before != self.bytes_now
+
+    @property
+    def changed(self) -> bool:
+        """True where anything outside the plan isn't as it was, sizes apart: those change all the time."""
+        return self._replaced or bool(self.configs)
+
+    @property
+    def _replaced(self) -> bool:
+        return bool(self.partitions) or self.unnamed
+
+    def sentences(self) -> Iterator[str]:
+        """What changed, then what that means; one line where nothing did."""
+        if not self._replaced:
+            yield "outside the plan no partition changed since it was made"
+        else:
+            yield f"outside the plan {counted(self.partitions, 'partition')} changed since it was made: {self._kinds()}"
+        if self.resized:
+            before, now = self.bytes_before or 0, self.bytes_now or 0
+            change = f" ({100 * (now - before) / before:+.1f} %)" if before else ""
+            yield f"one replica of every partition was {size(before)} when the plan was made, now {size(now)}{change}"
+        if self._replaced or self.resized:
+            yield MEANING
+        if self.configs:
+            yield from (self._reconfigured(), CONFIG_MEANING)
+
+    def _kinds(self) -> str:
+        kinds = []
+        for keys, what in ((self.replicas, "other replicas"), (self.leaders, "another leader")):
+            names = [f"{topic}-{partition}" for topic, partition in keys[:_SHOWN]] + (
+                ["…"] if len(keys) > _SHOWN else []
+            )
+            kinds += [f"{len(keys):,} with {what} ({', '.join(names)})"] if keys else []
+        kinds += [f"{self.more:,} new"] if self.more else []
+        kinds += [f"{self.fewer:,} gone"] if self.fewer else []
+        return "; ".join([*kinds, *(["something that the plan's checksums can't name"] if self.unnamed else [])])
+
+    def _reconfigured(self) -> str:
+        """How many topics, and the first keys."""
+        more = len(self.configs) - _SHOWN
+        keys = [*map(str, self.configs[:_SHOWN]), *([f"and {counted(more, 'more key')}"] if more > 0 else [])]
+        topics = counted(len({each.topic for each in self.configs}), "topic")
+        return f"the configuration of {topics} changed since it was made: {', '.join(keys)}"
+
+
+def since(plan: Plan, now: Now) -> Since:
+    """The state that a plan was made from beside the cluster now."""
+    before = {row.topic: row for row in plan.state.topics}
+    own = {row.key for row in plan.partitions}
+    made = {row.topic: row.partitions for row in plan.new_topics}
+    both = sorted(before.keys() & now.topics.keys())
+    unlike = {name: state_fingerprint.unlike(before[name], now.topics[name]) for name in both}
+    counts = {name: len(topic.partitions) for name, topic in now.topics.items()}
+    were = {name: len(row.leaders) for name, row in before.items()}
+    sizes = _bytes(before, now, both)
+    found = Since(
+        replicas=tuple((name, at) for name in both for at in unlike[name][0] if (name, at) not in own),
+        leaders=tuple((name, at) for name in both for at in unlike[name][1] if (name, at) not in own),
+        more=sum(max(counts[name] - max(were.get(name, 0), made.get(name, 0)), 0) for name in counts),
+        fewer=sum(max(were[name] - counts.get(name, 0), 0) for name in were),
+        topics_new=tuple(sorted(counts.keys() - were.keys() - made.keys())),
+        topics_gone=tuple(sorted(were.keys() - counts.keys())),
+        bytes_before=sizes[0],
+        bytes_now=sizes[1],
+        configs=reconfigured(plan, now),
+    )
+    if any(key for pair in unlike.values() for key in pair) or found.partitions or made:
+        return found
+    # Where nothing at all was found to have changed, the digest over everything decides.
+    digest = state_fingerprint.digest([now.topics[name] for name in sorted(now.topics)])
+    return replace(found, unnamed=digest != plan.state.sha256)
+
+
+def _bytes(before: Mapping[str, StateRow], now: Now, both: list[str]) -> tuple[int | None, int | None]:
+    """One replica of each partition of the topics that are in both, then and now."""
+    known = [before[name].size_bytes for name in both]
+    sized = [each for each in known if each is not None]
+    if now.sizes is None or len(sized) < len(known):
+        return None, None
+    return sum(sized), sum(now.sizes.get((name, each.id), 0) for name in both for each in now.topics[name].partitions)
+
+
+def reconfigured(plan: Plan, now: Now) -> tuple[Reconfigured, ...]:
+    """What changed of the topics that are in both, by topic and key."""
+    return tuple(
+        Reconfigured(row.name, key, before.get(key), today.get(key))
+        for row in sorted(plan.topics, key=lambda row: row.name)
+        if row.name in now.topics
+        for before, today, told in [_configs(row, plan.cluster.config_defaults or {}, now.topics[row.name], now)]
+        for key in sorted(told - _PASSING)
+        if before.get(key) != today.get(key)
+    )
+
+
+def _configs(
+    row: TopicRow, inherited: Mapping[str, str], topic: Topic, now: Now
+) -> tuple[dict[str, str], dict[str, str], set[str]]:
+    """A topic's configuration then and now, and the keys of which both are known."""
+    before = {**inherited, **(row.effective_config or {}), **row.config}
+    today = in_force(topic, now.config_defaults)
+    told = before.keys() & today.keys()
+    # A topic's own is told whole, where any of it is.
+    told |= row.config.keys() if topic.config else set()
+    told |= dict(topic.config).keys() if row.config else set()
+    # Without it, Kafka's default counts; a plan that knows any configuration would know it.
+    told |= {MIN_INSYNC} if before and MIN_INSYNC in today else set()
+    return before, today, told

@@ -10,23 +10,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from msgspec import to_builtins
+from msgspec.structs import asdict
+
 from planner.execution.gates import GATES_ON_BYTES, gate_cells
 from planner.model.formats import amount, arrow, duration, gap_shown, percent, printable, ranges, size, words
 from planner.plan import headline
+from planner.plan.document import codec
+from planner.plan.document.batch_types import PartitionRow
+from planner.plan.document.plan_types import Plan
 
-Plan = Mapping[str, Any]
 Document = dict[str, Any]
 
 FORMAT_VERSION = "1.0"
 SHOWN = 10
-_NO_PARTITIONS: Mapping[str, Any] = {"topics": ()}
 
 
 def diff(old: Plan, new: Plan) -> Document:
-    """The difference of two plan.json documents; `equal` is True where they are one plan."""
+    """The difference of two plans as JSON values; `equal` is True where they are one plan."""
     return {
         "format_version": FORMAT_VERSION,
-        "equal": old["plan_id"] == new["plan_id"],
+        "equal": old.plan_id == new.plan_id,
         "plans": [_head(old), _head(new)],
         "figures": list(_figures(old, new)),
         "gates": _keyed(_gates(old), _gates(new), "key"),
@@ -36,91 +40,85 @@ def diff(old: Plan, new: Plan) -> Document:
         "partitions": _partitions(old, new),
         "new_partitions": _keyed(_made(old), _made(new), "topic"),
         "warnings": {
-            "added": [text for text in new["warnings"] if text not in old["warnings"]],
-            "removed": [text for text in old["warnings"] if text not in new["warnings"]],
+            "added": [text for text in new.warnings if text not in old.warnings],
+            "removed": [text for text in old.warnings if text not in new.warnings],
         },
     }
 
 
 def _head(plan: Plan) -> Document:
     return {
-        "plan_id": plan["plan_id"],
-        "cluster": plan["cluster"]["name"],
-        "valid_until": plan.get("validity", {}).get("valid_until"),
-        "resumes": plan.get("resumes", {}).get("plan_id"),
-        "first_step": headline.first_step(plan) or None,
+        "plan_id": plan.plan_id,
+        "cluster": plan.cluster.name,
+        "valid_until": plan.valid_until,
+        "resumes": plan.resumes.plan_id if plan.resumes else None,
+        "first_step": headline.first_step(codec.as_json(plan)) or None,
     }
 
 
 def _figures(old: Plan, new: Plan) -> Iterator[Document]:
     """What the plans come to, and their terms: each with both values, None where a plan doesn't have it."""
     for name, unit, value in _FIGURES:
-        sides = (_known(plan, name, unit, value(plan)) for plan in (old, new))
-        yield dict(zip(("name", "unit", "before", "after"), (name, unit, *sides), strict=True))
-    before, after = ({term["name"]: term for term in plan["terms"]} for plan in (old, new))
-    for name in dict.fromkeys(chain(before, after)):
-        if name not in _NAMED:
-            unit = (after.get(name) or before[name])["unit"]
-            values = (
-                _known(plan, name, unit, terms[name]["plan"]) if name in terms else None
-                for plan, terms in ((old, before), (new, after))
-            )
-            yield dict(zip(("name", "unit", "before", "after"), (name, unit, *values), strict=True))
+        yield _figure(name, unit, *(_known(plan, name, unit, value(plan)) for plan in (old, new)))
+    before, after = ({term.name: term for term in plan.terms} for plan in (old, new))
+    for name in [name for name in dict.fromkeys(chain(before, after)) if name not in _NAMED]:
+        unit = (after.get(name) or before[name]).unit
+        values = (
+            _known(plan, name, unit, terms[name].plan) if name in terms else None
+            for plan, terms in ((old, before), (new, after))
+        )
+        yield _figure(name, unit, *values)
+
+
+def _figure(name: str, unit: str, before: float | None, after: float | None) -> Document:
+    return {"name": name, "unit": unit, "before": before, "after": after}
 
 
 def _known(plan: Plan, name: str, unit: str, value: float | None) -> float | None:
     """A figure; None where it is bytes, or follows from them, and the plan knows no sizes."""
-    of_sizes = unit == "bytes" or name in _OF_SIZES
-    return value if plan["cluster"]["sizes_known"] or not of_sizes else None
-
-
-_OF_SIZES = ("time_at_throttle", "peak_disk", "gap")
-
-
-def _new_lists(plan: Plan) -> int:
-    return sum(len(topic["replicas"]) for topic in (plan.get("new_partitions") or _NO_PARTITIONS)["topics"])
+    of_sizes = unit == "bytes" or name in ("time_at_throttle", "peak_disk", "gap")
+    return value if plan.cluster.sizes_known or not of_sizes else None
 
 
 _FIGURES: tuple[tuple[str, str, Callable[[Plan], float | None]], ...] = (
-    ("bytes_moved", "bytes", lambda plan: plan["bound"]["bytes_moved"]),
-    ("least_bytes_moved", "bytes", lambda plan: plan["bound"]["least_bytes_moved"]),
-    ("gap", "%", lambda plan: plan["bound"]["gap_percent"]),
-    ("replicas_moved", "replicas", lambda plan: sum(batch["replicas_moved"] for batch in plan["batches"])),
-    ("partitions_changed", "partitions", lambda plan: len(plan["partitions"])),
-    ("leaders_elected", "leaders", lambda plan: sum(len(batch["elect"]) for batch in plan["batches"])),
-    ("new_partitions", "partitions", _new_lists),
-    ("batches", "batches", lambda plan: len(plan["batches"])),
-    ("time_at_throttle", "s", lambda plan: plan["execution"]["seconds_at_throttle"]),
-    ("throttle", "bytes/s", lambda plan: plan["execution"]["throttle_bytes_per_sec"]),
-    ("windows_relaxed", "windows", lambda plan: len(plan["balance"]["relaxed"])),
-    ("candidates", "candidates", lambda plan: plan["candidates"]["evaluated"]),
+    ("bytes_moved", "bytes", lambda plan: plan.bound.bytes_moved),
+    ("least_bytes_moved", "bytes", lambda plan: plan.bound.least_bytes_moved),
+    ("gap", "%", lambda plan: plan.bound.gap_percent),
+    ("replicas_moved", "replicas", lambda plan: sum(batch.replicas_moved for batch in plan.batches)),
+    ("partitions_changed", "partitions", lambda plan: len(plan.partitions)),
+    ("leaders_elected", "leaders", lambda plan: sum(len(batch.elect) for batch in plan.batches)),
+    ("new_partitions", "partitions", lambda plan: sum(len(topic.replicas) for topic in plan.new_topics)),
+    ("batches", "batches", lambda plan: len(plan.batches)),
+    ("time_at_throttle", "s", lambda plan: plan.execution.seconds_at_throttle),
+    ("throttle", "bytes/s", lambda plan: plan.execution.throttle_bytes_per_sec),
+    ("windows_relaxed", "windows", lambda plan: len(plan.balance.relaxed)),
+    ("candidates", "candidates", lambda plan: plan.candidates.evaluated),
 )
 _NAMED = {name for name, _, _ in _FIGURES}
 
 
 def _gates(plan: Plan) -> dict[str, Document]:
-    return {row["key"]: {"limit": row["limit"], "value": row["value"]} for row in plan["limits"]}
+    return {row.key: {"limit": row.limit, "value": row.value} for row in plan.limits}
 
 
 def _inputs(plan: Plan) -> dict[str, str]:
-    return {file["path"]: file["sha256"] for file in plan["inputs"]}
+    return {file.path: file.sha256 for file in plan.inputs}
 
 
-def _wish(plan: Plan) -> dict[str, Any]:
-    wish = {key: value for key, value in plan["changes"].items() if value}
-    balance = {f"balance.{key}": value for key, value in plan["balance"]["wanted"].items()}
-    return {**wish, **balance, "rack_aware": plan["rack_aware"]}
+def _wish(plan: Plan) -> Document:
+    """What was asked for, key by key as JSON values."""
+    wish = {key: value for key, value in to_builtins(plan.changes).items() if value}
+    balance = {f"balance.{key}": value for key, value in asdict(plan.balance.wanted).items()}
+    return {**wish, **balance, "rack_aware": plan.rack_aware}
 
 
 def _brokers(plan: Plan) -> dict[int, Document]:
-    keys = ("rack", "role", "disk_bytes")
-    return {broker["id"]: {key: broker[key] for key in keys} for broker in plan["brokers"]}
+    return {row.id: {"rack": row.rack, "role": row.role, "disk_bytes": row.disk_bytes} for row in plan.brokers}
 
 
 def _made(plan: Plan) -> dict[str, Document]:
     keys = ("partitions_before", "partitions", "replication_factor", "config", "replicas")
-    topics = (plan.get("new_partitions") or _NO_PARTITIONS)["topics"]
-    return {topic["topic"]: {key: topic[key] for key in keys} for topic in topics}
+    return {topic.topic: to_builtins({key: getattr(topic, key) for key in keys}) for topic in plan.new_topics}
 
 
 def _keyed(old: Mapping[Any, Any], new: Mapping[Any, Any], key: str) -> list[Document]:
@@ -134,51 +132,47 @@ def _keyed(old: Mapping[Any, Any], new: Mapping[Any, Any], key: str) -> list[Doc
 
 def _partitions(old: Plan, new: Plan) -> Document:
     """Which partitions only one of the plans changes, and which both do otherwise."""
-    before, after = ({(row["topic"], row["partition"]): row for row in plan["partitions"]} for plan in (old, new))
+    before, after = ({row.key: row for row in plan.partitions} for plan in (old, new))
     batches = [_batches(plan) for plan in (old, new)]
-    both = before.keys() & after.keys()
+    both = [(key, before[key], after[key]) for key in before.keys() & after.keys()]
     kinds = {
         "only_before": before.keys() - after.keys(),
         "only_after": after.keys() - before.keys(),
-        "other_target": {key for key in both if _target(before[key]) != _target(after[key])},
-        "other_origin": {key for key in both if before[key]["replicas_before"] != after[key]["replicas_before"]},
-        "other_batches": {key for key in both if batches[0].get(key) != batches[1].get(key)},
+        "other_target": {key for key, was, now in both if (was.replicas, was.log_dirs) != (now.replicas, now.log_dirs)},
+        "other_origin": {key for key, was, now in both if was.replicas_before != now.replicas_before},
+        "other_batches": {key for key, _, _ in both if batches[0].get(key) != batches[1].get(key)},
     }
     return {
         kind: {
             "count": len(keys),
-            "first": [_row(key, before.get(key), after.get(key), batches) for key in sorted(keys)[:SHOWN]],
+            "first": [
+                {
+                    "topic": topic,
+                    "partition": partition,
+                    "before": _side(before.get((topic, partition)), batches[0]),
+                    "after": _side(after.get((topic, partition)), batches[1]),
+                }
+                for topic, partition in sorted(keys)[:SHOWN]
+            ],
         }
         for kind, keys in kinds.items()
     }
 
 
-def _target(row: Plan) -> tuple[Any, Any]:
-    return row["replicas"], row.get("log_dirs")
-
-
 def _batches(plan: Plan) -> dict[tuple[str, int], list[int]]:
     """The numbers of the batches that each partition is in."""
     found: dict[tuple[str, int], list[int]] = {}
-    for batch in plan["batches"]:
-        for key in dict.fromkeys((row["topic"], row["partition"]) for row in (*batch["partitions"], *batch["elect"])):
-            found.setdefault(key, []).append(batch["number"])
+    for batch in plan.batches:
+        for key in dict.fromkeys(row.key for row in (*batch.partitions, *batch.elect)):
+            found.setdefault(key, []).append(batch.number)
     return found
 
 
-def _row(
-    key: tuple[str, int], old: Plan | None, new: Plan | None, batches: Sequence[Mapping[tuple[str, int], list[int]]]
-) -> Document:
-    return {
-        "topic": key[0],
-        "partition": key[1],
-        "before": None if old is None else _side(old, batches[0].get(key, [])),
-        "after": None if new is None else _side(new, batches[1].get(key, [])),
-    }
-
-
-def _side(row: Plan, batches: list[int]) -> Document:
-    return {"replicas_before": row["replicas_before"], "replicas": row["replicas"], "batches": batches}
+def _side(row: PartitionRow | None, batches: Mapping[tuple[str, int], list[int]]) -> Document | None:
+    if row is None:
+        return None
+    lists = {"replicas_before": list(row.replicas_before), "replicas": list(row.replicas)}
+    return {**lists, "batches": batches.get(row.key, [])}
 
 
 def verdict(difference: Document) -> str:
@@ -221,7 +215,8 @@ def sections(difference: Document) -> list[tuple[str, int, list[str]]]:
     ]  # fmt: skip
     told = [(title, len(lines), lines) for title, lines in found]
     told += [
-        (title, partitions[kind]["count"], _partition_lines(partitions[kind], kind)) for kind, title in _KINDS.items()
+        (title, partitions[kind]["count"], [_partition(row, kind) for row in partitions[kind]["first"]])
+        for kind, title in _KINDS.items()
     ]
     return [(title, count, list(_bounded(lines, count))) for title, count, lines in told if count]
 
@@ -309,10 +304,6 @@ _BROKER_WORDS = {"disk_bytes": "disk"}
 def _field(key: str, side: Document) -> str:
     value = side[key]
     return "unknown" if value is None else size(value) if key == "disk_bytes" else str(value)
-
-
-def _partition_lines(kind: Document, name: str) -> list[str]:
-    return [_partition(row, name) for row in kind["first"]]
 
 
 def _partition(row: Document, kind: str) -> str:

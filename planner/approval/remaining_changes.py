@@ -1,20 +1,40 @@
-"""What is left of an approved plan on the cluster as it is now, partition by partition."""
+"""What is left of an approved plan on the cluster as it is now, partition by partition, and the spec of that rest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from planner.approval.cluster_now import Now
-from planner.approval.staleness import CheckedPartition, Standing, listed, name_of, standing_of_new
-from planner.model.cluster import ANY, Partition
+from msgspec.structs import asdict
+
+from planner.approval.cluster_now import Key, Now
+from planner.approval.staleness import PlanOnCluster, Standing, name_of, standing_of_new
+from planner.export.ansible_vars import text_of
+from planner.export.digests import digest
+from planner.model.balance import Balance, Tolerance
+from planner.model.cluster import ANY, Broker, Cluster, Partition, Topic
 from planner.model.errors import StalePlanError
 from planner.model.formats import counted, printable
 from planner.model.partition_changes import PartitionChange, Reason
+from planner.model.spec import (
+    BatchRules,
+    Changes,
+    Derived,
+    Execution,
+    InputFile,
+    Limits,
+    NewPartitions,
+    ReplicationFactorChange,
+    Spec,
+    Sweep,
+    TopicFilter,
+)
+from planner.plan.document import codec
+from planner.plan.document.batch_types import PartitionRow
+from planner.plan.document.changes_types import AddPartitionsRow, CreateTopicRow
+from planner.plan.document.cluster_types import BrokerRow, TopicRow
+from planner.plan.document.plan_types import Plan
 
-Plan = Mapping[str, Any]
-Key = tuple[str, int]
 Dropped = tuple[str, int | None, str]
 
 _SHOWN = 20
@@ -42,29 +62,27 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
 
     With `leave_moved` these stay where they are, and are among the dropped.
     """
-    held = CheckedPartition(plan, now)
-    _require_sizes(plan, now)
-    _require_live(held)
+    held = PlanOnCluster(plan, now)
+    _require_known(plan, now)
     strangers = dict(_strangers(held))
     new_strangers = [name for name, new in held.made.items() if standing_of_new(new, now.topics.get(name)) is None]
-    _refuse(_foreign(held))
+    foreign = sorted(now.moving - held.rows.keys())
+    _refuse([f"{name_of(key)} is being reassigned, which isn't the plan's doing; wait for it" for key in foreign])
     if not leave_moved:
         _refuse([f"{name_of(key)} {why}" for key, why in strangers.items()])
         _refuse([f"{name} has other partitions than the plan wants to make" for name in new_strangers])
     gone = {key: "it is gone" for key, standing in held.standings.items() if standing is Standing.GONE}
     left = {key: row for key, row in held.rows.items() if key not in gone and key not in strangers}
-    changes = [change for key, row in left.items() if _does(change := _change(held, key, row))]
+    changes = [change for row in left.values() if (change := _change(held, row)).reassigned or change.elects]
     made, not_made = _unmade(held, new_strangers)
-    dropped = [(*key, why) for key, why in sorted((gone | strangers).items())] + not_made
-    moving = sum(held.own(key) for key in now.moving)
-    wait = f"{counted(moving, 'partition')} of the plan still being reassigned: planned from where they will be"
+    wait = f"{counted(held.moving, 'partition')} of the plan still being reassigned: planned from where they will be"
     return Rest(
         changes=tuple(sorted(changes, key=lambda change: (change.topic, change.partition))),
-        targets={key: tuple(row["replicas"]) for key, row in left.items()},
+        targets={key: row.replicas for key, row in left.items()},
         made=made,
-        dropped=tuple(dropped),
+        dropped=(*((*key, why) for key, why in sorted((gone | strangers).items())), *not_made),
         there=len(left) - len(changes),
-        notes=(wait,) if moving else (),
+        notes=(wait,) if held.moving else (),
     )
 
 
@@ -73,104 +91,180 @@ def _refuse(lines: Sequence[str]) -> None:
         return
     shown = [f"  {printable(line)}" for line in lines[:_SHOWN]]
     more = [f"  and {len(lines) - _SHOWN:,} more"] if len(lines) > _SHOWN else []
-    head = "the cluster isn't on the plan's way, nothing was written:"
-    raise StalePlanError(head, *shown, *more, "plan anew" + _OR)
+    remedy = "plan anew, or leave partitions that others have moved where they are (--leave-moved)"
+    raise StalePlanError("the cluster isn't on the plan's way, nothing was written:", *shown, *more, remedy)
 
 
-_OR = ", or leave partitions that others have moved where they are (--leave-moved)"
-
-
-def _require_sizes(plan: Plan, now: Now) -> None:
-    if plan["cluster"]["sizes_known"] and now.sizes is None:
-        raise StalePlanError(
-            "the plan counts bytes, and the state has no sizes; allowed: --state with what kafka-log-dirs --describe "
-            "prints too"
-        )
-    if any("log_dirs" in row for row in plan["partitions"]) and not now.log_dirs.brokers:
-        raise StalePlanError(
-            "the plan names log dirs, and the state doesn't say what lies in which; allowed: --state with what "
-            "kafka-log-dirs --describe prints too"
-        )
-
-
-def _require_live(held: CheckedPartition) -> None:
-    """Where the live brokers are known, all that hold replicas in the target are among them."""
-    if held.now.racks is None:
-        return
-    needed = {broker for row in held.plan["partitions"] for broker in row["replicas"]}
-    absent = sorted(needed - held.now.racks.keys())
+def _require_known(plan: Plan, now: Now) -> None:
+    """StalePlanError without sizes or log dirs where the plan counts on them, or with a broker that isn't live."""
+    allowed = "allowed: --state with what kafka-log-dirs --describe prints too"
+    if plan.cluster.sizes_known and now.sizes is None:
+        raise StalePlanError(f"the plan counts bytes, and the state has no sizes; {allowed}")
+    if any(row.log_dirs for row in plan.partitions) and not now.log_dirs.brokers:
+        raise StalePlanError(f"the plan names log dirs, and the state doesn't say what lies in which; {allowed}")
+    needed = {broker for row in plan.partitions for broker in row.replicas}
+    absent = needed - now.racks.keys() if now.racks is not None else ()
     if absent:
-        who = ", ".join(map(str, absent))
+        who = ", ".join(map(str, sorted(absent)))
         raise StalePlanError(f"not live: broker {who}; the plan's target needs all of its brokers; plan anew")
 
 
-def _strangers(held: CheckedPartition) -> Iterator[tuple[Key, str]]:
+def _strangers(held: PlanOnCluster) -> Iterator[tuple[Key, str]]:
     """The plan's partitions that are elsewhere; the right brokers in another order are on its way."""
     for key, standing in held.standings.items():
         found = held.partition(key)
         if standing is Standing.ELSEWHERE and found is not None:
-            lists = " → ".join(dict.fromkeys(held.states[name_of(key)]))
+            lists = " → ".join(dict.fromkeys(held.states[key]))
             moving = "is being reassigned to" if key in held.now.moving else "has replicas"
-            yield key, f"{moving} {listed(found.replicas)}; the plan's lists are {lists}"
+            yield key, f"{moving} {text_of(found.replicas)}; the plan's lists are {lists}"
 
 
-def _foreign(held: CheckedPartition) -> list[str]:
-    """Reassignments of partitions that the plan doesn't have."""
-    others = sorted(key for key in held.now.moving if key not in held.rows)
-    return [f"{name_of(key)} is being reassigned, which isn't the plan's doing; wait for it" for key in others]
-
-
-def _does(change: PartitionChange) -> bool:
-    return change.reassigned or change.elects
-
-
-def _change(held: CheckedPartition, key: Key, row: Plan) -> PartitionChange:
-    """What is left to do of one partition."""
-    found = held.partition(key)
-    if found is None:
-        raise AssertionError(f"{name_of(key)} was judged to exist")
-    known = (held.now.sizes or {}).get(key)
-    before, after = _log_dirs(held, key, row, found)
+def _change(held: PlanOnCluster, row: PartitionRow) -> PartitionChange:
+    """What is left to do of one partition, which exists."""
+    found = held.partition(row.key)
+    assert found is not None
+    before, after = _log_dirs(held, row, found)
     return PartitionChange(
-        topic=key[0],
-        partition=key[1],
+        topic=row.topic,
+        partition=row.partition,
         before=found.replicas,
-        after=tuple(row["replicas"]),
+        after=row.replicas,
         leader_before=found.leader,
-        size_bytes=row["size_bytes"] if known is None else known,
-        reason=Reason(row["reason"]),
-        bytes_in_per_sec=row.get("bytes_in_per_sec", 0),
+        size_bytes=(held.now.sizes or {}).get(row.key, row.size_bytes),
+        reason=Reason(row.reason),
+        bytes_in_per_sec=row.bytes_in_per_sec or 0,
         log_dirs_before=before,
         log_dirs=after,
     )
 
 
-def _log_dirs(held: CheckedPartition, key: Key, row: Plan, found: Partition) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _log_dirs(held: PlanOnCluster, row: PartitionRow, found: Partition) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The log dirs that are left to be named, of today's list and of the target; empty where none are planned.
 
     A replica that lies where the plan wants it isn't named any more.
     """
-    if "log_dirs" not in row:
+    if row.log_dirs is None:
         return (), ()
-    lies = {broker: path for broker in found.replicas if (path := held.lying.get((*key, broker)))}
-    wanted = dict(zip(row["replicas"], row["log_dirs"], strict=True))
-    after = {broker: ANY if lies.get(broker) == path else path for broker, path in wanted.items()}
-    goes = {broker for broker in found.replicas if after.get(broker) != ANY}
+    lies = {broker: path for broker in found.replicas if (path := held.lying.get((*row.key, broker)))}
+    wanted = zip(row.replicas, row.log_dirs, strict=True)
+    after = {broker: ANY if lies.get(broker) == path else path for broker, path in wanted}
     return (
-        tuple(lies.get(broker, ANY) if broker in goes else ANY for broker in found.replicas),
-        tuple(after[broker] for broker in row["replicas"]),
+        tuple(ANY if after.get(broker) == ANY else lies.get(broker, ANY) for broker in found.replicas),
+        tuple(after.values()),
     )
 
 
-def _unmade(held: CheckedPartition, strangers: Sequence[str]) -> tuple[dict[Key, tuple[int, ...]], list[Dropped]]:
+def _unmade(held: PlanOnCluster, strangers: Sequence[str]) -> tuple[dict[Key, tuple[int, ...]], list[Dropped]]:
     """The new partitions that are still to be made; and topics of which none will be."""
     made: dict[Key, tuple[int, ...]] = {}
     dropped: list[Dropped] = []
-    for topic in (held.plan.get("new_partitions") or {"topics": ()})["topics"]:
-        name, found = topic["topic"], held.now.topics.get(topic["topic"])
+    for name, new in held.made.items():
+        found = held.now.topics.get(name)
         if name in strangers:
             why = "its new partitions: it is gone" if found is None else "its new partitions: it has others"
             dropped.append((name, None, why))
-        elif standing_of_new(held.made[name], found) is Standing.FOUND:
-            made |= {(name, at): tuple(each) for at, each in enumerate(topic["replicas"], topic["partitions_before"])}
+        elif standing_of_new(new, found) is Standing.FOUND:
+            made |= {(name, at): replicas for at, replicas in enumerate(new.replicas, new.partitions_before)}
     return made, dropped
+
+
+def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
+    """The spec of what is left; StalePlanError where the plan expires and nobody says when the state was captured."""
+    valid_for = plan.validity.valid_for_seconds if plan.validity else None
+    if valid_for is not None and captured_at is None:
+        raise StalePlanError(
+            "the plan has an end (valid_for), so what is left of it needs to say when its state was captured; "
+            "allowed: --captured-at with a date and time"
+        )
+    rows = {row.name: row for row in plan.topics}
+    inherited = {**(plan.cluster.config_defaults or {}), **dict(now.config_defaults)}
+    topics = tuple(_topic(rows.get(name), now, now.topics[name]) for name in sorted(now.topics))
+    holding = {broker for topic in topics for each in topic.partitions for broker in each.replicas}
+    sizes = now.sizes or {}
+    unsized = sum((topic.name, each.id) not in sizes for topic in topics for each in topic.partitions)
+    stated = plan.execution
+    return Spec(
+        cluster=Cluster(
+            name=plan.cluster.name,
+            brokers=_brokers(plan, now, holding),
+            topics=topics,
+            bootstrap_servers=plan.cluster.bootstrap_servers,
+            sizes_known=now.sizes is not None,
+            unsized=unsized if sizes else 0,
+            config_defaults=tuple(sorted(inherited.items())),
+        ),
+        changes=_changes(plan, rest, holding),
+        topics=TopicFilter(plan.spec.topics.include, plan.spec.topics.exclude),
+        rack_aware=plan.rack_aware,
+        balance=Balance(**{name: Tolerance.parse(text) for name, text in asdict(plan.balance.wanted).items()}),
+        resilience=plan.spec.survive,
+        sweep=Sweep(aims=plan.spec.aims),
+        # What is left has no bound of its own, so no gap to it.
+        limits=Limits(**asdict(plan.spec.limits) | {"gap_ppm": None}),
+        execution=Execution(
+            throttle_bytes_per_sec=stated.throttle_bytes_per_sec,
+            batches=BatchRules(**asdict(stated.batches)),
+            kafka_bin_dir=stated.kafka_bin_dir,
+            derived=tuple(Derived(each.key, each.value, each.why) for each in stated.derived),
+        ),
+        inputs=(InputFile("plan.json", digest(codec.encode(plan))), *now.inputs),
+        captured_at=captured_at,
+        valid_for_seconds=valid_for,
+    )
+
+
+def _topic(row: TopicRow | None, now: Now, topic: Topic) -> Topic:
+    """A topic with its sizes, and the configuration that the plan has for it where the state has none."""
+    if row is not None and not topic.config and not topic.effective_config:
+        own, effective = (tuple(sorted((each or {}).items())) for each in (row.config, row.effective_config))
+        topic = replace(topic, config=own, effective_config=effective)
+    sizes = now.sizes or {}
+    return replace(
+        topic,
+        partitions=tuple(replace(each, size_bytes=sizes.get((topic.name, each.id), 0)) for each in topic.partitions),
+    )
+
+
+def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[Broker, ...]:
+    """Today's brokers: those that stay, and whoever else holds replicas by now."""
+    known = {row.id for row in plan.brokers}
+    return (
+        *(_broker(row) for row in plan.brokers if row.role == "stays" or row.id in holding),
+        *(Broker(number, (now.racks or {}).get(number)) for number in sorted(holding - known)),
+    )
+
+
+def _broker(row: BrokerRow) -> Broker:
+    return Broker(row.id, row.rack, row.disk_bytes, row.network_bytes_per_sec)
+
+
+def _changes(plan: Plan, rest: Rest, holding: set[int]) -> Changes:
+    """The wish without what is done: brokers that hold something by now, or nothing any more."""
+    wish, known = plan.changes, {row.id for row in plan.brokers}
+    resizes = any(len(change.before) != len(change.after) for change in rest.changes)
+    left = {topic for topic, _ in rest.made}
+    stated: dict[str, CreateTopicRow | AddPartitionsRow] = {each.name: each for each in wish.create_topics}
+    stated |= {each.topic: each for each in wish.add_partitions}
+    return Changes(
+        add_brokers=tuple(_broker(row) for row in plan.brokers if row.role == "added" and row.id not in holding),
+        remove_brokers=tuple(broker for broker in wish.remove_brokers if broker in holding),
+        replace_brokers=tuple((int(old), new) for old, new in wish.replace_brokers.items() if int(old) in holding),
+        set_racks=tuple((int(broker), rack) for broker, rack in wish.set_racks.items() if int(broker) in known),
+        set_replication_factor=tuple(
+            ReplicationFactorChange(each.topics, each.replication_factor)
+            for each in (wish.set_replication_factor if resizes else ())
+        ),
+        new_partitions=tuple(
+            NewPartitions(
+                new.topic,
+                new.partitions_before,
+                new.partitions,
+                new.replication_factor,
+                tuple(sorted(new.config.items())),
+                *(getattr(stated[new.topic], key) or 0 for key in ("size", "bytes_in", "bytes_out")),
+            )
+            for new in plan.new_topics
+            if new.topic in left
+        ),
+        rebalance=wish.rebalance,
+    )

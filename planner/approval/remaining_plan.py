@@ -13,10 +13,10 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 
-from planner.approval import resumed_spec
-from planner.approval.cluster_now import Now
-from planner.approval.remaining_changes import Key, Rest, rest_of
+from planner.approval.cluster_now import Key, Now
+from planner.approval.remaining_changes import Rest, rest_of, spec_of
 from planner.execution import batch_costs, failure_risks, gates
 from planner.execution.batch_costs import Costs
 from planner.model import build_problem
@@ -25,7 +25,7 @@ from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import brokers_and_topics, build, new_partitions, pareto_front, terms
-from planner.plan.document import plan_types
+from planner.plan.document.plan_types import Plan
 from planner.plan.pareto_front import Goal
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
@@ -34,22 +34,20 @@ from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, NO_SCENARIOS
 from planner.sweep.choice import rule_text
 from planner.sweep.variants import BASE
 
-Plan = Mapping[str, Any]
-
 STRATEGY = "resumed"
 METHOD = "target"
 
 
-def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_moved: bool = False) -> plan_types.Plan:
+def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_moved: bool = False) -> Plan:
     """The plan of what is left of an approved plan; where nothing is, one that has nothing to do.
 
     `captured_at` is when the state was captured; a plan that expires needs it. StalePlanError where the cluster isn't
     on the plan's way (with `leave_moved`, partitions elsewhere stay there), UnsafePlanError where a gate is crossed.
     """
     rest = rest_of(approved, now, leave_moved=leave_moved)
-    spec = resumed_spec.spec_of(approved, now, rest, captured_at)
+    spec = spec_of(approved, now, rest, captured_at)
     problem, assignment = _placed(spec, rest)
-    changed, waiting = rest.changes, approved.get("unfinished")
+    changed, waiting = rest.changes, approved.unfinished
     _judge(approved, problem, assignment)
     costs = build.costed(spec, problem, changed)
     row = _scores(problem, assignment)
@@ -61,19 +59,19 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         "resumes": _resumes(approved, rest),
         # What the approved plan leaves for later steps, this one leaves too.
         "complete": waiting is None,
-        "unfinished": waiting,
+        "unfinished": to_builtins(waiting),
         "brokers": brokers_and_topics.brokers(spec, problem, assignment, costs.peaks),
         "racks": brokers_and_topics.racks(spec, problem, assignment),
         "topics": brokers_and_topics.topics(spec, problem, assignment),
         "partitions": [build.partition_row(change) for change in changed],
         "new_partitions": new_partitions.section(spec, problem, assignment),
         # Windows were judged when the plan was approved; nothing here could keep them better.
-        "balance": approved["balance"],
+        "balance": to_builtins(approved.balance),
         "terms": terms.terms(
-            spec, problem, assignment, leaders_after(problem, assignment), waiting["partitions"] if waiting else 0
+            spec, problem, assignment, leaders_after(problem, assignment), waiting.partitions if waiting else 0
         ),
         "bound": bound,
-        **_compared(approved, spec, problem, row, Goal(waiting["partitions"] if waiting else 0, row["excess"])),
+        **_compared(approved, spec, problem, row, Goal(waiting.partitions if waiting else 0, row["excess"])),
         "budget": None,
         "scenarios": [],
         "limits": limits,
@@ -120,7 +118,7 @@ def _forced(spec: Spec, rest: Rest) -> Iterator[Key]:
 
 def _judge(approved: Plan, problem: Problem, assignment: IntArray) -> None:
     """The independent check of the plan's own partitions, on the brokers that it knows."""
-    known = [broker["id"] for broker in approved["brokers"] if broker["role"] != "removed"]
+    known = [broker.id for broker in approved.brokers if broker.role != "removed"]
     held = replace(problem, targets=np.isin(problem.broker_ids, known))
     violations = independent_check.check(held, assignment)
     if violations:
@@ -145,14 +143,14 @@ def _bound(approved: Plan, row: Mapping[str, Any]) -> dict[str, Any]:
         "least_replicas_moved": row["replicas_moved"],
         "gap_percent": 0.0,
         "method": METHOD,
-        "proof": f"each copy is needed for the target of plan {approved['plan_id'][:12]}, whose bound is its own",
+        "proof": f"each copy is needed for the target of plan {approved.plan_id[:12]}, whose bound is its own",
         "sha256": None,
     }
 
 
 def _resumes(approved: Plan, rest: Rest) -> dict[str, Any]:
     return {
-        "plan_id": approved["plan_id"],
+        "plan_id": approved.plan_id,
         "partitions_there": rest.there,
         "dropped": [{"topic": topic, "partition": partition, "why": why} for topic, partition, why in rest.dropped],
     }
@@ -160,7 +158,7 @@ def _resumes(approved: Plan, rest: Rest) -> dict[str, Any]:
 
 def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any], goal: Goal) -> dict[str, Any]:
     """The sections that compare: there is nothing to compare with but doing nothing."""
-    short = approved["plan_id"][:12]
+    short = approved.plan_id[:12]
     nothing = {**row, "strategy": "unchanged", **terms.if_nothing_moves(problem)}
     return {
         "choice": {"rule": "asked", "value": None, "variant": BASE, "why": f"what is left of plan {short}"},
@@ -183,8 +181,8 @@ def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, An
 
 def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: Costs) -> list[str]:
     """What it finishes and drops, then what any plan warns of."""
-    short = approved["plan_id"][:12]
-    done = f"resumes plan {short}: {counted(rest.there, 'partition')} of {len(approved['partitions']):,} there already"
+    short = approved.plan_id[:12]
+    done = f"resumes plan {short}: {counted(rest.there, 'partition')} of {len(approved.partitions):,} there already"
     dropped = [f"{_named(topic, partition)} is dropped: {why}" for topic, partition, why in rest.dropped]
     more = [f"{len(dropped) - _SHOWN:,} more are dropped, see resumes.dropped"] if len(dropped) > _SHOWN else []
     return [

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from itertools import chain
-from typing import Any
 
-from planner.approval.cluster_now import Now
+from planner.approval.cluster_now import Key, Now
 from planner.export import ansible_vars
+from planner.export.ansible_vars import text_of
 from planner.model.cluster import ANY, Partition, Topic
 from planner.model.formats import counted, printable
-from planner.model.partition_changes import Reason
-
-Plan = Mapping[str, Any]
-Key = tuple[str, int]
+from planner.plan.document.batch_types import PartitionRow
+from planner.plan.document.cluster_types import TopicRow
+from planner.plan.document.new_partition_types import NewPartitionsRow
+from planner.plan.document.plan_types import Plan
 
 
 class Standing(Enum):
@@ -81,42 +81,41 @@ class Fit:
 
 def fit(plan: Plan, now: Now) -> Fit:
     """A plan held against the cluster as it is now."""
-    held = CheckedPartition(plan, now)
+    held = PlanOnCluster(plan, now)
     found = chain(
         _brokers(held), _reassigned(held), _partitions(held), _made(held), _topics(held), _behind(held), _kept(held)
     )
     differences = sorted(found, key=lambda each: not each.refuses)
-    own = sum(held.own(key) for key in now.moving)
-    return Fit(tuple(differences), held.standings, own, now.racks is not None)
+    return Fit(tuple(differences), held.standings, held.moving, now.racks is not None)
 
 
 @dataclass(frozen=True)
-class CheckedPartition:
+class PlanOnCluster:
     """A plan beside the cluster as it is now."""
 
     plan: Plan
     now: Now
 
     @cached_property
-    def rows(self) -> dict[Key, Plan]:
+    def rows(self) -> dict[Key, PartitionRow]:
         """The plan's partitions."""
-        return {(row["topic"], row["partition"]): row for row in self.plan["partitions"]}
+        return {row.key: row for row in self.plan.partitions}
 
     @cached_property
-    def states(self) -> dict[str, list[str]]:
+    def states(self) -> dict[Key, list[str]]:
         """The lists that each of them passes through; one alone where only a leader is elected."""
-        only = {name_of(key): [listed(row["replicas"])] for key, row in self.rows.items()}
-        return only | ansible_vars.states(self.plan)
+        passed = ansible_vars.states(self.plan)
+        return {key: passed.get(row.name, [text_of(row.replicas)]) for key, row in self.rows.items()}
 
     @cached_property
-    def made(self) -> dict[str, dict[str, Any]]:
-        """The new partitions, by topic, as the role has them."""
-        return ansible_vars.new_partitions(self.plan)
+    def made(self) -> dict[str, NewPartitionsRow]:
+        """The new partitions, by topic."""
+        return {topic.topic: topic for topic in self.plan.new_topics}
 
     @cached_property
     def leaving(self) -> frozenset[int]:
         """Brokers that the plan empties."""
-        return frozenset(ansible_vars.values(self.plan)["leaving_in_direction"]["apply"])
+        return frozenset(ansible_vars.leaving(self.plan)["apply"])
 
     @cached_property
     def lying(self) -> dict[tuple[str, int, int], str]:
@@ -129,6 +128,11 @@ class CheckedPartition:
         """Where each of the plan's partitions is."""
         return {key: self._standing(key) for key in self.rows}
 
+    @property
+    def moving(self) -> int:
+        """How many partitions are being reassigned by the plan."""
+        return sum(self.own(key) for key in self.now.moving)
+
     def partition(self, key: Key) -> Partition | None:
         """A partition as it is now; None where there is none, or its topic is about to be deleted."""
         topic = self.now.topics.get(key[0])
@@ -138,26 +142,25 @@ class CheckedPartition:
 
     def own(self, key: Key) -> bool:
         """True where what a partition is being reassigned to is a list of the plan's own way."""
-        found, states = self.partition(key), self.states.get(name_of(key), [])
-        return found is not None and _sorted(found.replicas) in map(_sorted_text, states)
+        found, states = self.partition(key), self.states.get(key, [])
+        return found is not None and any(set(found.replicas) == set(map(int, text.split(","))) for text in states)
 
     def _standing(self, key: Key) -> Standing:
-        found, states = self.partition(key), self.states[name_of(key)]
+        found, states = self.partition(key), self.states[key]
         if found is None:
             return Standing.GONE
-        text = listed(found.replicas)
+        text = text_of(found.replicas)
         if text not in states:
             return Standing.REORDERED if self.own(key) else Standing.ELSEWHERE
-        if text == states[-1] and (text != states[0] or self._settled(key, found)):
+        if text == states[-1] and (text != states[0] or self._settled(self.rows[key], found)):
             return Standing.THERE
         return Standing.FOUND if text == states[0] else Standing.UNDER_WAY
 
-    def _settled(self, key: Key, found: Partition) -> bool:
+    def _settled(self, row: PartitionRow, found: Partition) -> bool:
         """Where the list stays as it is: True where the leader and the log dirs are as the plan wants them."""
-        row = self.rows[key]
-        dirs = zip(row["replicas"], row.get("log_dirs", ()), strict=False)
-        moved = all(path in (ANY, self.lying.get((*key, broker))) for broker, path in dirs)
-        return moved and (row["reason"] == Reason.BALANCE_LOG_DIRS or found.leader == row["replicas"][0])
+        dirs = zip(row.replicas, row.log_dirs or (), strict=False)
+        moved = all(path in (ANY, self.lying.get((*row.key, broker))) for broker, path in dirs)
+        return moved and (row.reason == "balance_log_dirs" or found.leader == row.replicas[0])
 
 
 def name_of(key: Key) -> str:
@@ -165,89 +168,70 @@ def name_of(key: Key) -> str:
     return f"{key[0]}-{key[1]}"
 
 
-def listed(replicas: tuple[int, ...] | list[int]) -> str:
-    """A replica list as Kafka's tools print it."""
-    return ",".join(map(str, replicas))
-
-
-def _sorted(replicas: tuple[int, ...]) -> tuple[str, ...]:
-    return tuple(sorted(map(str, replicas)))
-
-
-def _sorted_text(text: str) -> tuple[str, ...]:
-    return tuple(sorted(text.split(",")))
-
-
-def _brokers(held: CheckedPartition) -> Iterator[Difference]:
+def _brokers(held: PlanOnCluster) -> Iterator[Difference]:
     """Brokers of the plan that aren't live, and racks other than those it counts on."""
     racks = held.now.racks
     if racks is None:
         return
-    values = ansible_vars.values(held.plan)
-    for broker in values["brokers_of_direction"]["apply"]:
+    for broker in ansible_vars.staying(held.plan)["apply"]:
         if broker not in racks:
             yield Difference("broker", f"broker {broker}", "isn't live; the plan counts on it")
-    for broker, rack in values["racks_of_broker"].items():
+    for broker, rack in ansible_vars.racks(held.plan).items():
         if broker in racks and racks[broker] != rack:
             seen = "no rack" if racks[broker] is None else f"rack {racks[broker]}"
             yield Difference("rack", f"broker {broker}", f"is in {seen}; the plan counts on rack {rack}")
-    known = {broker["id"] for broker in held.plan["brokers"]}
-    for broker in sorted(racks.keys() - known):
+    for broker in sorted(racks.keys() - {broker.id for broker in held.plan.brokers}):
         yield Difference("broker", f"broker {broker}", "is new; the plan doesn't know it", refuses=False)
 
 
-def _reassigned(held: CheckedPartition) -> Iterator[Difference]:
+def _reassigned(held: PlanOnCluster) -> Iterator[Difference]:
     for key in sorted(held.now.moving):
         if not held.own(key):
             found = held.partition(key)
-            to = f" to {listed(found.replicas)}" if found else ""
+            to = f" to {text_of(found.replicas)}" if found else ""
             yield Difference("reassignment", name_of(key), f"is being reassigned{to}, which isn't the plan's doing")
 
 
-def _partitions(held: CheckedPartition) -> Iterator[Difference]:
+def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
     """The plan's own partitions: where they are, and who leads those that nothing was done to yet."""
     for key, standing in held.standings.items():
         found = held.partition(key)
         if found is None or (key in held.now.moving and not held.own(key)):
             continue
-        text, states = listed(found.replicas), held.states[name_of(key)]
+        text, states, was = text_of(found.replicas), held.states[key], held.rows[key].leader_before
         if standing is Standing.ELSEWHERE:
             yield Difference("replicas", name_of(key), f"has replicas {text}; the plan was made from {states[0]}")
         elif standing is Standing.REORDERED:
             why = f"has its replicas in the order {text}; the plan's lists are {' → '.join(dict.fromkeys(states))}"
             yield Difference("order", name_of(key), why)
-        elif standing is Standing.FOUND and found.leader != held.rows[key]["leader_before"]:
-            was = held.rows[key]["leader_before"]
-            yield Difference("leader", name_of(key), f"is led by {_who(found.leader)}, not by {_who(was)}", False)
+        elif standing is Standing.FOUND and found.leader != was:
+            leads, led = ("nobody" if leader is None else f"broker {leader}" for leader in (found.leader, was))
+            yield Difference("leader", name_of(key), f"is led by {leads}, not by {led}", refuses=False)
 
 
-def _who(leader: int | None) -> str:
-    return "nobody" if leader is None else f"broker {leader}"
-
-
-def _made(held: CheckedPartition) -> Iterator[Difference]:
+def _made(held: PlanOnCluster) -> Iterator[Difference]:
     """Topics that get new partitions: as they were, or as the plan wants them."""
     for name, new in held.made.items():
         topic = held.now.topics.get(name)
         if standing_of_new(new, topic) is None:
             count = len(topic.partitions) if topic else 0
-            wanted = f"planned from {new['partitions_before']} to {new['partitions']}"
-            what = "with other replicas than planned" if count == new["partitions"] else wanted
+            wanted = f"planned from {new.partitions_before} to {new.partitions}"
+            what = "with other replicas than planned" if count == new.partitions else wanted
             yield Difference("new partitions", name, f"has {counted(count, 'partition')}, {what}")
 
 
-def standing_of_new(new: Mapping[str, Any], topic: Topic | None) -> Standing | None:
+def standing_of_new(new: NewPartitionsRow, topic: Topic | None) -> Standing | None:
     """FOUND where a topic's new partitions are still to be made, THERE where they are as planned, None otherwise."""
     there = topic.partitions if topic else ()
-    if len(there) == new["partitions_before"]:
+    if len(there) == new.partitions_before:
         return Standing.FOUND
-    alike = all(listed(there[int(at)].replicas) == text for at, text in new["replicas"].items() if int(at) < len(there))
-    return Standing.THERE if alike and len(there) == new["partitions"] else None
+    alike = tuple(each.replicas for each in there[new.partitions_before :]) == new.replicas
+    return Standing.THERE if alike else None
 
 
-def _topics(held: CheckedPartition) -> Iterator[Difference]:
+def _topics(held: PlanOnCluster) -> Iterator[Difference]:
     """Topics that are gone, are new, or have another number of partitions than the plan knows."""
-    known = {topic["name"]: topic for topic in held.plan["topics"]}
+    known = {topic.name: topic for topic in held.plan.topics}
     planned = Counter(topic for topic, _ in held.rows)
     for name, topic in known.items():
         if name in held.made and name not in planned:
@@ -257,30 +241,25 @@ def _topics(held: CheckedPartition) -> Iterator[Difference]:
             what = "is gone" if found is None else "is marked for deletion"
             of_plan = f"; the plan has {counted(planned[name], 'partition')} of it" if planned[name] else ""
             yield Difference("topic", name, what + of_plan, refuses=bool(planned[name]))
-        elif name not in held.made and len(found.partitions) != topic["partitions"]:
+        elif name not in held.made and len(found.partitions) != topic.partitions:
             yield _counted(held, found, topic)
     for name in sorted(held.now.topics.keys() - known.keys()):
-        topic_now = held.now.topics[name]
-        yield Difference(
-            "topic", name, f"is new{_left_behind(held, topic_now, 0)}", bool(_left_behind(held, topic_now, 0))
-        )
+        behind = _left_behind(held, held.now.topics[name], 0)
+        yield Difference("topic", name, f"is new{behind}", refuses=bool(behind))
 
 
-def _counted(held: CheckedPartition, found: Topic, topic: Mapping[str, Any]) -> Difference:
+def _counted(held: PlanOnCluster, found: Topic, topic: TopicRow) -> Difference:
     """Fewer partitions: the topic was made anew. More: nothing is lost, unless the plan means the whole topic."""
-    count, before = len(found.partitions), topic["partitions"]
+    count, before, factor = len(found.partitions), topic.partitions, topic.replication_factor
     behind = _left_behind(held, found, before)
     # A plan that leaves a topic's partitions with different factors doesn't mean the whole topic.
-    resized = topic["replication_factor"] is not None and set(topic["replication_factor_before"]) != {
-        topic["replication_factor"]
-    }
-    factor = f"; those keep another replication factor than {topic['replication_factor']}" if resized else ""
-    more = behind or (factor if count > before else "")
-    message = f"has {counted(count, 'partition')}, {before:,} when the plan was made{more}"
+    resized = factor is not None and set(topic.replication_factor_before) != {factor}
+    kept = f"; those keep another replication factor than {factor}" if resized and count > before else ""
+    message = f"has {counted(count, 'partition')}, {before:,} when the plan was made{behind or kept}"
     return Difference("partitions", found.name, message, refuses=count < before or bool(behind) or resized)
 
 
-def _left_behind(held: CheckedPartition, topic: Topic, first: int) -> str:
+def _left_behind(held: PlanOnCluster, topic: Topic, first: int) -> str:
     """Partitions from a number on that lie on brokers which the plan empties without knowing of them."""
     on = {broker for each in topic.partitions[first:] for broker in each.replicas if broker in held.leaving}
     return (
@@ -290,32 +269,30 @@ def _left_behind(held: CheckedPartition, topic: Topic, first: int) -> str:
     )
 
 
-def _behind(held: CheckedPartition) -> Iterator[Difference]:
+def _behind(held: PlanOnCluster) -> Iterator[Difference]:
     """Replicas out of sync, as the role asks; a broker that leaves may be behind for good."""
     for topic in held.now.topics.values():
         for each in topic.partitions:
             if each.isr is None or len(each.isr) == len(each.replicas):
                 continue
-            behind = set(each.replicas) - set(each.isr) - held.leaving
-            if behind:
-                in_sync = listed(each.isr) or "none"
-                why = f"has replicas {listed(each.replicas)}, in sync are {in_sync}: wait for the others"
+            if set(each.replicas) - set(each.isr) - held.leaving:
+                in_sync = text_of(each.isr) or "none"
+                why = f"has replicas {text_of(each.replicas)}, in sync are {in_sync}: wait for the others"
                 yield Difference("isr", f"{topic.name}-{each.id}", why)
 
 
-def _kept(held: CheckedPartition) -> Iterator[Difference]:
+def _kept(held: PlanOnCluster) -> Iterator[Difference]:
     """Brokers that hold more or fewer replicas of what the plan leaves as it is; told where the topics are the same."""
-    counts = {topic["name"]: topic["partitions"] for topic in held.plan["topics"] if topic["name"] not in held.made}
-    if any(len(topic.partitions) != counts.get(name) for name, topic in held.now.topics.items() if name in counts):
+    counts = {topic.name: topic.partitions for topic in held.plan.topics if topic.name not in held.made}
+    topics = held.now.topics
+    if any(name not in topics or len(topics[name].partitions) != count for name, count in counts.items()):
         return
-    if counts.keys() - held.now.topics.keys():
-        return
-    before = Counter({broker["id"]: broker["before"]["replicas"] for broker in held.plan["brokers"]})
-    before.subtract(broker for row in held.rows.values() for broker in row["replicas_before"])
+    counts |= {name: new.partitions_before for name, new in held.made.items()}
+    before = Counter({broker.id: broker.before.replicas for broker in held.plan.brokers})
+    before.subtract(broker for row in held.plan.partitions for broker in row.replicas_before)
     today = Counter[int]()
-    for name in held.now.topics.keys() & (counts.keys() | held.made.keys()):
-        first = held.made[name]["partitions_before"] if name in held.made else counts[name]
-        for each in held.now.topics[name].partitions[:first]:
+    for name in topics.keys() & counts.keys():
+        for each in topics[name].partitions[: counts[name]]:
             today.update(each.replicas if (name, each.id) not in held.rows else ())
     for broker in sorted(before.keys() | today.keys()):
         if before[broker] != today[broker]:

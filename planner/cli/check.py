@@ -14,9 +14,9 @@ from planner.approval.cluster_now import Sources
 from planner.cli import sources as cli_sources
 from planner.cli import workflow
 from planner.cli.shown import echo_json, echo_line, reads_plan
-from planner.model import expiry
 from planner.model.formats import gap_shown
 from planner.plan import headline
+from planner.plan.document import codec
 
 
 @click.command()
@@ -59,21 +59,20 @@ def check(
         for line in _lines(plan, checked):
             echo_line(line)
     if bound:
-        echo_line(_bound(plan, headline.bounded(checked.plan)), err=form == "json")
+        echo_line(_bound(plan, headline.bounded(codec.as_json(checked.plan))), err=form == "json")
     return 0
 
 
 def _lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
     plan, held = checked.plan, checked.held
     of_files = f", and so are its {held.files} files" if held else ""
-    step = headline.first_step(plan)
+    step = headline.first_step(codec.as_json(plan))
     yield from [step] if step else []
-    yield f"{path}: plan {plan['plan_id'][:12]} is as it was made{of_files}"
+    yield f"{path}: plan {plan.plan_id[:12]} is as it was made{of_files}"
     if held and held.own:
         yield f"not judged, yours: {len(held.own)} of the folder's files; each could change what is run:"
         yield from (f"  {line}" for line in approval.listed(tuple(map(str, held.own))))
-    until = expiry.valid_until(plan)
-    yield from [f"valid until {until}"] if until else []
+    yield from [f"valid until {plan.valid_until}"] if plan.valid_until else []
     if checked.fit is not None:
         yield f"fits the cluster as it is now: {checked.fit.progress()}"
         if not checked.fit.brokers_known:

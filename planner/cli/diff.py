@@ -11,9 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from planner.approval import plan_diff
-from planner.cli import workflow
 from planner.cli.shown import Format, echo_json, echo_page, format_option, reads_plan, screen
 from planner.model.markup import code
+from planner.plan import plan_file
 from planner.plan.templates import environment
 
 
@@ -70,7 +70,7 @@ def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> in
     \b
     planner diff main/expand.plan expand.plan --format markdown
     """
-    difference = plan_diff.diff(workflow.read_plan(before), workflow.read_plan(after))
+    difference = plan_diff.diff(plan_file.read(before), plan_file.read(after))
     match form:
         case "json":
             echo_json(difference)

@@ -10,7 +10,6 @@ from planner.cli.shown import echo_json, reads_plan
 from planner.export import terraform_external
 from planner.model.errors import PlannerError
 from planner.model.file_reading import SHORT
-from planner.plan import plan_file
 
 
 @click.command()
@@ -27,7 +26,7 @@ def external() -> int:
       query   = { plan = "${path.module}/../expand.plan" }
     }
     """
-    found = terraform_external.answer(_query(), plan_file.read_document)
+    found = terraform_external.answer(_query())
     echo_json(found)
     return 0
 

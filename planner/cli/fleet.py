@@ -6,11 +6,11 @@ Either every cluster of a fleet gets its plan, or none does.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypedDict, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
@@ -20,6 +20,8 @@ from planner.model import formats
 from planner.model.errors import PlannerError, SetupError, SpecError, UnsafePlanError
 from planner.model.markup import code, text
 from planner.plan import headline
+from planner.plan.document import codec
+from planner.plan.document.plan_types import Plan
 
 T = TypeVar("T")
 
@@ -37,10 +39,10 @@ class Job:
 
 @dataclass(frozen=True)
 class FleetPlan:
-    """A job that is done: the plan document, and the paths of the files written."""
+    """A job that is done: the plan, and the paths of the files written."""
 
     job: Job
-    plan: Mapping[str, Any]
+    plan: Plan
     files: tuple[str, ...]
 
 
@@ -60,16 +62,17 @@ def jobs(arguments: Sequence[Path], out: Path | None) -> tuple[Job, ...]:
     SetupError where a pattern matches nothing, or two specs would be written to the same folder.
     """
     fleet = is_fleet(arguments)
-    found = tuple(Job(spec, _folder(spec, out, fleet)) for spec in specs(arguments))
-    taken: dict[str, Job] = {}
-    for job in found:
-        other = taken.setdefault(os.path.realpath(job.folder), job)
+    found: dict[str, Job] = {}
+    for spec in specs(arguments):
+        folder = spec.with_suffix(".plan") if out is None else out / spec.stem if fleet else out
+        job = Job(spec, folder)
+        other = found.setdefault(os.path.realpath(folder), job)
         if other is not job:
             raise SetupError(
-                f"{other.spec} and {job.spec} would both be written to {job.folder}; allowed: one spec a folder, "
+                f"{other.spec} and {spec} would both be written to {folder}; allowed: one spec a folder, "
                 "so specs of different names, each named once"
             )
-    return found
+    return tuple(found.values())
 
 
 def each(found: Sequence[Path], step: Callable[[int], T]) -> tuple[T, ...]:
@@ -86,9 +89,41 @@ def each(found: Sequence[Path], step: Callable[[int], T]) -> tuple[T, ...]:
     return tuple(made)
 
 
-def summary(planned: Sequence[FleetPlan]) -> list[dict[str, Any]]:
-    """A row a cluster: verdict, what moves, the gap to the least possible in per cent, and where the plan is."""
-    return [_row(each) for each in planned]
+class SummaryRow(TypedDict):
+    """A cluster: verdict, what moves, the gap to the least possible in per cent, and where the plan is."""
+
+    cluster: str
+    spec: str
+    verdict: str
+    complete: bool
+    bytes_moved: int | None
+    replicas_moved: int
+    leaders_changed: int
+    gap_percent: float
+    candidates: int
+    folder: str
+    plan_id: str
+
+
+def summary(planned: Sequence[FleetPlan]) -> list[SummaryRow]:
+    """A row a cluster."""
+    return [
+        SummaryRow(
+            cluster=plan.cluster.name,
+            spec=str(each.job.spec),
+            verdict=_verdict(plan),
+            complete=plan.complete,
+            bytes_moved=chosen.bytes_moved if plan.cluster.sizes_known else None,
+            replicas_moved=chosen.replicas_moved,
+            leaders_changed=chosen.leaders_changed,
+            gap_percent=plan.bound.gap_percent,
+            candidates=plan.candidates.evaluated,
+            folder=str(each.job.folder),
+            plan_id=plan.plan_id,
+        )
+        for each in planned
+        for plan, chosen in [(each.plan, each.plan.own_row)]
+    ]
 
 
 def markdown(planned: Sequence[FleetPlan]) -> str:
@@ -129,65 +164,39 @@ def _matches(argument: Path) -> list[Path]:
     return found
 
 
-def _folder(spec: Path, out: Path | None, fleet: bool) -> Path:
-    if out is None:
-        return spec.with_suffix(".plan")
-    return out / spec.stem if fleet else out
-
-
 def _all_refused(refused: Sequence[tuple[Path, PlannerError]], count: int) -> PlannerError:
     """All of them as one. A crossed gate is the exit code only where nothing worse happened."""
     errors = [error for _, error in refused]
     if all(isinstance(error, SpecError) for error in errors):
         return SpecError(finding for error in errors if isinstance(error, SpecError) for finding in error.findings)
     kind = UnsafePlanError if all(isinstance(error, UnsafePlanError) for error in errors) else PlannerError
-    told = [line for spec, error in refused for line in _lines(spec, error)]
+    told: list[str] = []
+    for spec, error in refused:
+        # Findings name their files themselves.
+        told += error.lines if isinstance(error, SpecError) else (f"{spec}: {error.lines[0]}", *error.lines[1:])
     which = "one of them is" if len(refused) == 1 else f"{len(refused)} of them are"
     return kind(f"no plan was written for any of the {count} specs, as {which} refused:", *told)
 
 
-def _lines(spec: Path, error: PlannerError) -> tuple[str, ...]:
-    """An error's lines, the first with the spec's name; findings name their files themselves."""
-    first, *others = error.lines
-    return error.lines if isinstance(error, SpecError) else (f"{spec}: {first}", *others)
-
-
-def _row(planned: FleetPlan) -> dict[str, Any]:
-    plan = planned.plan
-    chosen = next(row for row in plan["compared"] if row["label"] == "this plan")
-    return {
-        "cluster": plan["cluster"]["name"],
-        "spec": str(planned.job.spec),
-        "verdict": _verdict(plan),
-        "complete": not plan.get("unfinished"),
-        "bytes_moved": chosen["bytes_moved"] if plan["cluster"]["sizes_known"] else None,
-        "replicas_moved": chosen["replicas_moved"],
-        "leaders_changed": chosen["leaders_changed"],
-        "gap_percent": plan["bound"]["gap_percent"],
-        "candidates": plan["candidates"]["evaluated"],
-        "folder": str(planned.job.folder),
-        "plan_id": plan["plan_id"],
-    }
-
-
-def _verdict(plan: Mapping[str, Any]) -> str:
+def _verdict(plan: Plan) -> str:
     """In a few words: whether there is something to do, and what asks for a second look."""
-    warnings = len(plan["warnings"])
-    balance = headline.balance(plan)
+    document = codec.as_json(plan)
+    balance = headline.balance(document)
     done = "as asked" if balance == "balance as asked" else balance
     parts: Iterable[str] = (
-        headline.first_step(plan) or (done if headline.has_something_to_do(plan) else "nothing to do"),
-        *headline.racks(plan),
-        formats.counted(warnings, "warning") if warnings else "",
+        headline.first_step(document) or (done if headline.has_something_to_do(document) else "nothing to do"),
+        *headline.racks(document),
+        formats.counted(len(plan.warnings), "warning") if plan.warnings else "",
     )
     return ", ".join(filter(None, parts))
 
 
-def _figures(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _figures(row: SummaryRow) -> tuple[str, ...]:
     """The numbers of a row, as text."""
     return (
         formats.size(row["bytes_moved"]),
-        *(formats.number(row[key]) for key in ("replicas_moved", "leaders_changed")),
+        formats.number(row["replicas_moved"]),
+        formats.number(row["leaders_changed"]),
         # A first step spends what it may: its gap says nothing of the change. Without sizes nobody knows one.
         formats.gap_shown(row["gap_percent"] if row["complete"] and row["bytes_moved"] is not None else None),
         formats.number(row["candidates"]),

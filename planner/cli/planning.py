@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ from rich.console import Console
 from planner.cli import fleet, workflow
 from planner.cli.shown import Format, echo_json, echo_line, echo_page, format_option, reads_plan, say, screen
 from planner.cli.shown import show as show_plan
+from planner.plan import headline, plan_file
+from planner.plan.document import codec
 
 _SPEC = click.Path(path_type=Path, dir_okay=False)
 _PLAN = click.Path(path_type=Path)
@@ -41,11 +42,17 @@ def whatif(specs: tuple[Path, ...], form: Format, detailed_exitcode: bool, **opt
     Several SPECs, or a quoted pattern of them, are a fleet: one sweep for all, a folder each, and a summary.
     """
     planned = workflow.whatif_fleet(specs, workflow.WhatifOptions(**options), Console(stderr=True))
-    if fleet.is_fleet(specs):
-        _summarise(planned, form)
-    else:
+    if not fleet.is_fleet(specs):
         show_plan(planned[0].plan, form, planned[0].files)
-    return 2 if detailed_exitcode and any(map(workflow.has_something_to_do, planned)) else 0
+    elif form == "json":
+        echo_json({"clusters": fleet.summary(planned)})
+    elif form == "markdown":
+        echo_page(fleet.markdown(planned))
+    else:
+        # Paths may be of any length, and programs read them.
+        fleet.show(planned, screen(1000))
+    todo = any(headline.has_something_to_do(codec.as_json(each.plan)) for each in planned)
+    return 2 if detailed_exitcode and todo else 0
 
 
 @click.command()
@@ -63,7 +70,7 @@ def validate(specs: tuple[Path, ...]) -> int:
 @reads_plan
 def show(plan: Path, form: Format) -> int:
     """Show PLAN, a plan.json or its folder."""
-    show_plan(workflow.read_plan(plan), form, ())
+    show_plan(plan_file.read(plan), form, ())
     return 0
 
 
@@ -88,14 +95,3 @@ def warm() -> int:
     """Make the class data archive that halves the start of local Spark sessions; once a machine."""
     echo_line(str(workflow.warm_spark(Console(stderr=True))))
     return 0
-
-
-def _summarise(planned: Sequence[fleet.FleetPlan], form: Format) -> None:
-    match form:
-        case "json":
-            echo_json({"clusters": fleet.summary(planned)})
-        case "markdown":
-            echo_page(fleet.markdown(planned))
-        case _:
-            # Paths may be of any length, and programs read them.
-            fleet.show(planned, screen(1000))

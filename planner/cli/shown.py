@@ -15,6 +15,8 @@ from planner.cli import workflow
 from planner.model.errors import PlannerError, StalePlanError
 from planner.model.formats import printable
 from planner.model.quoting import json_text, page
+from planner.plan.document import codec
+from planner.plan.document.plan_types import Plan
 
 Format = Literal["text", "json", "markdown"]
 
@@ -23,11 +25,11 @@ format_option = click.option(
 )
 
 
-def show(plan: Mapping[str, Any], form: Format, files: tuple[str, ...]) -> None:
-    """A plan.json document, and the files it was written to."""
+def show(plan: Plan, form: Format, files: tuple[str, ...]) -> None:
+    """A plan, and the files it was written to."""
     match form:
         case "json":
-            echo_json(plan)
+            echo_json(codec.as_json(plan))
         case "markdown":
             echo_page(workflow.markdown(plan))
         case _:

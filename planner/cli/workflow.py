@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 from rich.console import Console
@@ -26,8 +25,7 @@ from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import BOUND, read_bytes
 from planner.model.problem import Problem
-from planner.model.spec import Spec
-from planner.plan import bound_file, build, headline, plan_file
+from planner.plan import bound_file, build, plan_file
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 from planner.report import plan_html, plan_markdown, plan_on_terminal
@@ -51,19 +49,14 @@ class WhatifOptions:
     partitions: int | None = None
 
 
-def load(path: Path) -> Spec:
-    """The spec at a path, checked; SpecError with every fault of it."""
-    return reading.load(path)
-
-
 def validate(arguments: Sequence[Path]) -> tuple[Path, ...]:
     """The specs that were meant, nothing wrong with any of them; SpecError with every fault of all of them."""
     specs = fleet.specs(arguments)
-    fleet.each(specs, lambda number: load(specs[number]))
+    fleet.each(specs, lambda number: reading.load(specs[number]))
     return specs
 
 
-def whatif(path: Path, options: WhatifOptions, errors: Console) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+def whatif(path: Path, options: WhatifOptions, errors: Console) -> tuple[Plan, tuple[str, ...]]:
     """Plan a spec and write the output folder: the plan, and the paths written."""
     (planned,) = whatif_fleet([path], options, errors)
     return planned.plan, planned.files
@@ -71,26 +64,28 @@ def whatif(path: Path, options: WhatifOptions, errors: Console) -> tuple[Mapping
 
 def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Console) -> tuple[FleetPlan, ...]:
     """Plan every spec meant in one sweep, and write the output folders: of all, or where anything is wrong of none."""
-    _check_engine(options)
+    for option in ("master", "remote", "partitions"):
+        if options.engine == "local" and getattr(options, option) is not None:
+            raise SetupError(f"--{option} is Spark's; allowed: --engine spark, or leave it out")
+    if options.master and options.remote:
+        raise SetupError("--master and --remote exclude each other; allowed: one of them")
     jobs = fleet.jobs(arguments, options.out)
     specs = [job.spec for job in jobs]
     wishes = fleet.each(specs, lambda number: _wish(jobs[number], options))
-    swept = _swept(wishes, options, errors)
+    # All alternatives of all specs are swept in one go.
+    results = iter(_sweep([(each.problem, each.candidates) for wish in wishes for each in wish], options, errors))
+    swept = [variants.swept(wish, list(islice(results, len(wish)))) for wish in wishes]
     plans = fleet.each(specs, lambda number: _planned(jobs[number], swept[number]))
     return _written(jobs, plans, swept, partial(errors.print, markup=False, highlight=False, soft_wrap=True))
 
 
-def has_something_to_do(planned: FleetPlan) -> bool:
-    """True where carrying the plan out would change anything."""
-    return headline.has_something_to_do(planned.plan)
-
-
-def _swept(
-    wishes: Sequence[Sequence[Alternative]], options: WhatifOptions, errors: Console
-) -> tuple[tuple[variants.Swept, ...], ...]:
-    """Every spec's alternatives with their results; all of all specs are swept in one go."""
-    results = iter(_sweep([(each.problem, each.candidates) for wish in wishes for each in wish], options, errors))
-    return tuple(variants.swept(wish, list(islice(results, len(wish)))) for wish in wishes)
+def _wish(job: Job, options: WhatifOptions) -> tuple[Alternative, ...]:
+    """The alternatives of a spec; the command line outranks the YAML."""
+    wish = reading.load(job.spec)
+    output_folder.check(job.folder)
+    count = wish.sweep.candidates if options.candidates is None else options.candidates
+    seed = wish.sweep.seed if options.seed is None else options.seed
+    return variants.alternatives(replace(wish, sweep=replace(wish.sweep, candidates=count, seed=seed)))
 
 
 def _planned(job: Job, tried: Sequence[variants.Swept]) -> build.Planned:
@@ -110,17 +105,11 @@ def _written(
         if planned.bound is not None:
             others[bound_file.FILE] = planned.bound
         try:
-            done.append(FleetPlan(job, planned.document, write_plan(job.folder, planned.plan, others, say)))
+            done.append(FleetPlan(job, planned.plan, write_plan(job.folder, planned.plan, others, say)))
         except SetupError as error:
             before = f"; written before that: {', '.join(str(each.job.folder) for each in done)}" if done else ""
             raise SetupError(*error.lines[:-1], f"{error.lines[-1]}{before}") from error
     return tuple(done)
-
-
-def _wish(job: Job, options: WhatifOptions) -> tuple[Alternative, ...]:
-    wish = _with_options(load(job.spec), options)
-    output_folder.check(job.folder)
-    return variants.alternatives(wish)
 
 
 def write_plan(
@@ -136,11 +125,6 @@ def write_plan(
     return tuple(str(folder / name) for name in sorted(files))
 
 
-def read_plan(path: Path) -> dict[str, Any]:
-    """A plan.json, or the one in a folder; PlannerError where it isn't one of ours or was changed."""
-    return plan_file.read_document(path)
-
-
 def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, ...]:
     """Write a plan's files into a folder; the paths written."""
     beside = {name: _beside(path, name) for name in (bound_file.FILE, candidates.FILE)}
@@ -150,20 +134,16 @@ def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, 
 
 def check_bound(path: Path) -> bound_file.CheckedBound:
     """The bound of a plan, or of the one in a folder, worked out again; PlannerError where it doesn't hold."""
-    document, file = read_plan(path), _beside(path, bound_file.FILE)
-    if document["bound"]["sha256"] is None:
-        raise PlannerError(f"{path}: {_no_bound(document)}")
+    plan, file = plan_file.read(path), _beside(path, bound_file.FILE)
+    if plan.bound.sha256 is None:
+        why = "the plan moves nothing, so it has no bound to check"
+        if plan.resumes:
+            why = f"the plan finishes plan {plan.resumes.plan_id[:12]}, whose bound is to be checked"
+        raise PlannerError(f"{path}: {why}")
     try:
-        return bound_file.check(document, read_bytes(file, BOUND), str(file))
+        return bound_file.check(codec.as_json(plan), read_bytes(file, BOUND), str(file))
     except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:
         raise PlannerError(f"{file}: can't be read as the bound of a plan: {error}") from error
-
-
-def _no_bound(document: Mapping[str, Any]) -> str:
-    """Why a plan has no bound to check."""
-    if "resumes" in document:
-        return f"the plan finishes plan {document['resumes']['plan_id'][:12]}, whose bound is to be checked"
-    return "the plan moves nothing, so it has no bound to check"
 
 
 def _beside(path: Path, name: str) -> Path:
@@ -171,14 +151,15 @@ def _beside(path: Path, name: str) -> Path:
     return (path if path.is_dir() else path.parent) / name
 
 
-def markdown(document: Mapping[str, Any]) -> str:
+def markdown(plan: Plan) -> str:
     """The plan as report.md."""
+    document = codec.as_json(plan)
     return plan_markdown.markdown(document, in_plan.pages(document))
 
 
-def show(document: Mapping[str, Any], files: Sequence[str], console: Console) -> None:
+def show(plan: Plan, files: Sequence[str], console: Console) -> None:
     """The plan on one screen."""
-    plan_on_terminal.show(document, files, console)
+    plan_on_terminal.show(codec.as_json(plan), files, console)
 
 
 def warm_spark(errors: Console) -> str:
@@ -189,56 +170,37 @@ def warm_spark(errors: Console) -> str:
         return warm.warm()
 
 
-def _check_engine(options: WhatifOptions) -> None:
-    for option in ("master", "remote", "partitions"):
-        if options.engine == "local" and getattr(options, option) is not None:
-            raise SetupError(f"--{option} is Spark's; allowed: --engine spark, or leave it out")
-    if options.master and options.remote:
-        raise SetupError("--master and --remote exclude each other; allowed: one of them")
-
-
-def _with_options(wish: Spec, options: WhatifOptions) -> Spec:
-    """The command line outranks the YAML."""
-    count = wish.sweep.candidates if options.candidates is None else options.candidates
-    seed = wish.sweep.seed if options.seed is None else options.seed
-    return replace(wish, sweep=replace(wish.sweep, candidates=count, seed=seed))
-
-
 def _sweep(
     wanted: Sequence[tuple[Problem, pa.Table]], options: WhatifOptions, errors: Console
 ) -> Sequence[SweepResult]:
-    """The sweeps of all problems, each with its candidates; on Spark as one job."""
-    with _progress(errors) as report_progress:
+    """The sweeps of all problems, each with its candidates; on Spark as one job. With a bar on a terminal."""
+    columns = (TextColumn("sweeping candidates"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task("sweep", total=None)
+
+        def progress(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
         if options.engine == "local":
-            return _in_process(wanted, report_progress)
+            return _in_process(wanted, progress)
         from spark_jobs import session  # planner never imports pyspark; this is its only door
         from spark_jobs import sweep as job
 
         with session.open_session(master=options.master, remote=options.remote) as spark:
-            return job.run_fleet(spark, wanted, partitions=options.partitions, progress=report_progress)
+            return job.run_fleet(spark, wanted, partitions=options.partitions, progress=progress)
 
 
 def _in_process(wanted: Sequence[tuple[Problem, pa.Table]], progress: evaluate.Progress) -> Sequence[SweepResult]:
     """One after the other, with one count of all candidates."""
-    total, results = sum(len(rows) for _, rows in wanted), list[SweepResult]()
+    results, before, total = list[SweepResult](), 0, sum(len(rows) for _, rows in wanted)
     for problem, rows in wanted:
-        before = sum(len(result.scores) for result in results)
-        results.append(evaluate.run(problem, rows, partial(_later, progress, before, total)))
+
+        def progress_of_all(done: int, _: int, before: int = before) -> None:
+            progress(before + done, total)
+
+        results.append(evaluate.run(problem, rows, progress_of_all))
+        before += len(rows)
     return results
-
-
-def _later(progress: evaluate.Progress, before: int, total: int, done: int, _: int) -> None:
-    """Progress of one sweep as that of all."""
-    progress(before + done, total)
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[evaluate.Progress]:
-    """A bar on a terminal, nothing elsewhere."""
-    columns = (TextColumn("sweeping candidates"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("sweep", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def rendered_files(plan: Plan) -> dict[str, bytes]:
@@ -246,7 +208,7 @@ def rendered_files(plan: Plan) -> dict[str, bytes]:
     document = codec.as_json(plan)
     pages = in_plan.pages(document)
     return {
-        **rendered(document),
+        **rendered(plan),
         "plan.json": codec.encode(plan),
         "report.md": plan_markdown.markdown(document, pages).encode(),
         **plan_html.files(document, pages),
@@ -255,7 +217,7 @@ def rendered_files(plan: Plan) -> dict[str, bytes]:
 
 def resume(
     path: Path, sources: Sources, out: Path, captured_at: str | None, *, leave_moved: bool, say: Say
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+) -> tuple[Plan, tuple[str, ...]]:
     """Write what is left of a plan, from the cluster as `sources` show it, as a whole plan's folder.
 
     The plan, and the paths written. StalePlanError where the plan was changed, or the cluster isn't on its way;
@@ -267,9 +229,7 @@ def resume(
     check.parse_now(captured_at)
     checked = check.check(path, Sources(), rendered_files, check.Wanted(now=datetime.min.replace(tzinfo=UTC)))
     checked.require_approved()
-    approved = checked.plan
     output_folder.check(out)
-    named = any("log_dirs" in row for row in approved["partitions"])
-    now = read_now(sources, with_log_dirs=named)
-    rest = remaining_plan.resumed(approved, now, captured_at=captured_at, leave_moved=leave_moved)
-    return codec.as_json(rest), write_plan(out, rest, {}, say)
+    now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.plan.partitions))
+    rest = remaining_plan.resumed(checked.plan, now, captured_at=captured_at, leave_moved=leave_moved)
+    return rest, write_plan(out, rest, {}, say)

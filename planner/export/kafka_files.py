@@ -1,4 +1,4 @@
-"""plan.json → every file that Kafka's tools, Ansible and Terraform read: pure, byte for byte the same each time.
+"""A plan → every file that Kafka's tools, Ansible and Terraform read: pure, byte for byte the same each time.
 
 The templates lie in `templates/`, one folder a reader. Those that end in `.j2` go through our own Jinja layer; the
 others are copied as they are. Nothing is decided here: what moves, when and why was settled in the plan.
@@ -6,7 +6,7 @@ others are copied as they are. Nothing is decided here: what moves, when and why
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -16,81 +16,90 @@ from planner.export import ansible_vars
 from planner.model.file_reading import resource
 from planner.model.quoting import canonical_json
 from planner.plan import declared_topics
+from planner.plan.document import codec
+from planner.plan.document.batch_types import PartitionRow, StepRow, TopicPartition
+from planner.plan.document.new_partition_types import NewPartitionsRow
+from planner.plan.document.plan_types import Plan
 from planner.plan.templates import environment
 
-__all__ = ["canonical_json", "files"]
-
-Plan = Mapping[str, Any]
 Files = dict[str, bytes]
 
 ROLE = "ansible/roles/kafka_reassign"
+_TERRAFORM = "terraform/kafka_topics.auto.tfvars.json"
+_REASSIGNMENT, _ROLLBACK, _NEW = "reassignment.json", "rollback.json", "new-partitions.json"
 
 
 def files(plan: Plan) -> Files:
-    """The output folder of `plan` (a plan.json document), relative path → bytes, sorted by path.
+    """The output folder of a plan, relative path → bytes, sorted by path.
 
     Everything but plan.json itself, the report and the candidates' table. Brokers are ids, a partition's first
     replica is its preferred leader. Kafka's formats: `kafka-reassign-partitions` (KIP-455), `kafka-leader-election`
     (KIP-460).
     """
-    kafka = _whole_plan(plan) | _all_batches(plan)
-    rendered = kafka | _ansible(plan, kafka) | _terraform(plan)
+    kafka = _whole_plan(plan)
+    for name, batch in zip(ansible_vars.batch_names(plan), plan.batches, strict=True):
+        # Kafka refuses an empty list, so what has nothing to do has no file.
+        if moves := ansible_vars.moves(batch.partitions):
+            kafka |= {f"batches/{name}/{file}": content for file, content in _reassignments(moves).items()}
+        if batch.elect:
+            kafka[f"batches/{name}/preferred-replica.json"] = _elections(batch.elect)
+    terraform = _from_template(f"{_TERRAFORM}.j2", topics=declared_topics.topics(codec.as_json(plan)))
+    rendered = kafka | _ansible(plan, kafka) | {_TERRAFORM: terraform}
     return {path: rendered[path] for path in sorted(rendered)}
 
 
 def _whole_plan(plan: Plan) -> Files:
-    """The files for the whole plan at once; written even where they list nothing."""
-    moves = ansible_vars.moves(plan["partitions"])
-    elect = ansible_vars.elections(plan)["apply"]
-    topics = sorted({move["topic"] for move in moves})
+    """The files for the whole plan at once, written even where they list nothing; those of new partitions aren't."""
+    moves = ansible_vars.moves(plan.partitions)
+    made = {topic.topic: _made(topic) for topic in plan.new_topics}
     return {
-        "reassignment.json": _replica_lists(moves, "replicas"),
-        "rollback.json": _replica_lists(moves, "replicas_before"),
-        "preferred-replica.json": _elections(elect),
-        "topics-to-move.json": _from_template("kafka/topics-to-move.json.j2", topics=topics),
-        **_new_partitions(plan),
+        **_reassignments(moves),
+        "preferred-replica.json": _elections(ansible_vars.elections(plan).apply),
+        "topics-to-move.json": _from_template(
+            "kafka/topics-to-move.json.j2", topics=sorted({move.topic for move in moves})
+        ),
+        **({_NEW: canonical_json(made).encode()} if made else {}),
     }
 
 
-def _new_partitions(plan: Plan) -> Files:
-    """What is made of new partitions; no file where nothing is."""
-    made = ansible_vars.new_partitions(plan)
-    return {"new-partitions.json": canonical_json(made).encode()} if made else {}
-
-
-def _all_batches(plan: Plan) -> Files:
+def _made(topic: NewPartitionsRow) -> dict[str, object]:
+    """What the role makes of a topic: the replicas of new partitions by number, and what kafka-topics is given."""
     return {
-        f"batches/{name}/{file}": content
-        for name, batch in zip(ansible_vars.batch_names(plan), plan["batches"], strict=True)
-        for file, content in _batch(batch).items()
+        "partitions_before": topic.partitions_before,
+        "partitions": topic.partitions,
+        "replicas": {
+            str(number): ansible_vars.text_of(replicas)
+            for number, replicas in enumerate(topic.replicas, topic.partitions_before)
+        },
+        "replica_assignment": topic.replica_assignment,
+        "config_options": [
+            word for key, value in sorted(topic.config.items()) for word in ("--config", f"{key}={value}")
+        ],
     }
 
 
-def _batch(batch: Plan) -> Files:
-    """One batch's files. Kafka refuses an empty list, so what has nothing to do has no file."""
-    moves = ansible_vars.moves(batch["partitions"])
-    reassignment = {
-        "reassignment.json": _replica_lists(moves, "replicas"),
-        "rollback.json": _replica_lists(moves, "replicas_before"),
+def _reassignments(moves: Iterable[StepRow]) -> Files:
+    """Forth and back."""
+    steps = list(moves)
+    return {
+        _REASSIGNMENT: _replica_lists((each, each.replicas, each.log_dirs) for each in steps),
+        _ROLLBACK: _replica_lists((each, each.replicas_before, each.log_dirs_before) for each in steps),
     }
-    election = {"preferred-replica.json": _elections(batch["elect"])}
-    return (reassignment if moves else {}) | (election if batch["elect"] else {})
 
 
-def _replica_lists(moves: Iterable[Plan], which: str) -> bytes:
-    dirs = {"replicas": "log_dirs", "replicas_before": "log_dirs_before"}[which]
-    rows = [(move["topic"], move["partition"], move[which], move.get(dirs, ())) for move in moves]
-    return _from_template("kafka/reassignment.json.j2", partitions=rows)
+def _replica_lists(rows: Iterable[tuple[TopicPartition, Sequence[int], Sequence[str] | None]]) -> bytes:
+    """Partitions, each with its replicas and, where they are planned, their log dirs."""
+    lists = [(each.topic, each.partition, replicas, dirs or ()) for each, replicas, dirs in rows]
+    return _from_template("kafka/reassignment.json.j2", partitions=lists)
 
 
-def _elections(partitions: Iterable[Plan]) -> bytes:
-    rows = [(partition["topic"], partition["partition"]) for partition in partitions]
-    return _from_template("kafka/preferred-replica.json.j2", partitions=rows)
+def _elections(partitions: Iterable[TopicPartition]) -> bytes:
+    return _from_template("kafka/preferred-replica.json.j2", partitions=[each.key for each in partitions])
 
 
 def _ansible(plan: Plan, kafka: Files) -> Files:
     """Playbooks and role, with the role's own copies of the files it executes."""
-    named = ("reassignment.json", "rollback.json", "new-partitions.json")
+    named = (_REASSIGNMENT, _ROLLBACK, _NEW)
     copies = {path: content for path, content in kafka.items() if path.startswith("batches/") or path in named}
     copies |= _role_only(plan)
     digests = {path: sha256(copies[path]).hexdigest() for path in sorted(copies)}
@@ -98,45 +107,44 @@ def _ansible(plan: Plan, kafka: Files) -> Files:
     written = {
         f"ansible/{path.removesuffix('.j2')}": _from_template(f"ansible/{path}", **values)
         if path.endswith(".j2")
-        else _shipped(f"ansible/{path}")
-        for path in _template_paths("ansible")
+        else Path(resource("templates", f"ansible/{path}")).read_bytes()
+        for path in template_paths("ansible")
     }
     return written | {f"{ROLE}/files/{path}": content for path, content in copies.items()}
 
 
 def _role_only(plan: Plan) -> Files:
     """What only the playbooks read: the way of each partition, who leads, and how the leaders come back."""
-    back = [
-        (f"batches/{name}/preferred-replica-rollback.json", elect["rollback"])
-        for name, elect in zip(ansible_vars.batch_names(plan), ansible_vars.batch_elections(plan), strict=True)
-    ]
-    off, waiting = ansible_vars.unpreferred(plan), ansible_vars.leaderless(plan)
+    waiting = ansible_vars.leaderless(plan)
     return {
         "states.json": canonical_json(ansible_vars.states(plan)).encode(),
         "leaders.json": canonical_json(ansible_vars.leaders(plan)).encode(),
-        **{path: _elections(elect) for path, elect in back if elect},
-        **(_unpreferred(off) if off else {}),
+        **{
+            f"batches/{name}/preferred-replica-rollback.json": _elections(elect.rollback)
+            for name, elect in zip(ansible_vars.batch_names(plan), ansible_vars.batch_elections(plan), strict=True)
+            if elect.rollback
+        },
+        **_unpreferred(ansible_vars.unpreferred(plan)),
         **({"leaderless.json": canonical_json(waiting).encode()} if waiting else {}),
     }
 
 
-def _unpreferred(partitions: Sequence[Plan]) -> Files:
-    lists = [{key: each[key] for key in ("topic", "partition", "replicas_before")} for each in partitions]
+def _unpreferred(partitions: Sequence[PartitionRow]) -> Files:
+    """Electing the leader from before takes the list from before with that leader in front, for a moment."""
+    if not partitions:
+        return {}
     first = [
-        {**each, "replicas": ansible_vars.led_first(partition)}
-        for each, partition in zip(lists, partitions, strict=True)
+        [broker for broker in row.replicas_before if broker == row.leader_before]
+        + [broker for broker in row.replicas_before if broker != row.leader_before]
+        for row in partitions
     ]
     return {
-        "unpreferred-first.json": _replica_lists(first, "replicas"),
+        "unpreferred-first.json": _replica_lists(
+            (row, replicas, None) for row, replicas in zip(partitions, first, strict=True)
+        ),
         "unpreferred-elect.json": _elections(partitions),
-        "unpreferred-back.json": _replica_lists(lists, "replicas_before"),
+        "unpreferred-back.json": _replica_lists((row, row.replicas_before, None) for row in partitions),
     }
-
-
-def _terraform(plan: Plan) -> Files:
-    """Variables for Terraform's `kafka_topic`."""
-    path = "terraform/kafka_topics.auto.tfvars.json"
-    return {path: _from_template(f"{path}.j2", topics=declared_topics.topics(plan))}
 
 
 def _from_template(name: str, **values: Any) -> bytes:
@@ -144,10 +152,7 @@ def _from_template(name: str, **values: Any) -> bytes:
 
 
 @cache
-def _template_paths(folder: str) -> tuple[str, ...]:
+def template_paths(folder: str) -> tuple[str, ...]:
+    """The templates and plain files below a folder of `templates/`, by relative path."""
     root = resource("templates", folder)
     return tuple(sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()))
-
-
-def _shipped(name: str) -> bytes:
-    return Path(resource("templates", name)).read_bytes()

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from planner.model.errors import PlannerError, StalePlanError
 from planner.model.file_reading import STATE_LINES, UnreadableError, json_value, read_bytes
 from planner.model.quoting import json_text
-from planner.plan import headline
+from planner.plan import headline, plan_file
 from planner.plan.declared_topics import topics
-
-Plan = Mapping[str, Any]
-Read = Callable[[Path], Plan]
+from planner.plan.document import codec
+from planner.plan.document.plan_types import Plan
 
 KEYS = ("plan", "spec")
 _ALLOWED = '{"plan": "path of a plan.json or its folder"} or {"spec": "path of a YAML whose plan lies beside it"}'
@@ -40,49 +37,43 @@ def query(text: str) -> tuple[str, Path]:
     return key, Path(path)
 
 
-def answer(text: str, read: Read) -> dict[str, str]:
-    """The answer to what stands on stdin; `read` gives the plan.json at a path, checked."""
+def answer(text: str) -> dict[str, str]:
+    """The answer to what stands on stdin."""
     key, path = query(text)
-    if key == "plan":
-        return described(read(path))
-    plan = read(path.with_suffix(".plan"))
-    _refuse_changed(plan, path.parent)
+    plan = plan_file.read(path if key == "plan" else path.with_suffix(".plan"))
+    if key == "spec":
+        _refuse_changed(plan, path.parent)
     return described(plan)
 
 
 def described(plan: Plan) -> dict[str, str]:
     """The strings that Terraform gets. `bytes_moved` is empty where sizes are unknown."""
-    chosen = next(row for row in plan["compared"] if row["label"] == "this plan")
-    sized = plan["cluster"]["sizes_known"]
+    chosen = plan.own_row
     return {
-        "plan_id": plan["plan_id"],
-        "cluster": plan["cluster"]["name"],
-        "complete": "false" if plan.get("unfinished") else "true",
-        "headline": headline.whole(plan),
-        "has_changes": "true" if headline.has_something_to_do(plan) else "false",
-        "bytes_moved": str(chosen["bytes_moved"]) if sized else "",
-        "replicas_moved": str(chosen["replicas_moved"]),
-        "leaders_changed": str(chosen["leaders_changed"]),
-        "partitions_changed": str(len(plan["partitions"])),
-        "batches": str(len(plan["batches"])),
-        "gap_percent": str(plan["bound"]["gap_percent"]),
-        "warnings": _json(plan["warnings"]),
-        "kafka_topics": _json(topics(plan)),
+        "plan_id": plan.plan_id,
+        "cluster": plan.cluster.name,
+        "complete": "false" if plan.unfinished else "true",
+        "headline": headline.whole(codec.as_json(plan)),
+        "has_changes": "true" if headline.has_something_to_do(codec.as_json(plan)) else "false",
+        "bytes_moved": str(chosen.bytes_moved) if plan.cluster.sizes_known else "",
+        "replicas_moved": str(chosen.replicas_moved),
+        "leaders_changed": str(chosen.leaders_changed),
+        "partitions_changed": str(len(plan.partitions)),
+        "batches": str(len(plan.batches)),
+        "gap_percent": str(plan.bound.gap_percent),
+        "warnings": json_text(plan.warnings, separators=(",", ":")),
+        "kafka_topics": json_text(topics(codec.as_json(plan)), separators=(",", ":")),
     }
-
-
-def _json(value: Any) -> str:
-    return json_text(value, separators=(",", ":"))
 
 
 def _refuse_changed(plan: Plan, folder: Path) -> None:
     """StalePlanError where a file that the plan was made from isn't there as it was any more."""
-    for file in plan["inputs"]:
-        path = folder / file["path"]
+    for file in plan.inputs:
+        path = folder / file.path
         try:
             digest = hashlib.sha256(read_bytes(path, STATE_LINES)).hexdigest()
         except UnreadableError as error:
             raise StalePlanError(f"{path}: the plan was made from it, but {error}") from error
-        if digest != file["sha256"]:
-            allowed = f"the file with SHA-256 {file['sha256']}, or a new plan (planner whatif)"
+        if digest != file.sha256:
+            allowed = f"the file with SHA-256 {file.sha256}, or a new plan (planner whatif)"
             raise StalePlanError(f"{path}: changed since the plan was made: SHA-256 {digest}; allowed: {allowed}")

@@ -6,11 +6,8 @@ Both are inputs, so that a plan says the same whenever it is made. The clock is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
-
-from planner.model.errors import StalePlanError
 
 ALLOWED = "a date and time with its zone, such as 2026-11-20T10:00:00Z or 2026-11-20T11:00:00+01:00"
 
@@ -42,20 +39,3 @@ def section(captured_at: str | None, valid_for_seconds: int | None) -> dict[str,
             "valid_until": until,
         }
     }
-
-
-def valid_until(plan: Mapping[str, Any]) -> str | None:
-    """The moment from which on a plan isn't carried out any more, None where it doesn't say."""
-    found: str | None = plan.get("validity", {}).get("valid_until")
-    return found
-
-
-def require_valid(plan: Mapping[str, Any], now: datetime) -> None:
-    """StalePlanError, with both moments, where a plan has expired."""
-    until = valid_until(plan)
-    if until is not None and written(now) >= until:
-        captured = plan["validity"]["captured_at"]
-        raise StalePlanError(
-            f"plan {plan['plan_id'][:12]} was valid until {until}, now it is {written(now)}: its state was captured at "
-            f"{captured}; capture the state again and plan anew, or resume what was begun (planner resume)"
-        )

@@ -8,11 +8,12 @@ checksum: of the lists that changed one in 4,096 looks unchanged. The digest ove
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from zlib import crc32
 
 from planner.model.cluster import Partition, Topic
+from planner.plan.document.cluster_types import StateRow
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _NOBODY = "-"
@@ -61,9 +62,9 @@ def _text(partition: Partition) -> str:
     return ",".join(map(str, partition.replicas))
 
 
-def unlike(before: Mapping[str, Any], topic: Topic) -> tuple[list[int], list[int]]:
+def unlike(before: StateRow, topic: Topic) -> tuple[list[int], list[int]]:
     """The partitions of a topic whose replicas changed, and those of which another leads, of those there were."""
-    replicas, leaders = before["replicas"], before["leaders"]
+    replicas, leaders = before.replicas, before.leaders
     rows = topic.partitions[: len(leaders)]
     changed = [at for at, each in enumerate(rows) if of_replicas(each) != replicas[2 * at : 2 * at + 2]]
     moved = set(changed)

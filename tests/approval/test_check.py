@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,12 +13,16 @@ from command_line import Ran, Run
 from folders import ROOT
 from interrupted import after_batches
 from jsonschema import Draft202012Validator
+from plan_documents import change, document, typed
 
-from planner.approval.cluster_now import Now
+from planner.approval import check as approval
+from planner.approval.cluster_now import Now, Sources
 from planner.cli.main import main
 from planner.export import digests
 from planner.inputs.importers.any_format import read_assignment
 from planner.inputs.state.cluster_yaml import describe
+from planner.model import expiry
+from planner.plan.document import codec
 
 DESCRIBED = "topics-describe.txt"
 SCHEMAS = ROOT / "schemas"
@@ -85,6 +90,23 @@ def test_an_untouched_plan_is_as_it_was_made(planner: Run, site: Path) -> None:
     assert (0, "") == (ran.code, ran.err)
     assert f"is as it was made, and so are its {files} files\n" in ran.out
     assert "valid until 2026-11-27T10:00:00Z\n" in ran.out
+
+
+def test_an_expired_plan_is_refused_with_both_moments(tmp_path: Path) -> None:
+    """Up to the last second it is valid; from the end on it isn't. Without an end it always is."""
+    ends = expiry.section("2026-11-20T10:00:00Z", 60)
+    endless, ending = tmp_path / "endless.json", tmp_path / "ending.json"
+    for file, validity in ((endless, {}), (ending, ends)):
+        made = typed(document([change("a", 0, [1, 9], [3, 4])], **validity))
+        file.write_bytes(codec.encode(codec.identified(made)))
+
+    def refused(file: Path, now: datetime) -> str:
+        return " ".join(map(str, approval.check(file, Sources(), lambda _: {}, approval.Wanted(now=now)).refusals))
+
+    assert "" == refused(endless, datetime(2999, 1, 1, tzinfo=UTC))
+    assert "" == refused(ending, datetime(2026, 11, 20, 10, 0, 59, tzinfo=UTC))
+    end = datetime(2026, 11, 20, 10, 1, tzinfo=UTC)
+    assert "valid until 2026-11-20T10:01:00Z, now it is 2026-11-20T10:01:00Z" in refused(ending, end)
 
 
 def test_every_changed_missing_or_extra_file_is_named(planner: Run, site: Path) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from folders import ROOT
 from jsonschema import Draft202012Validator
-from plan_documents import change, document
+from plan_documents import change, document, new_partitions, typed
 
-from planner.approval.plan_diff import SHOWN, diff, figure_rows, first_steps, sections, verdict
+from planner.approval import plan_diff
+from planner.approval.plan_diff import SHOWN, figure_rows, first_steps, sections, verdict
 from planner.cli.diff import markdown
 
 SCHEMA = json.loads((ROOT / "schemas" / "plan-diff.schema.json").read_text(encoding="utf-8"))
@@ -23,6 +24,11 @@ A0, A1, B0 = (
 def plan(changes: list[dict[str, Any]], *, number: int = 0, **top: Any) -> dict[str, Any]:
     """A plan with an id of its own."""
     return document(changes, **{"plan_id": f"{number:064x}", **top})
+
+
+def diff(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The difference of two documents."""
+    return plan_diff.diff(typed(old), typed(new))
 
 
 def lines(found: dict[str, Any]) -> dict[str, list[str]]:
@@ -123,7 +129,11 @@ def test_gates_inputs_wishes_brokers_and_warnings() -> None:
     new["changes"] = new["changes"] | {"remove_brokers": []}
     new["brokers"] = [broker | {"rack": "b"} if broker["id"] == 3 else broker for broker in new["brokers"]][:-1]
     new["warnings"] = ["3 partitions under-replicated today"]
-    new["validity"] = {"captured_at": "", "valid_for_seconds": 1, "valid_until": "2026-11-20T10:00:00Z"}
+    new["validity"] = {
+        "captured_at": "2026-11-20T09:59:59Z",
+        "valid_for_seconds": 1,
+        "valid_until": "2026-11-20T10:00:00Z",
+    }
 
     assert {
         "Plan": ['valid until: none → "2026-11-20T10:00:00Z"'],
@@ -143,7 +153,7 @@ def test_new_partitions() -> None:
 
     def made(*lists: list[int]) -> dict[str, Any]:
         topic = {"topic": "n", "partitions_before": 0, "partitions": len(lists), "replication_factor": 1, "config": {}}
-        return {"topics": [topic | {"replicas": list(lists), "replica_assignment": "1"}], "compared": []}
+        return new_partitions(topic | {"replicas": list(lists), "replica_assignment": "1"})
 
     none, one, two, other = (
         plan([], number=at, new_partitions=each) for at, each in enumerate((None, made([1]), made([1], [2]), made([3])))

@@ -22,10 +22,11 @@ from interrupted import (
     without_topic,
 )
 from jsonschema import Draft202012Validator
-from plan_documents import plan_id
+from plan_documents import plan_id, typed
 from properties import examples
 
 from planner.approval import remaining_plan
+from planner.approval.cluster_now import Now
 from planner.export.kafka_files import files
 from planner.model.cluster import Broker, LogDir, LogDirs, Partition, ReplicaDir, Topic
 from planner.model.errors import StalePlanError, UnsafePlanError
@@ -44,9 +45,9 @@ def keys(rows: list[dict[str, Any]]) -> set[tuple[str, int]]:
     return {(row["topic"], row["partition"]) for row in rows}
 
 
-def resumed(*asked: Any, **options: Any) -> dict[str, Any]:
-    """The rest of a plan as JSON values."""
-    return as_json(remaining_plan.resumed(*asked, **options))
+def resumed(plan: dict[str, Any], now: Now, **options: Any) -> dict[str, Any]:
+    """The rest of a plan, both as JSON values."""
+    return as_json(remaining_plan.resumed(typed(plan), now, **options))
 
 
 def expansion(**rest: Any) -> Spec:
@@ -125,7 +126,7 @@ def test_it_says_which_plan_it_finishes_and_keeps_its_execution() -> None:
         row["size_bytes"] * len(set(row["replicas"]) - set(row["replicas_before"])) for row in rest["partitions"]
     )
     assert moved_now == rest["bound"]["bytes_moved"] == rest["limits"][0]["value"] < plan["bound"]["bytes_moved"]
-    assert "reassignment.json" in files(rest)
+    assert "reassignment.json" in files(typed(rest))
 
 
 def test_a_plan_resumed_twice_ends_at_the_first_ones_target() -> None:

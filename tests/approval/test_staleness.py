@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from plan_documents import change, document
+from plan_documents import change, document, new_partitions, typed
 
 from planner.approval.cluster_now import Now, now_of
 from planner.approval.staleness import Fit, Standing, fit
@@ -40,6 +40,11 @@ def now(*, racks: dict[int, str | None] | None = None, leaders: dict[str, int] |
     return Now(topics, racks=racks)
 
 
+def fitted(made: dict[str, Any], state: Now) -> Fit:
+    """How a document fits the cluster."""
+    return fit(typed(made), state)
+
+
 def stale(found: Fit) -> list[str]:
     """What refuses the plan."""
     return [f"{each.kind}: {each}" for each in found.stale]
@@ -52,7 +57,7 @@ def told(found: Fit) -> list[str]:
 
 def test_where_the_plan_found_it_it_fits() -> None:
     """No difference at all; nothing is done yet."""
-    found = fit(plan(), now())
+    found = fitted(plan(), now())
 
     assert () == found.differences
     assert {Standing.FOUND} == set(found.standings.values())
@@ -61,8 +66,8 @@ def test_where_the_plan_found_it_it_fits() -> None:
 
 def test_on_its_own_way_it_fits() -> None:
     """After the first batch, between batches, and at the end."""
-    between = fit(plan(), now(a=[[1, 4], [2, 1]], b=[[1, 3]]))
-    end = fit(plan(), now(a=[[3, 4], [1, 2]], b=[[1, 3]], leaders={"c-0": 1}))
+    between = fitted(plan(), now(a=[[1, 4], [2, 1]], b=[[1, 3]]))
+    end = fitted(plan(), now(a=[[3, 4], [1, 2]], b=[[1, 3]], leaders={"c-0": 1}))
 
     assert ([], []) == (stale(between), stale(end))
     assert "of 4 partitions: 2 where the plan found it, 1 on its way, 1 where the plan wants it" == between.progress()
@@ -97,12 +102,12 @@ def test_on_its_own_way_it_fits() -> None:
 )
 def test_what_changed_otherwise_refuses_the_plan(changed: dict[str, Any], said: str) -> None:
     """The partition, topic or broker, what is there now, and what the plan was made from."""
-    assert said.split("|") == stale(fit(plan(), now(**changed)))
+    assert said.split("|") == stale(fitted(plan(), now(**changed)))
 
 
 def test_what_does_no_harm_is_only_told() -> None:
     """Leaders, new topics, new brokers, and topics that the plan leaves alone."""
-    found = fit(plan(), now(new=[[1]], leaders={"a-0": 9}, racks=dict.fromkeys((1, 2, 3, 4, 9, 12), "a")))
+    found = fitted(plan(), now(new=[[1]], leaders={"a-0": 9}, racks=dict.fromkeys((1, 2, 3, 4, 9, 12), "a")))
 
     assert [] == stale(found)
     assert [
@@ -120,11 +125,11 @@ def test_replicas_of_what_the_plan_leaves_alone_are_counted() -> None:
     for broker in made["brokers"]:
         broker["before"] |= {"replicas": broker["before"]["replicas"] + (broker["id"] in (1, 2))}
 
-    assert () == fit(made, now(kept=[[1, 2]])).differences
+    assert () == fitted(made, now(kept=[[1, 2]])).differences
     assert [
         "replicas: broker 2: holds 0 replicas of what the plan leaves as it is, 1 before",
         "replicas: broker 3: holds 1 replica of what the plan leaves as it is, 0 before",
-    ] == told(fit(made, now(kept=[[1, 3]])))
+    ] == told(fitted(made, now(kept=[[1, 3]])))
 
 
 def test_reassignments_are_told_apart_by_where_they_go() -> None:
@@ -132,12 +137,12 @@ def test_reassignments_are_told_apart_by_where_they_go() -> None:
     own = replace(now(a=[[1, 4], [2, 1]]), moving=frozenset({("a", 0)}))
     other = replace(now(a=[[1, 2], [2, 1]], new=[[1]]), moving=frozenset({("a", 0), ("new", 0)}))
 
-    assert ([], 1) == (stale(fit(plan(), own)), fit(plan(), own).moving)
-    assert "1 partition being reassigned by the plan now" in fit(plan(), own).progress()
+    assert ([], 1) == (stale(fitted(plan(), own)), fitted(plan(), own).moving)
+    assert "1 partition being reassigned by the plan now" in fitted(plan(), own).progress()
     assert [
         "reassignment: a-0: is being reassigned to 1,2, which isn't the plan's doing",
         "reassignment: new-0: is being reassigned to 1, which isn't the plan's doing",
-    ] == stale(fit(plan(), other))
+    ] == stale(fitted(plan(), other))
 
 
 def test_replicas_out_of_sync_refuse_it_unless_their_broker_leaves() -> None:
@@ -148,14 +153,14 @@ def test_replicas_out_of_sync_refuse_it_unless_their_broker_leaves() -> None:
         topic = Topic("a", (replace(rows[0], isr=isr), rows[1]))
         return replace(now(), topics={**now().topics, "a": topic})
 
-    assert [] == stale(fit(plan(), behind(1)))
-    assert ["isr: a-0: has replicas 1,9, in sync are 9: wait for the others"] == stale(fit(plan(), behind(9)))
+    assert [] == stale(fitted(plan(), behind(1)))
+    assert ["isr: a-0: has replicas 1,9, in sync are 9: wait for the others"] == stale(fitted(plan(), behind(9)))
 
 
 def test_a_topic_about_to_be_deleted_is_gone() -> None:
     """Its partitions can't be reassigned any more."""
     topics = {**now().topics, "b": replace(now().topics["b"], deleting=True)}
-    found = fit(plan(), replace(now(), topics=topics))
+    found = fitted(plan(), replace(now(), topics=topics))
 
     assert ["topic: b: is marked for deletion; the plan has 1 partition of it"] == stale(found)
     assert Standing.GONE is found.standings["b", 0]
@@ -167,12 +172,12 @@ def test_new_partitions_are_missing_or_as_planned() -> None:
         "topic": "n", "partitions_before": 0, "partitions": 2, "replication_factor": 1, "config": {},
         "replicas": [[1], [2]], "replica_assignment": "1,2",
     }  # fmt: skip
-    made = plan(new_partitions={"topics": [topic], "compared": []})
+    made = plan(new_partitions=new_partitions(topic))
 
-    assert [] == stale(fit(made, now())) == stale(fit(made, now(n=[[1], [2]])))
-    assert ["new partitions: n: has 1 partition, planned from 0 to 2"] == stale(fit(made, now(n=[[1]])))
+    assert [] == stale(fitted(made, now())) == stale(fitted(made, now(n=[[1], [2]])))
+    assert ["new partitions: n: has 1 partition, planned from 0 to 2"] == stale(fitted(made, now(n=[[1]])))
     assert ["new partitions: n: has 2 partitions, with other replicas than planned"] == stale(
-        fit(made, now(n=[[1], [3]]))
+        fitted(made, now(n=[[1], [3]]))
     )
 
 
@@ -180,7 +185,7 @@ def test_log_dirs_that_are_not_reached_yet_are_still_to_do() -> None:
     """Equal lists say nothing where only log dirs change."""
     row = change("b", 0, [1], [1]) | {"reason": "balance_log_dirs", "log_dirs": ["/d"], "log_dirs_before": ["/c"]}
 
-    assert {("b", 0): Standing.FOUND} == fit(document([row]), now()).standings
+    assert {("b", 0): Standing.FOUND} == fitted(document([row]), now()).standings
 
 
 def test_the_state_is_read_from_what_kafkas_tools_print() -> None:
@@ -194,4 +199,4 @@ def test_the_state_is_read_from_what_kafkas_tools_print() -> None:
 
     assert ((1, 4), frozenset({("a", 0)})) == (seen.topics["a"].partitions[0].replicas, seen.moving)
     assert {1: "a", 4: "a"} == seen.racks
-    assert 1 == fit(document([A0], [[STEP], [REST]]), seen).moving
+    assert 1 == fitted(document([A0], [[STEP], [REST]]), seen).moving

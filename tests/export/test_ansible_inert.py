@@ -11,7 +11,7 @@ from pathlib import Path
 import ansible_lines
 import hostile
 import pytest
-from plan_documents import Document, change, document
+from plan_documents import Document, change, document, new_partitions, typed
 from playbooks import Playbooks
 from test_ansible import staged
 
@@ -121,7 +121,7 @@ def plan(racks: tuple[str, ...], words: tuple[str, ...], servers: tuple[str, ...
         moves,
         cluster={"name": racks[0], "bootstrap_servers": list(servers), "sizes_known": True},
         execution={"throttle_bytes_per_sec": None, "kafka_bin_dir": bin_dir},
-        new_partitions={"topics": [new], "compared": []},
+        new_partitions=new_partitions(new),
     )
     broker = made["brokers"][0]
     return made | {"brokers": [{**broker, "id": number, "rack": rack} for number, rack in enumerate(racks, start=1)]}
@@ -130,7 +130,7 @@ def plan(racks: tuple[str, ...], words: tuple[str, ...], servers: tuple[str, ...
 def test_every_variable_is_read_back_as_it_is(given: Given, programs: Path, tmp_path: Path) -> None:
     """As a value, as an argument of a command, and through loops, names and messages."""
     planned = plan(given.strings, given.arguments, given.arguments, given.strings[0])
-    output_folder.write(tmp_path / "out", kafka_files.files(planned))
+    output_folder.write(tmp_path / "out", kafka_files.files(typed(planned)))
     playbooks = Playbooks(tmp_path / "out" / "ansible", tmp_path / "home", programs)
     (playbooks.folder / "read_back.yml").write_text(PLAY)
     asked = ", ".join(f"'{name}': {variable}" for name, variable in FOREIGN.items())
@@ -143,9 +143,9 @@ def test_every_variable_is_read_back_as_it_is(given: Given, programs: Path, tmp_
     run = playbooks.play("read_back", "-e", f"answers={tmp_path}")
 
     assert "They are broker 1 in" in run.text, run.output
-    wanted = ansible_vars.values(planned)
+    wanted = ansible_vars.values(typed(planned))
     assert json.loads(json.dumps(_foreign(wanted))) == json.loads((tmp_path / "values.json").read_text())
-    options = ansible_vars.new_partitions(planned)["n"]["config_options"]
+    options = json.loads((tmp_path / "out" / "new-partitions.json").read_text())["n"]["config_options"]
     dirs = [path for paths in wanted["log_dirs"]["apply"].values() for path in paths]
     servers = wanted["bootstrap_servers"]
     argv = [f"{given.strings[0]}/x", ",".join(servers), *servers, *options, *dirs]

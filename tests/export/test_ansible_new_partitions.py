@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plan_documents import Document
+from plan_documents import Document, new_partitions
 from test_ansible import ORIGIN, TARGET, Site, at, plan, staged
 
 pytestmark = pytest.mark.ansible
@@ -34,7 +34,7 @@ def made(topic: str, before: int, lists: dict[str, list[int]], old: str = "", **
 def with_new(bin_dir: Path) -> Document:
     """The plan of test_ansible, with a topic to create and more partitions of `b`."""
     topics = [made("b", 1, ADDED, "2:3"), made("n.1", 0, CREATED, config=CONFIG)]
-    return plan(bin_dir) | {"new_partitions": {"topics": topics, "compared": []}}
+    return plan(bin_dir) | {"new_partitions": new_partitions(*topics)}
 
 
 @pytest.fixture

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from plan_documents import change, document
+from plan_documents import change, document, typed
 
 from planner.export import ansible_vars
+from planner.plan.document.batch_types import DerivedRow
 
 # a-0 takes two batches, a-1 changes its order, b-0 gets a replica and b-1 only another leader.
 A0, A1 = change("a", 0, [1, 2], [3, 4]), change("a", 1, [2, 1], [1, 2])
 B0, B1 = change("b", 0, [1], [1, 3]), change("b", 1, [1, 2], [1, 2], leader=2)
 STEP, REST = change("a", 0, [1, 2], [1, 4]), change("a", 0, [1, 4], [3, 4])
-PLAN = document([A0, A1, B0, B1], [[STEP, B0], [REST, A1, B1]])
+DOCUMENT = document([A0, A1, B0, B1], [[STEP, B0], [REST, A1, B1]])
+PLAN = typed(DOCUMENT)
 
 
 def test_states_are_the_way_of_each_partition() -> None:
@@ -29,14 +31,14 @@ def test_leaders_of_both_directions() -> None:
 
 def test_elections_back_leave_out_what_no_election_brings_back() -> None:
     """A partition that another than its preferred leader led isn't elected on the way back."""
-    back = [(p["topic"], p["partition"]) for p in ansible_vars.elections(PLAN)["rollback"]]
+    back = [row.key for row in ansible_vars.elections(PLAN).rollback]
     assert [("a", 0), ("a", 1)] == back
-    assert [(0, 0), (3, 2)] == [(len(e["apply"]), len(e["rollback"])) for e in ansible_vars.batch_elections(PLAN)]
+    assert [(0, 0), (3, 2)] == [(len(each.apply), len(each.rollback)) for each in ansible_vars.batch_elections(PLAN)]
 
 
 def test_partition_without_a_leader_is_left_to_kafka() -> None:
     """Nobody led it, so there is nobody to give it back to."""
-    orphan = document([change("a", 0, [1, 2], [3, 4], leader=None)])
+    orphan = typed(document([change("a", 0, [1, 2], [3, 4], leader=None)]))
     assert [] == ansible_vars.unpreferred(orphan)
     assert {"apply": {"01": ["a 0 3"]}, "rollback": {}, "unpreferred": []} == ansible_vars.leaders(orphan)
 
@@ -44,21 +46,20 @@ def test_partition_without_a_leader_is_left_to_kafka() -> None:
 def test_a_batch_without_leaders_names_its_partitions() -> None:
     """Those that it moves, and those that it elects alone; no other batch has an entry."""
     assert {} == ansible_vars.leaderless(PLAN)
-    waiting = PLAN | {"batches": [PLAN["batches"][0], PLAN["batches"][1] | {"leaderless": True}]}
+    first, second = DOCUMENT["batches"]
+    waiting = typed(DOCUMENT | {"batches": [first, second | {"leaderless": True}]})
     assert {"02": ["a-0", "a-1", "b-1"]} == ansible_vars.leaderless(waiting)
     assert [False, True] == [batch["leaderless"] for batch in ansible_vars.values(waiting)["batches"]]
 
 
 def test_what_is_derived_is_a_variable() -> None:
-    """With the key of the YAML that changes it; a plan of an older format has none."""
+    """With the key of the YAML that changes it; none where nothing is."""
     rows = [{"key": "execution.throttle", "value": "50MB/s", "why": "a constant"}]
-    told = PLAN | {"execution": PLAN["execution"] | {"derived": rows}}
-    assert (rows, []) == (ansible_vars.values(told)["derived"], ansible_vars.values(PLAN)["derived"])
-
-
-def test_led_first_keeps_the_others_in_order() -> None:
-    """The leader from before in front of the others."""
-    assert [3, 1, 2] == ansible_vars.led_first(change("a", 0, [1, 2, 3], [4, 5, 6], leader=3))
+    told = typed(DOCUMENT | {"execution": DOCUMENT["execution"] | {"derived": rows}})
+    assert ((DerivedRow(**rows[0]),), ()) == (
+        ansible_vars.values(told)["derived"],
+        ansible_vars.values(PLAN)["derived"],
+    )
 
 
 def test_batches_say_where_factors_stay() -> None:
@@ -69,7 +70,7 @@ def test_batches_say_where_factors_stay() -> None:
 
 def test_broker_that_changes_racks_is_not_checked() -> None:
     """`set_racks` needs a restart at a time that the plan doesn't know."""
-    moved = PLAN | {"changes": PLAN["changes"] | {"set_racks": {"2": "b"}}}
+    moved = typed(DOCUMENT | {"changes": DOCUMENT["changes"] | {"set_racks": {"2": "b"}}})
     assert {1, 3, 4, 9} == set(ansible_vars.values(moved)["racks_of_broker"])
 
 

@@ -42,7 +42,7 @@ def test_an_executable_file_in_an_inventory_is_run() -> None:
 
 def test_of_the_planners_own_files_only_the_inventory_may_be_edited() -> None:
     """What the templates hold besides is the plan's."""
-    shipped = [f"ansible/{path.removesuffix('.j2')}" for path in kafka_files._template_paths("ansible")]
+    shipped = [f"ansible/{path.removesuffix('.j2')}" for path in kafka_files.template_paths("ansible")]
 
     assert [INVENTORY] == [path for path in shipped if is_operators(path, added=False)]
 

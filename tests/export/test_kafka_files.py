@@ -14,7 +14,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from plan_documents import Document, change, document
+from plan_documents import Document, change, document, typed
 
 from planner.export import kafka_files
 from planner.model.file_reading import resource
@@ -47,6 +47,11 @@ class _AnsibleLoader(yaml.SafeLoader):
 _AnsibleLoader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
 
 
+def written(plan: Document) -> dict[str, bytes]:
+    """The files of a document."""
+    return kafka_files.files(typed(plan))
+
+
 def _lists(content: bytes) -> dict[tuple[str, int], list[int]]:
     return {(row["topic"], row["partition"]): row["replicas"] for row in json.loads(content)["partitions"]}
 
@@ -59,7 +64,7 @@ def _ansible_yaml(content: bytes) -> Any:
 def files() -> dict[str, bytes]:
     """A plan of two batches: first steps, then the rest with an election that moves nothing."""
     plan = document([MOVE, REORDER, NEW_FACTOR, ELECTION], [[FIRST_STEP, NEW_FACTOR], [SECOND_STEP, REORDER, ELECTION]])
-    return kafka_files.files(plan)
+    return written(plan)
 
 
 EXACT = {
@@ -137,7 +142,7 @@ def test_terraform_variables_are_exact() -> None:
   }
  }
 }
-""" == kafka_files.files(document([NEW_FACTOR, internal]))["terraform/kafka_topics.auto.tfvars.json"].decode()
+""" == written(document([NEW_FACTOR, internal]))["terraform/kafka_topics.auto.tfvars.json"].decode()
 
 
 @pytest.mark.parametrize(
@@ -148,13 +153,13 @@ def test_terraform_leaves_out_mixed_factors(repaired: Document, expected: list[s
     """A topic whose partitions go on differing in replication factor can't be written; one made even can."""
     plan = document([repaired])
     plan["topics"][0] |= {"replication_factor_before": [2, 3], "replication_factor": 3, "partitions": 2}
-    written = kafka_files.files(plan)["terraform/kafka_topics.auto.tfvars.json"]
-    assert expected == list(json.loads(written)["kafka_topics"])
+    variables = written(plan)["terraform/kafka_topics.auto.tfvars.json"]
+    assert expected == list(json.loads(variables)["kafka_topics"])
 
 
 def test_plan_without_changes_is_rendered() -> None:
     """Whole-plan files are there with empty lists, and there is no batch."""
-    files = kafka_files.files(document([]))
+    files = written(document([]))
     assert '{"version":1,"partitions":[]}\n' == files["reassignment.json"].decode() == files["rollback.json"].decode()
     assert '{"partitions":[]}\n' == files["preferred-replica.json"].decode()
     assert '{"version":1,"topics":[]}\n' == files["topics-to-move.json"].decode()
@@ -165,7 +170,7 @@ def test_plan_without_changes_is_rendered() -> None:
 def test_batch_folders_sort_in_order_of_execution() -> None:
     """From a hundred batches on, their names get a third digit."""
     steps = [change("t", p, [1], [2]) for p in range(100)]
-    files = kafka_files.files(document(steps, [[step] for step in steps]))
+    files = written(document(steps, [[step] for step in steps]))
     folders = list(dict.fromkeys(path.split("/")[1] for path in files if path.startswith("batches/")))
     assert [f"{number:03}" for number in range(1, 101)] == folders
 
@@ -196,12 +201,12 @@ def test_leader_that_was_not_preferred_comes_back(files: Mapping[str, bytes]) ->
 
 def test_no_such_files_where_all_led_were_preferred() -> None:
     """Kafka refuses empty lists, so there are no such files."""
-    assert [] == [path for path in kafka_files.files(document([MOVE])) if "unpreferred-" in path]
+    assert [] == [path for path in written(document([MOVE])) if "unpreferred-" in path]
 
 
 def test_batch_in_one_step_is_not_stepwise() -> None:
     """A batch whose partitions are in no other batch isn't marked."""
-    summary = _ansible_yaml(kafka_files.files(document([MOVE]))[f"{ROLE}/vars/main/plan.yml"])["kafka_reassign_batches"]
+    summary = _ansible_yaml(written(document([MOVE]))[f"{ROLE}/vars/main/plan.yml"])["kafka_reassign_batches"]
     assert [False] == [batch["stepwise"] for batch in summary]
 
 
@@ -209,10 +214,10 @@ def test_the_role_says_what_is_derived() -> None:
     """Each setting with its key, and a word beside the throttle."""
     rows = [{"key": "execution.throttle", "value": "50MB/s", "why": "a constant"}]
     plan = document([MOVE])
-    files = kafka_files.files(plan | {"execution": plan["execution"] | {"derived": rows}})
+    files = written(plan | {"execution": plan["execution"] | {"derived": rows}})
     assert rows == _ansible_yaml(files[f"{ROLE}/vars/main/plan.yml"])["kafka_reassign_derived"]
     assert b"kafka_reassign_derived" in files[f"{ROLE}/defaults/main.yml"]
-    assert b"kafka_reassign_derived" not in kafka_files.files(plan)[f"{ROLE}/defaults/main.yml"]
+    assert b"kafka_reassign_derived" not in written(plan)[f"{ROLE}/defaults/main.yml"]
 
 
 def test_settings_of_the_role(files: Mapping[str, bytes]) -> None:
@@ -226,10 +231,7 @@ def test_settings_of_the_role(files: Mapping[str, bytes]) -> None:
 def test_no_throttle_is_zero() -> None:
     """A plan without a throttle gives the role 0."""
     plan = document([MOVE], execution={"throttle_bytes_per_sec": None, "kafka_bin_dir": "/k"})
-    assert (
-        0
-        == _ansible_yaml(kafka_files.files(plan)[f"{ROLE}/defaults/main.yml"])["kafka_reassign_throttle_bytes_per_sec"]
-    )
+    assert 0 == _ansible_yaml(written(plan)[f"{ROLE}/defaults/main.yml"])["kafka_reassign_throttle_bytes_per_sec"]
 
 
 def test_every_file_ends_in_one_newline_and_none_holds_our_delimiters(files: Mapping[str, bytes]) -> None:
@@ -243,7 +245,7 @@ def test_every_file_ends_in_one_newline_and_none_holds_our_delimiters(files: Map
 @given(changes)
 def test_rollback_undoes_reassignment(entries: list[Document]) -> None:
     """Applying the reassignment and then the rollback to the origin gives the origin, order of replicas included."""
-    files = kafka_files.files(document(entries))
+    files = written(document(entries))
     origin = {(e["topic"], e["partition"]): e["replicas_before"] for e in entries}
     applied = origin | _lists(files["reassignment.json"])
     assert {(e["topic"], e["partition"]): e["replicas"] for e in entries} == applied
@@ -254,7 +256,7 @@ def test_rollback_undoes_reassignment(entries: list[Document]) -> None:
 def test_batches_in_order_are_the_plan_and_undone_in_reverse(path: list[list[int]]) -> None:
     """Each batch's files lead one step on, and its own rollback one step back."""
     steps = [change("t", 0, before, after) for before, after in pairwise(path)]
-    files = kafka_files.files(document([change("t", 0, path[0], path[-1])], [[step] for step in steps]))
+    files = written(document([change("t", 0, path[0], path[-1])], [[step] for step in steps]))
     there = [_lists(files[name])["t", 0] for name in files if re.fullmatch(r"batches/\d+/reassignment.json", name)]
     back = [_lists(files[name])["t", 0] for name in files if re.fullmatch(r"batches/\d+/rollback.json", name)]
     distinct = [step for step in steps if step["replicas"] != step["replicas_before"]]
@@ -266,8 +268,8 @@ def test_batches_in_order_are_the_plan_and_undone_in_reverse(path: list[list[int
 def test_same_plan_same_bytes(entries: list[Document]) -> None:
     """Rendering has no state, and reads a plan from its JSON as it does one in memory."""
     plan = document(entries)
-    files = kafka_files.files(plan)
-    assert list(files.items()) == list(kafka_files.files(json.loads(canonical_json(plan))).items())
+    files = written(plan)
+    assert list(files.items()) == list(written(json.loads(canonical_json(plan))).items())
     assert sorted(files) == list(files)
 
 
@@ -279,7 +281,7 @@ def test_names_survive_unchanged(entries: list[Document], name: str, folder: str
         cluster={"name": name, "bootstrap_servers": [name, folder], "sizes_known": True},
         execution={"throttle_bytes_per_sec": None, "kafka_bin_dir": folder},
     )
-    files = kafka_files.files(plan)
+    files = written(plan)
     topics = {entry["topic"] for entry in entries if entry["replicas"] != entry["replicas_before"]}
     assert topics == {row["topic"] for row in json.loads(files["topics-to-move.json"])["topics"]}
     assert topics == {topic for topic, _ in _lists(files["reassignment.json"])}

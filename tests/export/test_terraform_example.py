@@ -14,7 +14,7 @@ import hostile
 import pytest
 from folders import ROOT
 from hcl2.utils import SerializationOptions
-from plan_documents import change, document
+from plan_documents import change, document, typed
 
 from planner.export import kafka_files
 from planner.plan import declared_topics
@@ -83,7 +83,7 @@ def test_values_are_text_to_terraform(tmp_path: Path) -> None:
     templates = ('${file("/etc/passwd")}', "%{ if true }x%{ endif }", "$${x}", *hostile.strings(tmp_path / "canary"))
     planned["topics"][0]["config"] = {f"c.{number}": text for number, text in enumerate(templates)}
     path = "terraform/kafka_topics.auto.tfvars.json"
-    (tmp_path / Path(path).name).write_bytes(kafka_files.files(planned)[path])
+    (tmp_path / Path(path).name).write_bytes(kafka_files.files(typed(planned))[path])
     (tmp_path / "main.tf").write_text(
         'variable "kafka_topics" { type = map(any) }\noutput "topics" { value = var.kafka_topics }\n'
     )
@@ -116,7 +116,7 @@ def test_the_part_without_providers_is_valid_and_passes_its_own_tests(example: P
 def test_the_part_without_providers_takes_what_planner_external_says(example: Path) -> None:
     """A golden plan's answer and tfvars agree; with one replication factor as before they don't, and it is named."""
     from planner.export.terraform_external import described
-    from planner.plan.plan_file import read_document as read
+    from planner.plan.plan_file import read
 
     case = ROOT / "tests" / "cases" / "raise-rf"
     tfvars = json.loads((case / "terraform" / "kafka_topics.auto.tfvars.json").read_text())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from folders import ROOT
-from plan_documents import Document, change, document
+from plan_documents import Document, change, document, typed
 
 from planner.cli.commands import commands
 from planner.cli.main import main
@@ -50,9 +50,8 @@ def test_unknown_sizes_are_no_number() -> None:
     """Nobody measured: not 0 bytes."""
     plan = document([change("x", 0, [1], [2])])
     plan["cluster"]["sizes_known"] = False
-    plan["compared"] = [{"label": "this plan", "bytes_moved": 0, "replicas_moved": 1, "leaders_changed": 1}]
 
-    assert "" == terraform_external.described(plan)["bytes_moved"]
+    assert "" == terraform_external.described(typed(plan))["bytes_moved"]
 
 
 @pytest.fixture
@@ -131,6 +130,9 @@ def topic(name: str, before: list[int], after: int | None, **config: str) -> Doc
         "replication_factor_before": before,
         "replication_factor": after,
         "config": config,
+        "partitions_changed": 0,
+        "replicas_moved": 0,
+        "bytes_moved": 0,
     }
 
 
@@ -159,9 +161,6 @@ def test_a_configuration_of_unknown_origin_is_null() -> None:
     plan = document([change("raised", 0, [1], [1, 2])])
     known = topic("known", [2], 2, **{"retention.ms": "1"})
     plan["topics"] = [known, topic("unknown", [2], 2) | {"effective_config": {"min.insync.replicas": "2"}}]
-    told = json.loads(terraform_external.described({**plan, "compared": COMPARED})["kafka_topics"])
+    told = json.loads(terraform_external.described(typed(plan))["kafka_topics"])
 
     assert {"known": {"retention.ms": "1"}, "unknown": None} == {name: each["config"] for name, each in told.items()}
-
-
-COMPARED = [{"label": "this plan", "bytes_moved": 0, "replicas_moved": 1, "leaders_changed": 1}]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from planner.inputs.spec.reading import load
-from planner.model.errors import SpecError, StalePlanError
-from planner.model.expiry import parse_moment, require_valid, section, valid_until, written
+from planner.model.errors import SpecError
+from planner.model.expiry import parse_moment, section, written
 
 SPEC = "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1}]\n  topics: [{name: t, partitions: [{replicas: [1]}]}]\n"
 
@@ -42,17 +41,6 @@ def test_the_plan_says_from_when_and_until_when() -> None:
     assert {} == section(None, None)
     assert {"validity": ends} == section("2026-11-20T11:00:00+01:00", 86_400)
     assert {"validity": ends | {"valid_for_seconds": None, "valid_until": None}} == section("2026-11-20T10:00Z", None)
-    assert None is valid_until({})
-
-
-def test_an_expired_plan_is_refused_with_both_moments() -> None:
-    """Up to the last second it is valid; from the end on it isn't."""
-    plan = {"plan_id": "ab" * 32, **section("2026-11-20T10:00:00Z", 60)}
-    require_valid(plan, datetime(2026, 11, 20, 10, 0, 59, tzinfo=UTC))
-    require_valid({"plan_id": "ab" * 32}, datetime(2999, 1, 1, tzinfo=UTC))
-
-    with pytest.raises(StalePlanError, match="valid until 2026-11-20T10:01:00Z, now it is 2026-11-20T10:01:00Z"):
-        require_valid(plan, datetime(2026, 11, 20, 10, 1, tzinfo=UTC))
 
 
 def test_the_yaml_says_both(tmp_path: Path) -> None:

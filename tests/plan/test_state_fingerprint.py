@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from planner.model.cluster import Partition, Topic
+from planner.plan.document.cluster_types import StateRow
 from planner.plan.state_fingerprint import digest, of_leader, section, unlike
 
 
@@ -15,16 +16,16 @@ def topic(*lists: tuple[int, ...], name: str = "a", leaders: dict[int, int | Non
     return Topic(name, tuple(Partition(at, each, led.get(at, each[0]), None, 10) for at, each in enumerate(lists)))
 
 
-def row(made: Topic) -> dict[str, object]:
-    """What plan.json has of a topic."""
-    return dict(section([made], sizes_known=True)["topics"][0])
+def row(made: Topic) -> StateRow:
+    """What a plan has of a topic."""
+    return StateRow(**section([made], sizes_known=True)["topics"][0])
 
 
 def test_a_topic_takes_three_characters_a_partition() -> None:
     """Its sizes as one number; none where they aren't known."""
     made = row(topic((1, 2), (2, 3), (3, 1), leaders={1: 3, 2: None}))
 
-    assert (6, "AB-", 30) == (len(str(made["replicas"])), made["leaders"], made["size_bytes"])
+    assert (6, "AB-", 30) == (len(made.replicas), made.leaders, made.size_bytes)
     assert section([topic((1,))], sizes_known=False)["topics"][0]["size_bytes"] is None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from clusters import no_racks, spec_of
 from hypothesis import assume, given
+from plan_documents import typed
 from properties import examples
 from rich.console import Console
 from test_totals import plan_of, wishes
@@ -50,10 +51,10 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     """Everything that is printed or written for people, by its name."""
     console = Console(file=StringIO(), width=200)
     plan_on_terminal.show(plan, (), console)
-    planned = [FleetPlan(Job(spec=None, folder=None), plan, ())]  # type: ignore[arg-type]
+    planned = [FleetPlan(Job(spec=None, folder=None), typed(plan), ())]  # type: ignore[arg-type]
     fleet.show(planned, console)
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}
-    difference = plan_diff.diff(nothing, plan)
+    difference = plan_diff.diff(typed(nothing), typed(plan))
     diff.show(difference, console)
     files_made = rendered_files(made(plan)).items()
     files = {name: content.decode() for name, content in files_made if name.endswith((".yml", ".svg", ".md", ".html"))}
@@ -62,7 +63,7 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
         "report.html": unescape(re.sub(r"<(style|script).*?</\1>|<[^>]*>", " ", files["report.html"], flags=re.S)),
         "fleet.md": fleet.markdown(planned),
         "diff.md": diff.markdown(difference),
-        "external": described(plan)["headline"],
+        "external": described(typed(plan))["headline"],
     }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from folders import DATA
 from jsonschema import Draft202012Validator
-from plan_documents import plan_id
+from plan_documents import plan_id, typed
 from report_documents import huge, small
 from rich.console import Console
 
@@ -17,6 +17,7 @@ from planner.cli import workflow
 from planner.inputs.spec import reading
 from planner.model.errors import SpecError
 from planner.model.file_reading import resource
+from planner.plan.document import codec
 from planner.report import plan_markdown
 from planner.report.appendix import AppendixSection, Page, folds
 from planner.strategies import optimum
@@ -48,8 +49,8 @@ def planned(folder: Path, asked: str = ALL, cluster: str = CLUSTER) -> dict:
     path = folder / "spec.yaml"
     path.write_text(cluster + asked)
     options = workflow.WhatifOptions(candidates=20, engine="local")
-    document, _ = workflow.whatif(path, options, Console(file=io.StringIO()))
-    return dict(document)
+    plan, _ = workflow.whatif(path, options, Console(file=io.StringIO()))
+    return json.loads(codec.encode(plan))
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def plan(folder):
     """That plan."""
-    return workflow.read_plan(folder / "spec.plan")
+    return json.loads((folder / "spec.plan" / "plan.json").read_bytes())
 
 
 def command(folder, *words):
@@ -138,7 +139,7 @@ def test_the_report_folds_them_in(folder, plan):
     ] == [each for each in headings if each.removeprefix("<summary>").startswith(told)]
     workflow.render(folder / "spec.plan", folder / "again")
     assert markdown == (folder / "again" / "report.md").read_text(encoding="utf-8")
-    assert workflow.markdown(plan) == markdown
+    assert workflow.markdown(typed(plan)) == markdown
     assert "\n# " not in markdown.partition("<summary>")[2]
 
 

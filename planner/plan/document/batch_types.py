@@ -85,6 +85,11 @@ class PartitionRow(StepRow, frozen=True, kw_only=True):
         doc("Bytes a second that producers write to it, which take their part of the throttle; only where known."),
     ] = None
 
+    @property
+    def elects(self) -> bool:
+        """True where the preferred leader isn't the one that leads today, unless only log dirs change."""
+        return self.leader_before != self.replicas[0] and self.reason != "balance_log_dirs"
+
 
 class BatchLimits(Section, frozen=True, kw_only=True):
     """What one batch may hold; null means no limit."""

@@ -124,6 +124,11 @@ class Plan(Section, frozen=True, kw_only=True):
         return self.new_partitions.topics if self.new_partitions else ()
 
     @property
+    def own_row(self) -> ComparedRow:
+        """The plan itself among those that it is compared with."""
+        return next(row for row in self.compared if row.label == "this plan")
+
+    @property
     def valid_until(self) -> str | None:
         """The moment, in UTC, from which the plan is refused; None where it never is."""
         return self.validity.valid_until if self.validity else None

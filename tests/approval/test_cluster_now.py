@@ -1,0 +1,175 @@
+"""What changed outside a plan since it was made, and what is said of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from plan_documents import change, document, new_partitions, typed
+
+from planner.approval.cluster_now import CONFIG_MEANING, MEANING, Now, Reconfigured, Since, reconfigured, since
+from planner.model.cluster import Config, Partition, Topic
+from planner.plan import state_fingerprint
+from planner.plan.document.plan_types import Plan
+
+LISTS = {"own": [[1, 9], [2, 1]], "kept": [[1, 2], [2, 3], [3, 1]], "gone": [[1, 2]]}
+
+
+def topics(leaders: dict[str, int], lists: dict[str, list[list[int]] | None]) -> dict[str, Topic]:
+    """Topics of 100 bytes a partition, led by their first replica where nothing else is said."""
+    return {
+        name: Topic(
+            name,
+            tuple(
+                Partition(at, tuple(row), leaders.get(f"{name}-{at}", row[0]), None, 100) for at, row in enumerate(rows)
+            ),
+        )
+        for name, rows in lists.items()
+        if rows is not None
+    }
+
+
+def plan(**top: Any) -> dict[str, Any]:
+    """A plan that moves own-0, with the state of LISTS."""
+    state = state_fingerprint.section(topics({}, LISTS).values(), sizes_known=True)  # type: ignore[arg-type]
+    return document([change("own", 0, [1, 9], [3, 4])], state=state, **top)
+
+
+def now(leaders: dict[str, int] | None = None, sizes: int | None = None, **lists: list[list[int]] | None) -> Now:
+    """The cluster with these lists in the place of those of LISTS."""
+    found = topics(leaders or {}, {**LISTS, **lists})
+    keys = ((name, each.id) for name, topic in found.items() for each in topic.partitions)
+    return Now(found, sizes=None if sizes is None else dict.fromkeys(keys, sizes))
+
+
+def said(found: Since | None) -> list[str]:
+    """Its sentences."""
+    assert found is not None
+    return list(found.sentences())
+
+
+def test_where_nothing_changed_one_line_says_so() -> None:
+    """Also where the plan's own partition has moved, and where sizes are as they were."""
+    nothing = ["outside the plan no partition changed since it was made"]
+
+    assert nothing == said(since(typed(plan()), now()))
+    assert nothing == said(since(typed(plan()), now(own=[[3, 4], [2, 1]])))
+    assert nothing == said(since(typed(plan()), now(sizes=100)))
+
+
+def test_changed_partitions_are_counted_by_what_changed() -> None:
+    """With the first names, what came and went, and what it means."""
+    found = since(typed(plan()), now({"own-1": 1}, kept=[[1, 2], [3, 2], [3, 4], [4, 5]], gone=None, new=[[1], [2]]))
+
+    assert found is not None
+    assert found.changed
+    assert (7, ("new",), ("gone",)) == (found.partitions, found.topics_new, found.topics_gone)
+    assert [
+        "outside the plan 7 partitions changed since it was made: 2 with other replicas (kept-1, kept-2); "
+        "1 with another leader (own-1); 3 new; 1 gone",
+        MEANING,
+    ] == said(found)
+
+
+def test_sizes_are_compared_in_all() -> None:
+    """They change all the time: told, and not counted as a change."""
+    found = since(typed(plan()), now(sizes=150))
+
+    assert found is not None
+    assert not found.changed
+    assert [
+        "outside the plan no partition changed since it was made",
+        "one replica of every partition was 600 B when the plan was made, now 900 B (+50.0 %)",
+        MEANING,
+    ] == said(found)
+
+
+def test_partitions_that_the_plan_makes_are_its_own() -> None:
+    """Made or not yet."""
+    topic = {"topic": "n", "partitions_before": 0, "partitions": 2, "replication_factor": 1, "config": {},
+             "replicas": [[1], [2]], "replica_assignment": "1,2"}  # fmt: skip
+    made = plan(new_partitions=new_partitions(topic))
+
+    assert ["outside the plan no partition changed since it was made"] == said(since(typed(made), now(n=[[1], [2]])))
+    assert (0, 1) == tuple(since(typed(made), now(n=rows)).partitions for rows in ([[1]], [[1], [2], [3]]))
+
+
+def test_what_checksums_miss_the_digest_tells() -> None:
+    """One list in 4,096 has the checksum of another."""
+    lists = [[at, at + 1, at + 2] for at in range(1, 9000)]
+    seen: dict[str, list[int]] = {}
+    twin = next(
+        (each, seen[found])
+        for each in lists
+        if (found := state_fingerprint.of_replicas(Partition(0, tuple(each)))) in seen or seen.update({found: each})
+    )
+    state = state_fingerprint.section(topics({}, {"kept": [twin[0]]}).values(), sizes_known=True)
+    found = since(typed(document([], state=state)), Now(topics({}, {"kept": [twin[1]]})))
+
+    assert found is not None
+    assert found.unnamed
+    assert "something that the plan's checksums can't name" in said(found)[0]
+
+
+ONE, TWO = (("min.insync.replicas", "1"),), (("min.insync.replicas", "2"),)
+KEPT = (("retention.ms", "5"),)
+
+
+def found(*, own: Config = (), effective: Config = (), defaults: Config = ()) -> Now:
+    """The cluster as the plan found it, `kept` with this configuration, or brokers with that."""
+    state = now()
+    kept = replace(state.topics["kept"], config=own, effective_config=effective)
+    return replace(state, topics={**state.topics, "kept": kept}, config_defaults=defaults)
+
+
+def configured(*, own: Config = (), effective: Config = (), defaults: Config = ()) -> Plan:
+    """The plan that found `kept` so."""
+    made = plan()
+    row = {**made["topics"][0], "name": "kept", "config": dict(own), "effective_config": dict(effective)}
+    cluster = {**made["cluster"], "config_defaults": dict(defaults)}
+    return typed({**made, "topics": [row], "cluster": cluster})
+
+
+@pytest.mark.parametrize(
+    ("then", "today", "expected"),
+    [
+        ({"effective": ONE}, {"effective": TWO}, [("min.insync.replicas", "1", "2")]),
+        ({"own": ONE}, {"effective": TWO}, [("min.insync.replicas", "1", "2")]),
+        ({"own": ONE + KEPT}, {"own": KEPT}, [("min.insync.replicas", "1", None)]),
+        ({"own": KEPT}, {"own": KEPT + TWO}, [("min.insync.replicas", None, "2")]),
+        ({"own": KEPT}, {"own": KEPT, "defaults": TWO}, [("min.insync.replicas", None, "2")]),
+        ({"defaults": ONE}, {"defaults": TWO}, [("min.insync.replicas", "1", "2")]),
+        ({"own": ONE, "defaults": TWO}, {"own": ONE, "defaults": ONE}, []),
+        ({"own": ONE}, {}, []),
+        ({}, {"own": KEPT, "effective": TWO}, []),
+        ({"own": KEPT}, {"own": (*KEPT, ("leader.replication.throttled.replicas", "*"))}, []),
+    ],
+)
+def test_what_both_sides_tell_is_compared(
+    then: dict[str, Config], today: dict[str, Config], expected: list[tuple[str, str | None, str | None]]
+) -> None:
+    """In force, a topic's own, or inherited; a throttle passes; where one side tells nothing, nothing is said."""
+    assert tuple(Reconfigured("kept", *each) for each in expected) == reconfigured(configured(**then), found(**today))
+
+
+def test_changed_configuration_is_a_change_outside_the_plan() -> None:
+    """Said behind what became of partitions, and enough for --strict-state to refuse."""
+    seen = since(configured(effective=ONE), found(effective=TWO))
+
+    assert seen is not None
+    assert seen.changed
+    assert [
+        "outside the plan no partition changed since it was made",
+        "the configuration of 1 topic changed since it was made: kept min.insync.replicas 1 → 2",
+        CONFIG_MEANING,
+    ] == said(seen)
+
+
+def test_many_keys_are_counted() -> None:
+    """The first are named, in one line without control characters."""
+    keys = [f"k.{at}\x1b" for at in range(9)]
+    first, second = (tuple((key, value) for key in keys) for value in "ab")
+    seen = since(configured(effective=first), found(effective=second))
+
+    assert said(seen)[1].endswith("kept k.0� a → b, kept k.1� a → b, kept k.2� a → b, and 6 more keys")
