@@ -12,7 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from planner.export import digests, folder_swap, output_folder
+from planner.export import folder_swap, output_folder
+from planner.export.folder_check import SUMS, digest, sums
 
 OWN = {
     "ansible/inventory/hosts.yml": b"my hosts",
@@ -32,7 +33,7 @@ def files(number: int) -> dict[str, bytes]:
         "terraform/kafka_topics.auto.tfvars.json": b"{}",
         f"batches/{number % 3}/reassignment.json": b"{}",
     }
-    return made | {digests.FILE: digests.sums(made)}
+    return made | {SUMS: sums({path: digest(content) for path, content in made.items()})}
 
 
 def furnish(folder: Path, number: int) -> None:

@@ -18,8 +18,8 @@ from planner import __version__
 from planner.approval import staleness
 from planner.approval.cluster_now import Since, Sources, read_now, since
 from planner.approval.staleness import Difference, Fit, Standing
-from planner.export import digests, folder_check
-from planner.export.folder_check import FolderCheck, FolderEntry
+from planner.export import folder_check
+from planner.export.folder_check import SUMS, FolderCheck, FolderEntry, digest
 from planner.model import expiry
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import bound_file, headline, plan_file
@@ -172,9 +172,7 @@ def _changed(path: Path, plan: Plan, found: FolderCheck) -> Refusal:
 
 def _of_another_version(path: Path, made_by: str) -> Refusal:
     """What can be said without rendering: which files aren't as the folder's own digests say."""
-    now, made = folder_check.entries(path), _sums(path)
-    sums = {digests.FILE: now[digests.FILE].sha256 or ""} if digests.FILE in now else {}
-    found = folder_check.held(made | sums, now) if made else FolderCheck()
+    found = folder_check.held_to_its_list(path)
     return Refusal(
         f"{path}: was made by planner {made_by}; this is planner {__version__}, which derives other files from "
         "its plan.json, and can't say whether these are as they were made",
@@ -185,7 +183,7 @@ def _of_another_version(path: Path, made_by: str) -> Refusal:
 
 def _is_drawn(path: str) -> bool:
     """What libraries write that need not write the same in another version."""
-    return path in ("report.html", candidates.FILE, digests.FILE) or path.startswith("plots/")
+    return path in ("report.html", candidates.FILE, SUMS) or path.startswith("plots/")
 
 
 _LIBRARIES = ("matplotlib", "jinja2", "markdown-it-py", "pyarrow")
@@ -197,25 +195,16 @@ _DRAWN = (
 
 def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderCheck:
     """A plan's folder beside everything that plan.json gives: rendered again, or bound by a digest."""
-    now, listed_sums = folder_check.entries(folder), _sums(folder)
-    made = {path: digests.digest(content) for path, content in rendered.items()}
+    now, listed_sums = folder_check.entries(folder), folder_check.listed_in(folder)
+    made = {path: digest(content) for path, content in rendered.items()}
     sums = dict(made)
     for path, sha256 in _bound_by_digest(folder, plan, now).items():
         # A folder that was rendered from a plan.json alone has neither, and doesn't list them.
         if path in now or path in listed_sums:
             made[path] = sha256
             sums[path] = listed_sums.get(path, sha256) if path == candidates.FILE else sha256
-    made[digests.FILE] = digests.digest(digests.sums_of(sums))
+    made[SUMS] = digest(folder_check.sums(sums))
     return folder_check.held(made, now)
-
-
-def _sums(folder: Path) -> dict[str, str]:
-    """The folder's own digests; nothing where there are none that can be read."""
-    file = folder / digests.FILE
-    try:
-        return digests.listed(file.read_text(encoding="utf-8"), str(file)) if file.is_file() else {}
-    except (OSError, UnicodeDecodeError, StalePlanError):
-        return {}
 
 
 def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) -> dict[str, str]:
@@ -227,7 +216,7 @@ def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) -
         if entry is not None and entry.kind == "file":
             content = (folder / candidates.FILE).read_bytes()
             if candidates.is_of(content, plan.candidates.evaluated, rows):
-                found[candidates.FILE] = digests.digest(content)
+                found[candidates.FILE] = digest(content)
     return found
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from planner.approval.cluster_now import Key, Now
 from planner.approval.staleness import PlanOnCluster, Standing, name_of, standing_of_new
 from planner.export.ansible_vars import text_of
-from planner.export.digests import digest
+from planner.export.folder_check import digest
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import ANY, Broker, Cluster, Partition, Topic
 from planner.model.errors import StalePlanError

@@ -18,8 +18,8 @@ from planner.approval import check, remaining_plan
 from planner.approval.cluster_now import Sources, read_now
 from planner.cli import fleet
 from planner.cli.fleet import FleetPlan, Job
-from planner.export import digests, output_folder
-from planner.export.folder_lock import Say
+from planner.export import folder_check, output_folder
+from planner.export.folder_swap import Say
 from planner.export.kafka_files import files as rendered
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError
@@ -120,7 +120,7 @@ def write_plan(
     `say` gets a line where another writer is waited for, and where an earlier one was killed.
     """
     files = rendered_files(plan) | dict(others)
-    files[digests.FILE] = digests.sums(files)
+    files[folder_check.SUMS] = folder_check.sums({name: folder_check.digest(file) for name, file in files.items()})
     output_folder.write(folder, files, say)
     return tuple(str(folder / name) for name in sorted(files))
 

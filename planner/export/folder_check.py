@@ -1,6 +1,8 @@
 """A plan's folder held against the files that its plan.json gives: what differs, and what is the operator's own.
 
-Each file with its kind and digest; links aren't followed. Of an operator's file it is said what it could do.
+Each file with its kind and digest; links aren't followed. Of an operator's file it is said what it could do. The
+digests of all files of a plan stand in SHA256SUMS, in the format of `sha256sum --check`: they tie the files that were
+reviewed to those that are carried out, for whoever has no planner at hand as well.
 """
 
 from __future__ import annotations
@@ -9,12 +11,15 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from planner.model.errors import SetupError
+from planner.model.errors import SetupError, StalePlanError
+
+SUMS, MISSING = "SHA256SUMS", "is missing"
+_LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
 # The one file of the operator's places that the planner writes itself: an example, to be edited.
 INVENTORY = "ansible/inventory/hosts.yml"
@@ -118,6 +123,35 @@ def _entry(path: Path) -> FolderEntry:
         return FolderEntry("file", bool(mode & 0o111), hashlib.file_digest(file, "sha256").hexdigest())
 
 
+def digest(content: bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def sums(digests: Mapping[str, str]) -> bytes:
+    """SHA256SUMS of digests by path: a line for each, by path."""
+    return "".join(f"{digests[path]}  {path}\n" for path in sorted(digests)).encode()
+
+
+def listed(text: str, shown: str) -> dict[str, str]:
+    """Path to digest; StalePlanError for a line that is no such pair."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise StalePlanError(f"{shown}:{number}: {line[:60]!r} isn't a digest and a path; allowed: as it was made")
+        found[match[2]] = match[1]
+    return found
+
+
+def listed_in(folder: Path) -> dict[str, str]:
+    """The digests that a folder's SHA256SUMS lists; none where it can't be read."""
+    try:
+        return listed((folder / SUMS).read_text(encoding="utf-8"), SUMS) if (folder / SUMS).is_file() else {}
+    except (OSError, UnicodeDecodeError, StalePlanError):
+        return {}
+
+
 @dataclass(frozen=True)
 class FileFinding:
     """A file that isn't as the plan gives it: in what way, and what such a file could do; empty where nothing."""
@@ -152,6 +186,14 @@ def held(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> FolderC
     )
 
 
+def held_to_its_list(folder: Path) -> FolderCheck:
+    """A folder beside its own SHA256SUMS; without that nothing is known but what lies in operators' places."""
+    made, now = listed_in(folder), entries(folder)
+    if not made:
+        return FolderCheck(own=held({}, now).own)
+    return held(made | {SUMS: now[SUMS].sha256 or ""}, now)
+
+
 def _of_plan(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> Iterator[FileFinding]:
     """The plan's own files that are gone, or other than they were made."""
     for path, sha256 in expected.items():
@@ -159,7 +201,7 @@ def _of_plan(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> Ite
         if entry is None:
             # Below a link or a file in the place of a folder, which is told itself.
             if not any(folder in now for folder in _folders_of([path])):
-                yield FileFinding(path, "is missing", "")
+                yield FileFinding(path, MISSING, "")
             continue
         what = _unlike(entry, sha256)
         if what:
@@ -185,6 +227,6 @@ def _added(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> Itera
             )
 
 
-def _folders_of(paths: Iterator[str] | list[str]) -> set[str]:
+def _folders_of(paths: Iterable[str]) -> set[str]:
     """All folders above these paths."""
     return {str(folder) for path in paths for folder in PurePosixPath(path).parents}

@@ -2,7 +2,8 @@
 
 The new folder is built in a staging folder beside the old one. A journal in it says which folder is the new one, and
 what lay in the old one: enough to tell, after a kill at any moment, what was done and what was changed meanwhile.
-`settle` brings every such state to an end; it also ends each swap that isn't killed.
+`settle` brings every such state to an end; it also ends each swap that isn't killed. Writers of one folder take turns:
+a lock on a file beside it, which the system gives up when its holder dies.
 """
 
 from __future__ import annotations
@@ -16,16 +17,89 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.export import digests
-from planner.export.folder_check import is_operators
-from planner.export.folder_lock import Say
+from planner.export.folder_check import digest, is_operators, listed_in
 from planner.model import interrupts
-from planner.model.errors import StalePlanError
+from planner.model.errors import SetupError
+
+Say = Callable[[str], None]
+
+# Writing takes seconds for the largest plans; who waits longer waits for something else.
+_PATIENCE_SECONDS = 120.0
+_PAUSE_SECONDS = 0.02
+# What file systems without locks answer.
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF})
+
+
+@contextmanager
+def turn(target: Path, say: Say) -> Iterator[bool]:
+    """Hold the lock of a folder, whose parent exists; False where the file system has no locks.
+
+    `say` gets a line where another writer holds it. SetupError where that takes longer than any writing does.
+    """
+    file = target.parent / f".{target.name}.lock"
+    descriptor = _locked(file, target, say)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            # While it is held: who waits for this file finds that it is gone, and takes a new one.
+            file.unlink(missing_ok=True)
+            os.close(descriptor)
+
+
+def _locked(file: Path, target: Path, say: Say) -> int | None:
+    """The descriptor of the lock file, locked; None without locks."""
+    until, told = time.monotonic() + _PATIENCE_SECONDS, False
+    while True:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        taken = _try(descriptor)
+        if taken and _is_still(file, descriptor):
+            return descriptor
+        os.close(descriptor)
+        if taken is None:
+            file.unlink(missing_ok=True)
+            return None
+        if taken is False and not told:
+            say(f"{target}: another planner writes it; waiting up to {_PATIENCE_SECONDS:.0f} s")
+            told = True
+        interrupts.let_in()
+        if time.monotonic() > until:
+            raise SetupError(f"{target}: another process still holds {file}; nothing was changed")
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _try(descriptor: int) -> bool | None:
+    """True where the lock is ours now, False where another has it, None where there are no locks."""
+    try:
+        import fcntl  # not on every system
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        return None
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return None
+        os.close(descriptor)
+        raise
+    return True
+
+
+def _is_still(file: Path, descriptor: int) -> bool:
+    """False where the holder before us took the file away: our lock is on a file that nobody else will find."""
+    try:
+        return os.path.samestat(file.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
 
 NEW, OLD, DONE, JOURNAL = "new", "old", "done", "journal.json"
 
@@ -179,7 +253,7 @@ def _old(staging: Path) -> Path | None:
 
 def _take_over(old: Path, target: Path, seen: Mapping[str, Signature], say: Say) -> Iterator[str]:
     """Carry over what is the operator's and changed after it was seen; the paths where nobody can say what counts."""
-    made = _made(old)
+    made = listed_in(old)
     for path, signature in signatures(old).items():
         if signature == seen.get(path) or (path in made and not is_operators(path, added=False)):
             continue
@@ -191,14 +265,6 @@ def _take_over(old: Path, target: Path, seen: Mapping[str, Signature], say: Say)
             say(f"{target}: {path!r} changed while the folder was replaced: the change was taken over")
         else:
             yield path
-
-
-def _made(folder: Path) -> dict[str, str]:
-    """The digests of a plan's files as its folder lists them."""
-    try:
-        return digests.listed((folder / digests.FILE).read_text(encoding="utf-8"), digests.FILE)
-    except (OSError, UnicodeDecodeError, StalePlanError):
-        return {}
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -213,6 +279,6 @@ def _untouched(path: str, target: Path, seen: Mapping[str, Signature]) -> bool:
     file = target / path
     if not os.path.lexists(file):
         return True
-    if file.is_file() and not file.is_symlink() and digests.digest(file.read_bytes()) == _made(target).get(path):
+    if file.is_file() and not file.is_symlink() and digest(file.read_bytes()) == listed_in(target).get(path):
         return True
     return path in seen and _signature(file)[:2] == seen[path][:2]

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from planner.export import digests, folder_swap
-from planner.export.folder_lock import Say, turn
+from planner.export import folder_check, folder_swap
+from planner.export.folder_swap import Say, turn
 from planner.model import interrupts
-from planner.model.errors import SetupError, StalePlanError
+from planner.model.errors import SetupError
 
 FORMATS = ("1", "2")
 
@@ -124,27 +124,18 @@ def _require_replaceable(target: Path, shown: Path, files: Iterable[str]) -> Non
 
 def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
     """What is the operator's in an earlier plan's folder; SetupError for what is nobody's that we know."""
-    found = _added(target) if target.is_dir() else digests.DigestCheck()
-    if found.extra:
-        raise SetupError(
-            f"{shown}: holds {found.extra[0]!r}, which isn't part of the plan and would be lost; move it away"
-        )
-    if _SETTINGS in found.changed:
+    if not target.is_dir():
+        return ()
+    found, made = folder_check.held_to_its_list(target), folder_check.listed_in(target)
+    extra = [each.path for each in found.differences if each.path not in made]
+    if extra:
+        raise SetupError(f"{shown}: holds {extra[0]!r}, which isn't part of the plan and would be lost; move it away")
+    if any(each.path == _SETTINGS and each.sha256 is not None for each in found.differences):
         raise SetupError(
             f"{shown}: {_SETTINGS!r} was edited, and the edits would be lost; keep settings of your own in another "
             "file, name it to Ansible (ANSIBLE_CONFIG), and remove this one"
         )
-    return found.own
-
-
-def _added(target: Path) -> digests.DigestCheck:
-    """What isn't as an earlier plan's digests say; without them nothing is known but what is in operators' places."""
-    now = digests.digests(target)
-    try:
-        made = digests.listed((target / digests.FILE).read_text(encoding="utf-8"), digests.FILE)
-    except (OSError, UnicodeDecodeError, StalePlanError):
-        return digests.DigestCheck(own=digests.compare({}, now).own)
-    return digests.compare(made, now)
+    return tuple(each.path for each in found.own if each.what != folder_check.MISSING)
 
 
 def _is_a_plan(path: Path) -> bool:

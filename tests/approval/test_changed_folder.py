@@ -18,7 +18,7 @@ from rich.console import Console
 from planner.approval import check
 from planner.approval.cluster_now import Sources
 from planner.cli import workflow
-from planner.export import digests as manifest
+from planner.export.folder_check import SUMS, entries, sums
 from planner.plan.document.plan_types import Plan
 
 ROLE = "ansible/roles/kafka_reassign"
@@ -57,9 +57,8 @@ def once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def summed_anew(folder: Path) -> None:
     """SHA256SUMS of the files that are there now, as an attacker makes it."""
-    (folder / manifest.FILE).unlink()
-    now = manifest.digests(folder)
-    (folder / manifest.FILE).write_bytes(manifest.sums_of(now))
+    (folder / SUMS).unlink(missing_ok=True)
+    (folder / SUMS).write_bytes(sums({path: each.sha256 or "" for path, each in entries(folder).items()}))
 
 
 def test_a_folder_as_it_was_made_passes(planner: Run, folder: Path) -> None:
@@ -74,14 +73,11 @@ def test_a_folder_as_it_was_made_passes(planner: Run, folder: Path) -> None:
 @pytest.mark.slow
 def test_no_file_may_differ_whatever_the_digests_say(folder: Path) -> None:
     """Each single file of the plan but the inventory, with a byte more, is found."""
-    digests = manifest.digests(folder)
-    plans = sorted(digests.keys() - {"plan.json", "SHA256SUMS", "ansible/inventory/hosts.yml"})
+    plans = sorted(entries(folder).keys() - {"plan.json", "SHA256SUMS", "ansible/inventory/hosts.yml"})
     for path in plans:
         before = (folder / path).read_bytes()
         (folder / path).write_bytes(before + b"\n")
-        changed = manifest.digests(folder)
-        del changed[manifest.FILE]
-        (folder / manifest.FILE).write_bytes(manifest.sums_of(changed))
+        summed_anew(folder)
         (found,) = check.check(folder, Sources(), workflow.rendered_files).refusals
 
         assert any(line.startswith(f"{path} isn't the file that was made") for line in found.lines), path

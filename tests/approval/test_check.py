@@ -18,7 +18,7 @@ from plan_documents import change, document, typed
 from planner.approval import check as approval
 from planner.approval.cluster_now import Now, Sources
 from planner.cli.main import main
-from planner.export import digests
+from planner.export.folder_check import SUMS, digest, sums
 from planner.inputs.importers.any_format import read_assignment
 from planner.inputs.state.cluster_yaml import describe
 from planner.model import expiry
@@ -53,8 +53,8 @@ def site(made: Path, tmp_path: Path) -> Path:
 def summed_anew(plan: Path) -> None:
     """The digests of the files that are there now."""
     files = {path.relative_to(plan).as_posix(): path.read_bytes() for path in plan.rglob("*") if path.is_file()}
-    del files[digests.FILE]
-    (plan / digests.FILE).write_bytes(digests.sums(files))
+    del files[SUMS]
+    (plan / SUMS).write_bytes(sums({path: digest(content) for path, content in files.items()}))
 
 
 def state(site: Path) -> Path:

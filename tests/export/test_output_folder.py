@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.export import digests, folder_swap, output_folder
+from planner.export import folder_swap, output_folder
+from planner.export.folder_check import SUMS, digest, sums
 from planner.model.errors import SetupError
 
 PLAN = json.dumps({"format_version": "1.0", "plan_id": "ab"}).encode()
@@ -55,7 +56,7 @@ OWN = {
 
 
 def _plan_of(files: dict[str, bytes]) -> dict[str, bytes]:
-    return files | {digests.FILE: digests.sums(files)}
+    return files | {SUMS: sums({path: digest(content) for path, content in files.items()})}
 
 
 def test_what_is_the_operators_own_is_taken_over(tmp_path: Path) -> None:
