@@ -163,27 +163,20 @@ def parse_plan_id(text: str | None) -> str | None:
 
 def _changed(path: Path, plan: Plan, found: FolderCheck) -> Refusal:
     """The folder isn't what plan.json gives; where another planner made the plan, that this one can't tell."""
-    if plan.planner_version != __version__:
-        return _of_another_version(path, plan.planner_version)
+    made_by = plan.planner_version
+    if made_by != __version__:
+        # What can be said without rendering: which files aren't as the folder's own digests say.
+        return Refusal(
+            f"{path}: was made by planner {made_by}; this is planner {__version__}, which derives other files from "
+            "its plan.json, and can't say whether these are as they were made",
+            tuple(map(str, folder_check.held_to_its_list(path).differences)),
+            f"check with planner {made_by}, or write the files anew with this one (planner render) and review them",
+        )
     what = f"{path}: not as it was made (plan {plan.plan_id[:12]})"
-    drawn = all(_is_drawn(each.path) for each in found.differences)
-    return Refusal(what, tuple(map(str, found.differences)), f"{_DRAWN}\n{_MEND}" if drawn else _MEND)
-
-
-def _of_another_version(path: Path, made_by: str) -> Refusal:
-    """What can be said without rendering: which files aren't as the folder's own digests say."""
-    found = folder_check.held_to_its_list(path)
-    return Refusal(
-        f"{path}: was made by planner {made_by}; this is planner {__version__}, which derives other files from "
-        "its plan.json, and can't say whether these are as they were made",
-        tuple(map(str, found.differences)),
-        f"check with planner {made_by}, or write the files anew with this one (planner render) and review them",
-    )
-
-
-def _is_drawn(path: str) -> bool:
-    """What libraries write that need not write the same in another version."""
-    return path in ("report.html", candidates.FILE, SUMS) or path.startswith("plots/")
+    # What libraries write that need not write the same in another version.
+    drawn = ("report.html", candidates.FILE, SUMS)
+    only_drawn = all(each.path in drawn or each.path.startswith("plots/") for each in found.differences)
+    return Refusal(what, tuple(map(str, found.differences)), f"{_DRAWN}\n{_MEND}" if only_drawn else _MEND)
 
 
 _LIBRARIES = ("matplotlib", "jinja2", "markdown-it-py", "pyarrow")

@@ -37,7 +37,7 @@ from planner.plan.document.plan_types import Plan
 
 Dropped = tuple[str, int | None, str]
 
-_SHOWN = 20
+SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
 def _refuse(lines: Sequence[str]) -> None:
     if not lines:
         return
-    shown = [f"  {printable(line)}" for line in lines[:_SHOWN]]
-    more = [f"  and {len(lines) - _SHOWN:,} more"] if len(lines) > _SHOWN else []
+    shown = [f"  {printable(line)}" for line in lines[:SHOWN]]
+    more = [f"  and {len(lines) - SHOWN:,} more"] if len(lines) > SHOWN else []
     remedy = "plan anew, or leave partitions that others have moved where they are (--leave-moved)"
     raise StalePlanError("the cluster isn't on the plan's way, nothing was written:", *shown, *more, remedy)
 

@@ -16,7 +16,8 @@ import numpy as np
 from msgspec import to_builtins
 
 from planner.approval.cluster_now import Key, Now
-from planner.approval.remaining_changes import Rest, rest_of, spec_of
+from planner.approval.remaining_changes import SHOWN, Rest, rest_of, spec_of
+from planner.approval.staleness import name_of
 from planner.execution import batch_costs, failure_risks, gates
 from planner.execution.batch_costs import Costs
 from planner.model import build_problem
@@ -34,8 +35,7 @@ from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, NO_SCENARIOS
 from planner.sweep.choice import rule_text
 from planner.sweep.variants import BASE
 
-STRATEGY = "resumed"
-METHOD = "target"
+STRATEGY, METHOD = "resumed", "target"
 
 
 def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_moved: bool = False) -> Plan:
@@ -47,31 +47,33 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     rest = rest_of(approved, now, leave_moved=leave_moved)
     spec = spec_of(approved, now, rest, captured_at)
     problem, assignment = _placed(spec, rest)
-    changed, waiting = rest.changes, approved.unfinished
     _judge(approved, problem, assignment)
-    costs = build.costed(spec, problem, changed)
+    waiting, costs = approved.unfinished, build.costed(spec, problem, rest.changes)
+    left = waiting.partitions if waiting else 0
     row = _scores(problem, assignment)
     bound = _bound(approved, row)
     limits = gates.gates(spec, row, costs, bound)
     gates.refuse(spec, limits, costs)
     body = {
         **build.asked(spec),
-        "resumes": _resumes(approved, rest),
+        "resumes": {
+            "plan_id": approved.plan_id,
+            "partitions_there": rest.there,
+            "dropped": [{"topic": topic, "partition": at, "why": why} for topic, at, why in rest.dropped],
+        },
         # What the approved plan leaves for later steps, this one leaves too.
         "complete": waiting is None,
         "unfinished": to_builtins(waiting),
         "brokers": brokers_and_topics.brokers(spec, problem, assignment, costs.peaks),
         "racks": brokers_and_topics.racks(spec, problem, assignment),
         "topics": brokers_and_topics.topics(spec, problem, assignment),
-        "partitions": [build.partition_row(change) for change in changed],
+        "partitions": [build.partition_row(change) for change in rest.changes],
         "new_partitions": new_partitions.section(spec, problem, assignment),
         # Windows were judged when the plan was approved; nothing here could keep them better.
         "balance": to_builtins(approved.balance),
-        "terms": terms.terms(
-            spec, problem, assignment, leaders_after(problem, assignment), waiting.partitions if waiting else 0
-        ),
+        "terms": terms.terms(spec, problem, assignment, leaders_after(problem, assignment), left),
         "bound": bound,
-        **_compared(approved, spec, problem, row, Goal(waiting.partitions if waiting else 0, row["excess"])),
+        **_compared(approved, spec, problem, row, Goal(left, row["excess"])),
         "budget": None,
         "scenarios": [],
         "limits": limits,
@@ -148,14 +150,6 @@ def _bound(approved: Plan, row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _resumes(approved: Plan, rest: Rest) -> dict[str, Any]:
-    return {
-        "plan_id": approved.plan_id,
-        "partitions_there": rest.there,
-        "dropped": [{"topic": topic, "partition": partition, "why": why} for topic, partition, why in rest.dropped],
-    }
-
-
 def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any], goal: Goal) -> dict[str, Any]:
     """The sections that compare: there is nothing to compare with but doing nothing."""
     short = approved.plan_id[:12]
@@ -181,22 +175,17 @@ def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, An
 
 def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: Costs) -> list[str]:
     """What it finishes and drops, then what any plan warns of."""
-    short = approved.plan_id[:12]
-    done = f"resumes plan {short}: {counted(rest.there, 'partition')} of {len(approved.partitions):,} there already"
-    dropped = [f"{_named(topic, partition)} is dropped: {why}" for topic, partition, why in rest.dropped]
-    more = [f"{len(dropped) - _SHOWN:,} more are dropped, see resumes.dropped"] if len(dropped) > _SHOWN else []
+    there = f"{counted(rest.there, 'partition')} of {len(approved.partitions):,} there already"
+    dropped = [
+        f"{topic if partition is None else name_of((topic, partition))} is dropped: {why}"
+        for topic, partition, why in rest.dropped
+    ]
+    more = [f"{len(dropped) - SHOWN:,} more are dropped, see resumes.dropped"] if len(dropped) > SHOWN else []
     return [
-        done,
-        *dropped[:_SHOWN],
+        f"resumes plan {approved.plan_id[:12]}: {there}",
+        *dropped[:SHOWN],
         *more,
         *rest.notes,
         *brokers_and_topics.warnings(spec, problem, rest.changes),
         *gates.overfull_today(spec, costs),
     ]
-
-
-_SHOWN = 20
-
-
-def _named(topic: str, partition: int | None) -> str:
-    return topic if partition is None else f"{topic}-{partition}"

@@ -26,17 +26,11 @@ def external() -> int:
       query   = { plan = "${path.module}/../expand.plan" }
     }
     """
-    found = terraform_external.answer(_query())
-    echo_json(found)
-    return 0
-
-
-def _query() -> str:
-    """What stands on stdin, which may have no end."""
     try:
-        text = sys.stdin.read(SHORT.most_bytes + 1)
+        text = sys.stdin.read(SHORT.most_bytes + 1)  # it may have no end
     except UnicodeDecodeError:
         raise PlannerError("stdin: isn't text in UTF-8; allowed: a query as Terraform sends it") from None
     if len(text) > SHORT.most_bytes:
         raise PlannerError(f"stdin: has more than {SHORT.most_bytes:,} characters; allowed: a query, which is short")
-    return text
+    echo_json(terraform_external.answer(text))
+    return 0

@@ -52,8 +52,23 @@ def is_fleet(arguments: Sequence[Path]) -> bool:
 
 
 def specs(arguments: Sequence[Path]) -> tuple[Path, ...]:
-    """The files that the command line names, themselves or by shell-style patterns; SetupError for one without any."""
-    return tuple(spec for argument in arguments for spec in _matches(argument))
+    """The files that the command line names, themselves or by shell-style patterns; SetupError for one without any.
+
+    A pattern's files are sorted by name; `**` reaches into folders.
+    """
+    found: list[Path] = []
+    for argument in arguments:
+        if not _is_pattern(argument):
+            found.append(argument)
+            continue
+        names = glob(str(argument), recursive=True)  # noqa: PTH207  pathlib's takes hidden files, which no shell does
+        files = [path for path in map(Path, sorted(names)) if path.is_file()]
+        if not files:
+            raise SetupError(
+                f"{argument}: no file matches; allowed: spec files, or a pattern such as 'clusters/*.yaml'"
+            )
+        found += files
+    return tuple(found)
 
 
 def jobs(arguments: Sequence[Path], out: Path | None) -> tuple[Job, ...]:
@@ -151,17 +166,6 @@ def show(planned: Sequence[FleetPlan], console: Console) -> None:
 def _is_pattern(argument: Path) -> bool:
     """A file may be named like a pattern; then it is that file."""
     return any(sign in str(argument) for sign in "*?[") and not argument.exists()
-
-
-def _matches(argument: Path) -> list[Path]:
-    """The files that a pattern matches, by name (`**` reaches into folders); any other argument is the file itself."""
-    if not _is_pattern(argument):
-        return [argument]
-    names = glob(str(argument), recursive=True)  # noqa: PTH207  pathlib's takes hidden files, which no shell does
-    found = [path for path in map(Path, sorted(names)) if path.is_file()]
-    if not found:
-        raise SetupError(f"{argument}: no file matches; allowed: spec files, or a pattern such as 'clusters/*.yaml'")
-    return found
 
 
 def _all_refused(refused: Sequence[tuple[Path, PlannerError]], count: int) -> PlannerError:

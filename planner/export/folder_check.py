@@ -176,7 +176,7 @@ class FolderCheck:
 
 def held(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> FolderCheck:
     """The files of a folder now beside the digests of those that belong there, both by relative path."""
-    found = sorted([*_of_plan(expected, now), *_added(expected, now)], key=lambda each: each.path)
+    found = sorted(_findings(expected, now), key=lambda each: each.path)
     needed = _folders_of(path for path in expected if not is_operators(path, added=False))
     own = {each.path for each in found if is_operators(each.path, added=each.path not in expected)} - needed
     return FolderCheck(
@@ -194,37 +194,24 @@ def held_to_its_list(folder: Path) -> FolderCheck:
     return held(made | {SUMS: now[SUMS].sha256 or ""}, now)
 
 
-def _of_plan(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> Iterator[FileFinding]:
-    """The plan's own files that are gone, or other than they were made."""
-    for path, sha256 in expected.items():
-        entry = now.get(path)
-        if entry is None:
-            # Below a link or a file in the place of a folder, which is told itself.
-            if not any(folder in now for folder in _folders_of([path])):
-                yield FileFinding(path, MISSING, "")
-            continue
-        what = _unlike(entry, sha256)
+def _findings(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> Iterator[FileFinding]:
+    """The plan's own files that are gone, or other than they were made; and files that the plan doesn't have."""
+    for path in expected.keys() - now.keys():
+        # Below a link or a file in the place of a folder, which is told itself.
+        if not any(folder in now for folder in _folders_of([path])):
+            yield FileFinding(path, MISSING, "")
+    for path, entry in now.items():
+        what = ""
+        if path not in expected:
+            what = f"{'' if entry.kind == 'file' else f'is a {entry.kind} that '}isn't part of the plan"
+        elif entry.kind != "file":
+            what = f"is a {entry.kind}, not the file that was made"
+        elif entry.sha256 != expected[path]:
+            what = "isn't the file that was made"
+        elif entry.executable:
+            what = "is executable, which no file of a plan is"
         if what:
             yield FileFinding(path, what, effect(path, executable=entry.executable), entry.sha256)
-
-
-def _unlike(entry: FolderEntry, sha256: str) -> str:
-    """In which way a file isn't the one that was made; empty where it is."""
-    if entry.kind != "file":
-        return f"is a {entry.kind}, not the file that was made"
-    if entry.sha256 != sha256:
-        return "isn't the file that was made"
-    return "is executable, which no file of a plan is" if entry.executable else ""
-
-
-def _added(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> Iterator[FileFinding]:
-    """Files that the plan doesn't have."""
-    for path, entry in now.items():
-        if path not in expected:
-            kind = "" if entry.kind == "file" else f"is a {entry.kind} that "
-            yield FileFinding(
-                path, f"{kind}isn't part of the plan", effect(path, executable=entry.executable), entry.sha256
-            )
 
 
 def _folders_of(paths: Iterable[str]) -> set[str]:

@@ -136,24 +136,23 @@ def replace(
     """Make `target` hold `files`, and what is the operator's `own` in it, of which all were `seen` when it was read."""
     staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
-        new = staging / NEW
-        _fill(new, files)
+        new, old = staging / NEW, staging / OLD
+        new.mkdir()
+        for path, content in files.items():
+            (new / path).parent.mkdir(parents=True, exist_ok=True)
+            (new / path).write_bytes(content)
+            interrupts.let_in()
         for path in own:
             _carry(target / path, new / path)
         journal = {"new": new.stat().st_ino, "seen": seen}
         (staging / JOURNAL).write_text(json.dumps(journal), encoding="utf-8")
-        _put(new, target, staging / OLD)
+        if not target.exists():
+            new.rename(target)
+        elif not exchange(new, target):
+            target.rename(old)
+            new.rename(target)
     finally:
         settle(staging, target, say)
-
-
-def _fill(folder: Path, files: Mapping[str, bytes]) -> None:
-    folder.mkdir()
-    for path, content in files.items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-        interrupts.let_in()
 
 
 def _carry(source: Path, goal: Path) -> None:
@@ -164,14 +163,6 @@ def _carry(source: Path, goal: Path) -> None:
         os.link(source, goal, follow_symlinks=False)
     except (OSError, NotImplementedError):
         shutil.copy2(source, goal, follow_symlinks=False)
-
-
-def _put(new: Path, target: Path, old: Path) -> None:
-    if not target.exists():
-        new.rename(target)
-    elif not exchange(new, target):
-        target.rename(old)
-        new.rename(target)
 
 
 # What systems and file systems that can't exchange names answer.

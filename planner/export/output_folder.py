@@ -64,7 +64,10 @@ def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> None:
     everything left as it was, where `folder` is a file, holds anything that isn't an earlier plan's, or can't be
     written; ValueError for a path that would leave the folder.
     """
-    _require_inside(files)
+    for path in files:
+        parts = PurePosixPath(path).parts
+        if not parts or parts[0] == "/" or ".." in parts:
+            raise ValueError(f"not a path inside the output folder: {path!r}")
     with interrupts.held(), _refusal(folder):
         target = folder.resolve()
         _require_no_template(target, folder)
@@ -88,13 +91,6 @@ def _refusal(folder: Path) -> Iterator[None]:
     except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SetupError(f"{folder}: can't be written: {reason}; nothing was changed") from error
-
-
-def _require_inside(paths: Iterable[str]) -> None:
-    for path in paths:
-        parts = PurePosixPath(path).parts
-        if not parts or parts[0] == "/" or ".." in parts:
-            raise ValueError(f"not a path inside the output folder: {path!r}")
 
 
 def _require_no_template(target: Path, shown: Path) -> None:

@@ -83,13 +83,13 @@ def test_names_are_exchanged_in_one_step(tmp_path: Path) -> None:
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, change: Callable[[], None]) -> None:
     """Do something after the old folder was read, and before the new one is in its place."""
-    put = folder_swap._put
+    exchange = folder_swap.exchange
 
-    def changed(new: Path, target: Path, old: Path) -> None:
+    def changed(one: Path, other: Path) -> bool:
         change()
-        put(new, target, old)
+        return exchange(one, other)
 
-    monkeypatch.setattr(folder_swap, "_put", changed)
+    monkeypatch.setattr(folder_swap, "exchange", changed)
 
 
 @pytest.mark.parametrize("exchange", [True, False])
