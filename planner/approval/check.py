@@ -100,7 +100,13 @@ def _refusals(
 ) -> Iterator[Refusal]:
     if wanted.plan_id not in (None, plan.plan_id):
         yield Refusal(f"{path}: is plan {plan.plan_id}, approved was plan {wanted.plan_id}")
-    yield from _expired(plan, wanted.now or datetime.now(UTC))
+    moment = expiry.written(wanted.now or datetime.now(UTC))
+    if plan.validity is not None and plan.valid_until is not None and moment >= plan.valid_until:
+        yield Refusal(
+            f"plan {plan.plan_id[:12]} was valid until {plan.valid_until}, now it is {moment}: its state was captured "
+            f"at {plan.validity.captured_at}; capture the state again and plan anew, or resume what was begun "
+            "(planner resume)"
+        )
     if found is not None and found.differences:
         yield _changed(path, plan, found)
     if fit is not None and fit.stale:
@@ -118,18 +124,6 @@ def _refusals(
         if outside:
             what = f"{path}: the cluster isn't as it was when the plan was made (--strict-state)"
             yield Refusal(what, outside)
-
-
-def _expired(plan: Plan, now: datetime) -> Iterator[Refusal]:
-    """With both moments, where the plan has expired."""
-    if plan.validity is not None and plan.validity.valid_until is not None:
-        until, moment = plan.validity.valid_until, expiry.written(now)
-        if moment >= until:
-            yield Refusal(
-                f"plan {plan.plan_id[:12]} was valid until {until}, now it is {moment}: its state was captured at "
-                f"{plan.validity.captured_at}; capture the state again and plan anew, or resume what was begun "
-                "(planner resume)"
-            )
 
 
 _ELSEWHERE = "keep your own files outside the plan's folder: ansible-playbook -i INVENTORY apply.yml"

@@ -25,7 +25,7 @@ from planner.model.errors import Finding, ImportStateError, SetupError, SpecErro
 from planner.model.formats import counted, printable, size
 from planner.model.spec import InputFile
 from planner.plan import state_fingerprint
-from planner.plan.document.cluster_types import StateRow, TopicRow
+from planner.plan.document.cluster_types import TopicRow
 from planner.plan.document.plan_types import Plan
 
 Key = tuple[str, int]
@@ -54,6 +54,7 @@ def read_now(sources: Sources, *, with_log_dirs: bool = False) -> Now:
         raise SetupError("--command-config is for --bootstrap-servers; allowed: both, or leave it out")
     parts: list[StatePart] = []
     inputs: list[InputFile] = []
+    described: list[LogDirs] = []
     findings: list[Finding] = []
     if sources.bootstrap_servers is not None:
         parts.append(read_live(sources.bootstrap_servers, client_settings(sources.command_config)))
@@ -67,10 +68,12 @@ def read_now(sources: Sources, *, with_log_dirs: bool = False) -> Now:
             continue
         parts.append(found.part)
         inputs.append(found.input)
+        if with_log_dirs:
+            text = decode(file_reading.read_bytes(path, file_reading.STATE_LINES), path.as_posix())
+            described += [log_dirs_describe.places(text, written)] if log_dirs_describe.recognises(text) else []
     if findings:
         raise ImportStateError(findings)
-    lying = merged(_described(sources.files)) if with_log_dirs else NO_LOG_DIRS
-    return now_of(parts, lying, tuple(inputs))
+    return now_of(parts, merged(described) if with_log_dirs else NO_LOG_DIRS, tuple(inputs))
 
 
 def _paths(files: Sequence[Path]) -> Iterator[tuple[Path, str]]:
@@ -81,13 +84,6 @@ def _paths(files: Sequence[Path]) -> Iterator[tuple[Path, str]]:
                 yield path, path.relative_to(given.parent).as_posix()
         except UnreadableError as error:
             raise SetupError(str(error)) from None
-
-
-def _described(files: Sequence[Path]) -> Iterator[LogDirs]:
-    for path, written in _paths(files):
-        text = decode(file_reading.read_bytes(path, file_reading.STATE_LINES), path.as_posix())
-        if log_dirs_describe.recognises(text):
-            yield log_dirs_describe.places(text, written)
 
 
 @dataclass(frozen=True)
@@ -229,7 +225,7 @@ def since(plan: Plan, now: Now) -> Since:
     unlike = {name: state_fingerprint.unlike(before[name], now.topics[name]) for name in both}
     counts = {name: len(topic.partitions) for name, topic in now.topics.items()}
     were = {name: len(row.leaders) for name, row in before.items()}
-    sizes = _bytes(before, now, both)
+    sizes = now.sizes if all(before[name].size_bytes is not None for name in both) else None
     found = Since(
         replicas=tuple((name, at) for name in both for at in unlike[name][0] if (name, at) not in own),
         leaders=tuple((name, at) for name in both for at in unlike[name][1] if (name, at) not in own),
@@ -237,8 +233,10 @@ def since(plan: Plan, now: Now) -> Since:
         fewer=sum(max(were[name] - counts.get(name, 0), 0) for name in were),
         topics_new=tuple(sorted(counts.keys() - were.keys() - made.keys())),
         topics_gone=tuple(sorted(were.keys() - counts.keys())),
-        bytes_before=sizes[0],
-        bytes_now=sizes[1],
+        bytes_before=None if sizes is None else sum(before[name].size_bytes or 0 for name in both),
+        bytes_now=None
+        if sizes is None
+        else sum(sizes.get((name, each.id), 0) for name in both for each in now.topics[name].partitions),
         configs=reconfigured(plan, now),
     )
     if any(key for pair in unlike.values() for key in pair) or found.partitions or made:
@@ -246,15 +244,6 @@ def since(plan: Plan, now: Now) -> Since:
     # Where nothing at all was found to have changed, the digest over everything decides.
     digest = state_fingerprint.digest([now.topics[name] for name in sorted(now.topics)])
     return replace(found, unnamed=digest != plan.state.sha256)
-
-
-def _bytes(before: Mapping[str, StateRow], now: Now, both: list[str]) -> tuple[int | None, int | None]:
-    """One replica of each partition of the topics that are in both, then and now."""
-    known = [before[name].size_bytes for name in both]
-    sized = [each for each in known if each is not None]
-    if now.sizes is None or len(sized) < len(known):
-        return None, None
-    return sum(sized), sum(now.sizes.get((name, each.id), 0) for name in both for each in now.topics[name].partitions)
 
 
 def reconfigured(plan: Plan, now: Now) -> tuple[Reconfigured, ...]:

@@ -8,14 +8,14 @@ it was made from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from msgspec import to_builtins
 
-from planner.approval.cluster_now import Key, Now
+from planner.approval.cluster_now import Now
 from planner.approval.remaining_changes import SHOWN, Rest, rest_of, spec_of
 from planner.approval.staleness import name_of
 from planner.execution import batch_costs, failure_risks, gates
@@ -95,7 +95,16 @@ def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     planned, forced = np.zeros((2, problem.rows), dtype=bool)
     for row, replicas in wanted.items():
         factors[row], planned[row] = len(replicas), True
-    forced[[rows[key] for key in _forced(spec, rest)]] = True
+    # A change doesn't let these stay as they are. The approved plan left the others on their brokers whatever their
+    # racks, so that no rack rule may be held against them now. `rebalance: none` gives nobody else another order or
+    # leader: who still needs one there was forced.
+    fixed = spec.changes.rebalance == "none"
+    moved = [
+        (each.topic, each.partition)
+        for each in rest.changes
+        if set(each.before) != set(each.after) or (fixed and (each.before != each.after or each.elects))
+    ]
+    forced[[rows[key] for key in (*rest.made, *moved)]] = True
     problem = replace(problem, replication_factors=factors, movable=planned, forced=forced, deferred=~planned)
     at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
     assignment = build_problem.today(problem).copy()
@@ -103,19 +112,6 @@ def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
         assignment[row] = -1
         assignment[row, : len(replicas)] = [at[broker] for broker in replicas]
     return problem, assignment
-
-
-def _forced(spec: Spec, rest: Rest) -> Iterator[Key]:
-    """The partitions that a change doesn't let stay as they are.
-
-    The approved plan left the others on their brokers whatever their racks, so that no rack rule may be held against
-    them now. `rebalance: none` gives nobody else another order or leader: who still needs one there was forced.
-    """
-    yield from rest.made
-    for change in rest.changes:
-        led = change.before != change.after or change.elects
-        if set(change.before) != set(change.after) or (led and spec.changes.rebalance == "none"):
-            yield change.topic, change.partition
 
 
 def _judge(approved: Plan, problem: Problem, assignment: IntArray) -> None:
