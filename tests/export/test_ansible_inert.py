@@ -110,8 +110,10 @@ def given(tmp_path: Path) -> Iterator[Given]:
 
 def plan(racks: tuple[str, ...], words: tuple[str, ...], servers: tuple[str, ...], bin_dir: str) -> Document:
     """A plan with a broker in each rack; each of the words is a log dir and a new topic's config."""
-    moves = [change("a", number, [1], [number + 1]) for number in range(len(words))]
-    moves = [move | {"log_dirs": [word], "log_dirs_before": [word]} for move, word in zip(moves, words, strict=True)]
+    moves = [
+        change("a", number, [1], [number + 1]) | {"log_dirs": [path], "log_dirs_before": [path]}
+        for number, path in enumerate(filter(None, words))  # a plan's log dir is never empty
+    ]
     configs = {f"c.{number}": word for number, word in enumerate(words)}
     new = {
         "topic": "n", "partitions_before": 0, "partitions": 1, "replication_factor": 1, "config": configs,
