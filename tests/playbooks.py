@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from module_server import interpreter
+
 VENV_BIN = Path(sys.executable).parent
 
 
@@ -41,16 +43,17 @@ class Playbooks:
 
     def play(self, playbook: str, *options: str, delay: int = 0) -> Run:
         """Run a playbook to its end."""
-        ended = self.tool(*_command(playbook, delay), *options)
+        ended = self.tool(*self._command(playbook, delay), *options)
         return _run(ended.returncode, ended.stdout + ended.stderr)
 
     @contextmanager
     def playing(self, playbook: str, *options: str, delay: int = 1) -> Iterator[Playing]:
         """A playbook while it runs; killed if it still does at the end."""
         environment = self.environment()
+        program, *given = self._command(playbook, delay)
         with (self.home / "playing.txt").open("w+") as output:
             process = subprocess.Popen(
-                [str(self.programs / _command(playbook, delay)[0]), *_command(playbook, delay)[1:], *options],
+                [str(self.programs / program), *given, *options],
                 cwd=self.folder,
                 env=environment,
                 stdout=output,
@@ -74,6 +77,11 @@ class Playbooks:
             check=False,
             timeout=1800,
         )
+
+    def _command(self, playbook: str, delay: int) -> list[str]:
+        python = interpreter(self.programs / "python")
+        variables = (f"kafka_reassign_verify_delay={delay}", f"ansible_python_interpreter={python}")
+        return ["ansible-playbook", f"{playbook}.yml", *(word for each in variables for word in ("-e", each))]
 
     def environment(self) -> dict[str, str]:
         """What Ansible runs in: its own programs first on PATH, and everything it keeps below `home`."""
@@ -113,10 +121,6 @@ class Playing:
 def _short_folder() -> tempfile.TemporaryDirectory[str]:
     """Where Ansible makes its sockets: a socket's path has 107 characters at most, and a test's folder may have 80."""
     return tempfile.TemporaryDirectory(prefix="plays-")
-
-
-def _command(playbook: str, delay: int) -> list[str]:
-    return ["ansible-playbook", f"{playbook}.yml", "-e", f"kafka_reassign_verify_delay={delay}"]
 
 
 def _run(code: int, output: str) -> Run:

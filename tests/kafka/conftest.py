@@ -14,12 +14,13 @@ pytest.register_assert_rewrite("faults", "loop", "operator_at_work")  # so that 
 
 from cluster import Cluster, running  # noqa: E402  (the example's own cluster is the one under test)
 from operator_at_work import Operator  # noqa: E402
+from resident_tools import resident  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Six brokers in three racks, started once a run, and stopped with exactly the processes that were started."""
-    with running(tmp_path_factory.mktemp("kafka") / "cluster") as started:
+    with running(tmp_path_factory.mktemp("kafka") / "cluster") as started, resident(started):
         yield started
 
 

@@ -1,0 +1,127 @@
+"""Kafka's own tools in one Java process that stays: a play calls a dozen, and each would start a JVM of its own.
+
+A tool's script passes its class and arguments to a server on loopback, which runs the class's `main`, and gets back
+what it printed and its exit code. As in Kafka's own tests, `Exit.exit` ends the tool and not the JVM; the first code
+counts.
+"""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from cluster import TOOLS, Cluster
+from py4j.java_gateway import CallbackServerParameters, JavaGateway
+from py4j.protocol import Py4JError
+
+# What starts a server or writes its disks stays a process of its own.
+OWN_PROCESS = {"kafka-server-start", "kafka-storage"}
+JAVA_OPTIONS = ["-Xmx256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+
+CLIENT = """\
+#!{python} -IS
+import json, socket, sys
+with socket.create_connection(("127.0.0.1", {port})) as server:
+    server.sendall(json.dumps(["{java_class}", *sys.argv[1:]]).encode() + b"\\n")
+    code, out, err = json.loads(b"".join(iter(lambda: server.recv(65536), b"")))
+sys.stdout.write(out)
+sys.stderr.write(err)
+sys.exit(code)
+"""
+
+
+class _ExitedError(Exception):
+    """Ends the tool that called `Exit.exit`."""
+
+
+@dataclass
+class _ExitProcedure:
+    """What Kafka's `Exit.exit` does: it keeps the code, and ends what runs by an exception."""
+
+    code: int | None = None
+
+    def execute(self, status_code: int, message: str | None) -> None:
+        """The method of Kafka's interface."""
+        if self.code is None:
+            self.code = status_code
+        raise _ExitedError(message)
+
+    class Java:
+        """What py4j makes of it."""
+
+        implements = ("org.apache.kafka.common.utils.Exit$Procedure",)
+
+
+@dataclass(frozen=True)
+class _Tools:
+    """A JVM with Kafka's classes. Calls follow one another, since all print to the same two streams."""
+
+    gateway: JavaGateway
+    out: Any
+    err: Any
+    exit: _ExitProcedure = field(default_factory=_ExitProcedure)
+
+    @staticmethod
+    def started(libs: Path) -> _Tools:
+        """With the streams and the exit in place before any of Kafka's classes is loaded."""
+        gateway = JavaGateway.launch_gateway(classpath=f"{libs}/*", javaopts=JAVA_OPTIONS, die_on_exit=True)
+        gateway.start_callback_server(CallbackServerParameters(port=0, daemonize=True, daemonize_connections=True))
+        server = gateway.java_gateway_server
+        address = server.getCallbackClient().getAddress()
+        server.resetCallbackClient(address, gateway.get_callback_server().get_listening_port())
+        java = gateway.jvm.java
+        tools = _Tools(gateway, java.io.ByteArrayOutputStream(), java.io.ByteArrayOutputStream())
+        java.lang.System.setOut(java.io.PrintStream(tools.out, True))
+        java.lang.System.setErr(java.io.PrintStream(tools.err, True))
+        gateway.jvm.org.apache.kafka.common.utils.Exit.setExitProcedure(tools.exit)
+        return tools
+
+    def run(self, java_class: str, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr of a tool."""
+        self.out.reset()
+        self.err.reset()
+        self.exit.code = None
+        given = self.gateway.new_array(self.gateway.jvm.java.lang.String, len(arguments))
+        for number, argument in enumerate(arguments):
+            given[number] = argument
+        tool = self.gateway.jvm
+        for name in java_class.split("."):
+            tool = getattr(tool, name)
+        uncaught = ""
+        try:
+            tool.main(given)
+        except Py4JError as error:
+            uncaught = "" if self.exit.code is not None else f"{error}\n"
+        code = 1 if uncaught else self.exit.code or 0
+        return code, self.out.toString(), self.err.toString() + uncaught
+
+
+@contextmanager
+def resident(cluster: Cluster) -> Iterator[None]:
+    """The scripts of a cluster's tools call one JVM, which ends with the context."""
+    tools = _Tools.started(cluster.bin_dir.parent / "libs")
+
+    class Call(socketserver.StreamRequestHandler):
+        """One call of a tool."""
+
+        def handle(self) -> None:
+            """One line with the class and the arguments; the answer is all that follows."""
+            self.wfile.write(json.dumps(tools.run(*json.loads(self.rfile.readline()))).encode())
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Call) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        for name in TOOLS.keys() - OWN_PROCESS:
+            script = CLIENT.format(python=sys.executable, port=server.server_address[1], java_class=TOOLS[name])
+            (cluster.bin_dir / f"{name}.sh").write_text(script)
+        try:
+            yield
+        finally:
+            server.shutdown()
+            tools.gateway.shutdown()
