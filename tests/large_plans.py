@@ -73,7 +73,7 @@ def hostile() -> Document:
     plan["racks"][0]["rack"] = HOSTILE
     plan["cluster"]["name"] = HOSTILE
     plan["compared"] = [{**row, "label": HOSTILE} for row in plan["compared"]]
-    relaxed = {"window": HOSTILE, "topic": HOSTILE, "wanted": HOSTILE, "reached": 2, "why": HOSTILE}
+    relaxed = {"window": "disk", "topic": HOSTILE, "wanted": "1", "reached": 2, "why": HOSTILE}
     return plan | {
         "warnings": [HOSTILE],
         "inputs": [{"path": HOSTILE, "sha256": "ab" * 32}],

@@ -4,19 +4,63 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from planner.model.quoting import canonical_json
 from planner.plan.document.plan_types import Plan
 
 Document = dict[str, Any]
+T = TypeVar("T", bound=msgspec.Struct)
 
 
-def typed(document: Document) -> Plan:
-    """The document as a plan, with the id that it has."""
-    return msgspec.convert(document, Plan)
+def typed(given: Document | Plan) -> Plan:
+    """The document as a plan, with the id that it has; what it leaves out is as in a plan without changes."""
+    return given if isinstance(given, Plan) else row(Plan, {**document([]), **given})
+
+
+def row(kind: type[T], values: Mapping[str, Any], **some: Any) -> T:
+    """A section or row of plan.json of these values; the least value of its type where one is left out."""
+    return msgspec.convert(_completed(inspect.type_info(kind), {**values, **some}), kind)
+
+
+def _completed(kind: inspect.Type, value: Any) -> Any:
+    match kind:
+        case inspect.Metadata():
+            return _completed(kind.type, value)
+        case inspect.UnionType() if value is not None:
+            return _completed(next(each for each in kind.types if not isinstance(each, inspect.NoneType)), value)
+        case inspect.VarTupleType() if isinstance(value, list | tuple):
+            return [_completed(kind.item_type, each) for each in value]
+        case inspect.StructType() if isinstance(value, Mapping):
+            left_out = {field.encode_name: _least(field.type) for field in kind.fields if field.required}
+            types = {field.encode_name: field.type for field in kind.fields}
+            return left_out | {key: _completed(types[key], each) for key, each in value.items() if key in types}
+        case _:
+            return value
+
+
+def _least(kind: inspect.Type) -> Any:
+    """0, the first of a choice, nothing in a list."""
+    match kind:
+        case inspect.Metadata():
+            return _least(kind.type)
+        case inspect.UnionType():
+            return None if kind.includes_none else _least(kind.types[0])
+        case inspect.LiteralType():
+            return kind.values[0]
+        case inspect.VarTupleType():
+            return []
+        case inspect.StructType() | inspect.DictType():
+            return _completed(kind, {})
+        case inspect.StrType():
+            return "none"
+        case inspect.BoolType():
+            return False
+        case _:
+            return 0
 
 
 def change(

@@ -23,7 +23,6 @@ from planner.export.folder_check import SUMS, FolderCheck, FolderEntry, digest
 from planner.model import expiry
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import bound_file, headline, plan_file
-from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 from planner.sweep import candidates
 
@@ -217,7 +216,7 @@ def document(checked: CheckedPlan) -> dict[str, object]:
         "format_version": FORMAT_VERSION,
         "plan_id": plan.plan_id,
         "planner_version": plan.planner_version,
-        "first_step": headline.first_step(codec.as_json(plan)) or None,
+        "first_step": headline.first_step(plan) or None,
         "approved": not checked.refusals,
         "refusals": [str(each) for each in checked.refusals],
         "valid_until": plan.valid_until,

@@ -16,7 +16,6 @@ from msgspec.structs import asdict
 from planner.execution.gates import GATES_ON_BYTES, gate_cells
 from planner.model.formats import amount, arrow, duration, gap_shown, percent, printable, ranges, size, words
 from planner.plan import headline
-from planner.plan.document import codec
 from planner.plan.document.batch_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 
@@ -52,7 +51,7 @@ def _head(plan: Plan) -> Document:
         "cluster": plan.cluster.name,
         "valid_until": plan.valid_until,
         "resumes": plan.resumes.plan_id if plan.resumes else None,
-        "first_step": headline.first_step(codec.as_json(plan)) or None,
+        "first_step": headline.first_step(plan) or None,
     }
 
 
@@ -257,7 +256,7 @@ def _gate(row: Document) -> str:
     old, new = row["before"], row["after"]
     if old is None or new is None:
         return f"{row['key']}: {_of_gate(row['key'], old)} → {_of_gate(row['key'], new)}"
-    shown = zip(gate_cells({"key": row["key"], **old}), gate_cells({"key": row["key"], **new}), strict=True)
+    shown = zip(_cells(row["key"], old), _cells(row["key"], new), strict=True)
     sides = (
         (word, *_unlike(*texts, old[key], new[key], _EXACT_GATES.get(row["key"], "")))
         for (word, key), texts in zip((("plan", "value"), ("allowed", "limit")), shown, strict=True)
@@ -267,7 +266,11 @@ def _gate(row: Document) -> str:
 
 
 def _of_gate(key: str, of: Document | None) -> str:
-    return "not set" if of is None else " of ".join(gate_cells({"key": key, **of}))
+    return "not set" if of is None else " of ".join(_cells(key, of))
+
+
+def _cells(key: str, of: Document) -> tuple[str, str]:
+    return gate_cells(key, of["value"], of["limit"], of.get("broker"))
 
 
 _EXACT_GATES = {**dict.fromkeys(GATES_ON_BYTES, " B"), "limits.eta": " s", "limits.gap": " ppm"}

@@ -18,14 +18,14 @@ from msgspec import to_builtins
 from planner.approval.cluster_now import Now
 from planner.approval.remaining_changes import SHOWN, Rest, rest_of, spec_of
 from planner.approval.staleness import name_of
-from planner.execution import batch_costs, failure_risks, gates
+from planner.execution import failure_risks, gates
 from planner.execution.batch_costs import Costs
 from planner.model import build_problem
 from planner.model.errors import InfeasibleError
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
-from planner.plan import brokers_and_topics, build, new_partitions, pareto_front, terms
+from planner.plan import brokers_and_topics, build, changed_partitions, new_partitions, pareto_front, terms
 from planner.plan.document.plan_types import Plan
 from planner.plan.pareto_front import Goal
 from planner.scoring import independent_check
@@ -67,7 +67,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         "brokers": brokers_and_topics.brokers(spec, problem, assignment, costs.peaks),
         "racks": brokers_and_topics.racks(spec, problem, assignment),
         "topics": brokers_and_topics.topics(spec, problem, assignment),
-        "partitions": [build.partition_row(change) for change in rest.changes],
+        "partitions": changed_partitions.partition_rows(rest.changes),
         "new_partitions": new_partitions.section(spec, problem, assignment),
         # Windows were judged when the plan was approved; nothing here could keep them better.
         "balance": to_builtins(approved.balance),
@@ -80,7 +80,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         "risks": failure_risks.section(spec, costs.batches),
         "warnings": _warnings(approved, spec, problem, rest, costs),
         "execution": build.execution(spec, costs),
-        "batches": batch_costs.to_document(costs),
+        "batches": changed_partitions.batch_rows(costs),
     }
     return build.finished(body)
 

@@ -16,7 +16,6 @@ from planner.cli import workflow
 from planner.cli.shown import echo_json, echo_line, reads_plan
 from planner.model.formats import gap_shown
 from planner.plan import headline
-from planner.plan.document import codec
 
 
 @click.command()
@@ -59,14 +58,14 @@ def check(
         for line in _lines(plan, checked):
             echo_line(line)
     if bound:
-        echo_line(_bound(plan, headline.bounded(codec.as_json(checked.plan))), err=form == "json")
+        echo_line(_bound(plan, headline.bounded(checked.plan)), err=form == "json")
     return 0
 
 
 def _lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
     plan, held = checked.plan, checked.held
     of_files = f", and so are its {held.files} files" if held else ""
-    step = headline.first_step(codec.as_json(plan))
+    step = headline.first_step(plan)
     yield from [step] if step else []
     yield f"{path}: plan {plan.plan_id[:12]} is as it was made{of_files}"
     if held and held.own:

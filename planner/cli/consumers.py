@@ -41,7 +41,7 @@ def answer(path: Path, options: ConsumersOptions) -> dict[str, Any]:
     wish = reading.load(path)
     if not wish.consumers:
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
-    plan = None if options.plan is None else plan_file.read_document(options.plan)
+    plan = None if options.plan is None else plan_file.read(options.plan)
     replicas = None if plan is None else consumers_summary.replicas_of(plan)
     with importable(path.resolve().parent, wish.consumers):
         groups = _asked(group_loads.resolve(wish.consumers, wish.cluster.topics), options.groups)

@@ -81,8 +81,8 @@ def _spec_of(path: Path) -> Path:
 
 def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
     """The spec with its plan; one that was only found beside it is passed over where it is of other files."""
-    wish, made = reading.load(path), plan_file.read_document(plan)
-    if made["inputs"] == [{"path": each.path, "sha256": each.sha256} for each in wish.inputs]:
+    wish, made = reading.load(path), plan_file.read(plan)
+    if [(each.path, each.sha256) for each in made.inputs] == [(each.path, each.sha256) for each in wish.inputs]:
         return Subject.of(wish, made)
     if found is None:
         raise StalePlanError(f"{plan}: made from other files than {path} and its state are now; make the plan again")

@@ -20,7 +20,6 @@ from planner.model import formats
 from planner.model.errors import PlannerError, SetupError, SpecError, UnsafePlanError
 from planner.model.markup import code, text
 from planner.plan import headline
-from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 
 T = TypeVar("T")
@@ -184,12 +183,11 @@ def _all_refused(refused: Sequence[tuple[Path, PlannerError]], count: int) -> Pl
 
 def _verdict(plan: Plan) -> str:
     """In a few words: whether there is something to do, and what asks for a second look."""
-    document = codec.as_json(plan)
-    balance = headline.balance(document)
+    balance = headline.balance(plan)
     done = "as asked" if balance == "balance as asked" else balance
     parts: Iterable[str] = (
-        headline.first_step(document) or (done if headline.has_something_to_do(document) else "nothing to do"),
-        *headline.racks(document),
+        headline.first_step(plan) or (done if headline.has_something_to_do(plan) else "nothing to do"),
+        *headline.racks(plan),
         formats.counted(len(plan.warnings), "warning") if plan.warnings else "",
     )
     return ", ".join(filter(None, parts))

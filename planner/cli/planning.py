@@ -12,7 +12,6 @@ from planner.cli import fleet, workflow
 from planner.cli.shown import Format, echo_json, echo_line, echo_page, format_option, reads_plan, say, screen
 from planner.cli.shown import show as show_plan
 from planner.plan import headline, plan_file
-from planner.plan.document import codec
 
 _SPEC = click.Path(path_type=Path, dir_okay=False)
 _PLAN = click.Path(path_type=Path)
@@ -51,7 +50,7 @@ def whatif(specs: tuple[Path, ...], form: Format, detailed_exitcode: bool, **opt
     else:
         # Paths may be of any length, and programs read them.
         fleet.show(planned, screen(1000))
-    todo = any(headline.has_something_to_do(codec.as_json(each.plan)) for each in planned)
+    todo = any(headline.has_something_to_do(each.plan) for each in planned)
     return 2 if detailed_exitcode and todo else 0
 
 

@@ -11,7 +11,6 @@ from planner.cli import sources as cli_sources
 from planner.cli import workflow
 from planner.cli.shown import Format, format_option, reads_plan, say, show
 from planner.plan import headline
-from planner.plan.document import codec
 
 
 @click.command()
@@ -45,4 +44,4 @@ def resume(
     """
     rest, files = workflow.resume(plan, sources, out, captured_at, leave_moved=leave_moved, say=say)
     show(rest, form, files)
-    return 2 if detailed_exitcode and headline.has_something_to_do(codec.as_json(rest)) else 0
+    return 2 if detailed_exitcode and headline.has_something_to_do(rest) else 0

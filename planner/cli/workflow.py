@@ -141,7 +141,7 @@ def check_bound(path: Path) -> bound_file.CheckedBound:
             why = f"the plan finishes plan {plan.resumes.plan_id[:12]}, whose bound is to be checked"
         raise PlannerError(f"{path}: {why}")
     try:
-        return bound_file.check(codec.as_json(plan), read_bytes(file, BOUND), str(file))
+        return bound_file.check(plan, read_bytes(file, BOUND), str(file))
     except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:
         raise PlannerError(f"{file}: can't be read as the bound of a plan: {error}") from error
 
@@ -153,13 +153,12 @@ def _beside(path: Path, name: str) -> Path:
 
 def markdown(plan: Plan) -> str:
     """The plan as report.md."""
-    document = codec.as_json(plan)
-    return plan_markdown.markdown(document, in_plan.pages(document))
+    return plan_markdown.markdown(plan, in_plan.pages(plan))
 
 
 def show(plan: Plan, files: Sequence[str], console: Console) -> None:
     """The plan on one screen."""
-    plan_on_terminal.show(codec.as_json(plan), files, console)
+    plan_on_terminal.show(plan, files, console)
 
 
 def warm_spark(errors: Console) -> str:
@@ -205,13 +204,12 @@ def _in_process(wanted: Sequence[tuple[Problem, pa.Table]], progress: evaluate.P
 
 def rendered_files(plan: Plan) -> dict[str, bytes]:
     """Everything that is rendered from the plan, by relative path."""
-    document = codec.as_json(plan)
-    pages = in_plan.pages(document)
+    pages = in_plan.pages(plan)
     return {
         **rendered(plan),
         "plan.json": codec.encode(plan),
-        "report.md": plan_markdown.markdown(document, pages).encode(),
-        **plan_html.files(document, pages),
+        "report.md": plan_markdown.markdown(plan, pages).encode(),
+        **plan_html.files(plan, pages),
     }
 
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from planner.execution.batch_cutting import Batch, Step
-from planner.model.partition_changes import PartitionChange
+from planner.execution.batch_cutting import Batch
 from planner.model.problem import BoolArray, LongArray
 
 
@@ -130,43 +129,6 @@ def costs(
     known = [each for each in seconds if each is not None]
     total = sum(known) if throttle is not None and len(known) == len(seconds) else None
     return Costs(tuple(batches), seconds, total, tuple(peaks), tuple(fullest))
-
-
-def to_document(costs: Costs) -> list[dict[str, Any]]:
-    """The `batches` of plan.json."""
-    return [
-        {
-            "number": batch.number,
-            "partitions": [
-                {
-                    "topic": step.topic,
-                    "partition": step.partition,
-                    "replicas_before": list(step.before),
-                    "replicas": list(step.after),
-                    **log_dirs_of(step),
-                }
-                for step in batch.steps
-            ],
-            "elect": [{"topic": topic, "partition": partition} for topic, partition in batch.elect],
-            "bytes_moved": batch.bytes_moved,
-            "replicas_moved": batch.replicas_moved,
-            "seconds_at_throttle": seconds,
-            "fullest_broker": None if peak is None else _fullest_document(peak),
-            "leaderless": batch.leaderless,
-        }
-        for batch, seconds, peak in zip(costs.batches, costs.seconds, costs.fullest, strict=True)
-    ]
-
-
-def log_dirs_of(step: PartitionChange | Step) -> dict[str, list[str]]:
-    """The log dirs of a change or step as plan.json has them; nothing where none are planned."""
-    if not step.log_dirs:
-        return {}
-    return {"log_dirs_before": list(step.log_dirs_before), "log_dirs": list(step.log_dirs)}
-
-
-def _fullest_document(peak: Peak) -> dict[str, Any]:
-    return {"id": peak.broker, "peak_size_bytes": peak.size_bytes, "disk_bytes": peak.disk_bytes}
 
 
 def _held_during(batches: Iterable[Batch], brokers: Sequence[int], now: LongArray) -> Iterator[tuple[Batch, LongArray]]:

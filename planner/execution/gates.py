@@ -116,7 +116,7 @@ def _gap_ppm(winner: Mapping[str, Any], bound: Mapping[str, Any]) -> int:
 def _crossed(gate: Mapping[str, Any]) -> str:
     """The key to change, what the plan needs, for reading and as the YAML takes it, and what is allowed."""
     noun = gate_noun(gate["key"])
-    needed, allowed = gate_cells(gate)
+    needed, allowed = gate_cells(gate["key"], gate["value"], gate["limit"], gate.get("broker"))
     match noun:
         case "%":
             needed, allowed = (_percent(gate[which]) for which in ("value", "limit"))
@@ -202,11 +202,10 @@ def gate_noun(key: str) -> str:
     return _NOUNS.get(key, "partition")
 
 
-def gate_cells(row: Mapping[str, Any]) -> tuple[str, str]:
+def gate_cells(key: str, value: int, limit: int, broker: int | None) -> tuple[str, str]:
     """What the plan needs of a gate, and what is allowed; `limits.disk_used` is that of the fullest broker, named."""
-    of = f" on broker {row['broker']}" if "broker" in row else ""
-    value, limit = row["value"], row["limit"]
-    if row["key"] not in GATES_ON_BYTES:
-        return f"{gate_amount(row['key'], value)}{of}", gate_amount(row["key"], limit)
+    of = "" if broker is None else f" on broker {broker}"
+    if key not in GATES_ON_BYTES:
+        return f"{gate_amount(key, value)}{of}", gate_amount(key, limit)
     # A limit reads as it was written, and what the plan needs in units of the same kind.
     return f"{beside(value, limit)}{of}", stated(limit)

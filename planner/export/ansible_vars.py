@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from planner.model.cluster import ANY
 from planner.plan import headline
-from planner.plan.document import codec
 from planner.plan.document.batch_types import PartitionRow, StepRow, TopicPartition
 from planner.plan.document.plan_types import Plan
 
@@ -117,7 +116,7 @@ def values(plan: Plan) -> dict[str, object]:
         "elections": elections(plan).counts(),
         "unpreferred": len(unpreferred(plan)),
         "new_topics": len(plan.new_topics),
-        "first_step": headline.first_step(codec.as_json(plan)),
+        "first_step": headline.first_step(plan),
         "brokers_of_direction": staying(plan),
         "leaving_in_direction": leaving(plan),
         "racks_of_broker": racks(plan),

@@ -16,7 +16,6 @@ from planner.export import ansible_vars
 from planner.model.file_reading import resource
 from planner.model.quoting import canonical_json
 from planner.plan import declared_topics
-from planner.plan.document import codec
 from planner.plan.document.batch_types import PartitionRow, StepRow, TopicPartition
 from planner.plan.document.new_partition_types import NewPartitionsRow
 from planner.plan.document.plan_types import Plan
@@ -43,7 +42,7 @@ def files(plan: Plan) -> Files:
             kafka |= {f"batches/{name}/{file}": content for file, content in _reassignments(moves).items()}
         if batch.elect:
             kafka[f"batches/{name}/preferred-replica.json"] = _elections(batch.elect)
-    terraform = _from_template(f"{_TERRAFORM}.j2", topics=declared_topics.topics(codec.as_json(plan)))
+    terraform = _from_template(f"{_TERRAFORM}.j2", topics=declared_topics.topics(plan))
     rendered = kafka | _ansible(plan, kafka) | {_TERRAFORM: terraform}
     return {path: rendered[path] for path in sorted(rendered)}
 

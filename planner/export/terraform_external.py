@@ -15,7 +15,6 @@ from planner.model.file_reading import STATE_LINES, UnreadableError, json_value,
 from planner.model.quoting import json_text
 from planner.plan import headline, plan_file
 from planner.plan.declared_topics import topics
-from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 
 KEYS = ("plan", "spec")
@@ -53,8 +52,8 @@ def described(plan: Plan) -> dict[str, str]:
         "plan_id": plan.plan_id,
         "cluster": plan.cluster.name,
         "complete": "false" if plan.unfinished else "true",
-        "headline": headline.whole(codec.as_json(plan)),
-        "has_changes": "true" if headline.has_something_to_do(codec.as_json(plan)) else "false",
+        "headline": headline.whole(plan),
+        "has_changes": "true" if headline.has_something_to_do(plan) else "false",
         "bytes_moved": str(chosen.bytes_moved) if plan.cluster.sizes_known else "",
         "replicas_moved": str(chosen.replicas_moved),
         "leaders_changed": str(chosen.leaders_changed),
@@ -62,7 +61,7 @@ def described(plan: Plan) -> dict[str, str]:
         "batches": str(len(plan.batches)),
         "gap_percent": str(plan.bound.gap_percent),
         "warnings": json_text(plan.warnings, separators=(",", ":")),
-        "kafka_topics": json_text(topics(codec.as_json(plan)), separators=(",", ":")),
+        "kafka_topics": json_text(topics(plan), separators=(",", ":")),
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from planner.model.file_reading import json_value
 from planner.model.formats import size
 from planner.model.problem import LongArray
 from planner.plan import bound_certificate
+from planner.plan.document.plan_types import Plan
+from planner.plan.document.term_types import ExcessSection, FurthestRow
 from planner.strategies import bounds
 from planner.strategies.bounds import Certificate, Facts, Outside
 
@@ -91,39 +93,40 @@ def proof(certificate: Certificate | None, forced_only: bool) -> str:
     )
 
 
-def excess(certificate: Certificate | None) -> dict[str, Any] | None:
+def excess(certificate: Certificate | None) -> ExcessSection | None:
     """The `bound.excess` of plan.json; None where plans have to be within their windows, or windows don't matter."""
     if certificate is None or certificate.outside is None:
         return None
     facts, allowed = certificate.facts, certificate.outside.allowed
     least = bounds.least_outside(facts, certificate.outside)
     furthest = [] if allowed.furthest is None else allowed.furthest.tolist()
-    return {
-        "replicas": allowed.replicas,
-        "least_replicas": least.replicas,
-        "loads": allowed.loads,
-        "least_loads": least.loads,
-        "furthest": [
-            {"window": name, "value": value} for name, value in zip(facts.load_names, furthest, strict=True) if value
-        ],
-    }
+    return ExcessSection(
+        replicas=allowed.replicas,
+        least_replicas=least.replicas,
+        loads=allowed.loads,
+        least_loads=least.loads,
+        furthest=tuple(
+            FurthestRow(window=name, value=value)
+            for name, value in zip(facts.load_names, furthest, strict=True)
+            if value
+        ),
+    )
 
 
-def _outside(found: Mapping[str, Any]) -> str:
+def _outside(found: ExcessSection) -> str:
     """What plans are outside of, and at least would have to be."""
     said = []
-    if found["replicas"]:
-        said.append(f"replicas by a weight of {found['replicas']:,}{_at_least(found, 'replicas', str)}")
-    if found["loads"]:
-        worst = max((each["value"] for each in found["furthest"] if each["window"].startswith("disk")), default=0)
+    if found.replicas:
+        said.append(f"replicas by a weight of {found.replicas:,}{_at_least(found.replicas, found.least_replicas, str)}")
+    if found.loads:
+        worst = max((each.value for each in found.furthest if each.window.startswith("disk")), default=0)
         one = f", {size(worst)} on the worst broker" if worst else ""
-        said.append(f"loads by {size(found['loads'])} in all{one}{_at_least(found, 'loads', size)}")
+        said.append(f"loads by {size(found.loads)} in all{one}{_at_least(found.loads, found.least_loads, size)}")
     return "; ".join(said)
 
 
-def _at_least(found: Mapping[str, Any], what: str, shown: Callable[[int], str]) -> str:
-    least = found[f"least_{what}"]
-    return ", the least possible" if least >= found[what] else f", proven to be at least {shown(least)}"
+def _at_least(found: int, least: int, shown: Callable[[int], str]) -> str:
+    return ", the least possible" if least >= found else f", proven to be at least {shown(least)}"
 
 
 def encoded(certificate: Certificate) -> bytes:
@@ -138,16 +141,16 @@ def sha256(file: bytes) -> str:
     return hashlib.sha256(file).hexdigest()
 
 
-def check(plan: Mapping[str, Any], file: bytes, shown: str) -> CheckedBound:
+def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
     """A plan's bound worked out again; StalePlanError where the file isn't the plan's, or comes to another bound."""
-    stated = plan["bound"]
-    if sha256(file) != stated["sha256"]:
+    stated = plan.bound
+    if sha256(file) != stated.sha256:
         raise StalePlanError(f"{shown}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
     certificate = bound_certificate.from_document(json_value(file))
     in_bytes = certificate.facts.measure == "bytes"
     worked_out = bounds.least(certificate)
     _check_excess(plan, certificate, shown)
-    claimed = stated["least_bytes_moved" if in_bytes else "least_replicas_moved"]
+    claimed = stated.least_bytes_moved if in_bytes else stated.least_replicas_moved
     if worked_out != claimed:
         raise StalePlanError(f"{shown}: the prices come to a bound of {worked_out}, the plan says {claimed}")
     moved = _moved(plan, in_bytes)
@@ -170,17 +173,15 @@ def _tables(certificate: Certificate) -> tuple[Any, ...]:
     return tuple(table for prices in (*(of.prices for of in every), *cases) for table in prices.tables)
 
 
-def _moved(plan: Mapping[str, Any], in_bytes: bool) -> int:
+def _moved(plan: Plan, in_bytes: bool) -> int:
     """What the plan's own list of partitions moves, counted again."""
-    adding = [
-        (len(set(each["replicas"]) - set(each["replicas_before"])), each["size_bytes"]) for each in plan["partitions"]
-    ]
+    adding = [(len(set(each.replicas) - set(each.replicas_before)), each.size_bytes) for each in plan.partitions]
     return sum(count * (size if in_bytes else 1) for count, size in adding)
 
 
-def _check_excess(plan: Mapping[str, Any], certificate: Certificate, shown: str) -> None:
+def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:
     """StalePlanError where the plan isn't one of those that the bound is for, or says something else of them."""
-    found, stated = excess(certificate), plan["bound"].get("excess")
+    found, stated = excess(certificate), plan.bound.excess
     if found != stated:
         raise StalePlanError(f"{shown}: the bound is for plans with an excess of {found}, the plan says {stated}")
     if certificate.outside is None:
@@ -195,12 +196,12 @@ def _check_excess(plan: Mapping[str, Any], certificate: Certificate, shown: str)
         )
 
 
-def _placed(plan: Mapping[str, Any], facts: Facts, outside: Outside, shown: str) -> tuple[LongArray, LongArray]:
+def _placed(plan: Plan, facts: Facts, outside: Outside, shown: str) -> tuple[LongArray, LongArray]:
     """Replicas (T, Bt) and loads (D, Bt) of the partitions that the bound is about, by the plan's own lists."""
-    placed = {(each["topic"], each["partition"]): each["replicas"] for each in plan["partitions"]}
-    for topic in (plan.get("new_partitions") or {"topics": ()})["topics"]:
-        numbers = range(topic["partitions_before"], topic["partitions"])
-        placed |= {(topic["topic"], number): made for number, made in zip(numbers, topic["replicas"], strict=True)}
+    placed = {each.key: each.replicas for each in plan.partitions}
+    for new in plan.new_topics:
+        numbers = range(new.partitions_before, new.partitions)
+        placed |= {(new.topic, number): made for number, made in zip(numbers, new.replicas, strict=True)}
     here = {broker: at for at, broker in enumerate(facts.broker_ids.tolist())}
     cells = np.zeros((len(outside.allowed.topics.movable), len(here)), dtype=np.int64)
     load = np.zeros((len(facts.loads), len(here)), dtype=np.int64)

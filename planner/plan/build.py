@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from planner import __version__
 from planner.execution import batch_costs, batch_cutting, batch_defaults, failure_risks, gates, log_dir_placement
 from planner.execution.batch_costs import Costs
@@ -26,6 +28,7 @@ from planner.plan import (
     bound_file,
     brokers_and_topics,
     budget_spent,
+    changed_partitions,
     headline,
     log_dirs_section,
     new_partitions,
@@ -87,7 +90,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
         "brokers": brokers_and_topics.brokers(spec, problem, proposal.assignment, costs.peaks),
         "racks": brokers_and_topics.racks(spec, problem, proposal.assignment),
         "topics": brokers_and_topics.topics(spec, problem, proposal.assignment),
-        "partitions": [partition_row(change) for change in changed],
+        "partitions": changed_partitions.partition_rows(changed),
         "new_partitions": new_partitions.section(spec, problem, proposal.assignment),
         "balance": _balance(spec, problem, proposal, dirs),
         **log_dirs_section.section(dirs),
@@ -100,7 +103,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
         "risks": failure_risks.section(spec, costs.batches),
         "warnings": _warnings(spec, problem, changed, costs, dirs),
         "execution": execution(spec, costs),
-        "batches": batch_costs.to_document(costs),
+        "batches": changed_partitions.batch_rows(costs),
     }
     return Planned(finished(body), file)
 
@@ -112,7 +115,8 @@ def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any
 
 def finished(body: dict[str, Any]) -> Plan:
     """A plan with its headline and its id, of all its other sections."""
-    return codec.made({**body, "headline": headline.first_line(body)})
+    plan = codec.made(body)
+    return codec.identified(structs.replace(plan, headline=headline.first_line(plan)))
 
 
 def _judge(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> None:
@@ -216,21 +220,6 @@ def _cluster(spec: Spec) -> dict[str, Any]:
         "sizes_known": spec.cluster.sizes_known,
         **({"partitions_without_size": spec.cluster.unsized} if spec.cluster.unsized else {}),
         **({"config_defaults": dict(spec.cluster.config_defaults)} if spec.cluster.config_defaults else {}),
-    }
-
-
-def partition_row(change: PartitionChange) -> dict[str, Any]:
-    """One row of the `partitions` of plan.json."""
-    return {
-        "topic": change.topic,
-        "partition": change.partition,
-        "replicas_before": list(change.before),
-        "replicas": list(change.after),
-        "leader_before": change.leader_before,
-        "size_bytes": change.size_bytes,
-        "reason": str(change.reason),
-        **batch_costs.log_dirs_of(change),
-        **({"bytes_in_per_sec": change.bytes_in_per_sec} if change.bytes_in_per_sec else {}),
     }
 
 

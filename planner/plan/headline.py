@@ -6,12 +6,13 @@ that takes at least; it never says that it is the least, nor that the balance is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from planner.model.formats import counted, gap_shown, number, printable, size, stated, words
-
-Plan = Mapping[str, Any]
+from planner.plan.document.log_dir_types import LogDirsSection
+from planner.plan.document.plan_types import Plan
+from planner.plan.document.progress_types import BudgetLimits, UnfinishedBrokerRow, UnfinishedSection
+from planner.plan.document.term_types import BoundSection
 
 _BROKERS_NAMED = 3
 _WINDOWS_NAMED = 4
@@ -24,11 +25,11 @@ def first_line(plan: Plan) -> str:
 
 def first_step(plan: Plan) -> str:
     """`FIRST STEP ONLY: …` with the budget, what is left and how many more steps; empty where all asked for is done."""
-    left = plan.get("unfinished")
+    left = plan.unfinished
     if not left:
         return ""
-    steps = counted(left["steps_at_least"], "more step")
-    return f"FIRST STEP ONLY (budget {budget(left['limits'])}): {'; '.join(_left(plan, left))}; at least {steps}."
+    steps = counted(left.steps_at_least, "more step")
+    return f"FIRST STEP ONLY (budget {budget(left.limits)}): {'; '.join(_left(left))}; at least {steps}."
 
 
 def whole(plan: Plan) -> str:
@@ -39,25 +40,25 @@ def whole(plan: Plan) -> str:
 def headline(plan: Plan) -> str:
     """What is made, what moves, and how that compares with the least that any plan could move."""
     made = _made(plan)
-    if made and not plan["partitions"]:
+    if made and not plan.partitions:
         return f"{made} Nothing that exists moves."
     return f"{made} {_moved(plan)} {_inside(plan)}".strip()
 
 
-def budget(limits: Mapping[str, int | None]) -> str:
+def budget(limits: BudgetLimits) -> str:
     """What may be spent: `40.0 MB copied, 20 replicas copied`."""
     said = {"bytes_moved": (stated, "copied"), "replicas_moved": (number, "replicas copied")}
     said |= {"leaders_changed": (number, "leaders changed")}
     return ", ".join(
-        f"{write(limit)} {what}" for term, (write, what) in said.items() if (limit := limits[term]) is not None
+        f"{write(limit)} {what}" for term, (write, what) in said.items() if (limit := getattr(limits, term)) is not None
     )
 
 
 def state(plan: Plan) -> str:
     """What asks for a second look: limits crossed, balance, racks, warnings."""
-    crossed = sum(row["value"] > row["limit"] for row in plan["limits"])
-    warnings = len(plan["warnings"])
-    limits = "no limits set" if not plan["limits"] else "within all limits"
+    crossed = sum(row.crossed for row in plan.limits)
+    warnings = len(plan.warnings)
+    limits = "no limits set" if not plan.limits else "within all limits"
     parts = [
         f"{counted(crossed, 'limit')} crossed" if crossed else limits,
         balance(plan),
@@ -70,8 +71,8 @@ def state(plan: Plan) -> str:
 
 def balance(plan: Plan) -> str:
     """Whether the balance is as asked."""
-    missed, relaxed = plan["balance"].get("missed", ()), len(plan["balance"]["relaxed"])
-    if plan.get("unfinished"):
+    missed, relaxed = plan.balance.missed, len(plan.balance.relaxed)
+    if plan.unfinished:
         return f"balance not as asked yet ({_windows(missed)})" if missed else "balance as asked so far"
     if looser(plan):
         return f"balance looser than asked ({_windows(missed)})"
@@ -80,110 +81,112 @@ def balance(plan: Plan) -> str:
 
 def looser(plan: Plan) -> bool:
     """True where the plan was chosen at looser windows than asked for, and is outside of some of those."""
-    of = plan["balance"]
-    return bool(of.get("missed")) and of.get("asked", of["wanted"]) != of["wanted"]
+    of = plan.balance
+    return bool(of.missed) and of.asked != of.wanted
 
 
 def racks(plan: Plan) -> Iterator[str]:
     """The partitions that stay spread over the racks less evenly than they could be."""
-    broken = next((term["plan"] for term in plan["terms"] if term["name"] == "rack_spread_broken"), None)
+    broken = next((term.plan for term in plan.terms if term.name == "rack_spread_broken"), None)
     if broken:
-        mode = plan["changes"].get("rebalance", "all")
+        mode = plan.changes.rebalance
         why = f" (rebalance: {mode})" if mode != "all" else ""
-        yield f"{counted(broken, 'partition')} could be spread over the racks more evenly and stay as they are{why}"
+        of = counted(int(broken), "partition")
+        yield f"{of} could be spread over the racks more evenly and stay as they are{why}"
 
 
 def bounded(plan: Plan) -> str:
     """Which plans the bound is about, where it isn't all that do what is asked."""
-    of = " of this step" if plan.get("unfinished") else " at this looser balance" if looser(plan) else ""
-    return of + (" that is no further outside the windows" if plan["bound"].get("excess") else "")
+    of = " of this step" if plan.unfinished else " at this looser balance" if looser(plan) else ""
+    return of + (" that is no further outside the windows" if plan.bound.excess else "")
 
 
 def calm(plan: Plan) -> bool:
     """True where nothing asks for a second look."""
-    return not (plan["warnings"] or plan["balance"]["relaxed"] or plan.get("unfinished") or [*racks(plan)])
+    return not (plan.warnings or plan.balance.relaxed or plan.unfinished or [*racks(plan)])
 
 
-def _windows(names: Any) -> str:
+def _windows(names: Sequence[str]) -> str:
     shown = [words(name) for name in names[:_WINDOWS_NAMED]]
     return ", ".join([*shown, *(["…"] if len(names) > _WINDOWS_NAMED else [])])
 
 
-def _left(plan: Plan, left: Plan) -> Iterator[str]:
+def _left(left: UnfinishedSection) -> Iterator[str]:
     """What stays to be done: brokers that aren't empty, partitions that wait, the balance."""
-    if left["brokers"]:
-        yield _not_empty(plan, left["brokers"])
-    if left["partitions"]:
-        yield f"{counted(left['partitions'], 'partition')} left to change, {_cost(left)} in all"
-    elif left["windows"]:
-        yield f"the balance asked for isn't reached ({_windows(left['windows'])}), {_cost(left)} in all"
-    if left["too_large"]:
-        yield f"{counted(left['too_large'], 'partition')} alone above the budget: raise it"
+    if left.brokers:
+        yield _not_empty(left.brokers)
+    if left.partitions:
+        yield f"{counted(left.partitions, 'partition')} left to change, {_cost(left)} in all"
+    elif left.windows:
+        yield f"the balance asked for isn't reached ({_windows(left.windows)}), {_cost(left)} in all"
+    if left.too_large:
+        yield f"{counted(left.too_large, 'partition')} alone above the budget: raise it"
 
 
-def _not_empty(plan: Plan, brokers: Any) -> str:
+def _not_empty(brokers: Sequence[UnfinishedBrokerRow]) -> str:
     shown = [
-        f"broker {row['id']} is NOT empty afterwards ({counted(row['replicas'], 'replica')}"
-        f"{'' if row['size_bytes'] is None else ', ' + size(row['size_bytes'])})"
+        f"broker {row.id} is NOT empty afterwards ({counted(row.replicas, 'replica')}"
+        f"{'' if row.size_bytes is None else ', ' + size(row.size_bytes)})"
         for row in brokers[:_BROKERS_NAMED]
     ]
     more = len(brokers) - len(shown)
     return ", ".join([*shown, *([f"and {counted(more, 'more broker')}"] if more else [])])
 
 
-def _cost(left: Plan) -> str:
+def _cost(left: UnfinishedSection) -> str:
     """What the rest would take: replicas and bytes to copy, or leaders where nothing is copied."""
-    if not left["replicas_moved"]:
-        return f"{counted(left['leaders_changed'], 'leader')} to change"
-    copies = counted(left["replicas_moved"], "replica")
-    known = left["bytes_moved"] is not None
-    return f"{copies}, {size(left['bytes_moved'])} to copy" if known else f"{copies} to copy, sizes unknown"
+    if not left.replicas_moved:
+        return f"{counted(left.leaders_changed, 'leader')} to change"
+    copies = counted(left.replicas_moved, "replica")
+    return (
+        f"{copies}, {size(left.bytes_moved)} to copy"
+        if left.bytes_moved is not None
+        else f"{copies} to copy, sizes unknown"
+    )
 
 
 def _made(plan: Plan) -> str:
     """What is made of new partitions; empty where none are."""
-    topics = (plan["new_partitions"] or {"topics": []})["topics"]
+    topics = plan.new_topics
     if not topics:
         return ""
-    lists = [replicas for topic in topics for replicas in topic["replicas"]]
-    created = sum(not topic["partitions_before"] for topic in topics)
+    lists = [replicas for topic in topics for replicas in topic.replicas]
+    created = sum(not topic.partitions_before for topic in topics)
     of = counted(len(topics), "topic") + (f", {number(created)} of them new" if created else "")
     return f"Makes {counted(len(lists), 'partition')} ({counted(sum(map(len, lists)), 'replica')}) of {of}."
 
 
 def _why_nothing(plan: Plan) -> str:
-    if plan["choice"]["rule"] != "asked":
+    if plan.choice.rule != "asked":
         return f"that is {chosen(plan)}"
     stays = [*racks(plan)]
     if stays:
         return stays[0]
-    if not plan["balance"]["relaxed"]:
+    if not plan.balance.relaxed:
         return "the cluster already is as asked"
-    mode = plan["changes"].get("rebalance", "all")
+    mode = plan.changes.rebalance
     only = f" (rebalance: {mode})" if mode != "all" else ""
     return f"no allowed move brings the balance asked for any closer{only}"
 
 
 def _moved(plan: Plan) -> str:
-    if not plan["partitions"]:
+    if not plan.partitions:
         return f"Nothing to do: {_why_nothing(plan)}."
-    moves = [len(set(row["replicas"]) - set(row["replicas_before"])) for row in plan["partitions"]]
-    elections = sum(len(batch["elect"]) for batch in plan["batches"])
+    moves = [len(set(row.replicas) - set(row.replicas_before)) for row in plan.partitions]
+    elections = sum(len(batch.elect) for batch in plan.batches)
     elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leader"
     if not any(moves):
         return f"Copies no data; changes {counted(len(moves), 'partition')} and {elects}."
     copied = f"{counted(sum(moves), 'replica')} of {counted(sum(map(bool, moves)), 'partition')}"
-    if not plan["cluster"]["sizes_known"]:
+    if not plan.cluster.sizes_known:
         return f"Copies {copied} (sizes unknown) and {elects}."
-    least = "at least " if plan["cluster"].get("partitions_without_size") else ""
-    return (
-        f"Copies {least}{size(plan['bound']['bytes_moved'])} ({copied}{_unsized(plan)}) and {elects}{_compared(plan)}."
-    )
+    least = "at least " if plan.cluster.partitions_without_size else ""
+    return f"Copies {least}{size(plan.bound.bytes_moved)} ({copied}{_unsized(plan)}) and {elects}{_compared(plan)}."
 
 
 def _unsized(plan: Plan) -> str:
     """How many sizes are missing where some are known: nobody knows how many bytes such a plan moves."""
-    without = plan["cluster"].get("partitions_without_size")
+    without = plan.cluster.partitions_without_size
     return f"; {counted(without, 'partition')} without a size, counted as empty" if without else ""
 
 
@@ -191,30 +194,32 @@ def _compared(plan: Plan) -> str:
     """How the bytes compare with the least; nothing is said of a first step, which spends what it may, nor without all
     sizes: what is counted as empty may be the most of it.
     """
-    if plan.get("unfinished") or plan["cluster"].get("partitions_without_size"):
+    if plan.unfinished or plan.cluster.partitions_without_size:
         return ""
-    return f": {gap_to_least(plan['bound'])}{' at a balance looser than asked' if looser(plan) else ''}"
+    return f": {gap_to_least(plan.bound)}{' at a balance looser than asked' if looser(plan) else ''}"
 
 
 def _inside(plan: Plan) -> str:
     """What brokers move between their log dirs; empty where nothing does."""
-    dirs = plan.get("log_dirs")
-    if not dirs or not dirs["moves"]:
+    dirs = plan.log_dirs
+    if not dirs or not dirs.moves:
         return ""
-    brokers = counted(len({move["broker"] for move in dirs["moves"]}), "broker")
-    moved = f"{size(dirs['bytes_moved'])} ({counted(dirs['replicas_moved'], 'replica')})"
+    brokers = counted(len({move.broker for move in dirs.moves}), "broker")
+    moved = f"{size(dirs.bytes_moved)} ({counted(dirs.replicas_moved, 'replica')})"
     return f"Inside {brokers} {moved} move between log dirs: {gap_to_least(dirs)}."
 
 
-def gap_to_least(bound: Mapping[str, Any]) -> str:
+def gap_to_least(bound: BoundSection | LogDirsSection) -> str:
     """How what is moved compares with the least that does: `the proven least`, `within 0.17 % of the proven least`."""
-    if bound.get("method") == "none":
+    of_brokers = bound if isinstance(bound, BoundSection) else None
+    if of_brokers and of_brokers.method == "none":
         return "nobody knows how few bytes would do"
-    if bound.get("method") == "target":
+    if of_brokers and of_brokers.method == "target":
         return "what an approved plan left to do"
-    least = "the proven least" + (" of all plans no further outside the windows" if bound.get("excess") else "")
-    above = _at_most(bound["bytes_moved"], bound["least_bytes_moved"])
-    return least if bound["bytes_moved"] <= bound["least_bytes_moved"] else f"within {above} of {least}"
+    excess = of_brokers and of_brokers.excess
+    least = "the proven least" + (" of all plans no further outside the windows" if excess else "")
+    above = _at_most(bound.bytes_moved, bound.least_bytes_moved)
+    return least if bound.bytes_moved <= bound.least_bytes_moved else f"within {above} of {least}"
 
 
 def _at_most(moved: int, least: int) -> str:
@@ -222,13 +227,13 @@ def _at_most(moved: int, least: int) -> str:
     return gap_shown(-(-100_000 * (moved - least) // max(moved, 1)) / 1000)
 
 
-def chosen(plan: Mapping[str, Any]) -> str:
+def chosen(plan: Plan) -> str:
     """By which rule the plan was chosen, with its numbers."""
-    choice = plan["choice"]
-    variant = f"variant {choice['variant']}: " if choice["variant"] != "changes" else ""
-    return printable(f"{variant}{choice['why']}", 300)
+    choice = plan.choice
+    variant = f"variant {choice.variant}: " if choice.variant != "changes" else ""
+    return printable(f"{variant}{choice.why}", 300)
 
 
-def has_something_to_do(plan: Mapping[str, Any]) -> bool:
+def has_something_to_do(plan: Plan) -> bool:
     """True where anything that exists changes, or partitions are made."""
-    return bool(plan["partitions"] or plan["new_partitions"])
+    return bool(plan.partitions or plan.new_partitions)

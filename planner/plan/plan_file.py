@@ -33,11 +33,6 @@ def read(path: Path) -> Plan:
     return plan
 
 
-def read_document(path: Path) -> dict[str, Any]:
-    """The plan as JSON values, for readers that don't know its types."""
-    return codec.as_json(read(path))
-
-
 def contradictions(plan: Plan) -> Iterator[str]:
     """Each thing that can't be, with its JSON path and what is allowed; each value is as its type says."""
     for rule in (_labels, _brokers, _loads, _topics, _partitions, _batches, _new_partitions):

@@ -5,7 +5,7 @@ Nothing here is escaped: the template does that. Names are on one line and witho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,15 @@ import numpy as np
 from planner.execution.gates import gate_cells
 from planner.model import formats
 from planner.model.formats import amount, arrow, counted, number, printable, size
+from planner.plan.document.batch_types import BatchRow
+from planner.plan.document.cluster_types import BrokerRow, RackRow, TopicRow
+from planner.plan.document.front_types import ComparedRow, ParetoRow, ScenarioRow, VariantRow
+from planner.plan.document.log_dir_types import LogDirRow
+from planner.plan.document.new_partition_types import NewPartitionsRow
+from planner.plan.document.plan_types import Plan
+from planner.plan.document.term_types import LimitRow, RelaxedRow, TermRow
 from planner.report import plot_values, plots, sentences
-from planner.report.plot_values import Movement, Plan
+from planner.report.plot_values import Movement
 from planner.report.sentences import known_size, limit_of
 
 # A page opens at once with that many rows; whoever needs all of them has plan.json.
@@ -50,38 +57,42 @@ def _table(
     """A table of the first rows; those behind `_MOST_ROWS` are counted."""
     shown = rows[:_MOST_ROWS]
     rest = f"{counted(len(rows) - len(shown), noun)} left out here: see plan.json." if len(rows) > len(shown) else ""
-    strong = frozenset(at for at, each in enumerate(shown) if isinstance(each, Mapping) and each.get("chosen"))
+    strong = frozenset(at for at, each in enumerate(shown) if isinstance(each, ParetoRow | VariantRow) and each.chosen)
     return HtmlTable(name, caption, *columns, tuple(map(row, shown)), rest, strong)
 
 
 def limits(plan: Plan) -> HtmlTable:
     """The gates, and whether they are kept."""
 
-    def row(each: Plan) -> Row:
-        return each["key"], "crossed" if each["value"] > each["limit"] else "kept", *gate_cells(each)
+    def row(each: LimitRow) -> Row:
+        return (
+            each.key,
+            "crossed" if each.crossed else "kept",
+            *gate_cells(each.key, each.value, each.limit, each.broker),
+        )
 
-    return _table("limits", "Limits", (("Limit", ""), ("Plan", "Allowed")), plan["limits"], row, "limit")
+    return _table("limits", "Limits", (("Limit", ""), ("Plan", "Allowed")), plan.limits, row, "limit")
 
 
 def relaxed(plan: Plan) -> HtmlTable:
     """The windows that could not be kept, and why."""
 
-    def row(window: Plan) -> Row:
-        topic = "all" if window["topic"] is None else printable(window["topic"])
-        why = printable(window["why"], _LONGEST_TEXT)
-        return formats.words(window["window"]), topic, why, printable(window["wanted"]), sentences.reached(window)
+    def row(window: RelaxedRow) -> Row:
+        topic = "all" if window.topic is None else printable(window.topic)
+        why = printable(window.why, _LONGEST_TEXT)
+        return formats.words(window.window), topic, why, printable(window.wanted), sentences.reached(window)
 
     columns = (("Window", "Topic", "Why"), ("Asked", "Reached"))
-    return _table("relaxed", "Balance that could not be kept", columns, plan["balance"]["relaxed"], row, "window")
+    return _table("relaxed", "Balance that could not be kept", columns, plan.balance.relaxed, row, "window")
 
 
 def front(plan: Plan) -> HtmlTable:
     """The points of the front that are drawn."""
 
-    def row(point: Plan) -> Row:
+    def row(point: ParetoRow) -> Row:
         return (
             sentences.origin(plan, point),
-            "this plan" if point["chosen"] else "",
+            "this plan" if point.chosen else "",
             sentences.completes(plan, point),
             *sentences.moves(plan, point),
         )
@@ -96,63 +107,63 @@ def front(plan: Plan) -> HtmlTable:
 def compared(plan: Plan) -> HtmlTable:
     """This plan, doing nothing, and Kafka's own placements."""
 
-    def row(each: Plan) -> Row:
+    def row(each: ComparedRow) -> Row:
         keys = ("replicas_moved", "leaders_changed", "replica_spread", "leader_spread", "topic_replica_spread")
-        counts = (number(each[key]) for key in keys)
-        moved = known_size(plan, each["bytes_moved"])
-        return printable(each["label"]), sentences.completes(plan, each), moved, *counts, sentences.above(each)
+        counts = (number(getattr(each, key)) for key in keys)
+        moved = known_size(plan, each.bytes_moved)
+        return printable(each.label), sentences.completes(plan, each), moved, *counts, sentences.above(each)
 
     spreads = ("Replica spread", "Leader spread", "Topic replica spread")
     columns = ("Copied", "Replicas", "Leaders", *spreads, "Furthest above share")
-    return _table("compared", "Beside the alternatives", (("Plan", "As asked"), columns), plan["compared"], row, "row")
+    return _table("compared", "Beside the alternatives", (("Plan", "As asked"), columns), plan.compared, row, "row")
 
 
 def terms(plan: Plan) -> HtmlTable:
     """Every term, today and with the plan, with what it means."""
 
-    def row(term: Plan) -> Row:
-        values = (*(amount(value, term["unit"]) for value in sentences.columns(term)), limit_of(term))
-        meaning = printable(term["meaning"], _LONGEST_TEXT)
-        return printable(term["group"]), formats.words(term["name"]), meaning, *values, formats.unit_of(term["unit"])
+    def row(term: TermRow) -> Row:
+        values = (*(amount(value, term.unit) for value in sentences.columns(term)), limit_of(term))
+        meaning = printable(term.meaning, _LONGEST_TEXT)
+        return printable(term.group), formats.words(term.name), meaning, *values, formats.unit_of(term.unit)
 
     columns = (("", "Term", "Meaning"), ("Today", "If nothing moves", "Plan", "Limit", "Unit"))
-    return _table("terms", "What it costs, and what it gives", columns, plan["terms"], row, "term")
+    return _table("terms", "What it costs, and what it gives", columns, plan.terms, row, "term")
 
 
 def brokers(plan: Plan) -> HtmlTable:
     """Every broker before and after, and what it copies."""
 
-    def row(broker: Plan) -> Row:
-        rack = formats.UNKNOWN if broker["rack"] is None else printable(broker["rack"], _LONGEST_RACK)
-        copied = (known_size(plan, broker[key]) for key in ("bytes_in", "bytes_out"))
+    def row(broker: BrokerRow) -> Row:
+        rack = formats.UNKNOWN if broker.rack is None else printable(broker.rack, _LONGEST_RACK)
+        copied = (known_size(plan, getattr(broker, key)) for key in ("bytes_in", "bytes_out"))
         peak = (sentences.broker_peak(broker),) if sentences.states_disks(plan) else ()
-        return str(broker["id"]), rack, broker["role"], *_load(plan, broker), *copied, *peak
+        return str(broker.id), rack, broker.role, *_load(plan, broker), *copied, *peak
 
     disks = ("Peak disk",) if sentences.states_disks(plan) else ()
     columns = (("Broker", "Rack", ""), (*_loads(plan), "Copies in", "Copies out", *disks))
-    return _table("brokers-table", "Brokers, today → plan", columns, plan["brokers"], row, "broker")
+    return _table("brokers-table", "Brokers, today → plan", columns, plan.brokers, row, "broker")
 
 
 def racks(plan: Plan) -> HtmlTable:
     """Every rack before and after."""
 
-    def row(rack: Plan) -> Row:
-        count = arrow(number(rack["brokers_before"]), number(rack["brokers_after"]))
-        name = formats.UNKNOWN if rack["rack"] is None else printable(rack["rack"], _LONGEST_RACK)
+    def row(rack: RackRow) -> Row:
+        count = arrow(number(rack.brokers_before), number(rack.brokers_after))
+        name = formats.UNKNOWN if rack.rack is None else printable(rack.rack, _LONGEST_RACK)
         return name, count, *_load(plan, rack)
 
     columns = (("Rack",), ("Brokers", *_loads(plan)))
-    return _table("racks-table", "Racks, today → plan", columns, plan["racks"], row, "rack")
+    return _table("racks-table", "Racks, today → plan", columns, plan.racks, row, "rack")
 
 
 def _loads(plan: Plan) -> Row:
     return "Replicas", "Leaders", "Size", *(("Network in", "Network out") if sentences.states_traffic(plan) else ())
 
 
-def _load(plan: Plan, row: Plan) -> Row:
-    before, after = row["before"], row["after"]
-    counts = (arrow(number(before[key]), number(after[key])) for key in ("replicas", "leaders"))
-    held = arrow(known_size(plan, before["size_bytes"]), known_size(plan, after["size_bytes"]))
+def _load(plan: Plan, row: BrokerRow | RackRow) -> Row:
+    before, after = row.before, row.after
+    counts = (arrow(number(getattr(before, key)), number(getattr(after, key))) for key in ("replicas", "leaders"))
+    held = arrow(known_size(plan, before.size_bytes), known_size(plan, after.size_bytes))
     return *counts, held, *sentences.traffic(plan, row)
 
 
@@ -172,20 +183,20 @@ def movement(plan: Plan, moved: Movement) -> HtmlTable:
 def batches(plan: Plan) -> HtmlTable:
     """The batches in their order."""
 
-    def row(batch: Plan) -> Row:
-        known = plan["cluster"]["sizes_known"]
+    def row(batch: BatchRow) -> Row:
+        known = plan.cluster.sizes_known
         return (
-            str(batch["number"]),
-            number(len(batch["partitions"])),
-            number(len(batch["elect"])),
-            number(batch["replicas_moved"]),
-            known_size(plan, batch["bytes_moved"]),
-            formats.duration(batch["seconds_at_throttle"]) if known else formats.UNKNOWN,
+            str(batch.number),
+            number(len(batch.partitions)),
+            number(len(batch.elect)),
+            number(batch.replicas_moved),
+            known_size(plan, batch.bytes_moved),
+            formats.duration(batch.seconds_at_throttle) if known else formats.UNKNOWN,
             sentences.peak_disk(batch),
         )
 
     columns = ("Partitions", "Elections", "Replicas copied", "Copied", "At least", "Peak disk")
-    return _table("batches-table", "Batches, in this order", (("Batch",), columns), plan["batches"], row, "batch")
+    return _table("batches-table", "Batches, in this order", (("Batch",), columns), plan.batches, row, "batch")
 
 
 def copies(plan: Plan, moved: Movement) -> HtmlTable:
@@ -204,12 +215,12 @@ def copies(plan: Plan, moved: Movement) -> HtmlTable:
 def held(plan: Plan, moved: Movement) -> HtmlTable:
     """What each broker holds today, at most, and afterwards."""
     key, written = plot_values.measure(plan)
-    rows = {broker["id"]: broker for broker in plan["brokers"]}
+    rows = {broker.id: broker for broker in plan.brokers}
     peaks, when = moved.held.max(axis=0).tolist(), moved.held.argmax(axis=0).tolist()
 
     def row(at: int) -> Row:
-        broker = rows.get(moved.brokers[at], {"before": {}, "after": {}})
-        today, after = (written(broker[side].get(key, 0)) for side in ("before", "after"))
+        broker = rows.get(moved.brokers[at])
+        today, after = (written(getattr(getattr(broker, side), key) if broker else 0) for side in ("before", "after"))
         return str(moved.brokers[at]), f"batch {when[at]}" if when[at] else "today", today, written(peaks[at]), after
 
     columns = (("Broker", "Fullest in"), ("Today", "At most", "Afterwards"))
@@ -218,12 +229,12 @@ def held(plan: Plan, moved: Movement) -> HtmlTable:
 
 def topics(plan: Plan) -> HtmlTable:
     """The topics, those first that copy most; to be sorted and searched."""
-    ordered = sorted(plan["topics"], key=lambda topic: (-topic["bytes_moved"], -topic["replicas_moved"], topic["name"]))
+    ordered = sorted(plan.topics, key=lambda topic: (-topic.bytes_moved, -topic.replicas_moved, topic.name))
     shown = ordered[:MOST_TOPICS]
     left_out = _topics_left_out(plan, ordered[MOST_TOPICS:])
     keys = tuple(
-        (topic["name"], topic["partitions"], topic["partitions_changed"], topic["replication_factor"] or 0,
-         topic["replicas_moved"], topic["bytes_moved"])
+        (topic.name, topic.partitions, topic.partitions_changed, topic.replication_factor or 0,
+         topic.replicas_moved, topic.bytes_moved)
         for topic in shown
     )  # fmt: skip
     columns = ("Partitions", "Changed", "Replication factor", "Replicas moved", "Copied")
@@ -231,18 +242,18 @@ def topics(plan: Plan) -> HtmlTable:
     return HtmlTable("topics-table", "Topics", ("Topic",), columns, rows, left_out, keys=keys)
 
 
-def _topics_left_out(plan: Plan, rest: Sequence[Plan]) -> str:
+def _topics_left_out(plan: Plan, rest: Sequence[TopicRow]) -> str:
     if not rest:
         return ""
-    copied = known_size(plan, sum(topic["bytes_moved"] for topic in rest))
+    copied = known_size(plan, sum(topic.bytes_moved for topic in rest))
     return f"{counted(len(rest), 'topic')} that copy less, {copied} in all, left out here: see plan.json."
 
 
-def _topic(plan: Plan, topic: Plan) -> Row:
-    before = "/".join(map(str, topic["replication_factor_before"])) or formats.UNKNOWN
-    after = "mixed" if topic["replication_factor"] is None else str(topic["replication_factor"])
-    counts = (number(topic["partitions"]), number(topic["partitions_changed"]), arrow(before, after))
-    return printable(topic["name"]), *counts, number(topic["replicas_moved"]), known_size(plan, topic["bytes_moved"])
+def _topic(plan: Plan, topic: TopicRow) -> Row:
+    before = "/".join(map(str, topic.replication_factor_before)) or formats.UNKNOWN
+    after = "mixed" if topic.replication_factor is None else str(topic.replication_factor)
+    counts = (number(topic.partitions), number(topic.partitions_changed), arrow(before, after))
+    return printable(topic.name), *counts, number(topic.replicas_moved), known_size(plan, topic.bytes_moved)
 
 
 def others(plan: Plan) -> Iterator[HtmlTable]:
@@ -252,57 +263,60 @@ def others(plan: Plan) -> Iterator[HtmlTable]:
 
 
 def _variants(plan: Plan) -> HtmlTable:
-    def row(variant: Plan) -> Row:
+    def row(variant: VariantRow) -> Row:
         return (
-            printable(variant["name"], _LONGEST_RACK),
-            sentences.wishes(variant["changes"], 3),
-            printable(variant["why_not"] or "", _LONGEST_TEXT) or ("this plan" if variant["chosen"] else ""),
+            printable(variant.name, _LONGEST_RACK),
+            sentences.wishes(variant.changes, 3),
+            printable(variant.why_not or "", _LONGEST_TEXT) or ("this plan" if variant.chosen else ""),
             sentences.completes(plan, variant),
-            number(variant["brokers"]),
-            known_size(plan, variant["bytes_moved"]),
+            number(variant.brokers),
+            known_size(plan, variant.bytes_moved),
             sentences.gap(plan, variant),
-            number(variant["replicas_moved"]),
-            number(variant["leaders_changed"]),
+            number(variant.replicas_moved),
+            number(variant.leaders_changed),
             sentences.above(variant),
-            formats.duration(variant["seconds_at_throttle"]),
+            formats.duration(variant.seconds_at_throttle),
         )
 
     columns = ("Brokers", "Copied", "Gap", "Replicas", "Leaders", "Furthest above share", "At least")
     texts = ("Variant", "Asked for", "", "As asked")
-    return _table("variants", "Beside the variants", (texts, columns), plan.get("variants") or (), row, "variant")
+    return _table("variants", "Beside the variants", (texts, columns), plan.variants, row, "variant")
 
 
 def _scenarios(plan: Plan) -> HtmlTable:
     columns: tuple[Row, Row] = (("Scenario and outcome",), ())
-    rows = plan.get("scenarios") or ()
-    return _table("scenarios", "In the scenarios", columns, rows, lambda row: (sentences.scenario(row),), "scenario")
+    return _table("scenarios", "In the scenarios", columns, plan.scenarios, _scenario, "scenario")
+
+
+def _scenario(row: ScenarioRow) -> Row:
+    return (sentences.scenario(row),)
 
 
 def _new_partitions(plan: Plan) -> HtmlTable:
-    def row(topic: Plan) -> Row:
-        config = ", ".join(f"{key}={value}" for key, value in sorted(topic["config"].items()))
-        partitions = arrow(number(topic["partitions_before"]), number(topic["partitions"]))
+    def row(topic: NewPartitionsRow) -> Row:
+        config = ", ".join(f"{key}={value}" for key, value in sorted(topic.config.items()))
+        partitions = arrow(number(topic.partitions_before), number(topic.partitions))
         shown = printable(config, _LONGEST_TEXT) or formats.UNKNOWN
-        return printable(topic["topic"]), shown, partitions, number(topic["replication_factor"])
+        return printable(topic.topic), shown, partitions, number(topic.replication_factor)
 
-    rows = (plan.get("new_partitions") or {"topics": ()})["topics"]
     columns = (("Topic", "Configuration"), ("Partitions", "Replication factor"))
-    return _table("new-partitions", "New partitions", columns, rows, row, "topic")
+    return _table("new-partitions", "New partitions", columns, plan.new_topics, row, "topic")
 
 
 def _log_dirs(plan: Plan) -> HtmlTable:
-    def row(each: Plan) -> Row:
-        before, after = each["before"], each["after"]
-        allowed = "" if each["error"] else f"{size(each['least_bytes'])} to {size(each['most_bytes'])}"
+    def row(of_broker: tuple[int, LogDirRow]) -> Row:
+        broker, each = of_broker
+        before, after = each.before, each.after
+        allowed = "" if each.error else f"{size(each.least_bytes)} to {size(each.most_bytes)}"
         return (
-            str(each["broker"]),
-            printable(each["path"]),
-            printable(each["error"] or "", _LONGEST_TEXT),
-            arrow(number(before["replicas"]), number(after["replicas"])),
-            arrow(size(before["size_bytes"]), size(after["size_bytes"])),
+            str(broker),
+            printable(each.path),
+            printable(each.error or "", _LONGEST_TEXT),
+            arrow(number(before.replicas), number(after.replicas)),
+            arrow(size(before.size_bytes), size(after.size_bytes)),
             allowed,
-            size(each["bytes_in"]),
-            size(each["bytes_out"]),
+            size(each.bytes_in),
+            size(each.bytes_out),
         )
 
     columns = (("Broker", "Log dir", ""), ("Replicas", "Size", "Allowed", "Comes in", "Goes to others"))

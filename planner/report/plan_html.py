@@ -22,12 +22,13 @@ from planner.model.formats import counted, number, printable, size
 from planner.model.markup import AT_SIGN
 from planner.plan import headline
 from planner.plan.bound_file import LONGEST_PROOF
+from planner.plan.document.plan_types import Plan
 from planner.plan.templates import environment
 from planner.report import html_tables, plot_values, plots, sentences
 from planner.report.appendix import Page, folds
 from planner.report.html_tables import HtmlTable
 from planner.report.plot_svg import STYLE, Plot
-from planner.report.plot_values import Movement, Plan
+from planner.report.plot_values import Movement
 from planner.report.sentences import derived_why, pace
 
 _LONGEST_TEXT = 300
@@ -102,10 +103,10 @@ def _shipped(name: str) -> str:
 
 def _verdict(plan: Plan) -> dict[str, Any]:
     """Everything above the first plot."""
-    warnings = [printable(text, _LONGEST_TEXT) for text in plan["warnings"][:_WARNINGS_SHOWN]]
-    more = len(plan["warnings"]) - len(warnings)
+    warnings = [printable(text, _LONGEST_TEXT) for text in plan.warnings[:_WARNINGS_SHOWN]]
+    more = len(plan.warnings) - len(warnings)
     return {
-        "cluster": printable(plan["cluster"]["name"]),
+        "cluster": printable(plan.cluster.name),
         "first_step": headline.first_step(plan),
         "headline": headline.headline(plan),
         "state": headline.state(plan),
@@ -113,47 +114,47 @@ def _verdict(plan: Plan) -> dict[str, Any]:
         "figures": _figures(plan),
         "facts": [(name, text) for name, text in _facts(plan) if text],
         "warnings": [*warnings, *([f"{counted(more, 'warning')} left out here: see plan.json."] if more else [])],
-        "plan_id": plan["plan_id"],
+        "plan_id": plan.plan_id,
         "inputs": _inputs(plan),
     }
 
 
 def _crossed(plan: Plan) -> bool:
-    return any(row["value"] > row["limit"] for row in plan["limits"])
+    return any(row.crossed for row in plan.limits)
 
 
 def _figures(plan: Plan) -> list[tuple[str, str]]:
     """The few numbers that a reviewer asks for first."""
-    bound, known = plan["bound"], plan["cluster"]["sizes_known"]
-    some = bool(plan["cluster"].get("partitions_without_size"))
-    seconds = plan["execution"].get("seconds_at_throttle")
+    bound, known = plan.bound, plan.cluster.sizes_known
+    some = bool(plan.cluster.partitions_without_size)
+    seconds = plan.execution.seconds_at_throttle
     return [
-        ("copied, at least" if some else "copied", size(bound["bytes_moved"]) if known else formats.UNKNOWN),
+        ("copied, at least" if some else "copied", size(bound.bytes_moved) if known else formats.UNKNOWN),
         (
-            "the least for this" if some or plan.get("unfinished") or headline.looser(plan) else "the proven least",
-            size(bound["least_bytes_moved"]) if known else formats.UNKNOWN,
+            "the least for this" if some or plan.unfinished or headline.looser(plan) else "the proven least",
+            size(bound.least_bytes_moved) if known else formats.UNKNOWN,
         ),
-        ("replicas copied", number(sum(batch["replicas_moved"] for batch in plan["batches"]))),
-        ("leaders elected", number(sum(len(batch["elect"]) for batch in plan["batches"]))),
-        ("batches", number(len(plan["batches"]))),
+        ("replicas copied", number(sum(batch.replicas_moved for batch in plan.batches))),
+        ("leaders elected", number(sum(len(batch.elect) for batch in plan.batches))),
+        ("batches", number(len(plan.batches))),
         ("at least", formats.duration(seconds) if known else formats.UNKNOWN),
     ]
 
 
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
-    yield "Asked for", sentences.wishes(plan["changes"])
+    yield "Asked for", sentences.wishes(plan.changes)
     yield "Partitions by reason", sentences.reasons(plan)
     yield "Runs in", pace(plan)
     yield "By default, as the YAML doesn't say", derived_why(plan)
     of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
-    yield of_proof, printable(plan["bound"]["proof"].rstrip("."), LONGEST_PROOF)
+    yield of_proof, printable(plan.bound.proof.rstrip("."), LONGEST_PROOF)
     yield "Chosen", headline.chosen(plan)
     yield "Searched", sentences.searched(plan)
-    yield "The winner", printable(plan["candidates"]["rule"].rstrip("."), _LONGEST_TEXT)
+    yield "The winner", printable(plan.candidates.rule.rstrip("."), _LONGEST_TEXT)
 
 
 def _inputs(plan: Plan) -> list[tuple[str, str]]:
-    return [(printable(file["path"]), file["sha256"]) for file in plan["inputs"][:_INPUTS_SHOWN]]
+    return [(printable(file.path), file.sha256) for file in plan.inputs[:_INPUTS_SHOWN]]
 
 
 def _sections(plan: Plan, drawn: Mapping[str, Plot]) -> Iterator[HtmlSection]:

@@ -5,9 +5,8 @@ Plain text where the console isn't a terminal: rich leaves the colours out by it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,10 +17,12 @@ from planner.model import formats
 from planner.model.formats import amount, arrow, counted, number, printable, size
 from planner.plan import headline
 from planner.plan.bound_file import LONGEST_PROOF
+from planner.plan.document.cluster_types import BrokerRow
+from planner.plan.document.front_types import CandidateFigures, FrontFigures
+from planner.plan.document.plan_types import Plan
+from planner.plan.document.term_types import LimitRow, RelaxedRow, TermRow
 from planner.report import sentences
 from planner.report.sentences import derived, known_size, limit_of, pace
-
-Plan = Mapping[str, Any]
 
 _BROKERS_SHOWN = 12
 _POINTS_SHOWN = 6
@@ -56,16 +57,16 @@ def show(plan: Plan, files: Sequence[str], console: Console) -> None:
     console.print(_brokers(plan), highlight=False)
     if sentences.states_traffic(plan):
         console.print(_traffic(plan), highlight=False)
-    if plan.get("log_dirs"):
+    if plan.log_dirs:
         console.print(_log_dirs(plan), highlight=False)
     console.print(_alternatives(plan), highlight=False)
     if sentences.placed_new(plan):
         console.print(_placed_new(plan), highlight=False)
-    if plan.get("variants"):
+    if plan.variants:
         console.print(_variants(plan), highlight=False)
-    if len(plan["pareto"]) > 1:
+    if len(plan.pareto) > 1:
         console.print(_front(plan), highlight=False)
-    refused = [f"{row['name']}: {row['why_not']}" for row in plan.get("variants", ()) if row["why_not"]]
+    refused = [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not]
     _listed("variant", refused[:_NOTES_SHOWN], len(refused), console)
     _scenarios(plan, console)
     _notes(plan, console)
@@ -78,10 +79,10 @@ def _verdict(plan: Plan, console: Console) -> None:
     if step:
         # On one line wherever it is read: what is left must not be cut off.
         console.print(f"[bold red]{_text(step, _LONGEST_STEP)}[/]", highlight=False, soft_wrap=True)
-    why = f" Why: {_text(sentences.reasons(plan))}." if plan["partitions"] else ""
-    proof = _text(plan["bound"]["proof"].rstrip("."), LONGEST_PROOF)
+    why = f" Why: {_text(sentences.reasons(plan))}." if plan.partitions else ""
+    proof = _text(plan.bound.proof.rstrip("."), LONGEST_PROOF)
     lines = (
-        f"[bold]{_text(plan['cluster']['name'], 60)}[/]: {_text(sentences.wishes(plan['changes'], 6))}",
+        f"[bold]{_text(plan.cluster.name, 60)}[/]: {_text(sentences.wishes(plan.changes, 6))}",
         f"[{style}]{_text(headline.headline(plan))}[/]",
         _text(headline.state(plan), _LONGEST_STEP) + why,
         f"Runs in {_text(pace(plan))}. Best of {_text(sentences.searched(plan))}.",
@@ -89,14 +90,14 @@ def _verdict(plan: Plan, console: Console) -> None:
         f"[dim]{'Proof, of this step alone' if step else 'Proof'}: {proof}.[/]",
         *([f"Chosen: {_text(headline.chosen(plan), _LONGEST_WHY)}."] if _says_why(plan) else []),
     )
-    stays = plan.get("new_partitions") or [*headline.racks(plan)]
-    for line in lines if plan["partitions"] else lines[: 3 if stays else 2]:
+    stays = plan.new_partitions or [*headline.racks(plan)]
+    for line in lines if plan.partitions else lines[: 3 if stays else 2]:
         _print(line, console)
 
 
 def _says_why(plan: Plan) -> bool:
     """True where there was more to choose from than the balance asked for."""
-    return bool(plan.get("variants")) or plan.get("choice", {}).get("rule", "asked") != "asked"
+    return bool(plan.variants) or plan.choice.rule != "asked"
 
 
 def _text(value: str, at_most: int = _LONGEST_NOTE) -> str:
@@ -123,31 +124,31 @@ def _terms(plan: Plan) -> Table:
     """The terms that say something, by group."""
     still = _differs_if_nothing_moves(plan)
     table = _table("\nTerms", "<", "\ntoday", *(["if nothing\nmoves"] if still else []), "\nplan", "\nlimit", "<\nunit")
-    told = [term for term in plan["terms"] if _says_something(term)]
+    told = [term for term in plan.terms if _says_something(term)]
     last = None
     for term in told:
-        group = "" if term["group"] == last else _text(term["group"], _LONGEST_NAME)
-        last = term["group"]
+        group = "" if term.group == last else _text(term.group, _LONGEST_NAME)
+        last = term.group
         table.add_row(group, *_term_cells(term, still))
     return table
 
 
 def _differs_if_nothing_moves(plan: Plan) -> bool:
     """True where what is asked for judges today's placement otherwise than today does."""
-    return any(term.get("if_nothing_moves", term["today"]) != term["today"] for term in plan["terms"])
+    return any(term.if_nothing_moves != term.today for term in plan.terms)
 
 
-def _says_something(term: Plan) -> bool:
-    return any(term.get(key) for key in ("today", "if_nothing_moves", "plan"))
+def _says_something(term: TermRow) -> bool:
+    return any(sentences.columns(term))
 
 
-def _term_cells(term: Plan, still: bool) -> tuple[str, ...]:
-    unit = term["unit"]
-    today, reached = (amount(term[key], unit) for key in ("today", "plan"))
-    between = [amount(term.get("if_nothing_moves", term["today"]), unit)] if still else []
+def _term_cells(term: TermRow, still: bool) -> tuple[str, ...]:
+    unit = term.unit
+    today, reached = (amount(value, unit) for value in (term.today, term.plan))
+    between = [amount(term.if_nothing_moves, unit)] if still else []
     marked = reached if reached == today else f"[bold]{reached}[/]"
     return (
-        _text(formats.words(term["name"]), 30),
+        _text(formats.words(term.name), 30),
         today,
         *between,
         marked,
@@ -158,9 +159,9 @@ def _term_cells(term: Plan, still: bool) -> tuple[str, ...]:
 
 def _zero_terms(plan: Plan, console: Console) -> None:
     """Terms that are 0 today and stay so, on one line: a screen has few."""
-    silent = [term for term in plan["terms"] if not _says_something(term)]
+    silent = [term for term in plan.terms if not _says_something(term)]
     for said, unknown in (("0 today and after", False), ("unknown", True)):
-        names = [formats.words(term["name"]) for term in silent if (term["plan"] is None) == unknown]
+        names = [formats.words(term.name) for term in silent if (term.plan is None) == unknown]
         if names:
             _print(f"[dim]{said}: {_text(', '.join(names), _LONGEST_STEP)}[/]", console)
 
@@ -169,11 +170,11 @@ def _brokers(plan: Plan) -> Table:
     disks = sentences.states_disks(plan)
     columns = ("\ncopies in", "\nout", *(("\npeak disk",) if disks else ()))
     table = _table("\nBroker", "<\nrack", "\nreplicas", "\nleaders", "\nsize", *columns)
-    shown = sentences.fullest_and_emptiest(plan["brokers"], _BROKERS_SHOWN)
+    shown = sentences.fullest_and_emptiest(plan.brokers, _BROKERS_SHOWN)
     for broker in shown:
         disk = [sentences.broker_peak(broker)] if disks else []
         table.add_row(_broker_name(broker), *_broker_cells(plan, broker), *disk)
-    hidden = len(plan["brokers"]) - len(shown)
+    hidden = len(plan.brokers) - len(shown)
     if hidden:
         table.add_row(f"[dim]+ {number(hidden)} between[/]")
     return table
@@ -182,7 +183,7 @@ def _brokers(plan: Plan) -> Table:
 def _traffic(plan: Plan) -> Table:
     """A table of its own: beside all else a broker's traffic would be too wide for a screen."""
     table = _table("\nBroker", "network\nin", "\nout")
-    for broker in sentences.fullest_and_emptiest(plan["brokers"], _BROKERS_SHOWN):
+    for broker in sentences.fullest_and_emptiest(plan.brokers, _BROKERS_SHOWN):
         table.add_row(_broker_name(broker), *sentences.traffic(plan, broker))
     return table
 
@@ -191,46 +192,46 @@ def _log_dirs(plan: Plan) -> Table:
     """The log dirs that something comes to or goes from, and the fullest of the others."""
     table = _table("\nLog dir", "\nbroker", "\nreplicas", "\nsize", "\nat most", "\ncomes in", "\ngoes out")
     rows = sentences.log_dirs(plan)
-    for row in sorted(rows[:_BROKERS_SHOWN], key=lambda row: (row["broker"], row["path"])):
-        before, after = row["before"], row["after"]
+    for broker, row in sorted(rows[:_BROKERS_SHOWN], key=lambda row: (row[0], row[1].path)):
+        before, after = row.before, row.after
         table.add_row(
-            _text(row["path"], _LONGEST_LABEL),
-            str(row["broker"]),
-            arrow(number(before["replicas"]), number(after["replicas"])),
-            arrow(size(before["size_bytes"]), size(after["size_bytes"])),
-            "[red]error[/]" if row["error"] else size(row["most_bytes"]),
-            size(row["bytes_in"]),
-            size(row["bytes_out"]),
+            _text(row.path, _LONGEST_LABEL),
+            str(broker),
+            arrow(number(before.replicas), number(after.replicas)),
+            arrow(size(before.size_bytes), size(after.size_bytes)),
+            "[red]error[/]" if row.error else size(row.most_bytes),
+            size(row.bytes_in),
+            size(row.bytes_out),
         )
     if len(rows) > _BROKERS_SHOWN:
         table.add_row(f"[dim]and {number(len(rows) - _BROKERS_SHOWN)} more[/]")
     return table
 
 
-def _broker_name(broker: Plan) -> str:
-    sign = {"added": "[green]+[/] ", "removed": "[red]−[/] "}.get(broker["role"], "")
-    return f"{sign}{broker['id']}"
+def _broker_name(broker: BrokerRow) -> str:
+    sign = {"added": "[green]+[/] ", "removed": "[red]−[/] "}.get(broker.role, "")
+    return f"{sign}{broker.id}"
 
 
-def _broker_cells(plan: Plan, broker: Plan) -> tuple[str, ...]:
-    before, after = broker["before"], broker["after"]
+def _broker_cells(plan: Plan, broker: BrokerRow) -> tuple[str, ...]:
+    before, after = broker.before, broker.after
     return (
-        formats.UNKNOWN if broker["rack"] is None else _text(broker["rack"], _LONGEST_NAME),
-        arrow(number(before["replicas"]), number(after["replicas"])),
-        arrow(number(before["leaders"]), number(after["leaders"])),
-        arrow(known_size(plan, before["size_bytes"]), known_size(plan, after["size_bytes"])),
-        known_size(plan, broker["bytes_in"]),
-        known_size(plan, broker["bytes_out"]),
+        formats.UNKNOWN if broker.rack is None else _text(broker.rack, _LONGEST_NAME),
+        arrow(number(before.replicas), number(after.replicas)),
+        arrow(number(before.leaders), number(after.leaders)),
+        arrow(known_size(plan, before.size_bytes), known_size(plan, after.size_bytes)),
+        known_size(plan, broker.bytes_in),
+        known_size(plan, broker.bytes_out),
     )
 
 
 def _alternatives(plan: Plan) -> Table:
     """The plan beside doing nothing and Kafka's own seeds."""
     table = _table("\nAlternative", *_ALTERNATIVE_COLUMNS)
-    for row in plan["compared"]:
-        style = "bold" if row["label"] == "this plan" else None
+    for row in plan.compared:
+        style = "bold" if row.label == "this plan" else None
         # How many placements there were is in plan.json and the reports: a screen is narrow.
-        table.add_row(_text(row["label"].split(" of ")[0]), *_alternative(plan, row), style=style)
+        table.add_row(_text(row.label.split(" of ")[0]), *_alternative(plan, row), style=style)
     return table
 
 
@@ -238,20 +239,20 @@ def _placed_new(plan: Plan) -> Table:
     """How even the cluster is with the new partitions, beside Kafka's own placements of them."""
     table = _table("\nNew partitions", "spread:\nreplicas", "\nleaders", "in a topic:\nreplicas", "\nleaders")
     for row in sentences.placed_new(plan):
-        cells = (number(row[key]) for key in sentences.EVENNESS)
-        table.add_row(_text(row["label"]), *cells, style="bold" if row["label"] == "this plan" else None)
+        cells = (number(getattr(row, key)) for key in sentences.EVENNESS)
+        table.add_row(_text(row.label), *cells, style="bold" if row.label == "this plan" else None)
     return table
 
 
 def _front(plan: Plan) -> Table:
     """The Pareto front: bytes against evenness, each point with its gap to the least for its windows."""
-    missed = ("\nscenarios",) if plan.get("scenarios") else ()
+    missed = ("\nscenarios",) if plan.scenarios else ()
     table = _table("\nFront", *_MOVES, *missed)
-    shown = sentences.spread_out(plan["pareto"], _POINTS_SHOWN)
+    shown = sentences.spread_out(plan.pareto, _POINTS_SHOWN)
     for point in shown:
-        label = "this plan" if point["chosen"] else sentences.origin(plan, point)
-        table.add_row(_text(label), *_moves(plan, point), style="bold" if point["chosen"] else None)
-    hidden = len(plan["pareto"]) - len(shown)
+        label = "this plan" if point.chosen else sentences.origin(plan, point)
+        table.add_row(_text(label), *_moves(plan, point), style="bold" if point.chosen else None)
+    hidden = len(plan.pareto) - len(shown)
     if hidden:
         table.add_row(f"[dim]and {counted(hidden, 'more point')}[/]")
     return table
@@ -259,25 +260,25 @@ def _front(plan: Plan) -> Table:
 
 def _variants(plan: Plan) -> Table:
     """The variants side by side, each with its best plan by the rule."""
-    missed = ("\nscenarios",) if plan.get("scenarios") else ()
+    missed = ("\nscenarios",) if plan.scenarios else ()
     table = _table("\nVariant", "\nbrokers", *_MOVES, *missed, "\nat least", widest=_LONGEST_VARIANT)
-    for row in plan["variants"][:_VARIANTS_SHOWN]:
-        cells = (number(row["brokers"]), *_moves(plan, row), formats.duration(row["seconds_at_throttle"]))
-        table.add_row(_text(row["name"]), *cells, style="bold" if row["chosen"] else None)
-    hidden = len(plan["variants"]) - _VARIANTS_SHOWN
+    for row in plan.variants[:_VARIANTS_SHOWN]:
+        cells = (number(row.brokers), *_moves(plan, row), formats.duration(row.seconds_at_throttle))
+        table.add_row(_text(row.name), *cells, style="bold" if row.chosen else None)
+    hidden = len(plan.variants) - _VARIANTS_SHOWN
     if hidden > 0:
         table.add_row(f"[dim]and {counted(hidden, 'more variant')}[/]")
     return table
 
 
-def _moves(plan: Plan, row: Plan) -> tuple[str, ...]:
-    scenarios = plan.get("scenarios", ())
-    stood = [f"{number(len(scenarios) - row['scenarios_missed'])} of {number(len(scenarios))}"] if scenarios else []
+def _moves(plan: Plan, row: FrontFigures) -> tuple[str, ...]:
+    scenarios = plan.scenarios
+    stood = [f"{number(len(scenarios) - row.scenarios_missed)} of {number(len(scenarios))}"] if scenarios else []
     return (
-        known_size(plan, row["bytes_moved"]),
+        known_size(plan, row.bytes_moved),
         sentences.gap(plan, row),
-        number(row["replicas_moved"]),
-        number(row["leaders_changed"]),
+        number(row.replicas_moved),
+        number(row.leaders_changed),
         sentences.above(row),
         sentences.completes(plan, row),
         *stood,
@@ -285,19 +286,19 @@ def _moves(plan: Plan, row: Plan) -> tuple[str, ...]:
 
 
 def _scenarios(plan: Plan, console: Console) -> None:
-    rows = plan.get("scenarios", ())
+    rows = plan.scenarios
     for row in rows[:_NOTES_SHOWN]:
-        colour = "green" if row["feasible"] else "yellow"
+        colour = "green" if row.feasible else "yellow"
         _print(f"[{colour}]scenario[/] {_text(sentences.scenario(row))}", console)
     if len(rows) > _NOTES_SHOWN:
         _print(f"[yellow]scenario[/] and {number(len(rows) - _NOTES_SHOWN)} more, see plan.json", console)
 
 
-def _alternative(plan: Plan, row: Plan) -> Iterable[str]:
+def _alternative(plan: Plan, row: CandidateFigures) -> Iterable[str]:
     counts = ("replicas_moved", "leaders_changed", "replica_spread", "leader_spread")
     return (
-        known_size(plan, row["bytes_moved"]),
-        *(number(row[key]) for key in counts),
+        known_size(plan, row.bytes_moved),
+        *(number(getattr(row, key)) for key in counts),
         sentences.above(row),
         sentences.completes(plan, row),
     )
@@ -305,23 +306,23 @@ def _alternative(plan: Plan, row: Plan) -> Iterable[str]:
 
 def _notes(plan: Plan, console: Console) -> None:
     """Limits, windows that could not be kept, and warnings; the first few of each, the rest counted."""
-    if plan["limits"]:
-        _print("[bold]limits[/] " + "; ".join(map(_limit, plan["limits"])), console)
-    relaxed = [_relaxed(row) for row in plan["balance"]["relaxed"][:_NOTES_SHOWN]]
-    _listed("relaxed", relaxed, len(plan["balance"]["relaxed"]), console)
-    _listed("warning", list(plan["warnings"][:_NOTES_SHOWN]), len(plan["warnings"]), console)
+    if plan.limits:
+        _print("[bold]limits[/] " + "; ".join(map(_limit, plan.limits)), console)
+    relaxed = [_relaxed(row) for row in plan.balance.relaxed[:_NOTES_SHOWN]]
+    _listed("relaxed", relaxed, len(plan.balance.relaxed), console)
+    _listed("warning", list(plan.warnings[:_NOTES_SHOWN]), len(plan.warnings), console)
 
 
-def _limit(limit: Plan) -> str:
-    value, allowed = gate_cells(limit)
-    crossed = " [red]crossed[/]" if limit["value"] > limit["limit"] else ""
-    name = _text(formats.words(limit["key"].removeprefix("limits.")), _LONGEST_NOTE)
+def _limit(limit: LimitRow) -> str:
+    value, allowed = gate_cells(limit.key, limit.value, limit.limit, limit.broker)
+    crossed = " [red]crossed[/]" if limit.crossed else ""
+    name = _text(formats.words(limit.key.removeprefix("limits.")), _LONGEST_NOTE)
     return f"{name} {value} of {allowed}{crossed}"
 
 
-def _relaxed(row: Plan) -> str:
-    of = "" if row["topic"] is None else f" of {row['topic']}"
-    return f"{formats.words(row['window'])}{of}: asked {row['wanted']}, reached {sentences.reached(row)}: {row['why']}"
+def _relaxed(row: RelaxedRow) -> str:
+    of = "" if row.topic is None else f" of {row.topic}"
+    return f"{formats.words(row.window)}{of}: asked {row.wanted}, reached {sentences.reached(row)}: {row.why}"
 
 
 def _listed(kind: str, notes: Sequence[str], total: int, console: Console) -> None:

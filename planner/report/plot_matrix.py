@@ -9,9 +9,10 @@ import numpy as np
 
 from planner.model import formats
 from planner.model.problem import LongArray
+from planner.plan.document.plan_types import Plan
 from planner.report import plot_axes, plot_values
 from planner.report.plot_svg import COLOUR, Drawing, Mark
-from planner.report.plot_values import OTHERS, Movement, Plan, Run
+from planner.report.plot_values import OTHERS, Movement, Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -166,10 +167,10 @@ def _strip(axes: Axes, plan: Plan, parts: Sequence[Run]) -> list[Mark]:
 
 
 def _told(plan: Plan, part: Run) -> str:
-    own = plan["batches"][part.first : part.end]
-    copied = formats.counted(sum(batch["replicas_moved"] for batch in own), "replica")
-    size = formats.size(sum(batch["bytes_moved"] for batch in own)) if plan["cluster"]["sizes_known"] else ""
-    elected = formats.counted(sum(len(batch["elect"]) for batch in own), "election")
+    own = plan.batches[part.first : part.end]
+    copied = formats.counted(sum(batch.replicas_moved for batch in own), "replica")
+    size = formats.size(sum(batch.bytes_moved for batch in own)) if plan.cluster.sizes_known else ""
+    elected = formats.counted(sum(len(batch.elect) for batch in own), "election")
     time = formats.duration(round(part.seconds)) if plot_values.times_known(plan) else ""
     return f"{part.name}: {', '.join(filter(None, (copied, size, elected, time)))}"
 
@@ -211,7 +212,7 @@ _ROLE_WORDS = {"stays": "stay", "added": "added", "removed": "removed"}
 def _held_by_run(plan: Plan, moved: Movement, parts: Sequence[Run], rows: Sequence[int]) -> LongArray:
     """(runs + 2, rows): today, the most in each run, afterwards; OTHERS as their mean."""
     key, _ = plot_values.measure(plan)
-    after = {broker["id"]: broker["after"][key] for broker in plan["brokers"]}
+    after = {broker.id: getattr(broker.after, key) for broker in plan.brokers}
     then = np.array([after.get(broker, 0) for broker in moved.brokers], dtype=np.int64)
     peaks = [moved.held[part.first + 1 : part.end + 1].max(axis=0) for part in parts]
     values = plot_values.summed(np.stack([moved.held[0], *peaks, then]), rows)
@@ -221,7 +222,7 @@ def _held_by_run(plan: Plan, moved: Movement, parts: Sequence[Run], rows: Sequen
 
 
 def _roles(plan: Plan, moved: Movement, rows: Sequence[int]) -> list[str]:
-    roles = {broker["id"]: broker["role"] for broker in plan["brokers"]}
+    roles = {broker.id: broker.role for broker in plan.brokers}
     return ["stays" if at == OTHERS else roles.get(moved.brokers[at], "stays") for at in rows]
 
 

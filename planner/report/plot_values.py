@@ -6,17 +6,15 @@ brokers into the largest ones and the others, many batches into runs of batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from planner.model import formats
 from planner.model.problem import LongArray
-
-Plan = Mapping[str, Any]
+from planner.plan.document.plan_types import Plan
 
 OTHERS = -1
 
@@ -41,16 +39,16 @@ class Movement:
 
 def measure(plan: Plan) -> tuple[str, Callable[[int], str]]:
     """What loads are measured in, a key of `before` and `after`, and how an amount of it is written."""
-    return ("size_bytes", formats.size) if plan["cluster"]["sizes_known"] else ("replicas", formats.number)
+    return ("size_bytes", formats.size) if plan.cluster.sizes_known else ("replicas", formats.number)
 
 
 def movement(plan: Plan) -> Movement:
     """Every copy of every batch, added up. A replica is copied from the leader of today while that holds one."""
     key, _ = measure(plan)
     copies, removals = _steps(plan, key == "size_bytes")
-    ids = {broker["id"] for broker in plan["brokers"]}
+    ids = {broker.id for broker in plan.brokers}
     brokers = np.array(sorted(ids.union(*copies[:, 1:3].T.tolist(), removals[:, 1].tolist())), dtype=np.int64)
-    batches, count = len(plan["batches"]), len(brokers)
+    batches, count = len(plan.batches), len(brokers)
     batch, sender, receiver, amount = (
         copies[:, 0],
         *(np.searchsorted(brokers, copies[:, c]) for c in (1, 2)),
@@ -62,7 +60,7 @@ def movement(plan: Plan) -> Movement:
     np.add.at(received, (batch, receiver), amount)
     np.add.at(sent, (batch, sender), amount)
     np.add.at(removed, (removals[:, 0], np.searchsorted(brokers, removals[:, 1])), removals[:, 2])
-    before = {broker["id"]: broker["before"][key] for broker in plan["brokers"]}
+    before = {broker.id: getattr(broker.before, key) for broker in plan.brokers}
     today = np.array([before.get(broker, 0) for broker in brokers.tolist()], dtype=np.int64)
     return Movement(tuple(brokers.tolist()), copied, received, sent, _held(today, received, removed))
 
@@ -75,16 +73,16 @@ def _held(today: LongArray, received: LongArray, removed: LongArray) -> LongArra
 
 def _steps(plan: Plan, in_bytes: bool) -> tuple[LongArray, LongArray]:
     """Rows of (batch, sender, receiver, amount), and of (batch, broker, amount) for what is removed."""
-    changed = {(row["topic"], row["partition"]): row for row in plan["partitions"]}
+    changed = {(row.topic, row.partition): row for row in plan.partitions}
     copies: list[tuple[int, int, int, int]] = []
     removals: list[tuple[int, int, int]] = []
-    for at, batch in enumerate(plan["batches"]):
-        for step in batch["partitions"]:
-            row, before = changed[step["topic"], step["partition"]], step["replicas_before"]
-            amount = row["size_bytes"] if in_bytes else 1
-            source = row["leader_before"] if row["leader_before"] in before else before[0]
-            copies += [(at, source, broker, amount) for broker in step["replicas"] if broker not in before]
-            removals += [(at, broker, amount) for broker in before if broker not in step["replicas"]]
+    for at, batch in enumerate(plan.batches):
+        for step in batch.partitions:
+            row, before = changed[step.topic, step.partition], step.replicas_before
+            amount = row.size_bytes if in_bytes else 1
+            source = row.leader_before if row.leader_before in before else before[0]
+            copies += [(at, source, broker, amount) for broker in step.replicas if broker not in before]
+            removals += [(at, broker, amount) for broker in before if broker not in step.replicas]
     return (
         np.array(copies, dtype=np.int64).reshape(-1, 4),
         np.array(removals, dtype=np.int64).reshape(-1, 3),
@@ -132,13 +130,13 @@ class Run:
 
 def times_known(plan: Plan) -> bool:
     """True where every batch says how long it takes at the throttle, and any of them takes time."""
-    seconds = [batch["seconds_at_throttle"] for batch in plan["batches"]]
-    return plan["cluster"]["sizes_known"] and None not in seconds and any(seconds)
+    seconds = [batch.seconds_at_throttle for batch in plan.batches]
+    return plan.cluster.sizes_known and None not in seconds and any(seconds)
 
 
 def runs(plan: Plan, at_most: int) -> list[Run]:
     """All batches in order, as at most `at_most` runs of about equally many."""
-    times = [batch["seconds_at_throttle"] if times_known(plan) else 1 for batch in plan["batches"]]
+    times = [batch.seconds_at_throttle if times_known(plan) else 1 for batch in plan.batches]
     count = min(at_most, len(times))
     bounds = [round(at * len(times) / count) for at in range(count + 1)] if count else [0]
     starts = np.concatenate([[0], np.cumsum(np.array(times, dtype=np.int64))]).tolist()

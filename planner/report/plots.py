@@ -5,21 +5,24 @@ Every plot has a bounded number of marks however large the plan, and the same pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from planner.model import formats
+from planner.plan.document.cluster_types import BrokerRow, RackRow
+from planner.plan.document.front_types import ParetoRow
+from planner.plan.document.plan_types import Plan
 from planner.report import plot_axes, plot_matrix, plot_svg, plot_values, sentences
 from planner.report.plot_svg import COLOUR, Drawing, Mark, Plot
-from planner.report.plot_values import OTHERS, Plan
+from planner.report.plot_values import OTHERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[BrokerRow] | Sequence[RackRow]
 
 _POINTS_SHOWN = 60
 _BARS_SHOWN = 60
@@ -42,12 +45,12 @@ def draw(plan: Plan) -> tuple[Plot, ...]:
 
 
 def _drawings(plan: Plan) -> Iterator[tuple[str, Drawing]]:
-    if len(plan["pareto"]) > 1:
+    if len(plan.pareto) > 1:
         yield "front", _front(plan)
-    if plan["brokers"]:
-        yield "brokers", _loads(plan, plan["brokers"], "broker", lambda row: f"{_SIGNS[row['role']]}{row['id']}")
-    if plan["racks"]:
-        yield "racks", _loads(plan, plan["racks"], "rack", lambda row: _rack(row["rack"]))
+    if plan.brokers:
+        yield "brokers", _loads(plan, plan.brokers, "broker", [f"{_SIGNS[row.role]}{row.id}" for row in plan.brokers])
+    if plan.racks:
+        yield "racks", _loads(plan, plan.racks, "rack", [_rack(row.rack) for row in plan.racks])
     moved = plot_values.movement(plan)
     if moved.copied.any():
         yield "movement", plot_matrix.movement(plan, moved)
@@ -75,14 +78,14 @@ class _Point:
     above: str
 
 
-def points(plan: Plan) -> Rows:
+def points(plan: Plan) -> Sequence[ParetoRow]:
     """The points of the front that are drawn, in the front's order."""
-    return sentences.spread_out(plan["pareto"], _POINTS_SHOWN)
+    return sentences.spread_out(plan.pareto, _POINTS_SHOWN)
 
 
 def _front(plan: Plan) -> Drawing:
     """What is copied against how far the broker furthest above its share is above it; lower left is better."""
-    key, shown = ("bytes_moved", formats.size) if plan["cluster"]["sizes_known"] else ("replicas_moved", formats.number)
+    key, shown = ("bytes_moved", formats.size) if plan.cluster.sizes_known else ("replicas_moved", formats.number)
     drawn = [*_seeds(plan, key), *_points(plan, key)]
     figure, (axes,) = plot_axes.panels(1, 190)
     for at, point in enumerate(drawn):
@@ -112,19 +115,19 @@ _FRONT_IN_WORDS = (
 
 def _points(plan: Plan, key: str) -> Iterator[_Point]:
     for row in points(plan):
-        nothing = row["strategy"] == "unchanged"
-        name = "this plan" if row["chosen"] else "do nothing" if nothing else sentences.origin(plan, row)
-        role, marker = ("after", "D") if row["chosen"] else ("quiet", "o")
-        told = row["chosen"] or nothing
-        yield _Point(row[key], row["imbalance_percent"], name, marker, role, told, sentences.above(row))
+        nothing = row.strategy == "unchanged"
+        name = "this plan" if row.chosen else "do nothing" if nothing else sentences.origin(plan, row)
+        role, marker = ("after", "D") if row.chosen else ("quiet", "o")
+        told = row.chosen or nothing
+        yield _Point(getattr(row, key), row.imbalance_percent, name, marker, role, told, sentences.above(row))
 
 
 def _seeds(plan: Plan, key: str) -> Iterator[_Point]:
     """Kafka's own placements, which are on no front."""
-    for row in plan["compared"]:
-        if row["label"] not in ("this plan", "do nothing"):
-            name = formats.printable(row["label"], 40)
-            yield _Point(row[key], row["imbalance_percent"], name, "^", "out", True, sentences.above(row))
+    for row in plan.compared:
+        if row.label not in ("this plan", "do nothing"):
+            name = formats.printable(row.label, 40)
+            yield _Point(getattr(row, key), row.imbalance_percent, name, "^", "out", True, sentences.above(row))
 
 
 def _label_points(axes: Axes, drawn: Iterable[_Point]) -> None:
@@ -144,11 +147,11 @@ def _window(values: Sequence[float]) -> tuple[float, float]:
     return least - room, most + room
 
 
-def _loads(plan: Plan, rows: Rows, noun: str, label: Callable[[Mapping[str, Any]], str]) -> Drawing:
+def _loads(plan: Plan, rows: Rows, noun: str, labels_of: Sequence[str]) -> Drawing:
     """A panel for each measure with two bars for each broker or rack: before, and after."""
     keys = _measures(plan)
     kept = shown(rows, keys[0])
-    labels = ["others" if at == OTHERS else label(rows[at]) for at in kept]
+    labels = ["others" if at == OTHERS else labels_of[at] for at in kept]
     figure, panels = plot_axes.panels(len(keys), _PANEL_POINTS, labels, widest=_WIDEST_PAIR)
     marks = {}
     for axes, key in zip(panels, keys, strict=True):
@@ -176,17 +179,17 @@ def _rate(value: int) -> str:
 
 
 def _measures(plan: Plan) -> list[str]:
-    size = ["size_bytes"] if plan["cluster"]["sizes_known"] else []
+    size = ["size_bytes"] if plan.cluster.sizes_known else []
     return [*size, "replicas", "leaders", *(_TRAFFIC if sentences.states_traffic(plan) else ())]
 
 
 def shown(rows: Rows, key: str) -> list[int]:
     """Which rows have bars: all, or brokers that come or leave and the largest before or after, and OTHERS."""
-    most = np.array([max(row["before"][key], row["after"][key]) for row in rows], dtype=np.int64)
-    return plot_values.largest(most, _BARS_SHOWN, [row.get("role", "stays") != "stays" for row in rows])
+    most = np.array([max(getattr(row.before, key), getattr(row.after, key)) for row in rows], dtype=np.int64)
+    return plot_values.largest(most, _BARS_SHOWN, [isinstance(row, BrokerRow) and row.role != "stays" for row in rows])
 
 
 def _bars(rows: Rows, kept: Sequence[int], side: str, key: str) -> list[int]:
     """What each kept row has; OTHERS their mean, since their sum would dwarf the largest."""
-    rest = [row[side][key] for row in (rows[at] for at in sorted(set(range(len(rows))) - set(kept)))]
-    return [round(sum(rest) / len(rest)) if at == OTHERS else rows[at][side][key] for at in kept]
+    rest = [getattr(getattr(row, side), key) for row in (rows[at] for at in sorted(set(range(len(rows))) - set(kept)))]
+    return [round(sum(rest) / len(rest)) if at == OTHERS else getattr(getattr(rows[at], side), key) for at in kept]

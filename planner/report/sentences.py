@@ -24,9 +24,21 @@ from planner.model.formats import (
     stated,
     words,
 )
-
-Plan = Mapping[str, Any]
-
+from planner.plan.document.batch_types import BatchRow, DerivedRow
+from planner.plan.document.changes_types import AddBrokerRow, ChangesSection, CreateTopicRow
+from planner.plan.document.cluster_types import BrokerRow, RackRow
+from planner.plan.document.front_types import (
+    CandidateFigures,
+    FrontFigures,
+    OutsideRow,
+    ParetoRow,
+    ScenarioRow,
+    VariantRow,
+)
+from planner.plan.document.log_dir_types import LogDirRow
+from planner.plan.document.new_partition_types import PlacementRow
+from planner.plan.document.plan_types import Plan
+from planner.plan.document.term_types import RelaxedRow, TermRow
 
 # In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
 _WINDOWS = ("replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out")
@@ -36,98 +48,101 @@ _WINDOWS = ("replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "n
 _BYTE_WINDOWS = ("disk", "network_in", "network_out", "log_dirs")
 
 
-def log_dirs(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every log dir that is planned, with its broker's id, those first that something comes to or goes from.
+def log_dirs(plan: Plan) -> list[tuple[int, LogDirRow]]:
+    """Every log dir that is planned, behind its broker's id, those first that something comes to or goes from.
 
     Within these the ones with most bytes afterwards come first. Empty where no log dirs are planned.
     """
-    rows = [
-        {"broker": broker["id"], **log_dir}
-        for broker in (plan.get("log_dirs") or {"brokers": ()})["brokers"]
-        for log_dir in broker["log_dirs"]
-    ]
-    return sorted(rows, key=lambda row: (not (row["bytes_in"] or row["bytes_out"]), -row["after"]["size_bytes"]))
+    brokers = plan.log_dirs.brokers if plan.log_dirs else ()
+    rows = [(broker.id, log_dir) for broker in brokers for log_dir in broker.log_dirs]
+    return sorted(rows, key=lambda row: (not (row[1].bytes_in or row[1].bytes_out), -row[1].after.size_bytes))
 
 
-def known_size(plan: Mapping[str, Any], size_bytes: int | None) -> str:
+def known_size(plan: Plan, size_bytes: int | None) -> str:
     """A size; unknown where the plan counts replicas."""
-    return size(size_bytes) if plan["cluster"]["sizes_known"] else UNKNOWN
+    return size(size_bytes) if plan.cluster.sizes_known else UNKNOWN
 
 
-def moves(plan: Mapping[str, Any], row: Mapping[str, Any]) -> tuple[str, ...]:
+def moves(plan: Plan, row: FrontFigures) -> tuple[str, ...]:
     """What a point of the front, or a variant's plan, moves beside the least for it, and how even it is: six cells."""
-    least = row.get("least_bytes_moved")
+    least = row.least_bytes_moved
     shown = UNKNOWN if least is None else known_size(plan, least)
-    counts = (number(row["replicas_moved"]), number(row["leaders_changed"]))
-    return known_size(plan, row["bytes_moved"]), shown, gap(plan, row), *counts, above(row)
+    counts = (number(row.replicas_moved), number(row.leaders_changed))
+    return known_size(plan, row.bytes_moved), shown, gap(plan, row), *counts, above(row)
 
 
-def completes(plan: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+def completes(plan: Plan, row: CandidateFigures) -> str:
     """Whether a row does all that is asked: `yes`, `20 left`, `not even`, `moves more`.
 
     `nearest` is as even as can be where nothing is as even as asked.
     """
-    left = row["left_to_change"]
-    if row["moves_unforced"]:
+    left = row.left_to_change
+    if row.moves_unforced:
         return "moves more"
     if left:
         return f"{number(left)} left"
-    if not row["balance_kept"]:
+    if not row.balance_kept:
         return "not even"
     return "nearest" if _as_planned(plan, row) and over_brokers(plan) else "yes"
 
 
-def over_brokers(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def over_brokers(plan: Plan) -> list[RelaxedRow]:
     """The windows over brokers that can't be met; those of log dirs are each of one broker."""
-    return [each for each in plan["balance"]["relaxed"] if each["window"] != "log_dirs"]
+    return [each for each in plan.balance.relaxed if each.window != "log_dirs"]
 
 
-def _as_planned(plan: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+def _as_planned(plan: Plan, row: CandidateFigures) -> bool:
     """True where a row is of the changes that the plan makes, not of another variant's."""
-    of = plan.get("choice", {}).get("variant")
-    return of in (None, row.get("variant", row.get("name", of)))
+    of = plan.choice.variant
+    match row:
+        case ParetoRow():
+            return row.variant == of
+        case VariantRow():
+            return row.name == of
+        case _:
+            return True
 
 
-def above(row: Mapping[str, Any]) -> str:
+def above(row: CandidateFigures) -> str:
     """How far the broker furthest above its share is above it, and of what: `+25.9 % leaders`."""
-    measure = {"size_bytes": "bytes"}.get(row.get("imbalance_measure", ""), words(row.get("imbalance_measure", "")))
-    return f"+{percent(row['imbalance_percent'])} {measure}".strip() if row["imbalance_percent"] else percent(0)
+    measure = {"size_bytes": "bytes"}.get(row.imbalance_measure, words(row.imbalance_measure))
+    return f"+{percent(row.imbalance_percent)} {measure}".strip() if row.imbalance_percent else percent(0)
 
 
-def columns(term: Mapping[str, Any]) -> tuple[float | None, ...]:
+def columns(term: TermRow) -> tuple[float | None, ...]:
     """A term's values: today, if nothing moves, and with the plan."""
-    return term["today"], term.get("if_nothing_moves", term["today"]), term["plan"]
+    return term.today, term.if_nothing_moves, term.plan
 
 
-def searched(plan: Mapping[str, Any]) -> str:
+def searched(plan: Plan) -> str:
     """How many plans were looked at, and of which kinds: `5,000 candidates (22 solved, 4,978 Kafka's placements)`."""
-    counts = plan["candidates"]["by_strategy"]
+    counts = plan.candidates.by_strategy
     solved = counts.get("optimum", 0)
     drawn = sum(rows for name, rows in counts.items() if name.startswith("kafka"))
     kinds = [(solved, "solved"), (drawn, "of Kafka's placements")]
     told = ", ".join(f"{number(rows)} {what}" for rows, what in kinds if rows)
-    return counted(plan["candidates"]["evaluated"], "candidate") + (f" ({told})" if told else "")
+    return counted(plan.candidates.evaluated, "candidate") + (f" ({told})" if told else "")
 
 
-def gap(plan: Mapping[str, Any], point: Mapping[str, Any]) -> str:
+def gap(plan: Plan, point: FrontFigures) -> str:
     """A point's gap to the fewest bytes within its own windows: `0 %`, `< 0.01 %`; `–` where nobody knows."""
-    return gap_shown(point.get("gap_percent") if plan["cluster"]["sizes_known"] else None)
+    return gap_shown(point.gap_percent if plan.cluster.sizes_known else None)
 
 
-def scenario(row: Mapping[str, Any]) -> str:
+def scenario(row: ScenarioRow) -> str:
     """Whether the plan stands a scenario, or the first brokers that don't."""
-    if row["feasible"]:
-        return f"{printable(row['name'], 60)}: every window of bytes and every disk holds"
-    shown = [_outside(each) for each in row["outside"][:3]]
-    more = len(row["outside"]) - len(shown)
-    return f"{printable(row['name'], 60)}: {'; '.join([*shown, *([f'and {number(more)} more'] if more else [])])}"
+    if row.feasible:
+        return f"{printable(row.name, 60)}: every window of bytes and every disk holds"
+    shown = [_outside(each) for each in row.outside[:3]]
+    more = len(row.outside) - len(shown)
+    return f"{printable(row.name, 60)}: {'; '.join([*shown, *([f'and {number(more)} more'] if more else [])])}"
 
 
-def _outside(row: Mapping[str, Any]) -> str:
-    unit = "bytes/s" if row["window"].startswith("network") else "bytes"
-    value, least, most = (amount(row[key], unit) for key in ("value", "least", "most"))
-    allowed = f"at least {least}" if row["value"] < row["least"] else f"at most {most}"
-    return f"{words(row['window'])} {value} on broker {row['broker']}, allowed {allowed}"
+def _outside(row: OutsideRow) -> str:
+    unit = "bytes/s" if row.window.startswith("network") else "bytes"
+    value, least, most = (amount(getattr(row, key), unit) for key in ("value", "least", "most"))
+    allowed = f"at least {least}" if row.value < row.least else f"at most {most}"
+    return f"{words(row.window)} {value} on broker {row.broker}, allowed {allowed}"
 
 
 def disk(size_bytes: int, disk_bytes: int | None) -> str:
@@ -135,76 +150,74 @@ def disk(size_bytes: int, disk_bytes: int | None) -> str:
     return size(size_bytes) if disk_bytes is None else f"{size(size_bytes)}, {percent(100 * size_bytes / disk_bytes)}"
 
 
-def states_disks(plan: Mapping[str, Any]) -> bool:
+def states_disks(plan: Plan) -> bool:
     """True where bytes can be compared with room: sizes are known, and some broker's disk is."""
-    return plan["cluster"]["sizes_known"] and any(broker.get("disk_bytes") for broker in plan["brokers"])
+    return plan.cluster.sizes_known and any(broker.disk_bytes for broker in plan.brokers)
 
 
-def states_traffic(plan: Mapping[str, Any]) -> bool:
+def states_traffic(plan: Plan) -> bool:
     """True where rates are known, so that brokers have traffic."""
-    return any(broker["before"].get("network_in") is not None for broker in plan["brokers"])
+    return any(broker.before.network_in is not None for broker in plan.brokers)
 
 
-def traffic(plan: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
+def traffic(plan: Plan, row: BrokerRow | RackRow) -> list[str]:
     """A broker's or rack's traffic in and out, before and after: `3.00 MB/s → 2.10 MB/s`; empty without rates."""
     if not states_traffic(plan):
         return []
-    before, after = row["before"], row["after"]
-    return [
-        arrow(amount(before[key], "bytes/s"), amount(after[key], "bytes/s")) for key in ("network_in", "network_out")
-    ]
+    pairs = ((row.before.network_in, row.after.network_in), (row.before.network_out, row.after.network_out))
+    return [arrow(amount(before, "bytes/s"), amount(after, "bytes/s")) for before, after in pairs]
 
 
-def reached(row: Mapping[str, Any]) -> str:
+def reached(row: RelaxedRow) -> str:
     """What a relaxed window reached: a spread, `3`, or for bytes a percentage from the share, `12.5 %`."""
-    return percent(row["reached"]) if row["window"] in _BYTE_WINDOWS else number(row["reached"])
+    return percent(row.reached) if row.window in _BYTE_WINDOWS else number(row.reached)
 
 
-def broker_peak(broker: Mapping[str, Any]) -> str:
+def broker_peak(broker: BrokerRow) -> str:
     """The most that a broker holds, of its disk; `–` where no disk is stated."""
-    room = broker.get("disk_bytes")
-    return UNKNOWN if room is None else disk(broker["peak_size_bytes"], room)
+    room = broker.disk_bytes
+    return UNKNOWN if room is None else disk(broker.peak_size_bytes, room)
 
 
-def peak_disk(batch: Mapping[str, Any]) -> str:
+def peak_disk(batch: BatchRow) -> str:
     """The fullest broker while a batch runs: `3.20 TB, 72.8 %, broker 7`; `–` without sizes."""
-    row = batch.get("fullest_broker")
-    return UNKNOWN if row is None else f"{disk(row['peak_size_bytes'], row['disk_bytes'])}, broker {row['id']}"
+    row = batch.fullest_broker
+    return UNKNOWN if row is None else f"{disk(row.peak_size_bytes, row.disk_bytes)}, broker {row.id}"
 
 
-def wishes(changes: Mapping[str, Any], at_most: int = 12) -> str:
+def wishes(changes: ChangesSection, at_most: int = 12) -> str:
     """The changes asked for, as one sentence without its full stop; those beyond `at_most` are counted."""
     asked = [
-        *_added(changes.get("add_brokers", ())),
-        *([f"remove {_brokers(changes['remove_brokers'])}"] if changes.get("remove_brokers") else []),
-        *(f"replace broker {old} by {new}" for old, new in _by_broker(changes.get("replace_brokers", {}))),
-        *(f"set the rack of broker {broker} to {rack}" for broker, rack in _by_broker(changes.get("set_racks", {}))),
+        *_added(changes.add_brokers),
+        *([f"remove {_brokers(changes.remove_brokers)}"] if changes.remove_brokers else []),
+        *(f"replace broker {old} by {new}" for old, new in _by_broker(changes.replace_brokers)),
+        *(f"set the rack of broker {broker} to {rack}" for broker, rack in _by_broker(changes.set_racks)),
         *(
-            f"replication factor {change['replication_factor']} for {change['topics']}"
-            for change in changes.get("set_replication_factor", ())
+            f"replication factor {change.replication_factor} for {change.topics}"
+            for change in changes.set_replication_factor
         ),
-        *(_created(topic) for topic in changes.get("create_topics", ())),
-        *(f"{topic['partitions']} partitions of {topic['topic']}" for topic in changes.get("add_partitions", ())),
-        f"rebalance: {changes.get('rebalance', 'all')}",
+        *(_created(topic) for topic in changes.create_topics),
+        *(f"{topic.partitions} partitions of {topic.topic}" for topic in changes.add_partitions),
+        f"rebalance: {changes.rebalance}",
     ]
     shown = [printable(text, 120) for text in asked[:at_most]]
     return "; ".join([*shown, *([f"and {number(len(asked) - at_most)} more"] if len(asked) > at_most else [])])
 
 
-def _created(topic: Mapping[str, Any]) -> str:
-    shape = f"{counted(topic['partitions'], 'partition')} of {counted(topic['replication_factor'], 'replica')}"
-    return f"create {topic['name']} with {shape}"
+def _created(topic: CreateTopicRow) -> str:
+    shape = f"{counted(topic.partitions, 'partition')} of {counted(topic.replication_factor, 'replica')}"
+    return f"create {topic.name} with {shape}"
 
 
 def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(mapping.items(), key=lambda item: int(item[0]))
 
 
-def _added(brokers: Iterable[Mapping[str, Any]]) -> list[str]:
+def _added(brokers: Iterable[AddBrokerRow]) -> list[str]:
     """One text a rack, so that a hundred new brokers take one line and not a hundred."""
     racks: dict[str | None, list[int]] = {}
     for broker in brokers:
-        racks.setdefault(broker.get("rack"), []).append(broker["id"])
+        racks.setdefault(broker.rack, []).append(broker.id)
     return [f"add {_brokers(ids)}" + ("" if rack is None else f" in rack {rack}") for rack, ids in racks.items()]
 
 
@@ -212,96 +225,92 @@ def _brokers(ids: Sequence[int]) -> str:
     return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {ranges(ids)}"
 
 
-def reasons(plan: Mapping[str, Any]) -> str:
+def reasons(plan: Plan) -> str:
     """How many partitions change for which reason, most first: `balance replicas 12, rack rule 3`."""
-    counts = Counter(row["reason"] for row in plan["partitions"])
+    counts = Counter(row.reason for row in plan.partitions)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{words(reason)} {number(rows)}" for reason, rows in ordered)
 
 
-def origin(plan: Mapping[str, Any], point: Mapping[str, Any]) -> str:
+def origin(plan: Plan, point: ParetoRow) -> str:
     """Where a point of the front comes from: in which windows it differs from the plan, `disk 5%`, or its strategy.
 
     Only the solver reads windows: a seed of Kafka's own strategies is even by chance. Where there are variants the
     point's is named before.
     """
-    of = f"{point['variant']}: " if plan.get("variants") else ""
-    if point["strategy"] != "optimum":
-        return printable(of + words(point["strategy"]))
-    wanted = plan["balance"]["wanted"]
-    windows = {name: point["balance"].get(name, "none") for name in _WINDOWS}
-    unlike = [f"{words(name)} {value}" for name, value in windows.items() if value != wanted.get(name, "none")]
-    if plan.get("scenarios") and point["scenarios"] != plan["candidates"]["winner"]["scenarios"]:
-        unlike.append(f"scenarios {point['scenarios']}")
+    of = f"{point.variant}: " if plan.variants else ""
+    if point.strategy != "optimum":
+        return printable(of + words(point.strategy))
+    wanted = plan.balance.wanted
+    windows = {name: getattr(point.balance, name) for name in _WINDOWS}
+    unlike = [f"{words(name)} {value}" for name, value in windows.items() if value != getattr(wanted, name)]
+    if plan.scenarios and point.scenarios != plan.candidates.winner.scenarios:
+        unlike.append(f"scenarios {point.scenarios}")
     return printable(of + (", ".join(unlike) or "the same windows"))
 
 
 EVENNESS = ("replica_spread", "leader_spread", "topic_replica_spread", "topic_leader_spread")
 
 
-def placed_new(plan: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def placed_new(plan: Plan) -> Sequence[PlacementRow]:
     """How even new partitions make the cluster, here and by Kafka's own rules; empty where none are made."""
-    return (plan.get("new_partitions") or {"compared": ()})["compared"]
+    return plan.new_partitions.compared if plan.new_partitions else ()
 
 
-def fullest_and_emptiest(brokers: Sequence[Mapping[str, Any]], at_most: int) -> list[Mapping[str, Any]]:
+def fullest_and_emptiest(brokers: Sequence[BrokerRow], at_most: int) -> list[BrokerRow]:
     """At most `at_most` brokers, by id: those that come or leave, then in turn the fullest and the emptiest after."""
     if len(brokers) <= at_most:
-        return sorted(brokers, key=lambda broker: int(broker["id"]))
-    by_load = sorted(brokers, key=lambda b: (-b["after"]["size_bytes"], -b["after"]["replicas"], b["id"]))
-    comes_or_leaves = [broker for broker in by_load if broker["role"] != "stays"][: at_most // 2]
+        return sorted(brokers, key=lambda broker: int(broker.id))
+    by_load = sorted(brokers, key=lambda b: (-b.after.size_bytes, -b.after.replicas, b.id))
+    comes_or_leaves = [broker for broker in by_load if broker.role != "stays"][: at_most // 2]
     ends = [broker for pair in zip(by_load, reversed(by_load), strict=True) for broker in pair]
-    chosen = {broker["id"]: broker for broker in comes_or_leaves}
+    chosen = {broker.id: broker for broker in comes_or_leaves}
     for broker in ends:
         if len(chosen) < at_most:
-            chosen.setdefault(broker["id"], broker)
+            chosen.setdefault(broker.id, broker)
     return [chosen[broker] for broker in sorted(chosen)]
 
 
-def spread_out(points: Sequence[Mapping[str, Any]], at_most: int) -> list[Mapping[str, Any]]:
+def spread_out(points: Sequence[ParetoRow], at_most: int) -> list[ParetoRow]:
     """At most `at_most` (≥ 2) points of the front in its order: both ends, the chosen one, the rest evenly between."""
     if len(points) <= at_most:
         return list(points)
     kept = {round(step * (len(points) - 1) / (at_most - 1)) for step in range(at_most)}
-    chosen = [index for index, point in enumerate(points) if point["chosen"]]
+    chosen = [index for index, point in enumerate(points) if point.chosen]
     for index in chosen[:1]:
         inner = [other for other in kept if 0 < other < len(points) - 1] or sorted(kept)[1:]
         kept = kept if index in kept else kept - {min(inner, key=lambda other: (abs(other - index), other))} | {index}
     return [points[index] for index in sorted(kept)]
 
 
-def limit_of(term: Mapping[str, Any]) -> str:
+def limit_of(term: TermRow) -> str:
     """A term's limit, which somebody wrote: in the unit that it was written in where it is one of bytes."""
-    limit = term["limit"]
-    return stated(limit) if term["unit"] == "bytes" and limit is not None else amount(limit, term["unit"])
+    limit = term.limit
+    return stated(int(limit)) if term.unit == "bytes" and limit is not None else amount(limit, term.unit)
 
 
 def pace(plan: Plan) -> str:
     """How many batches, and the least time they take at the throttle."""
-    batches, throttle = plan["batches"], plan["execution"]["throttle_bytes_per_sec"]
-    times = [batch["seconds_at_throttle"] for batch in batches]
-    waiting = sum(batch.get("leaderless", False) for batch in batches)
+    batches, throttle = plan.batches, plan.execution.throttle_bytes_per_sec
+    times = [batch.seconds_at_throttle for batch in batches]
+    waiting = sum(batch.leaderless for batch in batches)
     shown = counted(len(batches), "batch") + (f" ({waiting:,} at the end without a leader)" if waiting else "")
     if throttle is None:
         return f"{shown}, no throttle"
-    least = None if None in times or not plan["cluster"]["sizes_known"] else sum(times)
+    known = [seconds for seconds in times if seconds is not None]
+    least = sum(known) if len(known) == len(times) and plan.cluster.sizes_known else None
     return f"{shown}{'' if least is None else f', at least {duration(least)}'} at {stated(throttle)}/s a broker"
 
 
 def derived(plan: Plan) -> str:
     """The settings that the YAML leaves out, as it takes them: `execution.throttle: 50MB/s, …`; empty where none is."""
-    return ", ".join(map(_setting, _derived(plan)))
+    return ", ".join(map(_setting, plan.execution.derived))
 
 
 def derived_why(plan: Plan) -> str:
     """The same, each with where its value comes from."""
-    return "; ".join(f"{_setting(row)} ({row['why']})" for row in _derived(plan))
+    return "; ".join(f"{_setting(row)} ({row.why})" for row in plan.execution.derived)
 
 
-def _derived(plan: Plan) -> Sequence[Plan]:
-    rows: Sequence[Plan] = plan["execution"].get("derived", ())
-    return rows
-
-
-def _setting(row: Plan) -> str:
-    return f"{row['key']}: {row['value']}"
+def _setting(row: DerivedRow) -> str:
+    return f"{row.key}: {row.value}"

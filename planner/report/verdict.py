@@ -5,16 +5,17 @@ Plain text; whoever prints it escapes what comes from the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from planner.model import formats
 from planner.model.formats import amount, arrow, counted, number, percent, size
 from planner.plan import headline
 from planner.plan.declared_topics import topics as terraform_topics
+from planner.plan.document.batch_types import FullestBroker
+from planner.plan.document.cluster_types import TopicRow
+from planner.plan.document.plan_types import Plan
+from planner.plan.document.term_types import TermRow
 from planner.report import sentences
-
-Plan = Mapping[str, Any]
 
 _GROUPS_NAMED = 3
 _SPREADS = (("replica_spread", "replicas"), ("leader_spread", "leaders"), ("topic_replica_spread", "within a topic"))
@@ -23,8 +24,8 @@ _DOMAINS = ("broker", "rack")
 
 def verdict(plan: Plan) -> str:
     """Whether it would be carried out, and what asks for a second look; the first thing to read."""
-    warnings = len(plan["warnings"])
-    until = (plan.get("validity") or {}).get("valid_until")
+    warnings = len(plan.warnings)
+    until = plan.valid_until
     parts = [
         headline.balance(plan),
         *headline.racks(plan),
@@ -35,8 +36,8 @@ def verdict(plan: Plan) -> str:
 
 
 def _gates(plan: Plan) -> str:
-    gates = plan["limits"]
-    crossed = [gate["key"] for gate in gates if gate["value"] > gate["limit"]]
+    gates = plan.limits
+    crossed = [gate.key for gate in gates if gate.crossed]
     if crossed:
         verb = "is" if len(crossed) == 1 else "are"
         return f"Would be refused: {len(crossed)} of {counted(len(gates), 'gate')} {verb} crossed, {', '.join(crossed)}"
@@ -48,7 +49,7 @@ def _gates(plan: Plan) -> str:
 
 def evenness(plan: Plan) -> str:
     """How even the cluster is today and afterwards, in a sentence without its full stop."""
-    terms = {term["name"]: term for term in plan["terms"]}
+    terms = {term.name: term for term in plan.terms}
     spreads = [f"{word} {_arrow(terms[name])}" for name, word in _SPREADS if name in terms]
     above = [f"{of} {_arrow(term)}" for name, term in terms.items() if (of := _above(name))]
     more = [f"broker furthest above its share {', '.join(above)}"] if above else []
@@ -61,7 +62,7 @@ def _above(name: str) -> str:
 
 def risks(plan: Plan) -> Iterator[str]:
     """A sentence for each thing that may hurt while the plan runs or after it, good news included."""
-    if plan["partitions"]:
+    if plan.partitions:
         yield from _writes(plan)
         yield from _racks(plan)
         yield from _disks(plan)
@@ -71,10 +72,10 @@ def risks(plan: Plan) -> Iterator[str]:
 
 def terraform(plan: Plan) -> str:
     """What the tfvars say that Terraform doesn't know yet, and what they leave out; empty without news."""
-    grown = {topic["topic"] for topic in (plan.get("new_partitions") or {"topics": ()})["topics"]}
+    grown = {topic.topic for topic in plan.new_topics}
     told = terraform_topics(plan)
-    changed = sum(topic["name"] in told and (_resized(topic) or topic["name"] in grown) for topic in plan["topics"])
-    left_out = len(plan["topics"]) - len(told)
+    changed = sum(topic.name in told and (_resized(topic) or topic.name in grown) for topic in plan.topics)
+    left_out = len(plan.topics) - len(told)
     if not changed:
         return ""
     said = f"{counted(changed, 'topic')} with another replication factor, more partitions than today, or new"
@@ -87,57 +88,55 @@ def terraform(plan: Plan) -> str:
     return f"{said}{missing if left_out else ''}{unsaid if unknown else ''}"
 
 
-def _resized(topic: Plan) -> bool:
-    return bool(topic["replication_factor_before"] != [topic["replication_factor"]])
+def _resized(topic: TopicRow) -> bool:
+    return topic.replication_factor_before != (topic.replication_factor,)
 
 
-def _arrow(term: Plan) -> str:
-    return arrow(amount(term["today"], term["unit"]), amount(term["plan"], term["unit"]))
+def _arrow(term: TermRow) -> str:
+    return arrow(amount(term.today, term.unit), amount(term.plan, term.unit))
 
 
 def _writes(plan: Plan) -> Iterator[str]:
-    found = plan.get("risks")
-    if found is None:
-        return
-    unknown = "" if found["isr_known"] else " (which replicas are in sync isn't known everywhere: all of them, here)"
-    worst = max(found["under_min_isr"], default=0)
+    found = plan.risks
+    unknown = "" if found.isr_known else " (which replicas are in sync isn't known everywhere: all of them, here)"
+    worst = max(found.under_min_isr, default=0)
     if not worst:
         yield f"Writes: no partition is under min.insync.replicas in any batch{unknown}."
         return
-    batches = [number + 1 for number, count in enumerate(found["under_min_isr"]) if count]
+    batches = [number + 1 for number, count in enumerate(found.under_min_isr) if count]
     where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
-    total = counted(sum(found["under_min_isr"]), "partition")
+    total = counted(sum(found.under_min_isr), "partition")
     yield f"Writes with acks=all are refused: {total} of {where} under min.insync.replicas{unknown}."
 
 
 def _racks(plan: Plan) -> Iterator[str]:
-    crossing = next((term["plan"] for term in plan["terms"] if term["name"] == "cross_rack_bytes"), None)
-    moved = plan["bound"]["bytes_moved"]
-    if plan["racks"] and moved and crossing is not None and plan["cluster"]["sizes_known"]:
-        yield f"Between racks: {size(crossing)} of {size(moved)} copied ({percent(100 * crossing / moved)})."
+    crossing = next((term.plan for term in plan.terms if term.name == "cross_rack_bytes"), None)
+    moved = plan.bound.bytes_moved
+    if plan.racks and moved and crossing is not None and plan.cluster.sizes_known:
+        yield f"Between racks: {size(int(crossing))} of {size(moved)} copied ({percent(100 * crossing / moved)})."
 
 
 def _disks(plan: Plan) -> Iterator[str]:
     """The fullest broker of any batch: by its disk where one is stated."""
-    rows = [(batch["fullest_broker"], batch["number"]) for batch in plan["batches"] if batch.get("fullest_broker")]
-    if rows and plan["cluster"]["sizes_known"]:
+    rows = [(batch.fullest_broker, batch.number) for batch in plan.batches if batch.fullest_broker]
+    if rows and plan.cluster.sizes_known:
         row, batch = max(rows, key=lambda each: _fullness(each[0]))
-        held = sentences.disk(row["peak_size_bytes"], row["disk_bytes"])
-        yield f"Disks on the way: broker {row['id']} is the fullest in batch {batch}, {held}."
+        held = sentences.disk(row.peak_size_bytes, row.disk_bytes)
+        yield f"Disks on the way: broker {row.id} is the fullest in batch {batch}, {held}."
 
 
-def _fullness(row: Plan) -> tuple[bool, float]:
-    disk, held = row["disk_bytes"], row["peak_size_bytes"]
+def _fullness(row: FullestBroker) -> tuple[bool, float]:
+    disk, held = row.disk_bytes, row.peak_size_bytes
     return bool(disk), held / disk if disk else held
 
 
 def _failures(plan: Plan) -> Iterator[str]:
-    terms = {term["name"]: term for term in plan["terms"]}
+    terms = {term.name: term for term in plan.terms}
     of_each = [(of, [terms[key] for key in (f"{of}_offline", f"{of}_refused") if key in terms]) for of in _DOMAINS]
     shown = [
         f"without the worst {of} {', '.join(map(_failed, found))}"
         for of, found in of_each
-        if any(term["today"] or term["plan"] for term in found)
+        if any(term.today or term.plan for term in found)
     ]
     if shown:
         yield f"Failures, today → after, in partitions: {'; '.join(shown)}."
@@ -145,19 +144,19 @@ def _failures(plan: Plan) -> Iterator[str]:
         yield "Failures after it: no single broker or rack takes a partition offline, or makes it refuse writes."
 
 
-def _failed(term: Plan) -> str:
-    return f"{_arrow(term)} {'offline' if term['name'].endswith('offline') else 'refusing writes'}"
+def _failed(term: TermRow) -> str:
+    return f"{_arrow(term)} {'offline' if term.name.endswith('offline') else 'refusing writes'}"
 
 
 def _groups(plan: Plan) -> Iterator[str]:
     """Consumer groups that read topics whose leaders change, where the plan tells of groups."""
-    section = plan.get("consumers")
+    section = plan.consumers
     if section is None:
         return
-    moved = {row["topic"] for row in plan["partitions"] if row["leader_before"] != row["replicas"][0]}
-    found = [group["group"] for group in section["groups"] if moved & group["topics"].keys()]
+    moved = {row.topic for row in plan.partitions if row.leader_before != row.replicas[0]}
+    found = [group.group for group in section.groups if moved & group.topics.keys()]
     shown = [formats.printable(name, 60) for name in found[:_GROUPS_NAMED]]
     more = f" and {number(len(found) - len(shown))} more" if len(found) > len(shown) else ""
     told = f": {', '.join(shown)}{more}" if found else ""
-    of = f"{number(len(found))} of {counted(len(section['groups']), 'group')}"
+    of = f"{number(len(found))} of {counted(len(section.groups), 'group')}"
     yield f"Consumers: {of} read topics that get other leaders{told}."

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,9 +53,8 @@ def _alternative(name: str, spec: Spec, among: int) -> Alternative:
     return Alternative(name, spec, problem, candidates(problem, spec.sweep, among))
 
 
-def chosen(spec: Spec, plan: Mapping[str, Any]) -> Spec:
-    """The spec with the changes of the variant that a plan.json is of."""
-    variant = plan["choice"]["variant"] if "choice" in plan else BASE
+def chosen(spec: Spec, variant: str) -> Spec:
+    """The spec with the changes of a variant."""
     changes = next((each.changes for each in spec.sweep.variants if each.name == variant), spec.changes)
     return replace(spec, changes=changes)
 

@@ -38,25 +38,24 @@ def added(spec: Spec, plan: Plan) -> Plan:
     """
     if spec.report == ReportSections():
         return plan
-    document = codec.as_json(plan)
-    return codec.made({**document, **dict(_sections(chosen(spec, document), document))})
+    asked, changed = spec.report, chosen(spec, plan.choice.variant)
+    return codec.with_sections(
+        plan,
+        _failures(changed, plan) if asked.failures else None,
+        _growth(changed, plan, asked.growth_months) if asked.growth_months is not None else None,
+        _consumers(changed, plan) if asked.consumers else None,
+    )
 
 
-def pages(plan: Document) -> tuple[Page, ...]:
+def pages(plan: Plan) -> tuple[Page, ...]:
     """The pages to fold into the report of a plan."""
-    return tuple(_pages({key: plan[key] for key in ("failures", "growth", "consumers") if key in plan}, plan))
+    return tuple(_pages(plan))
 
 
-def _sections(spec: Spec, plan: Document) -> Iterator[tuple[str, dict[str, Any]]]:
-    asked = spec.report
-    if asked.failures:
-        yield "failures", _failures(spec, plan)
-    if asked.growth_months is not None:
-        yield "growth", _without_its_own(_growth(spec, plan, asked.growth_months))
-    if asked.consumers:
-        groups = group_loads.resolve(spec.consumers, spec.cluster.topics)
-        question = ConsumersQuestion(spec, groups, {}, (), consumers_summary.replicas_of(plan))
-        yield "consumers", _without_its_own(consumers_summary.document(question))
+def _consumers(spec: Spec, plan: Plan) -> dict[str, Any]:
+    groups = group_loads.resolve(spec.consumers, spec.cluster.topics)
+    question = ConsumersQuestion(spec, groups, {}, (), consumers_summary.replicas_of(plan))
+    return _without_its_own(consumers_summary.document(question))
 
 
 def _without_its_own(document: Document) -> dict[str, Any]:
@@ -64,7 +63,7 @@ def _without_its_own(document: Document) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key not in _ITS_OWN}
 
 
-def _failures(spec: Spec, plan: Document) -> dict[str, Any]:
+def _failures(spec: Spec, plan: Plan) -> dict[str, Any]:
     """The document of `planner failures`; of single brokers and racks without each batch, which could be thousands."""
     subject = Subject.of(spec, plan)
     wanted = failure_rows.all_scenarios(subject.problem, spec.report.failures, MOST, spec.sweep.seed)
@@ -75,7 +74,7 @@ def _failures(spec: Spec, plan: Document) -> dict[str, Any]:
     return document
 
 
-def _growth(spec: Spec, plan: Document, months: int) -> dict[str, Any]:
+def _growth(spec: Spec, plan: Plan, months: int) -> dict[str, Any]:
     """The document of `planner growth`, with the plan's own assignment as the planned one.
 
     Where that lasts, no more brokers are tried.
@@ -83,17 +82,18 @@ def _growth(spec: Spec, plan: Document, months: int) -> dict[str, Any]:
     base, *others = lifetime.cases(spec, months)
     planned = lifetime.given(base, assignment(base.forecast.problem, plan))
     cases = [base] if planned["first"] < 0 else [base, *others]
-    return growth_summary.document(spec, cases, lifetime.as_it_is(base), [planned, *lifetime.run(cases[1:])])
+    rows = [planned, *lifetime.run(cases[1:])]
+    return _without_its_own(growth_summary.document(spec, cases, lifetime.as_it_is(base), rows))
 
 
-def assignment(problem: Problem, plan: Document) -> IntArray:
-    """(P, W): where replicas are once a plan.json is carried out."""
+def assignment(problem: Problem, plan: Plan) -> IntArray:
+    """(P, W): where replicas are once a plan is carried out."""
     at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
     names = (problem.topic_names[topic] for topic in problem.topic_of.tolist())
     row_of = {key: row for row, key in enumerate(zip(names, problem.partition_ids.tolist(), strict=True))}
-    lists = {(each["topic"], each["partition"]): each["replicas"] for each in plan["partitions"]}
-    for new in (plan.get("new_partitions") or {"topics": ()})["topics"]:
-        lists |= {(new["topic"], new["partitions_before"] + n): each for n, each in enumerate(new["replicas"])}
+    lists = {each.key: each.replicas for each in plan.partitions}
+    for new in plan.new_topics:
+        lists |= {(new.topic, new.partitions_before + n): each for n, each in enumerate(new.replicas)}
     found = today(problem)
     width = max(found.shape[1], max(map(len, lists.values()), default=1))
     found = np.pad(found, ((0, 0), (0, width - found.shape[1])), constant_values=-1)
@@ -102,20 +102,23 @@ def assignment(problem: Problem, plan: Document) -> IntArray:
     return found
 
 
-def _pages(sections: Mapping[str, Document], plan: Document) -> Iterator[Page]:
-    cluster = {"cluster": plan["cluster"]["name"]}
-    if section := sections.get("failures"):
-        page = failures_report.markdown({**section, **cluster, "plan_id": plan["plan_id"]})
+def _pages(plan: Plan) -> Iterator[Page]:
+    cluster = {"cluster": plan.cluster.name}
+    if plan.failures:
+        section = codec.as_json(plan.failures)
+        page = failures_report.markdown({**section, **cluster, "plan_id": plan.plan_id})
         kinds = ", ".join(kind["of"] if not kind["of"].isdigit() else f"any {kind['of']}" for kind in section["kinds"])
         yield Page(f"What breaks if brokers fail ({kinds})", _body(page), "planner failures")
-    if section := sections.get("growth"):
+    if plan.growth:
+        section = codec.as_json(plan.growth)
         months = counted(section["months"], "month")
         yield Page(
             f"How long the cluster lasts ({months})",
             _body(growth_report.markdown({**section, **cluster})),
             "planner growth",
         )
-    if section := sections.get("consumers"):
+    if plan.consumers:
+        section = codec.as_json(plan.consumers)
         groups = counted(len(section["groups"]), "group")
         yield Page(
             f"Consumers ({groups})", _body(consumers_report.markdown({**section, **cluster})), "planner consumers"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from large_plans import HOSTILE, hostile, large
+from plan_documents import typed
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -52,7 +53,7 @@ def pages(tmp_path_factory):
 
     def write(name, plan) -> str:
         folder = tmp_path_factory.mktemp(name)
-        for path, content in plan_html.files(plan).items():
+        for path, content in plan_html.files(typed(plan)).items():
             (folder / path).parent.mkdir(exist_ok=True)
             (folder / path).write_bytes(content)
         return (folder / "report.html").as_uri()

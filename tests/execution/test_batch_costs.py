@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.execution.batch_costs import CopyFlow, Costs, Peak, costs, endless, flows, seconds_at_throttle, to_document
+from planner.execution.batch_costs import CopyFlow, Costs, Peak, costs, endless, flows, seconds_at_throttle
 from planner.execution.batch_cutting import Batch, Step, busiest_bytes, split
 from planner.model.partition_changes import PartitionChange, Reason
 from planner.model.spec import BatchRules
@@ -207,21 +207,3 @@ def test_sums_beyond_32_bits_are_exact() -> None:
 
     assert 2 * big == found.peaks[1].size_bytes
     assert -(-big // 7) == found.total_seconds
-
-
-def test_the_document_says_what_the_batches_say() -> None:
-    """The `batches` of plan.json, as plain data."""
-    one = Batch(1, (Step("t", 0, (1,), (2,), 10, 1),), (("t", 0),), 10, 1)
-
-    assert [
-        {
-            "number": 1,
-            "partitions": [{"topic": "t", "partition": 0, "replicas_before": [1], "replicas": [2]}],
-            "elect": [{"topic": "t", "partition": 0}],
-            "bytes_moved": 10,
-            "replicas_moved": 1,
-            "seconds_at_throttle": 5,
-            "fullest_broker": {"id": 2, "peak_size_bytes": 10, "disk_bytes": 20},
-            "leaderless": False,
-        }
-    ] == to_document(cost_of([one], {1: 10, 2: 0}, 2, {2: 20}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from report_documents import GB, with_disks
+from report_documents import GB
 
 from planner.execution.gates import gate_cells, gate_noun
 
@@ -17,11 +17,11 @@ def test_gates_are_in_their_own_units() -> None:
         "limits.gap": 5_000,
         "limits.rack_offline": 0,
     }
-    shown = [gate_cells({"key": key, "limit": value, "value": value}) for key, value in rows.items()]
+    shown = [gate_cells(key, value, value, None) for key, value in rows.items()]
 
     assert [
         ("1.00 GB", "1 GB"),
         *((text, text) for text in ("500 B", "1 h 30 min", "1,200", "0.50 %", "0")),
     ] == shown
-    assert ("40.0 GB on broker 3", "45 GB") == gate_cells(with_disks()["limits"][1])
+    assert ("40.0 GB on broker 3", "45 GB") == gate_cells("limits.disk_used", 40 * GB, 45 * GB, 3)
     assert ["byte", "byte", "s", "replica", "%", "partition"] == [gate_noun(key) for key in rows]

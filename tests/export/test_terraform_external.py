@@ -144,7 +144,7 @@ def test_tfvars_have_factors_partitions_and_no_throttle() -> None:
         "topics": [
             topic("raised", [1], 2, **throttled),
             topic("mended", [1, 2], 2),
-            topic("mixed", [1, 2], 2),
+            topic("mixed", [1, 2], None),
             topic("stepwise", [1], None),
             topic("__consumer_offsets", [3], 3),
         ]
@@ -153,7 +153,7 @@ def test_tfvars_have_factors_partitions_and_no_throttle() -> None:
     assert {
         "raised": {"partitions": 2, "replication_factor": 2, "config": {"retention.ms": "1"}},
         "mended": {"partitions": 2, "replication_factor": 2, "config": {}},
-    } == declared_topics.topics(plan)
+    } == declared_topics.topics(typed(plan))
 
 
 def test_a_configuration_of_unknown_origin_is_null() -> None:

@@ -8,11 +8,13 @@ import pytest
 from click.testing import CliRunner
 from faults import MEGABYTE
 from operator_at_work import Operator
+from plan_documents import row
 
 from planner.cli.commands import commands
 from planner.inputs.spec.reading import load
 from planner.model.build_problem import build
 from planner.model.problem import Problem
+from planner.plan.document.batch_types import BatchRow
 from planner.whatif.failures.cluster_states import FACTS, Rows, outcome, stages
 from planner.whatif.failures.failing_brokers import BROKERS, scenarios
 from planner.whatif.failures.offline_sums import failed_slots
@@ -92,7 +94,7 @@ def test_a_broker_dies_while_a_batch_copies(operator: Operator) -> None:
     operator.capture()
     problem = build(spec := load(operator.spec({})))
     step = {"topic": "orders", "partition": 0, "replicas_before": [1, 2, 3], "replicas": [4, 3, 2]}
-    _, batch, planned = stages(spec, problem, [{"number": 1, "partitions": [step], "elect": []}])
+    _, batch, planned = stages(spec, problem, [row(BatchRow, {"number": 1, "partitions": [step]})])
 
     operator.reassign({"orders-0": [4, 3, 2]}, "--throttle", 1)
     union = problem.broker_ids[batch.first.replicas[0]].tolist()

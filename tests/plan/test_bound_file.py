@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from clusters import spec_of
+from plan_documents import typed
 
 from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
@@ -43,7 +44,7 @@ def test_checked_by_arithmetic(balance: Balance, method: str) -> None:
     """The file comes to the bound that the plan states, and the plan's own list to the bytes that it moves."""
     made = planned(balance)
     assert made.bound is not None
-    checked = bound_file.check(made.document, made.bound, "bound.json")
+    checked = bound_file.check(typed(made.document), made.bound, "bound.json")
     stated = made.document["bound"]
     assert (stated["least_bytes_moved"], stated["bytes_moved"], method) == (
         checked.least,
@@ -58,7 +59,7 @@ def test_any_change_of_the_file_shows() -> None:
     made = planned(Balance())
     assert made.bound is not None
     with pytest.raises(StalePlanError, match="SHA-256"):
-        bound_file.check(made.document, made.bound.replace(b"0", b"1", 1), "bound.json")
+        bound_file.check(typed(made.document), made.bound.replace(b"0", b"1", 1), "bound.json")
 
 
 def test_a_bound_that_the_prices_do_not_bear_is_refused() -> None:
@@ -67,7 +68,7 @@ def test_a_bound_that_the_prices_do_not_bear_is_refused() -> None:
     assert made.bound is not None
     claim = {**made.document["bound"], "least_bytes_moved": made.document["bound"]["least_bytes_moved"] + 1}
     with pytest.raises(StalePlanError, match="come to a bound of"):
-        bound_file.check({**made.document, "bound": claim}, made.bound, "bound.json")
+        bound_file.check(typed({**made.document, "bound": claim}), made.bound, "bound.json")
 
 
 def test_the_file_is_json_by_lines() -> None:
@@ -113,7 +114,8 @@ def test_the_excess_is_worked_out_again() -> None:
     assert [each["window"] for each in stated["furthest"]] == ["disk"]
     assert "whichever brokers carry it" in made.document["bound"]["proof"]
     assert (
-        bound_file.check(made.document, made.bound, "bound.json").least == made.document["bound"]["least_bytes_moved"]
+        bound_file.check(typed(made.document), made.bound, "bound.json").least
+        == made.document["bound"]["least_bytes_moved"]
     )
 
 
@@ -126,7 +128,7 @@ def test_another_excess_than_that_of_the_bound_is_refused() -> None:
     without = {key: value for key, value in stated.items() if key != "excess"}
     for bound in (without, {**stated, "excess": {**stated["excess"], "loads": stated["excess"]["loads"] - 1}}):
         with pytest.raises(StalePlanError, match="the bound is for plans with an excess of"):
-            bound_file.check({**made.document, "bound": bound}, made.bound, "bound.json")
+            bound_file.check(typed({**made.document, "bound": bound}), made.bound, "bound.json")
 
 
 def test_a_plan_that_the_bound_is_not_for_is_refused() -> None:
@@ -135,10 +137,10 @@ def test_a_plan_that_the_bound_is_not_for_is_refused() -> None:
     assert made.bound is not None
     rows = [{**row, "replicas": row["replicas_before"]} for row in made.document["partitions"]]
     with pytest.raises(StalePlanError, match="further outside of its windows"):
-        bound_file.check({**made.document, "partitions": rows}, made.bound, "bound.json")
+        bound_file.check(typed({**made.document, "partitions": rows}), made.bound, "bound.json")
     doubled = [{**row, "replicas": [1, 2]} for row in made.document["partitions"]]
     with pytest.raises(StalePlanError, match="topic t has 2 replicas"):
-        bound_file.check({**made.document, "partitions": doubled}, made.bound, "bound.json")
+        bound_file.check(typed({**made.document, "partitions": doubled}), made.bound, "bound.json")
 
 
 def test_a_plan_below_its_bound_is_refused() -> None:
@@ -147,4 +149,4 @@ def test_a_plan_below_its_bound_is_refused() -> None:
     assert made.bound is not None
     rows = [{**row, "replicas": row["replicas_before"]} for row in made.document["partitions"]]
     with pytest.raises(StalePlanError, match="this one moves 0"):
-        bound_file.check({**made.document, "partitions": rows}, made.bound, "bound.json")
+        bound_file.check(typed({**made.document, "partitions": rows}), made.bound, "bound.json")

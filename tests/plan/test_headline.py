@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from report_documents import small, term
+from hypothesis import given
+from hypothesis import strategies as st
+from plan_documents import Document, typed
+from report_documents import GB, small, term
 
 from planner.plan import headline
 
@@ -33,11 +36,11 @@ def test_a_first_step_says_so_first() -> None:
     assert (
         "FIRST STEP ONLY (budget 40 MB copied, 3 leaders changed): broker 6 is NOT empty afterwards (20 replicas, "
         "26.6 MB); 20 partitions left to change, 20 replicas, 26.6 MB to copy in all; at least 1 more step."
-    ) == headline.first_line(plan)
-    assert headline.whole(plan) == f"{headline.first_line(plan)} {headline.headline(plan)}"
-    assert "least" not in headline.headline(plan)
-    assert "balance not as asked yet (topic replicas)" in headline.state(plan)
-    assert not headline.calm(plan)
+    ) == headline.first_line(typed(plan))
+    assert headline.whole(typed(plan)) == f"{headline.first_line(typed(plan))} {headline.headline(typed(plan))}"
+    assert "least" not in headline.headline(typed(plan))
+    assert "balance not as asked yet (topic replicas)" in headline.state(typed(plan))
+    assert not headline.calm(typed(plan))
 
 
 @pytest.mark.parametrize(
@@ -55,15 +58,17 @@ def test_a_first_step_says_so_first() -> None:
 )
 def test_what_is_left(left: dict[str, Any], said: str) -> None:
     """Brokers that aren't empty, partitions, the balance, and what no step can move."""
-    assert said in headline.first_step(first_step(**left))
+    assert said in headline.first_step(typed(first_step(**left)))
 
 
 def test_a_plan_that_does_all_begins_with_what_it_moves() -> None:
     """Plans of formats that know no first steps, too."""
     plan = small()
-    assert "" == headline.first_step(plan)
-    assert headline.headline(plan) == headline.first_line(plan) == headline.whole(plan)
-    assert headline.first_line(plan) == headline.first_line({k: v for k, v in plan.items() if k != "unfinished"})
+    assert "" == headline.first_step(typed(plan))
+    assert headline.headline(typed(plan)) == headline.first_line(typed(plan)) == headline.whole(typed(plan))
+    assert headline.first_line(typed(plan)) == headline.first_line(
+        typed({k: v for k, v in plan.items() if k != "unfinished"})
+    )
 
 
 def test_a_looser_balance_is_not_the_one_asked_for() -> None:
@@ -71,17 +76,17 @@ def test_a_looser_balance_is_not_the_one_asked_for() -> None:
     plan = small()
     windows = plan["balance"]["wanted"]
     plan["balance"] = {"wanted": windows | {"disk": "50%"}, "relaxed": [], "asked": windows, "missed": ["disk"]}
-    assert headline.looser(plan)
-    assert "the proven least at a balance looser than asked" in headline.headline(plan)
-    assert "balance looser than asked (disk)" in headline.state(plan)
-    assert not headline.looser(small())
+    assert headline.looser(typed(plan))
+    assert "the proven least at a balance looser than asked" in headline.headline(typed(plan))
+    assert "balance looser than asked (disk)" in headline.state(typed(plan))
+    assert not headline.looser(typed(small()))
 
 
 def test_missing_sizes_are_said_where_bytes_are() -> None:
     """What counts as empty may be the most of it: nobody knows the bytes, nor whether they are the least."""
     plan = small()
     plan["cluster"] = plan["cluster"] | {"partitions_without_size": 2}
-    said = headline.headline(plan)
+    said = headline.headline(typed(plan))
     assert said.startswith("Copies at least 24.0 GB (2 replicas of 2 partitions; 2 partitions without a size, counted")
     assert "least" not in said.removeprefix("Copies at least")
 
@@ -89,10 +94,10 @@ def test_missing_sizes_are_said_where_bytes_are() -> None:
 def test_a_bound_says_which_plans_it_is_about() -> None:
     """A step's, and that of windows which can't all hold, isn't about all plans."""
     plan = small()
-    assert "" == headline.bounded(plan)
-    assert " of this step" == headline.bounded(first_step())
+    assert "" == headline.bounded(typed(plan))
+    assert " of this step" == headline.bounded(typed(first_step()))
     outside = plan | {"bound": plan["bound"] | {"excess": {"replicas": 0, "loads": 1}}}
-    assert " that is no further outside the windows" == headline.bounded(outside)
+    assert " that is no further outside the windows" == headline.bounded(typed(outside))
 
 
 def test_racks_that_stay_uneven_are_said() -> None:
@@ -100,6 +105,78 @@ def test_racks_that_stay_uneven_are_said() -> None:
     broken = [term("resilience", "rack_spread_broken", "partitions", 0, 396, 0)]
     plan = small(partitions=[], terms=broken, changes={"rebalance": "none"})
     said = "396 partitions could be spread over the racks more evenly and stay as they are (rebalance: none)"
-    assert f"Nothing to do: {said}." == headline.headline(plan)
-    assert said in headline.state(plan)
-    assert not headline.calm(plan)
+    assert f"Nothing to do: {said}." == headline.headline(typed(plan))
+    assert said in headline.state(typed(plan))
+    assert not headline.calm(typed(plan))
+
+
+def said(document: Document) -> str:
+    """The headline of a plan."""
+    return headline.headline(typed(document))
+
+
+def test_the_headline_compares_with_the_least() -> None:
+    """The verdict has what is copied, how many leaders, and the distance from the proven least."""
+    plan = small()
+    far = {"method": "flow", "least_bytes_moved": 20 * GB, "bytes_moved": 24 * GB, "gap_percent": 16.667, "proof": ""}
+
+    assert "Copies 24.0 GB (2 replicas of 2 partitions) and elects 2 leaders: the proven least." == headline.headline(
+        typed(plan)
+    )
+    assert ": within 16.7 % of the proven least." in said(plan | {"bound": far})
+    unproven = {**far, "method": "none"}
+    assert ": nobody knows how few bytes would do." in said(plan | {"bound": unproven})
+
+
+@given(st.integers(1, 10**15), st.integers(0, 10**15))
+def test_what_is_within_is_never_too_little(moved: int, least: int) -> None:
+    """The gap that the verdict states is rounded up, and by less than a tenth of it but for the smallest."""
+    least = min(moved - 1, least)
+    bound = {"method": "flow", "least_bytes_moved": least, "bytes_moved": moved, "proof": ""}
+    within = said(small() | {"bound": bound}).split("within ")[1].split(" %")[0]
+    gap = 100 * (moved - least) / moved
+
+    assert gap <= float(within) * (1 + 1e-12)
+    assert float(within) <= gap * 1.1 + 0.001
+
+
+def test_why_a_plan_was_chosen() -> None:
+    """The rule with its numbers, and the variant where it isn't `changes` itself."""
+    choice = {"rule": "most_even_within_bytes", "value": 5, "variant": "six", "why": "the most even plan"}
+
+    assert "variant six: the most even plan" == headline.chosen(typed({"choice": choice}))
+    assert "the most even plan" == headline.chosen(typed({"choice": {**choice, "variant": "changes"}}))
+    assert "Nothing to do: that is variant six: the most even plan." == headline.headline(
+        typed(small(partitions=[], choice=choice))
+    )
+
+
+def test_the_headline_without_sizes_or_moves() -> None:
+    """No bytes are claimed where sizes are unknown, and no plan is a plan to do nothing."""
+    plan = small()
+    unknown = {**plan["cluster"], "sizes_known": False}
+    reorder = [{**row, "replicas": row["replicas_before"][::-1]} for row in plan["partitions"][:1]]
+
+    assert "Copies 2 replicas of 2 partitions (sizes unknown) and elects 2 leaders." == headline.headline(
+        typed(plan | {"cluster": unknown})
+    )
+    assert "Copies no data; changes 1 partition and elects 2 leaders." == headline.headline(
+        typed(plan | {"partitions": reorder})
+    )
+    still = plan | {"partitions": []}
+    closer = "no allowed move brings the balance asked for any closer"
+    assert f"Nothing to do: {closer}." == said(still)
+    assert f"{closer} (rebalance: none)." in said(still | {"changes": {"rebalance": "none"}})
+    even = still | {"balance": {**plan["balance"], "relaxed": []}}
+    assert "Nothing to do: the cluster already is as asked." == said(even)
+
+
+def test_the_state_counts_what_asks_for_a_look() -> None:
+    """Limits, relaxed windows and warnings, each in a few words."""
+    plan = small()
+    crossed = [{"key": "limits.bytes_moved", "limit": 1, "value": 2}]
+    calm = {"limits": [], "warnings": [], "balance": {"wanted": {}, "relaxed": []}}
+
+    assert "Within all limits; 1 balance window relaxed; 1 warning." == headline.state(typed(plan))
+    assert "1 limit crossed; 1 balance window relaxed; 1 warning." == headline.state(typed(plan | {"limits": crossed}))
+    assert "No limits set; balance as asked; no warnings." == headline.state(typed(plan | calm))

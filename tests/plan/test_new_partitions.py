@@ -152,7 +152,7 @@ def test_who_leads_what_exists_counts_not_who_should():
 
 def test_report_says_what_is_made_and_that_it_stays(plan):
     """Topics, the comparison and every list; that a rollback leaves them."""
-    text = plan_markdown.markdown(plan)
+    text = plan_markdown.markdown(typed(plan))
 
     assert "Makes 5 partitions (10 replicas) of 2 topics, 1 of them new. Nothing that exists moves." in text
     assert "| `n` | 0 → 3 | 2 | `min.insync.replicas=2` |" in text
@@ -165,8 +165,10 @@ def test_headline_beside_moves():
     """What is made comes first, then what moves."""
     plan = planned(spec(NEW, add_brokers=(Broker(5),), rebalance="all"))
 
-    assert headline.headline(plan).startswith("Makes 3 partitions (6 replicas) of 1 topic, 1 of them new. Copies ")
-    assert headline.has_something_to_do(plan)
+    assert headline.headline(typed(plan)).startswith(
+        "Makes 3 partitions (6 replicas) of 1 topic, 1 of them new. Copies "
+    )
+    assert headline.has_something_to_do(typed(plan))
 
 
 def test_plans_without_them_say_nothing_of_them():
@@ -174,5 +176,5 @@ def test_plans_without_them_say_nothing_of_them():
     plan = planned(spec(add_brokers=(Broker(5),), rebalance="all"))
 
     assert "new-partitions.json" not in kafka_files.files(typed(plan))
-    assert "New partitions" not in plan_markdown.markdown(plan)
-    assert headline.headline(plan).startswith("Copies ")
+    assert "New partitions" not in plan_markdown.markdown(typed(plan))
+    assert headline.headline(typed(plan)).startswith("Copies ")

@@ -14,6 +14,7 @@ from typing import Any
 from clusters import specs
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from plan_documents import typed
 from properties import examples
 from rich.console import Console
 
@@ -164,9 +165,9 @@ def test_tables_for_people_add_up(spec: Spec) -> None:
     assume(plan["racks"])
     of_html = [
         [[cells[column] for cells in table.rows] for column in columns]
-        for table, columns in ((html_tables.racks(plan), (2, 3)), (html_tables.brokers(plan), (3, 4)))
+        for table, columns in ((html_tables.racks(typed(plan)), (2, 3)), (html_tables.brokers(typed(plan)), (3, 4)))
     ]
-    text = plan_markdown.markdown(plan)
+    text = plan_markdown.markdown(typed(plan))
     of_markdown = [
         [[cells[column] for cells in rows(text, heading)] for column in columns]
         for heading, columns in (("**Racks, today → plan**", (2, 3)), ("**Brokers, today → plan**", (3, 4)))
@@ -182,10 +183,10 @@ def test_the_screens_brokers_are_those_of_the_report(spec: Spec) -> None:
     plan = plan_of(spec)
     assume(plan["partitions"])
     out = StringIO()
-    plan_on_terminal.show(plan, (), Console(file=out, width=200))
+    plan_on_terminal.show(typed(plan), (), Console(file=out, width=200))
     shown = out.getvalue().split("\nBroker ")[1].splitlines()[1:]
     found = [re.match(r"(?:[+−] )?(\d+) +\S+ +(\d+(?: → \d+)?) +(\d+(?: → \d+)?) ", line) for line in shown]
-    wanted = sorted((row[0], row[3], row[4]) for row in html_tables.brokers(plan).rows)
+    wanted = sorted((row[0], row[3], row[4]) for row in html_tables.brokers(typed(plan)).rows)
     assert wanted == sorted(match.groups() for match in found[: len(wanted)] if match)
 
 

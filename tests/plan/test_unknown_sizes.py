@@ -50,7 +50,7 @@ def unsized(spec: Spec) -> Spec:
 def outputs(plan: dict[str, Any]) -> dict[str, str]:
     """Everything that is printed or written for people, by its name."""
     console = Console(file=StringIO(), width=200)
-    plan_on_terminal.show(plan, (), console)
+    plan_on_terminal.show(typed(plan), (), console)
     planned = [FleetPlan(Job(spec=None, folder=None), typed(plan), ())]  # type: ignore[arg-type]
     fleet.show(planned, console)
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}
@@ -92,5 +92,5 @@ def test_nobody_knows_how_near_a_plan_is_to_the_fewest_bytes() -> None:
     """The gap is of bytes: none of none is no proof."""
     plan = plan_of(unsized(spec_of(no_racks(1, 2), {"t": [(1,), (1,)]})))
     assert [0.0] == [row["gap_percent"] for row in plan["pareto"] if row["chosen"]]
-    assert {formats.UNKNOWN} == {sentences.gap(plan, row) for row in plan["pareto"]}
+    assert {formats.UNKNOWN} == {sentences.gap(typed(plan), row) for row in plan["pareto"]}
     assert "0 %" not in outputs(plan)["fleet.md"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plan_documents import typed
 from report_documents import small
 
 from planner.report.sentences import derived, derived_why, pace
@@ -14,9 +15,9 @@ def test_the_pace_names_the_throttle() -> None:
     plan = small()
     free = {"throttle_bytes_per_sec": None}
 
-    assert "2 batches, at least 8 min at 50 MB/s a broker" == pace(plan)
-    assert "2 batches, no throttle" == pace(plan | {"execution": free})
-    assert "2 batches at 50 MB/s a broker" == pace(plan | {"cluster": {"sizes_known": False}})
+    assert "2 batches, at least 8 min at 50 MB/s a broker" == pace(typed(plan))
+    assert "2 batches, no throttle" == pace(typed(plan | {"execution": free}))
+    assert "2 batches at 50 MB/s a broker" == pace(typed(plan | {"cluster": {"sizes_known": False}}))
 
 
 def test_a_throttle_reads_as_it_was_written() -> None:
@@ -24,7 +25,7 @@ def test_a_throttle_reads_as_it_was_written() -> None:
     plan = small()
     written = {50 * 2**20: "50 MiB/s", 125_000_000: "125 MB/s", 12_345_678: "12.3 MB/s"}
     for throttle, shown in written.items():
-        assert pace(plan | {"execution": plan["execution"] | {"throttle_bytes_per_sec": throttle}}).endswith(
+        assert pace(typed(plan | {"execution": plan["execution"] | {"throttle_bytes_per_sec": throttle}})).endswith(
             f" at {shown} a broker"
         )
 
@@ -35,7 +36,7 @@ def test_batches_that_wait_for_a_leader_are_counted() -> None:
     batches: list[dict[str, Any]] = [*plan["batches"][:1], plan["batches"][1] | {"leaderless": True}]
 
     assert "2 batches (1 at the end without a leader), at least 8 min at 50 MB/s a broker" == pace(
-        plan | {"batches": batches}
+        typed(plan | {"batches": batches})
     )
 
 
@@ -47,6 +48,8 @@ def test_what_is_derived_is_shown_with_its_key() -> None:
     ]
     plan = {"execution": {"derived": rows}}
 
-    assert "execution.throttle: 50MB/s, execution.batches.duration: 1h" == derived(plan)
-    assert "execution.throttle: 50MB/s (a constant); execution.batches.duration: 1h (a batch)" == derived_why(plan)
-    assert ("", "") == (derived(small()), derived_why(small()))
+    assert "execution.throttle: 50MB/s, execution.batches.duration: 1h" == derived(typed(plan))
+    assert "execution.throttle: 50MB/s (a constant); execution.batches.duration: 1h (a batch)" == derived_why(
+        typed(plan)
+    )
+    assert ("", "") == (derived(typed(small())), derived_why(typed(small())))

@@ -9,7 +9,7 @@ import re
 import html5lib
 import pytest
 from large_plans import HOSTILE, hostile, large
-from plan_documents import document
+from plan_documents import document, typed
 from report_documents import small, with_alternatives, with_disks
 
 from planner.report import html_tables, plan_html
@@ -20,7 +20,7 @@ HTML = "{http://www.w3.org/1999/xhtml}"
 
 def page(plan) -> str:
     """The page's source."""
-    return plan_html.files(plan)["report.html"].decode()
+    return plan_html.files(typed(plan))["report.html"].decode()
 
 
 def parsed(plan):
@@ -146,7 +146,7 @@ def test_a_page_needs_no_network_and_runs_one_script():
 
 def test_the_same_plan_gives_the_same_files():
     """The page and each plot, byte for byte."""
-    first, second = plan_html.files(small()), plan_html.files(small())
+    first, second = plan_html.files(typed(small())), plan_html.files(typed(small()))
 
     assert first == second
     assert [
@@ -157,7 +157,7 @@ def test_the_same_plan_gives_the_same_files():
 
 def test_the_page_shows_the_very_plots_of_the_folder():
     """But for the style sheet, which the page has once."""
-    files = plan_html.files(small())
+    files = plan_html.files(typed(small()))
     source = files["report.html"].decode()
 
     for path, content in files.items():
@@ -207,7 +207,7 @@ def test_limits_crossed_stand_out():
 def test_pages_of_other_commands_are_sections_of_their_own():
     """Their tables are tables, an address-like name is readable, and HTML in them is text."""
     told = "said\n\n| broker | offline |\n|---|--:|\n| `a` at x@<!-- -->y | 1 |\n\n<script>alert(1)</script>\n"
-    source = plan_html.files(small(), (Page("What breaks", told, "planner failures"),))["report.html"].decode()
+    source = plan_html.files(typed(small()), (Page("What breaks", told, "planner failures"),))["report.html"].decode()
     root = html5lib.HTMLParser(strict=True).parse(source)
     section = by_id(root, "page-1")
 
@@ -222,7 +222,7 @@ def test_pages_of_other_commands_are_sections_of_their_own():
 def test_a_page_too_long_is_cut_and_says_so():
     """At a line's end, with the command that shows the rest."""
     long = Page("All", "\n".join(f"- line {number} {'x' * 90}" for number in range(20_000)), "planner failures")
-    source = plan_html.files(small(), (long,))["report.html"].decode()
+    source = plan_html.files(typed(small()), (long,))["report.html"].decode()
 
-    assert len(source) < len(plan_html.files(small())["report.html"]) + 700_000
+    assert len(source) < len(plan_html.files(typed(small()))["report.html"]) + 700_000
     assert "planner failures" in source

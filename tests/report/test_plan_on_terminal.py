@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from folders import DATA
+from plan_documents import typed
 from report_documents import broker, huge, small, with_alternatives, with_disks, with_traffic
 from rich.console import Console
 
@@ -21,7 +22,9 @@ def shown(plan: dict[str, Any], files: tuple[str, ...] = FILES, *, terminal: boo
     """What a console of 100 columns prints."""
     out = StringIO()
     colours = "standard" if terminal else None
-    plan_on_terminal.show(plan, files, Console(file=out, width=100, force_terminal=terminal, color_system=colours))  # type: ignore[arg-type]
+    plan_on_terminal.show(
+        typed(plan), files, Console(file=out, width=100, force_terminal=terminal, color_system=colours)
+    )  # type: ignore[arg-type]
     return out.getvalue()
 
 
@@ -84,7 +87,7 @@ def test_a_stored_plan_shows_the_same() -> None:
 @pytest.mark.parametrize("name", ["[bold]x[/bold]", "[/]", "\x1b[31mred", "a\nb", "x\\", "[link=http://y]z[/link]"])
 def test_names_are_shown_and_never_obeyed(name: str) -> None:
     """Markup, escape codes and line breaks in names from the cluster stay characters."""
-    plan = small(warnings=[name], changes={"set_racks": {"1": name}, "rebalance": name})
+    plan = small(warnings=[name], changes={"set_racks": {"1": name}})
     plan["cluster"]["name"] = name
     plan["balance"]["relaxed"][0] |= {"topic": name, "why": name}
     for row in plan["brokers"]:
@@ -164,7 +167,7 @@ def test_variants_scenarios_and_the_choice_are_told() -> None:
     text = " ".join(shown(with_alternatives()).split())
 
     assert "Chosen: variant one: the most even of all." in text
-    assert "one 4 24.0 GB 0 % 2 2 +3.25 % leaders yes 1 of 2 8 min" in text
+    assert "one 4 24.0 GB 0 % 2 2 +3.25 % leaders nearest 1 of 2 8 min" in text
     assert "two_[bold] 5 24.0 GB 0 % 2 2 +3.25 % leaders yes 1 of 2 8 min" in text
     assert "variant three: no candidate keeps every rule" in text
     assert "scenario orders × 2: disk 48.0 GB on broker 4, allowed at most 30.0 GB" in text

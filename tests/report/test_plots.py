@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 from folders import ROOT
 from large_plans import HOSTILE, hostile, large
-from plan_documents import change, document
+from plan_documents import change, document, typed
 from report_documents import GB, small, with_traffic
 
 from planner.report import plot_svg, plot_values, plots
@@ -22,7 +22,7 @@ NAMES = ["front", "brokers", "racks", "movement", "batches", "held"]
 
 def by_name(plan) -> dict[str, Plot]:
     """The plots of a plan."""
-    return {plot.name: plot for plot in plots.draw(plan)}
+    return {plot.name: plot for plot in plots.draw(typed(plan))}
 
 
 def marks(plot: Plot) -> dict[str, str]:
@@ -34,7 +34,7 @@ def marks(plot: Plot) -> dict[str, str]:
 
 def test_all_plots_of_a_plan_that_copies_in_their_order():
     """Six plots, of which each says how many marks it has."""
-    drawn = plots.draw(small())
+    drawn = plots.draw(typed(small()))
 
     assert NAMES == [plot.name for plot in drawn]
     assert {plot.name: len(marks(plot)) for plot in drawn} == {plot.name: plot.marks for plot in drawn}
@@ -97,7 +97,7 @@ def test_what_brokers_hold_while_batches_run():
     steps = [change("t", 0, [1, 2], [3, 2], size=10), change("t", 0, [3, 2], [3, 4], size=10)]
     whole = change("t", 0, [1, 2], [3, 4], size=10)
     plan = document([whole], [[steps[0]], [steps[1]]])
-    moved = plot_values.movement(plan)
+    moved = plot_values.movement(typed(plan))
 
     assert (1, 2, 3, 4, 9) == moved.brokers
     assert [[300, 300, 300, 300, 300], [300, 300, 310, 300, 300], [290, 300, 310, 310, 300]] == moved.held.tolist()
@@ -109,7 +109,7 @@ def test_a_plan_that_copies_nothing_has_no_map_and_no_batches():
     """Only leaders change."""
     plan = document([change("t", 0, [1, 2], [2, 1])])
 
-    assert ["brokers", "racks"] == [plot.name for plot in plots.draw(plan)]
+    assert ["brokers", "racks"] == [plot.name for plot in plots.draw(typed(plan))]
 
 
 def test_unknown_sizes_are_counted_in_replicas():
@@ -145,7 +145,7 @@ def _rack(number: int):
 def test_runs_of_batches_cover_all_of_them():
     """No batch is in two runs or in none, and time goes on without a gap."""
     plan = large(6, 3, 5, 20, 100)
-    parts = plot_values.runs(plan, 24)
+    parts = plot_values.runs(typed(plan), 24)
 
     assert [0, *[part.end for part in parts]] == [*[part.first for part in parts], 100]
     assert sum(60 + number for number in range(100)) == parts[-1].start + parts[-1].seconds
@@ -161,7 +161,7 @@ def test_the_same_plan_gives_the_same_bytes(tmp_path, monkeypatch):
     environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "MPLCONFIGDIR": str(tmp_path), "PYTHONHASHSEED": "7"}
     other = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
 
-    first, second = (b"".join(plot.file for plot in plots.draw(small())) for _ in range(2))
+    first, second = (b"".join(plot.file for plot in plots.draw(typed(small()))) for _ in range(2))
     assert first == second
     assert first == other.stdout
     assert b"" == other.stderr
@@ -169,7 +169,7 @@ def test_the_same_plan_gives_the_same_bytes(tmp_path, monkeypatch):
 
 def test_a_plot_is_an_image_with_a_name_and_a_description():
     """For whoever doesn't see it."""
-    for plot in plots.draw(small()):
+    for plot in plots.draw(typed(small())):
         root = ET.fromstring(plot.file)
         by_id = {each.get("id"): each for each in root.iter()}
         assert "img" == root.get("role")
@@ -179,7 +179,7 @@ def test_a_plot_is_an_image_with_a_name_and_a_description():
 
 def test_ids_are_on_the_page_once():
     """All plots stand on one page."""
-    ids = Counter(each.get("id") for plot in plots.draw(small()) for each in ET.fromstring(plot.svg).iter())
+    ids = Counter(each.get("id") for plot in plots.draw(typed(small())) for each in ET.fromstring(plot.svg).iter())
     del ids[None]
 
     assert [] == [name for name, count in ids.items() if count > 1]
@@ -187,7 +187,7 @@ def test_ids_are_on_the_page_once():
 
 def test_every_colour_is_a_role_that_dark_pages_exchange():
     """No colour is left that only suits a light page."""
-    for plot in plots.draw(small()):
+    for plot in plots.draw(typed(small())):
         for element in ET.fromstring(plot.svg).iter():
             for key in ("fill", "stroke"):
                 if (colour := element.get(key, "none")) != "none":
@@ -220,7 +220,7 @@ def luminance(colour: str) -> float:
 
 def test_hostile_names_are_text():
     """Well-formed, no element that isn't SVG's own, no mathematics, no control characters."""
-    for plot in plots.draw(hostile()):
+    for plot in plots.draw(typed(hostile())):
         root = ET.fromstring(plot.file)
         tags = {each.tag.removeprefix(f"{{{SVG}}}") for each in root.iter()}
         assert tags <= {"svg", "style", "title", "desc", "rect", "g", "path", "text", "use", "defs"}
@@ -232,7 +232,7 @@ def test_hostile_names_are_text():
 def test_marks_that_were_not_drawn_are_an_error():
     """What the plot says of itself is counted."""
     with plot_svg.settings():
-        name, drawing = next(iter(plots._drawings(small())))
+        name, drawing = next(iter(plots._drawings(typed(small()))))
         drawing.marks["point0"] = []
         with pytest.raises(ValueError, match="plot front: point0 drew 1 marks instead of 0"):
             plot_svg.finished(name, drawing)

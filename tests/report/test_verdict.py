@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from plan_documents import Document
+from plan_documents import Document, typed
 from report_documents import GB, small, term, with_disks
 
 from planner.report import verdict
@@ -32,14 +32,14 @@ def test_the_verdict_counts_the_gates(gates: list[Document], said: str) -> None:
     plan = small(limits=gates, warnings=[])
     plan["balance"]["relaxed"] = []
 
-    assert f"{said}; balance as asked; no warnings." == verdict.verdict(plan)
+    assert f"{said}; balance as asked; no warnings." == verdict.verdict(typed(plan))
 
 
 def test_the_verdict_says_what_asks_for_a_second_look() -> None:
     """Windows relaxed, warnings, and how long the plan may be carried out."""
-    plan = small(validity={"valid_until": "2026-11-22T00:00:00Z"})
+    plan = small(validity={"captured_at": "2026-11-21T00:00:00Z", "valid_until": "2026-11-22T00:00:00Z"})
 
-    assert verdict.verdict(plan).endswith(
+    assert verdict.verdict(typed(plan)).endswith(
         "; 1 balance window relaxed; 1 warning; refused from 2026-11-22T00:00:00Z on."
     )
 
@@ -48,13 +48,13 @@ def test_how_even_it_gets_is_one_sentence() -> None:
     """Terms that a plan has, in their units."""
     assert (
         "most minus fewest replicas 40 → 38; broker furthest above its share leaders 33.3 % → 3.25 %"
-        == verdict.evenness(small())
+        == verdict.evenness(typed(small()))
     )
 
 
 def risks(**top: Any) -> list[str]:
     """The risks of the small plan with more in it."""
-    return list(verdict.risks(small(**top)))
+    return list(verdict.risks(typed(small(**top))))
 
 
 def test_writes_at_risk_are_told_with_their_batches() -> None:
@@ -86,7 +86,7 @@ def test_the_fullest_disk_on_the_way_is_named() -> None:
     plan = with_disks()
     plan["batches"][1]["fullest_broker"] = {"id": 7, "peak_size_bytes": 30 * GB, "disk_bytes": 33 * GB}
 
-    assert "Disks on the way: broker 7 is the fullest in batch 2, 30.0 GB, 90.9 %." in verdict.risks(plan)
+    assert "Disks on the way: broker 7 is the fullest in batch 2, 30.0 GB, 90.9 %." in verdict.risks(typed(plan))
     assert "Disks on the way: broker 3 is the fullest in batch 1, 40.0 GB." in risks()
 
 

@@ -13,6 +13,7 @@ from clusters import balance_of, no_racks, spec_of, specs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from plan_documents import typed
 from properties import examples
 
 from planner.model.build_problem import build, today
@@ -164,7 +165,7 @@ def test_a_topic_of_unlike_factors_has_none() -> None:
         each["name"]: (each["replication_factor_before"], each["replication_factor"]) for each in document["topics"]
     }
     assert {"stays": ([1, 2], None), "steps": ([1], None), "whole": ([1], 2)} == factors
-    assert ["whole"] == list(terraform_topics(document))
+    assert ["whole"] == list(terraform_topics(typed(document)))
     assert [] == [error.message for error in VALIDATOR.iter_errors(document)]
 
 

@@ -111,7 +111,7 @@ def test_growth_is_that_of_the_plan_itself(folder, plan):
     """Today's as the command has it; the planned one is the plan's assignment, not one made for growth."""
     shown = command(folder, "growth", "--months", "6")
     held = {each["id"]: each["after"]["size_bytes"] for each in plan["brokers"]}
-    now = in_plan.assignment(growth.cases(reading.load(folder / "spec.yaml"), 0)[0].forecast.problem, plan)
+    now = in_plan.assignment(growth.cases(reading.load(folder / "spec.yaml"), 0)[0].forecast.problem, typed(plan))
 
     assert [each["today"] for each in shown["brokers"]] == [each["today"] for each in plan["growth"]["brokers"]]
     grown = {each["id"]: each["planned"]["size_bytes"] for each in plan["growth"]["brokers"]}
@@ -211,7 +211,7 @@ def test_pages_share_the_space_that_there_is():
 def test_no_page_makes_a_report_too_long(document):
     """Three pages of a megabyte each, beside a plan of any size."""
     pages = [Page(name, "| row |\n" * 150_000, "planner x") for name in ("One", "Two", "Three")]
-    markdown = plan_markdown.markdown(document(), pages)
+    markdown = plan_markdown.markdown(typed(document()), pages)
 
     assert len(markdown.encode()) <= plan_markdown.MOST_BYTES
     assert 3 == markdown.count("lines left out here: see `planner x`.")

@@ -17,6 +17,10 @@ import msgspec
 from planner.model.errors import PlannerError, StalePlanError
 from planner.model.file_reading import json_value
 from planner.model.quoting import escaped
+from planner.plan.document.consumer_types import ConsumersSection
+from planner.plan.document.failure_types import FailuresSection
+from planner.plan.document.field_types import Section
+from planner.plan.document.growth_types import GrowthSection
 from planner.plan.document.misfits import misfits, shown
 from planner.plan.document.plan_types import Plan
 
@@ -58,18 +62,30 @@ def decode(data: bytes, source: str) -> Plan:
     return plan
 
 
-def made(document: Mapping[str, Any]) -> Plan:
-    """The plan of a document whose id isn't known yet; PlannerError for a value that no plan may have."""
-    body = {**document, "plan_id": _NO_ID}
+def made(sections: Mapping[str, Any]) -> Plan:
+    """A plan of all sections but its headline and its id; PlannerError for a value that no plan may have."""
+    body = {**sections, "headline": "none yet", "plan_id": _NO_ID}
     try:
-        return identified(msgspec.convert(body, Plan))
+        return msgspec.convert(body, Plan)
     except msgspec.ValidationError as error:
         raise PlannerError(f"the plan can't be written: {next(misfits(body), error)}") from error
 
 
-def as_json(plan: Plan) -> dict[str, Any]:
-    """The plan as JSON values, for readers that don't know its types."""
-    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(plan))
+def with_sections(plan: Plan, failures: Any, growth: Any, consumers: Any) -> Plan:
+    """The plan with these sections, given as JSON values or None, and the id that it has then."""
+    return identified(
+        msgspec.structs.replace(
+            plan,
+            failures=msgspec.convert(failures, FailuresSection | None),
+            growth=msgspec.convert(growth, GrowthSection | None),
+            consumers=msgspec.convert(consumers, ConsumersSection | None),
+        )
+    )
+
+
+def as_json(section: Section) -> dict[str, Any]:
+    """A plan, or a section of one, as JSON values."""
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(section))
     return document
 
 

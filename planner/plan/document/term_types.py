@@ -168,6 +168,11 @@ class LimitRow(Section, frozen=True, kw_only=True):
     value: Annotated[Count, doc("What the plan needs.")]
     broker: Annotated[BrokerId | None, doc("For limits.disk_used, the broker that comes nearest to it.")] = None
 
+    @property
+    def crossed(self) -> bool:
+        """True where the plan needs more than is allowed."""
+        return self.value > self.limit
+
 
 class RisksSection(Section, frozen=True, kw_only=True):
     """Which writes are refused while the plan runs."""

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from planner.model.spec import Spec
+from planner.plan.document.plan_types import Plan
 from planner.whatif.consumers import assignors, group_events, group_loads
 from planner.whatif.consumers.assignors import TopicPartition
 from planner.whatif.consumers.group_events import (
@@ -42,9 +43,9 @@ class ConsumersQuestion:
     replicas_after: Replicas | None = None
 
 
-def replicas_of(plan: Mapping[str, Any]) -> dict[TopicPartition, tuple[int, ...]]:
+def replicas_of(plan: Plan) -> dict[TopicPartition, tuple[int, ...]]:
     """The replicas that a plan.json gives, of the partitions that it changes."""
-    return {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in plan["partitions"]}
+    return {row.key: row.replicas for row in plan.partitions}
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ them, partition by partition: no mix that can be met is worse.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from planner.model.effective_config import in_force
 from planner.model.errors import StalePlanError
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Spec
+from planner.plan.document.batch_types import BatchRow, StepRow, TopicPartition
 
 TODAY, PLANNED = "today", "planned"
 
@@ -67,8 +67,8 @@ class Stage:
     second: Rows
 
 
-def stages(spec: Spec, problem: Problem, batches: Sequence[Mapping[str, Any]]) -> Iterator[Stage]:
-    """Today, every batch (as in plan.json), and the plan carried out; today alone where there is no batch.
+def stages(spec: Spec, problem: Problem, batches: Sequence[BatchRow]) -> Iterator[Stage]:
+    """Today, every batch, and the plan carried out; today alone where there is no batch.
 
     StalePlanError where a batch doesn't begin with what the one before it has left.
     """
@@ -81,7 +81,7 @@ def stages(spec: Spec, problem: Problem, batches: Sequence[Mapping[str, Any]]) -
         assert at is not None
         changed, copying, complete = _batch(settled, at, batch)
         first, settled = _patched(settled, changed, copying), _patched(settled, changed, complete)
-        yield Stage(f"batch {batch['number']}", int(batch["number"]), np.union1d(last, changed), first, settled)
+        yield Stage(f"batch {batch.number}", batch.number, np.union1d(last, changed), first, settled)
         last = changed
     if batches:
         yield Stage(PLANNED, None, last, settled, settled)
@@ -95,10 +95,10 @@ class _Finder:
         self._rows = {key: row for row, key in enumerate(zip(names, problem.partition_ids.tolist(), strict=True))}
         self._brokers = {broker: at for at, broker in enumerate(problem.broker_ids.tolist())}
 
-    def row(self, item: Mapping[str, Any]) -> int:
-        found = self._rows.get((item["topic"], item["partition"]))
+    def row(self, item: TopicPartition) -> int:
+        found = self._rows.get(item.key)
         if found is None:
-            raise StalePlanError(f"{item['topic']}-{item['partition']} is in the plan, but not in the cluster's state")
+            raise StalePlanError(f"{item.name} is in the plan, but not in the cluster's state")
         return found
 
     def brokers(self, ids: Sequence[int]) -> list[int]:
@@ -140,35 +140,33 @@ def _lags(partition: Partition) -> bool:
     return set(partition.isr or ()) != set(partition.replicas)
 
 
-def _width(problem: Problem, batches: Sequence[Mapping[str, Any]]) -> int:
+def _width(problem: Problem, batches: Sequence[BatchRow]) -> int:
     """The most replicas that a partition ever has, old and new ones together."""
-    steps = (step for batch in batches for step in batch["partitions"])
-    unions = (len({*step["replicas_before"], *step["replicas"]}) for step in steps)
+    steps = (step for batch in batches for step in batch.partitions)
+    unions = (len({*step.replicas_before, *step.replicas}) for step in steps)
     return max(problem.replicas.shape[1], max(unions, default=1))
 
 
-def _batch(settled: Rows, at: _Finder, batch: Mapping[str, Any]) -> tuple[LongArray, Rows, Rows]:
+def _batch(settled: Rows, at: _Finder, batch: BatchRow) -> tuple[LongArray, Rows, Rows]:
     """The partitions that a batch changes, (n,) ascending, while they are copied and when all is done."""
-    steps = {at.row(step): step for step in batch["partitions"]}
-    elected = {at.row(item) for item in batch["elect"]}
+    steps = {at.row(step): step for step in batch.partitions}
+    elected = {at.row(item) for item in batch.elect}
     changed = np.array(sorted(steps.keys() | elected), dtype=np.int64)
     copying, complete = _Draft(settled, changed), _Draft(settled, changed)
     for number, row in enumerate(changed.tolist()):
         if row in steps:
-            before, after = (at.brokers(steps[row][key]) for key in ("replicas_before", "replicas"))
+            before, after = (at.brokers(of) for of in (steps[row].replicas_before, steps[row].replicas))
             _move(copying, complete, number, before, after, steps[row])
         if row in elected:
             complete.elect(number)
     return changed, copying.rows(), complete.rows()
 
 
-def _move(
-    copying: _Draft, complete: _Draft, number: int, before: list[int], after: list[int], step: Mapping[str, Any]
-) -> None:
+def _move(copying: _Draft, complete: _Draft, number: int, before: list[int], after: list[int], step: StepRow) -> None:
     """One step of a reassignment in both drafts."""
     if copying.held(number) != before:
         raise StalePlanError(
-            f"{step['topic']}-{step['partition']}: the plan takes it from replicas {step['replicas_before']}, which "
+            f"{step.name}: the plan takes it from replicas {list(step.replicas_before)}, which "
             "it doesn't have then; allowed: a plan that was made from this state"
         )
     old, adding = copying.synced(number), [broker for broker in after if broker not in before]

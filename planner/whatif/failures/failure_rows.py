@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow as pa
 from planner.model.build_problem import brokers_after
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Spec
+from planner.plan.document.batch_types import BatchRow
 from planner.scoring.broker_loads import measured
 from planner.whatif.failures.cluster_states import FACTS, PLANNED, TODAY, Rows, Stage, stages
 from planner.whatif.failures.failing_brokers import BROKERS, KINDS, RACKS, Scenarios, brokers_of, named, scenarios
@@ -67,10 +67,8 @@ class FailureStudy:
         return bool(disks or (self.measures > 1 and (self.network_bytes_per_sec >= 0).any()))
 
 
-def study(
-    spec: Spec, problem: Problem, batches: Sequence[Mapping[str, Any]], wanted: Iterable[Scenarios]
-) -> FailureStudy:
-    """The study of a spec and a plan's batches (as in plan.json, none: today alone) for these scenarios."""
+def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Iterable[Scenarios]) -> FailureStudy:
+    """The study of a spec and a plan's batches (none: today alone) for these scenarios."""
     measures = len(LOADS) if measured(problem) > len(LOADS) else 1
     orders: dict[str, tuple[Domains, int]] = {}
     for each in wanted:

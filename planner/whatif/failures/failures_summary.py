@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -16,6 +16,8 @@ from planner.model.formats import counted
 from planner.model.problem import LongArray, Problem
 from planner.model.spec import Spec
 from planner.plan import headline
+from planner.plan.document.batch_types import BatchRow
+from planner.plan.document.plan_types import Plan
 from planner.sweep.variants import chosen
 from planner.whatif.failures.cluster_states import FACTS, Stage, outcome, stages, worse
 from planner.whatif.failures.failing_brokers import BROKERS, CONFIDENCE, RACKS, Scenarios, explained
@@ -35,25 +37,25 @@ class Subject:
 
     spec: Spec
     problem: Problem
-    plan: Mapping[str, Any] | None = None
+    plan: Plan | None = None
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, spec: Spec, plan: Mapping[str, Any] | None, notes: tuple[str, ...] = ()) -> Self:
+    def of(cls, spec: Spec, plan: Plan | None, notes: tuple[str, ...] = ()) -> Self:
         """A spec with its plan; the changes are those of the variant that the plan is of.
 
         Partitions to be made aren't there to fail.
         """
-        changes = chosen(spec, plan).changes if plan else spec.changes
+        changes = chosen(spec, plan.choice.variant).changes if plan else spec.changes
         if changes.new_partitions:
             notes = (*notes, "partitions that the plan makes anew aren't counted")
         spec = replace(spec, changes=replace(changes, new_partitions=()))
         return cls(spec, build(spec), plan, notes)
 
     @property
-    def batches(self) -> Sequence[Mapping[str, Any]]:
-        """The plan's batches, as in plan.json."""
-        return self.plan["batches"] if self.plan else ()
+    def batches(self) -> Sequence[BatchRow]:
+        """The plan's batches."""
+        return self.plan.batches if self.plan else ()
 
 
 def document(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> dict[str, Any]:
@@ -63,7 +65,7 @@ def document(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> d
     return {
         "format_version": FORMAT_VERSION,
         "cluster": subject.spec.cluster.name,
-        "plan_id": subject.plan["plan_id"] if subject.plan else None,
+        "plan_id": subject.plan.plan_id if subject.plan else None,
         "first_step": (headline.first_step(subject.plan) if subject.plan else "") or None,
         "batches": len(subject.batches),
         "kinds": kinds,

@@ -14,6 +14,7 @@ from planner.model.formats import counted, duration, size
 from planner.model.problem import LongArray
 from planner.model.spec import Spec
 from planner.plan import headline
+from planner.plan.document.progress_types import BudgetLimits
 from planner.whatif.growth.forecast import Forecast, rate_ppm, retention
 from planner.whatif.growth.lifetime import PLANNED, Case, at_least, chosen, classes_of
 
@@ -46,9 +47,10 @@ def _first_step(spec: Spec, planned: Row) -> str:
     if steps <= 1:
         return ""
     parts = (counted(planned["replicas_moved"], "replica"), counted(planned["leaders_changed"], "leader"))
+    budget = headline.budget(BudgetLimits(**limits))
     copied = f"{size(planned['bytes_moved'])}, " if spec.cluster.sizes_known else ""
     return (
-        f"FIRST STEP ONLY (budget {headline.budget(limits)}): a plan makes a part of this, at least {steps} steps "
+        f"FIRST STEP ONLY (budget {budget}): a plan makes a part of this, at least {steps} steps "
         f"make all of it; planned below is all of it: {copied}{parts[0]} to copy, {parts[1]} to change."
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clusters import spec_of
+from plan_documents import typed
 
 from planner.model.spec import Changes, ConsumerGroup, ConsumerMember, DescribedGroup, NewPartitions, Spec
 from planner.whatif.consumers.consumers_summary import ConsumersQuestion, document, replicas_of
@@ -44,8 +45,8 @@ def test_owners_that_the_assignor_would_not_give_are_told():
 
 def test_only_a_group_with_racks_rebalances_where_a_plan_changes_them():
     """A replica that goes to another broker of its rack doesn't count."""
-    moves = [(0, [2]), (1, [3])]
-    after = replicas_of({"partitions": [{"topic": "a", "partition": at, "replicas": to} for at, to in moves]})
+    moves = [{"topic": "a", "partition": at, "replicas_before": [1], "replicas": [to]} for at, to in ((0, 2), (1, 3))]
+    after = replicas_of(typed({"partitions": moves}))
     (group,) = told(replicas_after=after)["groups"]
     brokers = tuple(replace(each, rack=None) for each in SPEC.cluster.brokers)
     bare = replace(SPEC, cluster=replace(SPEC.cluster, brokers=brokers))

@@ -11,10 +11,12 @@ from clusters import no_racks, spec_of, specs
 from failure_studies import planned, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
+from plan_documents import row
 
 from planner.model.build_problem import build
 from planner.model.errors import StalePlanError
 from planner.model.spec import BatchRules, Changes
+from planner.plan.document.batch_types import BatchRow
 from planner.whatif.failures.cluster_states import FACTS, outcome, stages
 from planner.whatif.failures.failing_brokers import BROKERS, RACKS, scenarios
 from planner.whatif.failures.offline_sums import failed_slots
@@ -59,8 +61,8 @@ def test_each_batch_lies_between_today_and_the_plan(spec):
     seen: dict[tuple[str, int], int] = {}
     names = [problem.topic_names[topic] for topic in problem.topic_of.tolist()]
     for batch in steps:
-        for step in batch["partitions"]:
-            seen[step["topic"], step["partition"]] = seen.get((step["topic"], step["partition"]), 0) + 1
+        for step in batch.partitions:
+            seen[step.key] = seen.get(step.key, 0) + 1
     once = [seen.get(key, 0) < 2 for key in zip(names, problem.partition_ids.tolist(), strict=True)]
     domains = scenarios(problem, BROKERS, 10, 0).domains
     columns = [FACTS.index("offline"), FACTS.index("lost")]
@@ -135,7 +137,7 @@ def test_a_copy_in_progress_saves_nothing():
     """Until the batch is complete the replicas that it adds don't count; the old ones do, in the new list's order."""
     spec = spec_of(no_racks(1, 2, 3), {"t": [[1]]}, changes=Changes(rebalance="none"))
     step = {"topic": "t", "partition": 0, "replicas_before": [1], "replicas": [2, 3]}
-    steps = [{"number": 1, "partitions": [step], "elect": []}]
+    steps = [row(BatchRow, {"number": 1, "partitions": [step]})]
     rows = rows_of(spec, build(spec), steps, [BROKERS])
     offline = {
         broker: [rows[BROKERS, f"broker {broker}", state]["offline"] for state in ("today", "batch 1", "planned")]
@@ -148,13 +150,8 @@ def test_a_copy_in_progress_saves_nothing():
 def test_a_plan_of_another_state_is_refused():
     """A step that begins with other replicas than the partition has is named."""
     spec = spec_of(no_racks(1, 2, 3), {"t": [[1]]})
-    steps = [
-        {
-            "number": 1,
-            "partitions": [{"topic": "t", "partition": 0, "replicas_before": [2], "replicas": [3]}],
-            "elect": [],
-        }
-    ]
+    step = {"topic": "t", "partition": 0, "replicas_before": [2], "replicas": [3]}
+    steps = [row(BatchRow, {"number": 1, "partitions": [step]})]
 
     with pytest.raises(StalePlanError, match=r"t-0: the plan takes it from replicas \[2\]"):
         list(stages(spec, build(spec), steps))

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from clusters import no_racks, spec_of
 from failure_studies import rows_of
+from plan_documents import row
 
 from planner.model.build_problem import build
 from planner.model.spec import Changes
+from planner.plan.document.batch_types import BatchRow
 from planner.whatif.failures.failing_brokers import BROKERS
 
 
@@ -33,11 +35,13 @@ def test_batches_fold_into_the_worst_for_many_brokers():
     spec = spec_of(no_racks(1, 2, 3, 4), {"t": [[1], [2]]}, changes=Changes(rebalance="none"))
     moves = [("t", 0, [1], [3]), ("t", 1, [2], [4])]
     steps = [
-        {
-            "number": at,
-            "partitions": [dict(zip(("topic", "partition", "replicas_before", "replicas"), move, strict=True))],
-            "elect": [],
-        }
+        row(
+            BatchRow,
+            {
+                "number": at,
+                "partitions": [dict(zip(("topic", "partition", "replicas_before", "replicas"), move, strict=True))],
+            },
+        )
         for at, move in enumerate(moves, 1)
     ]
     rows = rows_of(spec, build(spec), steps, ["3"])

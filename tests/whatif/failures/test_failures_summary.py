@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from clusters import no_racks, spec_of
 from failure_studies import NO_LIMITS, planned
+from msgspec import structs
+from plan_documents import typed
 
 from planner.model.spec import Changes, NewPartitions
 from planner.whatif.failures import failure_rows
@@ -63,7 +65,7 @@ def test_a_plan_has_a_state_for_each_batch():
     """Between today and what is planned."""
     spec = replace(SPEC, changes=Changes(remove_brokers=(3,)))
     _, steps = planned(spec, NO_LIMITS)
-    found = told(spec, ["brokers"], {"plan_id": "p", "batches": steps, "variant": None})
+    found = told(spec, ["brokers"], structs.replace(typed({}), batches=steps))
 
-    assert ("p", 1) == (found["plan_id"], found["batches"])
+    assert (typed({}).plan_id, 1) == (found["plan_id"], found["batches"])
     assert ["today", "batch 1", "planned"] == [state["state"] for state in found["kinds"][0]["states"]]

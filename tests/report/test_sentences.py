@@ -1,0 +1,148 @@
+"""Sentences and cells about a plan that every report has."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plan_documents import Document, changes_asked, row, typed
+from report_documents import GB, broker, huge, small, with_disks
+
+from planner.plan.document.changes_types import ChangesSection
+from planner.plan.document.cluster_types import BrokerRow
+from planner.plan.document.front_types import ComparedRow, ParetoRow, ScenarioRow
+from planner.report import sentences
+
+
+def test_scenarios_name_the_brokers_that_fail() -> None:
+    """Which window on which broker, with what is allowed; those beyond the third are counted."""
+    low = {"window": "network_in", "broker": 3, "value": 1_000, "least": 2_000, "most": 3_000}
+    full = {**low, "window": "disk_used", "value": 4 * GB, "most": 3 * GB}
+
+    assert "x × 2: every window of bytes and every disk holds" == sentences.scenario(
+        row(ScenarioRow, {"name": "x × 2", "feasible": True})
+    )
+    assert (
+        "x × 2: network in 1.00 kB/s on broker 3, allowed at least 2.00 kB/s; "
+        "disk used 4.00 GB on broker 3, allowed at most 3.00 GB"
+        == sentences.scenario(row(ScenarioRow, {"name": "x × 2", "outside": [low, full]}))
+    )
+    assert sentences.scenario(row(ScenarioRow, {"name": "x", "outside": [low] * 9})).endswith("; and 6 more")
+
+
+def test_a_row_is_as_asked_or_as_near_as_can_be() -> None:
+    """Where windows can't hold no row is as asked; another variant has windows of its own."""
+    kept = {"balance_kept": True, "variant": "a"}
+
+    def completes(*relaxed: str, **some: object) -> str:
+        rows = [{"window": window} for window in relaxed]
+        plan = typed(small(balance={"relaxed": rows}, choice={"variant": "a"}))
+        return sentences.completes(plan, row(ParetoRow, kept, **some))
+
+    assert "yes" == completes()
+    assert "yes" == completes("log_dirs")
+    assert "nearest" == completes("log_dirs", "disk")
+    assert "not even" == completes("disk", balance_kept=False)
+    assert "3 left" == completes("disk", left_to_change=3)
+    assert "yes" == completes("disk", variant="b")
+    assert "nearest" == sentences.completes(typed(small()), row(ComparedRow, {"balance_kept": True}))
+
+
+def test_disks_are_shown_where_they_are_stated() -> None:
+    """Bytes and their share of the disk; a broker without one among others that have one gets a dash."""
+    document = with_disks()
+    document["brokers"][0]["disk_bytes"] = None
+    plan, without = typed(document), typed(small())
+
+    assert sentences.states_disks(plan)
+    assert ["–", "40.0 GB, 80 %"] == [sentences.broker_peak(row) for row in plan.brokers[:2]]
+    assert "40.0 GB, 80 %, broker 3" == sentences.peak_disk(plan.batches[0])
+    assert "40.0 GB, broker 3" == sentences.peak_disk(without.batches[0])
+    assert not sentences.states_disks(without)
+
+
+def test_disks_are_not_shown_without_sizes() -> None:
+    """Nobody knows how full they are."""
+    document = with_disks()
+    document["cluster"]["sizes_known"] = False
+    document["batches"][0]["fullest_broker"] = None
+    plan = typed(document)
+
+    assert not sentences.states_disks(plan)
+    assert "–" == sentences.peak_disk(plan.batches[0])
+
+
+def test_wishes_read_as_one_sentence() -> None:
+    """Every kind of change; new brokers of one rack together; what is too much is counted."""
+    asked = changes_asked(
+        add_brokers=[{"id": 7, "rack": "a"}, {"id": 8, "rack": "a"}, {"id": 9}],
+        remove_brokers=[3, 4],
+        replace_brokers={"10": 11, "9": 12},
+        set_racks={"5": "c"},
+        set_replication_factor=[{"topics": "orders-*", "replication_factor": 3}],
+        rebalance="leaders",
+    )
+    wishes = row(ChangesSection, asked)
+
+    assert (
+        "add brokers 7–8 in rack a; add broker 9; remove brokers 3–4; replace broker 9 by 12; replace broker 10 by 11; "
+        "set the rack of broker 5 to c; replication factor 3 for orders-*; rebalance: leaders"
+        == sentences.wishes(wishes)
+    )
+    assert "add brokers 7–8 in rack a; and 7 more" == sentences.wishes(wishes, 1)
+
+
+def test_reasons_are_counted() -> None:
+    """Most first."""
+    assert "balance replicas 2, balance leaders 1" == sentences.reasons(typed(small()))
+
+
+def test_points_say_how_they_differ_from_the_plan() -> None:
+    """The windows that are others, the scenarios where there are any, the variant before; or the strategy."""
+    document = small()
+    nothing, this, looser = document["pareto"]
+    open_ended = {**looser, "balance": {**looser["balance"], "leaders": "1", "topic_replicas": "none"}}
+
+    def origin(point: Document, **top: object) -> str:
+        return sentences.origin(typed({**document, **top}), row(ParetoRow, point))
+
+    assert ["unchanged", "the same windows", "replicas 5%, leaders 5%"] == [
+        origin(point) for point in (nothing, this, looser)
+    ]
+    assert "replicas 5%, topic replicas none" == origin(open_ended)
+    assert "scenarios all" == origin({**this, "scenarios": "all"}, scenarios=[{"name": "x", "feasible": True}])
+    assert "six: unchanged" == origin({**nothing, "variant": "six"}, variants=[{"brokers": 1}])
+
+
+@given(st.integers(2, 30), st.integers(2, 12))
+def test_brokers_shown_are_both_ends_and_those_that_change(brokers: int, at_most: int) -> None:
+    """Never more than asked for, sorted by id, with the fullest and the new one among them."""
+    given_rows = (broker(n, "added" if n == 5 else "stays", (n, 1), (n * 7 % brokers, 1)) for n in range(brokers))
+    rows = [row(BrokerRow, each) for each in given_rows]
+    shown = sentences.fullest_and_emptiest(rows, at_most)
+    ids = [each.id for each in shown]
+
+    assert min(brokers, at_most) == len(shown)
+    assert sorted(ids) == ids
+    assert 5 in ids or brokers <= 5
+    assert at_most < 4 or max(rows, key=lambda each: (each.after.replicas, -each.id)) in shown
+
+
+@given(st.integers(1, 60), st.integers(2, 9), st.data())
+def test_points_shown_hold_both_ends_and_the_chosen_one(points: int, at_most: int, data: st.DataObject) -> None:
+    """In the front's order, never more than asked for."""
+    chosen = data.draw(st.integers(0, points - 1))
+    rows = [row(ParetoRow, {"candidate": at, "chosen": at == chosen}) for at in range(points)]
+    shown = [each.candidate for each in sentences.spread_out(rows, at_most)]
+
+    assert min(points, at_most) == len(shown)
+    assert sorted(set(shown)) == shown
+    assert chosen in shown
+    assert shown[0] == 0
+    assert shown[-1] == points - 1 or at_most == 2
+
+
+@pytest.mark.slow
+def test_the_huge_plan_is_huge() -> None:
+    """The plan that the size bound is tested with has what it promises."""
+    assert 200_000 == len(huge()["partitions"])
