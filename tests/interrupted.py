@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import plan_documents
+
 from planner.approval.cluster_now import Now
 from planner.model.build_problem import build
 from planner.model.cluster import Partition, Topic
 from planner.model.spec import Spec
-from planner.plan.build import document
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 
@@ -21,7 +22,9 @@ Plan = dict[str, Any]
 def plan_of(spec: Spec, count: int = 3) -> Plan:
     """The plan of a spec, swept in this process."""
     problem = build(spec)
-    return document(spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=count))))
+    return plan_documents.planned(
+        spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=count)))
+    )
 
 
 def found(spec: Spec, *, racks: Mapping[int, str | None] | None = None) -> Now:

@@ -9,8 +9,14 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
+from planner.model.problem import Problem
 from planner.model.quoting import canonical_json
+from planner.model.spec import Spec
+from planner.plan import build
+from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
+from planner.sweep.evaluate import SweepResult
+from planner.sweep.variants import BASE, Swept
 
 Document = dict[str, Any]
 T = TypeVar("T", bound=msgspec.Struct)
@@ -19,6 +25,11 @@ T = TypeVar("T", bound=msgspec.Struct)
 def typed(given: Document | Plan) -> Plan:
     """The document as a plan, with the id that it has; what it leaves out is as in a plan without changes."""
     return given if isinstance(given, Plan) else row(Plan, {**document([]), **given})
+
+
+def planned(spec: Spec, problem: Problem, result: SweepResult) -> Document:
+    """The plan of a spec without variants, as plan.json has it."""
+    return codec.as_json(build.planned([Swept(BASE, spec, problem, result)]).plan)
 
 
 def row(kind: type[T], values: Mapping[str, Any], **some: Any) -> T:

@@ -13,12 +13,11 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from msgspec import to_builtins
 
 from planner.approval.cluster_now import Now
 from planner.approval.remaining_changes import SHOWN, Rest, rest_of, spec_of
 from planner.approval.staleness import name_of
-from planner.execution import failure_risks, gates
+from planner.execution import gates
 from planner.execution.batch_costs import Costs
 from planner.model import build_problem
 from planner.model.errors import InfeasibleError
@@ -26,16 +25,18 @@ from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import brokers_and_topics, build, changed_partitions, new_partitions, pareto_front, terms
+from planner.plan.document.front_types import ChoiceSection
 from planner.plan.document.plan_types import Plan
-from planner.plan.pareto_front import Goal
+from planner.plan.document.progress_types import DroppedRow, ResumesSection
+from planner.plan.document.term_types import BoundSection
+from planner.plan.pareto_front import Comparisons, Goal
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.score import ScoringBasis, score
-from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, NO_SCENARIOS
-from planner.sweep.choice import rule_text
+from planner.sweep.candidates import KNOBS, NO_SCENARIOS
 from planner.sweep.variants import BASE
 
-STRATEGY, METHOD = "resumed", "target"
+STRATEGY = "resumed"
 
 
 def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_moved: bool = False) -> Plan:
@@ -52,37 +53,36 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     left = waiting.partitions if waiting else 0
     row = _scores(problem, assignment)
     bound = _bound(approved, row)
-    limits = gates.gates(spec, row, costs, bound)
-    gates.refuse(spec, limits, costs)
-    body = {
+    limits = build.within_limits(spec, row, costs, bound)
+    made = Plan(
         **build.asked(spec),
-        "resumes": {
-            "plan_id": approved.plan_id,
-            "partitions_there": rest.there,
-            "dropped": [{"topic": topic, "partition": at, "why": why} for topic, at, why in rest.dropped],
-        },
+        resumes=ResumesSection(
+            plan_id=approved.plan_id,
+            partitions_there=rest.there,
+            dropped=tuple(DroppedRow(topic=topic, partition=at, why=why) for topic, at, why in rest.dropped),
+        ),
         # What the approved plan leaves for later steps, this one leaves too.
-        "complete": waiting is None,
-        "unfinished": to_builtins(waiting),
-        "brokers": brokers_and_topics.brokers(spec, problem, assignment, costs.peaks),
-        "racks": brokers_and_topics.racks(spec, problem, assignment),
-        "topics": brokers_and_topics.topics(spec, problem, assignment),
-        "partitions": changed_partitions.partition_rows(rest.changes),
-        "new_partitions": new_partitions.section(spec, problem, assignment),
+        complete=waiting is None,
+        unfinished=waiting,
+        brokers=brokers_and_topics.brokers(spec, problem, assignment, costs.peaks),
+        racks=brokers_and_topics.racks(spec, problem, assignment),
+        topics=brokers_and_topics.topics(spec, problem, assignment),
+        partitions=changed_partitions.partition_rows(rest.changes),
+        new_partitions=new_partitions.section(spec, problem, assignment),
         # Windows were judged when the plan was approved; nothing here could keep them better.
-        "balance": to_builtins(approved.balance),
-        "terms": terms.terms(spec, problem, assignment, leaders_after(problem, assignment), left),
-        "bound": bound,
+        balance=approved.balance,
+        terms=terms.terms(spec, problem, assignment, leaders_after(problem, assignment), left),
+        bound=bound,
         **_compared(approved, spec, problem, row, Goal(left, row["excess"])),
-        "budget": None,
-        "scenarios": [],
-        "limits": limits,
-        "risks": failure_risks.section(spec, costs.batches),
-        "warnings": _warnings(approved, spec, problem, rest, costs),
-        "execution": build.execution(spec, costs),
-        "batches": changed_partitions.batch_rows(costs),
-    }
-    return build.finished(body)
+        budget=None,
+        scenarios=(),
+        limits=limits,
+        risks=build.risks(spec, costs),
+        warnings=tuple(_warnings(approved, spec, problem, rest, costs)),
+        execution=build.execution(spec, costs),
+        batches=changed_partitions.batch_rows(costs),
+    )
+    return build.finished(made)
 
 
 def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
@@ -133,39 +133,32 @@ def _scores(problem: Problem, assignment: IntArray) -> dict[str, Any]:
     return {**blank, **knobs, "scenarios": NO_SCENARIOS, **scores, "least_bytes": scores["bytes_moved"]}
 
 
-def _bound(approved: Plan, row: Mapping[str, Any]) -> dict[str, Any]:
+def _bound(approved: Plan, row: Mapping[str, Any]) -> BoundSection:
     """Each copy that is left is needed: the target is given."""
-    return {
-        "bytes_moved": row["bytes_moved"],
-        "least_bytes_moved": row["bytes_moved"],
-        "least_replicas_moved": row["replicas_moved"],
-        "gap_percent": 0.0,
-        "method": METHOD,
-        "proof": f"each copy is needed for the target of plan {approved.plan_id[:12]}, whose bound is its own",
-        "sha256": None,
-    }
+    return BoundSection(
+        bytes_moved=row["bytes_moved"],
+        least_bytes_moved=row["bytes_moved"],
+        least_replicas_moved=row["replicas_moved"],
+        gap_percent=0.0,
+        method="target",
+        proof=f"each copy is needed for the target of plan {approved.plan_id[:12]}, whose bound is its own",
+        sha256=None,
+    )
 
 
-def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any], goal: Goal) -> dict[str, Any]:
+def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any], goal: Goal) -> Comparisons:
     """The sections that compare: there is nothing to compare with but doing nothing."""
     short = approved.plan_id[:12]
     nothing = {**row, "strategy": "unchanged", **terms.if_nothing_moves(problem)}
     return {
-        "choice": {"rule": "asked", "value": None, "variant": BASE, "why": f"what is left of plan {short}"},
-        "compared": [
+        "choice": ChoiceSection(rule="asked", value=None, variant=BASE, why=f"what is left of plan {short}"),
+        "compared": (
             pareto_front.comparison("do nothing", nothing, goal),
             pareto_front.comparison("this plan", row, goal),
-        ],
-        "variants": [],
-        "pareto": [pareto_front.point(BASE, spec, row, goal, chosen=True)],
-        "candidates": {
-            "evaluated": 1,
-            "by_strategy": {STRATEGY: 1},
-            "winner": {name: row[name] for name in CANDIDATE_SCHEMA.names},
-            "digest": f"{row['digest'] % (1 << 64):016x}",
-            "rows_sha256": None,
-            "rule": rule_text(problem.aims, problem.survive, sizes_known=problem.sizes_known),
-        },
+        ),
+        "variants": (),
+        "pareto": (pareto_front.point(BASE, spec, row, goal, chosen=True),),
+        "candidates": pareto_front.searched(problem, {STRATEGY: 1}, row, None),
     }
 
 

@@ -10,7 +10,7 @@ first.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from planner.execution.batch_cutting import Batch, Step
 from planner.model.build_problem import brokers_after, min_insync_of
@@ -19,11 +19,19 @@ from planner.model.formats import counted
 from planner.model.spec import Spec
 
 
-def section(spec: Spec, batches: Iterable[Batch]) -> dict[str, Any]:
-    """The `risks` of plan.json: partitions of each batch with fewer replicas in sync than min.insync.replicas.
+@dataclass(frozen=True)
+class RefusedWrites:
+    """How many partitions of each batch have fewer replicas in sync than min.insync.replicas.
 
     `isr_known` is False where a source doesn't say which replicas are in sync: then all of that partition's count.
     """
+
+    isr_known: bool
+    under_min_isr: tuple[int, ...]
+
+
+def refused_writes(spec: Spec, batches: Iterable[Batch]) -> RefusedWrites:
+    """The partitions that refuse writes with acks=all, today or once their batch is complete."""
     least = {topic.name: min_insync_of(spec, topic) for topic in spec.cluster.topics}
     today = {(topic.name, part.id): part for topic in spec.cluster.topics for part in topic.partitions}
 
@@ -31,10 +39,8 @@ def section(spec: Spec, batches: Iterable[Batch]) -> dict[str, Any]:
         part = today[step.topic, step.partition]
         return min(_in_sync(part), len(step.after)) < least[step.topic]
 
-    return {
-        "isr_known": all(part.isr is not None for part in today.values()),
-        "under_min_isr": [sum(map(under, batch.steps)) for batch in batches],
-    }
+    known = all(part.isr is not None for part in today.values())
+    return RefusedWrites(known, tuple(sum(map(under, batch.steps)) for batch in batches))
 
 
 def _in_sync(part: Partition) -> int:

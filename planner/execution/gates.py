@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from planner.execution.batch_costs import CopyFlow, Costs, Peak, endless
@@ -30,27 +31,45 @@ _WHAT = {
 }
 
 
-def gates(spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The gates that were set, each with its limit and what the plan needs: the `limits` of plan.json.
+@dataclass(frozen=True)
+class Gate:
+    """A limit of the YAML under its key, and what the plan needs; `broker` is the fullest of `limits.disk_used`."""
 
-    `winner` are the plan's scores, `bound` is that of plan.json. `limits.disk_used` is there wherever a broker states a
-    disk, with the broker that comes nearest to what it may hold; what was above it before, and isn't made fuller, is
-    for `overfull_today`. UnsafePlanError where a gate can't be judged.
+    key: str
+    limit: int
+    value: int
+    broker: int | None = None
+
+    @property
+    def crossed(self) -> bool:
+        """True where the plan needs more than is allowed."""
+        return self.value > self.limit
+
+
+def gates(
+    spec: Spec, winner: Mapping[str, Any], costs: Costs, least_bytes: int, least_replicas: int | None
+) -> list[Gate]:
+    """The gates that were set: the `limits` of plan.json.
+
+    `winner` are the plan's scores; no plan moves less than `least_bytes` and `least_replicas` (None: unknown).
+    `limits.disk_used` is there wherever a broker states a disk, with the broker that comes nearest to what it may hold;
+    what was above it before, and isn't made fuller, is for `overfull_today`. UnsafePlanError where a gate can't be
+    judged.
     """
     _refuse_unjudged(spec)
     values = {name: winner[name] for name in _OF_SCORES}
-    values |= {"eta": costs.total_seconds, "gap": _gap_ppm(winner, bound)}
+    values |= {"eta": costs.total_seconds, "gap": _gap_ppm(winner, least_bytes, least_replicas)}
     found = [
-        {"key": f"limits.{name}", "limit": _limit(spec, name), "value": value}
+        Gate(f"limits.{name}", limit, value)
         for name, value in values.items()
-        if _limit(spec, name) is not None and value is not None
+        if (limit := _limit(spec, name)) is not None and value is not None
     ]
     return [*found, *_disk_gate(spec, costs)]
 
 
-def refuse(spec: Spec, found: Sequence[Mapping[str, Any]], costs: Costs) -> None:
+def refuse(spec: Spec, found: Sequence[Gate], costs: Costs) -> None:
     """UnsafePlanError that lists every gate crossed, with the key to change, and a throttle that can't work."""
-    lines = [_crossed(gate) for gate in found if gate["value"] > gate["limit"] and "broker" not in gate]
+    lines = [_crossed(gate) for gate in found if gate.crossed and gate.broker is None]
     lines += [_overfull(spec, peak) for peak in costs.peaks if peak.batch and _allowed(spec, peak) < peak.size_bytes]
     stuck = endless(costs.batches, spec.execution.throttle_bytes_per_sec)
     if stuck:
@@ -102,38 +121,38 @@ def _cannot(spec: Spec, names: Sequence[str], why: str) -> Iterator[str]:
         yield f"{' and '.join(asked)} can't be judged{why}"
 
 
-def _gap_ppm(winner: Mapping[str, Any], bound: Mapping[str, Any]) -> int:
+def _gap_ppm(winner: Mapping[str, Any], least: int, least_replicas: int | None) -> int:
     """Millionths of what the plan copies that are above the proven least, rounded up: all of it without a proof.
 
     Replicas are counted where no bytes are copied and the least of them is known.
     """
-    moved, least = bound["bytes_moved"], bound["least_bytes_moved"]
-    if not moved and bound["least_replicas_moved"] is not None:
-        moved, least = winner["replicas_moved"], bound["least_replicas_moved"]
+    moved = winner["bytes_moved"]
+    if not moved and least_replicas is not None:
+        moved, least = winner["replicas_moved"], least_replicas
     return -(-_ALL_OF_IT * max(moved - least, 0) // moved) if moved else 0
 
 
-def _crossed(gate: Mapping[str, Any]) -> str:
+def _crossed(gate: Gate) -> str:
     """The key to change, what the plan needs, for reading and as the YAML takes it, and what is allowed."""
-    noun = gate_noun(gate["key"])
-    needed, allowed = gate_cells(gate["key"], gate["value"], gate["limit"], gate.get("broker"))
+    noun = gate_noun(gate.key)
+    needed, allowed = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
     match noun:
         case "%":
-            needed, allowed = (_percent(gate[which]) for which in ("value", "limit"))
+            needed, allowed = _percent(gate.value), _percent(gate.limit)
         case "byte":
-            needed += "" if gate["value"] < 1000 else f" ({gate['value']} bytes)"
+            needed += "" if gate.value < 1000 else f" ({gate.value} bytes)"
         case "s":
-            needed += "" if gate["value"] < 60 else f" ({gate['value']} s)"
+            needed += "" if gate.value < 60 else f" ({gate.value} s)"
         case _:
-            needed, allowed = (counted(gate[which], noun) for which in ("value", "limit"))
-    return f"{gate['key']}: the plan needs {needed}, allowed: at most {allowed}"
+            needed, allowed = counted(gate.value, noun), counted(gate.limit, noun)
+    return f"{gate.key}: the plan needs {needed}, allowed: at most {allowed}"
 
 
 def _percent(ppm: int) -> str:
     return f"{ppm / 10_000:.4f}".rstrip("0").rstrip(".") + "%"
 
 
-def _disk_gate(spec: Spec, costs: Costs) -> list[dict[str, Any]]:
+def _disk_gate(spec: Spec, costs: Costs) -> list[Gate]:
     stated = [
         peak
         for peak in costs.peaks
@@ -142,8 +161,7 @@ def _disk_gate(spec: Spec, costs: Costs) -> list[dict[str, Any]]:
     if not stated or not spec.cluster.sizes_known:
         return []
     nearest = max(stated, key=lambda peak: peak.size_bytes / (peak.disk_bytes or 1))
-    row = {"limit": _allowed(spec, nearest), "value": nearest.size_bytes, "broker": nearest.broker}
-    return [{"key": "limits.disk_used", **row}]
+    return [Gate("limits.disk_used", _allowed(spec, nearest), nearest.size_bytes, nearest.broker)]
 
 
 def _allowed(spec: Spec, peak: Peak) -> int:

@@ -7,7 +7,6 @@ Both are inputs, so that a plan says the same whenever it is made. The clock is 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 ALLOWED = "a date and time with its zone, such as 2026-11-20T10:00:00Z or 2026-11-20T11:00:00+01:00"
 
@@ -25,17 +24,8 @@ def written(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def section(captured_at: str | None, valid_for_seconds: int | None) -> dict[str, Any]:
-    """The key `validity` of plan.json; nothing where the YAML doesn't say when the state was captured."""
-    if captured_at is None:
-        return {}
-    until = None
-    if valid_for_seconds is not None:
-        until = written(parse_moment(captured_at) + timedelta(seconds=valid_for_seconds))
-    return {
-        "validity": {
-            "captured_at": written(parse_moment(captured_at)),
-            "valid_for_seconds": valid_for_seconds,
-            "valid_until": until,
-        }
-    }
+def end(captured_at: str, valid_for_seconds: int | None) -> str | None:
+    """The moment from which a plan of a state isn't valid any more; None where it always is."""
+    if valid_for_seconds is None:
+        return None
+    return written(parse_moment(captured_at) + timedelta(seconds=valid_for_seconds))

@@ -19,7 +19,7 @@ from planner.model.formats import size
 from planner.model.problem import LongArray
 from planner.plan import bound_certificate
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.term_types import ExcessSection, FurthestRow
+from planner.plan.document.term_types import BoundMethod, ExcessSection, FurthestRow
 from planner.strategies import bounds
 from planner.strategies.bounds import Certificate, Facts, Outside
 
@@ -66,7 +66,7 @@ def gap_percent(moved: int, least: int) -> float:
     return -(-100_000 * (moved - least) // moved) / 1000 if moved else 0.0
 
 
-def method(certificate: Certificate | None, forced_only: bool) -> str:
+def method(certificate: Certificate | None, forced_only: bool) -> BoundMethod:
     """Which of METHODS a certificate is of."""
     if certificate is None:
         return "none"

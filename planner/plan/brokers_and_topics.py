@@ -1,40 +1,44 @@
-"""The sections of the plan document that describe brokers, racks, topics, terms and warnings; plain data."""
+"""The sections of the plan document that describe the changes, brokers, racks, topics and warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from planner.execution.batch_costs import Peak
 from planner.execution.change_reasons import bytes_in_and_out
 from planner.model.build_problem import may_move, today, topics_after
-from planner.model.cluster import Broker, Topic
+from planner.model.cluster import Broker
 from planner.model.partition_changes import PartitionChange
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Changes, Spec
 from planner.plan import new_partitions, plan_warnings
+from planner.plan.document.changes_types import AddBrokerRow, ChangesSection, ReplicationFactorRow
+from planner.plan.document.cluster_types import BrokerRow, HeldLoad, RackRow, TopicRow
 from planner.scoring import score
 from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers
 
 
-def changes(wish: Changes) -> dict[str, Any]:
+def changes(wish: Changes) -> ChangesSection:
     """The wish in the YAML's own shape, every key there."""
-    return {
-        "add_brokers": [{"id": broker.id, "rack": broker.rack} for broker in wish.add_brokers],
-        "remove_brokers": list(wish.remove_brokers),
-        "replace_brokers": {str(old): new for old, new in wish.replace_brokers},
-        "set_racks": {str(broker): rack for broker, rack in wish.set_racks},
-        "set_replication_factor": [asdict(change) for change in wish.set_replication_factor],
-        **new_partitions.changes(wish.new_partitions),
-        "rebalance": wish.rebalance,
-    }
+    return ChangesSection(
+        add_brokers=tuple(AddBrokerRow(id=broker.id, rack=broker.rack) for broker in wish.add_brokers),
+        remove_brokers=wish.remove_brokers,
+        replace_brokers={str(old): new for old, new in wish.replace_brokers},
+        set_racks={str(broker): rack for broker, rack in wish.set_racks},
+        set_replication_factor=tuple(
+            ReplicationFactorRow(topics=change.topics, replication_factor=change.replication_factor)
+            for change in wish.set_replication_factor
+        ),
+        create_topics=new_partitions.topics_to_create(wish.new_partitions),
+        add_partitions=new_partitions.partitions_to_add(wish.new_partitions),
+        rebalance=wish.rebalance,
+    )
 
 
-def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[Peak]) -> list[dict[str, Any]]:
+def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[Peak]) -> tuple[BrokerRow, ...]:
     """Every broker of today and of the target: what it holds before, after and at most, and what it copies.
 
     `peaks` has one for each broker, by id.
@@ -46,25 +50,21 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
     arriving, leaving = bytes_in_and_out(problem, assignment)
     known = {broker.id for broker in spec.cluster.brokers}
     capacities = {broker.id: broker.network_bytes_per_sec for broker in known_brokers(spec)}
-    return [
-        {
-            "id": broker,
-            "rack": problem.rack_names[problem.broker_racks[at]] if problem.broker_racks[at] >= 0 else None,
-            "role": ("stays" if broker in known else "added") if problem.targets[at] else "removed",
-            "before": _load(problem, before[:, at]),
-            "after": _load(problem, after[:, at]),
-            "bytes_in": int(arriving[at]),
-            "bytes_out": int(leaving[at]),
-            "disk_bytes": peak.disk_bytes,
-            "peak_size_bytes": peak.size_bytes,
-            **_network(capacities[broker]),
-        }
+    return tuple(
+        BrokerRow(
+            id=broker,
+            rack=problem.rack_names[problem.broker_racks[at]] if problem.broker_racks[at] >= 0 else None,
+            role=("stays" if broker in known else "added") if problem.targets[at] else "removed",
+            before=_load(problem, before[:, at]),
+            after=_load(problem, after[:, at]),
+            bytes_in=int(arriving[at]),
+            bytes_out=int(leaving[at]),
+            disk_bytes=peak.disk_bytes,
+            peak_size_bytes=peak.size_bytes,
+            network_bytes_per_sec=capacities[broker],
+        )
         for at, (broker, peak) in enumerate(zip(problem.broker_ids.tolist(), peaks, strict=True))
-    ]
-
-
-def _network(bytes_per_sec: int | None) -> dict[str, int]:
-    return {} if bytes_per_sec is None else {"network_bytes_per_sec": bytes_per_sec}
+    )
 
 
 def held_bytes(problem: Problem) -> dict[int, int]:
@@ -78,7 +78,7 @@ def known_brokers(spec: Spec) -> tuple[Broker, ...]:
     return spec.cluster.brokers + spec.changes.add_brokers
 
 
-def racks(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str, Any]]:
+def racks(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[RackRow, ...]:
     """Every rack of today and of the target, the sum of its brokers; brokers without one are in the rack None.
 
     Brokers that `set_racks` moves count in their old rack before. One that leaves counts after as long as it holds any
@@ -91,24 +91,24 @@ def racks(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str, 
         on_all_brokers(problem, today(problem), problem.leaders),
         on_all_brokers(problem, assignment, leaders_after(problem, assignment)),
     )
-    rows, there = [], problem.targets | (after[0] > 0)
+    rows, there = list[RackRow](), problem.targets | (after[0] > 0)
     found = {*names, *now.values()}
     for rack in sorted(found, key=lambda name: (name is None, name or "")) if found != {None} else ():
         old = np.array([broker in now and now[broker] == rack for broker in ids], dtype=bool)
         new = np.array([name == rack for name in names], dtype=bool) & there
         rows.append(
-            {
-                "rack": rack,
-                "brokers_before": int(old.sum()),
-                "brokers_after": int(new.sum()),
-                "before": _load(problem, before[:, old].sum(axis=1)),
-                "after": _load(problem, after[:, new].sum(axis=1)),
-            }
+            RackRow(
+                rack=rack,
+                brokers_before=int(old.sum()),
+                brokers_after=int(new.sum()),
+                before=_load(problem, before[:, old].sum(axis=1)),
+                after=_load(problem, after[:, new].sum(axis=1)),
+            )
         )
-    return rows
+    return tuple(rows)
 
 
-def topics(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str, Any]]:
+def topics(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[TopicRow, ...]:
     """Every topic by name, with its factor before and after and what moves of it."""
     count = len(problem.topic_names)
     before = today(problem)
@@ -124,27 +124,23 @@ def topics(spec: Spec, problem: Problem, assignment: IntArray) -> list[dict[str,
     factors = _factors(problem, (before >= 0).sum(axis=1), ~new)
     wanted = _factors(problem, problem.replication_factors, np.ones_like(new))
     configs = {topic.name: topic for topic in topics_after(spec)}
-    return [
-        {
-            "name": name,
-            "partitions": partitions,
-            "replication_factor_before": factors[at],
+    return tuple(
+        TopicRow(
+            name=name,
+            partitions=partitions,
+            replication_factor_before=tuple(factors[at]),
             # A budget may raise some of a topic's partitions alone, and a topic may be of several factors today.
-            "replication_factor": wanted[at][0] if len(wanted[at]) == 1 else None,
-            "config": dict(configs[name].config),
-            **_effective(configs[name]),
-            "partitions_changed": partitions_changed,
-            "replicas_moved": replicas_moved,
-            "bytes_moved": int(moved[at]),
-        }
+            replication_factor=wanted[at][0] if len(wanted[at]) == 1 else None,
+            config=dict(configs[name].config),
+            effective_config=dict(configs[name].effective_config) or None,
+            partitions_changed=partitions_changed,
+            replicas_moved=replicas_moved,
+            bytes_moved=int(moved[at]),
+        )
         for at, (name, partitions, partitions_changed, replicas_moved) in enumerate(
             zip(problem.topic_names, *sums, strict=True)
         )
-    ]
-
-
-def _effective(topic: Topic) -> dict[str, dict[str, str]]:
-    return {"effective_config": dict(topic.effective_config)} if topic.effective_config else {}
+    )
 
 
 def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> list[str]:
@@ -195,13 +191,13 @@ def _number(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _load(problem: Problem, column: LongArray) -> dict[str, int | None]:
-    """A column of MEASURES by name; traffic is None where no rates are known."""
-    known = measured(problem)
-    return {
-        name: value if at < known else None
-        for at, (name, value) in enumerate(zip(MEASURES, column.tolist(), strict=True))
-    }
+def _load(problem: Problem, column: LongArray) -> HeldLoad:
+    """A column of MEASURES; traffic is None where no rates are known."""
+    replicas, leaders, size_bytes, *traffic = column.tolist()
+    network_in, network_out = traffic if measured(problem) == len(MEASURES) else (None, None)
+    return HeldLoad(
+        replicas=replicas, leaders=leaders, size_bytes=size_bytes, network_in=network_in, network_out=network_out
+    )
 
 
 def _factors(problem: Problem, counts: IntArray, rows: BoolArray) -> list[list[int]]:

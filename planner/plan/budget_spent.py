@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, replace
 
 import numpy as np
+from msgspec import convert, structs
 
 from planner.model.build_problem import build
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Spec
+from planner.plan.document.field_types import WindowName
+from planner.plan.document.progress_types import (
+    BudgetLimits,
+    BudgetSection,
+    Spent,
+    UndoneSection,
+    UnfinishedBrokerRow,
+    UnfinishedSection,
+)
 from planner.scoring.broker_loads import leaders_after, on_all_brokers
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
@@ -18,48 +27,47 @@ from planner.strategies import optimum
 from planner.sweep.budget_steps import TERMS, asked
 
 
-def section(spec: Spec, problem: Problem, assignment: IntArray, spent: Mapping[str, int]) -> dict[str, Any] | None:
+def section(spec: Spec, problem: Problem, assignment: IntArray, spent: Mapping[str, int]) -> BudgetSection | None:
     """The `budget` of plan.json: what was allowed and spent, and what stays undone with its cost; None without one.
 
     `problem` is what was planned: the spec's, or the first step of it (see `budget_steps`).
     """
     if not asked(spec.budget):
         return None
-    return {
-        "limits": {term: getattr(spec.budget, term) for term in TERMS},
-        "spent": {term: spent[term] for term in TERMS},
-        "undone": _undone(spec, problem, assignment),
-    }
+    return BudgetSection(
+        limits=BudgetLimits(**asdict(spec.budget)),
+        spent=Spent(**{term: spent[term] for term in TERMS}),
+        undone=_undone(spec, problem, assignment),
+    )
 
 
 def unfinished(
-    problem: Problem, asked: Problem, assignment: IntArray, budget: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """The `complete` and `unfinished` of plan.json: what a plan within a budget leaves for later steps, if anything.
+    problem: Problem, asked: Problem, assignment: IntArray, budget: BudgetSection | None
+) -> UnfinishedSection | None:
+    """The `unfinished` of plan.json: what a plan within a budget leaves for later steps; None where nothing.
 
     `problem` and `budget` as of `section`, `asked` is the whole of what is asked for. The number of steps is a lower
     bound, by what partitions must copy at least.
     """
-    if budget is None or not (budget["undone"]["partitions"] or any(budget["undone"][term] for term in TERMS)):
-        return {"complete": True, "unfinished": None}
-    undone, limits = budget["undone"], budget["limits"]
+    if budget is None or not (budget.undone.partitions or any(getattr(budget.undone, term) for term in TERMS)):
+        return None
+    undone, limits = budget.undone, {term: getattr(budget.limits, term) for term in TERMS}
     needed = _least_needed(problem, asked)
     steps = [-(-int(needed[term].sum()) // limit) for term, limit in limits.items() if limit]
     too_large = np.zeros(problem.rows, dtype=bool)
     for term, limit in limits.items():
         too_large |= (needed[term] > limit) if limit is not None else False
-    left = {
-        "limits": limits,
-        "partitions": undone["partitions"],
-        "brokers": _not_empty(problem, assignment),
-        "windows": undone["windows"],
-        "bytes_moved": undone["bytes_moved"] if problem.sizes_known else None,
-        "replicas_moved": undone["replicas_moved"],
-        "leaders_changed": undone["leaders_changed"],
-        "steps_at_least": max(1, *steps) if steps else 1,
-        "too_large": int(too_large.sum()),
-    }
-    return {"complete": False, "unfinished": left}
+    return UnfinishedSection(
+        limits=budget.limits,
+        partitions=undone.partitions,
+        brokers=_not_empty(problem, assignment),
+        windows=undone.windows,
+        bytes_moved=undone.bytes_moved if problem.sizes_known else None,
+        replicas_moved=undone.replicas_moved,
+        leaders_changed=undone.leaders_changed,
+        steps_at_least=max(1, *steps) if steps else 1,
+        too_large=int(too_large.sum()),
+    )
 
 
 def _least_needed(problem: Problem, asked: Problem) -> dict[str, LongArray]:
@@ -71,33 +79,36 @@ def _least_needed(problem: Problem, asked: Problem) -> dict[str, LongArray]:
     return dict(zip(TERMS, (copies * problem.size_bytes, copies, elected.astype(np.int64)), strict=True))
 
 
-def _not_empty(problem: Problem, assignment: IntArray) -> list[dict[str, Any]]:
+def _not_empty(problem: Problem, assignment: IntArray) -> tuple[UnfinishedBrokerRow, ...]:
     """The brokers that leave and still hold replicas after this step, with how many and their bytes."""
     held = on_all_brokers(problem, assignment, leaders_after(problem, assignment))
-    return [
-        {
-            "id": int(problem.broker_ids[at]),
-            "replicas": int(held[0, at]),
-            "leaders": int(held[1, at]),
-            "size_bytes": int(held[2, at]) if problem.sizes_known else None,
-        }
+    return tuple(
+        UnfinishedBrokerRow(
+            id=int(problem.broker_ids[at]),
+            replicas=int(held[0, at]),
+            leaders=int(held[1, at]),
+            size_bytes=int(held[2, at]) if problem.sizes_known else None,
+        )
         for at in np.flatnonzero(~problem.targets & (held[0] > 0)).tolist()
-    ]
+    )
 
 
-def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> dict[str, Any]:
+def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> UndoneSection:
     """What this step leaves undone, partitions that wait and windows left open, and what doing that would take."""
     waiting = np.zeros(problem.rows, dtype=bool) if problem.deferred is None else problem.deferred
     windows = sorted({each.window for each in relaxed(ScoringBasis.of(problem), assignment)})
     held = np.unique(problem.replicas[waiting])
     left = [broker for broker in held.tolist() if broker >= 0 and not problem.targets[broker]]
-    undone = {
-        "windows": windows,
-        "partitions": int(waiting.sum()),
-        "brokers": problem.broker_ids[left].tolist(),
-    }
+    nothing = UndoneSection(
+        windows=convert(windows, tuple[WindowName, ...]),
+        partitions=int(waiting.sum()),
+        brokers=tuple(problem.broker_ids[left].tolist()),
+        bytes_moved=0,
+        replicas_moved=0,
+        leaders_changed=0,
+    )
     if not waiting.any() and (not windows or problem.rebalance != "all"):
-        return {**undone, **dict.fromkeys(TERMS, 0)}
+        return nothing
     # Only the step's own problem knows whom it elects.
     led = leaders_after(problem, assignment)
     rest = after(build(spec) if waiting.any() else problem, assignment, waiting, led)
@@ -105,8 +116,8 @@ def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> dict[str, Any
     cost = score(basis, optimum.solve(rest, problem.balance).assignment)
     if not waiting.any() and cost.excess[0] >= score(basis, assignment).excess[0]:
         # Nothing that could be moved later would bring the balance any closer.
-        return {**undone, **dict.fromkeys(TERMS, 0)}
-    return {**undone, **{term: int(getattr(cost, term)[0]) for term in TERMS}}
+        return nothing
+    return structs.replace(nothing, **{term: int(getattr(cost, term)[0]) for term in TERMS})
 
 
 def after(problem: Problem, assignment: IntArray, waiting: BoolArray, leaders: IntArray) -> Problem:

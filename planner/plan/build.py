@@ -1,17 +1,16 @@
 """The plan document: everything that people and tools see is rendered from it.
 
-`planned` makes it from the alternatives of a spec and the results of their sweeps. Its sections are plain data until
-`finished` makes a `Plan` of them, which checks every value; its id is the SHA-256 of its own canonical JSON, so any
-change to it shows.
+`planned` makes it from the alternatives of a spec and the results of their sweeps. Its id is the SHA-256 of its own
+canonical JSON, so any change to it shows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict
 
-from msgspec import structs
+from msgspec import convert, structs
 
 from planner import __version__
 from planner.execution import batch_costs, batch_cutting, batch_defaults, failure_risks, gates, log_dir_placement
@@ -22,7 +21,7 @@ from planner.model.balance import Balance
 from planner.model.build_problem import brokers_after
 from planner.model.errors import InfeasibleError
 from planner.model.partition_changes import PartitionChange
-from planner.model.problem import Problem
+from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import (
     bound_file,
@@ -37,7 +36,22 @@ from planner.plan import (
     terms,
 )
 from planner.plan.document import codec
+from planner.plan.document.batch_types import BatchLimits, DerivedRow, ExecutionSection
+from planner.plan.document.changes_types import Aim, ChangesSection, SpecLimits, SpecSection, SpecTopics
+from planner.plan.document.cluster_types import ClusterSection, InputRow, StateSection
+from planner.plan.document.field_types import WindowName
+from planner.plan.document.front_types import OutsideRow, ScenarioRow
 from planner.plan.document.plan_types import Plan
+from planner.plan.document.progress_types import ValiditySection
+from planner.plan.document.term_types import (
+    BalanceSection,
+    BalanceWindows,
+    BoundSection,
+    LimitRow,
+    RelaxedRow,
+    RisksSection,
+    TermRow,
+)
 from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.missed_windows import Relaxed, relaxed
@@ -45,8 +59,8 @@ from planner.scoring.score import ScoringBasis, digest
 from planner.strategies.catalog import Proposal, prove
 from planner.sweep import choice
 from planner.sweep.candidates import KNOBS, of_row
-from planner.sweep.evaluate import SweepResult, planned_for
-from planner.sweep.variants import BASE, Swept
+from planner.sweep.evaluate import planned_for
+from planner.sweep.variants import Swept
 
 
 class Planned(NamedTuple):
@@ -54,11 +68,6 @@ class Planned(NamedTuple):
 
     plan: Plan
     bound: bytes | None
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The plan as JSON values."""
-        return codec.as_json(self.plan)
 
 
 def planned(tried: Sequence[Swept]) -> Planned:
@@ -83,39 +92,35 @@ def planned(tried: Sequence[Swept]) -> Planned:
     tried = [replace(each, spec=replace(each.spec, execution=spec.execution)) for each in tried]
     costs = costed(spec, problem, changed)
     bound = _bound(problem, winner, proposal, file)
-    limits = _within_limits(spec, winner, costs, bound)
-    body = {
+    limits = within_limits(spec, winner, costs, bound)
+    left = budget_spent.unfinished(problem, asked_for, proposal.assignment, of_budget)
+    made = Plan(
         **asked(spec),
-        **budget_spent.unfinished(problem, asked_for, proposal.assignment, of_budget),
-        "brokers": brokers_and_topics.brokers(spec, problem, proposal.assignment, costs.peaks),
-        "racks": brokers_and_topics.racks(spec, problem, proposal.assignment),
-        "topics": brokers_and_topics.topics(spec, problem, proposal.assignment),
-        "partitions": changed_partitions.partition_rows(changed),
-        "new_partitions": new_partitions.section(spec, problem, proposal.assignment),
-        "balance": _balance(spec, problem, proposal, dirs),
-        **log_dirs_section.section(dirs),
-        "terms": _terms(spec, problem, proposal, dirs),
-        "bound": bound,
+        complete=left is None,
+        unfinished=left,
+        brokers=brokers_and_topics.brokers(spec, problem, proposal.assignment, costs.peaks),
+        racks=brokers_and_topics.racks(spec, problem, proposal.assignment),
+        topics=brokers_and_topics.topics(spec, problem, proposal.assignment),
+        partitions=changed_partitions.partition_rows(changed),
+        new_partitions=new_partitions.section(spec, problem, proposal.assignment),
+        balance=_balance(spec, problem, proposal, dirs),
+        log_dirs=log_dirs_section.section(dirs),
+        terms=_terms(spec, problem, proposal, dirs),
+        bound=bound,
         **pareto_front.sections(tried, chosen, proposal),
-        "budget": of_budget,
-        "scenarios": growth_scenarios.documents(problem, proposal.assignment),
-        "limits": limits,
-        "risks": failure_risks.section(spec, costs.batches),
-        "warnings": _warnings(spec, problem, changed, costs, dirs),
-        "execution": execution(spec, costs),
-        "batches": changed_partitions.batch_rows(costs),
-    }
-    return Planned(finished(body), file)
+        budget=of_budget,
+        scenarios=tuple(_scenario(each, proposal.assignment) for each in growth_scenarios.scenarios(problem)),
+        limits=limits,
+        risks=risks(spec, costs),
+        warnings=tuple(_warnings(spec, problem, changed, costs, dirs)),
+        execution=execution(spec, costs),
+        batches=changed_partitions.batch_rows(costs),
+    )
+    return Planned(finished(made), file)
 
 
-def document(spec: Spec, problem: Problem, result: SweepResult) -> dict[str, Any]:
-    """The plan document alone, of a spec without variants; see `planned`."""
-    return planned([Swept(BASE, spec, problem, result)]).document
-
-
-def finished(body: dict[str, Any]) -> Plan:
-    """A plan with its headline and its id, of all its other sections."""
-    plan = codec.made(body)
+def finished(plan: Plan) -> Plan:
+    """A plan with its headline and its id, of all its other sections; PlannerError where a value is too large."""
     return codec.identified(structs.replace(plan, headline=headline.first_line(plan)))
 
 
@@ -128,38 +133,77 @@ def _judge(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> N
         raise InfeasibleError("no candidate keeps every rule; the best one breaks:", *map(str, violations))
 
 
-def _within_limits(
-    spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def within_limits(spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: BoundSection) -> tuple[LimitRow, ...]:
     """The `limits` of plan.json; UnsafePlanError where one is crossed."""
-    found = gates.gates(spec, winner, costs, bound)
+    found = gates.gates(spec, winner, costs, bound.least_bytes_moved, bound.least_replicas_moved)
     gates.refuse(spec, found, costs)
-    return found
+    return tuple(LimitRow(**asdict(gate)) for gate in found)
 
 
-def asked(spec: Spec) -> dict[str, Any]:
+def risks(spec: Spec, costs: Costs) -> RisksSection:
+    """The `risks` of plan.json."""
+    found = failure_risks.refused_writes(spec, costs.batches)
+    return RisksSection(isr_known=found.isr_known, under_min_isr=found.under_min_isr)
+
+
+def _scenario(scenario: growth_scenarios.Scenario, assignment: IntArray) -> ScenarioRow:
+    outside = growth_scenarios.outside(scenario, assignment)
+    rows = convert([asdict(each) for each in outside], tuple[OutsideRow, ...])
+    return ScenarioRow(name=scenario.name, feasible=not rows, outside=rows)
+
+
+class Asked(TypedDict):
+    """The sections on what the plan was made from, under their names; its headline and id are made at the end."""
+
+    format_version: Literal["2.0"]
+    plan_id: str
+    planner_version: str
+    headline: str
+    cluster: ClusterSection
+    state: StateSection
+    inputs: tuple[InputRow, ...]
+    validity: ValiditySection | None
+    changes: ChangesSection
+    spec: SpecSection
+    rack_aware: bool
+
+
+def asked(spec: Spec) -> Asked:
     """What the plan was made from."""
     return {
         "format_version": codec.FORMAT_VERSION,
+        "plan_id": "",
         "planner_version": __version__,
+        "headline": "",
         "cluster": _cluster(spec),
         "state": state_fingerprint.section(spec.cluster.topics, sizes_known=spec.cluster.sizes_known),
-        "inputs": [asdict(file) for file in spec.inputs],
-        **expiry.section(spec.captured_at, spec.valid_for_seconds),
+        "inputs": tuple(InputRow(**asdict(file)) for file in spec.inputs),
+        "validity": validity(spec.captured_at, spec.valid_for_seconds),
         "changes": brokers_and_topics.changes(spec.changes),
-        "spec": {
-            "topics": asdict(spec.topics),
-            "survive": spec.resilience,
-            "aims": spec.sweep.aims,
-            "limits": asdict(spec.limits),
-        },
+        "spec": SpecSection(
+            topics=SpecTopics(**asdict(spec.topics)),
+            survive=spec.resilience,
+            aims=convert(spec.sweep.aims, tuple[Aim, ...]),
+            limits=SpecLimits(**asdict(spec.limits)),
+        ),
         "rack_aware": spec.rack_aware,
     }
 
 
+def validity(captured_at: str | None, valid_for_seconds: int | None) -> ValiditySection | None:
+    """The `validity` of plan.json; None where the YAML doesn't say when the state was captured."""
+    if captured_at is None:
+        return None
+    return ValiditySection(
+        captured_at=expiry.written(expiry.parse_moment(captured_at)),
+        valid_for_seconds=valid_for_seconds,
+        valid_until=expiry.end(captured_at, valid_for_seconds),
+    )
+
+
 def _terms(
     spec: Spec, problem: Problem, proposal: Proposal, dirs: log_dir_placement.DirPlan | None
-) -> list[dict[str, Any]]:
+) -> tuple[TermRow, ...]:
     asked_for = replace(pareto_front.asked_of(spec, problem), balance=spec.balance)
     led = leaders_after(problem, proposal.assignment)
     return log_dirs_section.with_terms(terms.terms(spec, asked_for, proposal.assignment, led), dirs)
@@ -167,7 +211,7 @@ def _terms(
 
 def _balance(
     spec: Spec, problem: Problem, proposal: Proposal, dirs: log_dir_placement.DirPlan | None
-) -> dict[str, Any]:
+) -> BalanceSection:
     """The windows that the plan was made for, those asked for, and which of each it is outside of: over the brokers,
     then over their log dirs.
     """
@@ -176,12 +220,15 @@ def _balance(
     if problem.balance != spec.balance:
         at_first = replace(problem, balance=spec.balance)
         as_asked = _asked_windows(problem, relaxed(ScoringBasis.of(at_first), proposal.assignment))
-    return {
-        "asked": _knobs(spec.balance),
-        "missed": sorted({each.window for each in as_asked}),
-        "wanted": _knobs(problem.balance),
-        "relaxed": [*(asdict(window) for window in over_brokers), *log_dirs_section.relaxed(dirs)],
-    }
+    return BalanceSection(
+        asked=_windows(spec.balance),
+        missed=convert(sorted({each.window for each in as_asked}), tuple[WindowName, ...]),
+        wanted=_windows(problem.balance),
+        relaxed=(
+            *convert([asdict(window) for window in over_brokers], tuple[RelaxedRow, ...]),
+            *log_dirs_section.relaxed(dirs),
+        ),
+    )
 
 
 def _asked_windows(problem: Problem, found: Iterable[Relaxed]) -> list[Relaxed]:
@@ -193,8 +240,8 @@ def _asked_windows(problem: Problem, found: Iterable[Relaxed]) -> list[Relaxed]:
 _OF_LEADERS = ("leaders", "topic_leaders", "network_out")
 
 
-def _knobs(balance: Balance) -> dict[str, str]:
-    return {knob: str(getattr(balance, knob)) for knob in KNOBS}
+def _windows(balance: Balance) -> BalanceWindows:
+    return BalanceWindows(**{knob: str(getattr(balance, knob)) for knob in KNOBS})
 
 
 def _warnings(
@@ -213,14 +260,14 @@ def _warnings(
     ]
 
 
-def _cluster(spec: Spec) -> dict[str, Any]:
-    return {
-        "name": spec.cluster.name,
-        "bootstrap_servers": list(spec.cluster.bootstrap_servers),
-        "sizes_known": spec.cluster.sizes_known,
-        **({"partitions_without_size": spec.cluster.unsized} if spec.cluster.unsized else {}),
-        **({"config_defaults": dict(spec.cluster.config_defaults)} if spec.cluster.config_defaults else {}),
-    }
+def _cluster(spec: Spec) -> ClusterSection:
+    return ClusterSection(
+        name=spec.cluster.name,
+        bootstrap_servers=spec.cluster.bootstrap_servers,
+        sizes_known=spec.cluster.sizes_known,
+        partitions_without_size=spec.cluster.unsized or None,
+        config_defaults=dict(spec.cluster.config_defaults) or None,
+    )
 
 
 def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[PartitionChange, ...]:
@@ -248,36 +295,36 @@ def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> 
     )
 
 
-def execution(spec: Spec, costs: Costs) -> dict[str, Any]:
+def execution(spec: Spec, costs: Costs) -> ExecutionSection:
     """The `execution` of plan.json."""
-    return {
-        "throttle_bytes_per_sec": spec.execution.throttle_bytes_per_sec,
-        "seconds_at_throttle": costs.total_seconds,
-        "kafka_bin_dir": spec.execution.kafka_bin_dir,
-        "batches": asdict(spec.execution.batches),
-        "derived": [asdict(each) for each in spec.execution.derived],
-    }
+    return ExecutionSection(
+        throttle_bytes_per_sec=spec.execution.throttle_bytes_per_sec,
+        seconds_at_throttle=costs.total_seconds,
+        kafka_bin_dir=spec.execution.kafka_bin_dir,
+        batches=BatchLimits(**asdict(spec.execution.batches)),
+        derived=tuple(DerivedRow(**asdict(each)) for each in spec.execution.derived),
+    )
 
 
 _UNPROVEN = "nobody knows how few bytes would do: the plan is a placement of Kafka's own, chosen from the front"
 
 
-def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file: bytes | None) -> dict[str, Any]:
+def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file: bytes | None) -> BoundSection:
     """The least that any plan could move; doing nothing needs no proof."""
     certificate, moved, replicas = proposal.certificate, winner["bytes_moved"], winner["replicas_moved"]
     least, least_replicas = max(proposal.least_bytes, 0), proposal.least_replicas
     forced_only = problem.rebalance != "all"
     method, excess = bound_file.method(certificate, forced_only), bound_file.excess(certificate)
     in_replicas = least_replicas >= 0 and not moved
-    return {
-        "bytes_moved": moved,
-        "least_bytes_moved": least,
-        "least_replicas_moved": least_replicas if least_replicas >= 0 else None,
-        "gap_percent": bound_file.gap_percent(replicas, least_replicas)
+    return BoundSection(
+        bytes_moved=moved,
+        least_bytes_moved=least,
+        least_replicas_moved=least_replicas if least_replicas >= 0 else None,
+        gap_percent=bound_file.gap_percent(replicas, least_replicas)
         if in_replicas
         else bound_file.gap_percent(moved, least),
-        "method": method,
-        "proof": _UNPROVEN if moved and certificate is None else bound_file.proof(certificate, forced_only),
-        "sha256": None if file is None else bound_file.sha256(file),
-        **({} if excess is None else {"excess": excess}),
-    }
+        method=method,
+        proof=_UNPROVEN if moved and certificate is None else bound_file.proof(certificate, forced_only),
+        sha256=None if file is None else bound_file.sha256(file),
+        excess=excess,
+    )

@@ -4,87 +4,94 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState, LogDirContents
+from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState
 from planner.model.spec import Spec
 from planner.plan.bound_file import gap_percent
+from planner.plan.document.log_dir_types import (
+    LeftOutRow,
+    LogDirLoad,
+    LogDirMoveRow,
+    LogDirRow,
+    LogDirsBrokerRow,
+    LogDirsSection,
+)
+from planner.plan.document.term_types import RelaxedRow, TermRow
 
 _SHOWN = 3
 
 
-def section(planned: DirPlan | None) -> dict[str, Any]:
-    """The key `log_dirs` of plan.json; nothing where they aren't asked for."""
+def section(planned: DirPlan | None) -> LogDirsSection | None:
+    """The key `log_dirs` of plan.json; None where they aren't asked for."""
     if planned is None:
-        return {}
+        return None
     moved = sum(each.packed.bytes_moved for each in planned.brokers)
     least = sum(each.packed.least_bytes_moved for each in planned.brokers)
-    return {
-        "log_dirs": {
-            "wanted": str(planned.wanted),
-            "bytes_moved": moved,
-            "least_bytes_moved": least,
-            "gap_percent": gap_percent(moved, least),
-            "replicas_moved": len(planned.moves),
-            "brokers": [_broker(each) for each in planned.brokers],
-            "left_out": [{"id": broker, "why": why} for broker, why in planned.left_out],
-            "moves": [
-                {
-                    "topic": move.topic,
-                    "partition": move.partition,
-                    "broker": move.broker,
-                    "log_dir_before": move.before,
-                    "log_dir": move.after,
-                    "size_bytes": move.size_bytes,
-                }
-                for move in planned.moves
-            ],
-        }
-    }
-
-
-def relaxed(planned: DirPlan | None) -> list[dict[str, Any]]:
-    """A row of `balance.relaxed` for each broker whose log dirs aren't all within their windows."""
-    rows = []
-    for each in planned.brokers if planned else ():
-        worst = _worst(each)
-        if worst is not None and planned is not None:
-            row = {"window": "log_dirs", "topic": None, "wanted": str(planned.wanted)}
-            rows.append(row | {"reached": worst[0], "why": _why(each, worst[1])})
-    return rows
-
-
-def with_terms(terms: Sequence[dict[str, Any]], planned: DirPlan | None) -> list[dict[str, Any]]:
-    """The terms, and behind those of their groups the fullest log dir and what moves inside brokers, where asked."""
-    groups = list(dict.fromkeys(term["group"] for term in terms))
-    both = [*terms, *(_terms(planned) if planned else ())]
-    return sorted(both, key=lambda term: groups.index(term["group"]))
-
-
-def _terms(planned: DirPlan) -> list[dict[str, Any]]:
-    now, then = _unevenness(planned, after=False), _unevenness(planned, after=True)
-    rows = (
-        (
-            "fairness",
-            "fullest_log_dir",
-            "% above share",
-            now,
-            now,
-            then,
-            "how far the fullest log dir is above its share",
-        ),
-        (
-            "movement",
-            "bytes_inside_brokers",
-            "bytes",
-            0,
-            0,
-            sum(each.packed.bytes_moved for each in planned.brokers),
-            "bytes that brokers move between their log dirs, not over the network",
+    return LogDirsSection(
+        wanted=str(planned.wanted),
+        bytes_moved=moved,
+        least_bytes_moved=least,
+        gap_percent=gap_percent(moved, least),
+        replicas_moved=len(planned.moves),
+        brokers=tuple(map(_broker, planned.brokers)),
+        left_out=tuple(LeftOutRow(id=broker, why=why) for broker, why in planned.left_out),
+        moves=tuple(
+            LogDirMoveRow(
+                topic=move.topic,
+                partition=move.partition,
+                broker=move.broker,
+                log_dir_before=move.before,
+                log_dir=move.after,
+                size_bytes=move.size_bytes,
+            )
+            for move in planned.moves
         ),
     )
-    keys = ("group", "name", "unit", "today", "if_nothing_moves", "plan", "meaning")
-    return [dict(zip(keys, row, strict=True)) | {"limit": None} for row in rows]
+
+
+def relaxed(planned: DirPlan | None) -> list[RelaxedRow]:
+    """A row of `balance.relaxed` for each broker whose log dirs aren't all within their windows."""
+    if planned is None:
+        return []
+    found = ((each, _worst(each)) for each in planned.brokers)
+    return [
+        RelaxedRow(
+            window="log_dirs", topic=None, wanted=str(planned.wanted), reached=worst[0], why=_why(each, worst[1])
+        )
+        for each, worst in found
+        if worst is not None
+    ]
+
+
+def with_terms(terms: Sequence[TermRow], planned: DirPlan | None) -> tuple[TermRow, ...]:
+    """The terms, and behind those of their groups the fullest log dir and what moves inside brokers, where asked."""
+    groups = list(dict.fromkeys(term.group for term in terms))
+    both = [*terms, *(_terms(planned) if planned else ())]
+    return tuple(sorted(both, key=lambda term: groups.index(term.group)))
+
+
+def _terms(planned: DirPlan) -> Iterator[TermRow]:
+    now, then = _unevenness(planned, after=False), _unevenness(planned, after=True)
+    yield TermRow(
+        group="fairness",
+        name="fullest_log_dir",
+        unit="% above share",
+        today=now,
+        if_nothing_moves=now,
+        plan=then,
+        limit=None,
+        meaning="how far the fullest log dir is above its share",
+    )
+    yield TermRow(
+        group="movement",
+        name="bytes_inside_brokers",
+        unit="bytes",
+        today=0,
+        if_nothing_moves=0,
+        plan=sum(each.packed.bytes_moved for each in planned.brokers),
+        limit=None,
+        meaning="bytes that brokers move between their log dirs, not over the network",
+    )
 
 
 def warnings(spec: Spec, planned: DirPlan | None) -> list[str]:
@@ -131,34 +138,30 @@ def _tight(planned: DirPlan) -> Iterator[str]:
                 )
 
 
-def _broker(each: BrokerDirs) -> dict[str, Any]:
+def _broker(each: BrokerDirs) -> LogDirsBrokerRow:
     packed = each.packed
-    return {
-        "id": each.broker,
-        "bytes_moved": packed.bytes_moved,
-        "least_bytes_moved": packed.least_bytes_moved,
-        "within": packed.outside_bytes == 0,
-        "log_dirs": [_state(state) for state in each.dirs],
-    }
+    return LogDirsBrokerRow(
+        id=each.broker,
+        bytes_moved=packed.bytes_moved,
+        least_bytes_moved=packed.least_bytes_moved,
+        within=packed.outside_bytes == 0,
+        log_dirs=tuple(map(_state, each.dirs)),
+    )
 
 
-def _state(state: DirState) -> dict[str, Any]:
+def _state(state: DirState) -> LogDirRow:
     least, most = (None, None) if state.window is None else state.window
-    return {
-        "path": state.dir.path,
-        "error": state.dir.error,
-        "disk_bytes": state.dir.disk_bytes,
-        "least_bytes": least,
-        "most_bytes": most,
-        "before": _load(state.before),
-        "after": _load(state.after),
-        "bytes_in": state.bytes_in,
-        "bytes_out": state.bytes_out,
-    }
-
-
-def _load(load: LogDirContents) -> dict[str, int]:
-    return {"replicas": load.replicas, "size_bytes": load.size_bytes}
+    return LogDirRow(
+        path=state.dir.path,
+        error=state.dir.error,
+        disk_bytes=state.dir.disk_bytes,
+        least_bytes=least,
+        most_bytes=most,
+        before=LogDirLoad(replicas=state.before.replicas, size_bytes=state.before.size_bytes),
+        after=LogDirLoad(replicas=state.after.replicas, size_bytes=state.after.size_bytes),
+        bytes_in=state.bytes_in,
+        bytes_out=state.bytes_out,
+    )
 
 
 def _shares(each: BrokerDirs) -> list[tuple[DirState, float]]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.seeded_numbers import draws
 from planner.model.spec import NewPartitions, Spec
+from planner.plan.document.changes_types import AddPartitionsRow, CreateTopicRow
+from planner.plan.document.new_partition_types import NewPartitionsRow, NewPartitionsSection, PlacementRow
 from planner.scoring.broker_loads import leaders_after
 from planner.strategies import kafka_classic, kafka_striped
 from planner.strategies.java_random import utf16_key
@@ -35,34 +37,48 @@ class Evenness(NamedTuple):
     topic_leader_spread: int
 
 
-def section(spec: Spec, problem: Problem, assignment: IntArray) -> dict[str, Any] | None:
+def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitionsSection | None:
     """The `new_partitions` of plan.json; None where none are asked for."""
     asked = sorted(spec.changes.new_partitions, key=lambda new: new.topic)
     if not asked:
         return None
     lists = _lists(problem, assignment)
-    return {
-        "topics": [_topic(spec, new, lists[new.topic]) for new in asked],
-        "compared": _compared(Board.of(problem, assignment, asked), lists, _today(spec)),
-    }
+    return NewPartitionsSection(
+        topics=tuple(_topic(spec, new, lists[new.topic]) for new in asked),
+        compared=_compared(Board.of(problem, assignment, asked), lists, _today(spec)),
+    )
 
 
-def changes(new: Iterable[NewPartitions]) -> dict[str, list[dict[str, Any]]]:
+def topics_to_create(new: Iterable[NewPartitions]) -> tuple[CreateTopicRow, ...]:
     """The wish in the YAML's own shape, amounts without units; only what is stated."""
-    created = [
-        {"name": each.topic, "partitions": each.count, "replication_factor": each.replication_factor}
-        | ({"config": dict(each.config)} if each.config else {})
-        | _expected(each)
+    return tuple(
+        CreateTopicRow(
+            name=each.topic,
+            partitions=each.count,
+            replication_factor=each.replication_factor,
+            config=dict(each.config) or None,
+            size=each.size_bytes or None,
+            bytes_in=each.bytes_in_per_sec or None,
+            bytes_out=each.bytes_out_per_sec or None,
+        )
         for each in new
         if not each.first
-    ]
-    added = [{"topic": each.topic, "partitions": each.count} | _expected(each) for each in new if each.first]
-    return {"create_topics": created, "add_partitions": added}
+    )
 
 
-def _expected(new: NewPartitions) -> dict[str, int]:
-    stated = {"size": new.size_bytes, "bytes_in": new.bytes_in_per_sec, "bytes_out": new.bytes_out_per_sec}
-    return {key: value for key, value in stated.items() if value}
+def partitions_to_add(new: Iterable[NewPartitions]) -> tuple[AddPartitionsRow, ...]:
+    """The same of topics that get more partitions."""
+    return tuple(
+        AddPartitionsRow(
+            topic=each.topic,
+            partitions=each.count,
+            size=each.size_bytes or None,
+            bytes_in=each.bytes_in_per_sec or None,
+            bytes_out=each.bytes_out_per_sec or None,
+        )
+        for each in new
+        if each.first
+    )
 
 
 def _lists(problem: Problem, assignment: IntArray) -> dict[str, Lists]:
@@ -82,18 +98,18 @@ def _today(spec: Spec) -> dict[str, Lists]:
     return {topic.name: [each.replicas for each in topic.partitions] for topic in topics}
 
 
-def _topic(spec: Spec, new: NewPartitions, lists: Lists) -> dict[str, Any]:
+def _topic(spec: Spec, new: NewPartitions, lists: Lists) -> NewPartitionsRow:
     """One topic. `kafka-topics --alter` wants today's partitions in the list too, and passes over them."""
     today = _today(spec).get(new.topic, [])
-    return {
-        "topic": new.topic,
-        "partitions_before": new.first,
-        "partitions": new.count,
-        "replication_factor": new.replication_factor,
-        "config": dict(new.config),
-        "replicas": [list(replicas) for replicas in lists],
-        "replica_assignment": ",".join(":".join(map(str, replicas)) for replicas in (*today, *lists)),
-    }
+    return NewPartitionsRow(
+        topic=new.topic,
+        partitions_before=new.first,
+        partitions=new.count,
+        replication_factor=new.replication_factor,
+        config=dict(new.config),
+        replicas=tuple(lists),
+        replica_assignment=",".join(":".join(map(str, replicas)) for replicas in (*today, *lists)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,9 +168,9 @@ def _spread(counts: LongArray) -> int:
     return int((counts.max(axis=-1) - counts.min(axis=-1)).max())
 
 
-def _compared(board: Board, lists: dict[str, Lists], today: dict[str, Lists]) -> list[dict[str, Any]]:
+def _compared(board: Board, lists: dict[str, Lists], today: dict[str, Lists]) -> tuple[PlacementRow, ...]:
     """The plan, and the best and the median of each of Kafka's rules, by evenness."""
-    rows = [{"label": "this plan", "placements": 1, **board.measure(lists)._asdict()}]
+    rows = [PlacementRow(label="this plan", placements=1, **board.measure(lists)._asdict())]
     replicas = sum((new.count - new.first) * new.replication_factor for new in board.asked)
     seeds = min(max(_PLACEMENTS // max(replicas, 1), _LEAST_SEEDS), _MOST_SEEDS)
     for label, placements in (
@@ -164,9 +180,10 @@ def _compared(board: Board, lists: dict[str, Lists], today: dict[str, Lists]) ->
         measured = sorted(map(board.measure, placements))
         picks = {"": measured[0]} if len(measured) == 1 else _best_and_median(measured)
         rows += [
-            {"label": label + pick, "placements": len(measured), **found._asdict()} for pick, found in picks.items()
+            PlacementRow(label=label + pick, placements=len(measured), **found._asdict())
+            for pick, found in picks.items()
         ]
-    return rows
+    return tuple(rows)
 
 
 def _best_and_median(measured: Sequence[Evenness]) -> dict[str, Evenness]:

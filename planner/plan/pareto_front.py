@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
+from msgspec import structs
 
 from planner.model.build_problem import build, today
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Spec
 from planner.plan import bound_file, brokers_and_topics, terms
+from planner.plan.document.front_types import (
+    CandidatesSection,
+    ChoiceSection,
+    ComparedRow,
+    ParetoRow,
+    VariantRow,
+    Winner,
+)
+from planner.plan.document.term_types import BalanceWindows
 from planner.scoring.broker_loads import MEASURES
 from planner.scoring.growth_scenarios import without
 from planner.strategies.catalog import UNKNOWN, Proposal
@@ -38,7 +48,17 @@ _COMPARED = (
 )
 
 
-def sections(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> dict[str, Any]:
+class Comparisons(TypedDict):
+    """The sections of a plan that compare, under their names."""
+
+    choice: ChoiceSection
+    compared: tuple[ComparedRow, ...]
+    variants: tuple[VariantRow, ...]
+    pareto: tuple[ParetoRow, ...]
+    candidates: CandidatesSection
+
+
+def sections(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Comparisons:
     """All of them, of the alternatives, the plan chosen, and the proposal that it is."""
     each = tried[chosen.at]
     return {
@@ -50,19 +70,19 @@ def sections(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> dict
     }
 
 
-def compared(tried: Swept, winner: Row) -> list[dict[str, Any]]:
+def compared(tried: Swept, winner: Row) -> tuple[ComparedRow, ...]:
     """Do nothing, the plan, and Kafka's own --generate: the best by our ranking and the median by bytes moved."""
     asked, goal = asked_of(tried.spec, tried.problem), Goal.of(tried)
     nothing = {**tried.result.scores.slice(0, 1).to_pylist()[0], **terms.if_nothing_moves(asked)}
     left = terms.left_to_change(asked, today(asked))
     at_once = _at_once(tried, asked)
     whole = Goal(0, goal.excess if at_once is None else at_once["excess"])
-    return [
-        {**comparison("do nothing", nothing, whole), "left_to_change": left},
+    return (
+        structs.replace(comparison("do nothing", nothing, whole), left_to_change=left),
         comparison("this plan", winner, goal),
-        *([] if at_once is None else [comparison("all at once, over budget", at_once, whole)]),
+        *(() if at_once is None else (comparison("all at once, over budget", at_once, whole),)),
         *_generated(tried, asked, whole),
-    ]
+    )
 
 
 def _at_once(tried: Swept, asked: Problem) -> Row | None:
@@ -74,7 +94,7 @@ def _at_once(tried: Swept, asked: Problem) -> Row | None:
     return row
 
 
-def _generated(tried: Swept, asked: Problem, goal: Goal) -> Iterator[dict[str, Any]]:
+def _generated(tried: Swept, asked: Problem, goal: Goal) -> Iterator[ComparedRow]:
     """Kafka's own placements of all that is asked for: those of the sweep where it placed everything, else a few."""
     swept = tried.problem is asked and asked.rebalance == "all"
     seeds = _seeds(tried.result.scores) if swept else tried.result.scores.slice(0, 0)
@@ -87,9 +107,9 @@ def _generated(tried: Swept, asked: Problem, goal: Goal) -> Iterator[dict[str, A
     middle = by_moved.slice((len(seeds) - 1) // 2, 1).to_pylist()[0]
     first = best(seeds, 1, ranking_of(asked)).to_pylist()[0]
     # It places everything, whatever `rebalance` would keep where it is.
-    moves = {"moves_unforced": asked.rebalance != "all"}
-    yield comparison(f"Kafka --generate, best of {len(seeds)}", first, goal) | moves
-    yield comparison(f"Kafka --generate, median of {len(seeds)}", middle, goal) | moves
+    for label, row in (("best", first), ("median", middle)):
+        made = comparison(f"Kafka --generate, {label} of {len(seeds)}", row, goal)
+        yield structs.replace(made, moves_unforced=asked.rebalance != "all")
 
 
 def _seeds(scores: pa.Table) -> pa.Table:
@@ -118,7 +138,7 @@ def asked_of(spec: Spec, problem: Problem) -> Problem:
     return problem if problem.deferred is None else build(spec)
 
 
-def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> list[dict[str, Any]]:
+def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[ParetoRow, ...]:
     """The front of all alternatives by bytes moved, with the plan in its place even where another beats it."""
     moved = "bytes_moved" if tried[0].spec.cluster.sizes_known else "replicas_moved"
     kept = _unbeaten(((at, row) for at, each in enumerate(tried) for row in each.result.front.to_pylist()), moved)
@@ -126,48 +146,53 @@ def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> list[d
     rows = {(at, row["candidate"]): row for at, row in kept} | {winner: _proven(chosen.row, proposal)}
     ordered = sorted(rows, key=lambda key: (rows[key][moved], rows[key]["imbalance_ppm"], *key))
     goals = [Goal.of(each) for each in tried]
-    return [
+    return tuple(
         point(tried[at].name, tried[at].spec, rows[at, key], goals[at], chosen=(at, key) == winner)
         for at, key in ordered
-    ]
+    )
 
 
-def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> list[dict[str, Any]]:
+def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[VariantRow, ...]:
     """Every alternative with the best plan it has by the rule; empty where there is only one."""
     if len(tried) < 2:
-        return []
-    return [
+        return ()
+    return tuple(
         _variant(each, found, proposal if at == chosen.at else None)
         for at, (each, found) in enumerate(zip(tried, chosen.best, strict=True))
-    ]
+    )
 
 
-def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> dict[str, Any]:
+def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> CandidatesSection:
     """How many were tried of what, and from which of them the plan can be made again."""
     counts: dict[str, int] = {}
     problem = tried[chosen.at].problem
     for each in tried:
         for row in each.result.scores["strategy"].value_counts().to_pylist():
             counts[row["values"]] = counts.get(row["values"], 0) + row["counts"]
-    return {
-        "evaluated": sum(counts.values()),
-        "by_strategy": counts,
-        "winner": {name: chosen.row[name] for name in CANDIDATE_SCHEMA.names},
-        "digest": f"{chosen.row['digest'] % (1 << 64):016x}",
-        "rows_sha256": candidates.digest(scores(tried)),
-        "rule": rule_text(problem.aims, problem.survive, sizes_known=problem.sizes_known),
-    }
+    return searched(problem, counts, chosen.row, candidates.digest(scores(tried)))
 
 
-def choice(tried: Sequence[Swept], chosen: Chosen) -> dict[str, Any]:
+def searched(problem: Problem, counts: Mapping[str, int], winner: Row, rows_sha256: str | None) -> CandidatesSection:
+    """The `candidates` of plan.json, of so many rows by strategy."""
+    return CandidatesSection(
+        evaluated=sum(counts.values()),
+        by_strategy=counts,
+        winner=Winner(**{name: winner[name] for name in CANDIDATE_SCHEMA.names}),
+        digest=f"{winner['digest'] % (1 << 64):016x}",
+        rows_sha256=rows_sha256,
+        rule=rule_text(problem.aims, problem.survive, sizes_known=problem.sizes_known),
+    )
+
+
+def choice(tried: Sequence[Swept], chosen: Chosen) -> ChoiceSection:
     """Which of the alternatives was chosen, by which rule, and why."""
     rule = rule_of(tried[chosen.at].spec)
-    return {
-        "rule": rule.rule,
-        "value": None if rule.rule in ("asked", "within_budget") else rule.value,
-        "variant": tried[chosen.at].name,
-        "why": chosen.why,
-    }
+    return ChoiceSection(
+        rule=rule.rule,
+        value=None if rule.rule in ("asked", "within_budget") else rule.value,
+        variant=tried[chosen.at].name,
+        why=chosen.why,
+    )
 
 
 def _unbeaten(points: Iterable[tuple[int, Row]], moved: str) -> list[tuple[int, Row]]:
@@ -184,29 +209,29 @@ def _proven(row: Row, proposal: Proposal) -> Row:
     return row if proposal.least_bytes == UNKNOWN else {**row, "least_bytes": proposal.least_bytes}
 
 
-def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> dict[str, Any]:
+def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> ParetoRow:
     """One entry of `pareto`."""
-    return {
-        **comparison("this plan" if chosen else row["strategy"], row, goal),
+    return ParetoRow(
+        **_scores("this plan" if chosen else row["strategy"], row, goal),
         **_figures(spec, row),
-        "variant": variant,
-        "balance": {knob: row[knob] for knob in KNOBS},
-        "scenarios": row["scenarios"],
-        "chosen": chosen,
-    }
+        variant=variant,
+        balance=BalanceWindows(**{knob: row[knob] for knob in KNOBS}),
+        scenarios=row["scenarios"],
+        chosen=chosen,
+    )
 
 
-def _variant(tried: Swept, found: BestCandidate, proposal: Proposal | None) -> dict[str, Any]:
+def _variant(tried: Swept, found: BestCandidate, proposal: Proposal | None) -> VariantRow:
     row = found.row if proposal is None else _proven(found.row, proposal)
-    return {
-        "name": tried.name,
-        "changes": brokers_and_topics.changes(tried.spec.changes),
-        "brokers": int(tried.problem.targets.sum()),
-        "why_not": found.why_not,
-        "chosen": proposal is not None,
-        **comparison("this plan" if proposal is not None else row["strategy"], row, Goal.of(tried)),
+    return VariantRow(
+        name=tried.name,
+        changes=brokers_and_topics.changes(tried.spec.changes),
+        brokers=int(tried.problem.targets.sum()),
+        why_not=found.why_not,
+        chosen=proposal is not None,
+        **_scores("this plan" if proposal is not None else row["strategy"], row, Goal.of(tried)),
         **_figures(tried.spec, row),
-    }
+    )
 
 
 def _figures(spec: Spec, row: Row) -> dict[str, Any]:
@@ -222,8 +247,12 @@ def _figures(spec: Spec, row: Row) -> dict[str, Any]:
     }
 
 
-def comparison(label: str, row: Row, goal: Goal) -> dict[str, Any]:
+def comparison(label: str, row: Row, goal: Goal) -> ComparedRow:
     """One entry of `compared`: a candidate's scores under a label, and whether it does all that is asked for."""
+    return ComparedRow(**_scores(label, row, goal))
+
+
+def _scores(label: str, row: Row, goal: Goal) -> dict[str, Any]:
     return {
         "label": label,
         **{name: row[name] for name in _COMPARED},

@@ -9,31 +9,30 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any
 from zlib import crc32
 
 from planner.model.cluster import Partition, Topic
-from planner.plan.document.cluster_types import StateRow
+from planner.plan.document.cluster_types import StateRow, StateSection
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _NOBODY = "-"
 
 
-def section(topics: Iterable[Topic], *, sizes_known: bool) -> dict[str, Any]:
+def section(topics: Iterable[Topic], *, sizes_known: bool) -> StateSection:
     """The `state` of plan.json."""
     ordered = sorted(topics, key=lambda topic: topic.name)
-    return {
-        "sha256": digest(ordered),
-        "topics": [
-            {
-                "topic": topic.name,
-                "replicas": "".join(map(of_replicas, topic.partitions)),
-                "leaders": "".join(map(of_leader, topic.partitions)),
-                "size_bytes": sum(each.size_bytes for each in topic.partitions) if sizes_known else None,
-            }
+    return StateSection(
+        sha256=digest(ordered),
+        topics=tuple(
+            StateRow(
+                topic=topic.name,
+                replicas="".join(map(of_replicas, topic.partitions)),
+                leaders="".join(map(of_leader, topic.partitions)),
+                size_bytes=sum(each.size_bytes for each in topic.partitions) if sizes_known else None,
+            )
             for topic in ordered
-        ],
-    }
+        ),
+    )
 
 
 def digest(topics: Sequence[Topic]) -> str:

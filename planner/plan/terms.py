@@ -7,9 +7,9 @@ and without those that leave. `plan` is what the plan leads to, partitions that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from planner.model.balance import Tolerance
 from planner.model.build_problem import today
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import Spec
+from planner.plan.document.term_types import TermRow
 from planner.scoring import broker_loads, independent_check, score
 from planner.scoring.broker_loads import MEASURES
 from planner.scoring.score import ScoringBasis
 
 Value = float | None
+Group = Literal["fairness", "safety", "resilience", "movement"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +66,7 @@ def left_to_change(asked: Problem, replicas: IntArray) -> int:
     return int(np.any(list(independent_check.broken_rules(asked, replicas).values()), axis=0).sum())
 
 
-def terms(
-    spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, waiting: int = 0
-) -> list[dict[str, Any]]:
+def terms(spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, waiting: int = 0) -> tuple[TermRow, ...]:
     """The terms by group. `asked` is the whole of what is asked for, whatever its first step does; `leaders` (P,) are
     those of the plan: what waits for a later step keeps its own.
 
@@ -78,12 +78,12 @@ def terms(
         _Column.of(asked, today(asked), asked.leaders),
         _Column.of(asked, assignment, leaders),
     )
-    return [
+    return (
         *_fairness(columns),
         *_safety(columns, waiting),
         *_resilience(spec, columns),
         *_movement(spec, columns),
-    ]
+    )
 
 
 Columns = tuple[_Column, _Column, _Column]
@@ -120,7 +120,7 @@ _MEANINGS = {
 }
 
 
-def _fairness(columns: Columns) -> Iterator[dict[str, Any]]:
+def _fairness(columns: Columns) -> Iterator[TermRow]:
     asked = columns[2].problem
     wanted = asked.balance
     for name, unit, capacities, tolerance in (
@@ -128,7 +128,8 @@ def _fairness(columns: Columns) -> Iterator[dict[str, Any]]:
         ("leader_spread", "leaders", asked.network_bytes_per_sec, wanted.leaders),
         ("topic_replica_spread", "replicas", asked.disk_bytes, wanted.topic_replicas),
     ):
-        yield _scored("fairness", name, unit, columns, _most(capacities, asked, tolerance))
+        values: Sequence[Value] = [column.scores[name] for column in columns]
+        yield _term("fairness", name, unit, values, _most(capacities, asked, tolerance))
     for at, what in enumerate(_ABOVE[: broker_loads.measured(asked)]):
         if what != "bytes" or asked.sizes_known:
             values = tuple(_percent(column.above_ppm[at]) if at < len(column.above_ppm) else 0.0 for column in columns)
@@ -142,7 +143,7 @@ def _shares_by(columns: Columns) -> str:
     return "" if before == after else f"; shares are by {before} brokers today, else by the {after} afterwards"
 
 
-def _safety(columns: Columns, waiting: int) -> Iterator[dict[str, Any]]:
+def _safety(columns: Columns, waiting: int) -> Iterator[TermRow]:
     asked = columns[1].problem
     before, after = (left_to_change(asked, column.replicas) + waiting for column in columns[1:])
     yield _term("safety", "left_to_change", "partitions", (before, before, after), 0)
@@ -152,7 +153,7 @@ def _safety(columns: Columns, waiting: int) -> Iterator[dict[str, Any]]:
     yield _term("safety", "single_replica", "partitions", _each(columns, _single))
 
 
-def _resilience(spec: Spec, columns: Columns) -> Iterator[dict[str, Any]]:
+def _resilience(spec: Spec, columns: Columns) -> Iterator[TermRow]:
     yield _term("resilience", "rack_spread_broken", "partitions", _each(columns, _rack_spread_broken), 0)
     yield _term("resilience", "on_one_rack", "partitions", _each(columns, _on_one_rack))
     for name, unit in _FAILURES:
@@ -166,7 +167,7 @@ def _failure(column: _Column, name: str) -> int:
     return _rack_leaders(column) if name == "rack_leaders" else column.scores[name]
 
 
-def _movement(spec: Spec, columns: Columns) -> Iterator[dict[str, Any]]:
+def _movement(spec: Spec, columns: Columns) -> Iterator[TermRow]:
     limits, asked, plan = spec.limits, columns[2].problem, columns[2].scores
     sized, racks = asked.sizes_known, all(column.racks_known for column in columns[1:])
     for name, key, known, limit in (
@@ -183,23 +184,22 @@ def _movement(spec: Spec, columns: Columns) -> Iterator[dict[str, Any]]:
 
 
 def _term(
-    group: str, name: str, unit: str, values: tuple[Value, ...], limit: Value = None, meaning: str = ""
-) -> dict[str, Any]:
-    return {
-        "group": group,
-        "name": name,
-        "unit": unit,
-        **dict(zip(("today", "if_nothing_moves", "plan"), values, strict=True)),
-        "limit": limit,
-        "meaning": meaning or _MEANINGS[name],
-    }
+    group: Group, name: str, unit: str, values: Sequence[Value], limit: Value = None, meaning: str = ""
+) -> TermRow:
+    today, if_nothing_moves, plan = values
+    return TermRow(
+        group=group,
+        name=name,
+        unit=unit,
+        today=today,
+        if_nothing_moves=if_nothing_moves,
+        plan=plan,
+        limit=limit,
+        meaning=meaning or _MEANINGS[name],
+    )
 
 
-def _scored(group: str, name: str, unit: str, columns: Columns, limit: Value = None) -> dict[str, Any]:
-    return _term(group, name, unit, tuple(column.scores[name] for column in columns), limit)
-
-
-def _each(columns: Columns, count: Any) -> tuple[int | None, ...]:
+def _each(columns: Columns, count: Callable[[_Column], int | None]) -> tuple[int | None, ...]:
     return tuple(count(column) for column in columns)
 
 

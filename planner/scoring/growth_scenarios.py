@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -53,28 +52,34 @@ def grown(values: LongArray, ppm: LongArray) -> LongArray:
     return whole * ppm + rest * ppm // _MILLION
 
 
-def documents(problem: Problem, assignment: IntArray) -> list[dict[str, Any]]:
-    """The `scenarios` of plan.json: which of them the assignment (P, W) stands, and where it doesn't stand the rest."""
-    return [_document(scenario, assignment) for scenario in scenarios(problem)]
+@dataclass(frozen=True)
+class OutsideWindow:
+    """A broker outside of a window of bytes or traffic: what it has then, and what is allowed."""
+
+    window: str
+    broker: int
+    value: int
+    least: int
+    most: int
 
 
-def _document(scenario: Scenario, assignment: IntArray) -> dict[str, Any]:
+def outside(scenario: Scenario, assignment: IntArray) -> list[OutsideWindow]:
+    """The brokers for which the assignment (P, W) doesn't stand a scenario; empty where it does."""
     problem = scenario.problem
     held = loads(problem, assignment)
     brokers = problem.broker_ids[problem.targets].tolist()
-    outside = [
-        {
-            "window": _window(scenario, name, int(held[at, column]), column),
-            "broker": brokers[column],
-            "value": int(held[at, column]),
-            "least": int(bounds[0, column]),
-            "most": int(bounds[1, column]),
-        }
+    return [
+        OutsideWindow(
+            window=_window(scenario, name, int(held[at, column]), column),
+            broker=brokers[column],
+            value=int(held[at, column]),
+            least=int(bounds[0, column]),
+            most=int(bounds[1, column]),
+        )
         for at, (name, bounds) in enumerate(zip(BYTE_WINDOWS, scenario.windows.of_bytes, strict=True))
         if bounds is not None
         for column in np.flatnonzero((held[at] < bounds[0]) | (held[at] > bounds[1])).tolist()
     ]
-    return {"name": scenario.name, "feasible": not outside, "outside": outside}
 
 
 def _window(scenario: Scenario, name: str, value: int, column: int) -> str:

@@ -21,7 +21,7 @@ from planner.cli.main import main
 from planner.export.folder_check import SUMS, digest, sums
 from planner.inputs.importers.any_format import read_assignment
 from planner.inputs.state.cluster_yaml import describe
-from planner.model import expiry
+from planner.plan import build
 from planner.plan.document import codec
 
 DESCRIBED = "topics-describe.txt"
@@ -94,7 +94,7 @@ def test_an_untouched_plan_is_as_it_was_made(planner: Run, site: Path) -> None:
 
 def test_an_expired_plan_is_refused_with_both_moments(tmp_path: Path) -> None:
     """Up to the last second it is valid; from the end on it isn't. Without an end it always is."""
-    ends = expiry.section("2026-11-20T10:00:00Z", 60)
+    ends = {"validity": codec.as_json(build.validity("2026-11-20T10:00:00Z", 60))}
     endless, ending = tmp_path / "endless.json", tmp_path / "ending.json"
     for file, validity in ((endless, {}), (ending, ends)):
         made = typed(document([change("a", 0, [1, 9], [3, 4])], **validity))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import plan_documents
 import pytest
 from clusters import no_racks, spec_of
 
@@ -15,7 +16,6 @@ from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import BatchRules, Changes, Derived, Execution, Spec
-from planner.plan.build import document
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 
@@ -151,7 +151,7 @@ def test_a_derived_throttle_lets_every_batch_complete() -> None:
     made = replace(made, cluster=replace(made.cluster, topics=(replace(topic, partitions=written),)))
     problem = build(made)
 
-    plan = document(made, problem, run(problem, candidates(problem, replace(made.sweep, candidates=20))))
+    plan = plan_documents.planned(made, problem, run(problem, candidates(problem, replace(made.sweep, candidates=20))))
 
     assert [650 * MB] == [plan["execution"]["throttle_bytes_per_sec"]]
     assert all(batch["seconds_at_throttle"] for batch in plan["batches"])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import plan_documents
 import pytest
 from clusters import no_racks, spec_of
 from folders import ROOT
@@ -14,11 +15,11 @@ from jsonschema import Draft202012Validator
 
 from planner.execution import gates
 from planner.execution.batch_costs import Costs
+from planner.execution.gates import Gate
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import UnsafePlanError
 from planner.model.spec import Changes, Execution, Limits, Spec
-from planner.plan.build import document
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 
@@ -31,7 +32,7 @@ REPLACE = Changes(add_brokers=(Broker(4),), replace_brokers=((3, 4),), rebalance
 def plan_of(spec: Spec) -> dict[str, Any]:
     """The plan of a spec, swept in this process."""
     problem = build(spec)
-    return document(spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=20))))
+    return plan_documents.planned(spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=20))))
 
 
 def replacement(
@@ -278,25 +279,24 @@ def test_the_gap_is_a_gate() -> None:
     spec, costs = replacement(limits=Limits(gap_ppm=333_333)), Costs((), (), None, (), ())
 
     def gap(moved: int, least: int, replicas: int | None = None) -> int:
-        bound = {"bytes_moved": moved, "least_bytes_moved": least, "least_replicas_moved": replicas}
-        (found,) = gates.gates(spec, winner, costs, bound)
-        assert ("limits.gap", 333_333) == (found["key"], found["limit"])
-        return int(found["value"])
+        (found,) = gates.gates(spec, {**winner, "bytes_moved": moved}, costs, least, replicas)
+        assert ("limits.gap", 333_333) == (found.key, found.limit)
+        return found.value
 
     assert [{"key": "limits.gap", "limit": 0, "value": 0}] == limits_of(replacement(limits=Limits(gap_ppm=0)))
     assert (333_334, 0, 0, 1_000_000) == (gap(30, 20), gap(30, 30), gap(0, 0), gap(30, 0))
     assert (333_334, 0) == (gap(0, 0, 2), gap(0, 0, 3))
     with pytest.raises(UnsafePlanError) as error:
-        gates.refuse(spec, [{"key": "limits.gap", "limit": 333_333, "value": 333_334}], costs)
+        gates.refuse(spec, [Gate("limits.gap", 333_333, 333_334)], costs)
     assert "limits.gap: the plan needs 33.3334%, allowed: at most 33.3333%" == str(error.value).splitlines()[-1]
 
 
 def test_large_amounts_are_told_for_reading_too() -> None:
     """The number to write, and the one to read."""
     found = [
-        {"key": "limits.bytes_moved", "limit": 10**9, "value": 120_823_342},
-        {"key": "limits.cross_rack_bytes", "limit": 999, "value": 88_100_000},
-        {"key": "limits.replicas_moved", "limit": 1_000, "value": 1_200},
+        Gate("limits.bytes_moved", 10**9, 120_823_342),
+        Gate("limits.cross_rack_bytes", 999, 88_100_000),
+        Gate("limits.replicas_moved", 1_000, 1_200),
     ]
     with pytest.raises(UnsafePlanError) as error:
         gates.refuse(replacement(), found, Costs((), (), None, (), ()))

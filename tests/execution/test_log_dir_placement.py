@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import plan_documents
 import pytest
 from clusters import specs
 from folders import DATA
@@ -29,7 +30,6 @@ from planner.model.cluster import ANY, LogDir, LogDirs, ReplicaDir, merged
 from planner.model.errors import ImportStateError, SpecError, UnsafePlanError
 from planner.model.file_reading import resource
 from planner.model.spec import Spec
-from planner.plan.build import document
 from planner.report import plan_markdown, plan_on_terminal
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
@@ -65,7 +65,9 @@ def spec_of(folder: Path, text: str) -> Spec:
 def plan_of(spec: Spec, count: int = 6) -> Plan:
     """The plan of a spec, swept in this process."""
     problem = build(spec)
-    return document(spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=count))))
+    return plan_documents.planned(
+        spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=count)))
+    )
 
 
 @st.composite

@@ -8,14 +8,15 @@ import pytest
 from plan_documents import Document
 from test_ansible import TARGET, at, plan, staged
 
-from planner.model import expiry
+from planner.plan.build import validity
+from planner.plan.document.codec import as_json
 
 pytestmark = pytest.mark.ansible
 
 
 def ending(captured_at: str, seconds: int) -> Document:
     """The key of a plan that is valid for so long."""
-    return expiry.section(captured_at, seconds)
+    return {"validity": as_json(validity(captured_at, seconds))}
 
 
 def test_an_expired_plan_is_not_applied_but_rolled_back(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from planner.model.errors import StalePlanError
 from planner.model.spec import Sweep
 from planner.plan import bound_certificate, bound_file, build
 from planner.plan.build import Planned
+from planner.plan.document.codec import as_json
 from planner.strategies import bounds
 from planner.sweep import evaluate
 from planner.sweep.candidates import candidates
@@ -44,8 +45,8 @@ def test_checked_by_arithmetic(balance: Balance, method: str) -> None:
     """The file comes to the bound that the plan states, and the plan's own list to the bytes that it moves."""
     made = planned(balance)
     assert made.bound is not None
-    checked = bound_file.check(typed(made.document), made.bound, "bound.json")
-    stated = made.document["bound"]
+    checked = bound_file.check(made.plan, made.bound, "bound.json")
+    stated = as_json(made.plan)["bound"]
     assert (stated["least_bytes_moved"], stated["bytes_moved"], method) == (
         checked.least,
         checked.moved,
@@ -59,16 +60,16 @@ def test_any_change_of_the_file_shows() -> None:
     made = planned(Balance())
     assert made.bound is not None
     with pytest.raises(StalePlanError, match="SHA-256"):
-        bound_file.check(typed(made.document), made.bound.replace(b"0", b"1", 1), "bound.json")
+        bound_file.check(made.plan, made.bound.replace(b"0", b"1", 1), "bound.json")
 
 
 def test_a_bound_that_the_prices_do_not_bear_is_refused() -> None:
     """A plan that claims more than its prices prove is told so, though all digests fit."""
     made = planned(Balance())
     assert made.bound is not None
-    claim = {**made.document["bound"], "least_bytes_moved": made.document["bound"]["least_bytes_moved"] + 1}
+    claim = {**as_json(made.plan)["bound"], "least_bytes_moved": made.plan.bound.least_bytes_moved + 1}
     with pytest.raises(StalePlanError, match="come to a bound of"):
-        bound_file.check(typed({**made.document, "bound": claim}), made.bound, "bound.json")
+        bound_file.check(typed({**as_json(made.plan), "bound": claim}), made.bound, "bound.json")
 
 
 def test_the_file_is_json_by_lines() -> None:
@@ -77,7 +78,7 @@ def test_the_file_is_json_by_lines() -> None:
     assert made.bound is not None
     document = json.loads(made.bound)
     assert len(document) == len(made.bound.splitlines())
-    assert bounds.least(bound_certificate.from_document(document)) == made.document["bound"]["least_bytes_moved"]
+    assert bounds.least(bound_certificate.from_document(document)) == made.plan.bound.least_bytes_moved
 
 
 @pytest.mark.parametrize(("moved", "least", "gap"), [(0, 0, 0.0), (100, 100, 0.0), (100, 99, 1.0), (3, 2, 33.334)])
@@ -109,14 +110,12 @@ def test_the_excess_is_worked_out_again() -> None:
     """What plans may be outside of windows stands in the plan, is proven, and the plan is outside by no more."""
     made = relaxed_plan()
     assert made.bound is not None
-    stated = made.document["bound"]["excess"]
-    assert 0 < stated["least_loads"] <= stated["loads"]
-    assert [each["window"] for each in stated["furthest"]] == ["disk"]
-    assert "whichever brokers carry it" in made.document["bound"]["proof"]
-    assert (
-        bound_file.check(typed(made.document), made.bound, "bound.json").least
-        == made.document["bound"]["least_bytes_moved"]
-    )
+    stated = made.plan.bound.excess
+    assert stated is not None
+    assert 0 < stated.least_loads <= stated.loads
+    assert [each.window for each in stated.furthest] == ["disk"]
+    assert "whichever brokers carry it" in made.plan.bound.proof
+    assert bound_file.check(made.plan, made.bound, "bound.json").least == made.plan.bound.least_bytes_moved
 
 
 @pytest.mark.slow
@@ -124,29 +123,29 @@ def test_another_excess_than_that_of_the_bound_is_refused() -> None:
     """A plan can't claim that less is outside, nor leave it out."""
     made = relaxed_plan()
     assert made.bound is not None
-    stated = made.document["bound"]
+    stated = as_json(made.plan)["bound"]
     without = {key: value for key, value in stated.items() if key != "excess"}
     for bound in (without, {**stated, "excess": {**stated["excess"], "loads": stated["excess"]["loads"] - 1}}):
         with pytest.raises(StalePlanError, match="the bound is for plans with an excess of"):
-            bound_file.check(typed({**made.document, "bound": bound}), made.bound, "bound.json")
+            bound_file.check(typed({**as_json(made.plan), "bound": bound}), made.bound, "bound.json")
 
 
 def test_a_plan_that_the_bound_is_not_for_is_refused() -> None:
     """A plan further outside of its windows than the bound's may move fewer bytes: nothing is proven of it."""
     made = relaxed_plan()
     assert made.bound is not None
-    rows = [{**row, "replicas": row["replicas_before"]} for row in made.document["partitions"]]
+    rows = [{**row, "replicas": row["replicas_before"]} for row in as_json(made.plan)["partitions"]]
     with pytest.raises(StalePlanError, match="further outside of its windows"):
-        bound_file.check(typed({**made.document, "partitions": rows}), made.bound, "bound.json")
-    doubled = [{**row, "replicas": [1, 2]} for row in made.document["partitions"]]
+        bound_file.check(typed({**as_json(made.plan), "partitions": rows}), made.bound, "bound.json")
+    doubled = [{**row, "replicas": [1, 2]} for row in as_json(made.plan)["partitions"]]
     with pytest.raises(StalePlanError, match="topic t has 2 replicas"):
-        bound_file.check(typed({**made.document, "partitions": doubled}), made.bound, "bound.json")
+        bound_file.check(typed({**as_json(made.plan), "partitions": doubled}), made.bound, "bound.json")
 
 
 def test_a_plan_below_its_bound_is_refused() -> None:
     """Nothing that moves fewer bytes than any plan does can be what the bound is about."""
     made = planned(Balance())
     assert made.bound is not None
-    rows = [{**row, "replicas": row["replicas_before"]} for row in made.document["partitions"]]
+    rows = [{**row, "replicas": row["replicas_before"]} for row in as_json(made.plan)["partitions"]]
     with pytest.raises(StalePlanError, match="this one moves 0"):
-        bound_file.check(typed({**made.document, "partitions": rows}), made.bound, "bound.json")
+        bound_file.check(typed({**as_json(made.plan), "partitions": rows}), made.bound, "bound.json")

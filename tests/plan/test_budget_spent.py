@@ -15,6 +15,7 @@ from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Rebalance, TopicFilter
 from planner.plan.budget_spent import after, section
+from planner.plan.document.codec import as_json
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.score import ScoringBasis, score
@@ -46,7 +47,7 @@ def section_of(problem: Problem, budget: Budget, rows: list[tuple[int, ...]]) ->
         {term: int(getattr(scores, term)[0]) for term in TERMS},
     )
     assert found is not None
-    return found
+    return as_json(found)
 
 
 def test_no_budget_no_section() -> None:

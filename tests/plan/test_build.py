@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import plan_documents
 import pytest
 from clusters import balance_of, no_racks, spec_of, specs
 from folders import ROOT
@@ -30,7 +31,6 @@ from planner.model.spec import (
     Sweep,
     TopicFilter,
 )
-from planner.plan.build import document
 from planner.plan.document import codec
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
@@ -45,7 +45,9 @@ SIZES = {"x": [10, 20, 30, 40], "y": [5, 6]}
 def plan_of(spec: Spec, count: int = 40) -> dict[str, Any]:
     """The plan of a spec, swept in this process."""
     problem = build(spec)
-    return document(spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=count))))
+    return plan_documents.planned(
+        spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=count)))
+    )
 
 
 def expansion(**rest: Any) -> Spec:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import plan_documents
 import pytest
 from clusters import no_racks, spec_of
 from jsonschema import Draft202012Validator
@@ -15,7 +16,6 @@ from planner.model.cluster import Broker
 from planner.model.file_reading import resource
 from planner.model.spec import Changes, NewPartitions, Spec, Sweep
 from planner.plan import headline, new_partitions
-from planner.plan.build import document
 from planner.report import plan_markdown
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
@@ -34,7 +34,7 @@ def spec(*new: NewPartitions, **rest: object) -> Spec:
 def planned(wish: Spec) -> dict:
     """The plan of a spec, as people store it."""
     problem = build_problem.build(wish)
-    return json.loads(json.dumps(document(wish, problem, run(problem, candidates(problem, wish.sweep)))))
+    return json.loads(json.dumps(plan_documents.planned(wish, problem, run(problem, candidates(problem, wish.sweep)))))
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from clusters import balance_of, no_racks, spec_of, specs
 from hypothesis import given
+from msgspec import structs
 from properties import examples
 
 from planner.model.build_problem import today
@@ -54,20 +55,20 @@ def test_compared_with_nothing_and_kafka() -> None:
         "this plan",
         f"Kafka --generate, best of {kafka}",
         f"Kafka --generate, median of {kafka}",
-    ] == [row["label"] for row in rows]
-    assert [0, chosen.row["bytes_moved"]] == [row["bytes_moved"] for row in rows[:2]]
-    assert rows[1]["bytes_moved"] < rows[2]["bytes_moved"] <= rows[3]["bytes_moved"]
+    ] == [row.label for row in rows]
+    assert [0, chosen.row["bytes_moved"]] == [row.bytes_moved for row in rows[:2]]
+    assert rows[1].bytes_moved < rows[2].bytes_moved <= rows[3].bytes_moved
     bytes_moved = sorted(
         row["bytes_moved"] for row in done[0].result.scores.to_pylist() if row["strategy"].startswith("kafka")
     )
-    assert bytes_moved[(kafka - 1) // 2] == rows[3]["bytes_moved"]
+    assert bytes_moved[(kafka - 1) // 2] == rows[3].bytes_moved
 
 
 def test_kafkas_own_is_beside_every_plan() -> None:
     """Where the sweep has no placement of Kafka's, as nothing may be placed anew, a few are played for comparison."""
     still = spec(changes=Changes(rebalance="leaders"))
     done, chosen, _ = made(still)
-    labels = [row["label"] for row in pareto_front.compared(done[0], chosen.row)]
+    labels = [row.label for row in pareto_front.compared(done[0], chosen.row)]
     kafka = ["Kafka --generate, best of 100", "Kafka --generate, median of 100"]
     assert ["do nothing", "this plan", *kafka] == labels
 
@@ -77,7 +78,7 @@ def test_do_nothing_is_today_as_it_is() -> None:
     """Leaders are counted where they lead today, preferred or not."""
     done, chosen, _ = made(spec_of(no_racks(1, 2), {"x": [(1, 2), (2, 1)]}, leaders={"x": [1, 1]}))
     nothing = pareto_front.compared(done[0], chosen.row)[0]
-    assert (2, 0, 0) == (nothing["leader_spread"], nothing["replica_spread"], nothing["bytes_moved"])
+    assert (2, 0, 0) == (nothing.leader_spread, nothing.replica_spread, nothing.bytes_moved)
 
 
 @pytest.mark.slow
@@ -85,11 +86,11 @@ def test_the_front_falls() -> None:
     """More bytes are worth more evenness at every step but the plan itself, which is there once and marked."""
     asked = spec(ADD_5, balance=balance_of(1, 1, 1, "none", "50%"))
     points = pareto_front.pareto(*made(asked))
-    assert [True] == [point["chosen"] for point in points if point["label"] == "this plan"]
-    others = [point for point in points if not point["chosen"]]
+    assert [True] == [point.chosen for point in points if point.label == "this plan"]
+    others = [point for point in points if not point.chosen]
     for before, after in pairwise(others):
-        assert before["bytes_moved"] < after["bytes_moved"]
-        assert before["imbalance_percent"] > after["imbalance_percent"]
+        assert before.bytes_moved < after.bytes_moved
+        assert before.imbalance_percent > after.imbalance_percent
 
 
 @pytest.mark.slow
@@ -97,12 +98,12 @@ def test_points_say_their_bound_and_their_time() -> None:
     """What the strategy proved, the plan's from its certificate; seconds only with a throttle and known sizes."""
     done, chosen, proposal = made(spec())
     better = proposal._replace(least_bytes=proposal.least_bytes - 1)
-    mine = next(point for point in pareto_front.pareto(done, chosen, better) if point["chosen"])
-    assert (proposal.least_bytes - 1, None) == (mine["least_bytes_moved"], mine["seconds_at_throttle"])
-    assert 0 < mine["gap_percent"]
+    mine = next(point for point in pareto_front.pareto(done, chosen, better) if point.chosen)
+    assert (proposal.least_bytes - 1, None) == (mine.least_bytes_moved, mine.seconds_at_throttle)
+    assert 0 < mine.gap_percent
     slow = made(spec(execution=Execution(throttle_bytes_per_sec=chosen.row["busiest_bytes"] - 1)))
-    timed = next(point for point in pareto_front.pareto(*slow) if point["chosen"])
-    assert 2 == timed["seconds_at_throttle"]
+    timed = next(point for point in pareto_front.pareto(*slow) if point.chosen)
+    assert 2 == timed.seconds_at_throttle
 
 
 def test_without_a_proof_there_is_no_gap() -> None:
@@ -110,19 +111,19 @@ def test_without_a_proof_there_is_no_gap() -> None:
     done, chosen, proposal = made(spec())
     row = {**chosen.row, "least_bytes": UNKNOWN}
     bare = chosen._replace(row=row)
-    mine = next(point for point in pareto_front.pareto(done, bare, Proposal(proposal.assignment)) if point["chosen"])
-    assert (None, None) == (mine["least_bytes_moved"], mine["gap_percent"])
+    mine = next(point for point in pareto_front.pareto(done, bare, Proposal(proposal.assignment)) if point.chosen)
+    assert (None, None) == (mine.least_bytes_moved, mine.gap_percent)
 
 
 @pytest.mark.slow
 def test_alternatives_side_by_side() -> None:
     """None where there is only changes; else each with its brokers, its best plan and whether it is the one."""
-    assert [] == pareto_front.variants(*made(spec()))
+    assert () == pareto_front.variants(*made(spec()))
     rows = pareto_front.variants(*made(spec(ADD_5)))
     assert [("changes", 4, True, "this plan"), ("a", 5, False, "optimum")] == [
-        (row["name"], row["brokers"], row["chosen"], row["label"]) for row in rows
+        (row.name, row.brokers, row.chosen, row.label) for row in rows
     ]
-    assert [[4], [4, 5]] == [[each["id"] for each in row["changes"]["add_brokers"]] for row in rows]
+    assert [[4], [4, 5]] == [[each.id for each in row.changes.add_brokers] for row in rows]
 
 
 @pytest.mark.slow
@@ -130,20 +131,20 @@ def test_counts_of_all_alternatives() -> None:
     """Every candidate of each, by strategy; the winner's row and digest are the ones to make it again from."""
     done, chosen, proposal = made(spec(ADD_5))
     counted = pareto_front.candidates_section(done, chosen)
-    assert (60, 60) == (counted["evaluated"], sum(counted["by_strategy"].values()))
-    assert 2 == counted["by_strategy"]["unchanged"]
-    assert of_row(chosen.row) == of_row(counted["winner"])
+    assert (60, 60) == (counted.evaluated, sum(counted.by_strategy.values()))
+    assert 2 == counted.by_strategy["unchanged"]
+    assert of_row(chosen.row) == of_row(structs.asdict(counted.winner))
     rebuilt = score(ScoringBasis.of(done[0].problem), proposal.assignment)
-    assert f"{int(rebuilt.digest[0]) % 2**64:016x}" == counted["digest"]
+    assert f"{int(rebuilt.digest[0]) % 2**64:016x}" == counted.digest
 
 
 @pytest.mark.slow
 def test_choice_names_rule_and_amount() -> None:
     """The amount only of rules that have one."""
     done, chosen, _ = made(spec(ADD_5))
-    assert ("asked", None, "changes", chosen.why) == tuple(pareto_front.choice(done, chosen).values())
+    assert ("asked", None, "changes", chosen.why) == structs.astuple(pareto_front.choice(done, chosen))
     done, chosen, _ = made(spec(ADD_5, rule=Choice("most_even_within_bytes", 10**6)))
-    assert {"rule": "most_even_within_bytes", "value": 10**6}.items() <= pareto_front.choice(done, chosen).items()
+    assert ("most_even_within_bytes", 10**6) == structs.astuple(pareto_front.choice(done, chosen))[:2]
 
 
 @examples(10)
@@ -153,10 +154,10 @@ def test_no_point_is_better_than_the_plan_in_both(wish: Spec) -> None:
     asked = replace(wish, sweep=Sweep(30))
     done, chosen, proposal = made(asked)
     points = pareto_front.pareto(done, chosen, proposal)
-    assert sorted(point["bytes_moved"] for point in points) == [point["bytes_moved"] for point in points]
-    mine = next(point for point in points if point["chosen"])
+    assert sorted(point.bytes_moved for point in points) == [point.bytes_moved for point in points]
+    mine = next(point for point in points if point.chosen)
     for point in points:
-        same = point["balance"] == mine["balance"] and point["least_bytes_moved"] is not None
-        assert not same or point["bytes_moved"] >= mine["bytes_moved"] or point["label"] == "unchanged"
+        same = point.balance == mine.balance and point.least_bytes_moved is not None
+        assert not same or point.bytes_moved >= mine.bytes_moved or point.label == "unchanged"
     still = np.array_equal(proposal.assignment, today(done[0].problem))
-    assert not still or mine["bytes_moved"] == 0
+    assert not still or mine.bytes_moved == 0

@@ -18,7 +18,7 @@ def topic(*lists: tuple[int, ...], name: str = "a", leaders: dict[int, int | Non
 
 def row(made: Topic) -> StateRow:
     """What a plan has of a topic."""
-    return StateRow(**section([made], sizes_known=True)["topics"][0])
+    return section([made], sizes_known=True).topics[0]
 
 
 def test_a_topic_takes_three_characters_a_partition() -> None:
@@ -26,7 +26,7 @@ def test_a_topic_takes_three_characters_a_partition() -> None:
     made = row(topic((1, 2), (2, 3), (3, 1), leaders={1: 3, 2: None}))
 
     assert (6, "AB-", 30) == (len(made.replicas), made.leaders, made.size_bytes)
-    assert section([topic((1,))], sizes_known=False)["topics"][0]["size_bytes"] is None
+    assert section([topic((1,))], sizes_known=False).topics[0].size_bytes is None
 
 
 def test_changed_lists_and_leaders_are_named() -> None:

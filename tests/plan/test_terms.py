@@ -12,6 +12,7 @@ from planner.model.build_problem import build, today
 from planner.model.cluster import Broker
 from planner.model.spec import Changes, Rebalance, Spec, TopicFilter
 from planner.plan.terms import left_to_change, terms
+from planner.report import sentences
 from planner.scoring.broker_loads import leaders_after
 
 RACKS = {1: "a", 2: "b", 3: "c"}
@@ -23,7 +24,7 @@ def columns(spec: Spec, assignment: Any = None) -> dict[str, tuple[Any, Any, Any
     asked = build(spec)
     plan = today(asked) if assignment is None else assignment
     return {
-        row["name"]: (row["today"], row["if_nothing_moves"], row["plan"])
+        row.name: (row.today, row.if_nothing_moves, row.plan)
         for row in terms(spec, asked, plan, leaders_after(asked, plan))
     }
 
@@ -42,8 +43,8 @@ def test_shares_say_by_how_many_brokers() -> None:
         spec = spec_of(no_racks(1, 2, 3), ROWS, changes=changes)
         asked = build(spec)
         rows = terms(spec, asked, today(asked), asked.leaders)
-        row = next(each for each in rows if each["name"] == "leaders_above_share")
-        assert said == row["meaning"].endswith("; shares are by 3 brokers today, else by the 4 afterwards")
+        row = next(each for each in rows if each.name == "leaders_above_share")
+        assert said == row.meaning.endswith("; shares are by 3 brokers today, else by the 4 afterwards")
 
 
 def test_a_removal_that_has_not_happened_breaks_no_rule() -> None:
@@ -103,5 +104,5 @@ def test_partitions_that_wait_are_counted_once_each() -> None:
     spec = spec_of(no_racks(1, 2, 3), {"x": [(1, 3), (2, 1)]}, changes=changes, balance=balance_of(1, 1, 1))
     asked = build(spec)
     assert 1 == left_to_change(asked, today(asked))
-    rows = {row["name"]: row for row in terms(spec, asked, today(asked), asked.leaders, waiting=5)}
-    assert (6, 6, 6) == tuple(rows["left_to_change"][key] for key in ("today", "if_nothing_moves", "plan"))
+    rows = {row.name: row for row in terms(spec, asked, today(asked), asked.leaders, waiting=5)}
+    assert (6, 6, 6) == sentences.columns(rows["left_to_change"])

@@ -11,6 +11,7 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any
 
+import plan_documents
 from clusters import specs
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -21,8 +22,7 @@ from rich.console import Console
 from planner.model.build_problem import build
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.spec import Budget, Monthly, Rate, ReportSections, Spec
-from planner.plan.build import document
-from planner.plan.document.codec import as_json, made
+from planner.plan.document.codec import as_json
 from planner.report import html_tables, plan_markdown, plan_on_terminal
 from planner.sweep.budget_steps import first_step
 from planner.sweep.candidates import candidates
@@ -35,14 +35,16 @@ MEASURES = ("replicas", "leaders", "size_bytes")
 
 def added(spec: Spec, plan: dict[str, Any]) -> dict[str, Any]:
     """The plan with what its spec's `report` asks for."""
-    return as_json(in_plan.added(spec, made(plan)))
+    return as_json(in_plan.added(spec, typed(plan)))
 
 
 def plan_of(spec: Spec) -> dict[str, Any]:
     """The plan of a spec, or its first step; hypothesis looks elsewhere where there is none."""
     problem = first_step(build(spec))
     try:
-        return document(spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=12))))
+        return plan_documents.planned(
+            spec, problem, run(problem, candidates(problem, replace(spec.sweep, candidates=12)))
+        )
     except (InfeasibleError, UnsafePlanError):
         assume(False)
         raise

@@ -22,7 +22,7 @@ from planner.cli.workflow import rendered_files
 from planner.export.terraform_external import described
 from planner.model import formats
 from planner.model.spec import ReportSections, Spec
-from planner.plan.document.codec import as_json, made
+from planner.plan.document.codec import as_json
 from planner.report import plan_on_terminal, sentences
 from planner.whatif import in_plan
 
@@ -32,7 +32,7 @@ BYTES = re.compile(r"(?<![\w.,])\d[\d.,]* ?(?:[kMGTPE]i?)?B(?![\w/])")
 
 def added(spec: Spec, plan: dict[str, Any]) -> dict[str, Any]:
     """The plan with what its spec's `report` asks for."""
-    return as_json(in_plan.added(spec, made(plan)))
+    return as_json(in_plan.added(spec, typed(plan)))
 
 
 def unsized(spec: Spec) -> Spec:
@@ -56,7 +56,7 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}
     difference = plan_diff.diff(typed(nothing), typed(plan))
     diff.show(difference, console)
-    files_made = rendered_files(made(plan)).items()
+    files_made = rendered_files(typed(plan)).items()
     files = {name: content.decode() for name, content in files_made if name.endswith((".yml", ".svg", ".md", ".html"))}
     return files | {
         "screen": console.file.getvalue(),  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planner.model.build_problem import build
 from planner.model.problem import Problem
 from planner.model.spec import Growth, Sweep
-from planner.scoring.growth_scenarios import documents, grown, scenarios, under, without
+from planner.scoring.growth_scenarios import OutsideWindow, grown, outside, scenarios, under, without
 
 GROWTH = (Growth("x twice", "x*", 2.0), Growth("all by a tenth", "*", 1.1))
 ROWS = {"x1": [(1,), (2,)], "y": [(2,)]}
@@ -55,12 +55,10 @@ def test_no_growth_is_no_scenario() -> None:
 def test_where_a_plan_does_not_hold() -> None:
     """The broker, the window of then, what it has and what is allowed; shares are those of the scenario."""
     # 200 + 100 against 200 when x doubles: shares of 250, windows of 200 to 300. Otherwise 110 and 220 around 165.
-    found = documents(problem(), assignment_of(problem(), [(1,), (2,), (2,)]))
-    assert [("x twice", True, []), ("all by a tenth", False, 2)] == [
-        (found[0]["name"], found[0]["feasible"], found[0]["outside"]),
-        (found[1]["name"], found[1]["feasible"], len(found[1]["outside"])),
-    ]
-    assert {"window": "disk", "broker": 2, "value": 220, "least": 132, "most": 198} == found[1]["outside"][1]
+    assignment = assignment_of(problem(), [(1,), (2,), (2,)])
+    found = {each.name: outside(each, assignment) for each in scenarios(problem())}
+    assert {"x twice": 0, "all by a tenth": 2} == {name: len(rows) for name, rows in found.items()}
+    assert OutsideWindow("disk", broker=2, value=220, least=132, most=198) == found["all by a tenth"][1]
 
 
 def test_full_disks_are_told_from_windows() -> None:
@@ -68,5 +66,5 @@ def test_full_disks_are_told_from_windows() -> None:
     small = replace(problem(), disk_limit_bytes=np.array([190, 1000]))
     without_window = replace(small, balance=balance_of("none", "none", "none"))
     for each in (small, without_window):
-        outside = documents(each, assignment_of(each, [(1,), (2,), (2,)]))[0]["outside"]
-        assert [("disk_used", 1, 200, 190)] == [(o["window"], o["broker"], o["value"], o["most"]) for o in outside]
+        rows = outside(scenarios(each)[0], assignment_of(each, [(1,), (2,), (2,)]))
+        assert [("disk_used", 1, 200, 190)] == [(row.window, row.broker, row.value, row.most) for row in rows]

@@ -23,6 +23,7 @@ from planner.model.file_reading import resource
 from planner.model.spec import Budget, Changes, ReplicationFactorChange, Spec, Sweep
 from planner.plan import build as plan
 from planner.plan.declared_topics import topics as terraform_topics
+from planner.plan.document.codec import as_json
 from planner.scoring import independent_check
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
@@ -55,7 +56,7 @@ def planned(asked: Spec) -> dict[str, Any]:
     """The plan of a spec, swept in this process."""
     tried = variants.alternatives(asked)
     done = variants.swept(tried, [run(each.problem, each.candidates) for each in tried])
-    return plan.planned(done).document
+    return as_json(plan.planned(done).plan)
 
 
 def test_enough_is_enough() -> None:

@@ -18,6 +18,7 @@ from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.file_reading import resource
 from planner.model.spec import AIMS, Changes, Choice, ReplicationFactorChange, Spec, Sweep, Variant
 from planner.plan import build
+from planner.plan.document.codec import as_json
 from planner.sweep import choice, variants
 from planner.sweep.evaluate import run
 
@@ -43,7 +44,7 @@ def swept(asked: Spec) -> tuple[variants.Swept, ...]:
 
 def planned(asked: Spec) -> dict[str, Any]:
     """The plan chosen of all alternatives."""
-    return build.planned(swept(asked)).document
+    return as_json(build.planned(swept(asked)).plan)
 
 
 def test_changes_is_one_of_the_alternatives() -> None:

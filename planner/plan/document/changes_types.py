@@ -19,6 +19,8 @@ from planner.plan.document.field_types import (
     doc,
 )
 
+Aim = Literal["leaders_changed", "cross_rack_bytes", "makespan", "peak_disk"]
+
 
 class AddBrokerRow(Section, frozen=True, kw_only=True):
     """One broker to add."""
@@ -109,7 +111,7 @@ class SpecSection(Section, frozen=True, kw_only=True):
         Literal["none", "broker", "rack"], doc("What may fail without a partition going offline, where that can be.")
     ]
     aims: Annotated[
-        tuple[Literal["leaders_changed", "cross_rack_bytes", "makespan", "peak_disk"], ...],
+        tuple[Aim, ...],
         doc("What comes after bytes among equally cheap plans, most important first."),
     ]
     limits: Annotated[SpecLimits, doc("The gates, as the YAML sets them.")]

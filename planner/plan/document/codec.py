@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -24,7 +23,7 @@ from planner.plan.document.growth_types import GrowthSection
 from planner.plan.document.misfits import misfits, shown
 from planner.plan.document.plan_types import Plan
 
-FORMAT_VERSION = "2.0"
+FORMAT_VERSION: Final = "2.0"
 
 _DECODER = msgspec.json.Decoder(Plan)
 _NO_ID = "0" * 64
@@ -62,15 +61,6 @@ def decode(data: bytes, source: str) -> Plan:
     return plan
 
 
-def made(sections: Mapping[str, Any]) -> Plan:
-    """A plan of all sections but its headline and its id; PlannerError for a value that no plan may have."""
-    body = {**sections, "headline": "none yet", "plan_id": _NO_ID}
-    try:
-        return msgspec.convert(body, Plan)
-    except msgspec.ValidationError as error:
-        raise PlannerError(f"the plan can't be written: {next(misfits(body), error)}") from error
-
-
 def with_sections(plan: Plan, failures: Any, growth: Any, consumers: Any) -> Plan:
     """The plan with these sections, given as JSON values or None, and the id that it has then."""
     return identified(
@@ -90,8 +80,17 @@ def as_json(section: Section) -> dict[str, Any]:
 
 
 def identified(plan: Plan) -> Plan:
-    """The plan with its id: SHA-256 of its canonical JSON without the id."""
-    return msgspec.structs.replace(plan, plan_id=_id_of(_written(plan)))
+    """The plan with its id: SHA-256 of its canonical JSON without the id; PlannerError for a value that none may have.
+
+    A type is checked when something is read, so what is written is read here, too.
+    """
+    made = msgspec.structs.replace(plan, plan_id=_NO_ID)
+    data = _written(made)
+    try:
+        _DECODER.decode(data)
+    except msgspec.ValidationError as error:
+        raise PlannerError(f"the plan can't be written: {next(misfits(json.loads(data)), error)}") from error
+    return msgspec.structs.replace(made, plan_id=_id_of(data))
 
 
 def _id_of(written: bytes) -> str:

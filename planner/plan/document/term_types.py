@@ -127,6 +127,9 @@ class ExcessSection(Section, frozen=True, kw_only=True):
     ]
 
 
+BoundMethod = Literal["none", "forced", "flow", "prices", "branches", "target"]
+
+
 class BoundSection(Section, frozen=True, kw_only=True):
     """How near the plan is to the least possible."""
 
@@ -138,7 +141,7 @@ class BoundSection(Section, frozen=True, kw_only=True):
     gap_percent: Annotated[NotNegative, doc("How far the plan is above the least, in percent.")]
     proof: Annotated[str, doc("Why no plan can do better, in one sentence.")]
     method: Annotated[
-        Literal["none", "forced", "flow", "prices", "branches", "target"],
+        BoundMethod,
         doc("How the bound is proven; target: the plan finishes another one, whose target needs each of these copies."),
     ]
     sha256: Annotated[

@@ -21,6 +21,7 @@ from planner.inputs.state.cluster_yaml import Imported, describe, log_dirs, text
 from planner.inputs.state.merge import merge
 from planner.model.cluster import Broker, Partition, Topic
 from planner.plan import build
+from planner.plan.document.codec import as_json
 from planner.sweep.evaluate import run
 from planner.sweep.variants import alternatives, swept
 
@@ -197,7 +198,7 @@ def planned(path: Path) -> dict[str, object]:
     """The plan of a spec without what names its input."""
     wish = alternatives(load(path))
     results = [run(each.problem, each.candidates) for each in wish]
-    document = dict(build.planned(swept(wish, results)).document)
+    document = as_json(build.planned(swept(wish, results)).plan)
     return {key: value for key, value in document.items() if key not in ("plan_id", "inputs")}
 
 
