@@ -156,7 +156,8 @@ def test_runs_of_batches_cover_all_of_them():
 def test_the_same_plan_gives_the_same_bytes(tmp_path, monkeypatch):
     """Within a process, and in another one whose user has settings of their own for the library."""
     (tmp_path / "matplotlibrc").write_text("font.size: 20\nlines.linewidth: 9\nsvg.fonttype: path\n")
-    program = "import sys; from plan_documents import typed; from report_documents import small; from planner.report import plots\n"
+    program = "import sys; from plan_documents import typed; from report_documents import small\n"
+    program += "from planner.report import plots\n"
     program += "sys.stdout.buffer.write(b''.join(plot.file for plot in plots.draw(typed(small()))))"
     environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "MPLCONFIGDIR": str(tmp_path), "PYTHONHASHSEED": "7"}
     other = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
