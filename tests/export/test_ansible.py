@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fake_kafka_tools
 import pytest
-from folders import TESTS
 from plan_documents import Document, change, document, typed
 from playbooks import Playbooks, Run
 
@@ -92,7 +92,7 @@ def staged(tmp_path: Path, planned: Callable[[Path], Document]) -> Site:
     """The folder of a plan, and the cluster as it was found, behind a path that needs quoting."""
     bin_dir = tmp_path / "bin {{ 1 + 1 }} 'x' \"y\" # z"
     bin_dir.mkdir()
-    source = (TESTS / "fake_kafka_tools.py").read_text()
+    source = Path(fake_kafka_tools.__file__).read_text()
     for tool in TOOLS:
         script = bin_dir / f"{tool}.sh"
         script.write_text(f"#!{sys.executable}\n{source}")

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import killed_writers
 import pytest
 from command_line import Run
-from folders import ROOT, TESTS
+from folders import ROOT
 from killed_writers import OWN, contents, files
 
 from planner.export import folder_swap, output_folder
@@ -33,8 +34,8 @@ def out(tmp_path: Path) -> Path:
 
 
 def ran(what: str, how: str, folder: Path) -> list[str]:
-    """The lines of tests/killed_writers.py, each of which that isn't expected is something that went wrong."""
-    command = [sys.executable, TESTS / "killed_writers.py", what, how, folder]
+    """The lines of killed_writers.py, each of which that isn't expected is something that went wrong."""
+    command = [sys.executable, Path(killed_writers.__file__), what, how, folder]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from planner.inputs.spec.reading import load
 from planner.model.errors import SpecError
-from planner.model.expiry import parse_moment, section, written
+from planner.model.expiry import end, parse_moment, written
 
 SPEC = "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1}]\n  topics: [{name: t, partitions: [{replicas: [1]}]}]\n"
 
@@ -34,13 +34,10 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
         parse_moment(text)
 
 
-def test_the_plan_says_from_when_and_until_when() -> None:
-    """Nothing without a capture time; no end without valid_for."""
-    ends = {"captured_at": "2026-11-20T10:00:00Z", "valid_for_seconds": 86_400, "valid_until": "2026-11-21T10:00:00Z"}
-
-    assert {} == section(None, None)
-    assert {"validity": ends} == section("2026-11-20T11:00:00+01:00", 86_400)
-    assert {"validity": ends | {"valid_for_seconds": None, "valid_until": None}} == section("2026-11-20T10:00Z", None)
+def test_a_plan_ends_so_long_after_its_state() -> None:
+    """Never without valid_for."""
+    assert "2026-11-21T10:00:00Z" == end("2026-11-20T11:00:00+01:00", 86_400)
+    assert end("2026-11-20T10:00Z", None) is None
 
 
 def test_the_yaml_says_both(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from clusters import balance_of, no_racks, spec_of, specs
 from folders import ROOT
 from hypothesis import given
 from jsonschema import Draft202012Validator
+from msgspec import structs
 from plan_documents import plan_id
 from properties import examples
 
@@ -31,7 +32,9 @@ from planner.model.spec import (
     Sweep,
     TopicFilter,
 )
+from planner.plan.build import validity
 from planner.plan.document import codec
+from planner.plan.document.progress_types import ValiditySection
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 
@@ -314,3 +317,15 @@ def test_id_is_of_the_content() -> None:
     ]
     ids = {plan["plan_id"], *(plan_of(other, 20)["plan_id"] for other in others)}
     assert 5 == len(ids)
+
+
+def test_the_plan_says_from_when_and_until_when() -> None:
+    """Nothing without a capture time; no end without valid_for."""
+    ends = ValiditySection(
+        captured_at="2026-11-20T10:00:00Z", valid_for_seconds=86_400, valid_until="2026-11-21T10:00:00Z"
+    )
+
+    assert validity(None, None) is None
+    assert ends == validity("2026-11-20T11:00:00+01:00", 86_400)
+    endless = structs.replace(ends, valid_for_seconds=None, valid_until=None)
+    assert endless == validity("2026-11-20T10:00Z", None)

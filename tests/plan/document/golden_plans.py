@@ -7,7 +7,9 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-GOLDEN = sorted((Path(__file__).parent / "cases").glob("*/plan.json"))
+from folders import TESTS
+
+GOLDEN = sorted((TESTS / "cases").glob("*/plan.json"))
 
 
 def golden(path: Path) -> dict[str, Any]:

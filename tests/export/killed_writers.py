@@ -1,4 +1,4 @@
-"""Writers of one folder that are killed or race, in processes of their own: run by tests/test_folder_swap.py.
+"""Writers of one folder that are killed or race, in processes of their own: run by test_folder_swap.py.
 
 `python killed_writers.py kill|race exchange|renames FOLDER` prints what went wrong, a line each, and what it did.
 """

@@ -1,4 +1,4 @@
-"""Commands that get a signal at one moment after another, in processes of their own: run by tests/test_interrupts.py.
+"""Commands that get a signal at one moment after another, in processes of their own: run by test_interrupts.py.
 
 `python signalled_commands.py FOLDER SIGNAL STEPS ARGUMENT...` prints how the command ends in a copy of FOLDER without a
 signal, and then how it ends at each moment, of which at most STEPS are of its writing: a line of JSON each.
