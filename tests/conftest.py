@@ -40,6 +40,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     tools.require(mark.name for mark in item.iter_markers())
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of the Kafka cluster follow one another in one process and take longest: they begin first."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/kafka/"))
+
+
 class _ByFile(LoadScopeScheduling):  # type: ignore[misc]
     """A file's tests share their fixtures in one of the processes; all tests of the one Kafka cluster do too."""
 
