@@ -19,9 +19,10 @@ from planner.export.output_folder import replace_file
 from planner.inputs.spec import reading
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import plan_file
+from planner.plan.document import codec
 from planner.whatif.failures import failure_rows, failures_report
 from planner.whatif.failures.failing_brokers import KINDS, MOST, Scenarios
-from planner.whatif.failures.failures_summary import Subject, document
+from planner.whatif.failures.failures_summary import FailuresDocument, Subject, section
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class FailuresOptions:
     partitions: int | None = None
 
 
-def run(path: Path, options: FailuresOptions, errors: Console) -> dict[str, Any]:
+def run(path: Path, options: FailuresOptions, errors: Console) -> FailuresDocument:
     """The document of a spec or a plan; writes the rows where `options.out` says so."""
     if options.out is not None and not Path(os.path.realpath(options.out)).parent.is_dir():
         raise SetupError(f"{options.out}: can't be written: {options.out.parent} isn't a folder")
@@ -50,7 +51,7 @@ def run(path: Path, options: FailuresOptions, errors: Console) -> dict[str, Any]
     rows = _rows(study, wanted, options)
     if options.out is not None:
         _write(rows, options.out)
-    return document(subject, wanted, rows)
+    return FailuresDocument.of(section(subject, wanted, rows), subject.spec.cluster.name, subject.plan)
 
 
 def find(path: Path, plan: Path | None) -> Subject:
@@ -151,7 +152,7 @@ def failures(subject: Path, form: Format, **options: Any) -> int:
     document = run(subject, FailuresOptions(**options), Console(stderr=True))
     match form:
         case "json":
-            echo_json(document)
+            echo_json(codec.as_json(document))
         case "markdown":
             echo_page(failures_report.markdown(document))
         case _:

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from planner.model.build_problem import today
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import ReportSections, Spec
 from planner.plan.document import codec
+from planner.plan.document.failure_types import FailuresSection
 from planner.plan.document.plan_types import Plan
 from planner.report.appendix import Page
 from planner.sweep.variants import chosen
@@ -24,7 +26,7 @@ from planner.whatif.consumers.consumers_summary import ConsumersQuestion
 from planner.whatif.failures import failure_rows, failures_report, failures_summary
 from planner.whatif.failures.cluster_states import PLANNED, TODAY
 from planner.whatif.failures.failing_brokers import MOST
-from planner.whatif.failures.failures_summary import Subject
+from planner.whatif.failures.failures_summary import FailuresDocument, Subject
 from planner.whatif.growth import growth_report, growth_summary, lifetime
 
 Document = Mapping[str, Any]
@@ -63,15 +65,17 @@ def _without_its_own(document: Document) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key not in _ITS_OWN}
 
 
-def _failures(spec: Spec, plan: Plan) -> dict[str, Any]:
+def _failures(spec: Spec, plan: Plan) -> FailuresSection:
     """The document of `planner failures`; of single brokers and racks without each batch, which could be thousands."""
     subject = Subject.of(spec, plan)
     wanted = failure_rows.all_scenarios(subject.problem, spec.report.failures, MOST, spec.sweep.seed)
     study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
-    document = _without_its_own(failures_summary.document(subject, wanted, failure_rows.run(study, wanted)))
-    for scenario in document["scenarios"]:
-        scenario["states"] = [each for each in scenario["states"] if each["state"] in (TODAY, PLANNED)]
-    return document
+    section = failures_summary.section(subject, wanted, failure_rows.run(study, wanted))
+    both = [
+        structs.replace(row, states=tuple(each for each in row.states if each.state in (TODAY, PLANNED)))
+        for row in section.scenarios
+    ]
+    return structs.replace(section, scenarios=tuple(both))
 
 
 def _growth(spec: Spec, plan: Plan, months: int) -> dict[str, Any]:
@@ -105,9 +109,9 @@ def assignment(problem: Problem, plan: Plan) -> IntArray:
 def _pages(plan: Plan) -> Iterator[Page]:
     cluster = {"cluster": plan.cluster.name}
     if plan.failures:
-        section = codec.as_json(plan.failures)
-        page = failures_report.markdown({**section, **cluster, "plan_id": plan.plan_id})
-        kinds = ", ".join(kind["of"] if not kind["of"].isdigit() else f"any {kind['of']}" for kind in section["kinds"])
+        document = FailuresDocument.of(plan.failures, plan.cluster.name, plan)
+        page = failures_report.markdown(structs.replace(document, first_step=None))
+        kinds = ", ".join(kind.of if not kind.of.isdigit() else f"any {kind.of}" for kind in plan.failures.kinds)
         yield Page(f"What breaks if brokers fail ({kinds})", _body(page), "planner failures")
     if plan.growth:
         section = codec.as_json(plan.growth)

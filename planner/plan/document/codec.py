@@ -61,12 +61,12 @@ def decode(data: bytes, source: str) -> Plan:
     return plan
 
 
-def with_sections(plan: Plan, failures: Any, growth: Any, consumers: Any) -> Plan:
+def with_sections(plan: Plan, failures: FailuresSection | None, growth: Any, consumers: Any) -> Plan:
     """The plan with these sections, given as JSON values or None, and the id that it has then."""
     return identified(
         msgspec.structs.replace(
             plan,
-            failures=msgspec.convert(failures, FailuresSection | None),
+            failures=failures,
             growth=msgspec.convert(growth, GrowthSection | None),
             consumers=msgspec.convert(consumers, ConsumersSection | None),
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import structs
 
 from planner.model.build_problem import build
 from planner.model.effective_config import in_force
@@ -17,6 +18,16 @@ from planner.model.problem import LongArray, Problem
 from planner.model.spec import Spec
 from planner.plan import headline
 from planner.plan.document.batch_types import BatchRow
+from planner.plan.document.failure_types import (
+    FailedTopicRow,
+    FailureEffectRow,
+    FailureKindRow,
+    FailureRow,
+    FailuresSection,
+    FailureStateRow,
+    MovedToRow,
+    WorstFailure,
+)
 from planner.plan.document.plan_types import Plan
 from planner.sweep.variants import chosen
 from planner.whatif.failures.cluster_states import FACTS, Stage, outcome, stages, worse
@@ -58,79 +69,118 @@ class Subject:
         return self.plan.batches if self.plan else ()
 
 
-def document(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> dict[str, Any]:
+class FailuresDocument(FailuresSection, frozen=True, kw_only=True):
+    """What `planner failures` says: the section of a plan, and what that is about."""
+
+    format_version: str
+    cluster: str
+    plan_id: str | None
+    first_step: str | None
+
+    @classmethod
+    def of(cls, section: FailuresSection, cluster: str, plan: Plan | None) -> Self:
+        """The section, of a cluster of this name, and of a plan (None: today alone)."""
+        step = headline.first_step(plan) if plan else ""
+        return cls(
+            **structs.asdict(section),
+            format_version=FORMAT_VERSION,
+            cluster=cluster,
+            plan_id=plan.plan_id if plan else None,
+            first_step=step or None,
+        )
+
+
+def section(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> FailuresSection:
     """Everything that is shown, of rows (failures.ROW_SCHEMA) by kind, scenario and stage."""
-    kinds = [_kind(each, rows.filter(pc.equal(rows["of"], each.kind))) for each in wanted]
-    _add_topics(subject, wanted, kinds)
-    return {
-        "format_version": FORMAT_VERSION,
-        "cluster": subject.spec.cluster.name,
-        "plan_id": subject.plan.plan_id if subject.plan else None,
-        "first_step": (headline.first_step(subject.plan) if subject.plan else "") or None,
-        "batches": len(subject.batches),
-        "kinds": kinds,
-        "scenarios": list(_scenarios(rows.filter(pc.is_in(rows["of"], pa.array([BROKERS, RACKS]))))),
-        "notes": [*subject.notes, *_notes(subject)],
+    of_kind = {each.kind: rows.filter(pc.equal(rows["of"], each.kind)) for each in wanted}
+    worst = {
+        (kind, state): _worst(found.filter(pc.equal(found["state"], state)))
+        for kind, found in of_kind.items()
+        for state in pc.unique(found["state"]).to_pylist()
     }
+    hit = dict(_topics_hit(subject, wanted, {key: row["scenario"] for key, row in worst.items()}))
+    return FailuresSection(
+        batches=len(subject.batches),
+        kinds=tuple(
+            FailureKindRow(
+                of=each.kind,
+                scenarios=len(each.sets),
+                possible=each.possible,
+                drawn=each.drawn,
+                confidence=CONFIDENCE if each.drawn else None,
+                worse_at_most=each.worse_at_most,
+                explained=explained(each),
+                states=tuple(
+                    _state(of_kind[kind].filter(pc.equal(of_kind[kind]["state"], state)), row, hit.get((kind, state)))
+                    for (kind, state), row in worst.items()
+                    if kind == each.kind
+                ),
+            )
+            for each in wanted
+        ),
+        scenarios=_scenarios(rows.filter(pc.is_in(rows["of"], pa.array([BROKERS, RACKS])))),
+        notes=(*subject.notes, *_notes(subject)),
+    )
 
 
-def _kind(scenarios: Scenarios, rows: pa.Table) -> dict[str, Any]:
-    states = pc.unique(rows["state"]).to_pylist()
-    return {
-        "of": scenarios.kind,
-        "scenarios": len(scenarios.sets),
-        "possible": scenarios.possible,
-        "drawn": scenarios.drawn,
-        "confidence": CONFIDENCE if scenarios.drawn else None,
-        "worse_at_most": scenarios.worse_at_most,
-        "explained": explained(scenarios),
-        "states": [_state(rows.filter(pc.equal(rows["state"], state)), state) for state in states],
-    }
+Row = Mapping[str, Any]
 
 
-def _state(rows: pa.Table, state: str) -> dict[str, Any]:
-    """The counts and the worst scenario of one state; of equally bad ones the first."""
+def _worst(rows: pa.Table) -> Row:
+    """The worst scenario of one state; of equally bad ones the first."""
     columns = [-rows[name].fill_null(0).to_numpy() for name in reversed(_WORSE)]
-    worst = rows.slice(int(np.lexsort([rows["scenario"].to_numpy(), *columns])[0]), 1).to_pylist()[0]
-    return {
-        "state": state,
-        **{f"with_{name}": int(pc.sum(pc.greater(rows[name], 0)).as_py() or 0) for name in _COUNTED},
-        "worst": {name: worst[name] for name in ("scenario", "failed", "brokers", *_SHOWN, "over_capacity")},
-    }
+    found: Row = rows.slice(int(np.lexsort([rows["scenario"].to_numpy(), *columns])[0]), 1).to_pylist()[0]
+    return found
 
 
-def _scenarios(rows: pa.Table) -> Iterator[dict[str, Any]]:
+def _state(rows: pa.Table, worst: Row, hit: tuple[FailedTopicRow, ...] | None) -> FailureStateRow:
+    """How many scenarios of one state do what, and the worst."""
+    counts = {f"with_{name}": int(pc.sum(pc.greater(rows[name], 0)).as_py() or 0) for name in _COUNTED}
+    figures = {name: worst[name] for name in ("failed", *_SHOWN, "over_capacity")}
+    return FailureStateRow(
+        state=worst["state"],
+        **counts,
+        worst=WorstFailure(**figures, brokers=tuple(worst["brokers"]), topics=hit or ()),
+    )
+
+
+def _scenarios(rows: pa.Table) -> tuple[FailureRow, ...]:
     """Every broker and rack by itself, with all states."""
-    grouped: dict[tuple[str, int], dict[str, Any]] = {}
+    grouped: dict[tuple[str, int], list[Row]] = {}
     for row in rows.to_pylist():
-        entry = grouped.setdefault(
-            (row["of"], row["scenario"]), {name: row[name] for name in ("of", "failed", "brokers")} | {"states": []}
+        grouped.setdefault((row["of"], row["scenario"]), []).append(row)
+    return tuple(
+        FailureRow(
+            of=found[0]["of"],
+            failed=found[0]["failed"],
+            brokers=tuple(found[0]["brokers"]),
+            states=tuple(map(_effect, found)),
         )
-        moved = zip(row["moved_to"] or (), row["moved_leaders"] or (), strict=True)
-        entry["states"].append(
-            {
-                "state": row["state"],
-                **{name: row[name] for name in (*_SHOWN, "over_capacity")},
-                "moved_to": [{"broker": broker, "leaders": leaders} for broker, leaders in moved],
-            }
-        )
-    yield from grouped.values()
+        for found in grouped.values()
+    )
 
 
-def _add_topics(subject: Subject, wanted: Sequence[Scenarios], kinds: Sequence[dict[str, Any]]) -> None:
-    """The topics that the worst scenario of each state hits."""
+def _effect(row: Row) -> FailureEffectRow:
+    moved = zip(row["moved_to"] or (), row["moved_leaders"] or (), strict=True)
+    return FailureEffectRow(
+        state=row["state"],
+        **{name: row[name] for name in (*_SHOWN, "over_capacity")},
+        moved_to=tuple(MovedToRow(broker=broker, leaders=leaders) for broker, leaders in moved),
+    )
+
+
+def _topics_hit(
+    subject: Subject, wanted: Sequence[Scenarios], worst: Mapping[tuple[str, str], int]
+) -> Iterator[tuple[tuple[str, str], tuple[FailedTopicRow, ...]]]:
+    """The topics that the worst scenario of each kind and state hits."""
     for stage in stages(subject.spec, subject.problem, subject.batches):
-        for scenarios, kind in zip(wanted, kinds, strict=True):
-            for state in kind["states"]:
-                if state["state"] == stage.name:
-                    failed = scenarios.sets[state["worst"]["scenario"]]
-                    state["worst"]["topics"] = list(_topics(subject.problem, stage, scenarios, failed))
-    for worst in (state["worst"] for kind in kinds for state in kind["states"]):
-        worst.setdefault("topics", [])
-        del worst["scenario"]
+        for scenarios in wanted:
+            key = scenarios.kind, stage.name
+            if key in worst:
+                yield key, tuple(_topics(subject.problem, stage, scenarios, scenarios.sets[worst[key]]))
 
 
-def _topics(problem: Problem, stage: Stage, scenarios: Scenarios, failed: Any) -> Iterator[dict[str, Any]]:
+def _topics(problem: Problem, stage: Stage, scenarios: Scenarios, failed: Sequence[int]) -> Iterator[FailedTopicRow]:
     facts = outcome(stage.first, failed_slots(stage.first.replicas, scenarios.domains, failed)).facts
     if stage.second is not stage.first:
         other = outcome(stage.second, failed_slots(stage.second.replicas, scenarios.domains, failed)).facts
@@ -138,7 +188,8 @@ def _topics(problem: Problem, stage: Stage, scenarios: Scenarios, failed: Any) -
     columns = [facts[:, FACTS.index(name)] for name in _OF_TOPICS]
     counts = np.stack([_by_topic(problem, column) for column in columns], axis=1)
     for at in np.flatnonzero(counts.any(axis=1)).tolist():
-        yield {"topic": problem.topic_names[at], **dict(zip(_OF_TOPICS, counts[at].tolist(), strict=True))}
+        offline, refused, lost = counts[at].tolist()
+        yield FailedTopicRow(topic=problem.topic_names[at], offline=offline, writes_refused=refused, lost=lost)
 
 
 def _by_topic(problem: Problem, column: LongArray) -> LongArray:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from io import StringIO
 
+from plan_documents import row
 from rich.console import Console
 
 from planner.whatif.failures.failures_report import markdown, show
+from planner.whatif.failures.failures_summary import FailuresDocument
 
 FACTS = {"offline": 0, "writes_refused": 0, "at_risk": 1, "lost": 0, "lost_bytes": 0, "leaders_moved": 2}
 
@@ -20,14 +22,8 @@ def state(name, offline=0, topics=(), **more):
 def document(*states, scenarios=()):
     """A document of one kind."""
     kind = {"of": "3", "scenarios": 4, "explained": "all 4", "states": list(states)}
-    return {
-        "cluster": "c",
-        "plan_id": "0123456789abcdef",
-        "batches": 2,
-        "kinds": [kind],
-        "scenarios": list(scenarios),
-        "notes": ["a_note"],
-    }
+    told = {"cluster": "c", "plan_id": "0123456789abcdef", "notes": ["a_note"]}
+    return row(FailuresDocument, told, batches=2, kinds=[kind], scenarios=list(scenarios))
 
 
 def lines(found, *words):

@@ -10,8 +10,9 @@ from msgspec import structs
 from plan_documents import typed
 
 from planner.model.spec import Changes, NewPartitions
+from planner.plan.document.codec import as_json
 from planner.whatif.failures import failure_rows
-from planner.whatif.failures.failures_summary import Subject, document
+from planner.whatif.failures.failures_summary import FailuresDocument, Subject, section
 
 SPEC = spec_of(
     no_racks(1, 2, 3),
@@ -27,7 +28,7 @@ def told(spec, kinds, plan=None):
     subject = Subject.of(spec, plan)
     wanted = failure_rows.all_scenarios(subject.problem, kinds, 1000, 0)
     rows = failure_rows.run(failure_rows.study(subject.spec, subject.problem, subject.batches, wanted), wanted)
-    return document(subject, wanted, rows)
+    return as_json(FailuresDocument.of(section(subject, wanted, rows), "c", plan))
 
 
 def test_the_worst_failure_is_the_one_that_takes_most_offline():
