@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from planner.whatif.growth.lifetime import Case, evaluate
+from planner.whatif.growth.lifetime import Case, Row, evaluate
 from spark_jobs.progress import Progress, follow
 from spark_jobs.sweep import framed, python_faults_named, received, sent, tasks_for
 
@@ -27,7 +27,7 @@ def run(
     *,
     partitions: int | None = None,
     progress: Progress | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Every case's row, in their order, whatever the number of tasks; reports finished tasks."""
     from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -12,8 +12,9 @@ import click
 from planner.cli.shown import Format, echo_json, echo_page, format_option, screen
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError
+from planner.plan.document import codec
 from planner.whatif.growth import growth_report, lifetime
-from planner.whatif.growth.growth_summary import document
+from planner.whatif.growth.growth_summary import GrowthDocument, document
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class GrowthOptions:
     partitions: int | None = None
 
 
-def run(path: Path, options: GrowthOptions) -> dict[str, Any]:
+def run(path: Path, options: GrowthOptions) -> GrowthDocument:
     """The document of a spec. PlannerError where there is nothing to judge growth by."""
     if options.engine == "local" and (options.master or options.remote or options.partitions):
         raise SetupError("--master, --remote and --partitions are Spark's; allowed: --engine spark")
@@ -41,7 +42,7 @@ def run(path: Path, options: GrowthOptions) -> dict[str, Any]:
     return document(wish, cases, lifetime.as_it_is(cases[0]), _rows(cases, options))
 
 
-def _rows(cases: Sequence[lifetime.Case], options: GrowthOptions) -> list[dict[str, Any]]:
+def _rows(cases: Sequence[lifetime.Case], options: GrowthOptions) -> list[lifetime.Row]:
     if options.engine == "local":
         return lifetime.run(cases)
     from spark_jobs import growth as job
@@ -64,7 +65,7 @@ def growth(spec: Path, form: Format, **options: Any) -> int:
     document = run(spec, GrowthOptions(**options))
     match form:
         case "json":
-            echo_json(document)
+            echo_json(codec.as_json(document))
         case "markdown":
             echo_page(growth_report.markdown(document))
         case _:

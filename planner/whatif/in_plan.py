@@ -18,6 +18,7 @@ from planner.model.problem import IntArray, Problem
 from planner.model.spec import ReportSections, Spec
 from planner.plan.document import codec
 from planner.plan.document.failure_types import FailuresSection
+from planner.plan.document.growth_types import GrowthSection
 from planner.plan.document.plan_types import Plan
 from planner.report.appendix import Page
 from planner.sweep.variants import chosen
@@ -28,6 +29,7 @@ from planner.whatif.failures.cluster_states import PLANNED, TODAY
 from planner.whatif.failures.failing_brokers import MOST
 from planner.whatif.failures.failures_summary import FailuresDocument, Subject
 from planner.whatif.growth import growth_report, growth_summary, lifetime
+from planner.whatif.growth.growth_summary import GrowthDocument
 
 Document = Mapping[str, Any]
 _ITS_OWN = ("cluster", "plan_id", "format_version", "first_step")
@@ -78,7 +80,7 @@ def _failures(spec: Spec, plan: Plan) -> FailuresSection:
     return structs.replace(section, scenarios=tuple(both))
 
 
-def _growth(spec: Spec, plan: Plan, months: int) -> dict[str, Any]:
+def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
     """The document of `planner growth`, with the plan's own assignment as the planned one.
 
     Where that lasts, no more brokers are tried.
@@ -87,7 +89,7 @@ def _growth(spec: Spec, plan: Plan, months: int) -> dict[str, Any]:
     planned = lifetime.given(base, assignment(base.forecast.problem, plan))
     cases = [base] if planned["first"] < 0 else [base, *others]
     rows = [planned, *lifetime.run(cases[1:])]
-    return _without_its_own(growth_summary.document(spec, cases, lifetime.as_it_is(base), rows))
+    return growth_summary.section(spec, cases, lifetime.as_it_is(base), rows)
 
 
 def assignment(problem: Problem, plan: Plan) -> IntArray:
@@ -114,11 +116,10 @@ def _pages(plan: Plan) -> Iterator[Page]:
         kinds = ", ".join(kind.of if not kind.of.isdigit() else f"any {kind.of}" for kind in plan.failures.kinds)
         yield Page(f"What breaks if brokers fail ({kinds})", _body(page), "planner failures")
     if plan.growth:
-        section = codec.as_json(plan.growth)
-        months = counted(section["months"], "month")
+        months = counted(plan.growth.months, "month")
         yield Page(
             f"How long the cluster lasts ({months})",
-            _body(growth_report.markdown({**section, **cluster})),
+            _body(growth_report.markdown(GrowthDocument.of(plan.growth, plan.cluster.name))),
             "planner growth",
         )
     if plan.consumers:

@@ -61,13 +61,13 @@ def decode(data: bytes, source: str) -> Plan:
     return plan
 
 
-def with_sections(plan: Plan, failures: FailuresSection | None, growth: Any, consumers: Any) -> Plan:
+def with_sections(plan: Plan, failures: FailuresSection | None, growth: GrowthSection | None, consumers: Any) -> Plan:
     """The plan with these sections, given as JSON values or None, and the id that it has then."""
     return identified(
         msgspec.structs.replace(
             plan,
             failures=failures,
-            growth=msgspec.convert(growth, GrowthSection | None),
+            growth=growth,
             consumers=msgspec.convert(consumers, ConsumersSection | None),
         )
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Literal, Self
 
 import numpy as np
+from msgspec import structs
 
 from planner.model.build_problem import topics_after
 from planner.model.effective_config import in_force
@@ -14,29 +15,56 @@ from planner.model.formats import counted, duration, size
 from planner.model.problem import LongArray
 from planner.model.spec import Spec
 from planner.plan import headline
+from planner.plan.document.growth_types import (
+    BrokerClassRow,
+    FirstLimit,
+    GrowthAssignmentRow,
+    GrowthBrokerRow,
+    GrowthLoad,
+    GrowthOptionRow,
+    GrowthSection,
+    GrowthTopicRow,
+)
 from planner.plan.document.progress_types import BudgetLimits
 from planner.whatif.growth.forecast import Forecast, rate_ppm, retention
-from planner.whatif.growth.lifetime import PLANNED, Case, at_least, chosen, classes_of
+from planner.whatif.growth.lifetime import PLANNED, Case, Row, at_least, chosen, classes_of
 
 FORMAT_VERSION = "1.0"
-Row = Mapping[str, Any]
 
 
-def document(spec: Spec, cases: Sequence[Case], now: Row, rows: Sequence[Row]) -> dict[str, Any]:
-    """Everything that is shown: `now` is the row of today's assignment, `rows` those of the cases, in order."""
-    base, best = cases[0], chosen(cases, [dict(row) for row in rows])
-    return {
-        "format_version": FORMAT_VERSION,
-        "cluster": spec.cluster.name,
-        "first_step": _first_step(spec, rows[0]) or None,
-        "months": base.months,
-        "assignments": [_lasting(base, name, row) for name, row in (("today", now), (PLANNED, rows[0]))],
-        "brokers": list(_brokers(base, now, rows[0])),
-        "classes": [{"class": each.name, "at_least": at_least(spec, base, each)} for each in classes_of(spec)],
-        "options": [_option(case, row, best) for case, row in zip(cases, rows, strict=True) if case.broker_class],
-        "topics": list(_topics(spec, base.forecast, base.months)),
-        "notes": list(_notes(spec, base)),
-    }
+class GrowthDocument(GrowthSection, frozen=True, kw_only=True):
+    """What `planner growth` says: the section of a plan, and what that is about."""
+
+    format_version: str
+    cluster: str
+    first_step: str | None
+
+    @classmethod
+    def of(cls, section: GrowthSection, cluster: str, first_step: str | None = None) -> Self:
+        """The section, of a cluster of this name."""
+        return cls(**structs.asdict(section), format_version=FORMAT_VERSION, cluster=cluster, first_step=first_step)
+
+
+def document(spec: Spec, cases: Sequence[Case], now: Row, rows: Sequence[Row]) -> GrowthDocument:
+    """Everything that is shown; the arguments of `section`."""
+    return GrowthDocument.of(section(spec, cases, now, rows), spec.cluster.name, _first_step(spec, rows[0]) or None)
+
+
+def section(spec: Spec, cases: Sequence[Case], now: Row, rows: Sequence[Row]) -> GrowthSection:
+    """What a plan says of growth: `now` is the row of today's assignment, `rows` those of the cases, in order."""
+    base, best = cases[0], chosen(cases, rows)
+    options = (_option(case, row, best) for case, row in zip(cases, rows, strict=True) if case.broker_class)
+    return GrowthSection(
+        months=base.months,
+        assignments=(_lasting(base, "today", now), _lasting(base, PLANNED, rows[0])),
+        brokers=tuple(_brokers(base, now, rows[0])),
+        classes=tuple(
+            BrokerClassRow(broker_class=each.name, at_least=at_least(spec, base, each)) for each in classes_of(spec)
+        ),
+        options=tuple(options),
+        topics=tuple(_topics(spec, base.forecast, base.months)),
+        notes=tuple(_notes(spec, base)),
+    )
 
 
 def _first_step(spec: Spec, planned: Row) -> str:
@@ -55,14 +83,19 @@ def _first_step(spec: Spec, planned: Row) -> str:
     )
 
 
-def _lasting(case: Case, name: str, row: Row) -> dict[str, Any]:
+def _lasting(case: Case, name: Literal["today", "as planned"], row: Row) -> GrowthAssignmentRow:
     """When the first limit is reached, by which broker; what is moved for it."""
-    head = {"assignment": name, "feasible": row["feasible"], "bytes_moved": row.get("bytes_moved", 0)}
-    return head | (_first(case, row) if row["feasible"] else {"month": None, "broker": None, "limit": None})
+    first = _first(case, row) if row["feasible"] else NEVER
+    return GrowthAssignmentRow(
+        **structs.asdict(first), assignment=name, feasible=row["feasible"], bytes_moved=row.get("bytes_moved", 0)
+    )
 
 
-def _first(case: Case, row: Row) -> dict[str, Any]:
-    """The month, the broker and the limit that are first; None where all hold."""
+NEVER = FirstLimit(month=None, broker=None, limit=None)
+
+
+def _first(case: Case, row: Row) -> FirstLimit:
+    """The month, the broker and the limit that are first."""
     ids = case.forecast.problem.broker_ids.tolist()
     reached = [
         (month, at, limit)
@@ -70,49 +103,58 @@ def _first(case: Case, row: Row) -> dict[str, Any]:
         for at, month in enumerate(row[key])
         if month >= 0
     ]
-    month, at, limit = min(reached, default=(None, None, None))
-    return {"month": month, "broker": None if at is None else ids[at], "limit": limit}
+    if not reached:
+        return NEVER
+    month, at, limit = min(reached)
+    return FirstLimit(month=month, broker=ids[at], limit=limit)
 
 
-def _brokers(case: Case, now: Row, planned: Row) -> Iterator[dict[str, Any]]:
+def _brokers(case: Case, now: Row, planned: Row) -> Iterator[GrowthBrokerRow]:
     problem = case.forecast.problem
     for at, broker in enumerate(problem.broker_ids.tolist()):
         rack = int(problem.broker_racks[at])
-        yield {
-            "id": broker,
-            "rack": problem.rack_names[rack] if rack >= 0 else None,
-            "disk_limit_bytes": _stated(case.disk_limit_bytes, at),
-            "network_limit": _stated(case.network_limit, at),
-            "today": _state(now, at),
-            "planned": _state(planned, at) if planned["feasible"] else None,
-        }
+        yield GrowthBrokerRow(
+            id=broker,
+            rack=problem.rack_names[rack] if rack >= 0 else None,
+            disk_limit_bytes=_stated(case.disk_limit_bytes, at),
+            network_limit=_stated(case.network_limit, at),
+            today=_load(now, at),
+            planned=_load(planned, at) if planned["feasible"] else None,
+        )
 
 
 def _stated(limits: LongArray, at: int) -> int | None:
     return int(limits[at]) if limits[at] >= 0 else None
 
 
-def _state(row: Row, at: int) -> dict[str, int | None]:
+def _load(row: Row, at: int) -> GrowthLoad:
     """Months, None where the limit holds, and the loads when all months are over."""
-    months = {key: row[key][at] if row[key][at] >= 0 else None for key in ("disk_month", "network_month")}
-    return {**months, **{key: row[key][at] for key in ("size_bytes", "network_in", "network_out")}}
+    disk, network = row["disk_month"][at], row["network_month"][at]
+    return GrowthLoad(
+        disk_month=disk if disk >= 0 else None,
+        network_month=network if network >= 0 else None,
+        size_bytes=row["size_bytes"][at],
+        network_in=row["network_in"][at],
+        network_out=row["network_out"][at],
+    )
 
 
-def _option(case: Case, row: Row, best: Mapping[str, str]) -> dict[str, Any]:
-    problem = case.forecast.problem
-    head = {
-        "option": case.name,
-        "class": case.broker_class,
-        "added": case.added,
-        "brokers": int(problem.targets.sum()),
-        "feasible": row["feasible"],
-        "holds": row["feasible"] and row["first"] < 0,
-        "fewest": best.get(case.broker_class) == case.name,
-    }
-    names = ("bytes_moved", "replicas_moved", "leaders_changed")
-    if not row["feasible"]:
-        return head | dict.fromkeys(("month", "broker", "limit", *names, "fullest_percent"))
-    return head | _first(case, row) | {name: row[name] for name in names} | {"fullest_percent": _fullest(case, row)}
+def _option(case: Case, row: Row, best: Mapping[str, str]) -> GrowthOptionRow:
+    planned = row["feasible"]
+    return GrowthOptionRow(
+        **structs.asdict(_first(case, row) if planned else NEVER),
+        option=case.name,
+        broker_class=case.broker_class,
+        added=case.added,
+        brokers=int(case.forecast.problem.targets.sum()),
+        feasible=planned,
+        holds=planned and row["first"] < 0,
+        fewest=best.get(case.broker_class) == case.name,
+        bytes_moved=row["bytes_moved"] if planned else None,
+        replicas_moved=row["replicas_moved"] if planned else None,
+        leaders_changed=row["leaders_changed"] if planned else None,
+        fullest_percent=_fullest(case, row) if planned else None,
+    )
 
 
 def _fullest(case: Case, row: Row) -> float | None:
@@ -122,7 +164,7 @@ def _fullest(case: Case, row: Row) -> float | None:
     return round(float((100 * held[stated] / limits[stated]).max()), 2) if stated.any() else None
 
 
-def _topics(spec: Spec, ahead: Forecast, months: int) -> Iterator[dict[str, Any]]:
+def _topics(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopicRow]:
     """Each topic: why it grows as it does, and all its replicas' bytes today and then, one copy of each partition."""
     problem, then = ahead.problem, ahead.at(months)
     count = len(problem.topic_names)
@@ -131,15 +173,14 @@ def _topics(spec: Spec, ahead: Forecast, months: int) -> Iterator[dict[str, Any]
         np.add.at(total, problem.topic_of, sizes)
     rated = np.bincount(problem.topic_of, weights=ahead.by_rate, minlength=count) > 0
     for at, topic in enumerate(topics_after(spec)):
-        yield {
-            "topic": topic.name,
-            "per_month_percent": rate_ppm(spec, topic.name) / 10_000,
-            "size": _rule(in_force(topic, spec.cluster.config_defaults))
-            if rated[at]
-            else "as it is, growing by its rate",
-            "size_bytes": int(sums[0][at]),
-            "size_bytes_then": int(sums[1][at]),
-        }
+        rule = _rule(in_force(topic, spec.cluster.config_defaults)) if rated[at] else "as it is, growing by its rate"
+        yield GrowthTopicRow(
+            topic=topic.name,
+            per_month_percent=rate_ppm(spec, topic.name) / 10_000,
+            size=rule,
+            size_bytes=int(sums[0][at]),
+            size_bytes_then=int(sums[1][at]),
+        )
 
 
 def _rule(config: Mapping[str, str]) -> str:

@@ -5,10 +5,10 @@ A `Case` is the cluster with some brokers added; `evaluate` plans it, here or on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,9 @@ from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
 from planner.whatif.growth.forecast import Forecast, forecast
 
-PLANNED = "as planned"
+PLANNED: Final = "as planned"
+# What a case lasts: numbers, and lists by broker; Spark sends it as JSON.
+Row = Mapping[str, Any]
 _SIZE, _IN, _OUT = (MEASURES.index(name) for name in ("size_bytes", "network_in", "network_out"))
 _MILLION = 1_000_000
 # Nobody grows a cluster to more than so many times its brokers in one go, and such plans take long.
@@ -70,7 +72,7 @@ def cases(spec: Spec, months: int) -> tuple[Case, ...]:
     return (base, *(_case(_with(spec, each, n), f"{n} × {each.name}", each.name, n, months) for each, n in found))
 
 
-def evaluate(case: Case) -> dict[str, Any]:
+def evaluate(case: Case) -> Row:
     """The case planned even today, and where that doesn't last even and within its disks at the end too; the row of
     what lasts longer.
 
@@ -83,12 +85,12 @@ def evaluate(case: Case) -> dict[str, Any]:
     return _row(case, reached, assignment)
 
 
-def given(case: Case, assignment: IntArray) -> dict[str, Any]:
+def given(case: Case, assignment: IntArray) -> Row:
     """The row of an assignment (P, W) that was planned elsewhere."""
     return _row(case, _reached(case, assignment, leaders_after(case.forecast.problem, assignment)), assignment)
 
 
-def _row(case: Case, reached: Reached, assignment: IntArray) -> dict[str, Any]:
+def _row(case: Case, reached: Reached, assignment: IntArray) -> Row:
     scores = score.score(ScoringBasis.of(without(case.forecast.problem)), assignment)
     return {
         "case": case.name,
@@ -99,7 +101,7 @@ def _row(case: Case, reached: Reached, assignment: IntArray) -> dict[str, Any]:
     }
 
 
-def as_it_is(case: Case) -> dict[str, Any]:
+def as_it_is(case: Case) -> Row:
     """The row of today's assignment, nothing moved."""
     problem = case.forecast.problem
     reached = _reached(case, today(problem), problem.leaders)
@@ -234,12 +236,12 @@ def _free_ids(taken: set[int]) -> Iterator[int]:
     yield from (number for number in range(LARGEST_ID + 1) if number not in taken)
 
 
-def run(cases: Iterable[Case]) -> list[dict[str, Any]]:
+def run(cases: Iterable[Case]) -> list[Row]:
     """Every case's row, in this process."""
     return [evaluate(case) for case in cases]
 
 
-def chosen(cases: Sequence[Case], rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+def chosen(cases: Sequence[Case], rows: Sequence[Row]) -> dict[str, str]:
     """Of each class the case with the fewest brokers that lasts all months; fewer bytes first where as many do."""
     found: dict[str, str] = {}
     pairs = sorted(zip(cases, rows, strict=True), key=lambda pair: pair[0].added)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from plan_documents import row
+
 from planner.whatif.growth.growth_report import markdown
+from planner.whatif.growth.growth_summary import GrowthDocument
 
 STATE = {"disk_month": None, "network_month": None, "size_bytes": 1, "network_in": 0, "network_out": 0}
 LASTS = {"feasible": True, "bytes_moved": 0, "month": None, "broker": None, "limit": None}
@@ -21,8 +24,7 @@ def broker(number, month=None):
 
 def document(**parts):
     """A document with these parts."""
-    empty = {"cluster": "c", "months": 6, "assignments": [], "brokers": [], "classes": [], "options": [], "topics": []}
-    return {**empty, "first_step": None, "notes": [], **parts}
+    return row(GrowthDocument, {"cluster": "c", "months": 6, **parts})
 
 
 def test_a_verdict_for_each_assignment():

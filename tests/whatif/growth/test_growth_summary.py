@@ -8,6 +8,7 @@ from clusters import spec_of
 from growing_topics import RACKS, rated
 
 from planner.model.spec import BrokerClass, Budget, Changes, Limits, Monthly, Rate
+from planner.plan.document.codec import as_json
 from planner.whatif.growth import lifetime
 from planner.whatif.growth.growth_summary import document
 
@@ -25,7 +26,7 @@ def doubling(disk, **more):
 def told(spec, months=3):
     """The document of a spec."""
     cases = lifetime.cases(spec, months)
-    return document(spec, cases, lifetime.as_it_is(cases[0]), lifetime.run(cases))
+    return as_json(document(spec, cases, lifetime.as_it_is(cases[0]), lifetime.run(cases)))
 
 
 def test_the_first_limit_has_its_month_and_broker():
