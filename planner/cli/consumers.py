@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+from msgspec import structs, to_builtins
 
 from planner.cli.shown import Format, echo_json, echo_page, format_option
 from planner.inputs.spec import reading
@@ -17,7 +18,8 @@ from planner.model.spec import Spec
 from planner.plan import headline, plan_file
 from planner.whatif.consumers import consumers_report, consumers_summary, consumers_sweep, group_loads
 from planner.whatif.consumers.assignors import importable
-from planner.whatif.consumers.consumers_summary import ConsumersQuestion
+from planner.whatif.consumers.consumers_summary import ConsumersDocument, ConsumersQuestion
+from planner.whatif.consumers.consumers_sweep import ConsumersSweep
 from planner.whatif.consumers.group_loads import Group
 
 
@@ -36,7 +38,7 @@ class ConsumersOptions:
     remote: str | None = None
 
 
-def answer(path: Path, options: ConsumersOptions) -> dict[str, Any]:
+def answer(path: Path, options: ConsumersOptions) -> ConsumersDocument:
     """The answer for a spec as a document; SpecError or PlannerError with what is wrong."""
     wish = reading.load(path)
     if not wish.consumers:
@@ -46,13 +48,8 @@ def answer(path: Path, options: ConsumersOptions) -> dict[str, Any]:
     with importable(path.resolve().parent, wish.consumers):
         groups = _asked(group_loads.resolve(wish.consumers, wish.cluster.topics), options.groups)
         question = ConsumersQuestion(wish, groups, _partition_counts(wish, options.grown), options.keys, replicas)
-        document = {
-            "first_step": (headline.first_step(plan) if plan else "") or None,
-            **consumers_summary.document(question),
-        }
-        if options.sweep:
-            document["sweep"] = _swept(wish, groups, options)
-    return document
+        document = consumers_summary.document(question, (headline.first_step(plan) if plan else "") or None)
+        return structs.replace(document, sweep=_swept(wish, groups, options)) if options.sweep else document
 
 
 def _asked(groups: tuple[Group, ...], names: Sequence[str]) -> tuple[Group, ...]:
@@ -75,7 +72,7 @@ def _partition_counts(spec: Spec, grown: Sequence[tuple[str, int]]) -> Mapping[s
     return dict(grown)
 
 
-def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> dict[str, Any]:
+def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> ConsumersSweep:
     """The sweep's part of the document."""
     unit = group_loads.measure(spec.cluster)
     loads = group_loads.loads(spec.cluster.topics, unit)
@@ -84,12 +81,12 @@ def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> di
     if options.engine == "local":
         if options.master or options.remote:
             raise SetupError("--master and --remote are Spark's; allowed: --engine spark, or leave them out")
-        return consumers_sweep.document(study, consumers_sweep.evaluate(study, rows.to_pylist()))
+        return consumers_sweep.summary(study, consumers_sweep.evaluate(study, rows.to_pylist()))
     from spark_jobs import consumers as job  # planner never imports pyspark; this is its only door
     from spark_jobs import session
 
     with session.open_session(master=options.master, remote=options.remote) as spark:
-        return consumers_sweep.document(study, job.run(spark, study, rows))
+        return consumers_sweep.summary(study, job.run(spark, study, rows))
 
 
 _COUNTS = re.compile(r"([0-9]{1,6})-([0-9]{1,6})", re.ASCII)
@@ -135,7 +132,7 @@ def consumers(spec: Path, form: Format, **options: Any) -> int:
     found = answer(spec, ConsumersOptions(**options))
     match form:
         case "json":
-            echo_json(found)
+            echo_json(to_builtins(found))  # a key needn't be text, as JSON of the codec has to be
         case "markdown":
             echo_page(consumers_report.markdown(found))
         case _:

@@ -78,21 +78,19 @@ def planned(tried: Sequence[Swept]) -> Planned:
     """
     chosen = choice.choose(tried)
     spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
-    candidate = of_row(winner)
-    proposal = prove(planned_for(problem, winner["scenarios"]), candidate)
+    proposal = prove(planned_for(problem, winner["scenarios"]), of_row(winner))
     file = None if proposal.certificate is None else bound_file.encoded(proposal.certificate)
     _judge(problem, winner, proposal)
     asked_for = pareto_front.asked_of(spec, problem)
     of_budget = budget_spent.section(spec, problem, proposal.assignment, winner)
     # A plan of the front is judged by the windows that it was made for.
-    problem = replace(problem, balance=candidate.balance)
+    problem = replace(problem, balance=of_row(winner).balance)
     dirs = log_dir_placement.plan(spec, problem, proposal.assignment)
     changed = _with_rates(spec, log_dir_placement.told(changes(problem, proposal.assignment), dirs, problem))
     spec = replace(spec, execution=batch_defaults.settled(spec, problem, proposal.assignment, changed))
     tried = [replace(each, spec=replace(each.spec, execution=spec.execution)) for each in tried]
     costs = costed(spec, problem, changed)
     bound = _bound(problem, winner, proposal, file)
-    limits = within_limits(spec, winner, costs, bound)
     left = budget_spent.unfinished(problem, asked_for, proposal.assignment, of_budget)
     made = Plan(
         **asked(spec),
@@ -110,7 +108,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
         **pareto_front.sections(tried, chosen, proposal),
         budget=of_budget,
         scenarios=tuple(_scenario(each, proposal.assignment) for each in growth_scenarios.scenarios(problem)),
-        limits=limits,
+        limits=within_limits(spec, winner, costs, bound),
         risks=risks(spec, costs),
         warnings=tuple(_warnings(spec, problem, changed, costs, dirs)),
         execution=execution(spec, costs),

@@ -6,8 +6,7 @@ rendered to the same bytes wherever it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from msgspec import structs
@@ -17,6 +16,7 @@ from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import ReportSections, Spec
 from planner.plan.document import codec
+from planner.plan.document.consumer_types import ConsumersSection
 from planner.plan.document.failure_types import FailuresSection
 from planner.plan.document.growth_types import GrowthSection
 from planner.plan.document.plan_types import Plan
@@ -30,9 +30,6 @@ from planner.whatif.failures.failing_brokers import MOST
 from planner.whatif.failures.failures_summary import FailuresDocument, Subject
 from planner.whatif.growth import growth_report, growth_summary, lifetime
 from planner.whatif.growth.growth_summary import GrowthDocument
-
-Document = Mapping[str, Any]
-_ITS_OWN = ("cluster", "plan_id", "format_version", "first_step")
 
 
 def added(spec: Spec, plan: Plan) -> Plan:
@@ -56,15 +53,10 @@ def pages(plan: Plan) -> tuple[Page, ...]:
     return tuple(_pages(plan))
 
 
-def _consumers(spec: Spec, plan: Plan) -> dict[str, Any]:
+def _consumers(spec: Spec, plan: Plan) -> ConsumersSection:
     groups = group_loads.resolve(spec.consumers, spec.cluster.topics)
     question = ConsumersQuestion(spec, groups, {}, (), consumers_summary.replicas_of(plan))
-    return _without_its_own(consumers_summary.document(question))
-
-
-def _without_its_own(document: Document) -> dict[str, Any]:
-    """What the plan says itself isn't said twice."""
-    return {key: value for key, value in document.items() if key not in _ITS_OWN}
+    return consumers_summary.section(question)
 
 
 def _failures(spec: Spec, plan: Plan) -> FailuresSection:
@@ -109,7 +101,6 @@ def assignment(problem: Problem, plan: Plan) -> IntArray:
 
 
 def _pages(plan: Plan) -> Iterator[Page]:
-    cluster = {"cluster": plan.cluster.name}
     if plan.failures:
         document = FailuresDocument.of(plan.failures, plan.cluster.name, plan)
         page = failures_report.markdown(structs.replace(document, first_step=None))
@@ -123,11 +114,9 @@ def _pages(plan: Plan) -> Iterator[Page]:
             "planner growth",
         )
     if plan.consumers:
-        section = codec.as_json(plan.consumers)
-        groups = counted(len(section["groups"]), "group")
-        yield Page(
-            f"Consumers ({groups})", _body(consumers_report.markdown({**section, **cluster})), "planner consumers"
-        )
+        groups = counted(len(plan.consumers.groups), "group")
+        page = consumers_report.markdown(consumers_summary.told(plan.consumers, plan.cluster.name))
+        yield Page(f"Consumers ({groups})", _body(page), "planner consumers")
 
 
 def _body(page: str) -> str:

@@ -61,14 +61,16 @@ def decode(data: bytes, source: str) -> Plan:
     return plan
 
 
-def with_sections(plan: Plan, failures: FailuresSection | None, growth: GrowthSection | None, consumers: Any) -> Plan:
-    """The plan with these sections, given as JSON values or None, and the id that it has then."""
+def with_sections(
+    plan: Plan, failures: FailuresSection | None, growth: GrowthSection | None, consumers: ConsumersSection | None
+) -> Plan:
+    """The plan with these sections, and the id that it has then."""
     return identified(
         msgspec.structs.replace(
             plan,
             failures=failures,
             growth=growth,
-            consumers=msgspec.convert(consumers, ConsumersSection | None),
+            consumers=consumers,
         )
     )
 

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from planner.model.spec import Growth
+from planner.plan.document.field_types import Section
 from planner.whatif.consumers import assignors
 from planner.whatif.consumers.assignors import TopicPartition
 from planner.whatif.consumers.group_events import spread
@@ -24,6 +25,8 @@ TODAY = "today"
 MOST_MEMBERS = 64
 
 ROW_SCHEMA = pa.schema([("group", pa.int32()), ("assignor", pa.string()), ("members", pa.int32())])
+Row = Mapping[str, Any]
+
 SCORE_SCHEMA = pa.schema(
     [
         *ROW_SCHEMA,
@@ -93,13 +96,13 @@ def _range(group: Group, fewest: int | None, most: int | None) -> range:
     return range(min(fewest or 2, last), last + 1)
 
 
-def evaluate(study: ConsumersStudy, wanted: Iterable[Mapping[str, Any]]) -> pa.Table:
+def evaluate(study: ConsumersStudy, wanted: Iterable[Row]) -> pa.Table:
     """The rows' scores (SCORE_SCHEMA), one a scenario: how even the partitions and the loads of the members are."""
     scored = [score for row in wanted for score in _scores(study, row)]
     return pa.Table.from_pylist(scored, schema=SCORE_SCHEMA)
 
 
-def _scores(study: ConsumersStudy, row: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+def _scores(study: ConsumersStudy, row: Row) -> Iterable[Row]:
     _, counts = study.groups[row["group"]]
     count, topics = row["members"], list(counts)
     width = len(str(count))
@@ -118,48 +121,71 @@ def _scores(study: ConsumersStudy, row: Mapping[str, Any]) -> Iterable[dict[str,
         }
 
 
-def document(study: ConsumersStudy, scores: pa.Table) -> dict[str, Any]:
-    """The scores as a part of the report: for each group the best row, and the best of every number of members."""
-    by_group: dict[int, dict[tuple[str, int], list[dict[str, Any]]]] = {}
+class Combination(Section, frozen=True, kw_only=True):
+    """So many members with an assignor: the widest spread of loads over all scenarios, and which scenario has it."""
+
+    assignor: str
+    members: int
+    most_partitions: int
+    fewest_partitions: int
+    widest_spread: int
+    widest_in: int
+    most_load: int
+    above_share_percent: float
+
+
+class SweptGroup(Section, frozen=True, kw_only=True):
+    """The best combination for a group, and the best for every number of members."""
+
+    group: str
+    tried: int
+    best: Combination
+    by_members: tuple[Combination, ...]
+
+
+class ConsumersSweep(Section, frozen=True, kw_only=True):
+    """What the sweep found for each group, in these scenarios."""
+
+    scenarios: tuple[str, ...]
+    groups: tuple[SweptGroup, ...]
+
+
+def summary(study: ConsumersStudy, scores: pa.Table) -> ConsumersSweep:
+    """The scores (SCORE_SCHEMA) as a part of the report."""
+    by_group: dict[int, dict[tuple[str, int], list[Row]]] = {}
     for score in scores.to_pylist():
         by_group.setdefault(score["group"], {}).setdefault((score["assignor"], score["members"]), []).append(score)
-    return {
-        "scenarios": list(study.scenarios),
-        "groups": [_best(study.groups[number][0], by_group[number]) for number in sorted(by_group)],
-    }
+    groups = tuple(_best(study.groups[number][0], by_group[number]) for number in sorted(by_group))
+    return ConsumersSweep(scenarios=tuple(study.scenarios), groups=groups)
 
 
-def _best(name: str, tried: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+def _best(name: str, tried: Mapping[tuple[str, int], Sequence[Row]]) -> SweptGroup:
     judged = sorted((_judged(assignor, members, of) for (assignor, members), of in tried.items()), key=_order)
-    by_members: dict[int, dict[str, Any]] = {}
+    by_members: dict[int, Combination] = {}
     for each in judged:
-        by_members.setdefault(each["members"], each)
-    return {
-        "group": name,
-        "tried": len(judged),
-        "best": judged[0],
-        "by_members": [by_members[members] for members in sorted(by_members)],
-    }
+        by_members.setdefault(each.members, each)
+    least = tuple(by_members[members] for members in sorted(by_members))
+    return SweptGroup(group=name, tried=len(judged), best=judged[0], by_members=least)
 
 
-def _judged(assignor: str, members: int, scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _judged(assignor: str, members: int, scores: Sequence[Row]) -> Combination:
     """One combination: its widest spread of loads over all scenarios, and by how much a member is above its share."""
     worst = max(scores, key=lambda score: (score["most_load"] - score["fewest_load"], -score["scenario"]))
     shares = [score["most_load"] * members / score["total_load"] - 1 for score in scores if score["total_load"]]
-    return {
-        "assignor": assignor,
-        "members": members,
-        "most_partitions": worst["most_partitions"],
-        "fewest_partitions": worst["fewest_partitions"],
-        "widest_spread": worst["most_load"] - worst["fewest_load"],
-        "widest_in": worst["scenario"],
-        "most_load": max(score["most_load"] for score in scores),
-        "above_share_percent": round(100 * max(shares, default=0.0), 3),
-    }
+    return Combination(
+        assignor=assignor,
+        members=members,
+        most_partitions=worst["most_partitions"],
+        fewest_partitions=worst["fewest_partitions"],
+        widest_spread=worst["most_load"] - worst["fewest_load"],
+        widest_in=worst["scenario"],
+        most_load=max(score["most_load"] for score in scores),
+        above_share_percent=round(100 * max(shares, default=0.0), 3),
+    )
 
 
-def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _order(found: Combination) -> tuple[int, int, int, str]:
     """Least spread first; then fewer members, then the assignor that moves least later on."""
     names = ("cooperative-sticky", "sticky", "roundrobin", "range")
-    rank = names.index(row["assignor"]) if row["assignor"] in names else len(names)
-    return row["widest_spread"], row["members"], rank, row["assignor"]
+    rank = names.index(found.assignor) if found.assignor in names else len(names)
+    return found.widest_spread, found.members, rank, found.assignor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clusters import no_racks, spec_of
+from msgspec import structs
 
 from planner.model.spec import ConsumerGroup, ConsumerMember, Growth
 from planner.whatif.consumers import consumers_sweep
@@ -56,7 +57,8 @@ def test_keys_and_the_sweep_are_sections_of_their_own():
     weights = loads(SPEC.cluster.topics, "bytes")
     study = consumers_sweep.study(groups(), weights, [Growth("more", "a*", 3.0)])
     scores = consumers_sweep.evaluate(study, consumers_sweep.rows(groups()).to_pylist())
-    found = {**told(grown={"a_b": 8}, keys=("k",)), "sweep": consumers_sweep.document(study, scores)}
+    asked = told(grown={"a_b": 8}, keys=("k",))
+    found = structs.replace(asked, sweep=consumers_sweep.summary(study, scores))
     page = " ".join(text(found).split())
 
     assert "a_b from 4 to 8 partitions: 50 % of all keys go to another partition" in page

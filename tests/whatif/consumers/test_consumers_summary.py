@@ -8,6 +8,7 @@ from clusters import spec_of
 from plan_documents import typed
 
 from planner.model.spec import Changes, ConsumerGroup, ConsumerMember, DescribedGroup, NewPartitions, Spec
+from planner.plan.document.codec import as_json
 from planner.whatif.consumers.consumers_summary import ConsumersQuestion, document, replicas_of
 from planner.whatif.consumers.group_loads import resolve
 
@@ -19,7 +20,7 @@ OWNED = DescribedGroup("g", "range", {"m": (("a", 2), ("a", 3)), "n": (("a", 0),
 def told(spec: Spec = SPEC, described: DescribedGroup | None = None, **more):
     """The document of the one group."""
     groups = resolve([ConsumerGroup("g", "range", MEMBERS, described)], spec.cluster.topics)
-    return document(ConsumersQuestion(spec, groups, more.pop("grown", {}), **more))
+    return as_json(document(ConsumersQuestion(spec, groups, more.pop("grown", {}), **more)))
 
 
 def test_members_have_what_they_own_and_its_load():

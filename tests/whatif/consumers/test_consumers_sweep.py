@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from planner.model.spec import Growth
-from planner.whatif.consumers.consumers_sweep import document, evaluate, rows, study
+from planner.plan.document.codec import as_json
+from planner.whatif.consumers.consumers_sweep import evaluate, rows, study, summary
 from planner.whatif.consumers.group_loads import Group
 
 LOADS = {("a", 0): 4, ("a", 1): 2, ("a", 2): 1, ("a", 3): 1, ("b", 0): 10}
@@ -38,7 +39,7 @@ def test_a_groups_own_assignor_is_tried_beside_kafkas() -> None:
 def test_the_least_spread_is_best_in_the_scenario_that_is_worst_for_it() -> None:
     """Range gives 6 and 2 to two members, dealing in turn 5 and 3: 6 apart once a has three times as much."""
     made = study([group()], LOADS, [Growth("more", "a", 3.0), Growth("other", "b", 9.0)])
-    found = document(made, evaluate(made, rows([group()], 2, 2).to_pylist()))
+    found = as_json(summary(made, evaluate(made, rows([group()], 2, 2).to_pylist())))
     assert ["today", "more", "other"] == found["scenarios"]
     (of,) = found["groups"]
     assert (3, "cooperative-sticky", 6, 1) == (
