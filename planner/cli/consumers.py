@@ -82,11 +82,10 @@ def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> Co
         if options.master or options.remote:
             raise SetupError("--master and --remote are Spark's; allowed: --engine spark, or leave them out")
         return consumers_sweep.summary(study, consumers_sweep.evaluate(study, rows.to_pylist()))
-    from spark_jobs import consumers as job  # planner never imports pyspark; this is its only door
-    from spark_jobs import session
+    from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
 
     with session.open_session(master=options.master, remote=options.remote) as spark:
-        return consumers_sweep.summary(study, job.run(spark, study, rows))
+        return consumers_sweep.summary(study, whatif.consumers(spark, study, rows))
 
 
 _COUNTS = re.compile(r"([0-9]{1,6})-([0-9]{1,6})", re.ASCII)

@@ -99,11 +99,10 @@ def _rows(study: failure_rows.FailureStudy, wanted: Sequence[Scenarios], options
         if options.master or options.remote or options.partitions:
             raise SetupError("--master, --remote and --partitions are Spark's; allowed: --engine spark")
         return failure_rows.run(study, wanted)
-    from spark_jobs import failures as job
-    from spark_jobs import session  # planner never imports pyspark; this is its only door
+    from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
 
     with session.open_session(master=options.master, remote=options.remote) as spark:
-        return job.run(spark, study, wanted, partitions=options.partitions)
+        return whatif.failures(spark, study, wanted, partitions=options.partitions)
 
 
 def _write(rows: pa.Table, out: Path) -> None:

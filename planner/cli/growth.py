@@ -45,11 +45,10 @@ def run(path: Path, options: GrowthOptions) -> GrowthDocument:
 def _rows(cases: Sequence[lifetime.Case], options: GrowthOptions) -> list[lifetime.Row]:
     if options.engine == "local":
         return lifetime.run(cases)
-    from spark_jobs import growth as job
-    from spark_jobs import session  # planner never imports pyspark; this is its only door
+    from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
 
     with session.open_session(master=options.master, remote=options.remote) as spark:
-        return job.run(spark, cases, partitions=options.partitions)
+        return whatif.growth(spark, cases, partitions=options.partitions)
 
 
 @click.command()

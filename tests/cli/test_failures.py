@@ -151,11 +151,11 @@ def test_a_file_that_cannot_be_written(spec, tmp_path):
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_spark_gives_the_same_rows(spec, spark, partitions, monkeypatch):
     """With any number of tasks, and chunks of a few scenarios each."""
-    from spark_jobs import failures as job
+    from spark_jobs import whatif
 
-    monkeypatch.setattr(job, "CHUNK", 2)
+    monkeypatch.setattr(whatif, "CHUNK", 2)
     subject = failures_command.find(spec, None)
     wanted = failure_rows.all_scenarios(subject.problem, ("brokers", "racks", "pairs", "3"), 1000, 0)
     study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
 
-    assert failure_rows.run(study, wanted).equals(job.run(spark, study, wanted, partitions=partitions))
+    assert failure_rows.run(study, wanted).equals(whatif.failures(spark, study, wanted, partitions=partitions))

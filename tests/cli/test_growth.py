@@ -66,8 +66,8 @@ def test_a_rate_that_is_none(tmp_path):
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_spark_gives_the_same_rows(spark, partitions):
     """With any number of tasks."""
-    from spark_jobs import growth as job
+    from spark_jobs import whatif
 
     cases = lifetime.cases(load(DATA / "spec.yaml"), 6)
 
-    assert lifetime.run(cases) == job.run(spark, cases, partitions=partitions)
+    assert lifetime.run(cases) == whatif.growth(spark, cases, partitions=partitions)

@@ -1,0 +1,148 @@
+"""What-if questions on Spark: what is asked goes to every worker once, its rows are dealt out, their answers come back.
+
+Each function answers as its counterpart in `planner.whatif` does in one process, whatever the number of tasks.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from planner.model.errors import SetupError
+from planner.whatif.consumers import assignors, consumers_sweep
+from planner.whatif.consumers.consumers_sweep import ConsumersStudy
+from planner.whatif.failures import failure_rows
+from planner.whatif.failures.failing_brokers import Scenarios
+from planner.whatif.failures.failure_rows import CHUNK, FailureStudy
+from planner.whatif.growth import lifetime
+from planner.whatif.growth.lifetime import Case, Row
+from spark_jobs.progress import Progress, follow
+from spark_jobs.sweep import framed, python_faults_named, received, sent, tasks_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LIFETIME_SCHEMA = pa.schema([("number", pa.int32()), ("row", pa.string())])
+# `number` is that of the scenarios within those that were asked for.
+CHUNK_SCHEMA = pa.schema([("number", pa.int32()), ("start", pa.int64()), ("end", pa.int64())])
+_SCORES = [("group", "ascending"), ("assignor", "ascending"), ("members", "ascending"), ("scenario", "ascending")]
+
+Answer = Callable[[Any, Iterable[Mapping[str, Any]]], Iterable[pa.Table]]
+
+
+def failures(
+    spark: SparkSession,
+    study: FailureStudy,
+    wanted: Sequence[Scenarios],
+    *,
+    partitions: int | None = None,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """Every scenario's rows (failure_rows.ROW_SCHEMA), by kind, scenario and stage; reports finished tasks."""
+    chunks = [
+        {"number": number, "start": start, "end": min(start + CHUNK, len(each.sets))}
+        for number, each in enumerate(wanted)
+        for start in range(0, len(each.sets), CHUNK)
+    ]
+    asked = (study, tuple(wanted)), pa.Table.from_pylist(chunks, schema=CHUNK_SCHEMA)
+    rows = _answered(spark, *asked, _failed, failure_rows.ROW_SCHEMA, partitions, progress)
+    return pa.concat_tables([_of(each, rows) for each in wanted]).combine_chunks()
+
+
+def _failed(asked: tuple[FailureStudy, Sequence[Scenarios]], chunks: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
+    study, wanted = asked
+    for each in chunks:
+        yield failure_rows.evaluate(study, wanted[each["number"]], each["start"], each["end"])
+
+
+def _of(scenarios: Scenarios, table: pa.Table) -> pa.Table:
+    """One kind's rows, in whatever order they came back."""
+    rows = table.filter(pc.equal(table["of"], scenarios.kind))
+    order = np.lexsort([rows["stage"].to_numpy(), rows["scenario"].to_numpy()])
+    return rows.take(pa.array(order))
+
+
+def growth(
+    spark: SparkSession, cases: Sequence[Case], *, partitions: int | None = None, progress: Progress | None = None
+) -> list[Row]:
+    """Every case's row, in their order; reports finished tasks."""
+    numbers = pa.table({"number": pa.array(range(len(cases)), pa.int32())})
+    table = _answered(spark, tuple(cases), numbers, _lasted, LIFETIME_SCHEMA, partitions, progress)
+    return [json.loads(row["row"]) for row in table.sort_by("number").to_pylist()]
+
+
+def _lasted(cases: Sequence[Case], numbers: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
+    for each in numbers:
+        row = json.dumps(lifetime.evaluate(cases[each["number"]]))
+        yield pa.Table.from_pylist([{"number": each["number"], "row": row}], schema=LIFETIME_SCHEMA)
+
+
+def consumers(
+    spark: SparkSession,
+    study: ConsumersStudy,
+    rows: pa.Table,
+    *,
+    partitions: int | None = None,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """The scores (consumers_sweep.SCORE_SCHEMA) of all rows (ROW_SCHEMA), sorted.
+
+    A module with an assignor of the user's own goes to the workers with the job. SetupError where it has no file.
+    """
+    for assignor in sorted(set(rows["assignor"].to_pylist()) - set(assignors.ASSIGNORS)):
+        file = inspect.getsourcefile(importlib.import_module(assignor.partition(":")[0]))
+        if file is None:
+            raise SetupError(f"assignor {assignor!r} has no source file to send; allowed: a module in one .py file")
+        spark.addArtifacts(file, pyfile=True)
+    schema = consumers_sweep.SCORE_SCHEMA
+    table = _answered(spark, study, rows, _scored, schema, partitions, progress)
+    return table.sort_by(_SCORES).combine_chunks()
+
+
+def _scored(study: ConsumersStudy, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
+    yield consumers_sweep.evaluate(study, rows)
+
+
+def _answered(
+    spark: SparkSession,
+    asked: Any,
+    rows: pa.Table,
+    answer: Answer,
+    schema: pa.Schema,
+    partitions: int | None,
+    progress: Progress | None,
+) -> pa.Table:
+    """What `answer` makes of the rows, which are dealt to the tasks in turn; in whatever order they come back."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    if not len(rows):
+        return schema.empty_table()
+    tasks = max(1, min(partitions or tasks_for(spark), len(rows)))
+    dealt = pa.concat_tables([rows.take(list(range(task, len(rows), tasks))).combine_chunks() for task in range(tasks)])
+    with sent(spark, [asked]) as payload:
+        frame = framed(spark, dealt).mapInArrow(partial(_answer, payload, answer), from_arrow_schema(schema))
+        with python_faults_named(), follow(spark, progress, tasks):
+            return frame.toArrow().cast(schema)
+
+
+def _answer(payload: Any, answer: Answer, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a task does."""
+    asked = _unpickled(received(payload)[0])
+    for batch in batches:
+        for table in answer(asked, batch.to_pylist()):
+            yield from table.to_batches()
+
+
+@lru_cache(maxsize=1)
+def _unpickled(data: bytes) -> Any:
+    """Once a process."""
+    return pickle.loads(data)
