@@ -40,12 +40,13 @@ def added(spec: Spec, plan: Plan) -> Plan:
     if spec.report == ReportSections():
         return plan
     asked, changed = spec.report, chosen(spec, plan.choice.variant)
-    return codec.with_sections(
+    told = structs.replace(
         plan,
-        _failures(changed, plan) if asked.failures else None,
-        _growth(changed, plan, asked.growth_months) if asked.growth_months is not None else None,
-        _consumers(changed, plan) if asked.consumers else None,
+        failures=_failures(changed, plan) if asked.failures else None,
+        growth=_growth(changed, plan, asked.growth_months) if asked.growth_months is not None else None,
+        consumers=_consumers(changed, plan) if asked.consumers else None,
     )
+    return codec.identified(told)
 
 
 def pages(plan: Plan) -> tuple[Page, ...]:

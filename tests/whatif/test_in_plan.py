@@ -126,6 +126,14 @@ def test_consumers_are_those_of_the_command_with_the_plan(folder, plan):
     assert {key: shown[key] for key in plan["consumers"]} == plan["consumers"]
 
 
+def test_topics_that_get_partitions_are_told_without_keys(tmp_path):
+    """Keys are asked about on the command line alone."""
+    grown = CLUSTER.replace("{add_brokers", "{add_partitions: [{topic: orders, partitions: 4}], add_brokers")
+    (count,) = planned(tmp_path, cluster=grown)["consumers"]["partition_counts"]
+
+    assert ("orders", 2, 4, []) == tuple(count[key] for key in ("topic", "before", "after", "keys"))
+
+
 def test_the_report_folds_them_in(folder, plan):
     """A section each, in this order, before the moves; rendering the plan again gives the same bytes."""
     markdown = (folder / "spec.plan" / "report.md").read_text(encoding="utf-8")

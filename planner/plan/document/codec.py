@@ -16,10 +16,7 @@ import msgspec
 from planner.model.errors import PlannerError, StalePlanError
 from planner.model.file_reading import json_value
 from planner.model.quoting import escaped
-from planner.plan.document.consumer_types import ConsumersSection
-from planner.plan.document.failure_types import FailuresSection
 from planner.plan.document.field_types import Section
-from planner.plan.document.growth_types import GrowthSection
 from planner.plan.document.misfits import misfits, shown
 from planner.plan.document.plan_types import Plan
 
@@ -59,20 +56,6 @@ def decode(data: bytes, source: str) -> Plan:
     if plan.plan_id != _id_of(written):
         raise StalePlanError(f"{source}: plan_id doesn't fit the content: the plan was changed after it was made")
     return plan
-
-
-def with_sections(
-    plan: Plan, failures: FailuresSection | None, growth: GrowthSection | None, consumers: ConsumersSection | None
-) -> Plan:
-    """The plan with these sections, and the id that it has then."""
-    return identified(
-        msgspec.structs.replace(
-            plan,
-            failures=failures,
-            growth=growth,
-            consumers=consumers,
-        )
-    )
 
 
 def as_json(section: Section) -> dict[str, Any]:

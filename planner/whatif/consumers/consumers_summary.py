@@ -121,7 +121,8 @@ def document(question: ConsumersQuestion, first_step: str | None = None) -> Cons
 def section(question: ConsumersQuestion) -> ConsumersSection:
     """What a plan says of consumer groups: no keys are asked about."""
     found = document(question)
-    return ConsumersSection(unit=found.unit, groups=found.groups, partition_counts=found.partition_counts)
+    counts = tuple(PartitionCountRow(**structs.asdict(row)) for row in found.partition_counts)
+    return ConsumersSection(unit=found.unit, groups=found.groups, partition_counts=counts)
 
 
 def told(section: ConsumersSection, cluster: str) -> ConsumersDocument:
