@@ -78,10 +78,19 @@ class Playbooks:
             timeout=1800,
         )
 
-    def _command(self, playbook: str, delay: int) -> list[str]:
+    def set_host_vars(self) -> None:
+        """Write what `play` adds to a command into the operator's own file, for commands that a page has."""
+        path = self.folder / "host_vars" / "localhost.yml"
+        path.parent.mkdir()
+        path.write_text("".join(f"{name}: {value}\n" for name, value in self._variables(0).items()))
+
+    def _variables(self, delay: int) -> dict[str, object]:
         python = interpreter(self.programs / "python")
-        variables = (f"kafka_reassign_verify_delay={delay}", f"ansible_python_interpreter={python}")
-        return ["ansible-playbook", f"{playbook}.yml", *(word for each in variables for word in ("-e", each))]
+        return {"kafka_reassign_verify_delay": delay, "ansible_python_interpreter": python}
+
+    def _command(self, playbook: str, delay: int) -> list[str]:
+        given = (f"{name}={value}" for name, value in self._variables(delay).items())
+        return ["ansible-playbook", f"{playbook}.yml", *(word for each in given for word in ("-e", each))]
 
     def environment(self) -> dict[str, str]:
         """What Ansible runs in: its own programs first on PATH, and everything it keeps below `home`."""

@@ -18,6 +18,7 @@ def test_carry_out(operator: Operator) -> None:
     fill(operator, {"orders": ring([1, 2, 3], 6, 2)})
     plan = operator.plan({"add_brokers": added(operator, 4)}, brokers=[1, 2, 3])
     (operator.folder / "expand.plan").symlink_to(plan.folder)
+    plan.playbooks.set_host_vars()
     before = State.of(operator)
     *steps, back = [each for each in commands(ROOT / "docs" / "carry-out.md") if each.where == "on a cluster"]
 
