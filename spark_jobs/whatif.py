@@ -55,7 +55,8 @@ def failures(
     ]
     asked = (study, tuple(wanted)), pa.Table.from_pylist(chunks, schema=CHUNK_SCHEMA)
     rows = _answered(spark, *asked, _failed, failure_rows.ROW_SCHEMA, partitions, progress)
-    return pa.concat_tables([_of(each, rows) for each in wanted]).combine_chunks()
+    # Nothing is wanted where racks may fail and no broker has one.
+    return pa.concat_tables([rows.slice(0, 0), *(_of(each, rows) for each in wanted)]).combine_chunks()
 
 
 def _failed(asked: tuple[FailureStudy, Sequence[Scenarios]], chunks: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:

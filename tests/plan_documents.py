@@ -138,17 +138,22 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         "limits": [{"key": "limits.bytes_moved", "limit": 1000, "value": 100}],
         "risks": {"isr_known": True, "under_min_isr": [0] * len(batches)},
         "warnings": [],
-        "execution": {
-            "throttle_bytes_per_sec": 50_000_000,
-            "seconds_at_throttle": len(batches),
-            "kafka_bin_dir": "/opt/kafka/bin",
-            "batches": dict.fromkeys(_BATCH_LIMITS),
-            "derived": [],
-        },
+        "execution": _execution(len(batches)),
         "batches": [_batch(index, batches, changes) for index in range(len(batches))],
     }
     parts = {key: made[key] | top[key] for key in ("cluster", "execution") if key in top}
     return made | top | parts
+
+
+def _execution(seconds: int) -> Document:
+    limits = ("bytes", "moves_per_broker", "replicas_per_partition", "seconds", "bytes_per_sec", "elections")
+    return {
+        "throttle_bytes_per_sec": 50_000_000,
+        "seconds_at_throttle": seconds,
+        "kafka_bin_dir": "/opt/kafka/bin",
+        "batches": dict.fromkeys(limits),
+        "derived": [],
+    }
 
 
 def _judged() -> Document:
@@ -158,9 +163,6 @@ def _judged() -> Document:
     values = {"today": 3, "if_nothing_moves": 3, "plan": 1, "limit": None}
     term = {"group": "fairness", "name": "replica_spread", "unit": "replicas", **values}
     return {"balance": balance, "terms": [{**term, "meaning": "Most minus fewest replicas on a broker."}]}
-
-
-_BATCH_LIMITS = ("bytes", "moves_per_broker", "replicas_per_partition", "seconds", "bytes_per_sec", "elections")
 
 
 def changes_asked(**some: Any) -> Document:

@@ -138,11 +138,9 @@ def _cost(left: UnfinishedSection) -> str:
     if not left.replicas_moved:
         return f"{counted(left.leaders_changed, 'leader')} to change"
     copies = counted(left.replicas_moved, "replica")
-    return (
-        f"{copies}, {size(left.bytes_moved)} to copy"
-        if left.bytes_moved is not None
-        else f"{copies} to copy, sizes unknown"
-    )
+    if left.bytes_moved is None:
+        return f"{copies} to copy, sizes unknown"
+    return f"{copies}, {size(left.bytes_moved)} to copy"
 
 
 def _made(plan: Plan) -> str:
@@ -211,12 +209,11 @@ def _inside(plan: Plan) -> str:
 
 def gap_to_least(bound: BoundSection | LogDirsSection) -> str:
     """How what is moved compares with the least that does: `the proven least`, `within 0.17 % of the proven least`."""
-    of_brokers = bound if isinstance(bound, BoundSection) else None
-    if of_brokers and of_brokers.method == "none":
+    method, excess = (bound.method, bound.excess) if isinstance(bound, BoundSection) else (None, None)
+    if method == "none":
         return "nobody knows how few bytes would do"
-    if of_brokers and of_brokers.method == "target":
+    if method == "target":
         return "what an approved plan left to do"
-    excess = of_brokers and of_brokers.excess
     least = "the proven least" + (" of all plans no further outside the windows" if excess else "")
     above = _at_most(bound.bytes_moved, bound.least_bytes_moved)
     return least if bound.bytes_moved <= bound.least_bytes_moved else f"within {above} of {least}"

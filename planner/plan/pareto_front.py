@@ -212,8 +212,8 @@ def _proven(row: Row, proposal: Proposal) -> Row:
 def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> ParetoRow:
     """One entry of `pareto`."""
     return ParetoRow(
-        **_scores("this plan" if chosen else row["strategy"], row, goal),
-        **_figures(spec, row),
+        **_candidate_figures("this plan" if chosen else row["strategy"], row, goal),
+        **_front_figures(spec, row),
         variant=variant,
         balance=BalanceWindows(**{knob: row[knob] for knob in KNOBS}),
         scenarios=row["scenarios"],
@@ -229,12 +229,12 @@ def _variant(tried: Swept, found: BestCandidate, proposal: Proposal | None) -> V
         brokers=int(tried.problem.targets.sum()),
         why_not=found.why_not,
         chosen=proposal is not None,
-        **_scores("this plan" if proposal is not None else row["strategy"], row, Goal.of(tried)),
-        **_figures(tried.spec, row),
+        **_candidate_figures("this plan" if proposal is not None else row["strategy"], row, Goal.of(tried)),
+        **_front_figures(tried.spec, row),
     )
 
 
-def _figures(spec: Spec, row: Row) -> dict[str, Any]:
+def _front_figures(spec: Spec, row: Row) -> dict[str, Any]:
     """The bound of a row, the gap to it, what copying takes at least, and the scenarios it doesn't stand."""
     least = None if row["least_bytes"] == UNKNOWN else row["least_bytes"]
     throttle = spec.execution.throttle_bytes_per_sec
@@ -249,10 +249,10 @@ def _figures(spec: Spec, row: Row) -> dict[str, Any]:
 
 def comparison(label: str, row: Row, goal: Goal) -> ComparedRow:
     """One entry of `compared`: a candidate's scores under a label, and whether it does all that is asked for."""
-    return ComparedRow(**_scores(label, row, goal))
+    return ComparedRow(**_candidate_figures(label, row, goal))
 
 
-def _scores(label: str, row: Row, goal: Goal) -> dict[str, Any]:
+def _candidate_figures(label: str, row: Row, goal: Goal) -> dict[str, Any]:
     return {
         "label": label,
         **{name: row[name] for name in _COMPARED},

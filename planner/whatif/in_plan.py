@@ -23,7 +23,7 @@ from planner.plan.document.plan_types import Plan
 from planner.report.appendix import Page
 from planner.sweep.variants import chosen
 from planner.whatif.consumers import consumers_report, consumers_summary, group_loads
-from planner.whatif.consumers.consumers_summary import ConsumersQuestion
+from planner.whatif.consumers.consumers_summary import ConsumersDocument, ConsumersQuestion
 from planner.whatif.failures import failure_rows, failures_report, failures_summary
 from planner.whatif.failures.cluster_states import PLANNED, TODAY
 from planner.whatif.failures.failing_brokers import MOST
@@ -116,7 +116,7 @@ def _pages(plan: Plan) -> Iterator[Page]:
         )
     if plan.consumers:
         groups = counted(len(plan.consumers.groups), "group")
-        page = consumers_report.markdown(consumers_summary.told(plan.consumers, plan.cluster.name))
+        page = consumers_report.markdown(ConsumersDocument.of(plan.consumers, plan.cluster.name))
         yield Page(f"Consumers ({groups})", _body(page), "planner consumers")
 
 

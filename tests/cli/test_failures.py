@@ -148,6 +148,17 @@ def test_a_file_that_cannot_be_written(spec, tmp_path):
 
 
 @pytest.mark.spark
+def test_spark_has_no_rows_where_nothing_can_fail(spec, spark):
+    """As where racks may and no broker has one."""
+    from spark_jobs import whatif
+
+    subject = failures_command.find(spec, None)
+    study = failure_rows.study(subject.spec, subject.problem, subject.batches, ())
+
+    assert failure_rows.run(study, ()).equals(whatif.failures(spark, study, ()))
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_spark_gives_the_same_rows(spec, spark, partitions, monkeypatch):
     """With any number of tasks, and chunks of a few scenarios each."""

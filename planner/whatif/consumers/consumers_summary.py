@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Self
 
 from msgspec import structs
 
@@ -94,6 +95,12 @@ class ConsumersDocument(ConsumersSection, frozen=True, kw_only=True):
     partition_counts: tuple[GrownTopicRow, ...]
     sweep: ConsumersSweep | None = None
 
+    @classmethod
+    def of(cls, section: ConsumersSection, cluster: str) -> Self:
+        """The section of a plan, of a cluster of this name."""
+        counts = tuple(GrownTopicRow(**structs.asdict(row)) for row in section.partition_counts)
+        return cls(**{**structs.asdict(section), "partition_counts": counts}, cluster=cluster, first_step=None)
+
 
 def document(question: ConsumersQuestion, first_step: str | None = None) -> ConsumersDocument:
     """The answer for all groups. Loads are whole numbers of `unit`: bytes/s, bytes, or partitions where none is known.
@@ -123,14 +130,6 @@ def section(question: ConsumersQuestion) -> ConsumersSection:
     found = document(question)
     counts = tuple(PartitionCountRow(**structs.asdict(row)) for row in found.partition_counts)
     return ConsumersSection(unit=found.unit, groups=found.groups, partition_counts=counts)
-
-
-def told(section: ConsumersSection, cluster: str) -> ConsumersDocument:
-    """The section of a plan of this cluster, as `planner consumers` would say it."""
-    counts = tuple(GrownTopicRow(**structs.asdict(row)) for row in section.partition_counts)
-    return ConsumersDocument(
-        **{**structs.asdict(section), "partition_counts": counts}, cluster=cluster, first_step=None
-    )
 
 
 def _group(group: Group, facts: _Facts) -> GroupRow:
