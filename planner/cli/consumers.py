@@ -11,12 +11,12 @@ from typing import Any, Literal
 import click
 from msgspec import structs, to_builtins
 
-from planner.cli.shown import Format, echo_json, echo_page, format_option
+from planner.cli.shown import Format, echo_json, format_option, show_view
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError, did_you_mean
 from planner.model.spec import Spec
 from planner.plan import headline, plan_file
-from planner.whatif.consumers import consumers_report, consumers_summary, consumers_sweep, group_loads
+from planner.whatif.consumers import consumers_summary, consumers_sweep, consumers_view, group_loads
 from planner.whatif.consumers.assignors import importable
 from planner.whatif.consumers.consumers_summary import ConsumersDocument, ConsumersQuestion
 from planner.whatif.consumers.consumers_sweep import ConsumersSweep
@@ -132,8 +132,6 @@ def consumers(spec: Path, form: Format, **options: Any) -> int:
     match form:
         case "json":
             echo_json(to_builtins(found))  # a key needn't be text, as JSON of the codec has to be
-        case "markdown":
-            echo_page(consumers_report.markdown(found))
         case _:
-            echo_page(consumers_report.text(found))
+            show_view(consumers_view.view(found), form)
     return 0

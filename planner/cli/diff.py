@@ -2,54 +2,38 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from planner.approval import plan_diff
-from planner.cli.shown import Format, echo_json, echo_page, format_option, reads_plan, screen
-from planner.model.markup import code
+from planner.cli.shown import Format, echo_json, format_option, reads_plan, show_view
+from planner.model.formats import number
 from planner.plan import plan_file
-from planner.plan.templates import environment
+from planner.report.view import Column, Lines, Name, Section, Table, View, told
+
+_LONGEST_LINE = 400
 
 
-def show(difference: dict[str, Any], console: Console) -> None:
-    """Print a `plan_diff.diff`: the verdict, the figures that differ, and a list of each kind."""
-    for line in plan_diff.first_steps(difference):
-        console.print(f"[bold red]{escape(line)}[/]", highlight=False, soft_wrap=True)
-    console.print(escape(plan_diff.verdict(difference)), highlight=False)
-    rows = plan_diff.figure_rows(difference)
-    if rows:
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-        for title, justify in (("", "left"), ("before", "right"), ("after", "right"), ("unit", "left")):
-            table.add_column(title, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-        for row in rows:
-            table.add_row(*map(escape, row))
-        console.print(table, highlight=False)
-    for title, _, lines in plan_diff.sections(difference):
-        console.print(f"[bold]{title}[/]", highlight=False)
-        for line in lines:
-            console.print(f"  {escape(line)}", highlight=False)
-
-
-def markdown(difference: dict[str, Any]) -> str:
-    """The same as Markdown; names from the cluster are code, so that none is taken for markup."""
-    return (
-        environment()
-        .get_template("plan-diff.md.j2")
-        .render(
-            first_steps=plan_diff.first_steps(difference),
-            verdict=plan_diff.verdict(difference),
-            figures=plan_diff.figure_rows(difference),
-            sections=[
-                (title, count, [code(line) for line in lines]) for title, count, lines in plan_diff.sections(difference)
-            ],
-        )
+def view(difference: dict[str, Any]) -> View:
+    """A `plan_diff.diff` as people are shown it: the verdict, the figures that differ, and a list of each kind."""
+    figure = Column[tuple[str, str, str, str]]
+    columns = (
+        figure("", itemgetter(0), numeric=False),
+        figure("before", itemgetter(1)),
+        figure("after", itemgetter(2)),
+        figure("", itemgetter(3), numeric=False),
     )
+    figures = Table("", "", "figure", plan_diff.figure_rows(difference), columns)
+    lists = (
+        # Names from the cluster stand within these lines, so that all of a line is one.
+        Section(f"{title} ({number(count)})", (Lines([Name(line, _LONGEST_LINE) for line in lines]),), folded=True)
+        for title, count, lines in plan_diff.sections(difference)
+    )
+    sections = (Section("", told(figures)), *lists)
+    return View(plan_diff.verdict(difference), sections, tuple(plan_diff.first_steps(difference)))
 
 
 _PLAN = click.Path(path_type=Path)
@@ -74,8 +58,6 @@ def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> in
     match form:
         case "json":
             echo_json(difference)
-        case "markdown":
-            echo_page(markdown(difference))
         case _:
-            show(difference, screen(100))
+            show_view(view(difference), form)
     return 2 if detailed_exitcode and not difference["equal"] else 0

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from planner.cli.shown import Format, echo_json, echo_page, format_option, screen
+from planner.cli.shown import Format, echo_json, format_option, show_view
 from planner.export.output_folder import replace_file
 from planner.inputs.spec import reading
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import plan_file
 from planner.plan.document import codec
-from planner.whatif.failures import failure_rows, failures_report
+from planner.whatif.failures import failure_rows, failures_view
 from planner.whatif.failures.failing_brokers import KINDS, MOST, Scenarios
 from planner.whatif.failures.failures_summary import FailuresDocument, Subject, section
 
@@ -152,8 +152,6 @@ def failures(subject: Path, form: Format, **options: Any) -> int:
     match form:
         case "json":
             echo_json(codec.as_json(document))
-        case "markdown":
-            echo_page(failures_report.markdown(document))
         case _:
-            failures_report.show(document, screen(120))
+            show_view(failures_view.view(document), form)
     return 0

@@ -9,18 +9,15 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from glob import glob
+from operator import itemgetter
 from pathlib import Path
 from typing import TypedDict, TypeVar
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
 from planner.model import formats
 from planner.model.errors import PlannerError, SetupError, SpecError, UnsafePlanError
-from planner.model.markup import code, text
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
+from planner.report.view import GAP, Column, Name, Quantity, Section, Sentence, Table, View
 
 T = TypeVar("T")
 
@@ -140,26 +137,24 @@ def summary(planned: Sequence[FleetPlan]) -> list[SummaryRow]:
     ]
 
 
-def markdown(planned: Sequence[FleetPlan]) -> str:
-    """The summary as a Markdown table."""
-    heads = ("Cluster", "verdict", "copied", "replicas", "leaders", "gap", "candidates", "folder")
-    rules = ("---", "---", "--:", "--:", "--:", "--:", "--:", "---")
-    rows = [(text(r["cluster"]), text(r["verdict"]), *_figures(r), code(r["folder"])) for r in summary(planned)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in (heads, rules, *rows))
+def view(planned: Sequence[FleetPlan]) -> View:
+    """The summary as people are shown it."""
+    columns = (
+        Column[SummaryRow]("Cluster", lambda row: Sentence(row["cluster"], _LONGEST_NAME), numeric=False),
+        Column[SummaryRow]("verdict", lambda row: Sentence(row["verdict"], _LONGEST_VERDICT), numeric=False),
+        Column[SummaryRow]("copied", lambda row: Quantity(row["bytes_moved"], "bytes")),
+        Column[SummaryRow]("replicas", itemgetter("replicas_moved")),
+        Column[SummaryRow]("leaders", itemgetter("leaders_changed")),
+        Column[SummaryRow]("gap", _gap),
+        Column[SummaryRow]("candidates", itemgetter("candidates")),
+        Column[SummaryRow]("folder", lambda row: Name(row["folder"]), numeric=False),
+    )
+    return View("", (Section("", (Table("", "", "cluster", summary(planned), columns),)),))
 
 
-def show(planned: Sequence[FleetPlan], console: Console) -> None:
-    """The summary on a screen: names give way, numbers and folders don't."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    table.add_column("Cluster", no_wrap=True, overflow="ellipsis")
-    table.add_column("verdict", overflow="fold")
-    for head in ("copied", "replicas", "leaders", "gap", "candidates"):
-        table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("folder", overflow="fold")
-    for row in summary(planned):
-        names = (formats.printable(row["cluster"], _LONGEST_NAME), formats.printable(row["verdict"], _LONGEST_VERDICT))
-        table.add_row(*map(escape, names), *_figures(row), escape(formats.printable(row["folder"])))
-    console.print(table, highlight=False)
+def _gap(row: SummaryRow) -> Quantity:
+    """Unknown where bytes are, or where the plan leaves something to do."""
+    return Quantity(row["gap_percent"] if row["complete"] and row["bytes_moved"] is not None else None, GAP)
 
 
 def _is_pattern(argument: Path) -> bool:
@@ -191,15 +186,3 @@ def _verdict(plan: Plan) -> str:
         formats.counted(len(plan.warnings), "warning") if plan.warnings else "",
     )
     return ", ".join(filter(None, parts))
-
-
-def _figures(row: SummaryRow) -> tuple[str, ...]:
-    """The numbers of a row, as text."""
-    return (
-        formats.size(row["bytes_moved"]),
-        formats.number(row["replicas_moved"]),
-        formats.number(row["leaders_changed"]),
-        # A first step spends what it may: its gap says nothing of the change. Without sizes nobody knows one.
-        formats.gap_shown(row["gap_percent"] if row["complete"] and row["bytes_moved"] is not None else None),
-        formats.number(row["candidates"]),
-    )

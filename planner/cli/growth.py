@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import click
 
-from planner.cli.shown import Format, echo_json, echo_page, format_option, screen
+from planner.cli.shown import Format, echo_json, format_option, show_view
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError
 from planner.plan.document import codec
-from planner.whatif.growth import growth_report, lifetime
+from planner.whatif.growth import growth_view, lifetime
 from planner.whatif.growth.growth_summary import GrowthDocument, document
 
 
@@ -65,8 +65,6 @@ def growth(spec: Path, form: Format, **options: Any) -> int:
     match form:
         case "json":
             echo_json(codec.as_json(document))
-        case "markdown":
-            echo_page(growth_report.markdown(document))
         case _:
-            growth_report.show(document, screen(120))
+            show_view(growth_view.view(document), form)
     return 0

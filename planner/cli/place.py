@@ -9,16 +9,16 @@ from typing import Any
 import click
 
 from planner.cli.brokers import Brokers, broker_options, given, of_file
-from planner.cli.shown import echo_json, echo_page
+from planner.cli.shown import echo_json, show_view
 from planner.model.errors import InfeasibleError
-from planner.model.formats import UNKNOWN, printable
-from planner.model.markup import code
-from planner.report import terminal_tables
+from planner.report.view import Column, Joined, Lines, Name, Section, Table, Value, View
 from planner.strategies import kafka_classic, kafka_striped, round_robin
 
 Lists = Sequence[tuple[int, ...]]
 
 _COUNT = click.IntRange(min=1, max=200_000)
+# The option below them, and JSON, have all.
+_ROWS_SHOWN = 10_000
 _ALGORITHMS = ("classic", "striped", "round-robin")
 _INDEX = click.IntRange(min=0, max=2**31 - 1)
 
@@ -56,11 +56,9 @@ def place(spec: Path | None, form: str, topic: str | None, **options: Any) -> in
         case "replica-assignment":
             click.echo(replica_assignment(lists))
         case "markdown":
-            echo_page(_table(first, lists, dict(brokers), markdown=True))
-            click.echo(f"\n`--replica-assignment {replica_assignment(lists)}`")
+            show_view(_view(first, lists, dict(brokers)), "markdown")
         case _:
-            echo_page(_table(first, lists, dict(brokers), markdown=False))
-            click.echo(f"--replica-assignment {replica_assignment(lists)}")
+            show_view(_view(first, lists, dict(brokers)), "text")
     return 0
 
 
@@ -130,17 +128,20 @@ def _reassignment(topic: str | None, first: int, lists: Lists) -> dict[str, Any]
     return {"version": 1, "partitions": rows}
 
 
-def _table(first: int, lists: Lists, racks: dict[int, str | None], markdown: bool) -> str:
-    """A line a partition; the racks where any broker has one."""
+def _view(first: int, lists: Lists, racks: dict[int, str | None]) -> View:
+    """A row a partition, with the racks where any broker has one; and all of it as one option of Kafka's tools."""
+
+    def named(replicas: tuple[int, ...]) -> Value:
+        names = (racks[broker] for broker in replicas)
+        return Joined(tuple(None if rack is None else Name(rack) for rack in names), ",")
+
+    column = Column[tuple[int, tuple[int, ...]]]
     racked = any(rack is not None for rack in racks.values())
-    name = code if markdown else printable
-    rows = [
-        (
-            str(first + number),
-            ",".join(map(str, replicas)),
-            *((",".join(UNKNOWN if racks[each] is None else name(str(racks[each])) for each in replicas),) * racked),
-        )
-        for number, replicas in enumerate(lists)
-    ]
-    header = ("Partition", "Replicas", *(("Racks",) * racked))
-    return (terminal_tables.markdown if markdown else terminal_tables.aligned)(header, rows, right=(0,))
+    columns = (
+        column("Partition", lambda row: str(row[0])),
+        column("Replicas", lambda row: ",".join(map(str, row[1])), numeric=False),
+        *((column("Racks", lambda row: named(row[1]), numeric=False),) if racked else ()),
+    )
+    option = f"--replica-assignment {replica_assignment(lists)}"
+    table = Table("", "", "partition", list(enumerate(lists, start=first)), columns, most=_ROWS_SHOWN)
+    return View("", (Section("", (table, Lines((Name(option, len(option)),), bulleted=False))),))

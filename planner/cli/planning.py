@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from planner.cli import fleet, workflow
-from planner.cli.shown import Format, echo_json, echo_line, echo_page, format_option, reads_plan, say, screen
+from planner.cli.shown import Format, echo_json, echo_line, format_option, reads_plan, say, show_view
 from planner.cli.shown import show as show_plan
 from planner.plan import headline, plan_file
 
@@ -45,11 +45,8 @@ def whatif(specs: tuple[Path, ...], form: Format, detailed_exitcode: bool, **opt
         show_plan(planned[0].plan, form, planned[0].files)
     elif form == "json":
         echo_json({"clusters": fleet.summary(planned)})
-    elif form == "markdown":
-        echo_page(fleet.markdown(planned))
     else:
-        # Paths may be of any length, and programs read them.
-        fleet.show(planned, screen(1000))
+        show_view(fleet.view(planned), form)
     todo = any(headline.has_something_to_do(each.plan) for each in planned)
     return 2 if detailed_exitcode and todo else 0
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 import click
 
 from planner.cli.brokers import broker_options, given, of_file
-from planner.cli.shown import echo_json, echo_page
+from planner.cli.shown import echo_json, show_view
 from planner.model.errors import did_you_mean
-from planner.model.formats import UNKNOWN, counted, number, printable, ranges
-from planner.model.markup import code, text
-from planner.report import terminal_tables
+from planner.model.formats import counted, ranges
+from planner.report.view import Column, Joined, Lines, Name, Section, Table, Value, View, told
 from planner.whatif.seeds import explain
-from planner.whatif.seeds.explain import Explanation, Verdict
+from planner.whatif.seeds.explain import Explanation, PlacementDifference, Verdict
 
-HEADER = ("Topic", "Partitions", "RF", "Placed by", "Start index", "Shift", "On", "Differ")
 # What stands in the table, and what is counted below it.
 _VERDICTS: dict[Verdict, tuple[str, str]] = {
     "exact": ("a pair, exactly", "explained by a pair"),
@@ -56,9 +55,9 @@ def seeds(file: Path, names: tuple[str, ...], form: str, **options: Any) -> int:
             document = {"topics": [_document(each) for each in shown]}
             echo_json(document)
         case "markdown":
-            echo_page(_page(shown, terminal_tables.markdown, code, text, None))
+            show_view(_view(shown), "markdown")
         case _:
-            echo_page(_page(shown, terminal_tables.aligned, printable, printable, _DIFFERENCES_SHOWN))
+            show_view(_view(shown), "text")
     return 0
 
 
@@ -86,42 +85,34 @@ def _document(found: Explanation) -> dict[str, Any]:
     }
 
 
-def _page(
-    found: Sequence[Explanation],
-    table: Callable[..., str],
-    name: Callable[[str], str],
-    say: Callable[[str], str],
-    at_most: int | None,
-) -> str:
+def _view(found: Sequence[Explanation]) -> View:
     """The table, a line for each partition that differs, and the count of each verdict."""
-    rows = [_row(each, name, say) for each in found]
-    differ = [(each, difference) for each in found for difference in each.differences]
-    lines = [
-        f"{name(f'{each.topic}-{difference.partition}')}: {_ids(difference.replicas)}, "
-        f"where the pair gives {_ids(difference.expected)}"
-        for each, difference in differ[:at_most]
-    ]
-    if len(lines) < len(differ):
-        lines.append(f"and {counted(len(differ) - len(lines), 'more partition')} that differ; --format json has all")
-    bullet = "- " if table is terminal_tables.markdown else ""
-    body = "".join(f"{bullet}{line}\n" for line in lines)
-    return f"{table(HEADER, rows, right=(1, 2, 4, 7))}{chr(10) if lines else ''}{body}\n{_summary(found)}\n"
-
-
-def _row(found: Explanation, name: Callable[[str], str], say: Callable[[str], str]) -> tuple[str, ...]:
-    verdict = _VERDICTS[found.verdict][0]
-    if found.grown_from is not None:
-        verdict += f"; {found.grown_from} grew to {found.partitions}"
-    return (
-        name(found.topic),
-        number(found.partitions),
-        str(found.replication_factor),
-        say(verdict),
-        str(found.start_index) if found.start_index >= 0 else UNKNOWN,
-        ranges(found.shifts) if found.shifts else UNKNOWN,
-        say(found.brokers.name) if found.brokers else UNKNOWN,
-        number(len(found.differences)) if found.shifts else UNKNOWN,
+    columns = (
+        Column[Explanation]("Topic", lambda row: Name(row.topic), numeric=False),
+        Column[Explanation]("Partitions", lambda row: row.partitions),
+        Column[Explanation]("RF", lambda row: str(row.replication_factor)),
+        Column[Explanation]("Placed by", _placed_by, numeric=False),
+        Column[Explanation]("Start index", lambda row: str(row.start_index) if row.start_index >= 0 else None),
+        Column[Explanation]("Shift", lambda row: ranges(row.shifts) if row.shifts else None, numeric=False),
+        Column[Explanation]("On", lambda row: row.brokers.name if row.brokers else None, numeric=False),
+        Column[Explanation]("Differ", lambda row: len(row.differences) if row.shifts else None),
     )
+    differ = [(each.topic, difference) for each in found for difference in each.differences]
+    lines = Lines(tuple(starmap(_differs, differ[:_DIFFERENCES_SHOWN])))
+    rest = len(differ) - len(lines.lines)
+    more = (f"and {counted(rest, 'more partition')} that differ; --format json has all",) if rest else ()
+    blocks = told(Table("", "", "topic", found, columns), lines, Lines((*more, _summary(found)), bulleted=False))
+    return View("", (Section("", blocks),))
+
+
+def _differs(topic: str, difference: PlacementDifference) -> Value:
+    name = Name(f"{topic}-{difference.partition}")
+    return Joined((name, f": {_ids(difference.replicas)}, where the pair gives {_ids(difference.expected)}"))
+
+
+def _placed_by(found: Explanation) -> str:
+    grown = "" if found.grown_from is None else f"; {found.grown_from} grew to {found.partitions}"
+    return f"{_VERDICTS[found.verdict][0]}{grown}"
 
 
 def _ids(replicas: Sequence[int]) -> str:

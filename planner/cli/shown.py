@@ -17,8 +17,13 @@ from planner.model.formats import printable
 from planner.model.quoting import json_text, page
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
+from planner.report import markdown, terminal
+from planner.report.view import View
 
 Format = Literal["text", "json", "markdown"]
+
+# Paths may be of any length, and programs read them.
+_UNWRAPPED = 1000
 
 format_option = click.option(
     "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="What stdout shows."
@@ -35,6 +40,14 @@ def show(plan: Plan, form: Format, files: tuple[str, ...]) -> None:
         case _:
             # Off a terminal rich would take 80 columns, and tables would lose some of theirs.
             workflow.show(plan, files, screen(100))
+
+
+def show_view(view: View, form: Literal["text", "markdown"]) -> None:
+    """What a command shows, to be read; off a terminal it is as wide as it needs to be."""
+    if form == "markdown":
+        echo_page(markdown.render(view))
+    else:
+        terminal.show(view, screen(_UNWRAPPED))
 
 
 def echo_json(value: Mapping[str, Any]) -> None:

@@ -153,7 +153,7 @@ def _beside(path: Path, name: str) -> Path:
 
 def markdown(plan: Plan) -> str:
     """The plan as report.md."""
-    return plan_markdown.markdown(plan, in_plan.pages(plan))
+    return plan_markdown.render(plan, in_plan.pages(plan))
 
 
 def show(plan: Plan, files: Sequence[str], console: Console) -> None:
@@ -208,7 +208,7 @@ def rendered_files(plan: Plan) -> dict[str, bytes]:
     return {
         **rendered(plan),
         "plan.json": codec.encode(plan),
-        "report.md": plan_markdown.markdown(plan, pages).encode(),
+        "report.md": plan_markdown.render(plan, pages).encode(),
         **plan_html.files(plan, pages),
     }
 

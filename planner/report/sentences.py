@@ -12,10 +12,8 @@ from typing import Any
 from planner.model.formats import (
     UNKNOWN,
     amount,
-    arrow,
     counted,
     duration,
-    gap_shown,
     number,
     percent,
     printable,
@@ -26,10 +24,9 @@ from planner.model.formats import (
 )
 from planner.plan.document.batch_types import BatchRow, DerivedRow
 from planner.plan.document.changes_types import AddBrokerRow, ChangesSection, CreateTopicRow
-from planner.plan.document.cluster_types import BrokerRow, RackRow
+from planner.plan.document.cluster_types import BrokerRow
 from planner.plan.document.front_types import (
     CandidateFigures,
-    FrontFigures,
     OutsideRow,
     ParetoRow,
     ScenarioRow,
@@ -39,6 +36,7 @@ from planner.plan.document.log_dir_types import LogDirRow
 from planner.plan.document.new_partition_types import PlacementRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.term_types import RelaxedRow, TermRow
+from planner.report.view import Quantity
 
 # In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
 _WINDOWS = ("replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out")
@@ -63,12 +61,9 @@ def known_size(plan: Plan, size_bytes: int | None) -> str:
     return size(size_bytes) if plan.cluster.sizes_known else UNKNOWN
 
 
-def moves(plan: Plan, row: FrontFigures) -> tuple[str, ...]:
-    """What a point of the front, or a variant's plan, moves beside the least for it, and how even it is: six cells."""
-    least = row.least_bytes_moved
-    shown = UNKNOWN if least is None else known_size(plan, least)
-    counts = (number(row.replicas_moved), number(row.leaders_changed))
-    return known_size(plan, row.bytes_moved), shown, gap(plan, row), *counts, above(row)
+def plan_size(plan: Plan, size_bytes: int | None) -> Quantity:
+    """A size as a value; unknown where the plan counts replicas."""
+    return Quantity(size_bytes if plan.cluster.sizes_known else None, "bytes")
 
 
 def completes(plan: Plan, row: CandidateFigures) -> str:
@@ -124,11 +119,6 @@ def searched(plan: Plan) -> str:
     return counted(plan.candidates.evaluated, "candidate") + (f" ({told})" if told else "")
 
 
-def gap(plan: Plan, point: FrontFigures) -> str:
-    """A point's gap to the fewest bytes within its own windows: `0 %`, `< 0.01 %`; `–` where nobody knows."""
-    return gap_shown(point.gap_percent if plan.cluster.sizes_known else None)
-
-
 def scenario(row: ScenarioRow) -> str:
     """Whether the plan stands a scenario, or the first brokers that don't."""
     if row.feasible:
@@ -158,14 +148,6 @@ def states_disks(plan: Plan) -> bool:
 def states_traffic(plan: Plan) -> bool:
     """True where rates are known, so that brokers have traffic."""
     return any(broker.before.network_in is not None for broker in plan.brokers)
-
-
-def traffic(plan: Plan, row: BrokerRow | RackRow) -> list[str]:
-    """A broker's or rack's traffic in and out, before and after: `3.00 MB/s → 2.10 MB/s`; empty without rates."""
-    if not states_traffic(plan):
-        return []
-    pairs = ((row.before.network_in, row.after.network_in), (row.before.network_out, row.after.network_out))
-    return [arrow(amount(before, "bytes/s"), amount(after, "bytes/s")) for before, after in pairs]
 
 
 def reached(row: RelaxedRow) -> str:
@@ -281,12 +263,6 @@ def spread_out(points: Sequence[ParetoRow], at_most: int) -> list[ParetoRow]:
         inner = [other for other in kept if 0 < other < len(points) - 1] or sorted(kept)[1:]
         kept = kept if index in kept else kept - {min(inner, key=lambda other: (abs(other - index), other))} | {index}
     return [points[index] for index in sorted(kept)]
-
-
-def limit_of(term: TermRow) -> str:
-    """A term's limit, which somebody wrote: in the unit that it was written in where it is one of bytes."""
-    limit = term.limit
-    return stated(int(limit)) if term.unit == "bytes" and limit is not None else amount(limit, term.unit)
 
 
 def pace(plan: Plan) -> str:

@@ -20,15 +20,15 @@ from planner.plan.document.consumer_types import ConsumersSection
 from planner.plan.document.failure_types import FailuresSection
 from planner.plan.document.growth_types import GrowthSection
 from planner.plan.document.plan_types import Plan
-from planner.report.appendix import Page
+from planner.report.view import Page
 from planner.sweep.variants import chosen
-from planner.whatif.consumers import consumers_report, consumers_summary, group_loads
+from planner.whatif.consumers import consumers_summary, consumers_view, group_loads
 from planner.whatif.consumers.consumers_summary import ConsumersDocument, ConsumersQuestion
-from planner.whatif.failures import failure_rows, failures_report, failures_summary
+from planner.whatif.failures import failure_rows, failures_summary, failures_view
 from planner.whatif.failures.cluster_states import PLANNED, TODAY
 from planner.whatif.failures.failing_brokers import MOST
 from planner.whatif.failures.failures_summary import FailuresDocument, Subject
-from planner.whatif.growth import growth_report, growth_summary, lifetime
+from planner.whatif.growth import growth_summary, growth_view, lifetime
 from planner.whatif.growth.growth_summary import GrowthDocument
 
 
@@ -103,24 +103,14 @@ def assignment(problem: Problem, plan: Plan) -> IntArray:
 
 def _pages(plan: Plan) -> Iterator[Page]:
     if plan.failures:
-        document = FailuresDocument.of(plan.failures, plan.cluster.name, plan)
-        page = failures_report.markdown(structs.replace(document, first_step=None))
-        kinds = ", ".join(kind.of if not kind.of.isdigit() else f"any {kind.of}" for kind in plan.failures.kinds)
-        yield Page(f"What breaks if brokers fail ({kinds})", _body(page), "planner failures")
+        failures = failures_view.view(FailuresDocument.of(plan.failures, plan.cluster.name, plan))
+        kinds = ", ".join(failures_view.kind_name(kind.of) for kind in plan.failures.kinds)
+        yield Page(f"What breaks if brokers fail ({kinds})", failures.sections, "planner failures")
     if plan.growth:
+        growth = growth_view.view(GrowthDocument.of(plan.growth, plan.cluster.name))
         months = counted(plan.growth.months, "month")
-        yield Page(
-            f"How long the cluster lasts ({months})",
-            _body(growth_report.markdown(GrowthDocument.of(plan.growth, plan.cluster.name))),
-            "planner growth",
-        )
+        yield Page(f"How long the cluster lasts ({months})", growth.sections, "planner growth")
     if plan.consumers:
+        consumers = consumers_view.view(ConsumersDocument.of(plan.consumers, plan.cluster.name))
         groups = counted(len(plan.consumers.groups), "group")
-        page = consumers_report.markdown(ConsumersDocument.of(plan.consumers, plan.cluster.name))
-        yield Page(f"Consumers ({groups})", _body(page), "planner consumers")
-
-
-def _body(page: str) -> str:
-    """A page without its heading; headings within it as bold lines, as the report's own are."""
-    lines = page.split("\n")[1:]
-    return "\n".join(f"**{line[3:]}**" if line.startswith("## ") else line for line in lines)
+        yield Page(f"Consumers ({groups})", consumers.sections, "planner consumers")

@@ -31,7 +31,7 @@ def test_topic_test4_as_a_table(planner):
         "        3  2,1,0\n"
         "        4  0,2,1\n"
         "        5  1,0,2\n"
-        "--replica-assignment 2:0:1,0:1:2,1:2:0,2:1:0,0:2:1,1:0:2\n"
+        "\n--replica-assignment 2:0:1,0:1:2,1:2:0,2:1:0,0:2:1,1:0:2\n"
     ) == planner(*SIX, "--brokers", "0,1,2", *PAIR)[1]
 
 
@@ -68,7 +68,7 @@ def test_racks_alternate(planner):
         "Partition  Replicas  Racks\n"
         "        0  4,2,5     b,a,b\n"
         "        1  2,5,0     a,b,a\n"
-        "--replica-assignment 4:2:5,2:5:0\n"
+        "\n--replica-assignment 4:2:5,2:5:0\n"
     ) == out
     assert "3:4:5,4:5:0" == assignment(
         planner, "place", "--brokers", "0,1,2,3,4,5", "--racks", racks, *arguments, "--disable-rack-aware"
@@ -103,7 +103,7 @@ def test_added_partitions_start_where_asked(planner):
     arguments = ("--partitions", 2, "--replication-factor", 1, "--start-index", 0, "--next-replica-shift", 0)
     _, out, _ = planner("place", "--brokers", "0,1,2", *arguments, "--start-partition", 4)
 
-    assert "Partition  Replicas\n        4  1\n        5  2\n--replica-assignment 1,2\n" == out
+    assert "Partition  Replicas\n        4  1\n        5  2\n\n--replica-assignment 1,2\n" == out
 
 
 def test_striped_is_krafts(planner):
@@ -122,7 +122,7 @@ def test_a_spec_gives_brokers_and_racks(planner):
     code, out, _ = planner("place", EXAMPLES / "expand.yaml", *arguments)
 
     assert 0 == code
-    assert "| Partition | Replicas | Racks |\n| --: | --- | --- |\n| 0 | 3,4,5 | `r2`,`r0`,`r1` |\n" in out
+    assert "| Partition | Replicas | Racks |\n|--:|:--|:--|\n| 0 | 3,4,5 | `r2`,`r0`,`r1` |\n" in out
     assert "`--replica-assignment 3:4:5`" in out
 
 

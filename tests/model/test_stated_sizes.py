@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from plan_documents import row
+from plan_documents import typed
 
 from planner.model.formats import beside, exactly, stated
-from planner.plan.document.term_types import TermRow
-from planner.report.sentences import limit_of
+from planner.report import choice_tables, markdown
 
 
 @pytest.mark.parametrize(
@@ -39,9 +38,10 @@ def test_what_is_held_against_it_has_units_of_its_kind() -> None:
 def test_a_terms_limit_reads_as_it_was_written() -> None:
     """That of bytes; others are as the term is."""
     limits = (("bytes", 20 * 2**30), ("bytes", None), ("%", 5.0), ("replicas", 1))
-    assert ["20 GiB", "–", "5 %", "1"] == [
-        limit_of(row(TermRow, {"unit": unit, "limit": limit})) for unit, limit in limits
-    ]
+    terms = [{"group": "movement", "name": "n", "unit": unit, "limit": limit} for unit, limit in limits]
+    table = choice_tables.terms(typed({"terms": terms}))
+    shown = next(column for column in table.columns if column.heading == "Limit")
+    assert ["20 GiB", "–", "5 %", "1"] == [markdown.line(shown.value(term)) for term in table.rows]
 
 
 def test_exactly_is_for_reading_and_for_the_yaml() -> None:

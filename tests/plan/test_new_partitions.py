@@ -152,13 +152,13 @@ def test_who_leads_what_exists_counts_not_who_should():
 
 def test_report_says_what_is_made_and_that_it_stays(plan):
     """Topics, the comparison and every list; that a rollback leaves them."""
-    text = plan_markdown.markdown(typed(plan))
+    text = plan_markdown.render(typed(plan))
 
     assert "Makes 5 partitions (10 replicas) of 2 topics, 1 of them new. Nothing that exists moves." in text
     assert "| `n` | 0 → 3 | 2 | `min.insync.replicas=2` |" in text
     assert "the rollback playbook leave them" in text
     lists = plan["new_partitions"]["topics"][1]["replica_assignment"].removeprefix("1:2,2:1,")
-    assert f"- `t`, from partition 2 on: `{lists}`" in text
+    assert f"| `t` | 2 | `{lists}` |" in text
 
 
 def test_headline_beside_moves():
@@ -176,5 +176,5 @@ def test_plans_without_them_say_nothing_of_them():
     plan = planned(spec(add_brokers=(Broker(5),), rebalance="all"))
 
     assert "new-partitions.json" not in kafka_files.files(typed(plan))
-    assert "New partitions" not in plan_markdown.markdown(typed(plan))
+    assert "New partitions" not in plan_markdown.render(typed(plan))
     assert headline.headline(typed(plan)).startswith("Copies ")

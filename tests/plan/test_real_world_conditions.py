@@ -88,7 +88,7 @@ def test_brokers_with_no_replica(tmp_path: Path) -> None:
     found = plan_of(tmp_path, SIX, {"t": Described([[1, 2, 3]] * 6)})
     assert {1: 6, 2: 6, 3: 6, 4: 0, 5: 0, 6: 0} == found.held("before")
     assert dict.fromkeys(SIX, 3) == found.held()
-    assert "| 4 | `a` |  | 0 → 3 |" in found.report
+    assert "| 4 | `a` | 0 → 3 |" in found.report
 
 
 def test_brokers_in_the_state_but_not_in_the_list(tmp_path: Path) -> None:

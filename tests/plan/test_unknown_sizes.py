@@ -10,6 +10,7 @@ from typing import Any
 
 from clusters import no_racks, spec_of
 from hypothesis import assume, given
+from msgspec import structs
 from plan_documents import typed
 from properties import examples
 from rich.console import Console
@@ -20,10 +21,9 @@ from planner.cli import diff, fleet
 from planner.cli.fleet import FleetPlan, Job
 from planner.cli.workflow import rendered_files
 from planner.export.terraform_external import described
-from planner.model import formats
 from planner.model.spec import ReportSections, Spec
 from planner.plan.document.codec import as_json
-from planner.report import plan_on_terminal, sentences
+from planner.report import choice_tables, markdown, plan_on_terminal, terminal
 from planner.whatif import in_plan
 
 # Rates are amounts of bytes too, but not of what is stored: a throttle is known where sizes aren't.
@@ -52,17 +52,17 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     console = Console(file=StringIO(), width=200)
     plan_on_terminal.show(typed(plan), (), console)
     planned = [FleetPlan(Job(spec=None, folder=None), typed(plan), ())]  # type: ignore[arg-type]
-    fleet.show(planned, console)
+    terminal.show(fleet.view(planned), console)
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}
     difference = plan_diff.diff(typed(nothing), typed(plan))
-    diff.show(difference, console)
+    terminal.show(diff.view(difference), console)
     files_made = rendered_files(typed(plan)).items()
     files = {name: content.decode() for name, content in files_made if name.endswith((".yml", ".svg", ".md", ".html"))}
     return files | {
         "screen": console.file.getvalue(),  # type: ignore[attr-defined]
         "report.html": unescape(re.sub(r"<(style|script).*?</\1>|<[^>]*>", " ", files["report.html"], flags=re.S)),
-        "fleet.md": fleet.markdown(planned),
-        "diff.md": diff.markdown(difference),
+        "fleet.md": markdown.render(fleet.view(planned)),
+        "diff.md": markdown.render(diff.view(difference)),
         "external": described(typed(plan))["headline"],
     }
 
@@ -91,6 +91,8 @@ def test_what_a_failure_costs_in_bytes_is_unknown() -> None:
 def test_nobody_knows_how_near_a_plan_is_to_the_fewest_bytes() -> None:
     """The gap is of bytes: none of none is no proof."""
     plan = plan_of(unsized(spec_of(no_racks(1, 2), {"t": [(1,), (1,)]})))
+    front = choice_tables.front(structs.replace(typed(plan), pareto=typed(plan).pareto * 2))
+    gap = next(column for column in front.columns if column.heading == "Gap")
     assert [0.0] == [row["gap_percent"] for row in plan["pareto"] if row["chosen"]]
-    assert {formats.UNKNOWN} == {sentences.gap(typed(plan), row) for row in plan["pareto"]}
+    assert {None} == {gap.value(row).value for row in typed(plan).pareto}
     assert "0 %" not in outputs(plan)["fleet.md"]

@@ -10,6 +10,7 @@ import pytest
 from folders import DATA
 from jsonschema import Draft202012Validator
 from plan_documents import plan_id, typed
+from planner.report.view import Column, Lines, Page, Section, Table
 from report_documents import huge, small
 from rich.console import Console
 
@@ -19,7 +20,6 @@ from planner.model.errors import SpecError
 from planner.model.file_reading import resource
 from planner.plan.document import codec
 from planner.report import plan_markdown
-from planner.report.appendix import AppendixSection, Page, folds
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
 from planner.whatif import in_plan
@@ -204,22 +204,24 @@ def test_an_assignor_of_ones_own_is_found_beside_the_spec(tmp_path):
 
 def test_pages_share_the_space_that_there_is():
     """Each is cut at a line's end; what a short one leaves is for the next, and what is left out is told."""
-    pages = (Page("Short", "a\nb\n", "planner a"), Page("Long", "x" * 99 + "\n" + "y\n" * 2_000, "planner b"))
-    short, long = folds(pages, 2_000)
+    long = Lines([f"line {number} {'x' * 90}" for number in range(2_000)])
+    pages = (Page("Short", (Section("", (Lines(("a", "b")),)),), "planner a"),
+             Page("Long", (Section("", (long,)),), "planner b"))  # fmt: skip
+    short, folded = plan_markdown.render(typed(small()), pages).split("<details>\n<summary>")[3:5]
 
-    assert AppendixSection("Short", ("a", "b"), "") == short
-    assert "x" * 99 == long.lines[0]
-    assert f"{2_001 - len(long.lines):,} lines left out here: see `planner b`." == long.left_out
-    assert 1_000 < sum(len(line) + 1 for line in long.lines) <= 2_000
-    assert () == folds(pages, -10)[0].lines
+    assert "Short</summary>\n\n- a\n- b\n\n</details>\n\n" == short
+    shown = folded.count("- line")
+    assert 150 < shown < 700
+    assert f"\n\n{2_000 - shown:,} lines left out here: see `planner b`.\n\n</details>" in folded
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("document", [small, huge])
 def test_no_page_makes_a_report_too_long(document):
     """Three pages of a megabyte each, beside a plan of any size."""
-    pages = [Page(name, "| row |\n" * 150_000, "planner x") for name in ("One", "Two", "Three")]
-    markdown = plan_markdown.markdown(typed(document()), pages)
+    rows = Table("", "", "row", range(150_000), (Column("row", lambda _: "row"),))
+    pages = [Page(name, (Section("", (rows,)),), "planner x") for name in ("One", "Two", "Three")]
+    markdown = plan_markdown.render(typed(document()), pages)
 
     assert len(markdown.encode()) <= plan_markdown.MOST_BYTES
     assert 3 == markdown.count("lines left out here: see `planner x`.")

@@ -7,8 +7,9 @@ from io import StringIO
 from plan_documents import row
 from rich.console import Console
 
-from planner.whatif.failures.failures_report import markdown, show
+from planner.report import markdown, terminal
 from planner.whatif.failures.failures_summary import FailuresDocument
+from planner.whatif.failures.failures_view import view
 
 FACTS = {"offline": 0, "writes_refused": 0, "at_risk": 1, "lost": 0, "lost_bytes": 0, "leaders_moved": 2}
 
@@ -28,7 +29,7 @@ def document(*states, scenarios=()):
 
 def lines(found, *words):
     """The lines of the Markdown that have all of these words."""
-    return [line for line in markdown(found).splitlines() if all(word in line for word in words)]
+    return [line for line in markdown.render(view(found)).splitlines() if all(word in line for word in words)]
 
 
 def test_of_the_batches_the_worst_is_shown():
@@ -49,7 +50,7 @@ def test_topics_that_are_hit_are_told_and_are_no_markup():
     ]
     found = document(state("today", 1, rows))
     console = Console(record=True, width=100, file=StringIO())
-    show(found, console)
+    terminal.show(view(found), console)
 
     (told,) = lines(found, "can't be written")
     assert "1 offline, 2 can't be written with acks=all" in told
@@ -78,4 +79,4 @@ def test_the_worst_brokers_come_first_and_the_rest_are_counted():
     shown = [line.split("|")[1].strip() for line in lines(found, "8: 8, 7: 7", "and 2 brokers")]
 
     assert [f"broker {number}" for number in range(13, 1, -1)] == shown
-    assert 1 == len(lines(found, "and 2 more"))
+    assert 1 == len(lines(found, "2 milder failures left out here"))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 from clusters import no_racks, spec_of
 from msgspec import structs
+from rich.console import Console
 
 from planner.model.spec import ConsumerGroup, ConsumerMember, Growth
+from planner.report import markdown, terminal
 from planner.whatif.consumers import consumers_sweep
-from planner.whatif.consumers.consumers_report import markdown, text
 from planner.whatif.consumers.consumers_summary import ConsumersQuestion, document
+from planner.whatif.consumers.consumers_view import view
 from planner.whatif.consumers.group_loads import loads, resolve
 
 SPEC = spec_of(no_racks(1), {"a_b": [[1]] * 4}, sizes={"a_b": [4, 2, 1, 1]})
@@ -25,6 +29,13 @@ def told(members=2, **more):
     return document(ConsumersQuestion(SPEC, groups(members), more.pop("grown", {}), **more))
 
 
+def text(found):
+    """The document as a program reads it from the terminal."""
+    console = Console(file=StringIO(), width=1000)
+    terminal.show(view(found), console)
+    return console.file.getvalue()
+
+
 def test_a_groups_sentences():
     """How even it is, and that nothing makes it rebalance."""
     page = " ".join(text(told()).split())
@@ -38,7 +49,7 @@ def test_a_groups_sentences():
 def test_names_are_no_markup():
     """On a terminal they are as they are, in Markdown they are code, and no cell ends within one."""
     assert "m|00" in text(told())
-    page = markdown(told())
+    page = markdown.render(view(told()))
     assert "`g*`" in page
     assert "| `m\\|00` | 2 | 6 B | `a_b` 0–1 |" in page
 
@@ -47,7 +58,7 @@ def test_members_and_events_of_a_large_group_are_bounded():
     """The rest of the members is counted; of those that leave the costliest are shown."""
     page = text(told(40))
 
-    assert "and 8 more" in page
+    assert "8 members left out here" in page
     assert 12 == page.count(" leaves")
 
 

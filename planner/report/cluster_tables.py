@@ -1,0 +1,312 @@
+"""The tables about the cluster: brokers, racks, log dirs, topics, partitions, and what each batch copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from planner.model import formats
+from planner.model.formats import counted, printable, size
+from planner.plan.document.batch_types import BatchRow, PartitionRow
+from planner.plan.document.cluster_types import BrokerRow, RackRow, TopicRow
+from planner.plan.document.log_dir_types import LogDirMoveRow, LogDirRow
+from planner.plan.document.new_partition_types import NewPartitionsRow
+from planner.plan.document.plan_types import Plan
+from planner.report import plot_values, sentences
+from planner.report.plot_values import Movement
+from planner.report.sentences import plan_size
+from planner.report.view import SECONDS, Change, Column, Joined, Name, Quantity, Strong, Table, Value
+
+_LONGEST_RACK = 60
+_LONGEST_LISTS = 4_000
+# A name in a sentence on what is left out.
+_LONGEST_NAMED = 60
+_LISTS_SHOWN = 100
+
+
+def _loads(plan: Plan) -> tuple[Column[Any], ...]:
+    """What a broker or a rack holds, today → plan."""
+    return (
+        Column("Replicas", lambda row: Change(row.before.replicas, row.after.replicas), narrow="\nreplicas"),
+        Column("Leaders", lambda row: Change(row.before.leaders, row.after.leaders), narrow="\nleaders"),
+        Column(
+            "Size",
+            lambda row: Change(plan_size(plan, row.before.size_bytes), plan_size(plan, row.after.size_bytes)),
+            narrow="\nsize",
+        ),
+    )
+
+
+def _traffic(plan: Plan, *, wide: bool) -> tuple[Column[Any], ...]:
+    """Traffic today → plan, where rates are known; beside all else it is too wide for a terminal."""
+    if not sentences.states_traffic(plan):
+        return ()
+
+    def rate(row: BrokerRow | RackRow, key: str) -> Value:
+        return Change(*(Quantity(getattr(side, key), "bytes/s") for side in (row.before, row.after)))
+
+    return (
+        Column("Network in", lambda row: rate(row, "network_in"), narrow="network\nin", wide=wide),
+        Column("Network out", lambda row: rate(row, "network_out"), narrow="\nout", wide=wide),
+    )
+
+
+def _rack(name: str | None) -> Value:
+    return None if name is None else Name(name, _LONGEST_RACK)
+
+
+def _ids(broker: BrokerRow) -> str:
+    return str(broker.id)
+
+
+def _fullest_and_emptiest(rows: Sequence[BrokerRow]) -> str:
+    ids = formats.ranges(row.id for row in rows)
+    return f"{counted(len(rows), 'broker')} neither among the fullest nor the emptiest ({ids})"
+
+
+def brokers(plan: Plan) -> Table[BrokerRow]:
+    """Every broker before and after, what it copies, and how full it becomes."""
+    role = Column[BrokerRow](
+        "", lambda row: "" if row.role == "stays" else Strong(row.role), numeric=False, narrow="\n"
+    )
+    peak = Column[BrokerRow]("Peak disk", sentences.broker_peak, narrow="\npeak disk")
+    columns = (
+        Column[BrokerRow]("Broker", _ids, narrow="\nBroker"),
+        Column[BrokerRow]("Rack", lambda row: _rack(row.rack), numeric=False, narrow="\nrack"),
+        *((role,) if any(row.role != "stays" for row in plan.brokers) else ()),
+        *_loads(plan),
+        *_traffic(plan, wide=True),
+        Column[BrokerRow]("Copies in", lambda row: plan_size(plan, row.bytes_in), narrow="\ncopies in"),
+        Column[BrokerRow]("Copies out", lambda row: plan_size(plan, row.bytes_out), narrow="\nout"),
+        *((peak,) if sentences.states_disks(plan) else ()),
+    )
+    return Table(
+        "brokers-table",
+        "Brokers, today → plan",
+        "broker",
+        plan.brokers,
+        columns,
+        few=sentences.fullest_and_emptiest,
+        rest=_fullest_and_emptiest,
+    )
+
+
+def traffic(plan: Plan) -> Table[BrokerRow]:
+    """The brokers' traffic by itself, for where `brokers` has no room for it; no rows without rates."""
+    columns = (Column[BrokerRow]("Broker", _ids, narrow="\nBroker"), *_traffic(plan, wide=False))
+    rows = plan.brokers if sentences.states_traffic(plan) else ()
+    few = sentences.fullest_and_emptiest
+    return Table("traffic", "Traffic, today → plan", "broker", rows, columns, few=few, rest=_fullest_and_emptiest)
+
+
+def racks(plan: Plan) -> Table[RackRow]:
+    """Every rack before and after."""
+    columns = (
+        Column[RackRow]("Rack", lambda row: _rack(row.rack), numeric=False),
+        Column[RackRow]("Brokers", lambda row: Change(row.brokers_before, row.brokers_after)),
+        *_loads(plan),
+        *_traffic(plan, wide=True),
+    )
+    return Table("racks-table", "Racks, today → plan", "rack", plan.racks, columns)
+
+
+def batches(plan: Plan) -> Table[BatchRow]:
+    """The batches in their order."""
+    known = plan.cluster.sizes_known
+    columns = (
+        Column[BatchRow]("Batch", lambda row: str(row.number)),
+        Column[BatchRow]("Partitions", lambda row: len(row.partitions)),
+        Column[BatchRow]("Elections", lambda row: len(row.elect)),
+        Column[BatchRow]("Replicas copied", lambda row: row.replicas_moved),
+        Column[BatchRow]("Copied", lambda row: plan_size(plan, row.bytes_moved)),
+        Column[BatchRow]("At least", lambda row: Quantity(row.seconds_at_throttle if known else None, SECONDS)),
+        Column[BatchRow]("Peak disk", sentences.peak_disk),
+    )
+
+    def rest(rows: Sequence[BatchRow]) -> str:
+        copied = sentences.known_size(plan, sum(row.bytes_moved for row in rows))
+        return f"{counted(len(rows), 'batch')}, {rows[0].number} to {rows[-1].number}, that copy {copied},"
+
+    return Table("batches-table", "Batches, in this order", "batch", plan.batches, columns, rest=rest)
+
+
+def new_partitions(plan: Plan) -> Table[NewPartitionsRow]:
+    """The topics that are made or get partitions."""
+
+    def config(row: NewPartitionsRow) -> Value:
+        return Joined(tuple(Name(f"{key}={value}") for key, value in sorted(row.config.items())), ", ")
+
+    columns = (
+        Column[NewPartitionsRow]("Topic", lambda row: Name(row.topic), numeric=False),
+        Column[NewPartitionsRow]("Partitions", lambda row: Change(row.partitions_before, row.partitions)),
+        Column[NewPartitionsRow]("Replication factor", lambda row: row.replication_factor),
+        Column[NewPartitionsRow]("Configuration", lambda row: config(row) if row.config else None, numeric=False),
+    )
+    return Table("new-partitions", "New partitions", "topic", plan.new_topics, columns, rest=_named_topics)
+
+
+def _named_topics(rows: Sequence[NewPartitionsRow]) -> str:
+    first, last = (printable(row.topic, _LONGEST_NAMED) for row in (rows[0], rows[-1]))
+    return f"{counted(len(rows), 'topic')}{f', {first} to {last},' if len(rows) > 1 else ''}"
+
+
+def new_lists(plan: Plan) -> Table[NewPartitionsRow]:
+    """The replicas of the new partitions, as `kafka-topics --replica-assignment` has them."""
+
+    def lists(row: NewPartitionsRow) -> Value:
+        return Name(",".join(":".join(map(str, replicas)) for replicas in row.replicas), _LONGEST_LISTS)
+
+    columns = (
+        Column[NewPartitionsRow]("Topic", lambda row: Name(row.topic), numeric=False),
+        Column[NewPartitionsRow]("From partition", lambda row: str(row.partitions_before)),
+        Column[NewPartitionsRow]("Replicas of each", lists, numeric=False),
+    )
+    title = "Replicas of the new partitions, preferred leader first"
+    return Table("new-lists", title, "topic", plan.new_topics, columns, rest=_named_topics, most=_LISTS_SHOWN)
+
+
+_BrokersLogDir = tuple[int, LogDirRow]
+
+
+def log_dirs(plan: Plan) -> Table[_BrokersLogDir]:
+    """The log dirs that something comes to or goes from, and the fullest of the others."""
+
+    def allowed(row: LogDirRow) -> Value:
+        if row.error:
+            return Strong(row.error.rpartition(".")[2])
+        return f"{size(row.least_bytes)} to {size(row.most_bytes)}"
+
+    def few(rows: Sequence[_BrokersLogDir], at_most: int) -> Sequence[_BrokersLogDir]:
+        return sorted(rows[:at_most], key=lambda row: (row[0], row[1].path))
+
+    columns = (
+        Column[_BrokersLogDir]("Log dir", lambda row: Name(row[1].path), numeric=False),
+        Column[_BrokersLogDir]("Broker", lambda row: str(row[0])),
+        Column[_BrokersLogDir]("Replicas", lambda row: Change(row[1].before.replicas, row[1].after.replicas)),
+        Column[_BrokersLogDir](
+            "Size",
+            lambda row: Change(*(Quantity(side.size_bytes, "bytes") for side in (row[1].before, row[1].after))),
+        ),
+        Column[_BrokersLogDir]("Allowed", lambda row: allowed(row[1])),
+        Column[_BrokersLogDir]("Comes in", lambda row: Quantity(row[1].bytes_in, "bytes"), narrow="comes in"),
+        Column[_BrokersLogDir]("Goes to others", lambda row: Quantity(row[1].bytes_out, "bytes"), narrow="goes out"),
+    )
+    ordered = sentences.log_dirs(plan)
+    return Table("log-dirs", "Log dirs, today → plan", "log dir", ordered, columns, few=few)
+
+
+def log_dir_moves(plan: Plan) -> Table[LogDirMoveRow]:
+    """The replicas that go to another log dir of their broker."""
+    columns = (
+        Column[LogDirMoveRow]("Partition", lambda row: Name(f"{row.topic}-{row.partition}"), numeric=False),
+        Column[LogDirMoveRow]("Broker", lambda row: str(row.broker)),
+        Column[LogDirMoveRow](
+            "Log dir", lambda row: Change(Name(row.log_dir_before), Name(row.log_dir)), numeric=False
+        ),
+        Column[LogDirMoveRow]("Size", lambda row: Quantity(row.size_bytes, "bytes")),
+    )
+    rows = plan.log_dirs.moves if plan.log_dirs else ()
+    return Table("log-dir-moves", "Moves between log dirs of one broker", "replica", rows, columns)
+
+
+def topics(plan: Plan, *, changed: bool = False) -> Table[TopicRow]:
+    """The topics, or those of them that change; first those that copy most."""
+    columns = (
+        Column[TopicRow]("Topic", lambda row: Name(row.name), numeric=False),
+        Column[TopicRow]("Partitions", lambda row: row.partitions),
+        Column[TopicRow]("Changed", lambda row: row.partitions_changed),
+        Column[TopicRow]("Replication factor", _replication_factor),
+        Column[TopicRow]("Replicas moved", lambda row: row.replicas_moved),
+        Column[TopicRow]("Copied", lambda row: plan_size(plan, row.bytes_moved)),
+    )
+
+    def rest(rows: Sequence[TopicRow]) -> str:
+        copied = sentences.known_size(plan, sum(row.bytes_moved for row in rows))
+        return f"{counted(len(rows), 'topic')} that copy less, {copied} in all,"
+
+    rows = [row for row in plan.topics if row.partitions_changed or not changed]
+    rows.sort(key=lambda row: (-row.bytes_moved, -row.replicas_moved, row.name))
+    title = "Moves by topic" if changed else "Topics"
+    return Table("topics-table", title, "topic", rows, columns, rest=rest, sortable=True)
+
+
+def _replication_factor(row: TopicRow) -> Value:
+    before = "/".join(map(str, row.replication_factor_before)) or None
+    return Change(before, "mixed" if row.replication_factor is None else str(row.replication_factor))
+
+
+def partitions(plan: Plan) -> Table[PartitionRow]:
+    """Every partition that changes."""
+
+    def leaders(row: PartitionRow) -> Value:
+        leader = "none" if row.leader_before is None else str(row.leader_before)
+        return Change(leader, leader if row.reason == "balance_log_dirs" else str(row.replicas[0]))
+
+    def lists(row: PartitionRow) -> Value:
+        return Change(*(", ".join(map(str, replicas)) for replicas in (row.replicas_before, row.replicas)))
+
+    columns = (
+        Column[PartitionRow]("Partition", lambda row: Name(f"{row.topic}-{row.partition}"), numeric=False),
+        Column[PartitionRow]("Replicas, preferred leader first", lists, numeric=False),
+        Column[PartitionRow]("Leader", leaders),
+        Column[PartitionRow]("Size", lambda row: plan_size(plan, row.size_bytes)),
+        Column[PartitionRow]("Reason", lambda row: formats.words(row.reason), numeric=False),
+    )
+    return Table("partitions", "Partition changes", "partition", plan.partitions, columns, rest=_named_partitions)
+
+
+def _named_partitions(rows: Sequence[PartitionRow]) -> str:
+    first, last = (printable(f"{row.topic}-{row.partition}", _LONGEST_NAMED) for row in (rows[0], rows[-1]))
+    return f"{counted(len(rows), 'partition')}{f', {first} to {last},' if len(rows) > 1 else ''}"
+
+
+def _measured(plan: Plan, value: int) -> Quantity:
+    """An amount of a plot: bytes, or replicas where sizes are unknown."""
+    return Quantity(value, "bytes" if plan.cluster.sizes_known else "replicas")
+
+
+def copied_pairs(plan: Plan, moved: Movement) -> Table[tuple[int, int, int]]:
+    """Who copies how much from whom, most first."""
+    pair = Column[tuple[int, int, int]]
+    columns = (
+        pair("From broker", lambda row: str(row[0]), numeric=False),
+        pair("To broker", lambda row: str(row[1]), numeric=False),
+        pair("Copied", lambda row: _measured(plan, row[2])),
+    )
+    rows = list(plot_values.copied_pairs(moved))
+    return Table("movement-table", "Who sends how much to whom", "pair", rows, columns)
+
+
+def copies(plan: Plan, moved: Movement) -> Table[tuple[int, int]]:
+    """What each broker copies in each batch, in the order of batches."""
+    cell = Column[tuple[int, int]]
+    columns = (
+        cell("Batch", lambda at: str(at[0] + 1), numeric=False),
+        cell("Broker", lambda at: str(moved.brokers[at[1]]), numeric=False),
+        cell("Copies in", lambda at: _measured(plan, int(moved.received[at]))),
+        cell("Copies out", lambda at: _measured(plan, int(moved.sent[at]))),
+    )
+    rows = [(batch, broker) for batch, broker in np.argwhere(moved.received + moved.sent).tolist()]
+    return Table("copies-table", "What each broker copies, batch by batch", "row", rows, columns)
+
+
+def held(plan: Plan, moved: Movement) -> Table[int]:
+    """What each broker holds today, at most, and afterwards."""
+    key, _ = plot_values.measure(plan)
+    rows = {broker.id: broker for broker in plan.brokers}
+    peaks, when = moved.held.max(axis=0).tolist(), moved.held.argmax(axis=0).tolist()
+
+    def side(at: int, name: str) -> Value:
+        broker = rows.get(moved.brokers[at])
+        return _measured(plan, getattr(getattr(broker, name), key) if broker else 0)
+
+    columns = (
+        Column[int]("Broker", lambda at: str(moved.brokers[at]), numeric=False),
+        Column[int]("Fullest in", lambda at: f"batch {when[at]}" if when[at] else "today", numeric=False),
+        Column[int]("Today", lambda at: side(at, "before")),
+        Column[int]("At most", lambda at: _measured(plan, peaks[at])),
+        Column[int]("Afterwards", lambda at: side(at, "after")),
+    )
+    return Table("held-table", "What brokers hold meanwhile", "broker", range(len(moved.brokers)), columns)
