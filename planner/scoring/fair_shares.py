@@ -10,6 +10,7 @@ integers in object arrays, by the same code.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 from typing import Any
 
@@ -109,6 +110,8 @@ class FairShares:
     network_out: Shares
 
 
+# A sweep asks for those of one problem, that of its variant, with every candidate.
+@lru_cache(maxsize=2)
 def fair_shares(problem: Problem) -> FairShares:
     """Everybody's fair shares: replicas and bytes by disks, leaders and traffic by networks."""
     rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
