@@ -46,6 +46,7 @@ def dump(case: BenchCase) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "seed", "digest"), DIGESTS)
 def test_a_case_is_the_same_everywhere(name: str, seed: str, digest: str) -> None:
     """Brokers, replicas and sizes, byte for byte: figures of different versions can be compared."""
@@ -67,6 +68,7 @@ def test_seeds_give_other_clusters() -> None:
     assert public.size_bytes.tolist() != other.size_bytes.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if name != "huge"])
 def test_spec_is_the_case(name: str) -> None:
     """The problem built from a case's spec has its brokers, replicas, sizes and replication factors."""

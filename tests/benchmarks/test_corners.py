@@ -31,6 +31,7 @@ def test_small_clusters_are_small(seed: int) -> None:
     assert problem.size_bytes.max() > 2 * problem.balance.disk.value / 100 * mean
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [WIDE, OVERFULL, HEAVY])
 def test_wide_clusters_are_wide(kind: str) -> None:
     """Two hundred brokers, of disks of eight sizes; over-full ones' don't hold all bytes."""
@@ -41,6 +42,7 @@ def test_wide_clusters_are_wide(kind: str) -> None:
     assert (kind == OVERFULL) == (int(problem.size_bytes @ problem.replication_factors) > disks)
 
 
+@pytest.mark.slow
 def test_a_seed_is_a_cluster() -> None:
     """The same one each time, and another for another seed or kind."""
     assert make(SMALL, 3) == make(SMALL, 3)

@@ -72,6 +72,7 @@ def test_a_quoted_pattern_is_a_fleet_beside_its_specs(clusters, whatif):
     assert [line.split()[0] for line in shown.splitlines()] == ["Cluster", "orders-eu", "orders-eu", "lab"]
 
 
+@pytest.mark.slow
 def test_a_pattern_that_matches_one_file_is_a_fleet_of_one(clusters, whatif, tmp_path):
     """Where plans go doesn't change with the number of files that match today."""
     code, shown, _ = whatif("clusters/no-*.yaml", "--out", "fleet", "--format", "json")

@@ -208,6 +208,7 @@ def test_a_plan_as_committed_is_commented_once(name: str, forge: Forge) -> None:
     assert any("pip install --quiet -c" in line and "kafka-planner" in line for line in forge.used)
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("file", ["plan.json", "ansible/roles/kafka_reassign/tasks/batch.yml"])
 def test_a_folder_that_is_not_the_plan_of_its_spec_fails(name: str, file: str, forge: Forge) -> None:
@@ -227,6 +228,7 @@ def test_a_refusal_is_told_and_fails(name: str, forge: Forge) -> None:
     assert "~~~~~~~~text\nlimits.bytes_moved: the plan needs 2 bytes" in forge.comments[2]
 
 
+@pytest.mark.slow
 @both
 def test_a_refusal_cannot_end_its_block(name: str, forge: Forge) -> None:
     """Whatever its lines begin with: all of it stays text, and only the last line ends the block."""
@@ -238,6 +240,7 @@ def test_a_refusal_cannot_end_its_block(name: str, forge: Forge) -> None:
     assert block.rstrip().endswith("@octocat\n\n~~~~~~~~")
 
 
+@pytest.mark.slow
 def test_what_changed_since_the_last_push_is_folded_in(forge: Forge) -> None:
     """Where the push before had a plan; a first push has none."""
     assert 0 == github(forge)[-1]
@@ -246,6 +249,7 @@ def test_what_changed_since_the_last_push_is_folded_in(forge: Forge) -> None:
     assert forge.comments[2].endswith("<summary>Since the last push</summary>\n\nthe same plan\n\n</details>\n")
 
 
+@pytest.mark.slow
 def test_a_long_report_leaves_the_diff_out(forge: Forge) -> None:
     """A comment of GitHub's has 65,536 characters."""
     (forge.folder / "next" / "report.md").write_text("x" * 64_950)
@@ -254,6 +258,7 @@ def test_a_long_report_leaves_the_diff_out(forge: Forge) -> None:
     assert f"{MARKER}\n{'x' * 64_950}" == forge.comments[2]
 
 
+@pytest.mark.slow
 def test_what_is_other_than_on_the_target_branch_is_folded_in(forge: Forge) -> None:
     """GitLab's job fetches it."""
     another_plan(forge)
@@ -288,6 +293,7 @@ def test_an_apply_checks_first_then_runs_the_committed_playbooks(name: str, forg
     ] == used
 
 
+@pytest.mark.slow
 @both
 def test_a_plan_that_does_not_fit_any_more_is_not_applied(name: str, forge: Forge) -> None:
     """The check's exit code ends the job."""

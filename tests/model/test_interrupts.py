@@ -88,6 +88,7 @@ with watched() as watch:
 """
 
 
+@pytest.mark.slow
 def test_a_library_that_swallows_the_exception_can_not_go_on_for_ever() -> None:
     """Another thread ends the process, with the line and the exit code of a signal."""
     assert (129, "planner: interrupted (SIGHUP); nothing is left half-written\n") == run(SWALLOWS, signal.SIGHUP)

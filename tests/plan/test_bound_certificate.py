@@ -49,6 +49,7 @@ def test_what_is_outside_is_read_back() -> None:
     assert bound_certificate.to_document(again) == document()
 
 
+@pytest.mark.slow
 def test_less_may_be_outside_only_with_a_higher_bound() -> None:
     """The bound is for plans with so much outside: with less it isn't lower."""
     made = document()

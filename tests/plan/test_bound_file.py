@@ -130,6 +130,7 @@ def test_another_excess_than_that_of_the_bound_is_refused() -> None:
             bound_file.check(typed({**as_json(made.plan), "bound": bound}), made.bound, "bound.json")
 
 
+@pytest.mark.slow
 def test_a_plan_that_the_bound_is_not_for_is_refused() -> None:
     """A plan further outside of its windows than the bound's may move fewer bytes: nothing is proven of it."""
     made = relaxed_plan()

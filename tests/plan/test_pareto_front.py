@@ -147,6 +147,7 @@ def test_choice_names_rule_and_amount() -> None:
     assert ("most_even_within_bytes", 10**6) == structs.astuple(pareto_front.choice(done, chosen))[:2]
 
 
+@pytest.mark.slow
 @examples(10)
 @given(specs())
 def test_no_point_is_better_than_the_plan_in_both(wish: Spec) -> None:

@@ -39,6 +39,7 @@ def test_unlike_replication_factors_within_a_topic(tmp_path: Path) -> None:
     assert found.warns("1 topic with unlike replication factors within the topic")
 
 
+@pytest.mark.slow
 def test_unlike_replication_factors_made_alike(tmp_path: Path) -> None:
     """A factor asked for is a replica for the partition that lacks one, and nothing else."""
     change = "changes: {set_replication_factor: [{topics: topic-test7, replication_factor: 2}]}\n"
@@ -62,6 +63,7 @@ def test_a_replication_factor_above_the_racks(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_racks_of_unequal_size(tmp_path: Path) -> None:
     """One replica in each rack, so the racks of one broker hold more than their share: as even as can be, and why."""
     racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "c"}
@@ -127,6 +129,7 @@ def test_dead_brokers(tmp_path: Path) -> None:
     assert found.warns("2 partitions under-replicated today: a reassignment waits for a full ISR")
 
 
+@pytest.mark.slow
 def test_dead_brokers_that_leave(tmp_path: Path) -> None:
     """Their replicas are made anew elsewhere, copied from those in sync."""
     topics = {"t": Described([[4, 5, 6], [4, 2, 3]], leaders={0: 5, 1: 2}, isrs={0: [5, 6], 1: [2, 3]})}
@@ -159,6 +162,7 @@ def test_offline_partitions_that_have_to_move(tmp_path: Path) -> None:
     assert [True] == [batch["leaderless"] for batch in found.plan["batches"]]
 
 
+@pytest.mark.slow
 def test_replicas_of_a_reassignment_that_an_old_kafka_does_not_tell(tmp_path: Path) -> None:
     """Before 2.4 the old and the new replicas stand together: more than others have, and not all of them in sync."""
     found = plan_of(tmp_path, SIX, {"t": Described([[1, 2, 3], [1, 2, 6, 5]], isrs={1: [1, 2]})})
@@ -205,6 +209,7 @@ def test_empty_topics(size_bytes: int, tmp_path: Path) -> None:
     assert [] == found.plan["warnings"]
 
 
+@pytest.mark.slow
 def test_one_partition_of_two_fifths_of_all_bytes(tmp_path: Path) -> None:
     """No broker but its own can be within the window of bytes; it stays, and the report says what stands in the way."""
     topics = {
@@ -228,6 +233,7 @@ def test_thousands_of_topics_with_one_partition(tmp_path: Path) -> None:
     assert len(found.report) < 65_536
 
 
+@pytest.mark.slow
 def test_the_largest_ids(tmp_path: Path) -> None:
     """Brokers up to 2147483647 in every file that Kafka reads."""
     racks = {0: "a", 1000: "b", LARGEST: "c"}
@@ -275,6 +281,7 @@ def test_names_that_end_like_partitions_and_names_of_249_characters(tmp_path: Pa
     assert "`a-1-1`" in found.report
 
 
+@pytest.mark.slow
 def test_topics_marked_for_deletion(tmp_path: Path) -> None:
     """They stay as they are until they are gone, and others are dealt around them."""
     topics = {"gone": Described([[1, 2, 3]] * 6, deleting=True), "t": Described([[1, 2, 3]] * 6)}

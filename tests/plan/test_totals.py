@@ -12,6 +12,7 @@ from io import StringIO
 from typing import Any
 
 import plan_documents
+import pytest
 from clusters import specs
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -140,6 +141,7 @@ def test_failures_tell_of_the_leaders_that_brokers_have(spec: Spec) -> None:
             assert state["leaders_moved"] == sum(row["leaders"] for row in state["moved_to"])
 
 
+@pytest.mark.slow
 @examples(30)
 @given(wishes(), st.integers(0, 500_000))
 def test_growth_begins_with_what_brokers_hold_and_adds_up(spec: Spec, ppm: int) -> None:

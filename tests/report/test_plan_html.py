@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+from functools import cache
 
 import html5lib
 import pytest
@@ -20,12 +22,22 @@ HTML = "{http://www.w3.org/1999/xhtml}"
 
 def page(plan) -> str:
     """The page's source."""
-    return plan_html.files(typed(plan))["report.html"].decode()
+    return _page(json.dumps(plan))
+
+
+@cache
+def _page(plan: str) -> str:
+    return plan_html.files(typed(json.loads(plan)))["report.html"].decode()
 
 
 def parsed(plan):
-    """The page's root, by a parser that refuses whatever the HTML standard calls an error."""
-    return html5lib.HTMLParser(strict=True).parse(page(plan))
+    """The page's root, by a parser that refuses whatever the HTML standard calls an error; made once."""
+    return _parsed(json.dumps(plan))
+
+
+@cache
+def _parsed(plan: str):
+    return html5lib.HTMLParser(strict=True).parse(_page(plan))
 
 
 def found(root, tag):

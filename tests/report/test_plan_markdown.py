@@ -79,6 +79,7 @@ def test_brokers_shown_and_left_out_add_up() -> None:
         assert 0 < rows <= most
 
 
+@pytest.mark.slow
 def test_rows_shown_and_left_out_add_up() -> None:
     """Partitions in the table and partitions counted as left out are all of them."""
     plan = huge(topics=300, partitions=10)

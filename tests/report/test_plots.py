@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
+from functools import cache
 
 import pytest
 from folders import ROOT
@@ -21,8 +23,14 @@ NAMES = ["front", "brokers", "racks", "movement", "batches", "held"]
 
 
 def by_name(plan) -> dict[str, Plot]:
-    """The plots of a plan."""
-    return {plot.name: plot for plot in plots.draw(typed(plan))}
+    """The plots of a plan, drawn once."""
+    return {plot.name: plot for plot in drawn(json.dumps(plan))}
+
+
+@cache
+def drawn(plan: str) -> tuple[Plot, ...]:
+    """The plots of a plan's JSON."""
+    return plots.draw(typed(json.loads(plan)))
 
 
 def marks(plot: Plot) -> dict[str, str]:
@@ -34,10 +42,12 @@ def marks(plot: Plot) -> dict[str, str]:
 
 def test_all_plots_of_a_plan_that_copies_in_their_order():
     """Six plots, of which each says how many marks it has."""
-    drawn = plots.draw(typed(small()))
+    found = by_name(small())
 
-    assert NAMES == [plot.name for plot in drawn]
-    assert {plot.name: len(marks(plot)) for plot in drawn} == {plot.name: plot.marks for plot in drawn}
+    assert NAMES == list(found)
+    assert {name: len(marks(plot)) for name, plot in found.items()} == {
+        name: plot.marks for name, plot in found.items()
+    }
 
 
 def test_the_front_has_a_point_for_each_plan_and_for_kafkas_own():
@@ -170,7 +180,7 @@ def test_the_same_plan_gives_the_same_bytes(tmp_path, monkeypatch):
 
 def test_a_plot_is_an_image_with_a_name_and_a_description():
     """For whoever doesn't see it."""
-    for plot in plots.draw(typed(small())):
+    for plot in by_name(small()).values():
         root = ET.fromstring(plot.file)
         by_id = {each.get("id"): each for each in root.iter()}
         assert "img" == root.get("role")
@@ -180,7 +190,7 @@ def test_a_plot_is_an_image_with_a_name_and_a_description():
 
 def test_ids_are_on_the_page_once():
     """All plots stand on one page."""
-    ids = Counter(each.get("id") for plot in plots.draw(typed(small())) for each in ET.fromstring(plot.svg).iter())
+    ids = Counter(each.get("id") for plot in by_name(small()).values() for each in ET.fromstring(plot.svg).iter())
     del ids[None]
 
     assert [] == [name for name, count in ids.items() if count > 1]
@@ -188,7 +198,7 @@ def test_ids_are_on_the_page_once():
 
 def test_every_colour_is_a_role_that_dark_pages_exchange():
     """No colour is left that only suits a light page."""
-    for plot in plots.draw(typed(small())):
+    for plot in by_name(small()).values():
         for element in ET.fromstring(plot.svg).iter():
             for key in ("fill", "stroke"):
                 if (colour := element.get(key, "none")) != "none":
@@ -219,6 +229,7 @@ def luminance(colour: str) -> float:
     return sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text():
     """Well-formed, no element that isn't SVG's own, no mathematics, no control characters."""
     for plot in plots.draw(typed(hostile())):

@@ -102,6 +102,7 @@ def reason_holds(problem: Problem, each: Relaxed, outside: bool) -> bool:
     return outside
 
 
+@pytest.mark.slow
 @examples(6)
 @given(uneven_problems(rebalance=("all",)))
 def test_the_optimum_relaxes_no_count_that_another_keeps(problem: Problem) -> None:

@@ -55,6 +55,7 @@ def test_any_order_and_any_split(problem: Problem, random: Any) -> None:
     assert together == sorted(apart, key=lambda row: row["candidate"])
 
 
+@pytest.mark.slow
 @examples(25)
 @given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")))
 def test_rows_are_what_the_candidates_make(problem: Problem) -> None:

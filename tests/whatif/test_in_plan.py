@@ -10,7 +10,6 @@ import pytest
 from folders import DATA
 from jsonschema import Draft202012Validator
 from plan_documents import plan_id, typed
-from planner.report.view import Column, Lines, Page, Section, Table
 from report_documents import huge, small
 from rich.console import Console
 
@@ -20,6 +19,7 @@ from planner.model.errors import SpecError
 from planner.model.file_reading import resource
 from planner.plan.document import codec
 from planner.report import plan_markdown
+from planner.report.view import Column, Lines, Page, Section, Table
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
 from planner.whatif import in_plan

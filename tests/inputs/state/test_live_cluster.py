@@ -158,6 +158,7 @@ def test_a_topic_that_cannot_be_read_is_refused() -> None:
         merged(Client(error=29))
 
 
+@pytest.mark.slow
 def test_a_cluster_out_of_reach_is_one_error(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -90,6 +90,7 @@ def test_no_plan_with_these_spreads_is_below_the_least(problem: Problem, seed: i
             assert solution.least_bytes == bounds.least(again)
 
 
+@pytest.mark.slow
 @examples(40)
 @given(st.sampled_from(("1000%", "60%", "20%")).flatmap(lambda disk: spread_problems(disk=disk)).filter(few))
 def test_nor_with_windows_of_bytes(problem: Problem) -> None:

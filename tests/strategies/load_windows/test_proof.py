@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from brute_force import as_plan, countable, keeps, moved, plans_within
 from clusters import loaded_problems, problems
 from hypothesis import assume, given
@@ -75,6 +76,7 @@ def test_the_same_from_its_document(problem: Problem, seed: int) -> None:
     assert bounds.least(certificate) == bounds.least(again)
 
 
+@pytest.mark.slow
 @examples(250)
 @given(loaded_problems(**SMALL).filter(countable))
 def test_windows_of_bytes_on_tiny_clusters(problem: Problem) -> None:
@@ -105,6 +107,7 @@ def test_without_windows_of_bytes_the_proof_is_exact(problem: Problem) -> None:
         assert mine == bounds.least(solution.certificate)
 
 
+@pytest.mark.slow
 @examples(10)
 @given(uneven_problems())
 def test_no_strategy_is_below_the_bound(problem: Problem) -> None:

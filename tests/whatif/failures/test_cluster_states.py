@@ -52,6 +52,7 @@ def test_brokers_that_hold_nothing_change_nothing(spec):
             assert nobody.leaders.tolist() == alone.leaders.tolist()
 
 
+@pytest.mark.slow
 @given(specs(rebalance=("all",)))
 def test_each_batch_lies_between_today_and_the_plan(spec):
     """A partition changed in one step is, while batches run, at worst as bad as before or after, at best as good."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from clusters import specs
 from failure_studies import planned
 from hypothesis import given
@@ -22,6 +23,7 @@ def counted(stage, found: Scenarios, failed):
     return worse(facts.facts, other.facts).sum(axis=0), facts
 
 
+@pytest.mark.slow
 @given(specs(rebalance=("all", "none")), st.sampled_from(("brokers", "racks", "pairs", "3")))
 def test_tables_say_what_every_partition_says(spec, kind):
     """Counts and loads of every scenario and stage are those of looking at each partition."""
