@@ -19,7 +19,6 @@ Lists = Sequence[tuple[int, ...]]
 _COUNT = click.IntRange(min=1, max=200_000)
 # The option below them, and JSON, have all.
 _ROWS_SHOWN = 10_000
-_ALGORITHMS = ("classic", "striped", "round-robin")
 _INDEX = click.IntRange(min=0, max=2**31 - 1)
 
 

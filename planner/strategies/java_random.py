@@ -45,11 +45,6 @@ class JavaRandom:
             if bits - value + bound - 1 < 1 << 31:
                 return value
 
-    def next_long(self) -> int:
-        """`nextLong()`: any Java long (of which 2^48 can occur)."""
-        high = _signed(self._next(32), 32) << 32
-        return _signed((high + _signed(self._next(32), 32)) & ((1 << 64) - 1), 64)
-
     def shuffle(self, items: list[Item]) -> None:
         """`Collections.shuffle(items, this)`: shuffles in place, from the end to the front."""
         for size in range(len(items), 1, -1):

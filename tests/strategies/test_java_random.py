@@ -31,12 +31,6 @@ def test_next_int_with_bounds() -> None:
     bounds = [100, 64, 7, 1, 2**31 - 1, 2**30 + 1, 2**30 + 1]
     expected = [84, 19, 4, 0, 1519796918, 196118093, 969067502]
     assert expected == [random.next_int(bound) for bound in bounds]
-    assert [6802844026563419272, 5086654115216342560] == [random.next_long(), random.next_long()]
-
-
-def test_next_long() -> None:
-    """The sum of two signed halves, so that a negative low half borrows from the high one."""
-    assert [-5025562857975149833, -5843495416241995736] == [(r := JavaRandom(42)).next_long(), r.next_long()]
 
 
 @pytest.mark.parametrize("bound", [0, -1])

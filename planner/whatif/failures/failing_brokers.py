@@ -10,7 +10,6 @@ import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
 
 from planner.model.errors import SetupError
-from planner.model.formats import ranges
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.seeded_numbers import mix
 from planner.whatif.failures.offline_sums import Domains
@@ -86,11 +85,6 @@ def explained(scenarios: Scenarios) -> str:
         f"{len(scenarios.sets):,} drawn of {scenarios.possible:,}: with {CONFIDENCE:.0%} confidence at most "
         f"{100 * scenarios.worse_at_most:.2g} % of them are worse than the worst one seen"
     )
-
-
-def rack_brokers(problem: Problem, rack: int) -> str:
-    """The ids of a rack's brokers, runs joined."""
-    return ranges(problem.broker_ids[problem.broker_racks == rack].tolist())
 
 
 def _drawn(brokers: int, count: int, draws: int, seed: int) -> IntArray:

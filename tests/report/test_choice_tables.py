@@ -1,0 +1,76 @@
+"""The tables about what was asked and chosen: which values stand under which heading, whatever writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plan_documents import typed
+from report_documents import small, with_alternatives
+
+from planner.report import choice_tables, markdown
+from planner.report.view import Quantity, Strong, Table
+
+
+def column(table: Table[Any], heading: str) -> list[Any]:
+    """The values under a heading."""
+    found = next(each for each in table.columns if each.heading == heading)
+    return [found.value(row) for row in table.rows]
+
+
+def test_a_crossed_gate_stands_out() -> None:
+    """And says what was allowed, in its own unit."""
+    rows = [{"key": "limits.bytes_moved", "limit": 10, "value": value} for value in (9, 24)]
+    table = choice_tables.limits(typed(small(limits=rows)))
+
+    assert ["kept", Strong("crossed")] == column(table, "")
+    assert ["10 B", "10 B"] == column(table, "Allowed")
+
+
+def test_a_term_that_changes_stands_out() -> None:
+    """Values keep their unit; a terminal has a column for `if nothing moves` only where that differs from today."""
+    table = choice_tables.terms(typed(small()))
+
+    assert Strong(Quantity(38, "replicas")) == column(table, "Plan")[0]
+    assert Quantity(0, "partitions") in column(table, "Plan")
+    assert [True] == [each.wide for each in table.columns if each.heading == "If nothing moves"]
+
+
+def test_terms_that_say_nothing_are_left_to_one_line() -> None:
+    """Those that are 0 today and stay so."""
+    every, telling = (choice_tables.terms(typed(small()), telling=only) for only in (False, True))
+    assert {"without_leader"} == {row.name for row in every.rows} - {row.name for row in telling.rows}
+
+
+def test_the_front_names_this_plan() -> None:
+    """By the windows that a point doesn't share with it; no table of a single point."""
+    front = choice_tables.front(typed(small()))
+
+    assert ["unchanged", "the same windows (this plan)", "replicas 5%, leaders 5%"] == column(
+        front, front.columns[0].heading
+    )
+    assert [False, True, False] == [bool(front.strong and front.strong(row)) for row in front.rows]
+    assert () == choice_tables.front(typed(small(pareto=small()["pareto"][:1]))).rows
+
+
+def test_variants_say_why_not() -> None:
+    """What they ask for, and whether they are this plan."""
+    table = choice_tables.variants(typed(with_alternatives()))
+
+    assert [Strong("this plan"), "", "no candidate keeps every rule"] == column(table, "")
+    assert ["1 of 2", "1 of 2", "2 of 2"] == column(table, "Scenarios stood")
+
+
+def test_this_plan_stands_out_among_the_alternatives() -> None:
+    """Beside doing nothing and Kafka's own placements."""
+    table = choice_tables.compared(typed(small()))
+    assert ["this plan"] == [row.label for row in table.rows if table.strong and table.strong(row)]
+
+
+def test_no_bytes_where_sizes_are_unknown() -> None:
+    """Nor a gap, which is of bytes."""
+    plan = with_alternatives()
+    plan["cluster"]["sizes_known"] = False
+    for table in (choice_tables.front(typed(plan)), choice_tables.compared(typed(plan))):
+        for heading in ("Copied", "The least for that", "Gap"):
+            if any(each.heading == heading for each in table.columns):
+                assert {"–"} == set(map(markdown.line, column(table, heading)))

@@ -1,0 +1,58 @@
+"""The sections of the reports: in one order for all of them, and none that has nothing to show."""
+
+from __future__ import annotations
+
+from plan_documents import document, typed
+from report_documents import small, with_alternatives
+
+from planner.report import plan_view, plot_values
+from planner.report.view import Facts, Lines, Table
+
+
+def test_sections_stand_in_the_order_of_reading() -> None:
+    """What was asked and what is wrong first; the plots' numbers only where they are asked for."""
+    plan = typed(small())
+    without = [section.name for section in plan_view.sections(plan)]
+    every = [section.name for section in plan_view.sections(plan, plot_values.movement(plan))]
+
+    assert [
+        "facts",
+        "warnings",
+        "gates",
+        "risks",
+        "racks",
+        "brokers",
+        "batches",
+        "front",
+        "terms-and-alternatives",
+    ] == without
+    assert ["movement", "held"] == [name for name in every if name not in without]
+
+
+def test_nothing_to_show_is_no_section() -> None:
+    """No moves, no front, no warnings."""
+    plan = typed(document([]))
+    found = plan_view.sections(plan, plot_values.movement(plan))
+
+    assert not {"warnings", "movement", "held", "front"} & {section.name for section in found}
+    assert all(section.blocks for section in found)
+
+
+def test_what_only_some_plans_have() -> None:
+    """Variants and scenarios."""
+    found = {section.name: section for section in plan_view.sections(typed(with_alternatives()))}
+
+    assert isinstance(found["variants-and-plans"].blocks[0], Table)
+    (scenarios,) = found["scenarios"].blocks
+    assert isinstance(scenarios, Lines)
+    assert 2 == len(scenarios.lines)
+
+
+def test_facts_without_an_answer_are_left_out() -> None:
+    """What the YAML says itself isn't told as taken by default."""
+    (facts,) = plan_view.sections(typed(small()))[0].blocks
+    assert isinstance(facts, Facts)
+    labels = [label for label, _ in facts.facts]
+
+    assert ["Asked for", "Partitions by reason", "How even", "Runs in"] == labels[:4]
+    assert "By default, as the YAML doesn't say" not in labels
