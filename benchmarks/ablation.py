@@ -21,6 +21,7 @@ from benchmarks.measure import outcome
 from benchmarks.table import Entries, Figures, gap, gigabytes, head, row
 from benchmarks.windows import EVEN_DISKS
 from planner.model import build_problem
+from planner.model.balance import Tolerance
 from planner.model.problem import Problem
 from planner.model.spec import Spec
 from planner.scoring.windows import Windows
@@ -35,8 +36,9 @@ from planner.strategies.work_limits import Effort
 # What is measured where no case is named: the large ones would take most of a day.
 CASES = tuple(case for case in bench_cases.CASES if case not in ("expand-big", "huge"))
 EVERY_PART = "none"
-# A case as it is, with even disks, and with even disks and sizes whose tail is as heavy as this.
-COUNTS, EVEN, HEAVY = "counts", "disks 2 %", "disks 2 %, heavy tails"
+# A case as it is, with topics that may be less even, with even disks, and with those and sizes of so heavy a tail.
+COUNTS, WIDE, EVEN, HEAVY = "counts", "topics within 3", "disks 2 %", "disks 2 %, heavy tails"
+_WIDE_SPREAD = Tolerance("spread", 3)
 _TAIL = 3.0
 # The cluster that there is with heavy tails, too.
 _TAILED = "skewed-sizes"
@@ -65,7 +67,7 @@ def entries(cases: Sequence[str], seed: str) -> Entries:
     yield from (f"## With a part of the optimum switched off, seed `{seed}`", "")
     yield from head(_COLUMNS)
     for case in cases or CASES:
-        for windows in (COUNTS, EVEN, *([HEAVY] if case == _TAILED else [])):
+        for windows in (COUNTS, WIDE, EVEN, *([HEAVY] if case == _TAILED else [])):
             for each in apart(measure, case, seed, windows):
                 yield Figures("ablation", asdict(each))
                 yield row(_cells(each))
@@ -79,7 +81,7 @@ def measure(case: str, seed: str, windows: str) -> tuple[Ablated, ...]:
     problem = build_problem.build(_spec(case, seed, windows))
     whole = _planned(problem, (case, windows, EVERY_PART))
     found = [whole]
-    for part in OF_COUNTS if windows == COUNTS else PARTS:
+    for part in OF_WINDOWS.get(windows, OF_BYTES):
         with switched_off(part):
             found.append(_planned(problem, (case, windows, part), whole.bytes_moved))
     return tuple(found)
@@ -97,6 +99,8 @@ def _spec(case: str, seed: str, windows: str) -> Spec:
     recipe = bench_cases.RECIPES[case]
     made = bench_cases.from_recipe(case, replace(recipe, size_sigma=_TAIL) if windows == HEAVY else recipe, seed)
     spec = bench_cases.to_spec(made)
+    if windows == WIDE:
+        return replace(spec, balance=replace(spec.balance, topic_replicas=_WIDE_SPREAD))
     return spec if windows == COUNTS else replace(spec, balance=EVEN_DISKS)
 
 
@@ -129,9 +133,16 @@ def _unrounded(
         return
 
 
+def _where_asked(_: Any, wanted: Windows, __: Any) -> Windows:
+    """The windows where the balance itself has them, instead of where they could begin."""
+    return wanted
+
+
 _CASES = {"load_windows.balanced_placement.branchings": _nothing, "load_windows.relaxed_windows.branchings": _nothing}
 _BYTE_PRICES = {"load_windows.byte_prices.solve": _none}
 _FRACTIONS = {"load_windows.balanced_placement.roundings": _nothing}
+_BY_TOPIC = {"load_windows.window_positions._by_topic": _where_asked}
+_NEXT_TO = {"load_windows.window_positions._next_to": _where_asked}
 # The functions of each part, below `planner.strategies`, and what stands in for them.
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "condensed network": {"flow.condensed_network.solve": _none},
@@ -144,9 +155,14 @@ PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "its rounding": {"load_windows.balanced_placement.roundings": _unrounded},
     "byte prices": _BYTE_PRICES,
     "all linear programs": {**_CASES, **_FRACTIONS, **_BYTE_PRICES},
+    "starts by topic": _BY_TOPIC,
+    "starts next to the relaxed plan": _NEXT_TO,
+    "all starts": {**_BY_TOPIC, **_NEXT_TO},
 }
-# Those that are of use where windows are of counts alone.
-OF_COUNTS = ("condensed network",)
+# Those that are of use where windows are of counts alone, where topics may be less even, and where bytes have windows.
+OF_COUNTS, OF_STARTS = ("condensed network",), ("starts by topic", "starts next to the relaxed plan", "all starts")
+OF_WINDOWS = {COUNTS: OF_COUNTS, WIDE: OF_STARTS}
+OF_BYTES = tuple(part for part in PARTS if part not in OF_STARTS)
 
 
 def _cells(each: Ablated) -> tuple[str, ...]:

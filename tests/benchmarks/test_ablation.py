@@ -8,7 +8,20 @@ from typing import Any
 import pytest
 
 from benchmarks import ablation
-from benchmarks.ablation import COUNTS, EVEN, EVERY_PART, HEAVY, OF_COUNTS, PARTS, Ablated, measure, switched_off
+from benchmarks.ablation import (
+    COUNTS,
+    EVEN,
+    EVERY_PART,
+    HEAVY,
+    OF_BYTES,
+    OF_COUNTS,
+    OF_STARTS,
+    PARTS,
+    WIDE,
+    Ablated,
+    measure,
+    switched_off,
+)
 from benchmarks.benchmark import Scope, lines
 from benchmarks.table import Figures
 
@@ -32,7 +45,7 @@ def test_a_part_is_switched_off_and_comes_back(part: str) -> None:
 def test_without_a_part_plans_move_no_less_and_break_no_rule() -> None:
     """On even disks no part does harm, and whatever is left keeps the rules and stays above its bound."""
     whole, *others = measure("no-racks", "public", EVEN)
-    assert (EVERY_PART, [*PARTS]) == (whole.part, [each.part for each in others])
+    assert (EVERY_PART, [*OF_BYTES]) == (whole.part, [each.part for each in others])
     assert {0} == {each.violations for each in (whole, *others)}
     assert all(each.bytes_moved >= max(each.least_bytes, whole.bytes_moved) for each in others)
     polishing = next(each for each in others if each.part == "polishing")
@@ -47,6 +60,16 @@ def test_windows_of_counts_need_the_condensed_network_alone() -> None:
     assert 189 * 10**9 == whole.bytes_moved == condensed.bytes_moved == condensed.least_bytes
 
 
+@pytest.mark.slow
+def test_where_wide_windows_begin_is_worth_a_search() -> None:
+    """With sizes that differ much, topics within 3 save a tenth of the bytes over windows around their shares."""
+    whole, *others = measure("skewed-sizes", "public", WIDE)
+    assert (EVERY_PART, *OF_STARTS) == (whole.part, *(each.part for each in others))
+    assert {0} == {each.violations for each in (whole, *others)}
+    assert all(each.bytes_moved >= whole.bytes_moved for each in others)
+    assert others[0].relative > 1.05
+
+
 def test_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """As numbers and as cells; the cluster with heavy tails is one more."""
     asked: list[tuple[str, ...]] = []
@@ -57,7 +80,7 @@ def test_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(ablation, "apart", measured)
     found = [each for each in ablation.entries(("skewed-sizes",), "other") if isinstance(each, Figures)]
-    assert [("skewed-sizes", "other", windows) for windows in (COUNTS, EVEN, HEAVY)] == asked
-    assert [202 * 10**9] * 3 == [each.values["bytes_moved"] for each in found]
+    assert [("skewed-sizes", "other", windows) for windows in (COUNTS, WIDE, EVEN, HEAVY)] == asked
+    assert [202 * 10**9] * 4 == [each.values["bytes_moved"] for each in found]
     last = [cell.strip() for cell in list(lines(Scope(("no-racks",), ("ablate",))))[-1].strip("|").split("|")]
     assert ["polishing", "202.000", "+1.0000 %, 1 rules broken", "200.000", "1.0000 %", "0.50"] == last[2:]
