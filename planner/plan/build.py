@@ -17,7 +17,7 @@ from planner.execution import batch_costs, batch_cutting, batch_defaults, failur
 from planner.execution.batch_costs import Costs
 from planner.execution.change_reasons import changes
 from planner.model import expiry
-from planner.model.balance import Balance
+from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import brokers_after
 from planner.model.errors import InfeasibleError
 from planner.model.partition_changes import PartitionChange
@@ -307,6 +307,18 @@ def execution(spec: Spec, costs: Costs) -> ExecutionSection:
 _UNPROVEN = "nobody knows how few bytes would do: the plan is a placement of Kafka's own, chosen from the front"
 
 
+# A heuristic, and said to be one; the bound is for all starts.
+_SEARCHED = (
+    ". Where each topic's window begins was searched, without a proof: with other starts fewer bytes may move, down to "
+    "this least"
+)
+
+
+def _is_wide(tolerance: Tolerance) -> bool:
+    """True where windows of this tolerance may begin at several places."""
+    return tolerance.kind == "spread" and tolerance.value > 1
+
+
 def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file: bytes | None) -> BoundSection:
     """The least that any plan could move; doing nothing needs no proof."""
     certificate, moved, replicas = proposal.certificate, winner["bytes_moved"], winner["replicas_moved"]
@@ -314,15 +326,15 @@ def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file
     forced_only = problem.rebalance != "all"
     method, excess = bound_file.method(certificate, forced_only), bound_file.excess(certificate)
     in_replicas = least_replicas >= 0 and not moved
+    gap = bound_file.gap_percent(replicas, least_replicas) if in_replicas else bound_file.gap_percent(moved, least)
+    proof = _UNPROVEN if moved and certificate is None else bound_file.proof(certificate, forced_only)
     return BoundSection(
         bytes_moved=moved,
         least_bytes_moved=least,
         least_replicas_moved=least_replicas if least_replicas >= 0 else None,
-        gap_percent=bound_file.gap_percent(replicas, least_replicas)
-        if in_replicas
-        else bound_file.gap_percent(moved, least),
+        gap_percent=gap,
         method=method,
-        proof=_UNPROVEN if moved and certificate is None else bound_file.proof(certificate, forced_only),
+        proof=f"{proof}{_SEARCHED}" if gap and not forced_only and _is_wide(problem.balance.topic_replicas) else proof,
         sha256=None if file is None else bound_file.sha256(file),
         excess=excess,
     )

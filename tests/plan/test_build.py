@@ -197,6 +197,16 @@ def test_winners_without_a_proof_claim_none() -> None:
     assert bound["gap_percent"] < 0.001 or "optimum" not in bound["proof"]
 
 
+@pytest.mark.parametrize(("spread", "searched"), [(2, True), (1, False)])
+def test_a_proof_says_what_was_only_searched(spread: int, searched: bool) -> None:
+    """A wide window of a topic may begin at several places: the least is for all of them, the plan is in one."""
+    rows, sizes = {"t": [(2,), (1,), (2,), (2,), (2,), (2,)]}, {"t": [62, 46, 75, 28, 65, 18]}
+    changes = Changes(add_brokers=(Broker(3),))
+    spec = spec_of(no_racks(1, 2), rows, sizes=sizes, changes=changes, balance=balance_of("none", "none", spread))
+    bound = plan_of(spec)["bound"]
+    assert (searched, searched) == (bound["gap_percent"] > 0, "was searched, without a proof" in bound["proof"])
+
+
 def test_nothing_to_do() -> None:
     """An even cluster's plan is empty: no partition, no batch, nothing moved, nothing beyond the bound."""
     plan = plan_of(spec_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3), (3, 1)]}))
