@@ -72,7 +72,8 @@ def echo_page(text: str) -> None:
 
 def screen(columns: int) -> Console:
     """As wide as the terminal; off one as wide as given."""
-    return _Screen() if _on_terminal() else _Screen(width=columns)
+    # A name such as `:fire:` is no picture.
+    return _Screen(emoji=False, width=None if _on_terminal() else columns)
 
 
 class _Screen(Console):

@@ -76,7 +76,9 @@ def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Cons
     results = iter(_sweep([(each.problem, each.candidates) for wish in wishes for each in wish], options, errors))
     swept = [variants.swept(wish, list(islice(results, len(wish)))) for wish in wishes]
     plans = fleet.each(specs, lambda number: _planned(jobs[number], swept[number]))
-    return _written(jobs, plans, swept, partial(errors.print, markup=False, highlight=False, soft_wrap=True))
+    return _written(
+        jobs, plans, swept, partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    )
 
 
 def _wish(job: Job, options: WhatifOptions) -> tuple[Alternative, ...]:

@@ -1,4 +1,4 @@
-"""How commands write to stdout when what reads it ends."""
+"""How commands write to stdout: names as they are, and quietly when what reads it ends."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import subprocess
 import sys
 
 import pytest
+from rich.table import Table
+
+from planner.cli.shown import screen
 
 SHOWN = """
 import sys
@@ -35,3 +38,11 @@ def test_a_reader_that_ends_changes_no_exit_code(unread: subprocess.Popen[bytes]
     """As `planner whatif … | head` does, with --detailed-exitcode too; nothing is complained about."""
     _, errors = unread.communicate(b"\n")
     assert (2, b"went on\n") == (unread.returncode, errors)
+
+
+def test_a_name_is_no_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither in a line nor in a table's cell."""
+    table = Table(box=None)
+    table.add_row("rack:heart:1")
+    screen(80).print("broker :fire:", table)
+    assert "broker :fire:\n rack:heart:1 \n" == capsys.readouterr().out
