@@ -139,15 +139,16 @@ def summary(planned: Sequence[FleetPlan]) -> list[SummaryRow]:
 
 def view(planned: Sequence[FleetPlan]) -> View:
     """The summary as people are shown it."""
+    column = Column[SummaryRow]
     columns = (
-        Column[SummaryRow]("Cluster", lambda row: Sentence(row["cluster"], _LONGEST_NAME), numeric=False),
-        Column[SummaryRow]("verdict", lambda row: Sentence(row["verdict"], _LONGEST_VERDICT), numeric=False),
-        Column[SummaryRow]("copied", lambda row: Quantity(row["bytes_moved"], "bytes")),
-        Column[SummaryRow]("replicas", itemgetter("replicas_moved")),
-        Column[SummaryRow]("leaders", itemgetter("leaders_changed")),
-        Column[SummaryRow]("gap", _gap),
-        Column[SummaryRow]("candidates", itemgetter("candidates")),
-        Column[SummaryRow]("folder", lambda row: Name(row["folder"]), numeric=False),
+        column("Cluster", lambda row: Sentence(row["cluster"], _LONGEST_NAME), numeric=False),
+        column("verdict", lambda row: Sentence(row["verdict"], _LONGEST_VERDICT), numeric=False),
+        column("copied", lambda row: Quantity(row["bytes_moved"], "bytes")),
+        column("replicas", itemgetter("replicas_moved")),
+        column("leaders", itemgetter("leaders_changed")),
+        column("gap", _gap),
+        column("candidates", itemgetter("candidates")),
+        column("folder", lambda row: Name(row["folder"]), numeric=False),
     )
     return View("", (Section("", (Table("", "", "cluster", summary(planned), columns),)),))
 

@@ -87,15 +87,16 @@ def _document(found: Explanation) -> dict[str, Any]:
 
 def _view(found: Sequence[Explanation]) -> View:
     """The table, a line for each partition that differs, and the count of each verdict."""
+    column = Column[Explanation]
     columns = (
-        Column[Explanation]("Topic", lambda row: Name(row.topic), numeric=False),
-        Column[Explanation]("Partitions", lambda row: row.partitions),
-        Column[Explanation]("RF", lambda row: str(row.replication_factor)),
-        Column[Explanation]("Placed by", _placed_by, numeric=False),
-        Column[Explanation]("Start index", lambda row: str(row.start_index) if row.start_index >= 0 else None),
-        Column[Explanation]("Shift", lambda row: ranges(row.shifts) if row.shifts else None, numeric=False),
-        Column[Explanation]("On", lambda row: row.brokers.name if row.brokers else None, numeric=False),
-        Column[Explanation]("Differ", lambda row: len(row.differences) if row.shifts else None),
+        column("Topic", lambda row: Name(row.topic), numeric=False),
+        column("Partitions", lambda row: row.partitions),
+        column("RF", lambda row: str(row.replication_factor)),
+        column("Placed by", _placed_by, numeric=False),
+        column("Start index", lambda row: str(row.start_index) if row.start_index >= 0 else None),
+        column("Shift", lambda row: ranges(row.shifts) if row.shifts else None, numeric=False),
+        column("On", lambda row: row.brokers.name if row.brokers else None, numeric=False),
+        column("Differ", lambda row: len(row.differences) if row.shifts else None),
     )
     differ = [(each.topic, difference) for each in found for difference in each.differences]
     lines = Lines(tuple(starmap(_differs, differ[:_DIFFERENCES_SHOWN])))

@@ -22,33 +22,36 @@ _THIS = "this plan"
 
 def limits(plan: Plan) -> Table[LimitRow]:
     """The gates, and whether they are kept."""
+    column = Column[LimitRow]
 
     def cells(row: LimitRow) -> tuple[str, str]:
         return gate_cells(row.key, row.value, row.limit, row.broker)
 
     columns = (
-        Column[LimitRow]("Gate", lambda row: Name(row.key), numeric=False),
-        Column[LimitRow]("Plan", lambda row: cells(row)[0]),
-        Column[LimitRow]("Allowed", lambda row: cells(row)[1]),
-        Column[LimitRow]("", lambda row: Strong("crossed") if row.crossed else "kept", numeric=False),
+        column("Gate", lambda row: Name(row.key), numeric=False),
+        column("Plan", lambda row: cells(row)[0]),
+        column("Allowed", lambda row: cells(row)[1]),
+        column("", lambda row: Strong("crossed") if row.crossed else "kept", numeric=False),
     )
     return Table("limits", "Gates", "gate", plan.limits, columns)
 
 
 def relaxed(plan: Plan) -> Table[RelaxedRow]:
     """The windows that could not be kept, and why."""
+    column = Column[RelaxedRow]
     columns = (
-        Column[RelaxedRow]("Window", lambda row: formats.words(row.window), numeric=False),
-        Column[RelaxedRow]("Topic", lambda row: "all" if row.topic is None else Name(row.topic), numeric=False),
-        Column[RelaxedRow]("Asked", lambda row: row.wanted),
-        Column[RelaxedRow]("Reached", sentences.reached),
-        Column[RelaxedRow]("Why", lambda row: row.why, numeric=False),
+        column("Window", lambda row: formats.words(row.window), numeric=False),
+        column("Topic", lambda row: "all" if row.topic is None else Name(row.topic), numeric=False),
+        column("Asked", lambda row: row.wanted),
+        column("Reached", sentences.reached),
+        column("Why", lambda row: row.why, numeric=False),
     )
     return Table("relaxed", "Balance that could not be kept", "window", plan.balance.relaxed, columns)
 
 
 def terms(plan: Plan, *, telling: bool = False) -> Table[TermRow]:
     """Every term, or those `telling` something: today, if nothing moves, with the plan, and what it means."""
+    column = Column[TermRow]
 
     def reached(row: TermRow) -> Value:
         value = Quantity(row.plan, row.unit)
@@ -59,19 +62,19 @@ def terms(plan: Plan, *, telling: bool = False) -> Table[TermRow]:
 
     still = any(row.if_nothing_moves != row.today for row in plan.terms)
     columns = (
-        Column[TermRow]("Group", lambda row: Strong(row.group), numeric=False, narrow="\nTerms", grouped=True),
-        Column[TermRow]("Term", lambda row: formats.words(row.name), numeric=False, narrow=""),
-        Column[TermRow]("Today", lambda row: Quantity(row.today, row.unit), narrow="\ntoday"),
-        Column[TermRow](
+        column("Group", lambda row: Strong(row.group), numeric=False, narrow="\nTerms", grouped=True),
+        column("Term", lambda row: formats.words(row.name), numeric=False, narrow=""),
+        column("Today", lambda row: Quantity(row.today, row.unit), narrow="\ntoday"),
+        column(
             "If nothing moves",
             lambda row: Quantity(row.if_nothing_moves, row.unit),
             narrow="if nothing\nmoves",
             wide=not still,
         ),
-        Column[TermRow]("Plan", reached, narrow="\nplan"),
-        Column[TermRow]("Limit", limit, narrow="\nlimit"),
-        Column[TermRow]("Unit", lambda row: formats.unit_of(row.unit), numeric=False, narrow="\nunit"),
-        Column[TermRow]("Meaning", lambda row: row.meaning, numeric=False, wide=True),
+        column("Plan", reached, narrow="\nplan"),
+        column("Limit", limit, narrow="\nlimit"),
+        column("Unit", lambda row: formats.unit_of(row.unit), numeric=False, narrow="\nunit"),
+        column("Meaning", lambda row: row.meaning, numeric=False, wide=True),
     )
     rows = [row for row in plan.terms if any(sentences.columns(row))] if telling else plan.terms
     return Table("terms", "Every term, today and with this plan", "term", rows, columns)
@@ -79,18 +82,17 @@ def terms(plan: Plan, *, telling: bool = False) -> Table[TermRow]:
 
 def _figures(plan: Plan) -> tuple[Column[Any], ...]:
     """What a candidate that could be chosen moves beside the least for it, and how even it is."""
+    column = Column[FrontFigures]
 
     def stood(row: FrontFigures) -> str:
         scenarios = len(plan.scenarios)
         return f"{formats.number(scenarios - row.scenarios_missed)} of {formats.number(scenarios)}"
 
-    scenarios = Column[FrontFigures]("Scenarios stood", stood, narrow="\nscenarios")
+    scenarios = column("Scenarios stood", stood, narrow="\nscenarios")
     return (
-        Column[FrontFigures]("Copied", lambda row: plan_size(plan, row.bytes_moved), narrow="\ncopied"),
-        Column[FrontFigures]("The least for that", lambda row: plan_size(plan, row.least_bytes_moved), wide=True),
-        Column[FrontFigures](
-            "Gap", lambda row: Quantity(row.gap_percent if plan.cluster.sizes_known else None, GAP), narrow="\ngap"
-        ),
+        column("Copied", lambda row: plan_size(plan, row.bytes_moved), narrow="\ncopied"),
+        column("The least for that", lambda row: plan_size(plan, row.least_bytes_moved), wide=True),
+        column("Gap", lambda row: Quantity(row.gap_percent if plan.cluster.sizes_known else None, GAP), narrow="\ngap"),
         *_counts(),
         _as_asked(plan),
         *((scenarios,) if plan.scenarios else ()),
@@ -98,10 +100,11 @@ def _figures(plan: Plan) -> tuple[Column[Any], ...]:
 
 
 def _counts() -> tuple[Column[Any], ...]:
+    column = Column[CandidateFigures]
     return (
-        Column[CandidateFigures]("Replicas moved", lambda row: row.replicas_moved, narrow="\nreplicas"),
-        Column[CandidateFigures]("Leaders changed", lambda row: row.leaders_changed, narrow="\nleaders"),
-        Column[CandidateFigures]("Furthest above share", sentences.above, narrow="furthest\nabove share"),
+        column("Replicas moved", lambda row: row.replicas_moved, narrow="\nreplicas"),
+        column("Leaders changed", lambda row: row.leaders_changed, narrow="\nleaders"),
+        column("Furthest above share", sentences.above, narrow="furthest\nabove share"),
     )
 
 
@@ -136,17 +139,18 @@ def front(plan: Plan) -> Table[ParetoRow]:
 
 def variants(plan: Plan) -> Table[VariantRow]:
     """The variants side by side, each with its best plan by the rule."""
+    column = Column[VariantRow]
 
     def outcome(row: VariantRow) -> Value:
         return row.why_not or (Strong(_THIS) if row.chosen else "")
 
     columns = (
-        Column[VariantRow]("Variant", lambda row: Sentence(row.name, _LONGEST_NAME), numeric=False, narrow="\nVariant"),
-        Column[VariantRow]("Asked for", lambda row: sentences.wishes(row.changes, 3), numeric=False, wide=True),
-        Column[VariantRow]("Brokers", lambda row: row.brokers, narrow="\nbrokers"),
+        column("Variant", lambda row: Sentence(row.name, _LONGEST_NAME), numeric=False, narrow="\nVariant"),
+        column("Asked for", lambda row: sentences.wishes(row.changes, 3), numeric=False, wide=True),
+        column("Brokers", lambda row: row.brokers, narrow="\nbrokers"),
         *_figures(plan),
-        Column[VariantRow]("At least", lambda row: Quantity(row.seconds_at_throttle, SECONDS), narrow="\nat least"),
-        Column[VariantRow]("", outcome, numeric=False, wide=True),
+        column("At least", lambda row: Quantity(row.seconds_at_throttle, SECONDS), narrow="\nat least"),
+        column("", outcome, numeric=False, wide=True),
     )
     return Table(
         "variants",
@@ -160,13 +164,14 @@ def variants(plan: Plan) -> Table[VariantRow]:
 
 def compared(plan: Plan) -> Table[ComparedRow]:
     """This plan, doing nothing, and Kafka's own placements."""
+    column = Column[ComparedRow]
     columns = (
-        Column[ComparedRow]("Plan", lambda row: row.label, numeric=False, narrow="\nAlternative"),
-        Column[ComparedRow]("Copied", lambda row: plan_size(plan, row.bytes_moved), narrow="\ncopied"),
+        column("Plan", lambda row: row.label, numeric=False, narrow="\nAlternative"),
+        column("Copied", lambda row: plan_size(plan, row.bytes_moved), narrow="\ncopied"),
         *_counts(),
-        Column[ComparedRow]("Spread: replicas", lambda row: row.replica_spread, narrow="spread:\nreplicas"),
-        Column[ComparedRow]("leaders", lambda row: row.leader_spread, wide=True),
-        Column[ComparedRow]("within a topic", lambda row: row.topic_replica_spread, wide=True),
+        column("Spread: replicas", lambda row: row.replica_spread, narrow="spread:\nreplicas"),
+        column("leaders", lambda row: row.leader_spread, wide=True),
+        column("within a topic", lambda row: row.topic_replica_spread, wide=True),
         _as_asked(plan),
     )
     return Table(

@@ -68,18 +68,17 @@ def _fullest_and_emptiest(rows: Sequence[BrokerRow]) -> str:
 
 def brokers(plan: Plan) -> Table[BrokerRow]:
     """Every broker before and after, what it copies, and how full it becomes."""
-    role = Column[BrokerRow](
-        "", lambda row: "" if row.role == "stays" else Strong(row.role), numeric=False, narrow="\n"
-    )
-    peak = Column[BrokerRow]("Peak disk", sentences.broker_peak, narrow="\npeak disk")
+    column = Column[BrokerRow]
+    role = column("", lambda row: "" if row.role == "stays" else Strong(row.role), numeric=False, narrow="\n")
+    peak = column("Peak disk", sentences.broker_peak, narrow="\npeak disk")
     columns = (
-        Column[BrokerRow]("Broker", _ids, narrow="\nBroker"),
-        Column[BrokerRow]("Rack", lambda row: _rack(row.rack), numeric=False, narrow="\nrack"),
+        column("Broker", _ids, narrow="\nBroker"),
+        column("Rack", lambda row: _rack(row.rack), numeric=False, narrow="\nrack"),
         *((role,) if any(row.role != "stays" for row in plan.brokers) else ()),
         *_loads(plan),
         *_traffic(plan, wide=True),
-        Column[BrokerRow]("Copies in", lambda row: plan_size(plan, row.bytes_in), narrow="\ncopies in"),
-        Column[BrokerRow]("Copies out", lambda row: plan_size(plan, row.bytes_out), narrow="\nout"),
+        column("Copies in", lambda row: plan_size(plan, row.bytes_in), narrow="\ncopies in"),
+        column("Copies out", lambda row: plan_size(plan, row.bytes_out), narrow="\nout"),
         *((peak,) if sentences.states_disks(plan) else ()),
     )
     return Table(
@@ -114,15 +113,16 @@ def racks(plan: Plan) -> Table[RackRow]:
 
 def batches(plan: Plan) -> Table[BatchRow]:
     """The batches in their order."""
+    column = Column[BatchRow]
     known = plan.cluster.sizes_known
     columns = (
-        Column[BatchRow]("Batch", lambda row: str(row.number)),
-        Column[BatchRow]("Partitions", lambda row: len(row.partitions)),
-        Column[BatchRow]("Elections", lambda row: len(row.elect)),
-        Column[BatchRow]("Replicas copied", lambda row: row.replicas_moved),
-        Column[BatchRow]("Copied", lambda row: plan_size(plan, row.bytes_moved)),
-        Column[BatchRow]("At least", lambda row: Quantity(row.seconds_at_throttle if known else None, SECONDS)),
-        Column[BatchRow]("Peak disk", sentences.peak_disk),
+        column("Batch", lambda row: str(row.number)),
+        column("Partitions", lambda row: len(row.partitions)),
+        column("Elections", lambda row: len(row.elect)),
+        column("Replicas copied", lambda row: row.replicas_moved),
+        column("Copied", lambda row: plan_size(plan, row.bytes_moved)),
+        column("At least", lambda row: Quantity(row.seconds_at_throttle if known else None, SECONDS)),
+        column("Peak disk", sentences.peak_disk),
     )
 
     def rest(rows: Sequence[BatchRow]) -> str:
@@ -134,15 +134,16 @@ def batches(plan: Plan) -> Table[BatchRow]:
 
 def new_partitions(plan: Plan) -> Table[NewPartitionsRow]:
     """The topics that are made or get partitions."""
+    column = Column[NewPartitionsRow]
 
     def config(row: NewPartitionsRow) -> Value:
         return Joined(tuple(Name(f"{key}={value}") for key, value in sorted(row.config.items())), ", ")
 
     columns = (
-        Column[NewPartitionsRow]("Topic", lambda row: Name(row.topic), numeric=False),
-        Column[NewPartitionsRow]("Partitions", lambda row: Change(row.partitions_before, row.partitions)),
-        Column[NewPartitionsRow]("Replication factor", lambda row: row.replication_factor),
-        Column[NewPartitionsRow]("Configuration", lambda row: config(row) if row.config else None, numeric=False),
+        column("Topic", lambda row: Name(row.topic), numeric=False),
+        column("Partitions", lambda row: Change(row.partitions_before, row.partitions)),
+        column("Replication factor", lambda row: row.replication_factor),
+        column("Configuration", lambda row: config(row) if row.config else None, numeric=False),
     )
     return Table("new-partitions", "New partitions", "topic", plan.new_topics, columns, rest=_named_topics)
 
@@ -154,14 +155,15 @@ def _named_topics(rows: Sequence[NewPartitionsRow]) -> str:
 
 def new_lists(plan: Plan) -> Table[NewPartitionsRow]:
     """The replicas of the new partitions, as `kafka-topics --replica-assignment` has them."""
+    column = Column[NewPartitionsRow]
 
     def lists(row: NewPartitionsRow) -> Value:
         return Name(",".join(":".join(map(str, replicas)) for replicas in row.replicas), _LONGEST_LISTS)
 
     columns = (
-        Column[NewPartitionsRow]("Topic", lambda row: Name(row.topic), numeric=False),
-        Column[NewPartitionsRow]("From partition", lambda row: str(row.partitions_before)),
-        Column[NewPartitionsRow]("Replicas of each", lists, numeric=False),
+        column("Topic", lambda row: Name(row.topic), numeric=False),
+        column("From partition", lambda row: str(row.partitions_before)),
+        column("Replicas of each", lists, numeric=False),
     )
     title = "Replicas of the new partitions, preferred leader first"
     return Table("new-lists", title, "topic", plan.new_topics, columns, rest=_named_topics, most=_LISTS_SHOWN)
@@ -172,6 +174,7 @@ _BrokersLogDir = tuple[int, LogDirRow]
 
 def log_dirs(plan: Plan) -> Table[_BrokersLogDir]:
     """The log dirs that something comes to or goes from, and the fullest of the others."""
+    column = Column[_BrokersLogDir]
 
     def allowed(row: LogDirRow) -> Value:
         if row.error:
@@ -182,16 +185,16 @@ def log_dirs(plan: Plan) -> Table[_BrokersLogDir]:
         return sorted(rows[:at_most], key=lambda row: (row[0], row[1].path))
 
     columns = (
-        Column[_BrokersLogDir]("Log dir", lambda row: Name(row[1].path), numeric=False),
-        Column[_BrokersLogDir]("Broker", lambda row: str(row[0])),
-        Column[_BrokersLogDir]("Replicas", lambda row: Change(row[1].before.replicas, row[1].after.replicas)),
-        Column[_BrokersLogDir](
+        column("Log dir", lambda row: Name(row[1].path), numeric=False),
+        column("Broker", lambda row: str(row[0])),
+        column("Replicas", lambda row: Change(row[1].before.replicas, row[1].after.replicas)),
+        column(
             "Size",
             lambda row: Change(*(Quantity(side.size_bytes, "bytes") for side in (row[1].before, row[1].after))),
         ),
-        Column[_BrokersLogDir]("Allowed", lambda row: allowed(row[1])),
-        Column[_BrokersLogDir]("Comes in", lambda row: Quantity(row[1].bytes_in, "bytes"), narrow="comes in"),
-        Column[_BrokersLogDir]("Goes to others", lambda row: Quantity(row[1].bytes_out, "bytes"), narrow="goes out"),
+        column("Allowed", lambda row: allowed(row[1])),
+        column("Comes in", lambda row: Quantity(row[1].bytes_in, "bytes"), narrow="comes in"),
+        column("Goes to others", lambda row: Quantity(row[1].bytes_out, "bytes"), narrow="goes out"),
     )
     ordered = sentences.log_dirs(plan)
     return Table("log-dirs", "Log dirs, today → plan", "log dir", ordered, columns, few=few)
@@ -199,13 +202,12 @@ def log_dirs(plan: Plan) -> Table[_BrokersLogDir]:
 
 def log_dir_moves(plan: Plan) -> Table[LogDirMoveRow]:
     """The replicas that go to another log dir of their broker."""
+    column = Column[LogDirMoveRow]
     columns = (
-        Column[LogDirMoveRow]("Partition", lambda row: Name(f"{row.topic}-{row.partition}"), numeric=False),
-        Column[LogDirMoveRow]("Broker", lambda row: str(row.broker)),
-        Column[LogDirMoveRow](
-            "Log dir", lambda row: Change(Name(row.log_dir_before), Name(row.log_dir)), numeric=False
-        ),
-        Column[LogDirMoveRow]("Size", lambda row: Quantity(row.size_bytes, "bytes")),
+        column("Partition", lambda row: Name(f"{row.topic}-{row.partition}"), numeric=False),
+        column("Broker", lambda row: str(row.broker)),
+        column("Log dir", lambda row: Change(Name(row.log_dir_before), Name(row.log_dir)), numeric=False),
+        column("Size", lambda row: Quantity(row.size_bytes, "bytes")),
     )
     rows = plan.log_dirs.moves if plan.log_dirs else ()
     return Table("log-dir-moves", "Moves between log dirs of one broker", "replica", rows, columns)
@@ -213,13 +215,14 @@ def log_dir_moves(plan: Plan) -> Table[LogDirMoveRow]:
 
 def topics(plan: Plan, *, changed: bool = False) -> Table[TopicRow]:
     """The topics, or those of them that change; first those that copy most."""
+    column = Column[TopicRow]
     columns = (
-        Column[TopicRow]("Topic", lambda row: Name(row.name), numeric=False),
-        Column[TopicRow]("Partitions", lambda row: row.partitions),
-        Column[TopicRow]("Changed", lambda row: row.partitions_changed),
-        Column[TopicRow]("Replication factor", _replication_factor),
-        Column[TopicRow]("Replicas moved", lambda row: row.replicas_moved),
-        Column[TopicRow]("Copied", lambda row: plan_size(plan, row.bytes_moved)),
+        column("Topic", lambda row: Name(row.name), numeric=False),
+        column("Partitions", lambda row: row.partitions),
+        column("Changed", lambda row: row.partitions_changed),
+        column("Replication factor", _replication_factor),
+        column("Replicas moved", lambda row: row.replicas_moved),
+        column("Copied", lambda row: plan_size(plan, row.bytes_moved)),
     )
 
     def rest(rows: Sequence[TopicRow]) -> str:
@@ -239,6 +242,7 @@ def _replication_factor(row: TopicRow) -> Value:
 
 def partitions(plan: Plan) -> Table[PartitionRow]:
     """Every partition that changes."""
+    column = Column[PartitionRow]
 
     def leaders(row: PartitionRow) -> Value:
         leader = "none" if row.leader_before is None else str(row.leader_before)
@@ -248,11 +252,11 @@ def partitions(plan: Plan) -> Table[PartitionRow]:
         return Change(*(", ".join(map(str, replicas)) for replicas in (row.replicas_before, row.replicas)))
 
     columns = (
-        Column[PartitionRow]("Partition", lambda row: Name(f"{row.topic}-{row.partition}"), numeric=False),
-        Column[PartitionRow]("Replicas, preferred leader first", lists, numeric=False),
-        Column[PartitionRow]("Leader", leaders),
-        Column[PartitionRow]("Size", lambda row: plan_size(plan, row.size_bytes)),
-        Column[PartitionRow]("Reason", lambda row: formats.words(row.reason), numeric=False),
+        column("Partition", lambda row: Name(f"{row.topic}-{row.partition}"), numeric=False),
+        column("Replicas, preferred leader first", lists, numeric=False),
+        column("Leader", leaders),
+        column("Size", lambda row: plan_size(plan, row.size_bytes)),
+        column("Reason", lambda row: formats.words(row.reason), numeric=False),
     )
     return Table("partitions", "Partition changes", "partition", plan.partitions, columns, rest=_named_partitions)
 
@@ -294,6 +298,7 @@ def copies(plan: Plan, moved: Movement) -> Table[tuple[int, int]]:
 
 def held(plan: Plan, moved: Movement) -> Table[int]:
     """What each broker holds today, at most, and afterwards."""
+    column = Column[int]
     key, _ = plot_values.measure(plan)
     rows = {broker.id: broker for broker in plan.brokers}
     peaks, when = moved.held.max(axis=0).tolist(), moved.held.argmax(axis=0).tolist()
@@ -303,10 +308,10 @@ def held(plan: Plan, moved: Movement) -> Table[int]:
         return _measured(plan, getattr(getattr(broker, name), key) if broker else 0)
 
     columns = (
-        Column[int]("Broker", lambda at: str(moved.brokers[at]), numeric=False),
-        Column[int]("Fullest in", lambda at: f"batch {when[at]}" if when[at] else "today", numeric=False),
-        Column[int]("Today", lambda at: side(at, "before")),
-        Column[int]("At most", lambda at: _measured(plan, peaks[at])),
-        Column[int]("Afterwards", lambda at: side(at, "after")),
+        column("Broker", lambda at: str(moved.brokers[at]), numeric=False),
+        column("Fullest in", lambda at: f"batch {when[at]}" if when[at] else "today", numeric=False),
+        column("Today", lambda at: side(at, "before")),
+        column("At most", lambda at: _measured(plan, peaks[at])),
+        column("Afterwards", lambda at: side(at, "after")),
     )
     return Table("held-table", "What brokers hold meanwhile", "broker", range(len(moved.brokers)), columns)

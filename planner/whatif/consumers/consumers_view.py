@@ -95,6 +95,8 @@ def _loads(found: MemberSpread, unit: str) -> str:
 
 
 def _members(group: GroupRow, unit: str) -> Table[MemberRow]:
+    column = Column[MemberRow]
+
     def rack(row: MemberRow) -> Value:
         return None if row.rack is None else Name(row.rack)
 
@@ -103,11 +105,11 @@ def _members(group: GroupRow, unit: str) -> Table[MemberRow]:
 
     racked = any(member.rack is not None for member in group.members)
     columns = (
-        Column[MemberRow]("Member", lambda row: Name(row.id), numeric=False),
-        *((Column[MemberRow]("Rack", rack, numeric=False), Column[MemberRow]("In rack", in_rack)) if racked else ()),
-        Column[MemberRow]("Partitions", attrgetter("partitions")),
-        Column[MemberRow](f"Load ({unit})", lambda row: Quantity(row.load, unit)),
-        Column[MemberRow]("Owns", _owned, numeric=False),
+        column("Member", lambda row: Name(row.id), numeric=False),
+        *((column("Rack", rack, numeric=False), column("In rack", in_rack)) if racked else ()),
+        column("Partitions", attrgetter("partitions")),
+        column(f"Load ({unit})", lambda row: Quantity(row.load, unit)),
+        column("Owns", _owned, numeric=False),
     )
     return Table("", "", "member", group.members, columns, most=_MEMBERS_SHOWN)
 
@@ -121,17 +123,16 @@ def _owned(member: MemberRow) -> Value:
 
 def _events(group: GroupRow, unit: str) -> Table[GroupEventRow]:
     """What if, the costliest first among the many members that may leave."""
+    column = Column[GroupEventRow]
     columns = (
-        Column[GroupEventRow]("What if", attrgetter("what"), numeric=False),
-        Column[GroupEventRow]("Move", attrgetter("moved")),
-        Column[GroupEventRow]("From staying", attrgetter("from_staying"), narrow="from\nstaying"),
-        Column[GroupEventRow]("Load", lambda row: Quantity(row.moved_load, unit)),
-        Column[GroupEventRow]("New", attrgetter("new")),
-        Column[GroupEventRow]("Paused", attrgetter("paused")),
-        Column[GroupEventRow]("Then a member has", lambda row: _partitions(row.spread), numeric=False),
-        Column[GroupEventRow](
-            "Above share", lambda row: Quantity(row.spread.above_share_percent, "%"), narrow="above\nshare"
-        ),
+        column("What if", attrgetter("what"), numeric=False),
+        column("Move", attrgetter("moved")),
+        column("From staying", attrgetter("from_staying"), narrow="from\nstaying"),
+        column("Load", lambda row: Quantity(row.moved_load, unit)),
+        column("New", attrgetter("new")),
+        column("Paused", attrgetter("paused")),
+        column("Then a member has", lambda row: _partitions(row.spread), numeric=False),
+        column("Above share", lambda row: Quantity(row.spread.above_share_percent, "%"), narrow="above\nshare"),
     )
     leaving = [event for event in group.events if event.what.endswith(" leaves")]
     others = [event for event in group.events if not event.what.endswith(" leaves")]
@@ -141,16 +142,15 @@ def _events(group: GroupRow, unit: str) -> Table[GroupEventRow]:
 
 
 def _assignors(group: GroupRow, unit: str) -> Table[AssignorRow]:
+    column = Column[AssignorRow]
     columns = (
-        Column[AssignorRow]("Assignor, from the beginning", attrgetter("assignor"), numeric=False),
-        Column[AssignorRow]("A member has", lambda row: _partitions(row.spread), numeric=False),
-        Column[AssignorRow]("Least load", lambda row: Quantity(row.spread.fewest_load, unit), narrow="least\nload"),
-        Column[AssignorRow]("Most load", lambda row: Quantity(row.spread.most_load, unit), narrow="most\nload"),
-        Column[AssignorRow](
-            "Above share", lambda row: Quantity(row.spread.above_share_percent, "%"), narrow="above\nshare"
-        ),
-        Column[AssignorRow]("Most move", attrgetter("most_moved"), narrow="most\nmove"),
-        Column[AssignorRow]("Most paused", attrgetter("most_paused"), narrow="most\npaused"),
+        column("Assignor, from the beginning", attrgetter("assignor"), numeric=False),
+        column("A member has", lambda row: _partitions(row.spread), numeric=False),
+        column("Least load", lambda row: Quantity(row.spread.fewest_load, unit), narrow="least\nload"),
+        column("Most load", lambda row: Quantity(row.spread.most_load, unit), narrow="most\nload"),
+        column("Above share", lambda row: Quantity(row.spread.above_share_percent, "%"), narrow="above\nshare"),
+        column("Most move", attrgetter("most_moved"), narrow="most\nmove"),
+        column("Most paused", attrgetter("most_paused"), narrow="most\npaused"),
     )
     return Table("", "", "assignor", group.assignors, columns)
 
@@ -168,6 +168,7 @@ def _keys(count: GrownTopicRow) -> Iterator[str]:
 
 
 def _swept(found: SweptGroup, scenarios: Sequence[str], unit: str) -> Section:
+    column = Column[Combination]
     best = found.best
     verdict = (
         f"Least spread of {counted(found.tried, 'combination')}: {counted(best.members, 'member')} with "
@@ -175,13 +176,13 @@ def _swept(found: SweptGroup, scenarios: Sequence[str], unit: str) -> Section:
         f"({scenarios[best.widest_in]}), {percent(best.above_share_percent)} above a member's share."
     )
     columns = (
-        Column[Combination]("Members", attrgetter("members")),
-        Column[Combination]("Best assignor", attrgetter("assignor"), numeric=False),
-        Column[Combination]("A member has", _partitions, numeric=False),
-        Column[Combination]("Widest spread", lambda row: Quantity(row.widest_spread, unit), narrow="widest\nspread"),
-        Column[Combination]("In", lambda row: scenarios[row.widest_in], numeric=False),
-        Column[Combination]("Most load", lambda row: Quantity(row.most_load, unit), narrow="most\nload"),
-        Column[Combination]("Above share", lambda row: Quantity(row.above_share_percent, "%"), narrow="above\nshare"),
+        column("Members", attrgetter("members")),
+        column("Best assignor", attrgetter("assignor"), numeric=False),
+        column("A member has", _partitions, numeric=False),
+        column("Widest spread", lambda row: Quantity(row.widest_spread, unit), narrow="widest\nspread"),
+        column("In", lambda row: scenarios[row.widest_in], numeric=False),
+        column("Most load", lambda row: Quantity(row.most_load, unit), narrow="most\nload"),
+        column("Above share", lambda row: Quantity(row.above_share_percent, "%"), narrow="above\nshare"),
     )
     table = Table("", "", "number of members", found.by_members, columns)
     return Section(Joined((Name(found.group), ": how many members")), (_sentences([verdict]), table))

@@ -71,22 +71,23 @@ def _badness(worst: FailureFigures) -> tuple[int, ...]:
 
 
 def _worst(document: FailuresDocument) -> Table[_Worst]:
+    column = Column[_Worst]
     columns = (
-        Column[_Worst]("Fails", lambda row: kind_name(row.kind.of), numeric=False, grouped=True),
-        Column[_Worst]("State", lambda row: row.of, numeric=False),
-        Column[_Worst](
+        column("Fails", lambda row: kind_name(row.kind.of), numeric=False, grouped=True),
+        column("State", lambda row: row.of, numeric=False),
+        column(
             "With offline",
             lambda row: f"{number(row.state.with_offline)} of {number(row.kind.scenarios)}",
             narrow="with\noffline",
         ),
-        Column[_Worst]("Worst", lambda row: Sentence(row.state.worst.failed, _LONGEST_FAILED), numeric=False),
-        Column[_Worst]("Offline", lambda row: row.state.worst.offline, narrow="\noffline"),
-        Column[_Worst]("Writes refused", lambda row: row.state.worst.writes_refused, narrow="writes\nrefused"),
-        Column[_Worst]("At risk", lambda row: row.state.worst.at_risk, narrow="at\nrisk"),
-        Column[_Worst]("Data lost", lambda row: _lost(row.state.worst), narrow="data\nlost"),
-        Column[_Worst]("Leaders moved", lambda row: row.state.worst.leaders_moved, narrow="leaders\nmoved"),
-        Column[_Worst]("Most leaders", lambda row: row.state.worst.leaders_most, narrow="most\nleaders"),
-        Column[_Worst]("Over capacity", lambda row: row.state.worst.over_capacity, narrow="over\ncapacity"),
+        column("Worst", lambda row: Sentence(row.state.worst.failed, _LONGEST_FAILED), numeric=False),
+        column("Offline", lambda row: row.state.worst.offline, narrow="\noffline"),
+        column("Writes refused", lambda row: row.state.worst.writes_refused, narrow="writes\nrefused"),
+        column("At risk", lambda row: row.state.worst.at_risk, narrow="at\nrisk"),
+        column("Data lost", lambda row: _lost(row.state.worst), narrow="data\nlost"),
+        column("Leaders moved", lambda row: row.state.worst.leaders_moved, narrow="leaders\nmoved"),
+        column("Most leaders", lambda row: row.state.worst.leaders_most, narrow="most\nleaders"),
+        column("Over capacity", lambda row: row.state.worst.over_capacity, narrow="over\ncapacity"),
     )
     return Table("", "", "failure", list(_rows(document)), columns)
 
@@ -122,16 +123,17 @@ _Effect = tuple[str, FailureEffectRow]
 
 def _by_themselves(document: FailuresDocument) -> Table[_Effect]:
     """Brokers and racks by themselves, the worst first: today and after the plan."""
+    column = Column[_Effect]
     ordered = sorted(document.scenarios, key=lambda each: [-value for value in max(map(_badness, each.states))])
     rows = [[(each.failed, state) for state in each.states if state.state in (TODAY, PLANNED)] for each in ordered]
     columns = (
-        Column[_Effect]("If it fails", lambda row: Sentence(row[0], _LONGEST_FAILED), numeric=False, grouped=True),
-        Column[_Effect]("State", lambda row: row[1].state, numeric=False),
-        Column[_Effect]("Offline", lambda row: row[1].offline),
-        Column[_Effect]("Writes refused", lambda row: row[1].writes_refused, narrow="writes\nrefused"),
-        Column[_Effect]("At risk", lambda row: row[1].at_risk),
-        Column[_Effect]("Leaders moved", lambda row: row[1].leaders_moved, narrow="leaders\nmoved"),
-        Column[_Effect]("To", lambda row: _to(row[1].moved_to), numeric=False),
+        column("If it fails", lambda row: Sentence(row[0], _LONGEST_FAILED), numeric=False, grouped=True),
+        column("State", lambda row: row[1].state, numeric=False),
+        column("Offline", lambda row: row[1].offline),
+        column("Writes refused", lambda row: row[1].writes_refused, narrow="writes\nrefused"),
+        column("At risk", lambda row: row[1].at_risk),
+        column("Leaders moved", lambda row: row[1].leaders_moved, narrow="leaders\nmoved"),
+        column("To", lambda row: _to(row[1].moved_to), numeric=False),
     )
     return Table(
         "",

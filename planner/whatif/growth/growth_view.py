@@ -63,6 +63,7 @@ def _lasts(document: GrowthDocument, row: GrowthAssignmentRow) -> str:
 
 def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:
     """Those that reach a limit first come first."""
+    column = Column[GrowthBrokerRow]
 
     def held(state: GrowthLoad | None) -> Value:
         return None if state is None else Quantity(state.size_bytes, "bytes")
@@ -73,23 +74,15 @@ def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:
 
     then = f"In {document.months} months: today's"
     columns = (
-        Column[GrowthBrokerRow]("Broker", lambda row: str(row.id)),
-        Column[GrowthBrokerRow](
-            "Rack", lambda row: None if row.rack is None else Name(row.rack, _LONGEST_RACK), numeric=False
-        ),
-        Column[GrowthBrokerRow](
-            "Disk limit", lambda row: Quantity(row.disk_limit_bytes, "bytes"), narrow="disk\nlimit"
-        ),
-        Column[GrowthBrokerRow](then, lambda row: held(row.today), narrow=then.lower().replace(": ", ":\n")),
-        Column[GrowthBrokerRow]("planned", lambda row: held(row.planned), narrow="\nplanned"),
-        Column[GrowthBrokerRow](
-            "Disk full: today's", lambda row: month(row.today, "disk_month"), narrow="disk full:\ntoday's"
-        ),
-        Column[GrowthBrokerRow]("planned", lambda row: month(row.planned, "disk_month"), narrow="\nplanned"),
-        Column[GrowthBrokerRow](
-            "Network full: today's", lambda row: month(row.today, "network_month"), narrow="network full:\ntoday's"
-        ),
-        Column[GrowthBrokerRow]("planned", lambda row: month(row.planned, "network_month"), narrow="\nplanned"),
+        column("Broker", lambda row: str(row.id)),
+        column("Rack", lambda row: None if row.rack is None else Name(row.rack, _LONGEST_RACK), numeric=False),
+        column("Disk limit", lambda row: Quantity(row.disk_limit_bytes, "bytes"), narrow="disk\nlimit"),
+        column(then, lambda row: held(row.today), narrow=then.lower().replace(": ", ":\n")),
+        column("planned", lambda row: held(row.planned), narrow="\nplanned"),
+        column("Disk full: today's", lambda row: month(row.today, "disk_month"), narrow="disk full:\ntoday's"),
+        column("planned", lambda row: month(row.planned, "disk_month"), narrow="\nplanned"),
+        column("Network full: today's", lambda row: month(row.today, "network_month"), narrow="network full:\ntoday's"),
+        column("planned", lambda row: month(row.planned, "network_month"), narrow="\nplanned"),
     )
     ordered = sorted(document.brokers, key=lambda each: (_soonest(each), each.id))
     return Table("", "", "broker", ordered, columns, most=_BROKERS_SHOWN)
@@ -102,36 +95,39 @@ def _soonest(broker: GrowthBrokerRow) -> int:
 
 
 def _options(document: GrowthDocument) -> Table[GrowthOptionRow]:
+    column = Column[GrowthOptionRow]
+
     def lasts(row: GrowthOptionRow) -> str:
         return "all months" if row.holds else f"until month {row.month}" if row.feasible else "no plan"
 
     columns = (
-        Column[GrowthOptionRow](
+        column(
             "Brokers more", lambda row: Sentence(f"{row.option}{' (fewest)' if row.fewest else ''}", 50), numeric=False
         ),
-        Column[GrowthOptionRow]("In all", attrgetter("brokers")),
-        Column[GrowthOptionRow]("Lasts", lasts, numeric=False),
-        Column[GrowthOptionRow](
+        column("In all", attrgetter("brokers")),
+        column("Lasts", lasts, numeric=False),
+        column(
             "First limit",
             lambda row: None if row.limit is None else f"broker {row.broker}, {row.limit}",
             numeric=False,
         ),
-        Column[GrowthOptionRow]("Copied", lambda row: Quantity(row.bytes_moved, "bytes")),
-        Column[GrowthOptionRow]("Replicas", attrgetter("replicas_moved")),
-        Column[GrowthOptionRow]("Leaders", attrgetter("leaders_changed")),
-        Column[GrowthOptionRow]("Fullest disk", lambda row: Quantity(row.fullest_percent, "%")),
+        column("Copied", lambda row: Quantity(row.bytes_moved, "bytes")),
+        column("Replicas", attrgetter("replicas_moved")),
+        column("Leaders", attrgetter("leaders_changed")),
+        column("Fullest disk", lambda row: Quantity(row.fullest_percent, "%")),
     )
     return Table("", "", "option", document.options, columns)
 
 
 def _topics(document: GrowthDocument) -> Table[GrowthTopicRow]:
     """Those first that grow by the most bytes."""
+    column = Column[GrowthTopicRow]
     columns = (
-        Column[GrowthTopicRow]("Topic", lambda row: Name(row.topic, _LONGEST_TOPIC), numeric=False),
-        Column[GrowthTopicRow]("A month", lambda row: Quantity(row.per_month_percent, "%")),
-        Column[GrowthTopicRow]("Holds", attrgetter("size"), numeric=False),
-        Column[GrowthTopicRow]("Today", lambda row: Quantity(row.size_bytes, "bytes")),
-        Column[GrowthTopicRow](f"In {document.months} months", lambda row: Quantity(row.size_bytes_then, "bytes")),
+        column("Topic", lambda row: Name(row.topic, _LONGEST_TOPIC), numeric=False),
+        column("A month", lambda row: Quantity(row.per_month_percent, "%")),
+        column("Holds", attrgetter("size"), numeric=False),
+        column("Today", lambda row: Quantity(row.size_bytes, "bytes")),
+        column(f"In {document.months} months", lambda row: Quantity(row.size_bytes_then, "bytes")),
     )
     ordered = sorted(document.topics, key=lambda each: (each.size_bytes - each.size_bytes_then, each.topic))
     return Table("", "", "topic", ordered, columns, most=_TOPICS_SHOWN)
