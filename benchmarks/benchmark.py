@@ -9,7 +9,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import ablation, candidates, corners, exact_table, files, plans, scale, sweep, windows
+from benchmarks import (
+    ablation,
+    candidates,
+    corners,
+    exact_table,
+    files,
+    log_dir_ablation,
+    plans,
+    scale,
+    sweep,
+    windows,
+)
 from benchmarks.cases import CASES
 from benchmarks.table import Entries, Figures
 from planner.model.errors import SetupError
@@ -77,6 +88,14 @@ def _windows(scope: Scope) -> Entries:
     return windows.entries(tuple(dict.fromkeys(scope.cases)), scope.seed)
 
 
+def _ablate(scope: Scope) -> Entries:
+    """Of cases that are named the optimum's parts alone: brokers with log dirs are drawn, and of no case."""
+    yield from ablation.entries(tuple(dict.fromkeys(scope.cases)), scope.seed)
+    if not scope.cases:
+        yield ""
+        yield from log_dir_ablation.entries()
+
+
 SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "plans": _plans,
     "windows": _windows,
@@ -85,7 +104,7 @@ SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "scale": lambda scope: scale.entries(),
     "corners": lambda scope: corners.entries(),
     "exact": lambda scope: exact_table.entries(scope.clusters or exact_table.CLUSTERS),
-    "ablate": lambda scope: ablation.entries(tuple(dict.fromkeys(scope.cases)), scope.seed),
+    "ablate": _ablate,
 }
 # The sections that are run on named cases.
 OF_CASES = ("plans", "windows")
