@@ -8,9 +8,9 @@ from typing import Literal
 
 import click
 
-from planner.approval import check as approval
-from planner.approval.check import CheckedPlan, Wanted
+from planner.approval import plan_check as approval
 from planner.approval.cluster_now import Sources
+from planner.approval.plan_check import CheckedPlan, Wanted
 from planner.cli import sources as cli_sources
 from planner.cli import workflow
 from planner.cli.shown import echo_json, echo_line, reads_plan

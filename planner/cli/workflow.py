@@ -14,7 +14,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from planner.approval import check, remaining_plan
+from planner.approval import plan_check, remaining_plan
 from planner.approval.cluster_now import Sources, read_now
 from planner.cli import fleet
 from planner.cli.fleet import FleetPlan, Job
@@ -226,8 +226,8 @@ def resume(
     """
     if not sources.any:
         raise SetupError("nothing to resume from; allowed: --state, --bootstrap-servers, or both")
-    check.parse_now(captured_at)
-    checked = check.check(path, Sources(), rendered_files, check.Wanted(now=datetime.min.replace(tzinfo=UTC)))
+    plan_check.parse_now(captured_at)
+    checked = plan_check.check(path, Sources(), rendered_files, plan_check.Wanted(now=datetime.min.replace(tzinfo=UTC)))
     checked.require_approved()
     output_folder.check(out)
     now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.plan.partitions))

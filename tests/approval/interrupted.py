@@ -7,13 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 import plan_documents
+from clusters import no_racks, spec_of
+from plan_documents import typed
 
+from planner.approval import remaining_plan
 from planner.approval.cluster_now import Now
 from planner.model.build_problem import build
-from planner.model.cluster import Partition, Topic
-from planner.model.spec import Spec
+from planner.model.cluster import Broker, Partition, Topic
+from planner.model.spec import BatchRules, Changes, Execution, Spec
+from planner.plan.document.codec import as_json
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
+
+ROWS = {"x": [(1, 2), (2, 3), (3, 1), (1, 2), (2, 3), (3, 1)], "y": [(1, 2), (1, 3), (2, 1)]}
 
 Key = tuple[str, int]
 Plan = dict[str, Any]
@@ -86,3 +92,21 @@ def _with(now: Now, key: Key, wanted: Partition) -> Now:
     topic = now.topics[key[0]]
     partitions = tuple(wanted if each.id == key[1] else each for each in topic.partitions)
     return replace(now, topics={**now.topics, key[0]: replace(topic, partitions=partitions)})
+
+
+def keys(rows: list[dict[str, Any]]) -> set[tuple[str, int]]:
+    """Which partitions are among these."""
+    return {(row["topic"], row["partition"]) for row in rows}
+
+
+def resumed(plan: dict[str, Any], now: Now, **options: Any) -> dict[str, Any]:
+    """The rest of a plan, both as JSON values."""
+    return as_json(remaining_plan.resumed(typed(plan), now, **options))
+
+
+def expansion(**rest: Any) -> Spec:
+    """Three brokers become five, two replicas a batch."""
+    spec = spec_of(no_racks(1, 2, 3), ROWS, sizes={"x": [10, 20, 30, 40, 50, 60], "y": [5, 6, 7]})
+    changes = Changes(add_brokers=(Broker(4), Broker(5)))
+    execution = Execution(throttle_bytes_per_sec=5, batches=BatchRules(moves_per_broker=1))
+    return replace(spec, changes=changes, execution=execution, **rest)

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from plan_documents import plan_id
 from rich.console import Console
 
-from planner.approval import check
+from planner.approval import plan_check
 from planner.approval.cluster_now import Sources
 from planner.cli import workflow
 from planner.export.folder_check import SUMS, entries, sums
@@ -78,7 +78,7 @@ def test_no_file_may_differ_whatever_the_digests_say(folder: Path) -> None:
         before = (folder / path).read_bytes()
         (folder / path).write_bytes(before + b"\n")
         summed_anew(folder)
-        (found,) = check.check(folder, Sources(), workflow.rendered_files).refusals
+        (found,) = plan_check.check(folder, Sources(), workflow.rendered_files).refusals
 
         assert any(line.startswith(f"{path} isn't the file that was made") for line in found.lines), path
         (folder / path).write_bytes(before)

@@ -4,58 +4,36 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from clusters import no_racks, spec_of, specs
+from clusters import spec_of, specs
 from folders import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from interrupted import (
+    ROWS,
     after_batches,
+    expansion,
     found,
-    led,
+    keys,
     moved,
     partition,
     plan_of,
-    with_new_partitions,
+    resumed,
     without_topic,
 )
 from jsonschema import Draft202012Validator
 from plan_documents import plan_id, typed
 from properties import examples
 
-from planner.approval import remaining_plan
-from planner.approval.cluster_now import Now
 from planner.export.kafka_files import files
-from planner.model.cluster import Broker, LogDir, LogDirs, Partition, ReplicaDir, Topic
+from planner.model.cluster import Broker
 from planner.model.errors import StalePlanError, UnsafePlanError
-from planner.model.spec import BatchRules, Changes, Execution, Limits, NewPartitions, Spec, Sweep, TopicFilter
-from planner.plan.document.codec import as_json
-from planner.plan.headline import headline
+from planner.model.spec import BatchRules, Changes, Execution, Limits, Spec, Sweep, TopicFilter
 
 SCHEMA = json.loads((ROOT / "schemas" / "plan.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
 RULES = st.sampled_from((BatchRules(moves_per_broker=1), BatchRules(replicas_per_partition=1, moves_per_broker=2)))
-ROWS = {"x": [(1, 2), (2, 3), (3, 1), (1, 2), (2, 3), (3, 1)], "y": [(1, 2), (1, 3), (2, 1)]}
-
-
-def keys(rows: list[dict[str, Any]]) -> set[tuple[str, int]]:
-    """Which partitions are among these."""
-    return {(row["topic"], row["partition"]) for row in rows}
-
-
-def resumed(plan: dict[str, Any], now: Now, **options: Any) -> dict[str, Any]:
-    """The rest of a plan, both as JSON values."""
-    return as_json(remaining_plan.resumed(typed(plan), now, **options))
-
-
-def expansion(**rest: Any) -> Spec:
-    """Three brokers become five, two replicas a batch."""
-    spec = spec_of(no_racks(1, 2, 3), ROWS, sizes={"x": [10, 20, 30, 40, 50, 60], "y": [5, 6, 7]})
-    changes = Changes(add_brokers=(Broker(4), Broker(5)))
-    execution = Execution(throttle_bytes_per_sec=5, batches=BatchRules(moves_per_broker=1))
-    return replace(spec, changes=changes, execution=execution, **rest)
 
 
 @examples(25)
@@ -300,121 +278,3 @@ def test_what_topics_inherit_is_as_the_state_has_it_or_else_the_plan() -> None:
 
     assert {"min.insync.replicas": "1"} == resumed(plan, found(spec))["cluster"]["config_defaults"]
     assert {"min.insync.replicas": "2"} == resumed(plan, now)["cluster"]["config_defaults"]
-
-
-def test_new_partitions_that_are_made_are_left_out_and_the_others_stay() -> None:
-    """Before the first batch all are to be made; once they are there none is; other ones are refused."""
-    new = (NewPartitions("new", 0, 2, 2), NewPartitions("y", 3, 5, 2, size_bytes=9))
-    spec = expansion()
-    spec = replace(spec, changes=replace(spec.changes, new_partitions=new))
-    plan = plan_of(spec)
-    before, after = found(spec), with_new_partitions(plan, found(spec))
-    half = replace(after, topics={**after.topics, "y": before.topics["y"]})
-    other = replace(after, topics={**after.topics, "new": Topic("new", (Partition(0, (1, 2), 1),))})
-
-    assert plan["new_partitions"]["topics"] == resumed(plan, before)["new_partitions"]["topics"]
-    assert None is resumed(plan, after)["new_partitions"]
-    assert ["y"] == [topic["topic"] for topic in resumed(plan, half)["new_partitions"]["topics"]]
-    with pytest.raises(StalePlanError, match="new has other partitions than the plan wants to make"):
-        resumed(plan, other)
-    left = resumed(plan, other, leave_moved=True)
-    assert [("new", None)] == [(each["topic"], each["partition"]) for each in left["resumes"]["dropped"]]
-
-
-def test_a_topic_that_cannot_get_partitions_any_more_is_dropped() -> None:
-    """It was deleted, so there is nothing to add to: listed with the partitions of the plan."""
-    spec = expansion()
-    spec = replace(spec, changes=replace(spec.changes, new_partitions=(NewPartitions("y", 3, 5, 2),)))
-
-    rest = resumed(plan_of(spec), without_topic(found(spec), "y"), leave_moved=True)
-
-    assert ("y", None) in [(each["topic"], each["partition"]) for each in rest["resumes"]["dropped"]]
-    assert None is rest["new_partitions"]
-
-
-def test_log_dirs_that_replicas_lie_in_already_are_not_named_again() -> None:
-    """Of a replica that moves inside its broker nothing is left once it lies there; its way back is today's dir."""
-    spec = expansion()
-    plan = plan_of(spec)
-    plan["partitions"] = [
-        {
-            "topic": "y",
-            "partition": 0,
-            "replicas_before": [1, 2],
-            "replicas": [1, 2],
-            "leader_before": 1,
-            "size_bytes": 5,
-            "reason": "balance_log_dirs",
-            "log_dirs_before": ["/a", "/a"],
-            "log_dirs": ["/b", "/b"],
-        }
-    ]
-    plan["batches"] = []
-    dirs = tuple((broker, (LogDir("/a"), LogDir("/b"))) for broker in (1, 2))
-    lies = (ReplicaDir("y", 0, 1, "/b", 5), ReplicaDir("y", 0, 2, "/a", 5))
-    now = replace(found(spec), log_dirs=LogDirs(dirs, lies))
-
-    (row,) = resumed(plan, now)["partitions"]
-    done = replace(now, log_dirs=LogDirs(dirs, (lies[0], replace(lies[1], path="/b"))))
-
-    assert (["any", "/b"], ["any", "/a"]) == (row["log_dirs"], row["log_dirs_before"])
-    assert [] == resumed(plan, done)["partitions"]
-    with pytest.raises(StalePlanError, match="names log dirs"):
-        resumed(plan, found(spec))
-
-
-def test_leaders_that_nobody_elected_yet_are_left_to_elect() -> None:
-    """All lists are reached, a leader isn't: an election is left, and nothing else."""
-    spec = expansion()
-    plan = plan_of(spec)
-    end = after_batches(plan, found(spec), len(plan["batches"]))
-    row = plan["partitions"][0]
-    key = (row["topic"], row["partition"])
-
-    rest = resumed(plan, led(end, key, row["replicas"][1]))
-
-    assert {key} == keys(rest["partitions"])
-    assert ([], [key]) == (
-        rest["batches"][0]["partitions"],
-        [(each["topic"], each["partition"]) for each in rest["batches"][0]["elect"]],
-    )
-
-
-def test_a_plan_that_ends_asks_when_the_state_was_captured() -> None:
-    """The rest is valid for as long, from the new moment on."""
-    spec = expansion(captured_at="2026-11-20T10:00:00Z", valid_for_seconds=3600)
-    plan = plan_of(spec)
-
-    with pytest.raises(StalePlanError, match="--captured-at"):
-        resumed(plan, found(spec))
-    rest = resumed(plan, found(spec), captured_at="2026-11-21T10:00:00+01:00")
-
-    assert {
-        "captured_at": "2026-11-21T09:00:00Z",
-        "valid_for_seconds": 3600,
-        "valid_until": "2026-11-21T10:00:00Z",
-    } == rest["validity"]
-
-
-def test_brokers_that_hold_something_by_now_are_no_new_ones() -> None:
-    """Rolling the rest back leaves replicas on them, so they have to be live in both directions."""
-    spec = expansion()
-    plan = plan_of(spec)
-    now = after_batches(plan, found(spec), 1)
-    holding = {broker for topic in now.topics.values() for each in topic.partitions for broker in each.replicas}
-
-    roles = {broker["id"]: broker["role"] for broker in resumed(plan, now)["brokers"]}
-
-    assert {4, 5} & holding
-    assert {number: "stays" if number in holding else "added" for number in (4, 5)} == {
-        number: roles[number] for number in (4, 5)
-    }
-
-
-def test_its_headline_claims_no_bound_of_its_own() -> None:
-    """Nothing was optimised: the approved plan's bound is the one that was proven."""
-    spec = expansion()
-    rest = resumed(plan_of(spec), found(spec))
-
-    assert headline(typed(rest)).endswith(": what an approved plan left to do.")
-    assert ("target", None) == (rest["bound"]["method"], rest["bound"]["sha256"])

@@ -15,7 +15,7 @@ from interrupted import after_batches
 from jsonschema import Draft202012Validator
 from plan_documents import change, document, typed
 
-from planner.approval import check as approval
+from planner.approval import plan_check as approval
 from planner.approval.cluster_now import Now, Sources
 from planner.cli.main import main
 from planner.export.folder_check import SUMS, digest, sums

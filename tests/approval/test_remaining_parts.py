@@ -1,0 +1,132 @@
+"""What is left of a plan beside moves: new partitions, log dirs, elections, and how long it is valid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from interrupted import after_batches, expansion, found, keys, led, plan_of, resumed, with_new_partitions, without_topic
+from plan_documents import typed
+
+from planner.model.cluster import LogDir, LogDirs, Partition, ReplicaDir, Topic
+from planner.model.errors import StalePlanError
+from planner.model.spec import NewPartitions
+from planner.plan.headline import headline
+
+
+def test_new_partitions_that_are_made_are_left_out_and_the_others_stay() -> None:
+    """Before the first batch all are to be made; once they are there none is; other ones are refused."""
+    new = (NewPartitions("new", 0, 2, 2), NewPartitions("y", 3, 5, 2, size_bytes=9))
+    spec = expansion()
+    spec = replace(spec, changes=replace(spec.changes, new_partitions=new))
+    plan = plan_of(spec)
+    before, after = found(spec), with_new_partitions(plan, found(spec))
+    half = replace(after, topics={**after.topics, "y": before.topics["y"]})
+    other = replace(after, topics={**after.topics, "new": Topic("new", (Partition(0, (1, 2), 1),))})
+
+    assert plan["new_partitions"]["topics"] == resumed(plan, before)["new_partitions"]["topics"]
+    assert None is resumed(plan, after)["new_partitions"]
+    assert ["y"] == [topic["topic"] for topic in resumed(plan, half)["new_partitions"]["topics"]]
+    with pytest.raises(StalePlanError, match="new has other partitions than the plan wants to make"):
+        resumed(plan, other)
+    left = resumed(plan, other, leave_moved=True)
+    assert [("new", None)] == [(each["topic"], each["partition"]) for each in left["resumes"]["dropped"]]
+
+
+def test_a_topic_that_cannot_get_partitions_any_more_is_dropped() -> None:
+    """It was deleted, so there is nothing to add to: listed with the partitions of the plan."""
+    spec = expansion()
+    spec = replace(spec, changes=replace(spec.changes, new_partitions=(NewPartitions("y", 3, 5, 2),)))
+
+    rest = resumed(plan_of(spec), without_topic(found(spec), "y"), leave_moved=True)
+
+    assert ("y", None) in [(each["topic"], each["partition"]) for each in rest["resumes"]["dropped"]]
+    assert None is rest["new_partitions"]
+
+
+def test_log_dirs_that_replicas_lie_in_already_are_not_named_again() -> None:
+    """Of a replica that moves inside its broker nothing is left once it lies there; its way back is today's dir."""
+    spec = expansion()
+    plan = plan_of(spec)
+    plan["partitions"] = [
+        {
+            "topic": "y",
+            "partition": 0,
+            "replicas_before": [1, 2],
+            "replicas": [1, 2],
+            "leader_before": 1,
+            "size_bytes": 5,
+            "reason": "balance_log_dirs",
+            "log_dirs_before": ["/a", "/a"],
+            "log_dirs": ["/b", "/b"],
+        }
+    ]
+    plan["batches"] = []
+    dirs = tuple((broker, (LogDir("/a"), LogDir("/b"))) for broker in (1, 2))
+    lies = (ReplicaDir("y", 0, 1, "/b", 5), ReplicaDir("y", 0, 2, "/a", 5))
+    now = replace(found(spec), log_dirs=LogDirs(dirs, lies))
+
+    (row,) = resumed(plan, now)["partitions"]
+    done = replace(now, log_dirs=LogDirs(dirs, (lies[0], replace(lies[1], path="/b"))))
+
+    assert (["any", "/b"], ["any", "/a"]) == (row["log_dirs"], row["log_dirs_before"])
+    assert [] == resumed(plan, done)["partitions"]
+    with pytest.raises(StalePlanError, match="names log dirs"):
+        resumed(plan, found(spec))
+
+
+def test_leaders_that_nobody_elected_yet_are_left_to_elect() -> None:
+    """All lists are reached, a leader isn't: an election is left, and nothing else."""
+    spec = expansion()
+    plan = plan_of(spec)
+    end = after_batches(plan, found(spec), len(plan["batches"]))
+    row = plan["partitions"][0]
+    key = (row["topic"], row["partition"])
+
+    rest = resumed(plan, led(end, key, row["replicas"][1]))
+
+    assert {key} == keys(rest["partitions"])
+    assert ([], [key]) == (
+        rest["batches"][0]["partitions"],
+        [(each["topic"], each["partition"]) for each in rest["batches"][0]["elect"]],
+    )
+
+
+def test_a_plan_that_ends_asks_when_the_state_was_captured() -> None:
+    """The rest is valid for as long, from the new moment on."""
+    spec = expansion(captured_at="2026-11-20T10:00:00Z", valid_for_seconds=3600)
+    plan = plan_of(spec)
+
+    with pytest.raises(StalePlanError, match="--captured-at"):
+        resumed(plan, found(spec))
+    rest = resumed(plan, found(spec), captured_at="2026-11-21T10:00:00+01:00")
+
+    assert {
+        "captured_at": "2026-11-21T09:00:00Z",
+        "valid_for_seconds": 3600,
+        "valid_until": "2026-11-21T10:00:00Z",
+    } == rest["validity"]
+
+
+def test_brokers_that_hold_something_by_now_are_no_new_ones() -> None:
+    """Rolling the rest back leaves replicas on them, so they have to be live in both directions."""
+    spec = expansion()
+    plan = plan_of(spec)
+    now = after_batches(plan, found(spec), 1)
+    holding = {broker for topic in now.topics.values() for each in topic.partitions for broker in each.replicas}
+
+    roles = {broker["id"]: broker["role"] for broker in resumed(plan, now)["brokers"]}
+
+    assert {4, 5} & holding
+    assert {number: "stays" if number in holding else "added" for number in (4, 5)} == {
+        number: roles[number] for number in (4, 5)
+    }
+
+
+def test_its_headline_claims_no_bound_of_its_own() -> None:
+    """Nothing was optimised: the approved plan's bound is the one that was proven."""
+    spec = expansion()
+    rest = resumed(plan_of(spec), found(spec))
+
+    assert headline(typed(rest)).endswith(": what an approved plan left to do.")
+    assert ("target", None) == (rest["bound"]["method"], rest["bound"]["sha256"])
