@@ -95,15 +95,11 @@ def _verdict(plan: Plan) -> dict[str, Any]:
         "first_step": headline.first_step(plan),
         "headline": headline.headline(plan),
         "state": headline.state(plan),
-        "clear": headline.calm(plan) and not _crossed(plan),
+        "clear": headline.calm(plan) and not any(row.crossed for row in plan.limits),
         "figures": _figures(plan),
         "plan_id": plan.plan_id,
-        "inputs": _inputs(plan),
+        "inputs": [(printable(file.path), file.sha256) for file in plan.inputs[:_INPUTS_SHOWN]],
     }
-
-
-def _crossed(plan: Plan) -> bool:
-    return any(row.crossed for row in plan.limits)
 
 
 def _figures(plan: Plan) -> list[tuple[str, str]]:
@@ -122,7 +118,3 @@ def _figures(plan: Plan) -> list[tuple[str, str]]:
         ("batches", number(len(plan.batches))),
         ("at least", formats.duration(seconds) if known else formats.UNKNOWN),
     ]
-
-
-def _inputs(plan: Plan) -> list[tuple[str, str]]:
-    return [(printable(file.path), file.sha256) for file in plan.inputs[:_INPUTS_SHOWN]]

@@ -91,7 +91,7 @@ def load(path: Path) -> Spec:
     if findings or topics.assignment is None:
         raise SpecError(findings)
     told = groups.inputs if document.get("report", "consumers") else ()
-    inputs = (InputFile(path.name, _sha256(data)), *topics.inputs, *told)
+    inputs = (InputFile(path.name, hashlib.sha256(data).hexdigest()), *topics.inputs, *told)
     dirs = _log_dirs(written, path.parent)
     spec = build_spec(document, topics.assignment, topics.sizes, inputs, dirs, groups.described)
     return replace(spec, cluster=replace(spec.cluster, notes=topics.notes))
@@ -259,7 +259,3 @@ def _read(path: Path, where: Finding, kind: file_reading.Kind) -> bytes:
         return file_reading.read_bytes(path, kind)
     except UnreadableError as error:
         raise SpecError([Finding(where.place, where.key, str(error))]) from None
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
