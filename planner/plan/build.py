@@ -328,13 +328,15 @@ def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file
     in_replicas = least_replicas >= 0 and not moved
     gap = bound_file.gap_percent(replicas, least_replicas) if in_replicas else bound_file.gap_percent(moved, least)
     proof = _UNPROVEN if moved and certificate is None else bound_file.proof(certificate, forced_only)
+    if certificate is not None and gap and not forced_only and _is_wide(problem.balance.topic_replicas):
+        proof += _SEARCHED
     return BoundSection(
         bytes_moved=moved,
         least_bytes_moved=least,
         least_replicas_moved=least_replicas if least_replicas >= 0 else None,
         gap_percent=gap,
         method=method,
-        proof=f"{proof}{_SEARCHED}" if gap and not forced_only and _is_wide(problem.balance.topic_replicas) else proof,
+        proof=proof,
         sha256=None if file is None else bound_file.sha256(file),
         excess=excess,
     )

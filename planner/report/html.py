@@ -9,30 +9,19 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from planner.model.formats import counted, printable
-from planner.report.view import Block, Facts, Lines, Section, Table, Value, sort_key, written
+from planner.report.view import Block, Facts, Lines, Section, Table, Value, Writer, left_out_here, sort_key, written
 
 # A page opens at once with that many rows; whoever needs all of them has their source.
 MOST_ROWS = 500
 _MOST_LINES = 100
 
 
-class HtmlWriter:
-    """Names and texts are escaped, on one line and without control characters."""
-
-    def name(self, value: str, longest: int) -> str:
-        """As it is."""
-        return escape(printable(value, longest))
-
-    def text(self, value: str, longest: int) -> str:
-        """As it is."""
-        return escape(printable(value, longest))
-
-    def strong(self, written: str) -> str:
-        """Bold."""
-        return f"<b>{written}</b>"
+def _plain(value: str, longest: int) -> str:
+    """A name or text escaped, on one line and without control characters."""
+    return escape(printable(value, longest))
 
 
-_WRITER = HtmlWriter()
+_WRITER = Writer(_plain, _plain, lambda written: f"<b>{written}</b>")
 
 
 @dataclass(frozen=True)
@@ -98,7 +87,7 @@ def _block(block: Block, source: str) -> HtmlTable | HtmlLines | HtmlFacts:
         case Lines():
             shown = tuple(line(each) for each in block.lines[:_MOST_LINES])
             rest = len(block.lines) - len(shown)
-            more = (Markup(escape(_rest(counted(rest, block.line), source))),) if rest else ()
+            more = (Markup(escape(left_out_here(counted(rest, block.line), source))),) if rest else ()
             return HtmlLines((*shown, *more), "list" if block.bulleted else "paragraphs")
         case Facts(facts):
             return HtmlFacts(tuple((label, line(value)) for label, value in facts))
@@ -116,7 +105,7 @@ def table(of: Table[Any], source: str, most_rows: int = MOST_ROWS) -> HtmlTable:
         tuple((column.heading, column.numeric) for column in of.columns),
         tuple(_row(of, row) for row in shown),
         frozenset(at for at, row in enumerate(shown) if of.strong and of.strong(row)),
-        _rest(left_out, source) if left_out else "",
+        left_out_here(left_out, source) if left_out else "",
     )
 
 
@@ -126,7 +115,3 @@ def _row(of: Table[Any], row: Any) -> tuple[HtmlCell, ...]:
         HtmlCell(line(value), numeric, sort_key(value) if of.sortable and numeric else None)
         for value, numeric in values
     )
-
-
-def _rest(what: str, source: str) -> str:
-    return f"{what} left out here: see {source}."

@@ -8,26 +8,22 @@ from typing import Any
 
 from planner.model.formats import counted
 from planner.model.markup import code, text
-from planner.report.view import Block, Facts, Lines, Section, Table, Value, View, written, written_rows
+from planner.report.view import (
+    Block,
+    Facts,
+    Lines,
+    Section,
+    Table,
+    Value,
+    View,
+    Writer,
+    left_out_here,
+    written,
+    written_rows,
+)
 
-
-class MarkdownWriter:
-    """A name is code, running text has no markup of its own."""
-
-    def name(self, value: str, longest: int) -> str:
-        """A code span."""
-        return code(value, longest)
-
-    def text(self, value: str, longest: int) -> str:
-        """Escaped."""
-        return text(value, longest)
-
-    def strong(self, written: str) -> str:
-        """Bold."""
-        return f"**{written}**"
-
-
-_WRITER = MarkdownWriter()
+# A name is code, running text has no markup of its own.
+_WRITER = Writer(code, text, lambda written: f"**{written}**")
 _LONGEST_REST = 600
 
 
@@ -88,15 +84,15 @@ def _block(block: Block, source: str, room: Room) -> str:
 
 
 def _list(block: Lines, source: str, room: Room) -> str:
-    made = [f"- {line(each)}" if block.bulleted else line(each) for each in block.lines]
-    shown = list(fitting(made, room.most_bytes))
-    rest = len(made) - len(shown)
-    more = [f"- {_rest(counted(rest, block.line), source)}"] if rest else []
+    bullet = "- " if block.bulleted else ""
+    shown = list(fitting((f"{bullet}{line(each)}" for each in block.lines), room.most_bytes))
+    rest = len(block.lines) - len(shown)
+    more = [f"{bullet}{_rest(counted(rest, block.line), source)}"] if rest else []
     return ("\n" if block.bulleted else "\n\n").join([*shown, *more])
 
 
 def _rest(what: str, source: str) -> str:
-    return f"{text(what, _LONGEST_REST)} left out here: see {text(source)}."
+    return text(left_out_here(what, source), _LONGEST_REST)
 
 
 def fitting(lines: Iterable[str], most_bytes: int | None) -> Iterator[str]:

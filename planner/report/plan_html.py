@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
 from planner.model import formats
 from planner.model.file_reading import resource
@@ -23,10 +24,10 @@ from planner.plan.document.plan_types import Plan
 from planner.plan.templates import environment
 from planner.report import cluster_tables, html, plan_view, plot_values, plots
 from planner.report.html import HtmlSection
+from planner.report.plan_view import SOURCE
 from planner.report.plot_svg import STYLE, Plot
-from planner.report.view import Page
+from planner.report.view import Section, View, left_out_here
 
-_SOURCE = "plan.json"
 MOST_TOPICS = 3_000
 _INPUTS_SHOWN = 20
 # Of another command's page, which a cluster of many groups makes long.
@@ -38,31 +39,29 @@ class HtmlPage:
     """What another command shows of the plan, and a sentence on what isn't shown."""
 
     name: str
-    title: str
+    title: Markup
     sections: tuple[HtmlSection, ...]
     left_out: str
 
 
-def files(plan: Plan, pages: Sequence[Page] = ()) -> dict[str, bytes]:
+def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
     """`report.html` and `plots/*.svg` of a plan.json document, relative path → bytes; the same each time.
 
     `pages` are those of other commands that the plan tells.
     """
-    drawn = plots.draw(plan)
-    page = _page(plan, {plot.name: plot for plot in drawn}, pages).encode()
+    moved = plot_values.movement(plan)
+    drawn = plots.draw(plan, moved)
+    page = _page(plan_view.sections(plan, moved), plan, {plot.name: plot for plot in drawn}, pages).encode()
     return {"report.html": page, **{f"plots/{plot.name}.svg": plot.file for plot in drawn}}
 
 
-def _page(plan: Plan, drawn: Mapping[str, Plot], pages: Sequence[Page]) -> str:
+def _page(sections: Sequence[Section], plan: Plan, drawn: Mapping[str, Plot], pages: Sequence[View]) -> str:
     script = _shipped("report.js")
     return _template().render(
         _verdict(plan),
-        sections=[
-            html.section(section, section.name, _SOURCE, drawn.get(section.plot))
-            for section in plan_view.sections(plan, plot_values.movement(plan))
-        ],
+        sections=[html.section(section, section.name, SOURCE, drawn.get(section.plot)) for section in sections],
         pages=[_told(page, f"page-{at}") for at, page in enumerate(pages, start=1)],
-        topics=html.table(cluster_tables.topics(plan), _SOURCE, MOST_TOPICS),
+        topics=html.table(cluster_tables.topics(plan), SOURCE, MOST_TOPICS),
         style=STYLE + _shipped("report.css"),
         script=script,
         # No other script runs, whatever a name from the cluster might have smuggled in.
@@ -70,12 +69,12 @@ def _page(plan: Plan, drawn: Mapping[str, Plot], pages: Sequence[Page]) -> str:
     )
 
 
-def _told(page: Page, name: str) -> HtmlPage:
+def _told(page: View, name: str) -> HtmlPage:
     shown = page.sections[:_SECTIONS_SHOWN]
     rest = len(page.sections) - len(shown)
-    left_out = f"{counted(rest, 'section')} left out here: see {page.command}." if rest else ""
-    sections = tuple(html.section(each, f"{name}-{at}", page.command) for at, each in enumerate(shown, start=1))
-    return HtmlPage(name, page.heading, sections, left_out)
+    left_out = left_out_here(counted(rest, "section"), page.source) if rest else ""
+    sections = tuple(html.section(each, f"{name}-{at}", page.source) for at, each in enumerate(shown, start=1))
+    return HtmlPage(name, html.line(page.title), sections, left_out)
 
 
 @cache

@@ -18,11 +18,11 @@ from planner.plan.templates import environment
 from planner.report import cluster_tables, markdown, plan_view
 from planner.report import verdict as report_verdict
 from planner.report.markdown import Room
-from planner.report.view import Page
+from planner.report.plan_view import SOURCE
+from planner.report.view import View
 
 # Below GitHub's 65,536, for a bot that adds a line of its own. Counted in bytes: never fewer than characters.
 MOST_BYTES = 65_000
-_SOURCE = "plan.json"
 # What a screen holds, and what is worth unfolding.
 _BROKERS_SHOWN = 12
 _BROKERS_UNFOLDED = Room(6_000, 60, folded=True)
@@ -52,22 +52,22 @@ _FRAME_BYTES = 400
 _LIST_FRAME_BYTES = 2_000
 
 
-def render(plan: Plan, pages: Sequence[Page] = ()) -> str:
+def render(plan: Plan, pages: Sequence[View] = ()) -> str:
     """The report of a plan.json document, under 65,536 bytes however large the plan; GitHub and GitLab read it alike.
 
     Sizes are decimal, brokers are ids, a replica list names its preferred leader first. `pages` are folded in.
     """
-    parts = list(markdown.body(plan_view.sections(plan), _SOURCE, _ROOMS))
+    parts = list(markdown.body(plan_view.sections(plan), SOURCE, _ROOMS))
     if len(plan.brokers) > _BROKERS_SHOWN:
         longer = replace(cluster_tables.brokers(plan), title="More brokers, today → plan")
-        parts.append(markdown.table(longer, _SOURCE, _BROKERS_UNFOLDED))
+        parts.append(markdown.table(longer, SOURCE, _BROKERS_UNFOLDED))
     parts += _folds(pages, (MOST_BYTES - _bytes(_page(plan, parts))) // 2)
     free = MOST_BYTES - _bytes(_page(plan, parts))
     changed = cluster_tables.topics(plan, changed=True)
     for table, share in ((changed, free // 3), (cluster_tables.partitions(plan), free)):
         if table.rows:
             fits = min(share, MOST_BYTES - _bytes(_page(plan, parts))) - _LIST_FRAME_BYTES
-            parts.append(markdown.table(table, _SOURCE, Room(fits, folded=True)))
+            parts.append(markdown.table(table, SOURCE, Room(fits, folded=True)))
     return _page(plan, parts)
 
 
@@ -94,16 +94,16 @@ def _page(plan: Plan, parts: Sequence[str]) -> str:
     return page.rstrip() + "\n"
 
 
-def _folds(pages: Sequence[Page], most_bytes: int) -> Iterator[str]:
+def _folds(pages: Sequence[View], most_bytes: int) -> Iterator[str]:
     """The pages in the space that there is, shared alike; what a short one leaves is for those behind it."""
     for number, page in enumerate(pages):
-        lines = "\n\n".join(markdown.body(page.sections, page.command)).splitlines()
+        lines = "\n\n".join(markdown.body(page.sections, page.source)).splitlines()
         shown = list(markdown.fitting(lines, most_bytes // (len(pages) - number) - _FRAME_BYTES))
         rest = len(lines) - len(shown)
         if rest:
-            shown += ["", f"{rest:,} lines left out here: see `{page.command}`."]
+            shown += ["", f"{rest:,} lines left out here: see `{page.source}`."]
         most_bytes -= _bytes("\n".join(shown)) + _FRAME_BYTES
-        yield markdown.folded(page.heading, "\n".join(shown))
+        yield markdown.folded(markdown.line(page.title), "\n".join(shown))
 
 
 def _inputs(inputs: Sequence[InputRow]) -> str:

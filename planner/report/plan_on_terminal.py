@@ -16,11 +16,11 @@ from planner.plan.bound_file import LONGEST_PROOF
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.term_types import LimitRow, RelaxedRow
 from planner.report import choice_tables, cluster_tables, sentences, terminal
+from planner.report.plan_view import SOURCE
 from planner.report.sentences import derived, pace
 from planner.report.terminal import plain
 from planner.report.view import Table
 
-_SOURCE = "plan.json"
 _NOTES_SHOWN = 5
 _LONGEST_NOTE = 190
 _LONGEST_WHY = 300
@@ -44,10 +44,10 @@ def show(plan: Plan, files: Sequence[str], console: Console) -> None:
     Sizes are decimal; `today → plan` wherever a cell holds two amounts.
     """
     _verdict(plan, console)
-    terminal.table(choice_tables.terms(plan, telling=True), console, source=_SOURCE)
+    terminal.table(choice_tables.terms(plan, telling=True), console, source=SOURCE)
     _zero_terms(plan, console)
     for table, most_rows in _TABLES:
-        terminal.table(table(plan), console, source=_SOURCE, most_rows=most_rows)
+        terminal.table(table(plan), console, source=SOURCE, most_rows=most_rows)
     _listed("variant", [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not], console)
     _scenarios(plan, console)
     _notes(plan, console)
@@ -125,7 +125,7 @@ def _listed(kind: str, notes: Sequence[str], console: Console) -> None:
     for note in notes[:_NOTES_SHOWN]:
         _print(f"[yellow]{kind}[/] {plain(note, _LONGEST_NOTE)}", console)
     if len(notes) > _NOTES_SHOWN:
-        _print(f"[yellow]{kind}[/] and {number(len(notes) - _NOTES_SHOWN)} more, see {_SOURCE}", console)
+        _print(f"[yellow]{kind}[/] and {number(len(notes) - _NOTES_SHOWN)} more, see {SOURCE}", console)
 
 
 def _written(files: Sequence[str], console: Console) -> None:

@@ -10,6 +10,8 @@ from planner.report import choice_tables, cluster_tables, sentences, verdict
 from planner.report.plot_values import Movement
 from planner.report.view import Facts, Joined, Lines, Name, Section, Sentence, Value, told
 
+# Where everything is that the plan's screens and reports leave out.
+SOURCE = "plan.json"
 _LONGEST_FACT = 1_000
 _NEW_PARTITIONS = (
     "They are made before anything is reassigned, and copy no data. ",
@@ -72,16 +74,17 @@ def _scenarios(plan: Plan) -> Lines:
 
 def _facts(plan: Plan) -> Facts:
     """What was asked for and how the plan was found, a label and a sentence each."""
+    derived = sentences.derived_why(plan)
     of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
     every: tuple[tuple[str, Value], ...] = (
         ("Asked for", Sentence(sentences.wishes(plan.changes), 600)),
         ("Partitions by reason", sentences.reasons(plan)),
         ("How even", verdict.evenness(plan)),
         ("Runs in", sentences.pace(plan)),
-        ("By default, as the YAML doesn't say", Sentence(sentences.derived_why(plan), _LONGEST_FACT)),
+        ("By default, as the YAML doesn't say", Sentence(derived, _LONGEST_FACT) if derived else ""),
         ("Chosen", headline.chosen(plan)),
         (of_proof, Sentence(plan.bound.proof.rstrip("."), LONGEST_PROOF)),
         ("Searched", sentences.searched(plan)),
         ("The winner", formats.printable(plan.candidates.rule.rstrip("."), _LONGEST_FACT)),
     )
-    return Facts(tuple((label, value) for label, value in every if value and value != Sentence("", _LONGEST_FACT)))
+    return Facts(tuple((label, value) for label, value in every if value))

@@ -17,7 +17,7 @@ from planner.plan.document.front_types import ParetoRow
 from planner.plan.document.plan_types import Plan
 from planner.report import plot_axes, plot_matrix, plot_svg, plot_values, sentences
 from planner.report.plot_svg import COLOUR, Drawing, Mark, Plot
-from planner.report.plot_values import OTHERS
+from planner.report.plot_values import OTHERS, Movement
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,20 +38,22 @@ _WORDS = {
 }
 
 
-def draw(plan: Plan) -> tuple[Plot, ...]:
-    """Every plot that says anything about a plan.json document: without racks none of them, without moves no map."""
+def draw(plan: Plan, moved: Movement) -> tuple[Plot, ...]:
+    """Every plot that says anything about a plan.json document: without racks none of them, without moves no map.
+
+    `moved` is the plan's movement.
+    """
     with plot_svg.settings():
-        return tuple(plot_svg.finished(name, drawing) for name, drawing in _drawings(plan))
+        return tuple(plot_svg.finished(name, drawing) for name, drawing in _drawings(plan, moved))
 
 
-def _drawings(plan: Plan) -> Iterator[tuple[str, Drawing]]:
+def _drawings(plan: Plan, moved: Movement) -> Iterator[tuple[str, Drawing]]:
     if len(plan.pareto) > 1:
         yield "front", _front(plan)
     if plan.brokers:
         yield "brokers", _loads(plan, plan.brokers, "broker", [f"{_SIGNS[row.role]}{row.id}" for row in plan.brokers])
     if plan.racks:
         yield "racks", _loads(plan, plan.racks, "rack", [_rack(row.rack) for row in plan.racks])
-    moved = plot_values.movement(plan)
     if moved.copied.any():
         yield "movement", plot_matrix.movement(plan, moved)
         yield "batches", plot_matrix.batches(plan, moved)

@@ -9,35 +9,20 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from planner.model.formats import printable
-from planner.report.view import Facts, Lines, Section, Table, Value, View, written, written_rows
+from planner.report.view import Facts, Lines, Section, Table, Value, View, Writer, left_out_here, written, written_rows
 
 _NEVER_WRAPPED = 12
 _LONGEST_REST = 60
 _LONGEST_TEXT = 1_000
 
 
-class TerminalWriter:
-    """No name is read as markup, and no control character is obeyed."""
-
-    def name(self, value: str, longest: int) -> str:
-        """As it is."""
-        return plain(value, longest)
-
-    def text(self, value: str, longest: int) -> str:
-        """As it is."""
-        return plain(value, longest)
-
-    def strong(self, written: str) -> str:
-        """Bold."""
-        return f"[bold]{written}[/]"
-
-
-_WRITER = TerminalWriter()
-
-
 def plain(value: str, at_most: int = _LONGEST_TEXT) -> str:
     """A text as rich takes it: printable, not too long, and no markup."""
     return escape(printable(value, at_most))
+
+
+# No name is read as markup, and no control character is obeyed.
+_WRITER = Writer(plain, plain, lambda written: f"[bold]{written}[/]")
 
 
 def line(value: Value) -> str:
@@ -114,4 +99,4 @@ def table(of: Table[Any], console: Console, *, source: str, most_rows: int | Non
     _print(drawn, console)
     left_out = of.left_out(shown, _LONGEST_REST)
     if left_out:
-        console.print(f"[dim]{plain(left_out)} left out here: see {source}[/]", highlight=False)
+        console.print(f"[dim]{plain(left_out_here(left_out, source))}[/]", highlight=False)

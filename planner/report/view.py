@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from planner.model import formats
 from planner.model.formats import UNKNOWN, amount, arrow, counted, duration, gap_shown
@@ -70,17 +70,18 @@ class Strong:
 Value = str | int | None | Name | Sentence | Quantity | Change | Joined | Strong
 
 
-class Writer(Protocol):
-    """How a renderer makes texts safe, and how it makes them stand out."""
+@dataclass(frozen=True)
+class Writer:
+    """How a renderer makes texts safe, each of at most so many characters, and how it makes them stand out.
 
-    def name(self, value: str, longest: int) -> str:
-        """A name from the cluster."""
+    name    a name from the cluster
+    text    running text, which may repeat names
+    strong  what either gave, standing out
+    """
 
-    def text(self, value: str, longest: int) -> str:
-        """Running text, which may repeat names."""
-
-    def strong(self, written: str) -> str:
-        """What `name` or `text` gave, standing out."""
+    name: Callable[[str, int], str]
+    text: Callable[[str, int], str]
+    strong: Callable[[str], str]
 
 
 _LONGEST_TEXT = 300
@@ -112,15 +113,16 @@ def _quantity(quantity: Quantity) -> str:
     value = quantity.value
     if value is None:
         return UNKNOWN
-    match quantity.unit:
-        case "% gap":
-            return gap_shown(value)
-        case "seconds":
-            return duration(round(value))
-        case "stated bytes":
-            return formats.stated(round(value))
-        case unit:
-            return amount(value, unit)
+    if quantity.unit in _OF_UNIT:
+        return _OF_UNIT[quantity.unit](value)
+    return amount(value, quantity.unit)
+
+
+_OF_UNIT: dict[str, Callable[[float], str]] = {
+    GAP: gap_shown,
+    SECONDS: lambda value: duration(round(value)),
+    STATED: lambda value: formats.stated(round(value)),
+}
 
 
 def sort_key(value: Value) -> str | float:
@@ -162,12 +164,14 @@ class Column(Generic[T]):
 class Table(Generic[T]):
     """Rows of one kind under columns; a renderer shows as many rows as it has room for, and says what it leaves out.
 
-    name    what a page calls it; empty where nothing refers to it
-    row     what one row is, in the singular
-    strong  whether a row stands out
-    few     at most so many rows, in order, where not all are shown; the first where it is None
-    rest    what is said of rows that are left out; their count where it is None
-    most    rows that are worth showing anywhere; None where all are
+    name      what a page calls it; empty where nothing refers to it
+    title     empty where the section's is enough
+    row       what one row is, in the singular
+    strong    whether a row stands out
+    few       at most so many rows, in order, where not all are shown; the first where it is None
+    rest      what is said of rows that are left out; their count where it is None
+    most      rows that are worth showing anywhere; None where all are
+    sortable  whether a page's reader may sort it
     """
 
     name: str
@@ -197,6 +201,11 @@ class Table(Generic[T]):
         said = self.rest(rest) if self.rest else ""
         fits = said and (at_most is None or len(said) <= at_most)
         return said if fits else counted(len(rest), self.row)
+
+
+def left_out_here(what: str, source: str) -> str:
+    """The sentence on what isn't shown."""
+    return f"{what} left out here: see {source}."
 
 
 def _first(rows: Sequence[T], at_most: int) -> Sequence[T]:
@@ -248,7 +257,7 @@ class Section:
 
 @dataclass(frozen=True)
 class View:
-    """All that a command shows: a title, a warning that must be read first (empty for none), and sections.
+    """All that a command shows: a title, sections, and what must be read first (empty texts are none).
 
     `source` is where everything is that is left out.
     """
@@ -257,15 +266,6 @@ class View:
     sections: tuple[Section, ...]
     first_steps: tuple[str, ...] = ()
     source: str = "--format json"
-
-
-@dataclass(frozen=True)
-class Page:
-    """What another command shows of the plan, under a heading, and that command."""
-
-    heading: str
-    sections: tuple[Section, ...]
-    command: str
 
 
 def told(*blocks: Block) -> tuple[Block, ...]:

@@ -20,7 +20,7 @@ from planner.plan.document.consumer_types import ConsumersSection
 from planner.plan.document.failure_types import FailuresSection
 from planner.plan.document.growth_types import GrowthSection
 from planner.plan.document.plan_types import Plan
-from planner.report.view import Page
+from planner.report.view import View
 from planner.sweep.variants import chosen
 from planner.whatif.consumers import consumers_summary, consumers_view, group_loads
 from planner.whatif.consumers.consumers_summary import ConsumersDocument, ConsumersQuestion
@@ -49,7 +49,7 @@ def added(spec: Spec, plan: Plan) -> Plan:
     return codec.identified(told)
 
 
-def pages(plan: Plan) -> tuple[Page, ...]:
+def pages(plan: Plan) -> tuple[View, ...]:
     """The pages to fold into the report of a plan."""
     return tuple(_pages(plan))
 
@@ -101,16 +101,16 @@ def assignment(problem: Problem, plan: Plan) -> IntArray:
     return found
 
 
-def _pages(plan: Plan) -> Iterator[Page]:
+def _pages(plan: Plan) -> Iterator[View]:
     if plan.failures:
         failures = failures_view.view(FailuresDocument.of(plan.failures, plan.cluster.name, plan))
         kinds = ", ".join(failures_view.kind_name(kind.of) for kind in plan.failures.kinds)
-        yield Page(f"What breaks if brokers fail ({kinds})", failures.sections, "planner failures")
+        yield View(f"What breaks if brokers fail ({kinds})", failures.sections, source="planner failures")
     if plan.growth:
         growth = growth_view.view(GrowthDocument.of(plan.growth, plan.cluster.name))
         months = counted(plan.growth.months, "month")
-        yield Page(f"How long the cluster lasts ({months})", growth.sections, "planner growth")
+        yield View(f"How long the cluster lasts ({months})", growth.sections, source="planner growth")
     if plan.consumers:
         consumers = consumers_view.view(ConsumersDocument.of(plan.consumers, plan.cluster.name))
         groups = counted(len(plan.consumers.groups), "group")
-        yield Page(f"Consumers ({groups})", consumers.sections, "planner consumers")
+        yield View(f"Consumers ({groups})", consumers.sections, source="planner consumers")

@@ -32,9 +32,11 @@ from planner.model.spec import (
     Sweep,
     TopicFilter,
 )
+from planner.plan import build as plan_build
 from planner.plan.build import validity
 from planner.plan.document import codec
 from planner.plan.document.progress_types import ValiditySection
+from planner.strategies.catalog import Proposal
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 
@@ -205,6 +207,15 @@ def test_a_proof_says_what_was_only_searched(spread: int, searched: bool) -> Non
     spec = spec_of(no_racks(1, 2), rows, sizes=sizes, changes=changes, balance=balance_of("none", "none", spread))
     bound = plan_of(spec)["bound"]
     assert (searched, searched) == (bound["gap_percent"] > 0, "was searched, without a proof" in bound["proof"])
+
+
+def test_without_a_proof_nothing_is_said_of_its_starts() -> None:
+    """A placement of Kafka's has no least that a search could have missed."""
+    problem = build(expansion(balance=balance_of("none", "none", 2)))
+    proposal = Proposal(problem.replicas)
+    bound = plan_build._bound(problem, {"bytes_moved": 9, "replicas_moved": 1}, proposal, None)
+    assert "nobody knows" in bound.proof
+    assert "searched" not in bound.proof
 
 
 def test_nothing_to_do() -> None:

@@ -15,7 +15,7 @@ from plan_documents import document, typed
 from report_documents import small, with_alternatives, with_disks
 
 from planner.report import plan_html
-from planner.report.view import Column, Joined, Lines, Name, Page, Section, Table
+from planner.report.view import Column, Joined, Lines, Name, Section, Table, View
 
 HTML = "{http://www.w3.org/1999/xhtml}"
 
@@ -220,7 +220,7 @@ def test_pages_of_other_commands_are_sections_of_their_own():
     """Their tables are tables, and HTML in them is text."""
     table = Table("", "", "row", [("a@b", 1)], (Column("broker", lambda row: Name(row[0]), numeric=False),))
     lines = Lines((Joined(("said of ", Name("<script>alert(1)</script>"))),))
-    page = Page("What breaks", (Section(Name("group <1>"), (lines, table)),), "planner failures")
+    page = View("What breaks", (Section(Name("group <1>"), (lines, table)),), source="planner failures")
     source = plan_html.files(typed(small()), (page,))["report.html"].decode()
     root = html5lib.HTMLParser(strict=True).parse(source)
     section = by_id(root, "page-1")
@@ -238,7 +238,9 @@ def test_a_page_too_long_is_cut_and_says_so():
     """Sections, lines and rows beyond what a page has room for are counted, with the command that shows them."""
     table = Table("", "", "member", range(5_000), (Column("number", str),))
     lines = Lines([f"line {number} {'x' * 90}" for number in range(20_000)])
-    long = Page("All", (Section("", (lines, table)), *(Section(f"group {n}", ()) for n in range(99))), "planner x")
+    long = View(
+        "All", (Section("", (lines, table)), *(Section(f"group {n}", ()) for n in range(99))), source="planner x"
+    )
     source = plan_html.files(typed(small()), (long,))["report.html"].decode()
 
     assert len(source) < len(plan_html.files(typed(small()))["report.html"]) + 700_000

@@ -22,6 +22,11 @@ from planner.report.plot_svg import ROLES, SVG, Plot
 NAMES = ["front", "brokers", "racks", "movement", "batches", "held"]
 
 
+def draw(plan) -> tuple[Plot, ...]:
+    """The plots of a document."""
+    return plots.draw(typed(plan), plot_values.movement(typed(plan)))
+
+
 def by_name(plan) -> dict[str, Plot]:
     """The plots of a plan, drawn once."""
     return {plot.name: plot for plot in drawn(json.dumps(plan))}
@@ -30,7 +35,7 @@ def by_name(plan) -> dict[str, Plot]:
 @cache
 def drawn(plan: str) -> tuple[Plot, ...]:
     """The plots of a plan's JSON."""
-    return plots.draw(typed(json.loads(plan)))
+    return draw(json.loads(plan))
 
 
 def marks(plot: Plot) -> dict[str, str]:
@@ -119,7 +124,7 @@ def test_a_plan_that_copies_nothing_has_no_map_and_no_batches():
     """Only leaders change."""
     plan = document([change("t", 0, [1, 2], [2, 1])])
 
-    assert ["brokers", "racks"] == [plot.name for plot in plots.draw(typed(plan))]
+    assert ["brokers", "racks"] == [plot.name for plot in draw(plan)]
 
 
 def test_unknown_sizes_are_counted_in_replicas():
@@ -168,11 +173,13 @@ def test_the_same_plan_gives_the_same_bytes(tmp_path, monkeypatch):
     (tmp_path / "matplotlibrc").write_text("font.size: 20\nlines.linewidth: 9\nsvg.fonttype: path\n")
     program = "import sys; from plan_documents import typed; from report_documents import small\n"
     program += "from planner.report import plots\n"
-    program += "sys.stdout.buffer.write(b''.join(plot.file for plot in plots.draw(typed(small()))))"
+    program += "from planner.report import plot_values\nplan = typed(small())\n"
+    program += "drawn = plots.draw(plan, plot_values.movement(plan))\n"
+    program += "sys.stdout.buffer.write(b''.join(plot.file for plot in drawn))"
     environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "MPLCONFIGDIR": str(tmp_path), "PYTHONHASHSEED": "7"}
     other = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
 
-    first, second = (b"".join(plot.file for plot in plots.draw(typed(small()))) for _ in range(2))
+    first, second = (b"".join(plot.file for plot in draw(small())) for _ in range(2))
     assert first == second
     assert first == other.stdout
     assert b"" == other.stderr
@@ -232,7 +239,7 @@ def luminance(colour: str) -> float:
 @pytest.mark.slow
 def test_hostile_names_are_text():
     """Well-formed, no element that isn't SVG's own, no mathematics, no control characters."""
-    for plot in plots.draw(typed(hostile())):
+    for plot in draw(hostile()):
         root = ET.fromstring(plot.file)
         tags = {each.tag.removeprefix(f"{{{SVG}}}") for each in root.iter()}
         assert tags <= {"svg", "style", "title", "desc", "rect", "g", "path", "text", "use", "defs"}
@@ -244,7 +251,7 @@ def test_hostile_names_are_text():
 def test_marks_that_were_not_drawn_are_an_error():
     """What the plot says of itself is counted."""
     with plot_svg.settings():
-        name, drawing = next(iter(plots._drawings(typed(small()))))
+        name, drawing = next(iter(plots._drawings(typed(small()), plot_values.movement(typed(small())))))
         drawing.marks["point0"] = []
         with pytest.raises(ValueError, match="plot front: point0 drew 1 marks instead of 0"):
             plot_svg.finished(name, drawing)
