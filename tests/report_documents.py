@@ -49,7 +49,11 @@ def _small_sections() -> Document:
         "compared": [
             _alternative("do nothing", 0, 33.33),
             _alternative("this plan", 24 * GB, 3.25),
-            {**_alternative("Kafka --generate, best of 900", 70 * GB, 2.5), "left_to_change": 1},
+            {
+                **_alternative("Kafka --generate, best of 900", 70 * GB, 2.5),
+                "strategy": "kafka_classic",
+                "left_to_change": 1,
+            },
         ],
         "pareto": [
             {**points[0], **_point("1"), "strategy": "unchanged", "least_bytes_moved": None, "gap_percent": None},

@@ -15,6 +15,9 @@ from folders import ROOT, TESTS
 from rich.console import Console
 
 from planner.cli import workflow
+from planner.plan.document.plan_types import Plan
+from planner.report import plan_on_terminal
+from planner.report.plan_on_terminal import Detail
 
 CASES = TESTS / "cases"
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.yaml"))
@@ -41,12 +44,18 @@ def planned(request, tmp_path_factory):
     return name, plan, out
 
 
-def test_an_example_writes_exactly_its_golden_folder(planned, request):
-    """All files but the candidates' table, and what the terminal shows."""
-    name, plan, out = planned
+def _screen(plan: Plan, detail: Detail) -> bytes:
+    """What `planner show` prints to a pipe."""
     screen = io.StringIO()
-    workflow.show(plan, ["plan/plan.json"], Console(file=screen, width=100))
-    actual = {"screen.txt": screen.getvalue().encode(), **_shown(name, out)}
+    plan_on_terminal.show(plan, Console(file=screen, width=1000), "plan", detail=detail)
+    return screen.getvalue().encode()
+
+
+def test_an_example_writes_exactly_its_golden_folder(planned, request):
+    """All files but the candidates' table, and what a terminal shows, in short and in full."""
+    name, plan, out = planned
+    screens = {"screen.txt": _screen(plan, "summary"), "verbose.txt": _screen(plan, "everything")}
+    actual = {**screens, **_shown(name, out)}
     if request.config.getoption("--update-goldens"):
         _write(CASES / name, actual)
 

@@ -9,9 +9,10 @@ import click
 from rich.console import Console
 
 from planner.cli import fleet, workflow
-from planner.cli.shown import Format, echo_json, echo_line, format_option, reads_plan, say, show_view
+from planner.cli.shown import Format, detail_options, echo_json, echo_line, format_option, reads_plan, say, show_view
 from planner.cli.shown import show as show_plan
 from planner.plan import headline, plan_file
+from planner.report.plan_on_terminal import Detail
 
 _SPEC = click.Path(path_type=Path, dir_okay=False)
 _PLAN = click.Path(path_type=Path)
@@ -34,15 +35,19 @@ _specs = click.argument("specs", metavar="SPEC...", type=_SPEC, nargs=-1, requir
 @click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
 @click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the plan doesn't depend on it.")
 @format_option
+@detail_options
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plan has something to do.")
-def whatif(specs: tuple[Path, ...], form: Format, detailed_exitcode: bool, **options: Any) -> int:
+def whatif(
+    specs: tuple[Path, ...], form: Format, detail: Detail | None, detailed_exitcode: bool, **options: Any
+) -> int:
     """Sweep candidates for SPEC, choose a plan, and write every file to carry it out.
 
     Several SPECs, or a quoted pattern of them, are a fleet: one sweep for all, a folder each, and a summary.
     """
     planned = workflow.whatif_fleet(specs, workflow.WhatifOptions(**options), Console(stderr=True))
     if not fleet.is_fleet(specs):
-        show_plan(planned[0].plan, form, planned[0].files)
+        (only,) = planned
+        show_plan(only.plan, form, detail, only.job.folder, len(only.files))
     elif form == "json":
         echo_json({"clusters": fleet.summary(planned)})
     else:
@@ -63,10 +68,11 @@ def validate(specs: tuple[Path, ...]) -> int:
 @click.command()
 @click.argument("plan", type=_PLAN)
 @format_option
+@detail_options
 @reads_plan
-def show(plan: Path, form: Format) -> int:
+def show(plan: Path, form: Format, detail: Detail | None) -> int:
     """Show PLAN, a plan.json or its folder."""
-    show_plan(plan_file.read(plan), form, ())
+    show_plan(plan_file.read(plan), form, detail, plan if plan.is_dir() else plan.parent)
     return 0
 
 

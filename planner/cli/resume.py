@@ -9,8 +9,9 @@ import click
 from planner.approval.cluster_now import Sources
 from planner.cli import sources as cli_sources
 from planner.cli import workflow
-from planner.cli.shown import Format, format_option, reads_plan, say, show
+from planner.cli.shown import Format, detail_options, format_option, reads_plan, say, show
 from planner.plan import headline
+from planner.report.plan_on_terminal import Detail
 
 
 @click.command()
@@ -22,6 +23,7 @@ from planner.plan import headline
     "--leave-moved", is_flag=True, help="Leave partitions that others have moved where they are, and list them."
 )
 @format_option
+@detail_options
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where there is something left to do.")
 @reads_plan
 def resume(
@@ -31,6 +33,7 @@ def resume(
     captured_at: str | None,
     leave_moved: bool,
     form: Format,
+    detail: Detail | None,
     detailed_exitcode: bool,
 ) -> int:
     """Write what is left of PLAN, from the cluster as it is now: the same target, in batches anew.
@@ -43,5 +46,5 @@ def resume(
     planner resume expand.plan --state state/now/ --out expand-rest.plan
     """
     rest, files = workflow.resume(plan, sources, out, captured_at, leave_moved=leave_moved, say=say)
-    show(rest, form, files)
+    show(rest, form, detail, out, len(files))
     return 2 if detailed_exitcode and headline.has_something_to_do(rest) else 0

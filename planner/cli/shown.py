@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
+from pathlib import Path
 from typing import Any, Literal
 
 import click
@@ -17,7 +18,8 @@ from planner.model.formats import printable
 from planner.model.quoting import json_text, page
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
-from planner.report import markdown, terminal
+from planner.report import markdown, plan_on_terminal, terminal
+from planner.report.plan_on_terminal import Detail
 from planner.report.view import View
 
 Format = Literal["text", "json", "markdown"]
@@ -30,16 +32,26 @@ format_option = click.option(
 )
 
 
-def show(plan: Plan, form: Format, files: tuple[str, ...]) -> None:
-    """A plan, and the files it was written to."""
+def detail_options(command: Callable[..., int]) -> Callable[..., int]:
+    """`-q` and `-v`, as `detail`."""
+    for short, long, detail, said in (
+        ("-v", "--verbose", "everything", "Show all that the report has; with markdown the whole report.md."),
+        ("-q", "--quiet", "verdict", "Show the verdict alone."),
+    ):
+        command = click.option(short, long, "detail", flag_value=detail, default=None, help=said)(command)
+    return command
+
+
+def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = None, files: int = 0) -> None:
+    """A plan; `folder` is where it is, and `files` how many were written there just now."""
     match form:
         case "json":
             echo_json(codec.as_json(plan))
         case "markdown":
-            echo_page(workflow.markdown(plan))
+            echo_page(workflow.markdown(plan, whole=detail == "everything"))
         case _:
-            # Off a terminal rich would take 80 columns, and tables would lose some of theirs.
-            workflow.show(plan, files, screen(100))
+            at = None if folder is None else str(folder)
+            plan_on_terminal.show(plan, screen(_UNWRAPPED), at, files, detail or "summary")
 
 
 def show_view(view: View, form: Literal["text", "markdown"]) -> None:

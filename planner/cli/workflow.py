@@ -28,7 +28,7 @@ from planner.model.problem import Problem
 from planner.plan import bound_file, build, plan_file
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
-from planner.report import plan_html, plan_markdown, plan_on_terminal
+from planner.report import plan_html, plan_markdown
 from planner.sweep import candidates, evaluate, variants
 from planner.sweep.evaluate import SweepResult
 from planner.sweep.variants import Alternative
@@ -153,14 +153,9 @@ def _beside(path: Path, name: str) -> Path:
     return (path if path.is_dir() else path.parent) / name
 
 
-def markdown(plan: Plan) -> str:
-    """The plan as report.md."""
-    return plan_markdown.render(plan, in_plan.pages(plan))
-
-
-def show(plan: Plan, files: Sequence[str], console: Console) -> None:
-    """The plan on one screen."""
-    plan_on_terminal.show(plan, files, console)
+def markdown(plan: Plan, *, whole: bool) -> str:
+    """The plan as the whole of report.md, or as the short comment that report.md begins with."""
+    return plan_markdown.render(plan, in_plan.pages(plan)) if whole else plan_markdown.comment(plan)
 
 
 def warm_spark(errors: Console) -> str:

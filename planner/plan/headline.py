@@ -54,21 +54,6 @@ def budget(limits: BudgetLimits) -> str:
     )
 
 
-def state(plan: Plan) -> str:
-    """What asks for a second look: limits crossed, balance, racks, warnings."""
-    crossed = sum(row.crossed for row in plan.limits)
-    warnings = len(plan.warnings)
-    limits = "no limits set" if not plan.limits else "within all limits"
-    parts = [
-        f"{counted(crossed, 'limit')} crossed" if crossed else limits,
-        balance(plan),
-        *racks(plan),
-        counted(warnings, "warning") if warnings else "no warnings",
-    ]
-    sentence = "; ".join(parts)
-    return sentence[0].upper() + sentence[1:] + "."
-
-
 def balance(plan: Plan) -> str:
     """Whether the balance is as asked."""
     missed, relaxed = plan.balance.missed, len(plan.balance.relaxed)

@@ -57,8 +57,11 @@ def body(
     """
     for section in sections:
         blocks = list(_blocks(section, source, rooms))
+        if section.plot and blocks:
+            blocks.insert(0, f"![Plot: {line(section.title)}](plots/{section.plot}.svg)")
         if section.folded:
-            yield folded(line(section.title), "\n\n".join(blocks))
+            if blocks:
+                yield folded(line(section.title), "\n\n".join(blocks))
             continue
         # A table that bears a title needs no heading above it.
         if blocks and section.title and not (isinstance(section.blocks[0], Table) and section.blocks[0].title):

@@ -22,7 +22,7 @@ from planner.model.formats import counted, number, printable, size
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
 from planner.plan.templates import environment
-from planner.report import cluster_tables, html, plan_view, plot_values, plots
+from planner.report import cluster_tables, html, plan_view, plot_values, plots, verdict
 from planner.report.html import HtmlSection
 from planner.report.plan_view import SOURCE
 from planner.report.plot_svg import STYLE, Plot
@@ -93,7 +93,7 @@ def _verdict(plan: Plan) -> dict[str, Any]:
         "cluster": printable(plan.cluster.name),
         "first_step": headline.first_step(plan),
         "headline": headline.headline(plan),
-        "state": headline.state(plan),
+        "verdict": verdict.verdict(plan),
         "clear": headline.calm(plan) and not any(row.crossed for row in plan.limits),
         "figures": _figures(plan),
         "plan_id": plan.plan_id,

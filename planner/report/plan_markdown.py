@@ -7,7 +7,6 @@ is counted and named, and the two long lists share what the rest has left.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from planner.model.formats import counted
 from planner.model.markup import code, text
@@ -15,37 +14,39 @@ from planner.plan import headline
 from planner.plan.document.cluster_types import InputRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.templates import environment
-from planner.report import cluster_tables, markdown, plan_view
-from planner.report import verdict as report_verdict
+from planner.report import cluster_tables, markdown, plan_view, verdict
 from planner.report.markdown import Room
 from planner.report.plan_view import SOURCE
 from planner.report.view import View
 
 # Below GitHub's 65,536, for a bot that adds a line of its own. Counted in bytes: never fewer than characters.
 MOST_BYTES = 65_000
-# What a screen holds, and what is worth unfolding.
-_BROKERS_SHOWN = 12
-_BROKERS_UNFOLDED = Room(6_000, 60, folded=True)
-_ROOMS = {
+# What a decision needs, of the sections in front of the folded ones.
+_COMMENT = {
     "facts": Room(),
+    "measures": Room(3_000),
     "warnings": Room(6_000),
     "limits": Room(2_000),
     "relaxed": Room(3_000),
     "risks": Room(),
-    "racks-table": Room(1_500),
-    "brokers-table": Room(4_000, _BROKERS_SHOWN),
-    "batches-table": Room(1_200),
-    "front-table": Room(3_000, 8),
+    "commands": Room(),
     "variants": Room(3_000),
     "scenarios": Room(3_000),
+}
+_ROOMS = _COMMENT | {
+    "racks-table": Room(1_500),
+    "brokers-table": Room(7_000, 60),
+    "batches-table": Room(1_200),
+    "front-table": Room(3_000, 8),
     "new-partitions": Room(6_000),
     "new": Room(),
     "placed-new": Room(2_000),
-    "new-lists": Room(8_000, folded=True),
+    "new-lists": Room(8_000),
     "log-dirs": Room(4_000, 32),
-    "log-dir-moves": Room(4_000, folded=True),
-    "terms": Room(7_000, folded=True),
-    "compared": Room(3_000, folded=True),
+    "log-dir-moves": Room(4_000),
+    "terms": Room(7_000),
+    "compared": Room(3_000),
+    "found": Room(),
 }
 # What a folded page's own lines and the sentence on what is left out take, and a little more; a list's names two names.
 _FRAME_BYTES = 400
@@ -58,9 +59,6 @@ def render(plan: Plan, pages: Sequence[View] = ()) -> str:
     Sizes are decimal, brokers are ids, a replica list names its preferred leader first. `pages` are folded in.
     """
     parts = list(markdown.body(plan_view.sections(plan), SOURCE, _ROOMS))
-    if len(plan.brokers) > _BROKERS_SHOWN:
-        longer = replace(cluster_tables.brokers(plan), title="More brokers, today → plan")
-        parts.append(markdown.table(longer, SOURCE, _BROKERS_UNFOLDED))
     parts += _folds(pages, (MOST_BYTES - _bytes(_page(plan, parts))) // 2)
     free = MOST_BYTES - _bytes(_page(plan, parts))
     changed = cluster_tables.topics(plan, changed=True)
@@ -69,6 +67,12 @@ def render(plan: Plan, pages: Sequence[View] = ()) -> str:
             fits = min(share, MOST_BYTES - _bytes(_page(plan, parts))) - _LIST_FRAME_BYTES
             parts.append(markdown.table(table, SOURCE, Room(fits, folded=True)))
     return _page(plan, parts)
+
+
+def comment(plan: Plan) -> str:
+    """What report.md begins with, to be read by itself: a comment under a pull request."""
+    unfolded = [section for section in plan_view.sections(plan) if not section.folded]
+    return _page(plan, list(markdown.body(unfolded, SOURCE, _COMMENT)))
 
 
 def _bytes(page: str) -> int:
@@ -84,9 +88,9 @@ def _page(plan: Plan, parts: Sequence[str]) -> str:
             cluster=text(plan.cluster.name, 100),
             first_step=text(headline.first_step(plan), 600),
             headline=text(headline.headline(plan)),
-            verdict=text(report_verdict.verdict(plan)),
+            verdict=text(verdict.verdict(plan)),
             parts=parts,
-            terraform=text(report_verdict.terraform(plan)),
+            terraform=text(verdict.terraform(plan)),
             plan_id=code(plan.plan_id),
             inputs=_inputs(plan.inputs),
         )

@@ -6,7 +6,7 @@ from planner.model import formats
 from planner.plan import headline
 from planner.plan.bound_file import LONGEST_PROOF
 from planner.plan.document.plan_types import Plan
-from planner.report import choice_tables, cluster_tables, sentences, verdict
+from planner.report import choice_tables, cluster_tables, sentences, summary, verdict
 from planner.report.plot_values import Movement
 from planner.report.view import Facts, Joined, Lines, Name, Section, Sentence, Value, told
 
@@ -24,16 +24,21 @@ def sections(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
 
     With `moved`, the numbers of plots, also who sends what to whom when.
     """
+    return (summary.section(plan), *details(plan, moved))
+
+
+def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
+    """The sections behind the summary. In Markdown those are folded that a decision doesn't need."""
     new = (Lines((Joined((_NEW_PARTITIONS[0], Name("rollback.json"), _NEW_PARTITIONS[1])),), bulleted=False),)
     every = (
-        Section("In short", (_facts(plan),), "facts"),
         Section("Warnings", told(Lines(plan.warnings, "warning")), "warnings"),
         Section("Limits and balance", told(choice_tables.limits(plan), choice_tables.relaxed(plan)), "gates"),
         Section("Risks", told(Lines(tuple(verdict.risks(plan)), "risk")), "risks"),
-        Section("Racks", told(cluster_tables.racks(plan)), "racks", plot="racks"),
-        Section("Brokers", told(cluster_tables.brokers(plan)), "brokers", plot="brokers"),
+        Section("How to apply, and how to go back", told(_commands(plan)), "commands"),
+        Section("Racks", told(cluster_tables.racks(plan)), "racks", plot="racks", folded=True),
+        Section("Brokers", told(cluster_tables.brokers(plan)), "brokers", plot="brokers", folded=True),
         *_movement(plan, moved),
-        Section("Pareto front", told(choice_tables.front(plan)), "front", plot="front"),
+        Section("Less or more movement", told(choice_tables.front(plan)), "front", plot="front", folded=True),
         Section("Variants", told(choice_tables.variants(plan)), "variants-and-plans"),
         Section("In the scenarios", told(_scenarios(plan)), "scenarios"),
         Section(
@@ -45,26 +50,46 @@ def sections(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
                 cluster_tables.new_lists(plan),
             ),
             "new",
+            folded=True,
         ),
-        Section("Log dirs", told(cluster_tables.log_dirs(plan), cluster_tables.log_dir_moves(plan)), "of-log-dirs"),
         Section(
-            "Every term, and the alternatives",
-            told(choice_tables.terms(plan), choice_tables.compared(plan)),
-            "terms-and-alternatives",
+            "Log dirs",
+            told(cluster_tables.log_dirs(plan), cluster_tables.log_dir_moves(plan)),
+            "of-log-dirs",
+            folded=True,
         ),
+        Section(
+            "Beside doing nothing and Kafka's own placement", told(choice_tables.compared(plan)), "others", folded=True
+        ),
+        Section("Every term", told(choice_tables.terms(plan)), "every-term", folded=True),
+        Section("How the plan was found", (_found(plan),), "found", folded=True),
     )
     return tuple(section for section in every if section.blocks)
+
+
+def _commands(plan: Plan) -> Lines:
+    """What to type in the folder of the plan."""
+    if not headline.has_something_to_do(plan):
+        return Lines(())
+    again = ("Then capture the state again, and plan the next step: ", Name("planner whatif"), ".")
+    lines: tuple[tuple[Value, ...], ...] = (
+        ("In the plan's folder: ", Name("cd ansible && ansible-playbook apply.yml --check"), " changes nothing."),
+        ("Apply: ", Name("ansible-playbook apply.yml"), ", then ", Name("ansible-playbook verify.yml"), "."),
+        *((again,) if plan.unfinished else ()),
+        ("Go back: ", Name("ansible-playbook rollback.yml"), " restores every replica list and the leaders."),
+    )
+    return Lines(tuple(map(Joined, lines)), "command")
 
 
 def _movement(plan: Plan, moved: Movement | None) -> tuple[Section, ...]:
     """The batches, and where anything is copied who sends what to whom when."""
     batches = told(cluster_tables.batches(plan))
     if moved is None or not moved.copied.any():
-        return (Section("Batches", batches, "batches"),)
+        return (Section("Batches", batches, "batches", folded=True),)
     return (
         Section("Movement", told(cluster_tables.copied_pairs(plan, moved)), "movement", plot="movement"),
         Section("Batches", (*batches, cluster_tables.copies(plan, moved)), "batches", plot="batches"),
-        Section("Disk meanwhile", told(cluster_tables.held(plan, moved)), "held", plot="held"),
+        Section("Disk during execution", told(cluster_tables.held(plan, moved)), "held", plot="held"),
     )
 
 
@@ -72,16 +97,12 @@ def _scenarios(plan: Plan) -> Lines:
     return Lines(tuple(map(sentences.scenario, plan.scenarios)), "scenario")
 
 
-def _facts(plan: Plan) -> Facts:
-    """What was asked for and how the plan was found, a label and a sentence each."""
+def _found(plan: Plan) -> Facts:
+    """How the plan was found and chosen, a label and a sentence each."""
     derived = sentences.derived_why(plan)
     of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
     every: tuple[tuple[str, Value], ...] = (
-        ("Asked for", Sentence(sentences.wishes(plan.changes), 600)),
-        ("Partitions by reason", sentences.reasons(plan)),
-        ("How even", verdict.evenness(plan)),
-        ("Runs in", sentences.pace(plan)),
-        ("By default, as the YAML doesn't say", Sentence(derived, _LONGEST_FACT) if derived else ""),
+        ("By default", Sentence(derived, _LONGEST_FACT) if derived else ""),
         ("Chosen", headline.chosen(plan)),
         (of_proof, Sentence(plan.bound.proof.rstrip("."), LONGEST_PROOF)),
         ("Searched", sentences.searched(plan)),

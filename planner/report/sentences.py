@@ -207,11 +207,24 @@ def _brokers(ids: Sequence[int]) -> str:
     return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {ranges(ids)}"
 
 
+_REASONS = {
+    "broker_leaves": "off brokers that leave",
+    "replication_factor": "for the replication factor",
+    "rack_rule": "for the rack rule",
+    "balance_replicas": "for the balance of replicas",
+    "balance_leaders": "for the balance of leaders",
+    "balance_log_dirs": "for the balance of log dirs",
+}
+
+
 def reasons(plan: Plan) -> str:
-    """How many partitions change for which reason, most first: `balance replicas 12, rack rule 3`."""
+    """How many partitions change for which reason, most first: `12 partitions for the balance of replicas, 3 …`."""
     counts = Counter(row.reason for row in plan.partitions)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{words(reason)} {number(rows)}" for reason, rows in ordered)
+    return ", ".join(
+        f"{number(rows) if at else counted(rows, 'partition')} {_REASONS[reason]}"
+        for at, (reason, rows) in enumerate(ordered)
+    )
 
 
 def origin(plan: Plan, point: ParetoRow) -> str:
@@ -272,10 +285,12 @@ def pace(plan: Plan) -> str:
     waiting = sum(batch.leaderless for batch in batches)
     shown = counted(len(batches), "batch") + (f" ({waiting:,} at the end without a leader)" if waiting else "")
     if throttle is None:
-        return f"{shown}, no throttle"
+        return f"{shown}, not throttled"
     known = [seconds for seconds in times if seconds is not None]
     least = sum(known) if len(known) == len(times) and plan.cluster.sizes_known else None
-    return f"{shown}{'' if least is None else f', at least {duration(least)}'} at {stated(throttle)}/s a broker"
+    return (
+        f"{shown}{'' if least is None else f', at least {duration(least)}'}, throttled to {stated(throttle)}/s a broker"
+    )
 
 
 def derived(plan: Plan) -> str:

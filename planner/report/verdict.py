@@ -18,52 +18,46 @@ from planner.plan.document.term_types import TermRow
 from planner.report import sentences
 
 _GROUPS_NAMED = 3
-_SPREADS = (("replica_spread", "replicas"), ("leader_spread", "leaders"), ("topic_replica_spread", "within a topic"))
 _DOMAINS = ("broker", "rack")
 
 
 def verdict(plan: Plan) -> str:
-    """Whether it would be carried out, and what asks for a second look; the first thing to read."""
+    """Whether it can be applied, and what asks for a second look; the first thing to read."""
     warnings = len(plan.warnings)
     until = plan.valid_until
     parts = [
+        _limits(plan),
         headline.balance(plan),
         *headline.racks(plan),
         counted(warnings, "warning") if warnings else "no warnings",
         *([f"refused from {until} on"] if until else []),
     ]
-    return f"{_gates(plan)}; {'; '.join(parts)}."
+    return f"{_lead(plan)}: {'; '.join(parts)}."
 
 
-def _gates(plan: Plan) -> str:
+def _lead(plan: Plan) -> str:
+    if any(gate.crossed for gate in plan.limits):
+        return "Refused"
+    if not headline.has_something_to_do(plan):
+        return "Nothing to apply"
+    return "Ready to apply as a first step" if plan.unfinished else "Ready to apply"
+
+
+def _limits(plan: Plan) -> str:
     gates = plan.limits
     crossed = [gate.key for gate in gates if gate.crossed]
     if crossed:
         verb = "is" if len(crossed) == 1 else "are"
-        return f"Would be refused: {len(crossed)} of {counted(len(gates), 'gate')} {verb} crossed, {', '.join(crossed)}"
+        return f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} crossed, {', '.join(crossed)}"
     if not gates:
-        return "Would be carried out: no gate is set (limits in the YAML)"
-    hold = {1: "the one gate holds", 2: "both gates hold"}.get(len(gates), f"all {len(gates)} gates hold")
-    return f"Would be carried out: {hold}"
-
-
-def evenness(plan: Plan) -> str:
-    """How even the cluster is today and afterwards, in a sentence without its full stop."""
-    terms = {term.name: term for term in plan.terms}
-    spreads = [f"{word} {_arrow(terms[name])}" for name, word in _SPREADS if name in terms]
-    above = [f"{of} {_arrow(term)}" for name, term in terms.items() if (of := _above(name))]
-    more = [f"broker furthest above its share {', '.join(above)}"] if above else []
-    return "; ".join([*([f"most minus fewest {', '.join(spreads)}"] if spreads else []), *more])
-
-
-def _above(name: str) -> str:
-    return formats.words(name.removesuffix("_above_share")) if name.endswith("_above_share") else ""
+        return "no limits are set"
+    return {1: "the one limit is kept", 2: "both limits are kept"}.get(len(gates), f"all {len(gates)} limits are kept")
 
 
 def risks(plan: Plan) -> Iterator[str]:
     """A sentence for each thing that may hurt while the plan runs or after it, good news included."""
     if plan.partitions:
-        yield from _writes(plan)
+        yield f"Writes: {writes(plan)}."
         yield from _racks(plan)
         yield from _disks(plan)
         yield from _groups(plan)
@@ -96,17 +90,17 @@ def _arrow(term: TermRow) -> str:
     return arrow(amount(term.today, term.unit), amount(term.plan, term.unit))
 
 
-def _writes(plan: Plan) -> Iterator[str]:
+def writes(plan: Plan) -> str:
+    """Whether any batch makes partitions refuse writes, without a full stop."""
     found = plan.risks
     unknown = "" if found.isr_known else " (which replicas are in sync isn't known everywhere: all of them, here)"
     worst = max(found.under_min_isr, default=0)
     if not worst:
-        yield f"Writes: no partition is under min.insync.replicas in any batch{unknown}."
-        return
+        return f"no partition is under min.insync.replicas in any batch{unknown}"
     batches = [number + 1 for number, count in enumerate(found.under_min_isr) if count]
     where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
     total = counted(sum(found.under_min_isr), "partition")
-    yield f"Writes with acks=all are refused: {total} of {where} under min.insync.replicas{unknown}."
+    return f"REFUSED with acks=all: {total} of {where} under min.insync.replicas{unknown}"
 
 
 def _racks(plan: Plan) -> Iterator[str]:

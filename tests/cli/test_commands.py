@@ -25,13 +25,14 @@ def whatif(planner, tmp_path):
     return run
 
 
-def test_whatif_succeeds_and_says_which_files_it_wrote(whatif, tmp_path):
-    """Exit code 0; plan.json is among the files, and named on stdout."""
+def test_whatif_succeeds_and_says_where_it_wrote(whatif, tmp_path):
+    """Exit code 0; the folder, and what to type next."""
     ran = whatif(EXAMPLES / "expand.yaml")
 
     assert 0 == ran.code
     assert (tmp_path / "plan" / "plan.json").exists()
-    assert "plan.json" in ran.out
+    assert f"\nRead  {tmp_path}/plan/report.html (" in ran.out
+    assert f"\nNext  cd {tmp_path}/plan/ansible && ansible-playbook apply.yml --check\n" in ran.out
     assert "" == ran.err
 
 
@@ -139,7 +140,10 @@ def test_show_prints_the_plan_again_in_each_format(whatif, planner, tmp_path):
     document = json.loads(planner("show", folder, "--format", "json").out)
 
     assert json.loads((folder / "plan.json").read_text()) == document
-    assert (folder / "report.md").read_text() == planner("show", folder, "--format", "markdown").out
+    report = (folder / "report.md").read_text()
+    assert report == planner("show", folder, "--format", "markdown", "--verbose").out
+    assert planner("show", folder, "--format", "markdown").out.splitlines()[:5] == report.splitlines()[:5]
+    assert 2 == len(planner("show", folder, "-q").out.splitlines())
     assert 0 == planner("show", folder / "plan.json").code
 
 

@@ -27,7 +27,7 @@ from rich.console import Console
 from planner.approval import plan_diff
 from planner.cli.importing import ImportOptions, import_state
 from planner.cli.shown import reads_plan
-from planner.cli.workflow import WhatifOptions, markdown, show, whatif
+from planner.cli.workflow import WhatifOptions, markdown, whatif
 from planner.export import kafka_files
 from planner.export.terraform_external import described
 from planner.inputs.spec.reading import load
@@ -36,6 +36,7 @@ from planner.model.errors import PlannerError
 from planner.plan import plan_file
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
+from planner.report import plan_on_terminal
 
 INPUTS = int(os.environ.get("PLANNER_FUZZ_INPUTS") or properties.scaled(2_000))
 # Of a process's time: a loop without end, not a busy machine.
@@ -154,8 +155,8 @@ def _shown(path: Path) -> None:
     @reads_plan
     def command(plan: Path) -> int:
         read = plan_file.read(plan)
-        show(read, (), Console(file=StringIO()))
-        markdown(read)
+        plan_on_terminal.show(read, Console(file=StringIO()), detail="everything")
+        markdown(read, whole=True)
         kafka_files.files(read)
         plan_diff.diff(_made(), read)
         described(read)

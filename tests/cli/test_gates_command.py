@@ -58,5 +58,6 @@ def test_the_command_plans_within_its_gates(tmp_path: Path, capsys: pytest.Captu
     captured = capsys.readouterr()
 
     assert (0, "") == (ended.value.code, captured.err)
-    assert "Runs in 1 batch, at least 3 h 16 min at 100 MB/s a broker." in captured.out
-    assert "limits eta 3 h 16 min of 4 h; disk used 931 GiB on broker 1 of 1 TiB" in captured.out
+    shown = " ".join(captured.out.split())
+    assert "1 batch, at least 3 h 16 min, throttled to 100 MB/s a broker" in shown
+    assert "eta 3 h 16 min 4 h disk used 931 GiB on broker 1 1 TiB" in shown

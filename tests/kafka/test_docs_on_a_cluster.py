@@ -1,7 +1,8 @@
-"""The commands of docs/carry-out.md, typed as they stand there, on a real cluster."""
+"""The commands of docs/carry-out.md and docs/tutorial.md, typed as they stand there, on a real cluster."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 import pytest
@@ -13,14 +14,15 @@ from test_loop import added, fill, ring
 pytestmark = pytest.mark.kafka
 
 
-def test_carry_out(operator: Operator) -> None:
+@pytest.mark.parametrize("page", ["carry-out", "tutorial"])
+def test_a_page_carries_a_plan_out_and_back(page: str, operator: Operator) -> None:
     """A plan is looked at, carried out, verified and rolled back by the page's own lines."""
     fill(operator, {"orders": ring([1, 2, 3], 6, 2)})
     plan = operator.plan({"add_brokers": added(operator, 4)}, brokers=[1, 2, 3])
     (operator.folder / "expand.plan").symlink_to(plan.folder)
     plan.playbooks.set_host_vars()
     before = State.of(operator)
-    *steps, back = [each for each in commands(ROOT / "docs" / "carry-out.md") if each.where == "on a cluster"]
+    *steps, back = [each for each in commands(ROOT / "docs" / f"{page}.md") if each.where == "on a cluster"]
 
     for command in steps:
         assert [] == missing(command, _typed(command.script, operator, plan))
@@ -32,6 +34,8 @@ def test_carry_out(operator: Operator) -> None:
 
 def _typed(script, operator, plan) -> str:
     environment = plan.playbooks.environment()
+    environment["PATH"] = f"{operator.cluster.bin_dir}{os.pathsep}{environment['PATH']}"
+    environment["BOOTSTRAP"] = ",".join(operator.cluster.bootstrap_servers)
     ran = subprocess.run(
         ["bash", "-e", "-c", script],
         cwd=operator.folder,

@@ -39,7 +39,7 @@ def test_a_first_step_says_so_first() -> None:
     ) == headline.first_line(typed(plan))
     assert headline.whole(typed(plan)) == f"{headline.first_line(typed(plan))} {headline.headline(typed(plan))}"
     assert "least" not in headline.headline(typed(plan))
-    assert "balance not as asked yet (topic replicas)" in headline.state(typed(plan))
+    assert "balance not as asked yet (topic replicas)" == headline.balance(typed(plan))
     assert not headline.calm(typed(plan))
 
 
@@ -78,7 +78,7 @@ def test_a_looser_balance_is_not_the_one_asked_for() -> None:
     plan["balance"] = {"wanted": windows | {"disk": "50%"}, "relaxed": [], "asked": windows, "missed": ["disk"]}
     assert headline.looser(typed(plan))
     assert "the proven least at a balance looser than asked" in headline.headline(typed(plan))
-    assert "balance looser than asked (disk)" in headline.state(typed(plan))
+    assert "balance looser than asked (disk)" == headline.balance(typed(plan))
     assert not headline.looser(typed(small()))
 
 
@@ -106,7 +106,7 @@ def test_racks_that_stay_uneven_are_said() -> None:
     plan = small(partitions=[], terms=broken, changes={"rebalance": "none"})
     said = "396 partitions could be spread over the racks more evenly and stay as they are (rebalance: none)"
     assert f"Nothing to do: {said}." == headline.headline(typed(plan))
-    assert said in headline.state(typed(plan))
+    assert [said] == [*headline.racks(typed(plan))]
     assert not headline.calm(typed(plan))
 
 
@@ -169,14 +169,3 @@ def test_the_headline_without_sizes_or_moves() -> None:
     assert f"{closer} (rebalance: none)." in said(still | {"changes": {"rebalance": "none"}})
     even = still | {"balance": {**plan["balance"], "relaxed": []}}
     assert "Nothing to do: the cluster already is as asked." == said(even)
-
-
-def test_the_state_counts_what_asks_for_a_look() -> None:
-    """Limits, relaxed windows and warnings, each in a few words."""
-    plan = small()
-    crossed = [{"key": "limits.bytes_moved", "limit": 1, "value": 2}]
-    calm = {"limits": [], "warnings": [], "balance": {"wanted": {}, "relaxed": []}}
-
-    assert "Within all limits; 1 balance window relaxed; 1 warning." == headline.state(typed(plan))
-    assert "1 limit crossed; 1 balance window relaxed; 1 warning." == headline.state(typed(plan | {"limits": crossed}))
-    assert "No limits set; balance as asked; no warnings." == headline.state(typed(plan | calm))

@@ -182,7 +182,7 @@ def test_the_screens_brokers_are_those_of_the_report(spec: Spec) -> None:
     plan = plan_of(spec)
     assume(plan["partitions"])
     out = StringIO()
-    plan_on_terminal.show(typed(plan), (), Console(file=out, width=200))
+    plan_on_terminal.show(typed(plan), Console(file=out, width=200), detail="everything")
     shown = re.split(r"\n *Broker ", out.getvalue())[1].splitlines()[1:]
     count = r"(\d+(?: → \d+)?)"
     found = [re.match(rf" *(\d+) +\S+ +(?:(?:added|removed) +)?{count} +{count} ", line) for line in shown]

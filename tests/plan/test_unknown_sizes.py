@@ -50,7 +50,7 @@ def unsized(spec: Spec) -> Spec:
 def outputs(plan: dict[str, Any]) -> dict[str, str]:
     """Everything that is printed or written for people, by its name."""
     console = Console(file=StringIO(), width=200)
-    plan_on_terminal.show(typed(plan), (), console)
+    plan_on_terminal.show(typed(plan), console, detail="everything")
     planned = [FleetPlan(Job(spec=None, folder=None), typed(plan), ())]  # type: ignore[arg-type]
     terminal.show(fleet.view(planned), console)
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}

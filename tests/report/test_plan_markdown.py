@@ -38,7 +38,8 @@ def test_the_verdict_comes_first() -> None:
     lines = plan_markdown.render(typed(small())).splitlines()
 
     assert lines[0] == "## Kafka plan for orders-eu"
-    assert lines[2].startswith("**Copies 24.0 GB (2 replicas of 2 partitions) and elects 2 leaders: the proven least")
+    assert lines[2].startswith("**Ready to apply: the one limit is kept; ")
+    assert lines[4].startswith("Copies 24.0 GB (2 replicas of 2 partitions) and elects 2 leaders: the proven least")
 
 
 def test_a_stored_plan_gives_the_same_bytes() -> None:
@@ -60,23 +61,29 @@ def test_a_huge_plan_stays_under_the_limit_and_says_what_is_missing() -> None:
         assert text in markdown
     for text in ("brokers neither among", "batches, ", "racks left out here", "that copy less, ", "partitions, "):
         assert text in markdown
-    assert 5 == markdown.count("<details>") == markdown.count("</details>")
+    assert 9 == markdown.count("<details>") == markdown.count("</details>")
 
 
 @pytest.mark.slow
 def test_brokers_shown_and_left_out_add_up() -> None:
-    """A table on the first screen and a longer one to unfold, each with the ids of all others."""
+    """The table has at most 60 rows, and the ids of all others."""
     markdown = plan_markdown.render(typed(huge()))
 
-    for heading, most in (
-        ("**Brokers, today → plan**", 12),
-        ("<summary>More brokers, today → plan (400 brokers)</summary>", 60),
-    ):
-        table = markdown.split(heading)[1].split("see plan.json.")[0]
-        rows = sum(line.startswith("| ") and line[2].isdigit() for line in table.splitlines())
-        left_out = int(table.split(" brokers neither among")[0].splitlines()[-1])
-        assert 400 == rows + left_out
-        assert 0 < rows <= most
+    table = markdown.split("**Brokers, today → plan**")[1].split("see plan.json.")[0]
+    rows = sum(line.startswith("| ") and line[2].isdigit() for line in table.splitlines())
+    left_out = int(table.split(" brokers neither among")[0].splitlines()[-1])
+    assert 400 == rows + left_out
+    assert 0 < rows <= 60
+
+
+def test_the_comment_is_what_the_report_begins_with() -> None:
+    """Up to what is folded, and then the plan's id: short enough for any forge, however large the plan."""
+    report, comment = plan_markdown.render(typed(small())), plan_markdown.comment(typed(small()))
+
+    assert comment.startswith(report.partition("\n\n<details>")[0])
+    assert comment.endswith(report[report.index("\nPlan `") :])
+    assert "<details>" not in comment
+    assert len(plan_markdown.comment(typed(huge(topics=300, partitions=2)))) < 40_000
 
 
 @pytest.mark.slow
@@ -137,7 +144,9 @@ def test_nasty_names_stay_names_in_the_whole_report() -> None:
     rows = "".join({"tr_open": "\n", "td_open": "x"}.get(token.type, "") for token in tokens).split()
     expected = parse(plan_markdown.render(typed(small(inputs=[{"path": "p", "sha256": "ab" * 32}]))))
 
-    assert not {"link_open", "image", "em_open"} & {token.type for token in tokens}
+    assert not {"link_open", "em_open"} & {token.type for token in tokens}
+    plots = {f"plots/{name}.svg" for name in ("racks", "brokers", "front")}
+    assert {token.attrs["src"] for token in tokens if token.type == "image"} <= plots
     assert {"<!-- -->"} == {token.content for token in tokens if token.type == "html_inline"}
     assert "".join({"tr_open": "\n", "td_open": "x"}.get(t.type, "") for t in expected).split() == rows
     assert "@everyone" not in "\n".join(token.content for token in tokens if token.type == "text")
@@ -161,10 +170,14 @@ def test_a_plan_that_changes_nothing_has_no_moves_to_unfold() -> None:
     """No batches, no lists, nothing for Terraform."""
     markdown = plan_markdown.render(typed(small(partitions=[], batches=[], topics=[])))
 
-    assert "**Nothing to do: no allowed move brings the balance asked for any closer.**" in markdown
+    assert "\nNothing to do: no allowed move brings the balance asked for any closer.\n" in markdown
     assert [
-        "Every term, today and with this plan (4 terms)",
-        "Beside doing nothing, and beside Kafka's own --generate (3 alternatives)",
+        "Racks",
+        "Brokers",
+        "Less or more movement",
+        "Beside doing nothing and Kafka's own placement",
+        "Every term",
+        "How the plan was found",
     ] == [
         line.removeprefix("<summary>").removesuffix("</summary>")
         for line in markdown.splitlines()
@@ -173,19 +186,21 @@ def test_a_plan_that_changes_nothing_has_no_moves_to_unfold() -> None:
 
 
 def test_what_decides_comes_before_what_is_folded() -> None:
-    """In this order: the verdict, gates, relaxed windows, risks, racks, brokers, batches, the front; then details."""
+    """In this order: the verdict, the measures, warnings, limits, relaxed windows, risks and commands; then details."""
     markdown = plan_markdown.render(typed(small()))
     order = (
-        "Would be carried out: the one gate holds; 1 balance window relaxed; 1 warning.",
+        "Ready to apply: the one limit is kept; 1 balance window relaxed; 1 warning.",
+        "| replicas per broker |",
         "**Warnings**",
         "**Gates**",
         "**Balance that could not be kept**",
         "**Risks**",
+        "ansible-playbook rollback.yml",
+        "<details>",
         "**Racks, today → plan**",
         "**Brokers, today → plan**",
         "**Batches, in this order**",
         "**What less, or more, movement would give**",
-        "<details>",
         "**fairness**",
         "Plan `0123",
     )

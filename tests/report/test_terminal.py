@@ -47,7 +47,7 @@ def test_names_give_way_to_numbers() -> None:
 def test_what_is_left_out_is_counted() -> None:
     """With where it is."""
     lines = shown(table(*((Name(f"t{number}"), number) for number in range(9)), most=2))
-    assert "7 topics left out here: see --format json" == lines[-1]
+    assert "7 topics left out here: see --format json." == lines[-1]
 
 
 def test_lines_are_wrapped_for_people_alone() -> None:
@@ -59,7 +59,7 @@ def test_lines_are_wrapped_for_people_alone() -> None:
 
 def test_facts_have_their_labels() -> None:
     """One a line."""
-    assert ["Runs in: 3", "Chosen: –"] == shown(Facts((("Runs in", 3), ("Chosen", None))))
+    assert ["Runs in  3", "Chosen   –"] == shown(Facts((("Runs in", 3), ("Chosen", None))))
 
 
 def test_long_texts_are_cut() -> None:

@@ -19,16 +19,16 @@ def gate(key: str, value: int = 1) -> Document:
 @pytest.mark.parametrize(
     ("gates", "said"),
     [
-        ([], "Would be carried out: no gate is set (limits in the YAML)"),
-        ([gate("eta")], "Would be carried out: the one gate holds"),
-        ([gate("eta"), gate("gap")], "Would be carried out: both gates hold"),
-        ([gate("eta")] * 4, "Would be carried out: all 4 gates hold"),
-        ([gate("eta"), gate("gap", 2)], "Would be refused: 1 of 2 gates is crossed, limits.gap"),
-        ([gate("a", 2), gate("b", 2)], "Would be refused: 2 of 2 gates are crossed, limits.a, limits.b"),
+        ([], "Ready to apply: no limits are set"),
+        ([gate("eta")], "Ready to apply: the one limit is kept"),
+        ([gate("eta"), gate("gap")], "Ready to apply: both limits are kept"),
+        ([gate("eta")] * 4, "Ready to apply: all 4 limits are kept"),
+        ([gate("eta"), gate("gap", 2)], "Refused: 1 of 2 limits is crossed, limits.gap"),
+        ([gate("a", 2), gate("b", 2)], "Refused: 2 of 2 limits are crossed, limits.a, limits.b"),
     ],
 )
-def test_the_verdict_counts_the_gates(gates: list[Document], said: str) -> None:
-    """A gate at its limit holds; a crossed one is named."""
+def test_the_verdict_counts_the_limits(gates: list[Document], said: str) -> None:
+    """A limit that is just reached is kept; a crossed one is named."""
     plan = small(limits=gates, warnings=[])
     plan["balance"]["relaxed"] = []
 
@@ -44,14 +44,6 @@ def test_the_verdict_says_what_asks_for_a_second_look() -> None:
     )
 
 
-def test_how_even_it_gets_is_one_sentence() -> None:
-    """Terms that a plan has, in their units."""
-    assert (
-        "most minus fewest replicas 40 → 38; broker furthest above its share leaders 33.3 % → 3.25 %"
-        == verdict.evenness(typed(small()))
-    )
-
-
 def risks(**top: Any) -> list[str]:
     """The risks of the small plan with more in it."""
     return list(verdict.risks(typed(small(**top))))
@@ -63,7 +55,7 @@ def test_writes_at_risk_are_told_with_their_batches() -> None:
 
     assert "Writes: no partition is under min.insync.replicas in any batch." == risks(risks=known)[0]
     assert (
-        "Writes with acks=all are refused: 5 partitions of batches 1–2 under min.insync.replicas."
+        "Writes: REFUSED with acks=all: 5 partitions of batches 1–2 under min.insync.replicas."
         == (risks(risks=known | {"under_min_isr": [2, 3]})[0])
     )
     assert (

@@ -1,0 +1,306 @@
+"""What a reader decides on: the verdict, what is asked for, what moves and why that is the least, and the measures.
+
+Every output of a plan begins with it. Plain values; a renderer writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from planner.execution.gates import gate_cells
+from planner.model import formats
+from planner.model.formats import counted, number, size
+from planner.plan import headline
+from planner.plan.document.batch_types import PartitionRow
+from planner.plan.document.cluster_types import BrokerRow, HeldLoad
+from planner.plan.document.front_types import ComparedRow
+from planner.plan.document.plan_types import Plan
+from planner.report import sentences
+from planner.report.view import (
+    STATED,
+    Change,
+    Column,
+    Facts,
+    Joined,
+    Name,
+    Quantity,
+    Section,
+    Sentence,
+    Strong,
+    Table,
+    Value,
+)
+
+_LONGEST_WISHES = 300
+_BROKERS_NAMED = 3
+_MOVES_NAMED = 2
+# Told where they are not limited too.
+_COPIED = ("bytes_moved", "cross_rack_bytes")
+# Of the gates these are told by the measure of the same name.
+_MEASURED = ("bytes_moved", "cross_rack_bytes", "replicas_moved", "leaders_changed")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One thing that a plan is judged by: today, with the plan, and what is asked for or allowed."""
+
+    name: str
+    today: Value
+    plan: Value
+    allowed: Value
+    missed: bool = False
+
+
+def section(plan: Plan) -> Section:
+    """The facts and the measures."""
+    table = measures(plan)
+    return Section("In short", (facts(plan), *((table,) if table.rows else ())), "facts")
+
+
+def facts(plan: Plan) -> Facts:
+    """A label and a sentence each; what a plan has nothing of is left out."""
+    does = bool(plan.partitions)
+    every: tuple[tuple[str, Value], ...] = (
+        ("Cluster", _cluster(plan)),
+        ("Asked for", Sentence(sentences.wishes(plan.changes, 6), _LONGEST_WISHES)),
+        ("Reasons", sentences.reasons(plan)),
+        ("Chosen", headline.chosen(plan) if _had_a_choice(plan) else ""),
+        ("Proof", _proof(plan) if does else ""),
+        ("Kafka's own", _kafka(plan) if does else ""),
+        ("Takes", _takes(plan) if does else ""),
+        ("Leaving", _leaving(plan)),
+        ("Fullest after", _fullest(plan) if does else ""),
+        ("Copies most", _copies_most(plan)),
+        ("Largest moves", _largest_moves(plan)),
+    )
+    return Facts(tuple((label, value) for label, value in every if value))
+
+
+def _had_a_choice(plan: Plan) -> bool:
+    """True where there was more to choose from than the balance asked for."""
+    return bool(plan.variants) or plan.choice.rule != "asked"
+
+
+def _cluster(plan: Plan) -> Value:
+    """The cluster as it is today, and how old that is."""
+    today = [broker for broker in plan.brokers if broker.role != "added"]
+    racks = {broker.rack for broker in today if broker.rack is not None}
+    added = sum(topic.partitions - topic.partitions_before for topic in plan.new_topics)
+    partitions = sum(topic.partitions for topic in plan.topics) - added
+    held = sum(broker.before.size_bytes for broker in today)
+    parts = [
+        counted(len(today), "broker") + (f" in {counted(len(racks), 'rack')}" if racks else ""),
+        counted(partitions, "partition"),
+        size(held) if plan.cluster.sizes_known else "sizes unknown",
+    ]
+    if plan.validity:
+        parts.append(f"state of {plan.validity.captured_at}")
+    return Joined((Name(plan.cluster.name, 60), f": {', '.join(parts)}"))
+
+
+def _proof(plan: Plan) -> str:
+    """Which plans cannot copy less, and how that is checked."""
+    bound = plan.bound
+    if not bound.bytes_moved:
+        return "nothing is copied"
+    if bound.method == "none":
+        return "none: how few bytes would do is unknown"
+    if bound.method == "target":
+        return "finishes an approved plan, whose target needs each of these copies"
+    least = size(bound.least_bytes_moved) if plan.cluster.sizes_known else counted(bound.least_bytes_moved, "replica")
+    what = "no first step" if plan.unfinished else "no plan"
+    balance = "as near to the balance asked for" if bound.excess else "with this balance and rack spread"
+    return f"{what} {balance} copies less than {least}"
+
+
+def _kafka(plan: Plan) -> str:
+    """What Kafka's own tool would do, the best of its placements that were tried."""
+    best = next((row for row in plan.compared if row.strategy.startswith("kafka")), None)
+    tried = sum(rows for name, rows in plan.candidates.by_strategy.items() if name.startswith("kafka"))
+    if best is None or not tried or not plan.cluster.sizes_known:
+        return ""
+    return f"--generate copies {size(best.bytes_moved)} at best of {number(tried)} tries{_falls_short(best)}"
+
+
+def _falls_short(row: ComparedRow) -> str:
+    if row.left_to_change:
+        return f", and leaves {counted(row.left_to_change, 'partition')} not as asked"
+    return "" if row.balance_kept else ", and less evenly"
+
+
+def _load(plan: Plan, held: HeldLoad) -> int:
+    return held.size_bytes if plan.cluster.sizes_known else held.replicas
+
+
+def _takes(plan: Plan) -> str:
+    """Batches and time; a throttle that the YAML doesn't state is said to be the default."""
+    derived = any(row.key == "execution.throttle" for row in plan.execution.derived)
+    return sentences.pace(plan) + (" (by default)" if derived else "")
+
+
+def _leaving(plan: Plan) -> str:
+    """Whether the brokers that leave can be stopped afterwards."""
+    leaving = [broker for broker in plan.brokers if broker.role == "removed"]
+    if not leaving:
+        return ""
+    holding = [broker.id for broker in leaving if broker.after.replicas]
+    if holding:
+        return f"brokers {formats.ranges(holding)} still hold replicas: do not stop them"
+    ids = formats.ranges(broker.id for broker in leaving)
+    return f"{'broker' if len(leaving) == 1 else 'brokers'} {ids}: empty afterwards"
+
+
+def _fullest(plan: Plan) -> str:
+    """The brokers that hold most afterwards, by their disks where all are stated."""
+    sized = plan.cluster.sizes_known
+    by_disk = sized and all(broker.disk_bytes for broker in plan.brokers)
+
+    def fullness(broker: BrokerRow) -> float:
+        held = _load(plan, broker.after)
+        return held / broker.disk_bytes if by_disk and broker.disk_bytes else held
+
+    def told(broker: BrokerRow) -> str:
+        if not sized:
+            return f"broker {broker.id} {counted(broker.after.replicas, 'replica')}"
+        return f"broker {broker.id} {sentences.disk(broker.after.size_bytes, broker.disk_bytes)}"
+
+    fullest = sorted(plan.brokers, key=lambda broker: (-fullness(broker), broker.id))[:_BROKERS_NAMED]
+    return "; ".join(map(told, fullest))
+
+
+def _copies_most(plan: Plan) -> str:
+    """The broker that most is copied to, and the one that most is copied from."""
+    if not plan.cluster.sizes_known or not plan.bound.bytes_moved:
+        return ""
+    to = max(plan.brokers, key=lambda broker: broker.bytes_in)
+    of = max(plan.brokers, key=lambda broker: broker.bytes_out)
+    return f"{size(to.bytes_in)} to broker {to.id}; {size(of.bytes_out)} from broker {of.id}"
+
+
+def _largest_moves(plan: Plan) -> Value:
+    """The first partitions of those that copy most."""
+
+    def copied(row: PartitionRow) -> int:
+        return len(set(row.replicas) - set(row.replicas_before)) * (row.size_bytes or 1)
+
+    moved = sorted(filter(copied, plan.partitions), key=lambda row: (-copied(row), row.topic, row.partition))
+    shown = moved[:_MOVES_NAMED]
+    if not shown:
+        return ""
+    rest = len(moved) - len(shown)
+    parts: list[Value] = [_move(row) for row in shown]
+    return Joined((*parts, *([f"{number(rest)} more"] if rest else [])), "; ")
+
+
+def _move(row: PartitionRow) -> Value:
+    before, after = (",".join(map(str, replicas)) for replicas in (row.replicas_before, row.replicas))
+    return Joined((Name(f"{row.topic}-{row.partition}", 60), " ", Change(before, after)))
+
+
+def measures(plan: Plan) -> Table[Measure]:
+    """How even the cluster is, and what that takes, each beside what is asked for or allowed."""
+    column = Column[Measure]
+
+    def reached(row: Measure) -> Value:
+        return row.plan if row.plan == row.today else Strong(row.plan)
+
+    def allowed(row: Measure) -> Value:
+        return Joined((row.allowed, "missed"), ", ") if row.missed else row.allowed
+
+    columns = (
+        column("Measure", lambda row: row.name, numeric=False),
+        column("Today", lambda row: row.today),
+        column("Plan", reached),
+        column("Limit", allowed, numeric=False),
+    )
+    rows = [*_balance(plan), *_changed(plan), *_movement(plan), *_gates(plan)]
+    return Table("measures", "Today and with the plan", "measure", rows, columns)
+
+
+def _balance(plan: Plan) -> Iterator[Measure]:
+    """The loads that are asked to be even, from the lowest broker to the highest."""
+    asked, terms = plan.balance.asked, {term.name: term for term in plan.terms}
+    missed = {*plan.balance.missed, *(row.window for row in plan.balance.relaxed)}
+    loads: tuple[tuple[str, str, Callable[[HeldLoad], float | None], str], ...] = (
+        ("replicas", "replicas per broker", lambda held: held.replicas, "replicas"),
+        ("leaders", "leaders per broker", lambda held: held.leaders, "leaders"),
+        ("disk", "bytes per broker", lambda held: held.size_bytes, "bytes"),
+        ("network_in", "network in per broker", lambda held: held.network_in, "bytes/s"),
+        ("network_out", "network out per broker", lambda held: held.network_out, "bytes/s"),
+    )
+    for window, name, of, unit in loads:
+        if unit == "bytes" and not plan.cluster.sizes_known:
+            continue
+        today = [of(broker.before) for broker in plan.brokers if broker.role != "added"]
+        after = [of(broker.after) for broker in plan.brokers if broker.role != "removed"]
+        if None not in today:
+            allowed = _window(getattr(asked, window))
+            yield Measure(name, _range(today, unit), _range(after, unit), allowed, window in missed)
+        spread = terms.get("topic_replica_spread")
+        if window == "leaders" and spread and asked.topic_replicas != "none":
+            today_and_after = Quantity(spread.today, "replicas"), Quantity(spread.plan, "replicas")
+            allowed = _window(asked.topic_replicas)
+            yield Measure("most − fewest of a topic", *today_and_after, allowed, "topic_replicas" in missed)
+
+
+def _range(values: Sequence[float | None], unit: str) -> Value:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    least, most = (formats.amount(end, unit) for end in (min(known), max(known)))
+    if least == most:
+        return most
+    # One unit is enough where both have it.
+    value, _, of = least.partition(" ")
+    return f"{value if of and most.endswith(f' {of}') else least} to {most}"
+
+
+def _window(asked: str) -> str | None:
+    if asked == "none":
+        return None
+    if asked.endswith("%"):
+        return f"±{asked.removesuffix('%')} % of its share"
+    return f"{asked} apart"
+
+
+def _changed(plan: Plan) -> Iterator[Measure]:
+    """What is wrong today or with the plan, and how many partitions a failure takes offline, where that changes."""
+    names = {
+        "left_to_change": "partitions not yet as asked",
+        "rack_spread_broken": "partitions not spread over racks",
+        "broker_offline": "offline without the worst broker",
+        "rack_offline": "offline without the worst rack",
+    }
+    for term in plan.terms:
+        if term.name in names and (term.today, term.plan) != (0, 0) and term.today != term.plan:
+            before, after, limit = (Quantity(value, term.unit) for value in (term.today, term.plan, term.limit))
+            yield Measure(names[term.name], before, after, limit)
+
+
+def _movement(plan: Plan) -> Iterator[Measure]:
+    names = {
+        "bytes_moved": "copied",
+        "cross_rack_bytes": "copied to another rack",
+        "replicas_moved": "replicas copied",
+        "leaders_changed": "leaders changed",
+    }
+    if not plan.partitions:
+        return
+    for term in plan.terms:
+        if term.name in names and (term.limit is not None or (term.plan and term.name in _COPIED)):
+            limit = Quantity(term.limit, STATED if term.unit == "bytes" else term.unit)
+            yield Measure(names[term.name], "", Quantity(term.plan, term.unit), limit, _crossed(plan, term.name))
+
+
+def _crossed(plan: Plan, name: str) -> bool:
+    return any(row.crossed for row in plan.limits if row.key == f"limits.{name}")
+
+
+def _gates(plan: Plan) -> Iterator[Measure]:
+    """The gates that no other measure tells."""
+    for row in plan.limits:
+        key = row.key.removeprefix("limits.")
+        if key not in _MEASURED:
+            value, allowed = gate_cells(row.key, row.value, row.limit, row.broker)
+            yield Measure(formats.words(key), "", value, allowed, row.crossed)

@@ -1,0 +1,119 @@
+"""What every output of a plan begins with: its facts and its measures."""
+
+from __future__ import annotations
+
+import pytest
+from plan_documents import Document, typed
+from report_documents import GB, broker, small, term, with_disks, with_traffic
+
+from planner.report import summary, terminal
+
+
+def facts(plan: Document) -> dict[str, str]:
+    """Label → what it says."""
+    return {label: terminal.line(value) for label, value in summary.facts(typed(plan)).facts}
+
+
+def measures(plan: Document) -> dict[str, tuple[str, ...]]:
+    """Measure → today, plan, limit."""
+    table = summary.measures(typed(plan))
+    shown = [[terminal.line(column.value(row)) for column in table.columns] for row in table.rows]
+    return {cells[0]: tuple(cell.removeprefix("[bold]").removesuffix("[/]") for cell in cells[1:]) for cells in shown}
+
+
+def test_the_small_plan_is_told_in_facts() -> None:
+    """Who, what, why, how few, beside Kafka's own tool, and where it lands."""
+    told = facts(small())
+
+    assert told["Reasons"] == "2 partitions for the balance of replicas, 1 for the balance of leaders"
+    assert told["Proof"] == "no plan with this balance and rack spread copies less than 24.0 GB"
+    assert told["Fullest after"] == "broker 2 40.0 GB; broker 1 39.0 GB; broker 3 39.0 GB"
+    assert told["Copies most"] == "24.0 GB to broker 4; 12.0 GB from broker 1"
+    assert told["Largest moves"] == "orders-0 1,2 → 4,2; orders-1 2,3 → 2,4"
+
+
+def test_todays_cluster_has_no_broker_that_only_comes() -> None:
+    """Three brokers hold it, whatever joins; when the state was captured is told where it is known."""
+    assert "3 brokers in 1 rack" in facts(small())["Cluster"]
+    until = {"captured_at": "2026-11-21T00:00:00Z", "valid_until": None}
+    assert facts(small(validity=until))["Cluster"].endswith("state of 2026-11-21T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("bound", "said"),
+    [
+        ({"method": "none"}, "none: how few bytes would do is unknown"),
+        ({"method": "target"}, "finishes an approved plan, whose target needs each of these copies"),
+        ({"bytes_moved": 0, "least_bytes_moved": 0}, "nothing is copied"),
+        (
+            {"excess": {"replicas": 0, "least_replicas": 0, "loads": 1, "least_loads": 1, "furthest": []}},
+            "no plan as near to the balance asked for copies less than 24.0 GB",
+        ),
+    ],
+)
+def test_the_proof_says_what_it_is_about(bound: Document, said: str) -> None:
+    """No proof, another plan's target, no copy, or plans that miss the balance by as much."""
+    plan = small()
+    assert facts(plan | {"bound": plan["bound"] | bound})["Proof"] == said
+
+
+def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
+    """Its best placement of those tried; nothing where none was tried."""
+    plan = small()
+    assert "Kafka's own" not in facts(plan | {"candidates": plan["candidates"] | {"by_strategy": {"optimum": 3}}})
+    tried = plan | {"candidates": plan["candidates"] | {"by_strategy": {"kafka_classic": 800, "kafka_striped": 100}}}
+    copied = "--generate copies 70.0 GB at best of 900 tries"
+    assert facts(tried)["Kafka's own"] == f"{copied}, and leaves 1 partition not as asked"
+    tried["compared"][2] |= {"left_to_change": 0, "balance_kept": False}
+    assert facts(tried)["Kafka's own"] == f"{copied}, and less evenly"
+
+
+def test_the_fullest_are_those_of_the_fullest_disk() -> None:
+    """By the share of its disk where every broker states one, else by bytes, else by replicas."""
+    plan = with_disks()
+    plan["brokers"][2]["disk_bytes"] = 40 * GB
+    assert facts(plan)["Fullest after"].startswith("broker 3 39.0 GB, 97.5 %; broker 2 40.0 GB, 80 %")
+    plan["cluster"]["sizes_known"] = False
+    assert facts(plan)["Fullest after"].startswith("broker 2 40 replicas; ")
+
+
+def test_measures_run_from_the_lowest_broker_to_the_highest() -> None:
+    """Today without those that come, afterwards without those that leave; what is asked for beside them."""
+    rows = measures(small())
+
+    assert rows["replicas per broker"] == ("40", "2 to 40", "1 apart")
+    assert rows["bytes per broker"] == ("40.0 GB", "2.00 to 40.0 GB", "–")
+    assert rows["copied"] == ("", "24.0 GB", "30 GB")
+    leaving = small(brokers=[broker(1, "removed", (9, 3), (0, 0)), broker(2, "stays", (9, 3), (18, 6))])
+    assert measures(leaving)["replicas per broker"] == ("9", "18", "1 apart")
+
+
+def test_traffic_is_measured_where_rates_are_known() -> None:
+    """Only there."""
+    assert measures(with_traffic())["network in per broker"] == ("60.0 MB/s", "3.00 to 60.0 MB/s", "–")
+    assert not [name for name in measures(small()) if "network" in name]
+
+
+def test_limits_without_a_measure_have_rows_of_their_own() -> None:
+    """Time and disks, in the unit that was written."""
+    rows = measures(with_disks())
+
+    assert rows["eta"] == ("", "8 min", "1 h")
+    assert rows["disk used"] == ("", "40.0 GB on broker 3", "45 GB")
+
+
+def test_a_window_that_is_missed_says_so() -> None:
+    """Beside what was asked for."""
+    plan = small()
+    plan["balance"] |= {"missed": ["replicas"]}
+    assert measures(plan)["replicas per broker"][2] == "1 apart, missed"
+
+
+def test_failures_are_measured_where_they_change() -> None:
+    """A count that stays is no news."""
+    offline = term("resilience", "broker_offline", "partitions", 1, 0, None)
+    still = term("resilience", "rack_offline", "partitions", 1, 1, None)
+    rows = measures(small(terms=[offline, still]))
+
+    assert rows["offline without the worst broker"] == ("1", "0", "–")
+    assert "offline without the worst rack" not in rows
