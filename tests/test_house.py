@@ -17,7 +17,7 @@ pytestmark = pytest.mark.house
     ids=lambda command: " ".join(command),
 )
 def test_tools_find_nothing(command):
-    """The contributor commands of the README end with nothing to say."""
+    """The commands of CONTRIBUTING.md end with nothing to say."""
     ran = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)
 
     assert 0 == ran.returncode, ran.stdout + ran.stderr

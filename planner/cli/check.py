@@ -38,7 +38,9 @@ def check(
     bound: bool,
     form: Literal["text", "json"],
 ) -> int:
-    """Check PLAN, a plan.json or its folder: no file was changed, it isn't expired, and it fits the cluster.
+    """Check that PLAN is unchanged and fits the cluster.
+
+    Makes every file of the plan's folder again and compares; with --state or --bootstrap-servers, the cluster too.
 
     The files of a folder are made again from plan.json and compared byte for byte, whatever SHA256SUMS says; no other
     file may be there. Your own (inventory, variables, what Terraform keeps) can't be judged: each is listed with what

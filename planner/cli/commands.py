@@ -24,20 +24,21 @@ class Listed(NamedTuple):
 
 
 class Commands(click.Group):
-    """Commands that are imported when they run: together they take a second. Summaries are wrapped, not cut."""
+    """Commands that are imported when they run: together they take a second."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, by alphabet."""
-        return sorted(COMMANDS)
+        """The names, group by group."""
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of a name, with its examples; None where there is none."""
         return command(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of `planner --help`, for which nothing is imported."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name].summary) for name in self.list_commands(ctx)])
+        """The groups of `planner --help`, for which nothing is imported."""
+        for group, listed in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name, each.summary) for name, each in listed.items()])
 
 
 def command(name: str) -> click.Command:
@@ -55,53 +56,32 @@ def commands() -> None:
     """Plan changes of an Apache Kafka cluster: the fewest bytes for a stated balance, proven."""
 
 
-COMMANDS = {
-    "check": Listed(
-        "Check PLAN, a plan.json or its folder: no file was changed, it isn't expired, and it fits the cluster.",
-        "check:check",
-    ),
-    "consumers": Listed(
-        "Show who reads what in SPEC's consumer groups, how even that is, and what moves when something happens.",
-        "consumers:consumers",
-    ),
-    "diff": Listed(
-        "Show what changed from the plan BEFORE to the plan AFTER, each a plan.json or its folder.",
-        "diff:diff",
-    ),
-    "external": Listed(
-        "Answer Terraform's `external` data source: a query on stdin, a flat JSON object of strings on stdout.",
-        "external:external",
-    ),
-    "failures": Listed(
-        "Show what breaks when brokers of SPEC fail: today, at each batch of its plan, and afterwards.",
-        "failures:failures",
-    ),
-    "growth": Listed(
-        "Show when which broker of SPEC reaches a limit, today and as planned, and how many more brokers help.",
-        "growth:growth",
-    ),
-    "import": Listed(
-        "Write the cluster part of a spec from what a cluster prints: FILEs and folders, of any known format.",
-        "importing:import_",
-    ),
-    "place": Listed("Show where Kafka places the partitions of a new topic, or those added to one.", "place:place"),
-    "render": Listed("Write PLAN's files again: the same bytes as `whatif` wrote.", "planning:render"),
-    "resume": Listed(
-        "Write what is left of PLAN, from the cluster as it is now: the same target, in batches anew.",
-        "resume:resume",
-    ),
-    "seeds": Listed(
-        "Find the start index and the next replica shift that explain each topic's assignment.",
-        "seeds:seeds",
-    ),
-    "show": Listed("Show PLAN, a plan.json or its folder.", "planning:show"),
-    "spark": Listed("Spark itself.", "planning:spark"),
-    "validate": Listed(
-        "Check each SPEC and the files it names; report every fault at once, and write nothing.",
-        "planning:validate",
-    ),
-    "whatif": Listed(
-        "Sweep candidates for SPEC, choose a plan, and write every file to carry it out.",
-        "planning:whatif",
-    ),
+# Each summary fits on a line of 80 columns.
+GROUPS = {
+    "Plan": {
+        "import": Listed("Write the cluster part of a SPEC from what a cluster prints.", "importing:import_"),
+        "validate": Listed("Check each SPEC and the files it names; write nothing.", "planning:validate"),
+        "whatif": Listed("Choose the best plan for each SPEC, and write its folder.", "planning:whatif"),
+    },
+    "Review": {
+        "show": Listed("Show PLAN, a plan.json or its folder.", "planning:show"),
+        "diff": Listed("Show what changed from the plan BEFORE to the plan AFTER.", "diff:diff"),
+        "check": Listed("Check that PLAN is unchanged and fits the cluster.", "check:check"),
+        "resume": Listed("Plan what is left of PLAN after a run that stopped.", "resume:resume"),
+    },
+    "What if": {
+        "failures": Listed("Show what breaks when brokers or racks of SPEC fail.", "failures:failures"),
+        "growth": Listed("Show when which broker of SPEC reaches a limit.", "growth:growth"),
+        "consumers": Listed("Show who reads what in SPEC's consumer groups.", "consumers:consumers"),
+    },
+    "Kafka's own placement": {
+        "place": Listed("Show where Kafka places new partitions.", "place:place"),
+        "seeds": Listed("Find the seeds that explain each topic's assignment.", "seeds:seeds"),
+    },
+    "Housekeeping": {
+        "render": Listed("Write PLAN's files again, the same bytes.", "planning:render"),
+        "external": Listed("Answer Terraform's `external` data source.", "external:external"),
+        "spark": Listed("Prepare this machine for Spark.", "planning:spark"),
+    },
 }
+COMMANDS = {name: listed for group in GROUPS.values() for name, listed in group.items()}

@@ -124,7 +124,9 @@ def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[in
 @click.option("--remote", help="Spark Connect server.")
 @format_option
 def consumers(spec: Path, form: Format, **options: Any) -> int:
-    """Show who reads what in SPEC's consumer groups, how even that is, and what moves when something happens.
+    """Show who reads what in SPEC's consumer groups.
+
+    How even that is, and what moves when a member leaves, a partition is added, or a rack changes.
 
     Groups stand in SPEC's `consumers`: written there, or as kafka-consumer-groups --describe prints them.
     """

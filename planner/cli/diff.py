@@ -46,7 +46,9 @@ _PLAN = click.Path(path_type=Path)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plans differ.")
 @reads_plan
 def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> int:
-    """Show what changed from the plan BEFORE to the plan AFTER, each a plan.json or its folder.
+    """Show what changed from the plan BEFORE to the plan AFTER.
+
+    Each is a plan.json or its folder.
 
     Figures before and after, gates, inputs, what was asked for, brokers, partitions that only one of them changes or
     that go elsewhere, and warnings. Lists are bounded, what is left out is counted.

@@ -15,7 +15,9 @@ from planner.model.file_reading import SHORT
 @click.command()
 @reads_plan
 def external() -> int:
-    """Answer Terraform's `external` data source: a query on stdin, a flat JSON object of strings on stdout.
+    """Answer Terraform's `external` data source.
+
+    Reads a query from stdin; writes a flat JSON object of strings to stdout.
 
     The query is {"plan": PATH} for a plan.json or its folder, or {"spec": PATH} for the plan beside a YAML, which is
     refused where a file that it was made from has changed since. Nothing is planned or written.

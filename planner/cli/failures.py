@@ -147,7 +147,9 @@ class _Kind(click.ParamType[str]):
 @click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it.")
 @format_option
 def failures(subject: Path, form: Format, **options: Any) -> int:
-    """Show what breaks when brokers of SPEC fail: today, at each batch of its plan, and afterwards."""
+    """Show what breaks when brokers or racks of SPEC fail.
+
+    Today, in each batch of its plan, and afterwards."""
     document = run(subject, FailuresOptions(**options), Console(stderr=True))
     match form:
         case "json":

@@ -60,7 +60,9 @@ def _rows(cases: Sequence[lifetime.Case], options: GrowthOptions) -> list[lifeti
 @click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it.")
 @format_option
 def growth(spec: Path, form: Format, **options: Any) -> int:
-    """Show when which broker of SPEC reaches a limit, today and as planned, and how many more brokers help."""
+    """Show when which broker of SPEC reaches a limit.
+
+    Today and as planned, and how many more brokers would help."""
     document = run(spec, GrowthOptions(**options))
     match form:
         case "json":

@@ -235,7 +235,9 @@ def _rename_or_restore(new: Path, folder: Path, old: Path) -> None:
 )
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write. [default: stdout]")
 def import_(files: tuple[Path, ...], **options: Any) -> int:
-    """Write the cluster part of a spec from what a cluster prints: FILEs and folders, of any known format.
+    """Write the cluster part of a SPEC from what a cluster prints.
+
+    Takes files and folders of any known format.
 
     Read are the outputs of kafka-topics --describe, kafka-log-dirs --describe, kafka-broker-api-versions and
     kafka-reassign-partitions, its JSON files, znodes, terraform show -json, and Cruise Control's answers. What brokers

@@ -39,7 +39,9 @@ _INDEX = click.IntRange(min=0, max=2**31 - 1)
 @click.option("--topic", help="The topic's name, which JSON needs.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown", "replica-assignment"]), default="text")
 def place(spec: Path | None, form: str, topic: str | None, **options: Any) -> int:
-    """Show where Kafka places the partitions of a new topic, or those added to one.
+    """Show where Kafka places new partitions.
+
+    For a new topic, or for partitions added to one.
 
     The brokers are those of --brokers, or of SPEC. The classic algorithm (AdminUtils) is that of ZooKeeper clusters
     and of kafka-reassign-partitions --generate before Kafka 4.1; striped is KRaft's. round-robin is the plain one of

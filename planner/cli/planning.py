@@ -40,7 +40,9 @@ _specs = click.argument("specs", metavar="SPEC...", type=_SPEC, nargs=-1, requir
 def whatif(
     specs: tuple[Path, ...], form: Format, detail: Detail | None, detailed_exitcode: bool, **options: Any
 ) -> int:
-    """Sweep candidates for SPEC, choose a plan, and write every file to carry it out.
+    """Choose the best plan for each SPEC, and write its folder.
+
+    Sweeps candidates, Kafka's own placements among them.
 
     Several SPECs, or a quoted pattern of them, are a fleet: one sweep for all, a folder each, and a summary.
     """
@@ -59,7 +61,9 @@ def whatif(
 @click.command()
 @_specs
 def validate(specs: tuple[Path, ...]) -> int:
-    """Check each SPEC and the files it names; report every fault at once, and write nothing."""
+    """Check each SPEC and the files it names; write nothing.
+
+    Reports every fault at once."""
     for spec in workflow.validate(specs):
         echo_line(f"{spec}: nothing wrong")
     return 0
@@ -81,7 +85,7 @@ def show(plan: Path, form: Format, detail: Detail | None) -> int:
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
 @reads_plan
 def render(plan: Path, out: Path) -> int:
-    """Write PLAN's files again: the same bytes as `whatif` wrote."""
+    """Write PLAN's files again, the same bytes."""
     for name in workflow.render(plan, out, say):
         echo_line(name)
     return 0
@@ -89,7 +93,7 @@ def render(plan: Path, out: Path) -> int:
 
 @click.group()
 def spark() -> None:
-    """Spark itself."""
+    """Prepare this machine for Spark."""
 
 
 @spark.command()

@@ -36,7 +36,9 @@ def resume(
     detail: Detail | None,
     detailed_exitcode: bool,
 ) -> int:
-    """Write what is left of PLAN, from the cluster as it is now: the same target, in batches anew.
+    """Plan what is left of PLAN after a run that stopped.
+
+    The same target, in new batches, from the cluster as it is now.
 
     What is where PLAN wants it drops out; what no longer exists is dropped and listed among the warnings. Partitions
     that aren't on PLAN's way are refused, with exit code 1. PLAN's limits are judged again; beyond one nothing is

@@ -35,7 +35,9 @@ _DIFFERENCES_SHOWN = 20
 @click.option("--topic", "names", multiple=True, help="Only this topic; may be given again.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text")
 def seeds(file: Path, names: tuple[str, ...], form: str, **options: Any) -> int:
-    """Find the start index and the next replica shift that explain each topic's assignment.
+    """Find the seeds that explain each topic's assignment.
+
+    A start index and the next replica shift, by topic.
 
     Where a shift stands as a list, each of them gives the same assignment. A plain round robin has no shift: replica j
     of partition i is on broker (start index + i + j) mod n. The brokers are those of SPEC, or of

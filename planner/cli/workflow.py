@@ -12,18 +12,19 @@ from typing import Literal
 
 import pyarrow as pa
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from planner.approval import plan_check, remaining_plan
 from planner.approval.cluster_now import Sources, read_now
-from planner.cli import fleet
+from planner.cli import fleet, phases
 from planner.cli.fleet import FleetPlan, Job
+from planner.cli.phases import Phases
 from planner.export import folder_check, output_folder
 from planner.export.folder_swap import Say
 from planner.export.kafka_files import files as rendered
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import BOUND, read_bytes
+from planner.model.formats import counted
 from planner.model.problem import Problem
 from planner.plan import bound_file, build, plan_file
 from planner.plan.document import codec
@@ -71,14 +72,17 @@ def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Cons
         raise SetupError("--master and --remote exclude each other; allowed: one of them")
     jobs = fleet.jobs(arguments, options.out)
     specs = [job.spec for job in jobs]
-    wishes = fleet.each(specs, lambda number: _wish(jobs[number], options))
-    # All alternatives of all specs are swept in one go.
-    results = iter(_sweep([(each.problem, each.candidates) for wish in wishes for each in wish], options, errors))
-    swept = [variants.swept(wish, list(islice(results, len(wish)))) for wish in wishes]
-    plans = fleet.each(specs, lambda number: _planned(jobs[number], swept[number]))
-    return _written(
-        jobs, plans, swept, partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
-    )
+    say = partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    with phases.shown(errors) as phase:
+        phase.begin("reading the state")
+        wishes = fleet.each(specs, lambda number: _wish(jobs[number], options))
+        # All alternatives of all specs are swept in one go.
+        results = iter(_sweep([(each.problem, each.candidates) for wish in wishes for each in wish], options, phase))
+        swept = [variants.swept(wish, list(islice(results, len(wish)))) for wish in wishes]
+        phase.begin("choosing the plan and proving its bound")
+        plans = fleet.each(specs, lambda number: _planned(jobs[number], swept[number]))
+        phase.begin("writing the files")
+        return _written(jobs, plans, swept, say)
 
 
 def _wish(job: Job, options: WhatifOptions) -> tuple[Alternative, ...]:
@@ -166,24 +170,20 @@ def warm_spark(errors: Console) -> str:
         return warm.warm()
 
 
-def _sweep(
-    wanted: Sequence[tuple[Problem, pa.Table]], options: WhatifOptions, errors: Console
-) -> Sequence[SweepResult]:
-    """The sweeps of all problems, each with its candidates; on Spark as one job. With a bar on a terminal."""
-    columns = (TextColumn("sweeping candidates"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task("sweep", total=None)
+def _sweep(wanted: Sequence[tuple[Problem, pa.Table]], options: WhatifOptions, phase: Phases) -> Sequence[SweepResult]:
+    """The sweeps of all problems, each with its candidates; on Spark as one job."""
 
-        def progress(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+    if options.engine == "local":
+        return _in_process(wanted, partial(phase.count, "sweeping candidates"))
+    partitions = sum(len(problem.topic_of) for problem, _ in wanted)
+    phase.begin(f"starting Spark for {counted(partitions, 'partition')}")
+    from spark_jobs import session  # planner never imports pyspark; this is its only door
+    from spark_jobs import sweep as job
 
-        if options.engine == "local":
-            return _in_process(wanted, progress)
-        from spark_jobs import session  # planner never imports pyspark; this is its only door
-        from spark_jobs import sweep as job
-
-        with session.open_session(master=options.master, remote=options.remote) as spark:
-            return job.run_fleet(spark, wanted, partitions=options.partitions, progress=progress)
+    with session.open_session(master=options.master, remote=options.remote) as spark:
+        # Spark counts its tasks.
+        name = f"sweeping {counted(sum(len(rows) for _, rows in wanted), 'candidate')}, tasks"
+        return job.run_fleet(spark, wanted, partitions=options.partitions, progress=partial(phase.count, name))
 
 
 def _in_process(wanted: Sequence[tuple[Problem, pa.Table]], progress: evaluate.Progress) -> Sequence[SweepResult]:
