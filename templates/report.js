@@ -1,9 +1,9 @@
 
 "use strict";
-(() => {
-  const table = document.getElementById("topics-table");
-  const query = document.getElementById("topics-query");
-  const status = document.getElementById("topics-status");
+for (const section of document.querySelectorAll(".searched")) {
+  const table = section.querySelector("table");
+  const query = section.querySelector("input");
+  const status = section.querySelector("[role=status]");
   const body = table.tBodies[0];
   const names = new Intl.Collator("en", { numeric: true });
   const rows = Array.from(body.rows, (row) => ({
@@ -19,7 +19,7 @@
       row.hidden = !text.includes(wanted);
       shown += row.hidden ? 0 : 1;
     }
-    status.textContent = `${shown} of ${rows.length} topics`;
+    status.textContent = `${shown} of ${rows.length} ${section.id}`;
   };
 
   const compare = (a, b) => (typeof a === "number" ? a - b : names.compare(a, b));
@@ -44,6 +44,6 @@
     header.replaceChildren(button);
   });
   query.addEventListener("input", search);
-  document.getElementById("topics-search").hidden = false;
+  query.parentNode.hidden = false;
   search();
-})();
+}

@@ -228,8 +228,8 @@ def _heads(old: Document, new: Document) -> Iterator[str]:
 
 
 _KINDS = {
-    "only_before": "Partitions that change no more",
-    "only_after": "Partitions that change by now",
+    "only_before": "Partitions no longer changed",
+    "only_after": "Newly changed partitions",
     "other_target": "Partitions with another target",
     "other_origin": "Partitions found elsewhere",
     "other_batches": "Partitions in other batches",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,7 @@ from planner.inputs.state.terraform_targets import targets
 from planner.model import interrupts
 from planner.model.cluster import Broker, Topic
 from planner.model.errors import Finding, ImportStateError, SetupError, SpecError
-from planner.model.formats import printable
+from planner.model.formats import counted, printable, size
 
 # Beyond, YAML takes its time to be read, and nobody reads it.
 MOST_INLINE = 2_000
@@ -53,9 +54,10 @@ class ImportOptions:
 
 @dataclass(frozen=True)
 class Result:
-    """The YAML, what is worth knowing about the state in sentences, and the paths written."""
+    """The YAML, what was found, what is worth knowing about the state in sentences, and the paths written."""
 
     yaml: str
+    found: str
     notes: tuple[str, ...]
     written: tuple[str, ...] = ()
 
@@ -77,8 +79,25 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
     imported = _imported(merged, options)
     notes = (*merged.notes, *conditions(merged))
     if options.out is None:
-        return Result(text(imported), (*notes, *_long(imported)))
+        return Result(text(imported), _found(imported), (*notes, *_long(imported)))
     return _written(imported, notes, options.out)
+
+
+def _found(imported: Imported) -> str:
+    """`6 brokers in 3 racks, 21 topics, 91 partitions, 402 MB`; what isn't known is said to be unknown."""
+    racks = {broker.rack for broker in imported.brokers if broker.rack is not None}
+    replicas = {(topic.name, each.id): len(each.replicas) for topic in imported.topics for each in topic.partitions}
+    brokers, where = counted(len(imported.brokers), "broker"), counted(len(racks), "rack")
+    unsized = len(replicas.keys() - imported.sizes.keys())
+    sizes = size(sum(size_bytes * replicas.get(key, 0) for key, size_bytes in imported.sizes.items()))
+    parts = (
+        f"{brokers} in {where}" if racks else f"{brokers} without racks",
+        counted(len(imported.topics), "topic"),
+        counted(len(replicas), "partition"),
+        sizes if imported.sizes else "sizes unknown",
+        *((f"{counted(unsized, 'partition')} without a size",) if unsized and imported.sizes else ()),
+    )
+    return ", ".join(parts)
 
 
 def _long(imported: Imported) -> Iterator[str]:
@@ -141,7 +160,12 @@ def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
             replace_file(out, written.encode())
     except OSError as error:
         raise SetupError(f"{out}: can't be written: {error.strerror}; what was there is as it was") from error
-    return Result(written, notes, tuple(str(path) for path in (*(folder / name for name in sorted(beside)), out)))
+    return Result(
+        written,
+        _found(imported),
+        notes,
+        tuple(str(path) for path in (*(folder / name for name in sorted(beside)), out)),
+    )
 
 
 def _state_files(imported: Imported) -> dict[str, str]:
@@ -239,16 +263,20 @@ def import_(files: tuple[Path, ...], **options: Any) -> int:
 
     Takes files and folders of any known format.
 
-    Read are the outputs of kafka-topics --describe, kafka-log-dirs --describe, kafka-broker-api-versions and
-    kafka-reassign-partitions, its JSON files, znodes, terraform show -json, and Cruise Control's answers. What brokers
-    answer outranks znodes, znodes outrank documents; within a rank the source named first counts. What they disagree
-    about goes to stderr.
+    Known are the outputs of kafka-topics --describe, kafka-log-dirs --describe, kafka-broker-api-versions and
+    kafka-reassign-partitions, its JSON files, znodes, terraform show -json, and Cruise Control's answers. Answers of
+    brokers take precedence over znodes, and znodes over documents; of two of a kind the first named counts.
+    Disagreements are reported on stderr.
     """
     result = import_state(files, ImportOptions(**options))
+    echo_line(f"found {result.found}", err=True)
     for note in result.notes:
         echo_line(f"note: {printable(note)}", err=True)
     for path in result.written:
         echo_line(str(path))
-    if not result.written:
+    if result.written:
+        spec = shlex.quote(result.written[-1])
+        echo_line(f"next: write what to change under changes in {spec}, then planner validate {spec}", err=True)
+    else:
         echo_page(result.yaml)
     return 0

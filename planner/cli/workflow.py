@@ -86,7 +86,7 @@ def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Cons
 
 
 def _wish(job: Job, options: WhatifOptions) -> tuple[Alternative, ...]:
-    """The alternatives of a spec; the command line outranks the YAML."""
+    """The alternatives of a spec; the command line takes precedence over the YAML."""
     wish = reading.load(job.spec)
     output_folder.check(job.folder)
     count = wish.sweep.candidates if options.candidates is None else options.candidates

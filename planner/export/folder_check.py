@@ -56,7 +56,7 @@ _EFFECTS = tuple(
         (r"ansible/[^/]+\.ya?ml", "a playbook, which runs whatever it names"),
         (r"terraform/\.terraform(/.*)?", "providers and modules that Terraform runs"),
         (r"terraform/.*\.tfstate(\..*)?", "Terraform's state: what it believes to exist, secrets included"),
-        (r"terraform/.*\.tfvars(\.json)?", "Terraform variables: a later file outranks the plan's"),
+        (r"terraform/.*\.tfvars(\.json)?", "Terraform variables: a later file takes precedence over the plan's"),
         (r"terraform/.*\.tf(\.json)?", "Terraform configuration: what it changes, and programs that it runs"),
         (r"terraform/\.terraform\.lock\.hcl", "which providers Terraform accepts"),
         (r"batches/.*|[^/]+\.json", "a file that could be handed to Kafka's tools by hand"),

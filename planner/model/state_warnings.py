@@ -20,7 +20,7 @@ def down(partitions: Iterable[Partition]) -> Iterator[str]:
     in_sync = {broker for row in known if row.leader is not None for broker in row.isr or ()}
     for broker in sorted(held.keys() - in_sync):
         what = "only in ISRs without a leader, of" if broker in listed else "in no ISR of"
-        yield f"broker {broker} is {what} its {counted(held[broker], 'replica')}: down, as it seems"
+        yield f"broker {broker} is {what} its {counted(held[broker], 'replica')}: it seems to be down"
 
 
 def unions(topics: Iterable[Topic]) -> Iterator[str]:

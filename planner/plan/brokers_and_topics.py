@@ -162,7 +162,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
             "more bytes move than this plan says",
         ),
         (lagging, f"{_number(lagging, 'partition')} under-replicated today: a reassignment waits for a full ISR"),
-        (grown, f"{_number(grown, 'topic')} with more partitions: from then on keys go to other ones than before"),
+        (grown, f"{_number(grown, 'topic')} with more partitions: keys will map to other partitions than before"),
         (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
         (kept, f"{_number(kept, 'topic')} kept as they are by the topic filter, and counted"),
         (deleting, f"{_number(deleting, 'topic')} marked for deletion: kept as they are, and counted"),

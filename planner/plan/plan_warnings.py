@@ -33,7 +33,7 @@ def warnings(spec: Spec, problem: Problem) -> Iterator[str]:
     staying = kept & ~_deleted(spec, problem)
     for rows, what in (
         (equal & several & lowered, "lowered to as many replicas as min.insync.replicas"),
-        (equal & several & raised, "raised to as many replicas as min.insync.replicas, and no more"),
+        (equal & several & raised, "raised only to min.insync.replicas"),
         (equal & several & new, "with new partitions of as many replicas as min.insync.replicas"),
         (equal & several & staying, "kept with as many replicas as min.insync.replicas"),
     ):
@@ -101,7 +101,7 @@ def _racks(problem: Problem) -> Iterator[str]:
     if above:
         yield (
             f"{counted(above, 'partition')} with more replicas than there are racks ({len(racks)}): "
-            "as many on each rack as can be, not one"
+            "some racks hold several replicas of a partition"
         )
 
 
@@ -109,7 +109,7 @@ def _kinds(spec: Spec) -> Iterator[str]:
     configs = (in_force(topic, spec.cluster.config_defaults) for topic in spec.cluster.topics)
     tiered = sum(_TIERED in config.items() for config in configs)
     if tiered:
-        yield f"{counted(tiered, 'topic')} with tiered storage: what is on brokers' disks counts and moves, no more"
+        yield f"{counted(tiered, 'topic')} with tiered storage: only the data on brokers' disks is counted and moved"
 
 
 def _named(partitions: Sequence[tuple[str, int]]) -> str:

@@ -258,7 +258,9 @@ def partitions(plan: Plan) -> Table[PartitionRow]:
         column("Size", lambda row: plan_size(plan, row.size_bytes)),
         column("Reason", lambda row: formats.words(row.reason), numeric=False),
     )
-    return Table("partitions", "Partition changes", "partition", plan.partitions, columns, rest=_named_partitions)
+    return Table(
+        "partitions", "Partition changes", "partition", plan.partitions, columns, rest=_named_partitions, sortable=True
+    )
 
 
 def _named_partitions(rows: Sequence[PartitionRow]) -> str:

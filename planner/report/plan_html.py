@@ -7,7 +7,7 @@ Whatever comes from the cluster is escaped by the template, and none of it gets 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -23,12 +23,12 @@ from planner.plan import headline
 from planner.plan.document.plan_types import Plan
 from planner.plan.templates import environment
 from planner.report import cluster_tables, html, plan_view, plot_values, plots, verdict
-from planner.report.html import HtmlSection
+from planner.report.html import HtmlSection, HtmlTable
 from planner.report.plan_view import SOURCE
 from planner.report.plot_svg import STYLE, Plot
 from planner.report.view import Section, View, left_out_here
 
-MOST_TOPICS = 3_000
+MOST_TOPICS, MOST_MOVES = 3_000, 10_000
 _INPUTS_SHOWN = 20
 # Of another command's page, which a cluster of many groups makes long.
 _SECTIONS_SHOWN = 60
@@ -61,12 +61,23 @@ def _page(sections: Sequence[Section], plan: Plan, drawn: Mapping[str, Plot], pa
         _verdict(plan),
         sections=[html.section(section, section.name, SOURCE, drawn.get(section.plot)) for section in sections],
         pages=[_told(page, f"page-{at}") for at, page in enumerate(pages, start=1)],
-        topics=html.table(cluster_tables.topics(plan), SOURCE, MOST_TOPICS),
+        searched=list(_searched(plan)),
         style=STYLE + _shipped("report.css"),
         script=script,
         # No other script runs, whatever a name from the cluster might have smuggled in.
         script_digest=b64encode(sha256(script.encode()).digest()).decode(),
     )
+
+
+def _searched(plan: Plan) -> Iterator[tuple[str, str, HtmlTable]]:
+    """The long tables that a reader can search and sort: a name, a title, and the table."""
+    if plan.partitions:
+        yield (
+            "moves",
+            "Every change, partition by partition",
+            html.table(cluster_tables.partitions(plan), SOURCE, MOST_MOVES),
+        )
+    yield "topics", "Topics", html.table(cluster_tables.topics(plan), SOURCE, MOST_TOPICS)
 
 
 def _told(page: View, name: str) -> HtmlPage:

@@ -57,7 +57,7 @@ def movement(plan: Plan, moved: Movement) -> Drawing:
 
 _MAP_IN_WORDS = (
     "A cell for each two brokers between which replicas are copied: the sender's row, the receiver's column, "
-    "the stronger the more. Senders are the leaders of today."
+    "darker means more. Senders are the leaders of today."
 )
 
 
@@ -114,7 +114,7 @@ def batches(plan: Plan, moved: Movement) -> Drawing:
 
 _BATCHES_IN_WORDS = (
     "Time runs across, batch by batch. A row for each broker that copies: its upper half is what it copies in, "
-    "its lower half what it copies out, the stronger the more."
+    "its lower half what it copies out; darker means more."
 )
 
 

@@ -187,7 +187,7 @@ def _drop_ids(root: ET.Element, name: str) -> None:
 
 
 def _colour(root: ET.Element) -> None:
-    """Style attributes as presentation attributes, which a style sheet outranks, and a class for each role."""
+    """Style attributes as presentation attributes, which a style sheet overrides, and a class for each role."""
     for element in root.iter():
         declared = _declarations(element.attrib.pop("style", ""))
         if "font" in declared:

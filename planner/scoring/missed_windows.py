@@ -124,7 +124,7 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
         return _why_bytes(problem, window)
     if window.name.endswith("leaders"):
         return "not with the replicas where the fewest bytes put them"
-    return "not together with the other windows, the racks and the replication factors"
+    return "impossible together with the other windows, the racks and the replication factors"
 
 
 def _why_bytes(problem: Problem, window: _Window) -> str:
@@ -132,4 +132,4 @@ def _why_bytes(problem: Problem, window: _Window) -> str:
     largest = dict(zip(BYTE_WINDOWS, columns, strict=True))[window.name]
     if int(largest.max(initial=0)) > int(window.bounds[1].max()):
         return "one partition alone is more than the window of any broker"
-    return "not together with the other windows, the racks and the replication factors"
+    return "impossible together with the other windows, the racks and the replication factors"

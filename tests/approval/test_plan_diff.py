@@ -57,11 +57,11 @@ def test_partitions_are_told_by_what_differs() -> None:
     found = valid(diff(plan([A0, A1]), plan([change("a", 0, [1, 9], [1, 3]), elsewhere, B0], number=1)))
 
     assert {
-        "Partitions that change by now": ["b-0: 1,2 → 2,1"],
+        "Newly changed partitions": ["b-0: 1,2 → 2,1"],
         "Partitions with another target": ["a-0: 1,4 → 1,3"],
         "Partitions found elsewhere": ["a-1: 2,9 → 3,9"],
     } == lines(found)
-    assert {"Partitions that change no more": ["b-0: 1,2 → 2,1"]} == lines(diff(plan([A0, B0]), plan([A0], number=1)))
+    assert {"Partitions no longer changed": ["b-0: 1,2 → 2,1"]} == lines(diff(plan([A0, B0]), plan([A0], number=1)))
 
 
 def test_other_batches() -> None:
@@ -170,7 +170,7 @@ def test_long_lists_are_bounded_and_the_rest_is_counted() -> None:
     found = valid(diff(plan([]), plan([change("a", at, [1], [2]) for at in range(100)], number=1)))
     ((title, count, shown),) = sections(found)
 
-    assert ("Partitions that change by now", 100, SHOWN + 1, "and 90 more") == (title, count, len(shown), shown[-1])
+    assert ("Newly changed partitions", 100, SHOWN + 1, "and 90 more") == (title, count, len(shown), shown[-1])
     assert 100 == found["partitions"]["only_after"]["count"]
 
 

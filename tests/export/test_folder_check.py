@@ -165,7 +165,7 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
         ("ansible/inventory/aws_ec2.yml", "the machine that the commands run on"),
         ("ansible/roles/x/defaults/main/y.yml", "default variables of the role"),
         ("ansible/roles/kafka_reassign/templates/x", "part of an Ansible role"),
-        ("terraform/zz.auto.tfvars.json", "Terraform variables: a later file outranks the plan's"),
+        ("terraform/zz.auto.tfvars.json", "Terraform variables: a later file takes precedence over the plan's"),
         ("terraform/terraform.tfstate", "Terraform's state"),
         ("terraform/terraform.tfstate.backup", "Terraform's state"),
         ("terraform/.terraform/providers/x", "providers and modules that Terraform runs"),

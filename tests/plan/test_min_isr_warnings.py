@@ -37,7 +37,7 @@ ONE_DOWN = "while one of their brokers is down, writes with acks=all are refused
     ("today", "factor", "least", "expected"),
     [
         (3, 2, 2, f"1 topic lowered to as many replicas as min.insync.replicas (t): {ONE_DOWN}"),
-        (1, 2, 2, f"1 topic raised to as many replicas as min.insync.replicas, and no more (t): {ONE_DOWN}"),
+        (1, 2, 2, f"1 topic raised only to min.insync.replicas (t): {ONE_DOWN}"),
         (2, 1, 1, "1 topic lowered to one replica (t): offline while its broker is down"),
     ],
 )

@@ -59,7 +59,7 @@ def test_a_replication_factor_above_the_racks(tmp_path: Path) -> None:
     assert (len(spreads), True) == (4, all(spread in (["a", "a", "b"], ["a", "b", "b"]) for spread in spreads))
     assert {1: 3, 2: 3, 3: 3, 4: 3, 5: 0} == found.held()
     assert found.warns(
-        "4 partitions with more replicas than there are racks (2): as many on each rack as can be, not one"
+        "4 partitions with more replicas than there are racks (2): some racks hold several replicas of a partition"
     )
 
 
@@ -123,7 +123,7 @@ def test_dead_brokers(tmp_path: Path) -> None:
     rows = [[1, 2, 3], [4, 5, 6], [4, 2, 3]]
     found = plan_of(tmp_path, SIX, {"t": Described(rows, leaders={1: 5, 2: 2}, isrs={1: [5, 6], 2: [2, 3]})})
     assert found.warns(
-        "broker 4 is in no ISR of its 2 replicas: down, as it seems. Nothing runs that needs it: start it first, or "
+        "broker 4 is in no ISR of its 2 replicas: it seems to be down. Nothing runs that needs it: start it first, or "
         "plan with it in changes.remove_brokers"
     )
     assert found.warns("2 partitions under-replicated today: a reassignment waits for a full ISR")
@@ -195,7 +195,7 @@ def test_tiered_and_compacted_topics(tmp_path: Path) -> None:
     }
     found = plan_of(tmp_path, {1: None}, topics, "changes: {replace_brokers: {1: 2}}\n")
     assert {"tiered": 100, "compacted": 14_000} == {row["name"]: row["bytes_moved"] for row in found.plan["topics"]}
-    assert found.warns("1 topic with tiered storage: what is on brokers' disks counts and moves, no more")
+    assert found.warns("1 topic with tiered storage: only the data on brokers' disks is counted and moved")
 
 
 @pytest.mark.parametrize("size_bytes", [0, 10**9])

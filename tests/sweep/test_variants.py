@@ -188,7 +188,7 @@ def test_one_command_plans_all_alternatives(tmp_path: Path, capsys: pytest.Captu
     # Twelve replicas of 100 bytes are 300 a broker of four, and 600 once they double: more than its disk.
     assert [("all × 2", False)] == [(each["name"], each["feasible"]) for each in document["scenarios"]]
     assert {"disk_used"} == {each["window"] for each in document["scenarios"][0]["outside"]}
-    assert "scenario all × 2: disk used" in " ".join(capsys.readouterr().out.split())
+    assert "scenario: all × 2: disk used" in " ".join(capsys.readouterr().out.split())
 
 
 VALIDATOR = Draft202012Validator(json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8")))

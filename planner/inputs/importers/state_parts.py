@@ -15,7 +15,7 @@ from planner.model.errors import Finding, Place
 
 
 class Rank(IntEnum):
-    """Who outranks whom: what brokers answer, then what ZooKeeper keeps, then documents that others wrote."""
+    """Who comes first: what brokers answer, then what ZooKeeper keeps, then documents that others wrote."""
 
     CLUSTER = 0
     ZNODES = 1

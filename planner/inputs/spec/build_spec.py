@@ -184,7 +184,7 @@ def topic_rates(document: Document) -> tuple[tuple[str, Rates], ...]:
 
 
 def _with_rates(document: Document, topics: Iterable[Topic]) -> tuple[Topic, ...]:
-    """The topics with the rates of `cluster.rates`; a partition's own one outranks them."""
+    """The topics with the rates of `cluster.rates`; a partition's own one takes precedence over them."""
     rates = topic_rates(document)
     inline = {topic["name"]: topic["partitions"] for topic in document.get("cluster", "topics") or ()}
     return tuple(_with_rate(topic, _first_match(topic, rates), inline.get(topic.name, ())) for topic in topics)

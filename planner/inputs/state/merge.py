@@ -1,9 +1,9 @@
 """Several sources of one cluster's state made into one, and what they disagree about.
 
-The rule for which wins. What brokers answer (`kafka-topics --describe`, a live cluster) outranks znodes, znodes outrank
-documents (reassignment JSON, replica assignments, Cruise Control); within a rank the source named first wins. The
-topics and partitions of the highest rank are the cluster's: lower ranks add leaders, ISRs and configuration that are
-not known otherwise, and are held against it. Sizes, brokers and running reassignments come from whoever knows them.
+The rule for which wins. What brokers answer (`kafka-topics --describe`, a live cluster) comes before znodes, these
+before documents (reassignment JSON, replica assignments, Cruise Control); of two of a kind the first named wins. The
+topics and partitions of the first kind are the cluster's: others add leaders, ISRs and configuration that are not
+known otherwise, and are held against it. Sizes, brokers and running reassignments come from whoever knows them.
 Which configuration is a topic's own: see `planner.inputs.state.merged_configs`.
 """
 

@@ -63,7 +63,7 @@ def _weight(unit: Measure, bytes_per_sec: int, size_bytes: int) -> int:
 def resolve(declared: Sequence[ConsumerGroup], topics: Sequence[Topic]) -> tuple[Group, ...]:
     """The groups by name: declared with members, or as their state files describe them.
 
-    What is declared of a member outranks what is found. Every partition that a member owns is the cluster's.
+    What is declared of a member takes precedence over what is found. Members own partitions of the cluster only.
     """
     counts = {topic.name: len(topic.partitions) for topic in topics}
     groups = [

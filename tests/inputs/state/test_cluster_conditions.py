@@ -23,7 +23,7 @@ def described(*rows: tuple[str, str, str]) -> str:
 
 def test_a_broker_in_no_isr_is_down() -> None:
     """With how many replicas it has."""
-    assert "broker 2 is in no ISR of its 2 replicas: down, as it seems" in told(
+    assert "broker 2 is in no ISR of its 2 replicas: it seems to be down" in told(
         described(("1", "1,2", "1"), ("3", "2,3", "3"))
     )
 
@@ -31,7 +31,7 @@ def test_a_broker_in_no_isr_is_down() -> None:
 def test_a_broker_that_is_alone_in_the_isr_of_an_offline_partition_is_down() -> None:
     """Were it up, it would lead: Kafka shows the ISR from before."""
     found = told(described(("none", "1,2", "1"), ("3", "2,3", "2,3")))
-    assert "broker 1 is only in ISRs without a leader, of its 1 replica: down, as it seems" in found
+    assert "broker 1 is only in ISRs without a leader, of its 1 replica: it seems to be down" in found
     assert not [sentence for sentence in found if sentence.startswith("broker 2")]
 
 
