@@ -6,14 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 from msgspec import structs, to_builtins
 
+from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.cli.shown import Format, echo_json, format_option, show_view
 from planner.inputs.spec import reading
-from planner.model.errors import PlannerError, SetupError, did_you_mean
+from planner.model.errors import PlannerError, did_you_mean
 from planner.model.spec import Spec
 from planner.plan import headline, plan_file
 from planner.whatif.consumers import consumers_summary, consumers_sweep, consumers_view, group_loads
@@ -24,7 +25,7 @@ from planner.whatif.consumers.group_loads import Group
 
 
 @dataclass(frozen=True)
-class ConsumersOptions:
+class ConsumersOptions(EngineOptions):
     """The options of the command; `grown` are partition counts by topic."""
 
     plan: Path | None = None
@@ -33,9 +34,6 @@ class ConsumersOptions:
     keys: tuple[str, ...] = ()
     sweep: bool = False
     consumers: tuple[int, int] | None = None
-    engine: Literal["spark", "local"] = "spark"
-    master: str | None = None
-    remote: str | None = None
 
 
 def answer(path: Path, options: ConsumersOptions) -> ConsumersDocument:
@@ -78,14 +76,12 @@ def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> Co
     loads = group_loads.loads(spec.cluster.topics, unit)
     study = consumers_sweep.study(groups, loads, spec.sweep.growth)
     rows = consumers_sweep.rows(groups, *(options.consumers or (None, None)))
-    if options.engine == "local":
-        if options.master or options.remote:
-            raise SetupError("--master and --remote are Spark's; allowed: --engine spark, or leave them out")
+    if not on_spark(options, otherwise=False):
         return consumers_sweep.summary(study, consumers_sweep.evaluate(study, rows.to_pylist()))
     from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
 
     with session.open_session(master=options.master, remote=options.remote) as spark:
-        return consumers_sweep.summary(study, whatif.consumers(spark, study, rows))
+        return consumers_sweep.summary(study, whatif.consumers(spark, study, rows, partitions=options.partitions))
 
 
 _COUNTS = re.compile(r"([0-9]{1,6})-([0-9]{1,6})", re.ASCII)
@@ -117,11 +113,9 @@ def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[in
 @click.option("--group", "groups", multiple=True, help="Only this group; may be given again.")
 @click.option("--add-partitions", "grown", multiple=True, callback=_grown, metavar="TOPIC=COUNT", help="What if.")
 @click.option("--key", "keys", multiple=True, help="Follow this key through changed partition counts.")
-@click.option("--sweep", is_flag=True, help="How many consumers, and which assignor, through Spark.")
+@click.option("--sweep", is_flag=True, help="How many consumers, and which assignor.")
 @click.option("--consumers", callback=_range, metavar="2-12", help="The numbers of consumers that --sweep tries.")
-@click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
-@click.option("--master", help="Spark master. [default: local[*]]")
-@click.option("--remote", help="Spark Connect server.")
+@engine_options(IN_PROCESS)
 @format_option
 def consumers(spec: Path, form: Format, **options: Any) -> int:
     """Show who reads what in SPEC's consumer groups.

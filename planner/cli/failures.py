@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 
+from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.cli.shown import Format, echo_json, format_option, show_view
 from planner.export.output_folder import replace_file
 from planner.inputs.spec import reading
@@ -26,18 +27,14 @@ from planner.whatif.failures.failures_summary import FailuresDocument, Subject, 
 
 
 @dataclass(frozen=True)
-class FailuresOptions:
-    """The options of `failures`, as given on the command line; `engine` None: Spark for any K brokers, else here."""
+class FailuresOptions(EngineOptions):
+    """The options of `failures`, as given on the command line."""
 
     plan: Path | None = None
     of: tuple[str, ...] = ()
-    engine: Literal["spark", "local"] | None = None
     scenarios: int = MOST
     seed: int = 0
     out: Path | None = None
-    master: str | None = None
-    remote: str | None = None
-    partitions: int | None = None
 
 
 def run(path: Path, options: FailuresOptions, errors: Console) -> FailuresDocument:
@@ -95,9 +92,7 @@ def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
 
 def _rows(study: failure_rows.FailureStudy, wanted: Sequence[Scenarios], options: FailuresOptions) -> pa.Table:
     many = any(each.kind not in KINDS for each in wanted)
-    if (options.engine or ("spark" if many else "local")) == "local":
-        if options.master or options.remote or options.partitions:
-            raise SetupError("--master, --remote and --partitions are Spark's; allowed: --engine spark")
+    if not on_spark(options, otherwise=many):
         return failure_rows.run(study, wanted)
     from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
 
@@ -132,7 +127,6 @@ class _Kind(click.ParamType[str]):
 @click.argument("subject", metavar="SPEC|PLAN", type=click.Path(path_type=Path))
 @click.option("--plan", type=click.Path(path_type=Path), help="SPEC's plan. [default: SPEC's folder, with .plan]")
 @click.option("--of", multiple=True, type=_Kind(), help="brokers, racks, pairs, or any number of them; all three.")
-@click.option("--engine", type=click.Choice(["spark", "local"]), help="[default: spark for a number, else local]")
 @click.option(
     "--scenarios",
     type=click.IntRange(min=1, max=50_000_000),
@@ -142,14 +136,13 @@ class _Kind(click.ParamType[str]):
 )
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, help="Seed of what is drawn.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Parquet file for every row.")
-@click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
-@click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
-@click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it.")
+@engine_options(f"spark with --of a number, else {IN_PROCESS}")
 @format_option
 def failures(subject: Path, form: Format, **options: Any) -> int:
     """Show what breaks when brokers or racks of SPEC fail.
 
-    Today, in each batch of its plan, and afterwards."""
+    Today, in each batch of its plan, and afterwards.
+    """
     document = run(subject, FailuresOptions(**options), Console(stderr=True))
     match form:
         case "json":

@@ -5,33 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
+from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.cli.shown import Format, echo_json, format_option, show_view
 from planner.inputs.spec import reading
-from planner.model.errors import PlannerError, SetupError
+from planner.model.errors import PlannerError
 from planner.plan.document import codec
 from planner.whatif.growth import growth_view, lifetime
 from planner.whatif.growth.growth_summary import GrowthDocument, document
 
 
 @dataclass(frozen=True)
-class GrowthOptions:
+class GrowthOptions(EngineOptions):
     """The options of `growth`, as given on the command line."""
 
     months: int = 12
-    engine: Literal["spark", "local"] = "spark"
-    master: str | None = None
-    remote: str | None = None
-    partitions: int | None = None
 
 
 def run(path: Path, options: GrowthOptions) -> GrowthDocument:
     """The document of a spec. PlannerError where there is nothing to judge growth by."""
-    if options.engine == "local" and (options.master or options.remote or options.partitions):
-        raise SetupError("--master, --remote and --partitions are Spark's; allowed: --engine spark")
+    spark = on_spark(options, otherwise=False)
     wish = reading.load(path)
     rated = any(part.bytes_in_per_sec for topic in wish.cluster.topics for part in topic.partitions)
     if not wish.cluster.sizes_known and not rated:
@@ -39,11 +35,11 @@ def run(path: Path, options: GrowthOptions) -> GrowthDocument:
             f"{path}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
         )
     cases = lifetime.cases(wish, options.months)
-    return document(wish, cases, lifetime.as_it_is(cases[0]), _rows(cases, options))
+    return document(wish, cases, lifetime.as_it_is(cases[0]), _rows(cases, options, on_spark=spark))
 
 
-def _rows(cases: Sequence[lifetime.Case], options: GrowthOptions) -> list[lifetime.Row]:
-    if options.engine == "local":
+def _rows(cases: Sequence[lifetime.Case], options: GrowthOptions, *, on_spark: bool) -> list[lifetime.Row]:
+    if not on_spark:
         return lifetime.run(cases)
     from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
 
@@ -54,15 +50,13 @@ def _rows(cases: Sequence[lifetime.Case], options: GrowthOptions) -> list[lifeti
 @click.command()
 @click.argument("spec", metavar="SPEC", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--months", type=click.IntRange(min=1, max=120), default=12, show_default=True, help="How far to look.")
-@click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
-@click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
-@click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
-@click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it.")
+@engine_options(IN_PROCESS)
 @format_option
 def growth(spec: Path, form: Format, **options: Any) -> int:
     """Show when which broker of SPEC reaches a limit.
 
-    Today and as planned, and how many more brokers would help."""
+    Today and as planned, and how many more brokers would help.
+    """
     document = run(spec, GrowthOptions(**options))
     match form:
         case "json":

@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 
 from planner.cli import fleet, workflow
+from planner.cli.engine import engine_options
 from planner.cli.shown import Format, detail_options, echo_json, echo_line, format_option, reads_plan, say, show_view
 from planner.cli.shown import show as show_plan
 from planner.plan import headline, plan_file
@@ -30,10 +31,7 @@ _specs = click.argument("specs", metavar="SPEC...", type=_SPEC, nargs=-1, requir
     "--candidates", type=click.IntRange(min=2), help="Candidates to evaluate. [default: by the cluster's size]"
 )
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), help="Seed of everything that is drawn.")
-@click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
-@click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
-@click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
-@click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the plan doesn't depend on it.")
+@engine_options("spark")
 @format_option
 @detail_options
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plan has something to do.")

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 import pyarrow as pa
 from rich.console import Console
@@ -16,6 +15,7 @@ from rich.console import Console
 from planner.approval import plan_check, remaining_plan
 from planner.approval.cluster_now import Sources, read_now
 from planner.cli import fleet, phases
+from planner.cli.engine import EngineOptions, on_spark
 from planner.cli.fleet import FleetPlan, Job
 from planner.cli.phases import Phases
 from planner.export import folder_check, output_folder
@@ -38,16 +38,12 @@ from planner.whatif.consumers.assignors import importable
 
 
 @dataclass(frozen=True)
-class WhatifOptions:
+class WhatifOptions(EngineOptions):
     """The options of `whatif`, as given on the command line."""
 
     out: Path | None = None
     candidates: int | None = None
     seed: int | None = None
-    engine: Literal["spark", "local"] = "spark"
-    master: str | None = None
-    remote: str | None = None
-    partitions: int | None = None
 
 
 def validate(arguments: Sequence[Path]) -> tuple[Path, ...]:
@@ -65,11 +61,7 @@ def whatif(path: Path, options: WhatifOptions, errors: Console) -> tuple[Plan, t
 
 def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Console) -> tuple[FleetPlan, ...]:
     """Plan every spec meant in one sweep, and write the output folders: of all, or where anything is wrong of none."""
-    for option in ("master", "remote", "partitions"):
-        if options.engine == "local" and getattr(options, option) is not None:
-            raise SetupError(f"--{option} is Spark's; allowed: --engine spark, or leave it out")
-    if options.master and options.remote:
-        raise SetupError("--master and --remote exclude each other; allowed: one of them")
+    spark = on_spark(options, otherwise=True)
     jobs = fleet.jobs(arguments, options.out)
     specs = [job.spec for job in jobs]
     say = partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
@@ -77,7 +69,8 @@ def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Cons
         phase.begin("reading the state")
         wishes = fleet.each(specs, lambda number: _wish(jobs[number], options))
         # All alternatives of all specs are swept in one go.
-        results = iter(_sweep([(each.problem, each.candidates) for wish in wishes for each in wish], options, phase))
+        wanted = [(each.problem, each.candidates) for wish in wishes for each in wish]
+        results = iter(_swept_on_spark(wanted, options, phase) if spark else _swept_here(wanted, phase))
         swept = [variants.swept(wish, list(islice(results, len(wish)))) for wish in wishes]
         phase.begin("choosing the plan and proving its bound")
         plans = fleet.each(specs, lambda number: _planned(jobs[number], swept[number]))
@@ -170,31 +163,29 @@ def warm_spark(errors: Console) -> str:
         return warm.warm()
 
 
-def _sweep(wanted: Sequence[tuple[Problem, pa.Table]], options: WhatifOptions, phase: Phases) -> Sequence[SweepResult]:
-    """The sweeps of all problems, each with its candidates; on Spark as one job."""
-
-    if options.engine == "local":
-        return _in_process(wanted, partial(phase.count, "sweeping candidates"))
+def _swept_on_spark(
+    wanted: Sequence[tuple[Problem, pa.Table]], options: WhatifOptions, phase: Phases
+) -> Sequence[SweepResult]:
+    """The sweeps of all problems, each with its candidates, as one job of Spark's, which counts its tasks."""
     partitions = sum(len(problem.topic_of) for problem, _ in wanted)
     phase.begin(f"starting Spark for {counted(partitions, 'partition')}")
     from spark_jobs import session  # planner never imports pyspark; this is its only door
     from spark_jobs import sweep as job
 
+    name = f"sweeping {counted(sum(len(rows) for _, rows in wanted), 'candidate')}, tasks"
     with session.open_session(master=options.master, remote=options.remote) as spark:
-        # Spark counts its tasks.
-        name = f"sweeping {counted(sum(len(rows) for _, rows in wanted), 'candidate')}, tasks"
         return job.run_fleet(spark, wanted, partitions=options.partitions, progress=partial(phase.count, name))
 
 
-def _in_process(wanted: Sequence[tuple[Problem, pa.Table]], progress: evaluate.Progress) -> Sequence[SweepResult]:
-    """One after the other, with one count of all candidates."""
+def _swept_here(wanted: Sequence[tuple[Problem, pa.Table]], phase: Phases) -> Sequence[SweepResult]:
+    """The same one after the other, with one count of all candidates."""
     results, before, total = list[SweepResult](), 0, sum(len(rows) for _, rows in wanted)
     for problem, rows in wanted:
 
-        def progress_of_all(done: int, _: int, before: int = before) -> None:
-            progress(before + done, total)
+        def progress(done: int, _: int, before: int = before) -> None:
+            phase.count("sweeping candidates", before + done, total)
 
-        results.append(evaluate.run(problem, rows, progress_of_all))
+        results.append(evaluate.run(problem, rows, progress))
         before += len(rows)
     return results
 

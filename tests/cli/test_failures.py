@@ -117,7 +117,10 @@ def test_every_row_goes_to_parquet(spec, tmp_path):
     [
         (("--of", "hosts"), "'hosts' isn't possible here; allowed: brokers, racks, pairs, or a number of brokers"),
         (("--of", "5", "--engine", "local"), "--of 5: 5 brokers can't fail; allowed: at most 4"),
-        (("--engine", "local", "--partitions", "2"), "--master, --remote and --partitions are Spark's"),
+        (
+            ("--engine", "local", "--partitions", "2"),
+            "--partitions is Spark's; allowed: --engine spark",
+        ),
     ],
 )
 def test_options_that_make_no_sense(spec, options, message, capsys):
