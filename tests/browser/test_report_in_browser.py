@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from axe_core_python.selenium import Axe
 from large_plans import HOSTILE, hostile, large
 from plan_documents import typed
 from selenium import webdriver
@@ -219,6 +220,19 @@ def test_folded_numbers_open_by_keyboard(opened):
     opened.switch_to.active_element.send_keys(Keys.ENTER)
 
     assert opened.find_element(By.ID, "movement-table").is_displayed()
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_axe_finds_nothing_serious(opened, width):
+    """The accessibility rules of axe-core, at the widths of a phone, a tablet and a desk."""
+    opened.set_window_rect(width=width, height=900)
+    found = Axe().run(opened)["violations"]
+
+    assert [] == [
+        (each["id"], [node["html"][:200] for node in each["nodes"][:3]])
+        for each in found
+        if each["impact"] in ("serious", "critical")
+    ]
 
 
 def test_a_screen_reader_finds_names_on_everything(opened):

@@ -61,7 +61,7 @@ else:
     Path(after("--output")).write_text(json.dumps(comments[2 * page - 2 : 2 * page]))
 """
 
-# whatif writes what lies in $NEXT, or is refused; check ends as $CHECK says.
+# whatif writes what lies in $NEXT, or is refused; show prints $COMMENT; check ends as $CHECK says.
 _PLANNER = """
 import os, shutil, sys
 from pathlib import Path
@@ -82,6 +82,9 @@ match words[0]:
     case "diff":
         before, after = (Path(word, "plan.json").read_text() for word in words[1:3])
         print("the same plan" if before == after else "another plan")
+    case "show":
+        assert words[2:] == ["--format", "markdown"] and Path(words[1], "plan.json").exists(), words
+        print(Path(os.environ["COMMENT"]).read_text(), end="")
     case "check":
         sys.exit(int(os.environ.get("CHECK", "0")))
 """
@@ -107,7 +110,9 @@ def install(folder: Path, next_plan: Path) -> dict[str, str]:
     _executable(tools / "python3", _PYTHON.format(python=sys.executable))
     (folder / "comments").write_text(json.dumps([{"id": 1, "body": "hello"}, {"id": 2, "body": "<!-- other -->"}]))
     (folder / "used").write_text("")
-    return {"FORGE": str(folder / "comments"), "USED": str(folder / "used"), "NEXT": str(next_plan)}
+    (folder / "comment.md").write_text("## Kafka plan\n")
+    named = {"FORGE": "comments", "USED": "used", "COMMENT": "comment.md"}
+    return {name: str(folder / file) for name, file in named.items()} | {"NEXT": str(next_plan)}
 
 
 def _executable(path: Path, text: str) -> None:

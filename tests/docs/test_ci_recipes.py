@@ -203,7 +203,7 @@ def test_a_plan_as_committed_is_commented_once(name: str, forge: Forge) -> None:
         others, (ours,) = forge.comments[:2], forge.comments[2:]
 
         assert ["hello", "<!-- other -->"] == others
-        assert ours.startswith(f"{MARKER}\n{(CASE / 'report.md').read_text()}")
+        assert ours.startswith(f"{MARKER}\n## Kafka plan\n")
         assert len(ours) < 65_536
     assert any("pip install --quiet -c" in line and "kafka-planner" in line for line in forge.used)
 
@@ -252,7 +252,7 @@ def test_what_changed_since_the_last_push_is_folded_in(forge: Forge) -> None:
 @pytest.mark.slow
 def test_a_long_report_leaves_the_diff_out(forge: Forge) -> None:
     """A comment of GitHub's has 65,536 characters."""
-    (forge.folder / "next" / "report.md").write_text("x" * 64_950)
+    (forge.folder / "comment.md").write_text("x" * 64_950)
     github(forge, forge.git("rev-parse", "HEAD"))
 
     assert f"{MARKER}\n{'x' * 64_950}" == forge.comments[2]
