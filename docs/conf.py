@@ -3,7 +3,7 @@
 from planner import __version__
 
 project = "kafka-planner"
-copyright = "its authors; Apache-2.0"
+project_copyright = "its authors; Apache-2.0"
 release = version = __version__
 
 extensions = ["myst_parser"]

@@ -114,6 +114,43 @@ def lines(axes: Axes, gid: str, courses: Sequence[LongArray], colours: Sequence[
     axes.add_collection(drawn, autolim=False)
 
 
+def names(axes: Axes, points: Sequence[tuple[float, float, str]], *, beside: float = 0, lines_apart: float = 9) -> None:
+    """Texts at (x, y), those right of the middle on the left of their point; none is printed over another.
+
+    `beside` is how far from its point a text begins. One that has no room is moved up, at most by three lines.
+    """
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    width, height = _size(axes)
+    taken: list[tuple[float, float, float]] = []
+    for x, y, text in sorted(points, key=lambda each: (each[1], each[0], each[2])):
+        across, up = (x - left) / (right - left) * width, (y - low) / (high - low) * height
+        turned = across > 0.6 * width
+        long = _CHARACTER * len(text)
+        start = across - beside - long if turned else across + beside
+        free = (
+            raised
+            for raised in (0, lines_apart, 2 * lines_apart, 3 * lines_apart)
+            if all(
+                start + long <= begin or end <= start or abs(up + raised - line) >= lines_apart
+                for begin, end, line in taken
+            )
+        )
+        raised = next(free, None)
+        if raised is None:
+            continue
+        taken.append((start, start + long, up + raised))
+        place: Any = {"xytext": (-beside if turned else beside, raised), "textcoords": "offset points"}
+        sides: Any = {"ha": "right" if turned else "left", "va": "center" if beside else "bottom"}
+        axes.annotate(text, (x, y), fontsize=FONT_SIZE if beside else _SMALL, **place, **sides)
+
+
+def level(axes: Axes, value: float, text: str) -> None:
+    """A dashed line across at a value, and what it is."""
+    axes.axhline(value, color=COLOUR["out"], linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    place: Any = {"transform": axes.get_yaxis_transform(), "ha": "left", "va": "bottom", "color": COLOUR["text"]}
+    axes.text(0.01, value, text, fontsize=_SMALL, **place)
+
+
 def amounts(axes: Axes, side: Literal["x", "y"], written: Callable[[int], str]) -> None:
     """At most five whole amounts with their units along the axis, and a line at each."""
     from matplotlib.ticker import MaxNLocator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -182,13 +182,18 @@ def held(plan: Plan, moved: Movement) -> Drawing:
     comes_or_leaves = [role != "stays" for role in _roles(plan, moved, range(len(moved.brokers)))]
     rows = plot_values.largest(moved.held.max(axis=0), _LINES_SHOWN, comes_or_leaves)
     values, roles = _held_by_run(plan, moved, parts, rows), _roles(plan, moved, rows)
-    figure, (axes,) = plot_axes.panels(1, 190)
+    figure, (axes,) = plot_axes.panels(1, _HELD_POINTS)
     edges = np.array([-0.04 * _end(parts), *(part.start for part in parts), _end(parts), 1.04 * _end(parts)])
     across = np.repeat(edges, 2)[1:-1]
     lines = [np.column_stack([across, np.repeat(column, 2)]) for column in values.T]
     plot_axes.lines(axes, "lines", lines, [COLOUR[_LINE[role]] for role in roles])
     axes.set_xlim(-0.04 * _end(parts), 1.04 * _end(parts))
-    axes.set_ylim(0, 1.06 * max(1, int(values.max(initial=1))))
+    most = max(1, int(values.max(initial=1)))
+    levels = [(value, text) for value, text in _levels(plan) if value <= _FARTHEST_LEVEL * most]
+    axes.set_ylim(0, 1.06 * max(most, *(value for value, _ in levels), 1))
+    for value, text in levels:
+        plot_axes.level(axes, value, text)
+    plot_axes.names(axes, [(float(edges[-1]), value, text) for value, text in _ends(moved, rows, values[-1], axes)])
     plot_axes.amounts(axes, "y", written)
     plot_axes.time(axes, plot_values.times_known(plan))
     plot_axes.heading(axes, "held by each broker")
@@ -202,9 +207,43 @@ def held(plan: Plan, moved: Movement) -> Drawing:
 
 
 _HELD_IN_WORDS = (
-    "A line for each broker: what it holds today, at most in each batch, with both copies of what moves, and "
-    "afterwards."
+    "A line for each broker, with its id at the right end: what it holds today, at most in each batch, with both "
+    "copies of what moves, and afterwards. Dashed: the disk of every broker, and limits.disk_used, where they are set."
 )
+
+
+def _ends(moved: Movement, rows: Sequence[int], after: LongArray, axes: Axes) -> Iterator[tuple[float, str]]:
+    """Where lines end, and whose they are: `1–6` where they end too near to each other for a text each."""
+    apart = axes.get_ylim()[1] * _LINE_POINTS / _HELD_POINTS
+    groups: list[list[tuple[int, int]]] = []
+    for value, at in sorted(zip(after.tolist(), rows, strict=True)):
+        if not groups or value - groups[-1][0][0] > apart:
+            groups.append([])
+        groups[-1].append((value, at))
+    for group in groups:
+        ids = formats.ranges(moved.brokers[at] for _, at in group if at != OTHERS)
+        others = ["others"] if any(at == OTHERS for _, at in group) else []
+        text = ", ".join([*([ids] if ids else []), *others])
+        yield group[-1][0], formats.printable(text, _LONGEST_END)
+
+
+_HELD_POINTS, _LINE_POINTS, _LONGEST_END = 190, 9, 60
+# A level further above the lines would press them flat.
+_FARTHEST_LEVEL = 4
+
+
+def _levels(plan: Plan) -> Iterator[tuple[int, str]]:
+    """The room of the disks, where all are alike, and the limit on how full they may be."""
+    disks = {broker.disk_bytes for broker in plan.brokers}
+    disk = disks.pop() if len(disks) == 1 else None
+    if disk is None or not plan.cluster.sizes_known:
+        return
+    yield disk, f"disk {formats.size(disk)}"
+    for row in plan.limits:
+        if row.key == "limits.disk_used" and row.limit != disk:
+            yield row.limit, f"limits.disk_used {formats.size(row.limit)}"
+
+
 _LINE = {"stays": "before", "added": "after", "removed": "out"}
 _ROLE_WORDS = {"stays": "stay", "added": "added", "removed": "removed"}
 

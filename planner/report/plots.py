@@ -5,7 +5,7 @@ Every plot has a bounded number of marks however large the plan, and the same pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from planner.report.plot_svg import COLOUR, Drawing, Mark, Plot
 from planner.report.plot_values import OTHERS, Movement
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 Rows = Sequence[BrokerRow] | Sequence[RackRow]
 
@@ -95,10 +95,10 @@ def _front(plan: Plan) -> Drawing:
         fill = COLOUR[point.role] if point.marker == "o" else "none"
         (line,) = axes.plot([point.across], [point.up], point.marker, mfc=fill, **look)
         line.set_gid(f"point{at}")
-    _label_points(axes, drawn)
     most = max(point.across for point in drawn) or 1
     axes.set_xlim(-0.02 * most, 1.05 * most)
     axes.set_ylim(*_window([point.up for point in drawn]))
+    plot_axes.names(axes, [(point.across, point.up, point.name) for point in drawn if point.told], beside=11)
     plot_axes.amounts(axes, "x", shown)
     plot_axes.amounts(axes, "y", formats.percent)
     plot_axes.name_below(axes, "copied" if key == "bytes_moved" else "replicas copied")
@@ -130,17 +130,6 @@ def _seeds(plan: Plan, key: str) -> Iterator[_Point]:
         if row.label not in ("this plan", "do nothing"):
             name = formats.printable(row.label, 40)
             yield _Point(getattr(row, key), row.imbalance_percent, name, "^", "out", True, sentences.above(row))
-
-
-def _label_points(axes: Axes, drawn: Iterable[_Point]) -> None:
-    """Names beside the points that are told by name, on the side where there is room."""
-    most = max((point.across for point in drawn), default=0)
-    for point in drawn:
-        if point.told:
-            left = point.across > 0.6 * most
-            place: Any = {"xytext": (-11 if left else 11, 0), "textcoords": "offset points"}
-            sides: Any = {"ha": "right" if left else "left", "va": "center"}
-            axes.annotate(point.name, (point.across, point.up), **place, **sides)
 
 
 def _window(values: Sequence[float]) -> tuple[float, float]:

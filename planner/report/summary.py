@@ -109,7 +109,7 @@ def _proof(plan: Plan) -> str:
     if bound.method == "target":
         return "finishes an approved plan, whose target needs each of these copies"
     least = size(bound.least_bytes_moved) if plan.cluster.sizes_known else counted(bound.least_bytes_moved, "replica")
-    what = "no first step" if plan.unfinished else "no plan"
+    what = "this step alone: no step" if plan.unfinished else "no plan"
     balance = "as near to the balance asked for" if bound.excess else "with this balance and rack spread"
     return f"{what} {balance} copies less than {least}"
 
@@ -120,13 +120,13 @@ def _kafka(plan: Plan) -> str:
     tried = sum(rows for name, rows in plan.candidates.by_strategy.items() if name.startswith("kafka"))
     if best is None or not tried or not plan.cluster.sizes_known:
         return ""
-    return f"--generate copies {size(best.bytes_moved)} at best of {number(tried)} tries{_falls_short(best)}"
+    return f"best of {number(tried)} --generate placements copies {size(best.bytes_moved)}{_falls_short(best)}"
 
 
 def _falls_short(row: ComparedRow) -> str:
     if row.left_to_change:
-        return f", and leaves {counted(row.left_to_change, 'partition')} not as asked"
-    return "" if row.balance_kept else ", and less evenly"
+        return f", leaves {counted(row.left_to_change, 'partition')} not as asked"
+    return "" if row.balance_kept else ", less evenly"
 
 
 def _load(plan: Plan, held: HeldLoad) -> int:
@@ -145,10 +145,9 @@ def _leaving(plan: Plan) -> str:
     if not leaving:
         return ""
     holding = [broker.id for broker in leaving if broker.after.replicas]
-    if holding:
-        return f"brokers {formats.ranges(holding)} still hold replicas: do not stop them"
-    ids = formats.ranges(broker.id for broker in leaving)
-    return f"{'broker' if len(leaving) == 1 else 'brokers'} {ids}: empty afterwards"
+    ids = holding or [broker.id for broker in leaving]
+    who = f"{'broker' if len(ids) == 1 else 'brokers'} {formats.ranges(ids)}"
+    return f"{who}: NOT empty afterwards, do not stop yet" if holding else f"{who}: empty afterwards"
 
 
 def _fullest(plan: Plan) -> str:

@@ -14,7 +14,7 @@ import pytest
 from folders import ROOT
 from large_plans import HOSTILE, hostile, large
 from plan_documents import change, document, typed
-from report_documents import GB, small, with_traffic
+from report_documents import GB, small, with_disks, with_traffic
 
 from planner.report import plot_svg, plot_values, plots
 from planner.report.plot_svg import ROLES, SVG, Plot
@@ -63,6 +63,32 @@ def test_the_front_has_a_point_for_each_plan_and_for_kafkas_own():
         "point-3": "this plan: 24.0 GB copied, +3.25 % leaders above share",
         "point-4": "replicas 5%, leaders 5%: 30.0 GB copied, +1 % leaders above share",
     } == marks(by_name(small())["front"])
+
+
+def texts(plot: Plot) -> list[str]:
+    """What is printed in a plot."""
+    return ["".join(each.itertext()).strip() for each in ET.fromstring(plot.file).iter(f"{{{SVG}}}text")]
+
+
+def test_lines_of_disks_are_named_and_have_their_limits():
+    """Brokers that end at about the same share a text; a disk that all have, and the limit, where they are near."""
+    found = texts(by_name(with_disks())["held"])
+
+    assert {"1–3", "4", "disk 50.0 GB", "limits.disk_used 45.0 GB"} <= set(found)
+    assert not [each for each in texts(by_name(small())["held"]) if "disk" in each]
+    assert not [each for each in texts(by_name(with_disks(900 * GB))["held"]) if "disk 900" in each]
+
+
+def test_no_name_of_a_point_is_printed_over_another():
+    """Two points in one place have their names above each other."""
+    plan = small()
+    plan["compared"].append({**plan["compared"][2], "label": "Kafka --generate, median of 900"})
+    (plot,) = (each for each in draw(plan) if each.name == "front")
+    shown = [each for each in ET.fromstring(plot.file).iter(f"{{{SVG}}}text") if "Kafka" in "".join(each.itertext())]
+
+    assert 2 == len(shown)
+    heights = [float(re.search(r"(?:translate\(\S+ |y=\")(-?[\d.]+)", ET.tostring(each).decode())[1]) for each in shown]
+    assert abs(heights[0] - heights[1]) >= 8
 
 
 def test_two_bars_for_each_broker_and_measure():

@@ -62,10 +62,10 @@ def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
     plan = small()
     assert "Kafka's own" not in facts(plan | {"candidates": plan["candidates"] | {"by_strategy": {"optimum": 3}}})
     tried = plan | {"candidates": plan["candidates"] | {"by_strategy": {"kafka_classic": 800, "kafka_striped": 100}}}
-    copied = "--generate copies 70.0 GB at best of 900 tries"
-    assert facts(tried)["Kafka's own"] == f"{copied}, and leaves 1 partition not as asked"
+    copied = "best of 900 --generate placements copies 70.0 GB"
+    assert facts(tried)["Kafka's own"] == f"{copied}, leaves 1 partition not as asked"
     tried["compared"][2] |= {"left_to_change": 0, "balance_kept": False}
-    assert facts(tried)["Kafka's own"] == f"{copied}, and less evenly"
+    assert facts(tried)["Kafka's own"] == f"{copied}, less evenly"
 
 
 def test_the_fullest_are_those_of_the_fullest_disk() -> None:
