@@ -16,6 +16,7 @@ from planner.plan.document.batch_types import PartitionRow
 from planner.plan.document.cluster_types import BrokerRow, HeldLoad
 from planner.plan.document.front_types import ComparedRow
 from planner.plan.document.plan_types import Plan
+from planner.plan.document.term_types import TermRow
 from planner.report import sentences
 from planner.report.view import (
     STATED,
@@ -255,9 +256,9 @@ def _range(values: Sequence[float | None], unit: str) -> Value:
     return f"{value if of and most.endswith(f' {of}') else least} to {most}"
 
 
-def _window(asked: str) -> str | None:
+def _window(asked: str) -> str:
     if asked == "none":
-        return None
+        return ""
     if asked.endswith("%"):
         return f"±{asked.removesuffix('%')} % of its share"
     return f"{asked} apart"
@@ -273,8 +274,8 @@ def _changed(plan: Plan) -> Iterator[Measure]:
     }
     for term in plan.terms:
         if term.name in names and (term.today, term.plan) != (0, 0) and term.today != term.plan:
-            before, after, limit = (Quantity(value, term.unit) for value in (term.today, term.plan, term.limit))
-            yield Measure(names[term.name], before, after, limit)
+            before, after = (Quantity(value, term.unit) for value in (term.today, term.plan))
+            yield Measure(names[term.name], before, after, _limit(term))
 
 
 def _movement(plan: Plan) -> Iterator[Measure]:
@@ -288,8 +289,13 @@ def _movement(plan: Plan) -> Iterator[Measure]:
         return
     for term in plan.terms:
         if term.name in names and (term.limit is not None or (term.plan and term.name in _COPIED)):
-            limit = Quantity(term.limit, STATED if term.unit == "bytes" else term.unit)
+            limit = _limit(term)
             yield Measure(names[term.name], "", Quantity(term.plan, term.unit), limit, _crossed(plan, term.name))
+
+
+def _limit(term: TermRow) -> Value:
+    """In the unit that it was written in; empty without one, which isn't an unknown one."""
+    return "" if term.limit is None else Quantity(term.limit, STATED if term.unit == "bytes" else term.unit)
 
 
 def _crossed(plan: Plan, name: str) -> bool:

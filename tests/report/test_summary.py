@@ -82,7 +82,7 @@ def test_measures_run_from_the_lowest_broker_to_the_highest() -> None:
     rows = measures(small())
 
     assert rows["replicas per broker"] == ("40", "2 to 40", "1 apart")
-    assert rows["bytes per broker"] == ("40.0 GB", "2.00 to 40.0 GB", "–")
+    assert rows["bytes per broker"] == ("40.0 GB", "2.00 to 40.0 GB", "")
     assert rows["copied"] == ("", "24.0 GB", "30 GB")
     leaving = small(brokers=[broker(1, "removed", (9, 3), (0, 0)), broker(2, "stays", (9, 3), (18, 6))])
     assert measures(leaving)["replicas per broker"] == ("9", "18", "1 apart")
@@ -90,7 +90,7 @@ def test_measures_run_from_the_lowest_broker_to_the_highest() -> None:
 
 def test_traffic_is_measured_where_rates_are_known() -> None:
     """Only there."""
-    assert measures(with_traffic())["network in per broker"] == ("60.0 MB/s", "3.00 to 60.0 MB/s", "–")
+    assert measures(with_traffic())["network in per broker"] == ("60.0 MB/s", "3.00 to 60.0 MB/s", "")
     assert not [name for name in measures(small()) if "network" in name]
 
 
@@ -115,5 +115,5 @@ def test_failures_are_measured_where_they_change() -> None:
     still = term("resilience", "rack_offline", "partitions", 1, 1, None)
     rows = measures(small(terms=[offline, still]))
 
-    assert rows["offline without the worst broker"] == ("1", "0", "–")
+    assert rows["offline without the worst broker"] == ("1", "0", "")
     assert "offline without the worst rack" not in rows
