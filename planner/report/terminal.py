@@ -26,7 +26,8 @@ from planner.report.view import (
     written_rows,
 )
 
-_NEVER_WRAPPED = 12
+# Columns of text are at least as wide as they need, up to this; the first one holds names.
+_NEVER_WRAPPED, _NAMES = 12, 24
 _LONGEST_REST = 60
 _LONGEST_TEXT = 1_000
 
@@ -125,14 +126,16 @@ def table(of: Table[Any], console: Console, *, source: str, most_rows: int | Non
     wide = [_width(column, [cells[at] for cells in rows]) for at, column in enumerate(columns)]
     # Names and sentences give way to a second line.
     least = [
-        width if column.numeric else min(width, _NEVER_WRAPPED) for column, width in zip(columns, wide, strict=True)
+        width if each.numeric else min(width, _NEVER_WRAPPED if at else _NAMES)
+        for at, (each, width) in enumerate(zip(columns, wide, strict=True))
     ]
     fitting = _fitting(least, console.width)
+    widths = _shared(least[:fitting], wide, console.width)
     drawn = RichTable(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    for column, width, narrow in zip(columns[:fitting], wide, least, strict=False):
+    for column, width, whole in zip(columns[:fitting], widths, wide, strict=False):
         justify: Literal["left", "right"] = "right" if column.numeric else "left"
         drawn.add_column(
-            escape(_heading(column)), justify=justify, no_wrap=width == narrow, min_width=narrow, overflow="ellipsis"
+            escape(_heading(column)), justify=justify, no_wrap=width == whole, width=width, overflow="fold"
         )
     for row, cells in zip(shown, rows, strict=True):
         drawn.add_row(*cells[:fitting], style="bold" if of.strong and of.strong(row) else None)
@@ -153,6 +156,17 @@ def _width(column: Column[Any], cells: Sequence[str]) -> int:
     """The most that a column takes."""
     lines = [*_heading(column).split("\n"), *(Text.from_markup(cell).plain for cell in cells)]
     return max(map(cell_len, lines))
+
+
+def _shared(least: Sequence[int], wide: Sequence[int], room: int) -> list[int]:
+    """The width of each column that fits: what it needs at least, and those on the left first, what is left over."""
+    left = room - sum(least) - 2 * (len(least) - 1)
+    widths = []
+    for narrow, whole in zip(least, wide, strict=False):
+        more = max(0, min(left, whole - narrow))
+        left -= more
+        widths.append(narrow + more)
+    return widths
 
 
 def _fitting(widths: Sequence[int], room: int) -> int:
