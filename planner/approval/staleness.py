@@ -76,7 +76,9 @@ class Fit:
         counts = Counter(self.standings.values())
         parts = [f"{counts[standing]:,} {standing.value}" for standing in Standing if counts[standing]]
         running = f"; {counted(self.moving, 'partition')} being reassigned by the plan now" if self.moving else ""
-        return f"of {counted(len(self.standings), 'partition')}: {', '.join(parts)}{running}" if parts else "nothing"
+        if len(parts) == 1:
+            return f"all {counted(len(self.standings), 'partition')} {next(iter(counts)).value}{running}"
+        return f"of {counted(len(self.standings), 'partition')}, {', '.join(parts)}{running}" if parts else "nothing"
 
 
 def fit(plan: Plan, now: Now) -> Fit:

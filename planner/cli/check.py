@@ -66,18 +66,18 @@ def check(
 
 def _lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
     plan, held = checked.plan, checked.held
-    of_files = f", and so are its {held.files} files" if held else ""
+    of_files = f", with all of its {held.files} files" if held else ""
     step = headline.first_step(plan)
     yield from [step] if step else []
-    yield f"{path}: plan {plan.plan_id[:12]} is as it was made{of_files}"
+    yield f"{path}: plan {plan.plan_id[:12]} is unchanged{of_files}"
     if held and held.own:
-        yield f"not judged, yours: {len(held.own)} of the folder's files; each could change what is run:"
+        yield f"not checked: {len(held.own)} of the folder's files are your own; each could change what runs:"
         yield from (f"  {line}" for line in approval.listed(tuple(map(str, held.own))))
     yield from [f"valid until {plan.valid_until}"] if plan.valid_until else []
     if checked.fit is not None:
-        yield f"fits the cluster as it is now: {checked.fit.progress()}"
+        yield f"fits the cluster now: {checked.fit.progress()}"
         if not checked.fit.brokers_known:
-            yield "no source says which brokers are live and in which racks: not judged"
+            yield "not checked: which brokers are live and in which racks; no source says"
         yield from (f"note: {line}" for line in approval.listed(tuple(map(str, checked.fit.told))))
     yield from checked.since.sentences() if checked.since is not None else ()
 
@@ -85,7 +85,7 @@ def _lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
 def _bound(path: Path, plans: str) -> str:
     checked = workflow.check_bound(path)
     return (
-        f"{path}: no plan{plans} moves fewer than {checked.least:,} {checked.measure}, "
-        f"worked out from {checked.prices:,} prices and {checked.partitions:,} partitions; "
-        f"this one moves {checked.moved:,}: within {gap_shown(checked.gap_percent)}"
+        f"{path}: no plan{plans} copies fewer than {checked.least:,} {checked.measure}, "
+        f"verified from {checked.prices:,} prices and {checked.partitions:,} partitions; "
+        f"this one copies {checked.moved:,}: within {gap_shown(checked.gap_percent)}"
     )

@@ -102,7 +102,7 @@ def _front(plan: Plan) -> Drawing:
     plot_axes.amounts(axes, "x", shown)
     plot_axes.amounts(axes, "y", formats.percent)
     plot_axes.name_below(axes, "copied" if key == "bytes_moved" else "replicas copied")
-    plot_axes.heading(axes, "broker furthest above its share, of what it is furthest")
+    plot_axes.heading(axes, "imbalance: how far the worst broker is above its share")
     titles = [f"{point.name}: {shown(point.across)} copied, {point.above} above share" for point in drawn]
     marks = {f"point{at}": [Mark(f"point-{at + 1}", title)] for at, title in enumerate(titles)}
     return Drawing(figure, "What less, or more, movement would give", _FRONT_IN_WORDS, marks)

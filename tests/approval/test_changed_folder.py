@@ -67,7 +67,7 @@ def test_a_folder_as_it_was_made_passes(planner: Run, folder: Path) -> None:
     ran = planner("check", folder)
 
     assert (0, "") == (ran.code, ran.err)
-    assert f"is as it was made, and so are its {files} files\n" in ran.out
+    assert f"is unchanged, with all of its {files} files\n" in ran.out
 
 
 @pytest.mark.slow
@@ -172,7 +172,7 @@ def test_what_is_the_operators_is_listed_with_what_it_could_do(planner: Run, fol
 
     assert (0, 1) == (ran.code, strict.code)
     for line in (
-        "not judged, yours: 4 of the folder's files; each could change what is run:\n",
+        "not checked: 4 of the folder's files are your own; each could change what runs:\n",
         "  ansible/group_vars/kafka_admin.yml isn't part of the plan: Ansible variables: kafka_reassign",
         "  ansible/inventory/dynamic.py isn't part of the plan: an executable file in an inventory: Ansible runs it",
         "  ansible/inventory/hosts.yml isn't the file that was made: the machine that the commands run on",

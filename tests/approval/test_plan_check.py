@@ -88,7 +88,7 @@ def test_an_untouched_plan_is_as_it_was_made(planner: Run, site: Path) -> None:
     ran = check(planner, site)
 
     assert (0, "") == (ran.code, ran.err)
-    assert f"is as it was made, and so are its {files} files\n" in ran.out
+    assert f"is unchanged, with all of its {files} files\n" in ran.out
     assert "valid until 2026-11-27T10:00:00Z\n" in ran.out
 
 

@@ -49,11 +49,13 @@ def test_the_yaml_shown_is_the_examples():
 
 @pytest.mark.spark
 def test_the_screen_shown_is_what_the_command_prints():
-    """The first screen's output, byte for byte, from the first command's program and its default engine."""
+    """The first screen's output and the picture, byte for byte, from the first command and its default engine."""
     command = [sys.executable, "-c", "from planner.cli.main import main; main()", "whatif", "examples/expand.yaml"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert ran.stdout.rstrip("\n") in README
+    drawn = (ROOT / "examples" / "expand.plan" / "plots" / "front.svg").read_text()
+    assert drawn == (ROOT / "docs" / "pictures" / "expand-front.svg").read_text()
 
 
 def test_the_first_page_is_short():
