@@ -49,8 +49,8 @@ def relaxed(plan: Plan) -> Table[RelaxedRow]:
     return Table("relaxed", "Balance that could not be kept", "window", plan.balance.relaxed, columns)
 
 
-def terms(plan: Plan, *, telling: bool = False) -> Table[TermRow]:
-    """Every term, or those `telling` something: today, if nothing moves, with the plan, and what it means."""
+def terms(plan: Plan) -> Table[TermRow]:
+    """Every term: today, if nothing moves, with the plan, and what it means."""
     column = Column[TermRow]
 
     def reached(row: TermRow) -> Value:
@@ -76,8 +76,7 @@ def terms(plan: Plan, *, telling: bool = False) -> Table[TermRow]:
         column("Unit", lambda row: formats.unit_of(row.unit), numeric=False, narrow="\nunit"),
         column("Meaning", lambda row: row.meaning, numeric=False, wide=True),
     )
-    rows = [row for row in plan.terms if any(sentences.columns(row))] if telling else plan.terms
-    return Table("terms", "Every term, today and with this plan", "term", rows, columns)
+    return Table("terms", "Every term, today and with this plan", "term", plan.terms, columns)
 
 
 def _figures(plan: Plan) -> tuple[Column[Any], ...]:

@@ -39,8 +39,8 @@ def _loads(plan: Plan) -> tuple[Column[Any], ...]:
     )
 
 
-def _traffic(plan: Plan, *, wide: bool) -> tuple[Column[Any], ...]:
-    """Traffic today → plan, where rates are known; beside all else it is too wide for a terminal."""
+def _traffic(plan: Plan) -> tuple[Column[Any], ...]:
+    """Traffic today → plan, where rates are known."""
     if not sentences.states_traffic(plan):
         return ()
 
@@ -48,8 +48,8 @@ def _traffic(plan: Plan, *, wide: bool) -> tuple[Column[Any], ...]:
         return Change(*(Quantity(getattr(side, key), "bytes/s") for side in (row.before, row.after)))
 
     return (
-        Column("Network in", lambda row: rate(row, "network_in"), narrow="network\nin", wide=wide),
-        Column("Network out", lambda row: rate(row, "network_out"), narrow="\nout", wide=wide),
+        Column("Network in", lambda row: rate(row, "network_in"), narrow="network\nin"),
+        Column("Network out", lambda row: rate(row, "network_out"), narrow="network\nout"),
     )
 
 
@@ -76,10 +76,10 @@ def brokers(plan: Plan) -> Table[BrokerRow]:
         column("Rack", lambda row: _rack(row.rack), numeric=False, narrow="\nrack"),
         *((role,) if any(row.role != "stays" for row in plan.brokers) else ()),
         *_loads(plan),
-        *_traffic(plan, wide=True),
         column("Copies in", lambda row: plan_size(plan, row.bytes_in), narrow="\ncopies in"),
         column("Copies out", lambda row: plan_size(plan, row.bytes_out), narrow="\nout"),
         *((peak,) if sentences.states_disks(plan) else ()),
+        *_traffic(plan),
     )
     return Table(
         "brokers-table",
@@ -92,21 +92,13 @@ def brokers(plan: Plan) -> Table[BrokerRow]:
     )
 
 
-def traffic(plan: Plan) -> Table[BrokerRow]:
-    """The brokers' traffic by itself, for where `brokers` has no room for it; no rows without rates."""
-    columns = (Column[BrokerRow]("Broker", _ids, narrow="\nBroker"), *_traffic(plan, wide=False))
-    rows = plan.brokers if sentences.states_traffic(plan) else ()
-    few = sentences.fullest_and_emptiest
-    return Table("traffic", "Traffic, today → plan", "broker", rows, columns, few=few, rest=_fullest_and_emptiest)
-
-
 def racks(plan: Plan) -> Table[RackRow]:
     """Every rack before and after."""
     columns = (
         Column[RackRow]("Rack", lambda row: _rack(row.rack), numeric=False),
         Column[RackRow]("Brokers", lambda row: Change(row.brokers_before, row.brokers_after)),
         *_loads(plan),
-        *_traffic(plan, wide=True),
+        *_traffic(plan),
     )
     return Table("racks-table", "Racks, today → plan", "rack", plan.racks, columns)
 

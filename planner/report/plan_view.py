@@ -99,7 +99,7 @@ def _scenarios(plan: Plan) -> Lines:
 
 def _found(plan: Plan) -> Facts:
     """How the plan was found and chosen, a label and a sentence each."""
-    derived = sentences.derived_why(plan)
+    derived = sentences.derived(plan)
     of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
     every: tuple[tuple[str, Value], ...] = (
         ("By default", Sentence(derived, _LONGEST_FACT) if derived else ""),

@@ -22,7 +22,7 @@ from planner.model.formats import (
     stated,
     words,
 )
-from planner.plan.document.batch_types import BatchRow, DerivedRow
+from planner.plan.document.batch_types import BatchRow
 from planner.plan.document.changes_types import AddBrokerRow, ChangesSection, CreateTopicRow
 from planner.plan.document.cluster_types import BrokerRow
 from planner.plan.document.front_types import (
@@ -35,7 +35,7 @@ from planner.plan.document.front_types import (
 from planner.plan.document.log_dir_types import LogDirRow
 from planner.plan.document.new_partition_types import PlacementRow
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.term_types import RelaxedRow, TermRow
+from planner.plan.document.term_types import RelaxedRow
 from planner.report.view import Quantity
 
 # In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
@@ -102,11 +102,6 @@ def above(row: CandidateFigures) -> str:
     """How far the broker furthest above its share is above it, and of what: `+25.9 % leaders`."""
     measure = {"size_bytes": "bytes"}.get(row.imbalance_measure, words(row.imbalance_measure))
     return f"+{percent(row.imbalance_percent)} {measure}".strip() if row.imbalance_percent else percent(0)
-
-
-def columns(term: TermRow) -> tuple[float | None, ...]:
-    """A term's values: today, if nothing moves, and with the plan."""
-    return term.today, term.if_nothing_moves, term.plan
 
 
 def searched(plan: Plan) -> str:
@@ -294,14 +289,5 @@ def pace(plan: Plan) -> str:
 
 
 def derived(plan: Plan) -> str:
-    """The settings that the YAML leaves out, as it takes them: `execution.throttle: 50MB/s, …`; empty where none is."""
-    return ", ".join(map(_setting, plan.execution.derived))
-
-
-def derived_why(plan: Plan) -> str:
-    """The same, each with where its value comes from."""
-    return "; ".join(f"{_setting(row)} ({row.why})" for row in plan.execution.derived)
-
-
-def _setting(row: DerivedRow) -> str:
-    return f"{row.key}: {row.value}"
+    """The settings that the YAML leaves out, as it takes them, and why: `execution.throttle: 50MB/s (…); …`."""
+    return "; ".join(f"{row.key}: {row.value} ({row.why})" for row in plan.execution.derived)

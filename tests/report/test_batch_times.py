@@ -7,7 +7,7 @@ from typing import Any
 from plan_documents import typed
 from report_documents import small
 
-from planner.report.sentences import derived, derived_why, pace
+from planner.report.sentences import derived, pace
 
 
 def test_the_pace_names_the_throttle() -> None:
@@ -48,8 +48,5 @@ def test_what_is_derived_is_shown_with_its_key() -> None:
     ]
     plan = {"execution": {"derived": rows}}
 
-    assert "execution.throttle: 50MB/s, execution.batches.duration: 1h" == derived(typed(plan))
-    assert "execution.throttle: 50MB/s (a constant); execution.batches.duration: 1h (a batch)" == derived_why(
-        typed(plan)
-    )
-    assert ("", "") == (derived(typed(small())), derived_why(typed(small())))
+    assert "execution.throttle: 50MB/s (a constant); execution.batches.duration: 1h (a batch)" == derived(typed(plan))
+    assert derived(typed(small())) == ""

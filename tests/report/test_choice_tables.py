@@ -35,12 +35,6 @@ def test_a_term_that_changes_stands_out() -> None:
     assert [True] == [each.wide for each in table.columns if each.heading == "If nothing moves"]
 
 
-def test_terms_that_say_nothing_are_left_to_one_line() -> None:
-    """Those that are 0 today and stay so."""
-    every, telling = (choice_tables.terms(typed(small()), telling=only) for only in (False, True))
-    assert {"without_leader"} == {row.name for row in every.rows} - {row.name for row in telling.rows}
-
-
 def test_the_front_names_this_plan() -> None:
     """By the windows that a point doesn't share with it; no table of a single point."""
     front = choice_tables.front(typed(small()))

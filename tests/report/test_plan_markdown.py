@@ -264,7 +264,7 @@ def test_traffic_stands_beside_each_broker_and_rack() -> None:
     markdown = plan_markdown.render(typed(with_traffic()))
     columns = [token.type for token in parse(markdown)].count("th_open")
 
-    assert "40.0 GB → 39.0 GB | 60.0 MB/s → 58.5 MB/s | 30.0 MB/s → 28.5 MB/s | 0 B | 12.0 GB |" in markdown
+    assert "40.0 GB → 39.0 GB | 0 B | 12.0 GB | 60.0 MB/s → 58.5 MB/s | 30.0 MB/s → 28.5 MB/s |" in markdown
     assert "| Rack | Brokers | Replicas | Leaders | Size | Network in | Network out |" in markdown
     assert columns == 4 + [token.type for token in parse(plan_markdown.render(typed(small())))].count("th_open")
 
