@@ -72,9 +72,21 @@ def _commands(plan: Plan) -> Lines:
     if not headline.has_something_to_do(plan):
         return Lines(())
     again = ("Then capture the state again, and plan the next step: ", Name("planner whatif"), ".")
+    throttle = plan.execution.throttle_bytes_per_sec
+    limited = (
+        ()
+        if throttle is None
+        else (
+            (
+                f"The throttle of {formats.stated(throttle)}/s a broker is set before a "
+                "batch, and cleared at the end and on failure.",
+            ),
+        )
+    )
     lines: tuple[tuple[Value, ...], ...] = (
         ("In the plan's folder: ", Name("cd ansible && ansible-playbook apply.yml --check"), " changes nothing."),
         ("Apply: ", Name("ansible-playbook apply.yml"), ", then ", Name("ansible-playbook verify.yml"), "."),
+        *limited,
         *((again,) if plan.unfinished else ()),
         ("Go back: ", Name("ansible-playbook rollback.yml"), " restores every replica list and the leaders."),
     )

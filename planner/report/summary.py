@@ -95,8 +95,7 @@ def _cluster(plan: Plan) -> Value:
         counted(partitions, "partition"),
         size(held) if plan.cluster.sizes_known else "sizes unknown",
     ]
-    if plan.validity:
-        parts.append(f"state of {plan.validity.captured_at}")
+    parts.append(f"captured {plan.validity.captured_at}" if plan.validity else "captured at an unknown time")
     return Joined((Name(plan.cluster.name, 60), f": {', '.join(parts)}"))
 
 
