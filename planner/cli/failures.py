@@ -34,20 +34,20 @@ class FailuresOptions(EngineOptions):
     of: tuple[str, ...] = ()
     scenarios: int = MOST
     seed: int = 0
-    out: Path | None = None
+    rows: Path | None = None
 
 
 def run(path: Path, options: FailuresOptions, errors: Console) -> FailuresDocument:
-    """The document of a spec or a plan; writes the rows where `options.out` says so."""
-    if options.out is not None and not Path(os.path.realpath(options.out)).parent.is_dir():
-        raise SetupError(f"{options.out}: can't be written: {options.out.parent} isn't a folder")
+    """The document of a spec or a plan; writes the rows where `options.rows` says so."""
+    if options.rows is not None and not Path(os.path.realpath(options.rows)).parent.is_dir():
+        raise SetupError(f"{options.rows}: can't be written: {options.rows.parent} isn't a folder")
     subject = find(path, options.plan)
     kinds = options.of or KINDS
     wanted = failure_rows.all_scenarios(subject.problem, kinds, options.scenarios, options.seed)
     study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
     rows = _rows(study, wanted, options)
-    if options.out is not None:
-        _write(rows, options.out)
+    if options.rows is not None:
+        _write(rows, options.rows)
     return FailuresDocument.of(section(subject, wanted, rows), subject.spec.cluster.name, subject.plan)
 
 
@@ -135,7 +135,7 @@ class _Kind(click.ParamType[str]):
     help="Of a number of brokers: all sets up to so many, beyond that so many drawn.",
 )
 @click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, help="Seed of what is drawn.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Parquet file for every row.")
+@click.option("--rows", type=click.Path(path_type=Path, dir_okay=False), help="Parquet file to write every row to.")
 @engine_options(f"spark with --of a number, else {IN_PROCESS}")
 @format_option
 def failures(subject: Path, form: Format, **options: Any) -> int:

@@ -29,7 +29,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "failures": (
         "planner failures expand.yaml",
         "planner failures expand.plan --of racks --of pairs --format json",
-        "planner failures expand.yaml --of 3 --out failures.parquet",
+        "planner failures expand.yaml --of 3 --rows failures.parquet",
     ),
     "growth": ("planner growth orders.yaml", "planner growth orders.yaml --months 24 --format markdown"),
     "consumers": (

@@ -104,7 +104,7 @@ def _long(imported: Imported) -> Iterator[str]:
     """YAML with every partition in it takes a second or two of a core for each thousand of them, to be read."""
     count = sum(len(topic.partitions) for topic in imported.topics)
     if count > MOST_INLINE:
-        yield f"{count:,} partitions make a YAML that takes long to read: with --out they go into files beside it"
+        yield f"{count:,} partitions make a YAML that takes long to read: with --output they go into files beside it"
 
 
 def _parts(files: Sequence[Path], options: ImportOptions) -> list[StatePart]:
@@ -257,7 +257,9 @@ def _rename_or_restore(new: Path, folder: Path, old: Path) -> None:
     show_default=True,
     help="Partitions that are being reassigned: refuse them, or take their targets.",
 )
-@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write. [default: stdout]")
+@click.option(
+    "-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False), help="File to write. [default: stdout]"
+)
 def import_(files: tuple[Path, ...], **options: Any) -> int:
     """Write the cluster part of a SPEC from what a cluster prints.
 

@@ -103,7 +103,7 @@ def test_every_row_goes_to_parquet(spec, tmp_path):
     """One row a scenario and state, in order, the same bytes each time."""
     out, again = tmp_path / "rows.parquet", tmp_path / "again.parquet"
     for path in (out, again):
-        run(spec, "--out", path)
+        run(spec, "--rows", path)
     table = pq.read_table(out)
 
     assert failure_rows.ROW_SCHEMA == table.schema
@@ -145,9 +145,9 @@ def test_a_plan_without_its_spec(spec, tmp_path):
 def test_a_file_that_cannot_be_written(spec, tmp_path):
     """Its folder is asked for before the study; what the system says is told."""
     with pytest.raises(SetupError, match=r"nowhere/rows.parquet: can't be written: .*nowhere isn't a folder"):
-        run(spec, "--of", "brokers", "--engine", "local", "--out", tmp_path / "nowhere" / "rows.parquet")
+        run(spec, "--of", "brokers", "--engine", "local", "--rows", tmp_path / "nowhere" / "rows.parquet")
     with pytest.raises(SetupError, match="/dev/full: can't be written: No space left on device"):
-        run(spec, "--of", "brokers", "--engine", "local", "--out", "/dev/full")
+        run(spec, "--of", "brokers", "--engine", "local", "--rows", "/dev/full")
 
 
 @pytest.mark.spark

@@ -94,7 +94,7 @@ def test_large_states_are_written_beside_the_yaml(
     (state / "notes.txt").write_text("mine", encoding="utf-8")
     capsys.readouterr()
     assert 0 == command(described)
-    assert "note: 1 partitions make a YAML that takes long to read: with --out they" in capsys.readouterr().err
+    assert "note: 1 partitions make a YAML that takes long to read: with --output they" in capsys.readouterr().err
     assert 1 == command(described, "-o", out)
     assert "c.state: wasn't written by planner import" in capsys.readouterr().err
     assert "mine" == (state / "notes.txt").read_text(encoding="utf-8")

@@ -117,7 +117,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str, int]] = {
     "import": (("state",), "import state -o cluster.yaml", 9),
     "import of much": (("state", "many.txt"), "import state many.txt -o cluster.yaml", 16),
     "growth": (("state", "grows.yaml"), "growth grows.yaml --engine local", 0),
-    "failures": (("state", "expand.yaml"), "failures expand.yaml --of 2 --engine local --out rows.parquet", 9),
+    "failures": (("state", "expand.yaml"), "failures expand.yaml --of 2 --engine local --rows rows.parquet", 9),
     "consumers": (("state", "consumers"), "consumers consumers/consumers.yaml --sweep --engine local", 0),
     "place": (
         (),

@@ -94,7 +94,7 @@ def assert_nothing_is_left(seen: Tree, folder: Path) -> None:
         (signal.SIGINT, SWEEP),
         (signal.SIGTERM, SWEEP),
         (signal.SIGTERM, "growth examples/what-if.yaml"),
-        (signal.SIGINT, "failures examples/expand.yaml --of 2 --out {}/rows.parquet"),
+        (signal.SIGINT, "failures examples/expand.yaml --of 2 --rows {}/rows.parquet"),
         (signal.SIGTERM, "consumers examples/consumers/consumers.yaml --sweep"),
     ],
 )
