@@ -12,7 +12,6 @@ from planner.model.build_problem import build, today
 from planner.model.cluster import Broker
 from planner.model.spec import Changes, Rebalance, Spec, TopicFilter
 from planner.plan.terms import left_to_change, terms
-from planner.report import sentences
 from planner.scoring.broker_loads import leaders_after
 
 RACKS = {1: "a", 2: "b", 3: "c"}
@@ -105,4 +104,5 @@ def test_partitions_that_wait_are_counted_once_each() -> None:
     asked = build(spec)
     assert 1 == left_to_change(asked, today(asked))
     rows = {row.name: row for row in terms(spec, asked, today(asked), asked.leaders, waiting=5)}
-    assert (6, 6, 6) == sentences.columns(rows["left_to_change"])
+    left = rows["left_to_change"]
+    assert (6, 6, 6) == (left.today, left.if_nothing_moves, left.plan)

@@ -93,9 +93,9 @@ def assert_nothing_is_left(seen: Tree, folder: Path) -> None:
     [
         (signal.SIGINT, SWEEP),
         (signal.SIGTERM, SWEEP),
-        (signal.SIGTERM, "growth examples/what-if.yaml"),
+        (signal.SIGTERM, "growth examples/what-if.yaml --engine spark"),
         (signal.SIGINT, "failures examples/expand.yaml --of 2 --rows {}/rows.parquet"),
-        (signal.SIGTERM, "consumers examples/consumers/consumers.yaml --sweep"),
+        (signal.SIGTERM, "consumers examples/consumers/consumers.yaml --sweep --engine spark"),
     ],
 )
 def test_a_signal_while_spark_starts(number: signal.Signals, typed: str, tmp_path: Path) -> None:
