@@ -5,9 +5,9 @@ Every plot has a bounded number of marks however large the plan, and the same pl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +15,9 @@ from planner.model import formats
 from planner.plan.document.cluster_types import BrokerRow, RackRow
 from planner.plan.document.front_types import ParetoRow
 from planner.plan.document.plan_types import Plan
-from planner.report import plot_axes, plot_matrix, plot_svg, plot_values, sentences
+from planner.report import plot_axes, plot_heat, plot_matrix, plot_svg, plot_values, sentences
 from planner.report.plot_svg import COLOUR, Drawing, Mark, Plot
 from planner.report.plot_values import OTHERS, Movement
-
-if TYPE_CHECKING:
-    pass
 
 Rows = Sequence[BrokerRow] | Sequence[RackRow]
 
@@ -50,7 +47,9 @@ def draw(plan: Plan, moved: Movement) -> tuple[Plot, ...]:
 def _drawings(plan: Plan, moved: Movement) -> Iterator[tuple[str, Drawing]]:
     if len(plan.pareto) > 1:
         yield "front", _front(plan)
-    if plan.brokers:
+    if len(plan.brokers) >= plot_heat.BROKERS:
+        yield "brokers", plot_heat.loads(plan, [(key, _WORDS[key], _written(key)) for key in _measures(plan)])
+    elif plan.brokers:
         yield "brokers", _loads(plan, plan.brokers, "broker", [f"{_SIGNS[row.role]}{row.id}" for row in plan.brokers])
     if plan.racks:
         yield "racks", _loads(plan, plan.racks, "rack", [_rack(row.rack) for row in plan.racks])
@@ -147,7 +146,7 @@ def _loads(plan: Plan, rows: Rows, noun: str, labels_of: Sequence[str]) -> Drawi
     marks = {}
     for axes, key in zip(panels, keys, strict=True):
         both = [_bars(rows, kept, side, key) for side in ("before", "after")]
-        written = formats.size if key == "size_bytes" else formats.number if key not in _TRAFFIC else _rate
+        written = _written(key)
         for offset, side, values in zip((-0.4, 0.02), ("before", "after"), both, strict=True):
             gid = f"{key}-{side}"
             plot_axes.bars(axes, gid, values, offset, COLOUR[side])
@@ -163,6 +162,11 @@ def _loads(plan: Plan, rows: Rows, noun: str, labels_of: Sequence[str]) -> Drawi
     words = f"Two bars for each {noun}: what it has before, and after. A + is a broker that comes, a − one that leaves."
     words = words if noun == "broker" else words.split(". A +")[0] + "."
     return Drawing(figure, f"Before and after, by {noun}", words + rest, marks)
+
+
+def _written(key: str) -> Callable[[int], str]:
+    """How an amount of a measure is written."""
+    return formats.size if key == "size_bytes" else formats.number if key not in _TRAFFIC else _rate
 
 
 def _rate(value: int) -> str:

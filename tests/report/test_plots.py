@@ -108,6 +108,18 @@ def test_traffic_has_panels_where_rates_are_known():
     assert "broker 1, after: 58.5 MB/s network in" == found["network_in-after-1"]
 
 
+def test_many_brokers_are_a_heat_map_with_a_cell_for_each_measure_today_and_after():
+    """A new broker has no cell today; each cell says how far it is from the mean."""
+    plan = large(49, 1, 2, 20, 2)
+    plan["brokers"][0]["after"]["replicas"] = 40
+    found = marks(by_name(plan)["brokers"])
+
+    assert (49 + 50) * 3 == len(found)
+    assert "broker 1, today: 90.0 GB bytes held, at the mean" == found["size_bytes-before-1"]
+    assert "broker 1, plan: 40 replicas, 32.9 % below the mean" == found["replicas-after-1"]
+    assert not [each for each in found if each.endswith("before-50")]
+
+
 def test_the_map_has_a_cell_for_each_two_brokers_that_copy():
     """Senders are the leaders of today."""
     assert {"from-1-to-4": "1 to 4: 12.0 GB", "from-2-to-4": "2 to 4: 12.0 GB"} == marks(by_name(small())["movement"])
