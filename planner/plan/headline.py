@@ -61,7 +61,7 @@ def balance(plan: Plan) -> str:
         return f"balance not as asked yet ({_windows(missed)})" if missed else "balance as asked so far"
     if looser(plan):
         return f"balance looser than asked ({_windows(missed)})"
-    return f"{counted(relaxed, 'balance window')} relaxed" if relaxed else "balance as asked"
+    return f"{counted(relaxed, 'balance target')} can't be met" if relaxed else "balance as asked"
 
 
 def looser(plan: Plan) -> bool:
@@ -83,7 +83,7 @@ def racks(plan: Plan) -> Iterator[str]:
 def bounded(plan: Plan) -> str:
     """Which plans the bound is about, where it isn't all that do what is asked."""
     of = " of this step" if plan.unfinished else " at this looser balance" if looser(plan) else ""
-    return of + (" that is no further outside the windows" if plan.bound.excess else "")
+    return of + (" that comes as close to the balance asked for" if plan.bound.excess else "")
 
 
 def calm(plan: Plan) -> bool:
@@ -158,13 +158,14 @@ def _moved(plan: Plan) -> str:
     moves = [len(set(row.replicas) - set(row.replicas_before)) for row in plan.partitions]
     elections = sum(len(batch.elect) for batch in plan.batches)
     elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leader"
+    joined = "; " if _compared(plan) else " and "
     if not any(moves):
         return f"Copies no data; changes {counted(len(moves), 'partition')} and {elects}."
     copied = f"{counted(sum(moves), 'replica')} of {counted(sum(map(bool, moves)), 'partition')}"
     if not plan.cluster.sizes_known:
         return f"Copies {copied} (sizes unknown) and {elects}."
     least = "at least " if plan.cluster.partitions_without_size else ""
-    return f"Copies {least}{size(plan.bound.bytes_moved)} ({copied}{_unsized(plan)}) and {elects}{_compared(plan)}."
+    return f"Copies {least}{size(plan.bound.bytes_moved)} ({copied}{_unsized(plan)}){_compared(plan)}{joined}{elects}."
 
 
 def _unsized(plan: Plan) -> str:
@@ -179,7 +180,7 @@ def _compared(plan: Plan) -> str:
     """
     if plan.unfinished or plan.cluster.partitions_without_size:
         return ""
-    return f": {gap_to_least(plan.bound)}{' at a balance looser than asked' if looser(plan) else ''}"
+    return f", {gap_to_least(plan.bound)}{' at a balance looser than asked' if looser(plan) else ''}"
 
 
 def _inside(plan: Plan) -> str:
@@ -196,10 +197,10 @@ def gap_to_least(bound: BoundSection | LogDirsSection) -> str:
     """How what is moved compares with the least that does: `the proven least`, `within 0.17 % of the proven least`."""
     method, excess = (bound.method, bound.excess) if isinstance(bound, BoundSection) else (None, None)
     if method == "none":
-        return "nobody knows how few bytes would do"
+        return "how few bytes would do is unknown"
     if method == "target":
         return "what an approved plan left to do"
-    least = "the proven least" + (" of all plans no further outside the windows" if excess else "")
+    least = "the proven least" + (" of all plans that come as close to the balance asked for" if excess else "")
     above = _at_most(bound.bytes_moved, bound.least_bytes_moved)
     return least if bound.bytes_moved <= bound.least_bytes_moved else f"within {above} of {least}"
 

@@ -24,7 +24,7 @@ Detail = Literal["verdict", "summary", "everything"]
 _NOTES_SHOWN = 3
 _ROWS_SHOWN = 30
 _LONGEST_NOTE = 160
-_MORE = "--verbose shows all"
+_MORE = "planner show --verbose lists them"
 
 
 def show(plan: Plan, console: Console, folder: str | None = None, files: int = 0, detail: Detail = "summary") -> None:
@@ -69,7 +69,7 @@ def _listed(kind: str, notes: Sequence[str]) -> list[str]:
 
 def _relaxed(row: RelaxedRow) -> str:
     of = "" if row.topic is None else f" of {row.topic}"
-    return f"{formats.words(row.window)}{of}: asked {row.wanted}, reached {sentences.reached(row)} ({row.why})"
+    return f"{formats.words(row.window)}{of}: {sentences.shortfall(row)} ({row.why})"
 
 
 def _next(plan: Plan, folder: str | None, files: int) -> Section:
@@ -83,7 +83,7 @@ def _next(plan: Plan, folder: str | None, files: int) -> Section:
     if headline.has_something_to_do(plan):
         facts += [
             ("Next", f"{play} apply.yml --check"),
-            ("Then", "ansible-playbook apply.yml; to go back: ansible-playbook rollback.yml"),
+            ("Then", "ansible-playbook apply.yml, then verify.yml; to go back: rollback.yml"),
         ]
     if plan.unfinished:
         facts.append(("After that", "capture the state again, and planner whatif for the next step"))

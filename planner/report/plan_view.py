@@ -78,17 +78,21 @@ def _commands(plan: Plan) -> Lines:
         if throttle is None
         else (
             (
-                f"The throttle of {formats.stated(throttle)}/s a broker is set before a "
+                f"The throttle of {formats.stated(throttle)}/s per broker, each way, is set before a "
                 "batch, and cleared at the end and on failure.",
             ),
         )
     )
     lines: tuple[tuple[Value, ...], ...] = (
-        ("In the plan's folder: ", Name("cd ansible && ansible-playbook apply.yml --check"), " changes nothing."),
+        ("Dry run, in the plan's folder: ", Name("cd ansible && ansible-playbook apply.yml --check"), "."),
         ("Apply: ", Name("ansible-playbook apply.yml"), ", then ", Name("ansible-playbook verify.yml"), "."),
         *limited,
         *((again,) if plan.unfinished else ()),
-        ("Go back: ", Name("ansible-playbook rollback.yml"), " restores every replica list and the leaders."),
+        (
+            "Go back: ",
+            Name("ansible-playbook rollback.yml"),
+            " copies back, and restores every list and the leaders.",
+        ),
     )
     return Lines(tuple(map(Joined, lines)), "command")
 

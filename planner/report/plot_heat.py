@@ -10,8 +10,9 @@ from planner.model import formats
 from planner.model.problem import FloatArray
 from planner.plan.document.cluster_types import BrokerRow
 from planner.plan.document.plan_types import Plan
-from planner.report import plot_axes
+from planner.report import plot_axes, plot_values
 from planner.report.plot_svg import COLOUR, Drawing, Mark
+from planner.report.plot_values import OTHERS
 
 BROKERS = 50
 """From this many brokers on, bars are too thin to compare."""
@@ -60,7 +61,8 @@ def loads(plan: Plan, measures: Sequence[tuple[str, str, Callable[[int], str]]])
     plot_axes.name_below(axes, "broker")
     plot_axes.heading(axes, "distance from the mean: upper rows today, lower rows plan")
     plot_axes.legend(axes, (("heat", "below the mean"), ("out", "above the mean")))
-    rest = f" The last column is the mean of {len(plan.brokers) - len(columns) + 1} more." if _some_left(plan) else ""
+    more = len(plan.brokers) - len(columns) + 1
+    rest = f" The last column is the mean of the other {more}." if more > 1 else ""
     words = _IN_WORDS.format(scale=formats.percent(100 * scale))
     return Drawing(figure, "Before and after, by broker", words + rest, {k: v for k, v in marks.items() if v})
 
@@ -72,15 +74,15 @@ _IN_WORDS = (
 )
 
 
-def _some_left(plan: Plan) -> bool:
-    return len(plan.brokers) > _COLUMNS_SHOWN
-
-
 def _columns(brokers: Sequence[BrokerRow]) -> list[tuple[str, Sequence[BrokerRow]]]:
-    """(name, brokers) of each column: one broker each, the last one the rest."""
-    alone = len(brokers) if len(brokers) <= _COLUMNS_SHOWN else _COLUMNS_SHOWN - 1
-    columns: list[tuple[str, Sequence[BrokerRow]]] = [(f"broker {row.id}", (row,)) for row in brokers[:alone]]
-    return columns if alone == len(brokers) else [*columns, ("the others", brokers[alone:])]
+    """(name, brokers) of each column: one broker each, those that come or leave first; the rest is the last one."""
+    held = np.array([max(row.before.replicas, row.after.replicas) for row in brokers], dtype=np.int64)
+    kept = plot_values.largest(held, _COLUMNS_SHOWN, [row.role != "stays" for row in brokers])
+    columns: list[tuple[str, Sequence[BrokerRow]]] = [
+        (f"broker {brokers[at].id}", (brokers[at],)) for at in kept if at != OTHERS
+    ]
+    rest = [row for at, row in enumerate(brokers) if at not in set(kept)]
+    return [*columns, ("the others", rest)] if rest else columns
 
 
 def _values(columns: Sequence[tuple[str, Sequence[BrokerRow]]], side: str, key: str) -> FloatArray:

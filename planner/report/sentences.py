@@ -150,6 +150,13 @@ def reached(row: RelaxedRow) -> str:
     return percent(row.reached) if row.window in _BYTE_WINDOWS else number(row.reached)
 
 
+def shortfall(row: RelaxedRow) -> str:
+    """What was asked of a window, and what was reached."""
+    if row.window in _BYTE_WINDOWS:
+        return f"{reached(row)} from the fair share, asked for at most {row.wanted.replace('%', ' %')}"
+    return f"brokers differ by {reached(row)}, asked for at most {row.wanted}"
+
+
 def broker_peak(broker: BrokerRow) -> str:
     """The most that a broker holds, of its disk; `–` where no disk is stated."""
     room = broker.disk_bytes
@@ -203,10 +210,10 @@ def _brokers(ids: Sequence[int]) -> str:
 
 
 _REASONS = {
-    "broker_leaves": "off brokers that leave",
+    "broker_leaves": "to empty brokers",
     "replication_factor": "for the replication factor",
-    "rack_rule": "for the rack rule",
-    "balance_replicas": "for the balance of replicas",
+    "rack_rule": "for the spread over racks",
+    "balance_replicas": "for the balance of replicas or bytes",
     "balance_leaders": "for the balance of leaders",
     "balance_log_dirs": "for the balance of log dirs",
 }
@@ -283,9 +290,8 @@ def pace(plan: Plan) -> str:
         return f"{shown}, not throttled"
     known = [seconds for seconds in times if seconds is not None]
     least = sum(known) if len(known) == len(times) and plan.cluster.sizes_known else None
-    return (
-        f"{shown}{'' if least is None else f', at least {duration(least)}'}, throttled to {stated(throttle)}/s a broker"
-    )
+    takes = "" if least is None else f", at least {duration(least)}"
+    return f"{shown}{takes}, throttled to {stated(throttle)}/s per broker"
 
 
 def derived(plan: Plan) -> str:

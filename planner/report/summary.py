@@ -5,14 +5,14 @@ Every output of a plan begins with it. Plain values; a renderer writes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from planner.execution.gates import gate_cells
 from planner.model import formats
 from planner.model.formats import counted, number, size
 from planner.plan import headline
-from planner.plan.document.batch_types import PartitionRow
+from planner.plan.document.batch_types import FullestBroker, PartitionRow
 from planner.plan.document.cluster_types import BrokerRow, HeldLoad
 from planner.plan.document.front_types import ComparedRow
 from planner.plan.document.plan_types import Plan
@@ -65,14 +65,15 @@ def facts(plan: Plan) -> Facts:
     every: tuple[tuple[str, Value], ...] = (
         ("Cluster", _cluster(plan)),
         ("Asked for", Sentence(sentences.wishes(plan.changes, 6), _LONGEST_WISHES)),
-        ("Reasons", sentences.reasons(plan)),
+        ("Why they move", sentences.reasons(plan)),
         ("Chosen", headline.chosen(plan) if _had_a_choice(plan) else ""),
         ("Proof", _proof(plan) if does else ""),
-        ("Kafka's own", _kafka(plan) if does else ""),
-        ("Takes", _takes(plan) if does else ""),
-        ("Leaving", _leaving(plan)),
-        ("Fullest after", _fullest(plan) if does else ""),
-        ("Copies most", _copies_most(plan)),
+        ("Kafka's tool", _kafka(plan) if does else ""),
+        ("Duration", _takes(plan) if does else ""),
+        ("Removed", _leaving(plan)),
+        ("Most data after", _fullest(plan) if does else ""),
+        ("Peak disk use", _peak(plan)),
+        ("Most copying", _copies_most(plan)),
         ("Largest moves", _largest_moves(plan)),
     )
     return Facts(tuple((label, value) for label, value in every if value))
@@ -91,12 +92,21 @@ def _cluster(plan: Plan) -> Value:
     partitions = sum(topic.partitions for topic in plan.topics) - added
     held = sum(broker.before.size_bytes for broker in today)
     parts = [
-        counted(len(today), "broker") + (f" in {counted(len(racks), 'rack')}" if racks else ""),
+        counted(len(today), "broker") + (f" in {counted(len(racks), 'rack')}" if racks else "") + _then(plan, racks),
         counted(partitions, "partition"),
         size(held) if plan.cluster.sizes_known else "sizes unknown",
     ]
-    parts.append(f"captured {plan.validity.captured_at}" if plan.validity else "captured at an unknown time")
+    parts.append(f"captured {plan.validity.captured_at}" if plan.validity else "capture time unknown")
     return Joined((Name(plan.cluster.name, 60), f": {', '.join(parts)}"))
+
+
+def _then(plan: Plan, racks: Set[str]) -> str:
+    """How many brokers and racks there are afterwards, where that differs."""
+    after = [broker for broker in plan.brokers if broker.role != "removed"]
+    racks_after = {broker.rack for broker in after if broker.rack is not None}
+    if len(after) == sum(broker.role != "added" for broker in plan.brokers) and len(racks) == len(racks_after):
+        return ""
+    return f" (then {number(len(after))}" + (f" in {number(len(racks_after))})" if racks_after else ")")
 
 
 def _proof(plan: Plan) -> str:
@@ -110,8 +120,10 @@ def _proof(plan: Plan) -> str:
         return "finishes an approved plan, whose target needs each of these copies"
     least = size(bound.least_bytes_moved) if plan.cluster.sizes_known else counted(bound.least_bytes_moved, "replica")
     what = "this step alone: no step" if plan.unfinished else "no plan"
-    balance = "as near to the balance asked for" if bound.excess else "with this balance and rack spread"
-    return f"{what} {balance} copies less than {least}"
+    if bound.excess:
+        only = "this step alone: " if plan.unfinished else ""
+        return f"{only}every plan that copies less than {least} is further from the balance asked for"
+    return f"{what} with this balance and rack spread copies less than {least}"
 
 
 def _kafka(plan: Plan) -> str:
@@ -120,13 +132,13 @@ def _kafka(plan: Plan) -> str:
     tried = sum(rows for name, rows in plan.candidates.by_strategy.items() if name.startswith("kafka"))
     if best is None or not tried or not plan.cluster.sizes_known:
         return ""
-    return f"best of {number(tried)} --generate placements copies {size(best.bytes_moved)}{_falls_short(best)}"
+    return f"--generate, the best of {number(tried)} tries: copies {size(best.bytes_moved)}{_falls_short(best)}"
 
 
 def _falls_short(row: ComparedRow) -> str:
     if row.left_to_change:
         return f", leaves {counted(row.left_to_change, 'partition')} not as asked"
-    return "" if row.balance_kept else ", less evenly"
+    return "" if row.balance_kept else " and is less even"
 
 
 def _load(plan: Plan, held: HeldLoad) -> int:
@@ -136,7 +148,7 @@ def _load(plan: Plan, held: HeldLoad) -> int:
 def _takes(plan: Plan) -> str:
     """Batches and time; a throttle that the YAML doesn't state is said to be the default."""
     derived = any(row.key == "execution.throttle" for row in plan.execution.derived)
-    return sentences.pace(plan) + (" (by default)" if derived else "")
+    return sentences.pace(plan) + (" (the default)" if derived else "")
 
 
 def _leaving(plan: Plan) -> str:
@@ -147,7 +159,7 @@ def _leaving(plan: Plan) -> str:
     holding = [broker.id for broker in leaving if broker.after.replicas]
     ids = holding or [broker.id for broker in leaving]
     who = f"{'broker' if len(ids) == 1 else 'brokers'} {formats.ranges(ids)}"
-    return f"{who}: NOT empty afterwards, do not stop yet" if holding else f"{who}: empty afterwards"
+    return f"{who}: NOT empty afterwards, do not stop yet" if holding else f"{who}: no replica left afterwards"
 
 
 def _fullest(plan: Plan) -> str:
@@ -161,11 +173,25 @@ def _fullest(plan: Plan) -> str:
 
     def told(broker: BrokerRow) -> str:
         if not sized:
-            return f"broker {broker.id} {counted(broker.after.replicas, 'replica')}"
-        return f"broker {broker.id} {sentences.disk(broker.after.size_bytes, broker.disk_bytes)}"
+            return f"broker {broker.id}: {counted(broker.after.replicas, 'replica')}"
+        return f"broker {broker.id}: {sentences.disk(broker.after.size_bytes, broker.disk_bytes)}"
 
     fullest = sorted(plan.brokers, key=lambda broker: (-fullness(broker), broker.id))[:_BROKERS_NAMED]
     return "; ".join(map(told, fullest))
+
+
+def _peak(plan: Plan) -> str:
+    """The fullest broker of any batch: by its disk where one is stated."""
+    rows = [(batch.fullest_broker, batch.number) for batch in plan.batches if batch.fullest_broker]
+    if not rows or not plan.cluster.sizes_known:
+        return ""
+
+    def fullness(row: FullestBroker) -> tuple[bool, float]:
+        disk, held = row.disk_bytes, row.peak_size_bytes
+        return bool(disk), held / disk if disk else held
+
+    row, batch = max(rows, key=lambda each: fullness(each[0]))
+    return f"broker {row.id}: {sentences.disk(row.peak_size_bytes, row.disk_bytes)} in batch {batch}"
 
 
 def _copies_most(plan: Plan) -> str:
@@ -174,7 +200,7 @@ def _copies_most(plan: Plan) -> str:
         return ""
     to = max(plan.brokers, key=lambda broker: broker.bytes_in)
     of = max(plan.brokers, key=lambda broker: broker.bytes_out)
-    return f"{size(to.bytes_in)} to broker {to.id}; {size(of.bytes_out)} from broker {of.id}"
+    return f"into broker {to.id}: {size(to.bytes_in)}; out of broker {of.id}, as leader: {size(of.bytes_out)}"
 
 
 def _largest_moves(plan: Plan) -> Value:
@@ -205,13 +231,13 @@ def measures(plan: Plan) -> Table[Measure]:
         return row.plan if row.plan == row.today else Strong(row.plan)
 
     def allowed(row: Measure) -> Value:
-        return Joined((row.allowed, "missed"), ", ") if row.missed else row.allowed
+        return Joined((row.allowed, "(not met)"), " ") if row.missed else row.allowed
 
     columns = (
         column("Measure", lambda row: row.name, numeric=False),
         column("Today", lambda row: row.today),
         column("Plan", reached),
-        column("Limit", allowed, numeric=False),
+        column("Target", allowed, numeric=False),
     )
     rows = [*_balance(plan), *_changed(plan), *_movement(plan), *_gates(plan)]
     return Table("measures", "Today and with the plan", "measure", rows, columns)
@@ -240,7 +266,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         if window == "leaders" and spread and asked.topic_replicas != "none":
             today_and_after = Quantity(spread.today, "replicas"), Quantity(spread.plan, "replicas")
             allowed = _window(asked.topic_replicas)
-            yield Measure("most − fewest of a topic", *today_and_after, allowed, "topic_replicas" in missed)
+            yield Measure("replicas of one topic, difference", *today_and_after, allowed, "topic_replicas" in missed)
 
 
 def _range(values: Sequence[float | None], unit: str) -> Value:
@@ -259,17 +285,17 @@ def _window(asked: str) -> str:
     if asked == "none":
         return ""
     if asked.endswith("%"):
-        return f"±{asked.removesuffix('%')} % of its share"
-    return f"{asked} apart"
+        return f"within {asked.removesuffix('%')} % of fair share"
+    return f"differ by at most {asked}"
 
 
 def _changed(plan: Plan) -> Iterator[Measure]:
     """What is wrong today or with the plan, and how many partitions a failure takes offline, where that changes."""
     names = {
-        "left_to_change": "partitions not yet as asked",
+        "left_to_change": "partitions still to change",
         "rack_spread_broken": "partitions not spread over racks",
-        "broker_offline": "offline without the worst broker",
-        "rack_offline": "offline without the worst rack",
+        "broker_offline": "offline if the worst broker fails",
+        "rack_offline": "offline if the worst rack fails",
     }
     for term in plan.terms:
         if term.name in names and (term.today, term.plan) != (0, 0) and term.today != term.plan:

@@ -5,17 +5,15 @@ Plain text; whoever prints it escapes what comes from the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from planner.model import formats
-from planner.model.formats import amount, arrow, counted, number, percent, size
+from planner.model.formats import amount, counted, number, percent, size
 from planner.plan import headline
 from planner.plan.declared_topics import topics as terraform_topics
-from planner.plan.document.batch_types import FullestBroker
 from planner.plan.document.cluster_types import TopicRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.term_types import TermRow
-from planner.report import sentences
 
 _GROUPS_NAMED = 3
 _DOMAINS = ("broker", "rack")
@@ -26,7 +24,7 @@ def verdict(plan: Plan) -> str:
     warnings = len(plan.warnings)
     until = plan.valid_until
     parts = [
-        _limits(plan),
+        *_limits(plan),
         headline.balance(plan),
         *headline.racks(plan),
         counted(warnings, "warning") if warnings else "no warnings",
@@ -43,15 +41,16 @@ def _lead(plan: Plan) -> str:
     return "Ready to apply as a first step" if plan.unfinished else "Ready to apply"
 
 
-def _limits(plan: Plan) -> str:
+def _limits(plan: Plan) -> Iterator[str]:
+    """Whether the limits are kept; nothing where none are set."""
     gates = plan.limits
     crossed = [gate.key for gate in gates if gate.crossed]
     if crossed:
         verb = "is" if len(crossed) == 1 else "are"
-        return f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} crossed, {', '.join(crossed)}"
-    if not gates:
-        return "no limits are set"
-    return {1: "the one limit is kept", 2: "both limits are kept"}.get(len(gates), f"all {len(gates)} limits are kept")
+        yield f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} crossed, {', '.join(crossed)}"
+    elif gates:
+        kept = {1: "the one limit is kept", 2: "both limits are kept"}
+        yield kept.get(len(gates), f"all {len(gates)} limits are kept")
 
 
 def risks(plan: Plan) -> Iterator[str]:
@@ -59,7 +58,6 @@ def risks(plan: Plan) -> Iterator[str]:
     if plan.partitions:
         yield f"Writes: {writes(plan)}."
         yield from _racks(plan)
-        yield from _disks(plan)
         yield from _groups(plan)
     yield from _failures(plan)
 
@@ -86,17 +84,13 @@ def _resized(topic: TopicRow) -> bool:
     return topic.replication_factor_before != (topic.replication_factor,)
 
 
-def _arrow(term: TermRow) -> str:
-    return arrow(amount(term.today, term.unit), amount(term.plan, term.unit))
-
-
 def writes(plan: Plan) -> str:
     """Whether any batch makes partitions refuse writes, without a full stop."""
     found = plan.risks
-    unknown = "" if found.isr_known else " (which replicas are in sync isn't known everywhere: all of them, here)"
+    unknown = "" if found.isr_known else " (taking all replicas as in sync: not known everywhere)"
     worst = max(found.under_min_isr, default=0)
     if not worst:
-        return f"no partition is under min.insync.replicas in any batch{unknown}"
+        return f"acks=all is accepted in every batch while no broker fails{unknown}"
     batches = [number + 1 for number, count in enumerate(found.under_min_isr) if count]
     where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
     total = counted(sum(found.under_min_isr), "partition")
@@ -107,39 +101,32 @@ def _racks(plan: Plan) -> Iterator[str]:
     crossing = next((term.plan for term in plan.terms if term.name == "cross_rack_bytes"), None)
     moved = plan.bound.bytes_moved
     if plan.racks and moved and crossing is not None and plan.cluster.sizes_known:
-        yield f"Between racks: {size(int(crossing))} of {size(moved)} copied ({percent(100 * crossing / moved)})."
-
-
-def _disks(plan: Plan) -> Iterator[str]:
-    """The fullest broker of any batch: by its disk where one is stated."""
-    rows = [(batch.fullest_broker, batch.number) for batch in plan.batches if batch.fullest_broker]
-    if rows and plan.cluster.sizes_known:
-        row, batch = max(rows, key=lambda each: _fullness(each[0]))
-        held = sentences.disk(row.peak_size_bytes, row.disk_bytes)
-        yield f"Disks on the way: broker {row.id} is the fullest in batch {batch}, {held}."
-
-
-def _fullness(row: FullestBroker) -> tuple[bool, float]:
-    disk, held = row.disk_bytes, row.peak_size_bytes
-    return bool(disk), held / disk if disk else held
+        yield f"Copied to another rack: {size(int(crossing))} of {size(moved)} ({percent(100 * crossing / moved)})."
 
 
 def _failures(plan: Plan) -> Iterator[str]:
     terms = {term.name: term for term in plan.terms}
     of_each = [(of, [terms[key] for key in (f"{of}_offline", f"{of}_refused") if key in terms]) for of in _DOMAINS]
     shown = [
-        f"without the worst {of} {', '.join(map(_failed, found))}"
+        f"If the worst {of} fails: {_failed(found)}."
         for of, found in of_each
         if any(term.today or term.plan for term in found)
     ]
-    if shown:
-        yield f"Failures, today → after, in partitions: {'; '.join(shown)}."
-    elif any(found for _, found in of_each):
+    yield from shown
+    if not shown and any(found for _, found in of_each):
         yield "Failures after it: no single broker or rack takes a partition offline, or makes it refuse writes."
 
 
-def _failed(term: TermRow) -> str:
-    return f"{_arrow(term)} {'offline' if term.name.endswith('offline') else 'refusing writes'}"
+def _failed(found: Sequence[TermRow]) -> str:
+    """`1 partition offline, 2 refusing acks=all writes, as today`; where the plan changes a number, both of them."""
+    words = {"offline": "offline", "refused": "refusing acks=all writes"}
+    unchanged = all(term.plan == term.today for term in found)
+    told = [
+        f"{amount(term.plan, term.unit) if at else counted(round(term.plan or 0), 'partition')} "
+        f"{words[term.name.rpartition('_')[2]]}{'' if unchanged else f' (today {amount(term.today, term.unit)})'}"
+        for at, term in enumerate(found)
+    ]
+    return f"{', '.join(told)}{', as today' if unchanged else ''}"
 
 
 def _groups(plan: Plan) -> Iterator[str]:

@@ -111,7 +111,7 @@ def _distance(window: _Window) -> NDArray[np.float64]:
 
 def _why(problem: Problem, window: _Window, at: int) -> str:
     if not window.outside[at]:
-        return "racks of unequal size: the rack rule makes brokers of small racks hold more"
+        return "racks differ in size: spread over racks, brokers of small racks hold more"
     if problem.rebalance != "all":
         return f"changes.rebalance is {problem.rebalance}: only replicas that must move do"
     if problem.deferred is not None:
@@ -124,7 +124,7 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
         return _why_bytes(problem, window)
     if window.name.endswith("leaders"):
         return "not with the replicas where the fewest bytes put them"
-    return "impossible together with the other windows, the racks and the replication factors"
+    return "conflicts with the other targets, the racks or the replication factors"
 
 
 def _why_bytes(problem: Problem, window: _Window) -> str:
@@ -132,4 +132,4 @@ def _why_bytes(problem: Problem, window: _Window) -> str:
     largest = dict(zip(BYTE_WINDOWS, columns, strict=True))[window.name]
     if int(largest.max(initial=0)) > int(window.bounds[1].max()):
         return "one partition alone is more than the window of any broker"
-    return "impossible together with the other windows, the racks and the replication factors"
+    return "conflicts with the other targets, the racks or the replication factors"

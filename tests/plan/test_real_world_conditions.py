@@ -69,7 +69,7 @@ def test_racks_of_unequal_size(tmp_path: Path) -> None:
     racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "c"}
     found = plan_of(tmp_path, racks, {"t": Described([[1, 4, 5]] * 6)})
     assert {1: 2, 2: 2, 3: 2, 4: 6, 5: 6} == found.held()
-    why = "racks of unequal size: the rack rule makes brokers of small racks hold more"
+    why = "racks differ in size: spread over racks, brokers of small racks hold more"
     assert {("replicas", None): why, ("topic_replicas", "t"): why} == found.relaxed()
     assert why in found.report
 

@@ -39,7 +39,7 @@ def test_the_verdict_comes_first() -> None:
 
     assert lines[0] == "## Kafka plan for orders-eu"
     assert lines[2].startswith("**Ready to apply: the one limit is kept; ")
-    assert lines[4].startswith("Copies 24.0 GB (2 replicas of 2 partitions) and elects 2 leaders: the proven least")
+    assert lines[4].startswith("Copies 24.0 GB (2 replicas of 2 partitions), the proven least; elects 2 leaders")
 
 
 def test_a_stored_plan_gives_the_same_bytes() -> None:
@@ -81,7 +81,7 @@ def test_the_comment_is_what_the_report_begins_with() -> None:
     report, comment = plan_markdown.render(typed(small())), plan_markdown.comment(typed(small()))
 
     assert comment.startswith(report.partition("\n\n<details>")[0])
-    assert comment.endswith(report[report.index("\nPlan `") :])
+    assert comment.endswith(report[report.index("\nPlan id `") :])
     assert "<details>" not in comment
     assert len(plan_markdown.comment(typed(huge(topics=300, partitions=2)))) < 40_000
 
@@ -189,7 +189,7 @@ def test_what_decides_comes_before_what_is_folded() -> None:
     """In this order: the verdict, the measures, warnings, limits, relaxed windows, risks and commands; then details."""
     markdown = plan_markdown.render(typed(small()))
     order = (
-        "Ready to apply: the one limit is kept; 1 balance window relaxed; 1 warning.",
+        "Ready to apply: the one limit is kept; 1 balance target can't be met; 1 warning.",
         "| replicas per broker |",
         "**Warnings**",
         "**Gates**",
@@ -202,7 +202,7 @@ def test_what_decides_comes_before_what_is_folded() -> None:
         "**Batches, in this order**",
         "**What less, or more, movement would give**",
         "**fairness**",
-        "Plan `0123",
+        "Plan id `0123",
     )
 
     assert sorted(markdown.index(part) for part in order) == [markdown.index(part) for part in order]
@@ -286,7 +286,7 @@ def test_no_bytes_are_shown_where_sizes_are_unknown() -> None:
     """A dash, not 0 B: nobody measured."""
     plan = small()
     plan["cluster"]["sizes_known"] = False
-    assert "Disks on the way" not in plan_markdown.render(typed(plan))
+    assert "Peak disk use" not in plan_markdown.render(typed(plan))
     brokers = plan_markdown.render(typed(plan)).split("**Brokers")[1].split("**Batches")[0]
 
     assert "GB" not in brokers

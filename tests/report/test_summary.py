@@ -25,17 +25,17 @@ def test_the_small_plan_is_told_in_facts() -> None:
     """Who, what, why, how few, beside Kafka's own tool, and where it lands."""
     told = facts(small())
 
-    assert told["Reasons"] == "2 partitions for the balance of replicas, 1 for the balance of leaders"
+    assert told["Why they move"] == "2 partitions for the balance of replicas or bytes, 1 for the balance of leaders"
     assert told["Proof"] == "no plan with this balance and rack spread copies less than 24.0 GB"
-    assert told["Fullest after"] == "broker 2 40.0 GB; broker 1 39.0 GB; broker 3 39.0 GB"
-    assert told["Copies most"] == "24.0 GB to broker 4; 12.0 GB from broker 1"
+    assert told["Most data after"] == "broker 2: 40.0 GB; broker 1: 39.0 GB; broker 3: 39.0 GB"
+    assert told["Most copying"] == "into broker 4: 24.0 GB; out of broker 1, as leader: 12.0 GB"
     assert told["Largest moves"] == "orders-0 1,2 → 4,2; orders-1 2,3 → 2,4"
 
 
 def test_todays_cluster_has_no_broker_that_only_comes() -> None:
     """Three brokers hold it, whatever joins; when the state was captured is told where it is known."""
     assert facts(small())["Cluster"] == (
-        "orders-eu: 3 brokers in 1 rack, 10 partitions, 120 GB, captured at an unknown time"
+        "orders-eu: 3 brokers in 1 rack (then 4 in 1), 10 partitions, 120 GB, capture time unknown"
     )
     until = {"captured_at": "2026-11-21T00:00:00Z", "valid_until": None}
     assert facts(small(validity=until))["Cluster"].endswith(", captured 2026-11-21T00:00:00Z")
@@ -49,7 +49,7 @@ def test_todays_cluster_has_no_broker_that_only_comes() -> None:
         ({"bytes_moved": 0, "least_bytes_moved": 0}, "nothing is copied"),
         (
             {"excess": {"replicas": 0, "least_replicas": 0, "loads": 1, "least_loads": 1, "furthest": []}},
-            "no plan as near to the balance asked for copies less than 24.0 GB",
+            "every plan that copies less than 24.0 GB is further from the balance asked for",
         ),
     ],
 )
@@ -62,32 +62,41 @@ def test_the_proof_says_what_it_is_about(bound: Document, said: str) -> None:
 def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
     """Its best placement of those tried; nothing where none was tried."""
     plan = small()
-    assert "Kafka's own" not in facts(plan | {"candidates": plan["candidates"] | {"by_strategy": {"optimum": 3}}})
+    assert "Kafka's tool" not in facts(plan | {"candidates": plan["candidates"] | {"by_strategy": {"optimum": 3}}})
     tried = plan | {"candidates": plan["candidates"] | {"by_strategy": {"kafka_classic": 800, "kafka_striped": 100}}}
-    copied = "best of 900 --generate placements copies 70.0 GB"
-    assert facts(tried)["Kafka's own"] == f"{copied}, leaves 1 partition not as asked"
+    copied = "--generate, the best of 900 tries: copies 70.0 GB"
+    assert facts(tried)["Kafka's tool"] == f"{copied}, leaves 1 partition not as asked"
     tried["compared"][2] |= {"left_to_change": 0, "balance_kept": False}
-    assert facts(tried)["Kafka's own"] == f"{copied}, less evenly"
+    assert facts(tried)["Kafka's tool"] == f"{copied} and is less even"
 
 
 def test_the_fullest_are_those_of_the_fullest_disk() -> None:
     """By the share of its disk where every broker states one, else by bytes, else by replicas."""
     plan = with_disks()
     plan["brokers"][2]["disk_bytes"] = 40 * GB
-    assert facts(plan)["Fullest after"].startswith("broker 3 39.0 GB, 97.5 %; broker 2 40.0 GB, 80 %")
+    assert facts(plan)["Most data after"].startswith("broker 3: 39.0 GB, 97.5 %; broker 2: 40.0 GB, 80 %")
     plan["cluster"]["sizes_known"] = False
-    assert facts(plan)["Fullest after"].startswith("broker 2 40 replicas; ")
+    assert facts(plan)["Most data after"].startswith("broker 2: 40 replicas; ")
+
+
+def test_the_peak_of_the_disks_is_named() -> None:
+    """By its share where disks are stated, and by bytes else."""
+    plan = with_disks()
+    plan["batches"][1]["fullest_broker"] = {"id": 7, "peak_size_bytes": 30 * GB, "disk_bytes": 33 * GB}
+
+    assert "broker 7: 30.0 GB, 90.9 % in batch 2" == facts(plan)["Peak disk use"]
+    assert "broker 3: 40.0 GB in batch 1" == facts(small())["Peak disk use"]
 
 
 def test_measures_run_from_the_lowest_broker_to_the_highest() -> None:
     """Today without those that come, afterwards without those that leave; what is asked for beside them."""
     rows = measures(small())
 
-    assert rows["replicas per broker"] == ("40", "2 to 40", "1 apart")
+    assert rows["replicas per broker"] == ("40", "2 to 40", "differ by at most 1")
     assert rows["bytes per broker"] == ("40.0 GB", "2.00 to 40.0 GB", "")
     assert rows["copied"] == ("", "24.0 GB", "30 GB")
     leaving = small(brokers=[broker(1, "removed", (9, 3), (0, 0)), broker(2, "stays", (9, 3), (18, 6))])
-    assert measures(leaving)["replicas per broker"] == ("9", "18", "1 apart")
+    assert measures(leaving)["replicas per broker"] == ("9", "18", "differ by at most 1")
 
 
 def test_traffic_is_measured_where_rates_are_known() -> None:
@@ -108,7 +117,7 @@ def test_a_window_that_is_missed_says_so() -> None:
     """Beside what was asked for."""
     plan = small()
     plan["balance"] |= {"missed": ["replicas"]}
-    assert measures(plan)["replicas per broker"][2] == "1 apart, missed"
+    assert measures(plan)["replicas per broker"][2] == "differ by at most 1 (not met)"
 
 
 def test_failures_are_measured_where_they_change() -> None:
@@ -117,5 +126,5 @@ def test_failures_are_measured_where_they_change() -> None:
     still = term("resilience", "rack_offline", "partitions", 1, 1, None)
     rows = measures(small(terms=[offline, still]))
 
-    assert rows["offline without the worst broker"] == ("1", "0", "")
-    assert "offline without the worst rack" not in rows
+    assert rows["offline if the worst broker fails"] == ("1", "0", "")
+    assert "offline if the worst rack fails" not in rows

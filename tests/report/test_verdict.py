@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from plan_documents import Document, typed
-from report_documents import GB, small, term, with_disks
+from report_documents import GB, small, term
 
 from planner.report import verdict
 
@@ -19,7 +19,6 @@ def gate(key: str, value: int = 1) -> Document:
 @pytest.mark.parametrize(
     ("gates", "said"),
     [
-        ([], "Ready to apply: no limits are set"),
         ([gate("eta")], "Ready to apply: the one limit is kept"),
         ([gate("eta"), gate("gap")], "Ready to apply: both limits are kept"),
         ([gate("eta")] * 4, "Ready to apply: all 4 limits are kept"),
@@ -33,6 +32,8 @@ def test_the_verdict_counts_the_limits(gates: list[Document], said: str) -> None
     plan["balance"]["relaxed"] = []
 
     assert f"{said}; balance as asked; no warnings." == verdict.verdict(typed(plan))
+    unlimited = verdict.verdict(typed(plan | {"limits": []}))
+    assert "Ready to apply: balance as asked; no warnings." == unlimited
 
 
 def test_the_verdict_says_what_asks_for_a_second_look() -> None:
@@ -40,7 +41,7 @@ def test_the_verdict_says_what_asks_for_a_second_look() -> None:
     plan = small(validity={"captured_at": "2026-11-21T00:00:00Z", "valid_until": "2026-11-22T00:00:00Z"})
 
     assert verdict.verdict(typed(plan)).endswith(
-        "; 1 balance window relaxed; 1 warning; refused from 2026-11-22T00:00:00Z on."
+        "; 1 balance target can't be met; 1 warning; refused from 2026-11-22T00:00:00Z on."
     )
 
 
@@ -53,15 +54,14 @@ def test_writes_at_risk_are_told_with_their_batches() -> None:
     """None, some, and where nobody knows who is in sync."""
     known = {"isr_known": True, "under_min_isr": [0, 0]}
 
-    assert "Writes: no partition is under min.insync.replicas in any batch." == risks(risks=known)[0]
+    assert "Writes: acks=all is accepted in every batch while no broker fails." == risks(risks=known)[0]
     assert (
         "Writes: REFUSED with acks=all: 5 partitions of batches 1–2 under min.insync.replicas."
         == (risks(risks=known | {"under_min_isr": [2, 3]})[0])
     )
     assert (
-        "Writes: no partition is under min.insync.replicas in any batch "
-        "(which replicas are in sync isn't known everywhere: all of them, here)."
-        == risks(risks=known | {"isr_known": False})[0]
+        "Writes: acks=all is accepted in every batch while no broker fails "
+        "(taking all replicas as in sync: not known everywhere)." == risks(risks=known | {"isr_known": False})[0]
     )
 
 
@@ -69,17 +69,8 @@ def test_bytes_between_racks_are_told_with_their_share() -> None:
     """Of all that is copied."""
     terms = [term("movement", "cross_rack_bytes", "bytes", 0, 6 * GB, None)]
 
-    assert "Between racks: 6.00 GB of 24.0 GB copied (25 %)." in risks(terms=terms)
+    assert "Copied to another rack: 6.00 GB of 24.0 GB (25 %)." in risks(terms=terms)
     assert not [line for line in risks(terms=terms, racks=[]) if "racks" in line]
-
-
-def test_the_fullest_disk_on_the_way_is_named() -> None:
-    """By its share where disks are stated, and by bytes else."""
-    plan = with_disks()
-    plan["batches"][1]["fullest_broker"] = {"id": 7, "peak_size_bytes": 30 * GB, "disk_bytes": 33 * GB}
-
-    assert "Disks on the way: broker 7 is the fullest in batch 2, 30.0 GB, 90.9 %." in verdict.risks(typed(plan))
-    assert "Disks on the way: broker 3 is the fullest in batch 1, 40.0 GB." in risks()
 
 
 def test_the_worst_failures_are_told_before_and_after() -> None:
@@ -94,10 +85,11 @@ def test_the_worst_failures_are_told_before_and_after() -> None:
     assert "Failures after it: no single broker or rack takes a partition offline, or makes it refuse writes." in risks(
         terms=none
     )
-    assert (
-        "Failures, today → after, in partitions: without the worst broker 0 → 2 offline, 5 refusing writes."
-        in risks(terms=some)
+    assert "If the worst broker fails: 2 partitions offline (today 0), 5 refusing acks=all writes (today 5)." in risks(
+        terms=some
     )
+    same = [{**each, "today": each["plan"]} for each in some]
+    assert "If the worst broker fails: 2 partitions offline, 5 refusing acks=all writes, as today." in risks(terms=same)
 
 
 def test_consumer_groups_whose_topics_get_other_leaders_are_counted() -> None:

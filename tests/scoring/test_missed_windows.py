@@ -33,7 +33,7 @@ def test_nothing_relaxed() -> None:
 def test_racks_of_unequal_size() -> None:
     """A lone broker in its rack holds a replica of everything: inside its window, and still named."""
     problem = problem_of({1: "a", 2: "b", 3: "b"}, {"x": [(1, 2)] * 4}, balance=NARROW)
-    why = "racks of unequal size: the rack rule makes brokers of small racks hold more"
+    why = "racks differ in size: spread over racks, brokers of small racks hold more"
     assert (Relaxed("replicas", None, "1", 2, why), Relaxed("topic_replicas", "x", "1", 2, why)) == found(problem)
 
 
@@ -59,7 +59,7 @@ def test_rebalance_is_the_reason() -> None:
 def test_windows_that_exclude_each_other() -> None:
     """A topic of three replicas over two brokers can't be even to the last: the window is named with both numbers."""
     problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,), (1,)]}, balance=balance_of(0, "none", "none"))
-    why = "impossible together with the other windows, the racks and the replication factors"
+    why = "conflicts with the other targets, the racks or the replication factors"
     assert (Relaxed("replicas", None, "0", 1, why),) == found(problem)
 
 
@@ -86,7 +86,7 @@ def test_windows_of_bytes_that_other_windows_forbid() -> None:
     """Four equal partitions on one of two brokers, with room for an even split: the reason is elsewhere."""
     balance = balance_of("none", "none", "none", "none", "10%")
     problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4}, balance=balance)
-    why = "impossible together with the other windows, the racks and the replication factors"
+    why = "conflicts with the other targets, the racks or the replication factors"
     assert (Relaxed("disk", None, "10%", 100.0, why),) == found(problem, [(1,)] * 4)
 
 
