@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -47,9 +48,20 @@ def _client(python: Path) -> tuple[tempfile.TemporaryDirectory[str], Path, subpr
     return folder, client, server
 
 
+class _PathWithPayload(list[str]):
+    """Where a package's modules lie: also in the zip that a play sends, which a role's own module comes in."""
+
+    def __iter__(self) -> Iterator[str]:
+        yield from super().__iter__()
+        yield from (f"{path}/ansible" for path in sys.path if path.endswith(".zip"))
+
+
 def _serve(address: str) -> None:
     """Answer until the process that started this one is gone."""
-    import ansible.module_utils.basic  # noqa: F401  (each fork has it)
+    import ansible
+    import ansible.module_utils.basic  # each fork has it
+
+    ansible.__path__ = _PathWithPayload(ansible.__path__)
 
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)

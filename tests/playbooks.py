@@ -114,6 +114,11 @@ class Playing:
     process: subprocess.Popen[bytes]
     output: Path
 
+    @property
+    def text(self) -> str:
+        """What it has printed so far, with every run of blanks made one."""
+        return " ".join(self.output.read_text().split())
+
     def kill(self) -> None:
         """End it at once with all that it started, as a lost terminal or a reboot does."""
         if self.process.poll() is None:

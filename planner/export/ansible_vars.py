@@ -167,6 +167,7 @@ def _batches(plan: Plan) -> list[dict[str, object]]:
             "number": name,
             "partitions": len(moved),
             "elections": elect.counts(),
+            "bytes": batch.bytes_moved if plan.cluster.sizes_known else 0,
             "seconds": batch.seconds_at_throttle or 0,
             "keeps_replication_factor": all(len(move.replicas) == len(move.replicas_before) for move in moved),
             "stepwise": any(steps[move.key] > 1 for move in moved),

@@ -25,6 +25,10 @@ Files = dict[str, bytes]
 
 ROLE = "ansible/roles/kafka_reassign"
 _TERRAFORM = "terraform/kafka_topics.auto.tfvars.json"
+# Where Python would keep a compiled copy of the role's plugin there is a file: a copy that nobody reviewed can't run.
+_NO_BYTECODE = {
+    f"{ROLE}/action_plugins/__pycache__": b"Not a folder, so that Python keeps no compiled copy of the plugin here.\n"
+}
 _REASSIGNMENT, _ROLLBACK, _NEW = "reassignment.json", "rollback.json", "new-partitions.json"
 
 
@@ -109,7 +113,7 @@ def _ansible(plan: Plan, kafka: Files) -> Files:
         else Path(resource("templates", f"ansible/{path}")).read_bytes()
         for path in template_paths("ansible")
     }
-    return written | {f"{ROLE}/files/{path}": content for path, content in copies.items()}
+    return written | _NO_BYTECODE | {f"{ROLE}/files/{path}": content for path, content in copies.items()}
 
 
 def _role_only(plan: Plan) -> Files:
@@ -154,4 +158,5 @@ def _from_template(name: str, **values: Any) -> bytes:
 def template_paths(folder: str) -> tuple[str, ...]:
     """The templates and plain files below a folder of `templates/`, by relative path."""
     root = resource("templates", folder)
-    return tuple(sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()))
+    paths = (path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return tuple(sorted(path.relative_to(root).as_posix() for path in paths))

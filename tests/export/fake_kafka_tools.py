@@ -82,7 +82,7 @@ def _wanted(path: str) -> dict[str, list[int]]:
 
 def _describe(partitions: dict[str, Any], options: dict[str, str]) -> int:
     behind, unled = (f"--{which}-partitions" in options for which in ("under-replicated", "unavailable"))
-    for name, partition in partitions.items():
+    for name, partition in partitions.items() if "--under-min-isr-partitions" not in options else ():
         topic, number = name.rsplit("-", 1)
         isr = partition.get("isr", partition["replicas"])
         leader = "none" if partition["leader"] is None else partition["leader"]

@@ -137,6 +137,8 @@ def test_apply_and_apply_again(site: Site) -> None:
     assert (0, 0) == (second.code, second.changed), second.output
     assert (2, 2) == (site.calls("--execute"), site.calls("--throttle"))
     assert [] == list((site.folder.parent / "home").glob("kafka_reassign.*"))
+    # No compiled copy of the role's plugin either, which `planner check` would find, and nobody has reviewed.
+    assert [] == [path for path in site.folder.rglob("*") if path.suffix == ".pyc"]
 
 
 def test_partition_past_a_batch_stays(site: Site) -> None:

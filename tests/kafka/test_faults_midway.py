@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from cluster import CONTROLLER
@@ -109,6 +111,100 @@ def test_destination_that_stays_away(operator: Operator) -> None:
     assert 0 == run.code, run.output
     operator.await_equal(led, operator.leaders)
     assert_unharmed(operator, before)
+
+
+WATCHED = ("-e", "kafka_reassign_guard_seconds=1")
+
+
+def test_destination_that_is_back_within_the_hold(operator: Operator) -> None:
+    """The run says that it is held and by what, goes on by itself, and reaches the plan."""
+    plan = expansion(operator, 4 * MEGABYTE)
+    wanted = operator.replicas() | plan.replicas
+    with plan.playbooks.playing("apply", *SLOWLY, *WATCHED) as running:
+        await_move(operator)
+        operator.lose(4)
+        lost = time.monotonic()
+        held = "HELD, Batch 01 of 1: not live: broker 4"
+        operator.await_true(lambda: held in running.text, "the hold")
+        assert time.monotonic() - lost < 60
+        operator.cluster.start(4)
+        operator.await_true(lambda: "GOES ON, Batch 01 of 1" in running.text, "the end of the hold")
+        operator.lift_throttle()
+        run = running.wait()
+    assert 0 == run.code, run.output
+    assert_unharmed(operator, wanted)
+
+
+def test_destination_that_is_not_back_within_the_hold(operator: Operator) -> None:
+    """Where asked to, the run cancels the batch and stops: nothing moves, no throttle; planned anew without it."""
+    plan = expansion(operator, 4 * MEGABYTE)
+    before = operator.replicas()
+    limits = ("-e", "kafka_reassign_hold_seconds=4", "-e", "kafka_reassign_cancel_on_failure=true")
+    with plan.playbooks.playing("apply", *SLOWLY, *WATCHED, *limits) as running:
+        await_move(operator)
+        operator.lose(4)
+        run = running.wait()
+    assert 2 == run.code, run.output
+    assert "Batch 01 isn't complete: held for" in run.text
+    assert "not live: broker 4. Its moves were cancelled" in run.text
+    assert [] == operator.moving()
+    operator.await_equal("", operator.throttles)
+    assert {name: set(lists) for name, lists in before.items()} == {
+        name: set(lists) for name, lists in operator.replicas().items()
+    }
+
+    again = operator.plan({"add_brokers": [{"id": 5, "rack": "r1"}]}, brokers=[1, 2, 3])
+    assert 0 == (run := again.playbooks.play("apply")).code, run.output
+    assert_unharmed(operator, operator.replicas() | again.replicas)
+
+
+def test_stop_file_in_the_middle_of_a_batch(operator: Operator) -> None:
+    """The batch goes on to its end and the run stops before the next one, without a throttle; later it goes on."""
+    plan = expansion(operator, 4 * MEGABYTE, moves_per_broker=1)
+    wanted = operator.replicas() | plan.replicas
+    stop = operator.folder / "stop"
+    given = (*WATCHED, "-e", f"kafka_reassign_stop_file={stop}")
+    with plan.playbooks.playing("apply", *SLOWLY, *given) as running:
+        await_move(operator)
+        stop.touch()
+        said = f"then the run stops: the stop file {stop} exists"
+        operator.await_true(lambda: said in running.text, "the word on the stop file")
+        operator.lift_throttle()
+        run = running.wait()
+    assert 2 == run.code, run.output
+    assert f"Stopped before batch 02: the stop file {stop} exists. Nothing of it was started." in run.text
+    assert [] == operator.moving()
+    operator.await_equal("", operator.throttles)
+
+    stop.unlink()
+    assert 0 == (run := plan.playbooks.play("apply", *given)).code, run.output
+    assert_unharmed(operator, wanted)
+
+
+def test_guards_of_the_operators_own(operator: Operator) -> None:
+    """Outside the window, beyond the number of batches, or with a failing command nothing of the next batch starts."""
+    plan = expansion(operator, moves_per_broker=1)
+    wanted, before = operator.replicas() | plan.replicas, operator.replicas()
+    hours = [(datetime.now(UTC) + timedelta(hours=ahead)).strftime("%H:%M") for ahead in (2, 4)]
+    window = "-".join(hours)
+    refused = {
+        f"outside the maintenance window {window}": {"kafka_reassign_window": window},
+        "the guard command ends with exit code 3: lag": {
+            "kafka_reassign_guard_command": ["sh", "-c", "echo lag; exit 3"],
+            "kafka_reassign_hold_seconds": 1,
+        },
+    }
+    for said, given in refused.items():
+        run = plan.playbooks.play("apply", *WATCHED, "-e", json.dumps(given))
+        assert 2 == run.code, run.output
+        assert said in run.text
+        assert "Nothing of it was started." in run.text
+        operator.await_equal(before, operator.replicas)
+    run = plan.playbooks.play("apply", "-e", "kafka_reassign_batches_at_most=1")
+    assert 2 == run.code, run.output
+    assert "Stopped before batch 02: as many batches were carried out as this run may start." in run.text
+    assert 0 == (run := plan.playbooks.play("apply")).code, run.output
+    assert_unharmed(operator, wanted)
 
 
 def test_cancel_on_failure(operator: Operator) -> None:

@@ -1,0 +1,213 @@
+"""Looks at the cluster until a batch is complete: prints the progress, and holds or stops the run."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import datetime, timezone
+from zoneinfo import ZoneInfo
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+display = Display()
+
+REACTIONS = {
+    "no_answer": "hold",
+    "live_brokers": "hold",
+    "offline": "hold",
+    "under_min_isr": "hold",
+    "under_replicated": "hold",
+    "foreign": "finish",
+    "stop_file": "finish",
+    "window": "finish",
+    "expiry": "finish",
+    "batches": "finish",
+    "command": "hold",
+}
+_WORDS = ("ignore", "hold", "finish", "cancel")
+# What of the task's arguments is the module's.
+_MODULE = (
+    *("reassign", "topics", "brokers", "log_dirs", "target", "origin", "expected_brokers", "leaving_brokers", "known"),
+    *("stop_file", "command"),
+)
+_HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
+_LINE_SECONDS = 60
+
+
+def say(line):
+    """Print a line at once: Ansible doesn't flush its standard output where that is no terminal."""
+    display.display(line, stderr=True)
+
+
+def inside(window, now):
+    """True where `now`, an aware time, is in a window `22:00-05:00 Europe/Berlin`; UTC where it names no zone."""
+    hours, _, zone = window.partition(" ")
+    begin, _, end = hours.partition("-")
+    local = now.astimezone(ZoneInfo(zone.strip() or "UTC")).strftime("%H:%M")
+    return begin <= local < end if begin < end else local >= begin or local < end
+
+
+def check_window(window):
+    """A sentence on what is wrong with a window, or an empty one."""
+    hours, _, zone = window.partition(" ")
+    try:
+        ZoneInfo(zone.strip() or "UTC")
+        known = True
+    except (ValueError, KeyError, OSError):
+        known = False
+    if not known or not _HOURS.fullmatch(hours):
+        return f"kafka_reassign_window: '{window}' is no window; allowed: such as 22:00-05:00 Europe/Berlin"
+    return ""
+
+
+def size(value):
+    """Bytes in decimal units, three digits."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 1000 or unit == "TB":
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.3g} {unit}"
+        value /= 1000
+    return ""
+
+
+def duration(seconds):
+    """Seconds in the largest fitting unit or two."""
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return f"{round(seconds)} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def progress(name, done, partitions, copied, planned, seconds):
+    """One line: partitions, bytes, rate and time left as far as they are known."""
+    parts = [f"{done} of {partitions} partitions"]
+    if copied is not None and planned:
+        parts.append(f"{size(min(copied, planned))} of {size(planned)}")
+        if copied and seconds:
+            rate = copied / seconds
+            parts += [f"{size(rate)}/s", f"{duration(max(0, planned - copied) / rate)} left"]
+    return f"{name}: {', '.join(parts)}, {duration(seconds)} so far"
+
+
+class ActionModule(ActionBase):
+    """The task `kafka_reassign`."""
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp=None, task_vars=None):
+        """Look until the batch is complete, or until something ends the wait; without a batch until nothing holds."""
+        result = super().run(tmp, task_vars)
+        self.task_vars = task_vars
+        own = {key: value for key, value in self._task.args.items() if key != "guards"}
+        self.given = {**self._task.args["guards"], **own}
+        self.reactions = dict(REACTIONS, **(self.given.get("reactions") or {}))
+        wrong = [f"{k}: {v}" for k, v in self.reactions.items() if k not in REACTIONS or v not in _WORDS]
+        if wrong:
+            allowed = f"{', '.join(sorted(REACTIONS))} with {', '.join(_WORDS)}"
+            raise AnsibleActionFail(f"kafka_reassign_reactions: {', '.join(wrong)} isn't possible; allowed: {allowed}")
+        if self.given.get("window") and (problem := check_window(self.given["window"])):
+            raise AnsibleActionFail(problem)
+        result.update(self.wait())
+        return result
+
+    def wait(self):
+        """The last look, and how the wait ended: `failed` with `cancel` and `msg`, or `finish` with reasons to stop."""
+        self.started = time.monotonic()
+        self.held_since, self.hold, self.finish, self.told = None, "", [], set()
+        # Right before a batch there was a look at the cluster already.
+        next_cluster = self.started + (float(self.given["guard_seconds"]) if self.given.get("target") else 0)
+        next_line = self.started + _LINE_SECONDS
+        second_looks = 0
+        while True:
+            now = time.monotonic()
+            deep, measure = now >= next_cluster, now >= next_line
+            look = self.look(deep, measure)
+            if deep:
+                next_cluster = now + float(self.given["guard_seconds"])
+                if cancel := self.judge({**look["reasons"], **self.clock()}):
+                    return {**look, "failed": True, "cancel": True, "msg": cancel}
+            if measure:
+                next_line = now + _LINE_SECONDS
+                self.line(look)
+            complete = self.complete(look)
+            if complete and look.get("elsewhere") and second_looks < int(self.given.get("second_looks", 0)):
+                # Kafka's tool asks the controller what still moves, and a broker where replicas are: it may lag.
+                second_looks += 1
+            elif complete:
+                return {**look, "finish": self.finish}
+            elif (over := self.over()) is not None:
+                return {**look, "failed": True, "cancel": False, "msg": over}
+            time.sleep(min(float(self.given["delay"]), 2) if complete else float(self.given["delay"]))
+
+    def judge(self, reasons):
+        """Sort the reasons by their reactions and print what is new; the text of those that cancel."""
+        of = {word: [said for guard, said in reasons.items() if self.reactions[guard] == word] for word in _WORDS}
+        self.finish = of["finish"]
+        for said in self.finish:
+            if self.given.get("target") and said not in self.told:
+                say(f"{self.given['name']} goes on to its end, then the run stops: {said}.")
+        self.told.update(self.finish)
+        self.holds("; ".join(of["hold"]))
+        return "; ".join(of["cancel"])
+
+    def complete(self, look):
+        """True where nothing of the batch moves any more; without a batch, where nothing holds the run."""
+        if self.given.get("once"):
+            return True
+        if self.given.get("target"):
+            return look["rc"] == 0 and not look["moving"]
+        return bool(self.finish) or not self.hold
+
+    def over(self):
+        """Why the wait ends although the batch isn't complete, or None."""
+        now = time.monotonic()
+        if self.hold and now - self.held_since > float(self.given["hold_seconds"]):
+            return f"held for {duration(now - self.held_since)}: {self.hold}"
+        return "" if now - self.started > float(self.given["wait_seconds"]) else None
+
+    def look(self, deep, measure):
+        """One call of the module on the admin host."""
+        arguments = {key: self.given[key] for key in _MODULE if key in self.given}
+        arguments.update(look_at_cluster=deep, measure=measure and bool(self.given.get("planned_bytes")))
+        found = self._execute_module("kafka_reassign", module_args=arguments, task_vars=self.task_vars)
+        if found.get("failed") or found.get("unreachable"):
+            said = found.get("msg") or found.get("module_stderr") or found
+            raise AnsibleActionFail(f"the look at the cluster failed: {said}")
+        return {**found, "rc": found.get("rc", 0), "moving": found.get("moving", [])}
+
+    def clock(self):
+        """Reasons of the hour: the window, the plan's expiry, and how many batches this run may start."""
+        now = datetime.now(timezone.utc)  # noqa: UP017  (Ansible 2.17 runs on Python 3.10 too)
+        found = {}
+        window, expiry = self.given.get("window"), self.given.get("valid_until")
+        if window and not inside(window, now):
+            found["window"] = f"outside the maintenance window {window}"
+        if expiry and now.strftime("%Y-%m-%dT%H:%M:%SZ") >= expiry:
+            found["expiry"] = f"the plan was valid until {expiry}"
+        if self.given.get("batches_left") is not None and int(self.given["batches_left"]) <= 0:
+            found["batches"] = "as many batches were carried out as this run may start"
+        return found
+
+    def holds(self, hold):
+        """Print that the run is held, or goes on, where that is news."""
+        now = time.monotonic()
+        if hold and hold != self.hold:
+            self.held_since = self.held_since or now
+            left = duration(max(0, float(self.given["hold_seconds"]) - (now - self.held_since)))
+            say(
+                f"HELD, {self.given['name']}: {hold}. What moves goes on at its throttle, no other batch starts. "
+                f"The run goes on by itself when this is over; if it isn't in {left}, the run stops."
+            )
+        if self.hold and not hold:
+            say(f"GOES ON, {self.given['name']}: over is {self.hold}.")
+            self.held_since = None
+        self.hold = hold
+
+    def line(self, look):
+        """Print how far the batch is."""
+        if self.given.get("target"):
+            done = look["partitions"] - len(look["moving"])
+            planned = int(self.given.get("planned_bytes") or 0)
+            seconds = time.monotonic() - self.started
+            say(progress(self.given["name"], done, look["partitions"], look["copied_bytes"], planned, seconds))

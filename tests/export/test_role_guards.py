@@ -1,0 +1,249 @@
+"""What the role's module reads from Kafka's tools, what speaks against going on, and how the wait reacts to it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from types import ModuleType
+from typing import Any
+
+import pytest
+from folders import DATA, ROOT
+
+ROLE = ROOT / "templates" / "ansible" / "roles" / "kafka_reassign"
+
+
+def loaded(folder: str) -> ModuleType:
+    """The role's module, or the action plugin of the same name."""
+    spec = importlib.util.spec_from_file_location(f"role_{folder}", ROLE / folder / "kafka_reassign.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # No __pycache__ among the templates.
+    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = kept
+    return module
+
+
+look, wait = loaded("library"), loaded("action_plugins")
+
+
+def test_brokers_are_read_from_what_kafka_prints() -> None:
+    """With a rack or without, before and after Kafka 4.1 had `isFenced`; another line is none."""
+    text = (
+        "kafka-1:9092 (id: 1 rack: r0 isFenced: false) -> (\n\tProduce(0): 0 to 13 [usable: 13]\n)\n"
+        "kafka-2:9092 (id: 2 rack: null) -> (\n"
+        "kafka-3:9092 (id: 3 rack: r1) -> ERROR: org.apache.kafka.common.errors.DisconnectException\n"
+    )
+    assert {1, 2} == look.live_brokers(text)
+
+
+def test_partitions_are_read_from_what_a_cluster_printed() -> None:
+    """A real cluster's output: every partition, its leader, replicas and ISR; none where a broker is down."""
+    healthy = look.partitions((DATA / "kraft-4.1" / "kafka-topics-describe.txt").read_text())
+    broken = look.partitions((DATA / "kraft-4.1" / "kafka-topics-describe-broker-4-down.txt").read_text())
+
+    assert healthy.keys() == broken.keys()
+    assert all(set(replicas) == set(isr) for _, replicas, isr in healthy.values())
+    assert {4} == {broker for _, replicas, isr in broken.values() for broker in set(replicas) - set(isr)}
+
+
+def test_what_verify_and_list_print_is_told_apart() -> None:
+    """In progress, elsewhere, complete; and what --list has."""
+    text = (
+        "Status of partition reassignment:\n"
+        "Reassignment of partition a.b-0 is still in progress.\n"
+        "Reassignment of replica a.b-1-4 is still in progress.\n"
+        "Reassignment of partition c-7 is completed.\n"
+        "There is no active reassignment of partition d-1, but replica set is 1,2 rather than 2,3.\n"
+    )
+    assert ["a.b-0", "a.b-1-4"] == look.moving(text)
+    assert ["d-1"] == look.elsewhere(text)
+    running = "Current partition reassignments:\norders-0: replicas: 4,1,2. adding: 4. removing: 2.\n"
+    assert ["orders-0"] == look.listed(running)
+    assert [] == look.listed("No partition reassignments found.\n")
+
+
+def test_bytes_are_those_of_the_new_replicas_on_their_brokers() -> None:
+    """What a broker holds of other partitions, and replicas that stay, don't count."""
+    wanted = look.arriving({"a-0": [4, 2], "a-1": [3, 1]}, {"a-0": [1, 2], "a-1": [1, 3]})
+    assert {4: {"a-0"}} == wanted
+    log_dirs = '{"broker":4,"logDirs":[{"logDir":"/x","error":null,"partitions":[{"partition":"a-0","size":7},'
+    text = f'Querying\n{{"version":1,"brokers":[{log_dirs}{{"partition":"b-0","size":9}}]}}]}}]}}\n'
+    assert 7 == look.copied_bytes(text, wanted)
+    assert None is look.copied_bytes("Querying brokers\n", wanted)
+
+
+DESCRIBED = {"a-0": (1, [1, 2, 4], [1, 2]), "b-0": (2, [2, 3], [2]), "c-0": (None, [3], [])}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, {}),
+        ({"expected": [1, 2, 5, 6]}, {"live_brokers": "not live: brokers 5, 6"}),
+        ({"known": {"c-0"}}, {"under_replicated": "1 partition under-replicated: b-0"}),
+        ({"known": {"b-0"}}, {"offline": "1 partition without a leader: c-0"}),
+        ({"known": {"c-0"}, "leaving": [3]}, {}),
+        ({"below": ["a-0", "b-0"]}, {"under_min_isr": "1 partition under min.insync.replicas: a-0"}),
+        ({"moved": ["a-0", "x-1", "y-2"]}, {"foreign": "2 partitions reassigned by somebody else: x-1, y-2"}),
+    ],
+)
+def test_what_speaks_against_going_on(given: dict[str, Any], said: dict[str, str]) -> None:
+    """Of the batch's own partitions only offline ones and those under min ISR; of others what is new."""
+    options = {"expected": [1, 2], "leaving": [], "known": {"b-0", "c-0"}, "below": [], "moved": []} | given
+    assert said == look.cluster_reasons(
+        {1, 2, 3, 4},
+        DESCRIBED,
+        options["below"],
+        options["moved"],
+        options["expected"],
+        options["leaving"],
+        {"a-0"},
+        options["known"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("window", "now", "open_"),
+    [
+        ("22:00-05:00", "2026-11-24T23:30+00:00", True),
+        ("22:00-05:00", "2026-11-24T04:59+00:00", True),
+        ("22:00-05:00", "2026-11-24T05:00+00:00", False),
+        ("09:00-17:00", "2026-11-24T08:59+00:00", False),
+        ("22:00-05:00 Europe/Berlin", "2026-11-24T21:30+00:00", True),
+        ("22:00-05:00 Europe/Berlin", "2026-07-24T20:30+00:00", True),
+        ("22:00-05:00 Europe/Berlin", "2026-11-24T04:30+00:00", False),
+    ],
+)
+def test_a_window_may_pass_midnight_and_has_a_time_zone(window: str, now: str, open_: bool) -> None:
+    """Summer time included."""
+    assert "" == wait.check_window(window)
+    assert open_ is wait.inside(window, datetime.fromisoformat(now))
+
+
+@pytest.mark.parametrize("window", ["22-05", "22:00", "25:00-05:00", "22:00-05:00 Mars/Olympus", "22:00-5:00"])
+def test_what_is_no_window_is_refused(window: str) -> None:
+    """With the value seen and what is allowed."""
+    assert f"'{window}' is no window; allowed: such as 22:00-05:00 Europe/Berlin" in wait.check_window(window)
+
+
+def test_progress_is_one_line_with_what_is_known() -> None:
+    """Partitions always, bytes, rate and time left where sizes are known."""
+    told = wait.progress("Batch 03 of 11", 9, 14, 41_200_000_000, 63_000_000_000, 858)
+    assert "Batch 03 of 11: 9 of 14 partitions, 41.2 GB of 63 GB, 48 MB/s, 8 min left, 14 min so far" == told
+    assert "Batch 01 of 1: 0 of 2 partitions, 30 s so far" == wait.progress("Batch 01 of 1", 0, 2, None, 0, 30)
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        """Seconds since the start."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+
+def waited(
+    monkeypatch: pytest.MonkeyPatch, looks: Sequence[dict[str, Any]], **given: Any
+) -> tuple[dict[str, Any], list[str], float]:
+    """The wait's result, what it printed, and how long it took; the last look is repeated."""
+    clock, printed, left = Clock(), [], list(looks)
+    monkeypatch.setattr(wait, "time", clock)
+    monkeypatch.setattr(wait, "say", printed.append)
+    action = wait.ActionModule.__new__(wait.ActionModule)
+    action.given = {
+        "name": "Batch 01 of 1",
+        "target": "t",
+        "guard_seconds": 30,
+        "hold_seconds": 300,
+        "wait_seconds": 3600,
+        "delay": 10,
+        "planned_bytes": 1000,
+    } | given
+    action.reactions = {**wait.REACTIONS, **given.get("reactions", {})}
+
+    def looked(deep: bool, measure: bool) -> dict[str, Any]:
+        found = {"rc": 0, "moving": ["a-0"], "partitions": 2, "elsewhere": [], "copied_bytes": 500, "reasons": {}}
+        return found | (left.pop(0) if len(left) > 1 else left[0])
+
+    action.look = looked
+    return action.wait(), printed, clock.now
+
+
+DEAD = {"reasons": {"live_brokers": "not live: broker 4"}}
+
+
+def test_a_batch_that_ends_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A poll that fails doesn't end the wait; progress is printed once a minute."""
+    result, printed, seconds = waited(monkeypatch, [{}] * 7 + [{"rc": 1, "moving": []}, {"moving": []}])
+    assert (False, 80) == (result.get("failed", False), seconds)
+    assert ["Batch 01 of 1: 1 of 2 partitions, 500 B of 1 kB, 8 B/s, 1 min left, 1 min so far"] == printed
+
+
+def test_a_broker_that_lags_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most so many times, every two seconds; a look that is the only one doesn't wait."""
+    behind = {"moving": [], "elsewhere": ["a-0"]}
+    _, _, seconds = waited(monkeypatch, [behind, behind, {"moving": []}], second_looks=5)
+    assert 4 == seconds
+    given_up, _, seconds = waited(monkeypatch, [behind], second_looks=5)
+    assert (["a-0"], 10) == (given_up["elsewhere"], seconds)
+    once, _, seconds = waited(monkeypatch, [{}], once=True)
+    assert (["a-0"], 0) == (once["moving"], seconds)
+
+
+def test_a_held_batch_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said once when it begins and once when it is over; the reason has to be back within the hold."""
+    result, printed, _ = waited(monkeypatch, [{}] * 3 + [DEAD] * 9 + [{}] * 3 + [{"moving": []}])
+    assert not result.get("failed")
+    assert [
+        "HELD, Batch 01 of 1: not live: broker 4. What moves goes on at its throttle, no other batch starts. The run "
+        "goes on by itself when this is over; if it isn't in 5 min, the run stops.",
+        "GOES ON, Batch 01 of 1: over is not live: broker 4.",
+    ] == [line for line in printed if "partitions" not in line]
+
+
+def test_a_hold_that_lasts_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a minute after the hold, with the reason; it isn't cancelled unless that is asked for."""
+    result, _, seconds = waited(monkeypatch, [DEAD])
+    assert (True, False) == (result["failed"], result["cancel"])
+    assert "held for 5 min: not live: broker 4" == result["msg"]
+    assert 30 + 300 <= seconds <= 30 + 360
+
+
+def test_reactions_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cancel at once, ignore, or stop after the batch."""
+    cancelled, _, seconds = waited(monkeypatch, [DEAD], reactions={"live_brokers": "cancel"})
+    assert (True, True, "not live: broker 4") == (cancelled["failed"], cancelled["cancel"], cancelled["msg"])
+    assert 60 >= seconds
+    looks = [DEAD] * 9 + [{"moving": []}]
+    ignored, printed, _ = waited(monkeypatch, looks, reactions={"live_brokers": "ignore"})
+    assert (False, []) == (ignored.get("failed", False), [line for line in printed if "partitions" not in line])
+    finished, printed, _ = waited(monkeypatch, looks, reactions={"live_brokers": "finish"})
+    assert not finished.get("failed")
+    assert "Batch 01 of 1 goes on to its end, then the run stops: not live: broker 4." in printed
+
+
+def test_before_a_batch_only_a_reason_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once without one; what finishes is handed back, so that the batch isn't started."""
+    nothing, _, seconds = waited(monkeypatch, [{"moving": []}], target="")
+    assert ([], 0) == (nothing["finish"], seconds)
+    stop, _, _ = waited(monkeypatch, [{"reasons": {"stop_file": "the stop file x exists"}}], target="")
+    assert ["the stop file x exists"] == stop["finish"]
+    none_left, _, _ = waited(monkeypatch, [{}], target="", batches_left=0)
+    assert ["as many batches were carried out as this run may start"] == none_left["finish"]
+    late, _, _ = waited(monkeypatch, [{}], target="", valid_until="2026-01-01T00:00:00Z")
+    assert ["the plan was valid until 2026-01-01T00:00:00Z"] == late["finish"]
+    held, _, seconds = waited(monkeypatch, [DEAD, DEAD, {}], target="", guard_seconds=10)
+    assert ([], 20) == (held["finish"], seconds)
