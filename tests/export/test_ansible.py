@@ -125,6 +125,29 @@ def test_lint(site: Site) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+def test_the_module_is_documented(site: Site) -> None:
+    """ansible-doc prints every option of the role's module."""
+    shown = site.playbooks.tool("ansible-doc", "-t", "module", "-M", "roles/kafka_reassign/library", "kafka_reassign")
+    assert 0 == shown.returncode, shown.stderr
+    assert [] == [
+        name for name in ("target", "stop_file", "expected_brokers", "copied_bytes") if name not in shown.stdout
+    ]
+
+
+def test_a_hold_is_said_and_ends_the_run_when_it_lasts(site: Site) -> None:
+    """Another broker down than the plan's check saw: nothing is started, and the playbook may be run again."""
+    site.set_cluster(polls=1)
+    given = {"kafka_reassign_guard_command": ["sh", "-c", "echo too late; exit 4"], "kafka_reassign_hold_seconds": 1}
+    held = site.play("apply", "-e", json.dumps(given | {"kafka_reassign_guard_seconds": 1}))
+    assert (2, 0) == (held.code, site.calls("--execute")), held.output
+    assert "HELD, Before batch 01: the guard command ends with exit code 4: too late." in held.text
+    assert "Stopped before batch 01: held for" in held.text
+    unknown = site.play("apply", "-e", json.dumps({"kafka_reassign_reactions": {"disk": "stop"}}))
+    assert (2, 0) == (unknown.code, site.calls("--execute"))
+    assert "kafka_reassign_reactions: disk: stop isn't possible; allowed: batches, command," in unknown.text
+    assert ORIGIN == site.replicas()
+
+
 def test_apply_and_apply_again(site: Site) -> None:
     """The first run reaches lists and leaders and clears the throttle; the second run changes nothing."""
     first = site.play("apply")
