@@ -189,8 +189,9 @@ def _inside(plan: Plan) -> str:
     if not dirs or not dirs.moves:
         return ""
     brokers = counted(len({move.broker for move in dirs.moves}), "broker")
-    moved = f"{size(dirs.bytes_moved)} ({counted(dirs.replicas_moved, 'replica')})"
-    return f"Inside {brokers} {moved} move between log dirs: {gap_to_least(dirs)}."
+    verb = "changes" if dirs.replicas_moved == 1 else "change"
+    moved = f"{counted(dirs.replicas_moved, 'replica')} ({size(dirs.bytes_moved)})"
+    return f"{moved} {verb} log dir on {brokers}, {gap_to_least(dirs)}."
 
 
 def gap_to_least(bound: BoundSection | LogDirsSection) -> str:
@@ -201,12 +202,12 @@ def gap_to_least(bound: BoundSection | LogDirsSection) -> str:
     if method == "target":
         return "what an approved plan left to do"
     least = "the proven least" + (" of all plans that come as close to the balance asked for" if excess else "")
-    above = _at_most(bound.bytes_moved, bound.least_bytes_moved)
-    return least if bound.bytes_moved <= bound.least_bytes_moved else f"within {above} of {least}"
+    return least if bound.bytes_moved <= bound.least_bytes_moved else f"within {above_least(bound)} of {least}"
 
 
-def _at_most(moved: int, least: int) -> str:
-    """By how much `moved` is above `least`, in per cent of itself, rounded up: what is said is never too little."""
+def above_least(bound: BoundSection | LogDirsSection) -> str:
+    """By how much what is moved is above the least, in per cent of itself, rounded up: never said too low."""
+    moved, least = bound.bytes_moved, bound.least_bytes_moved
     return gap_shown(-(-100_000 * (moved - least) // max(moved, 1)) / 1000)
 
 

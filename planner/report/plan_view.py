@@ -91,7 +91,7 @@ def _commands(plan: Plan) -> Lines:
         (
             "Go back: ",
             Name("ansible-playbook rollback.yml"),
-            " copies back, and restores every list and the leaders.",
+            " returns every partition to its replicas and leader from before; what was removed is copied back.",
         ),
     )
     return Lines(tuple(map(Joined, lines)), "command")

@@ -290,8 +290,9 @@ def pace(plan: Plan) -> str:
         return f"{shown}, not throttled"
     known = [seconds for seconds in times if seconds is not None]
     least = sum(known) if len(known) == len(times) and plan.cluster.sizes_known else None
-    takes = "" if least is None else f", at least {duration(least)}"
-    return f"{shown}{takes}, throttled to {stated(throttle)}/s per broker"
+    if least is None:
+        return f"{shown}, throttled to {stated(throttle)}/s per broker"
+    return f"{shown}, at least {duration(least)} at {stated(throttle)}/s per broker"
 
 
 def derived(plan: Plan) -> str:

@@ -65,7 +65,7 @@ def facts(plan: Plan) -> Facts:
     every: tuple[tuple[str, Value], ...] = (
         ("Cluster", _cluster(plan)),
         ("Asked for", Sentence(sentences.wishes(plan.changes, 6), _LONGEST_WISHES)),
-        ("Why they move", sentences.reasons(plan)),
+        ("Why", sentences.reasons(plan)),
         ("Chosen", headline.chosen(plan) if _had_a_choice(plan) else ""),
         ("Proof", _proof(plan) if does else ""),
         ("Kafka's tool", _kafka(plan) if does else ""),
@@ -123,7 +123,9 @@ def _proof(plan: Plan) -> str:
     if bound.excess:
         only = "this step alone: " if plan.unfinished else ""
         return f"{only}every plan that copies less than {least} is further from the balance asked for"
-    return f"{what} with this balance and rack spread copies less than {least}"
+    spread = " and rack spread" if any(row.rack is not None for row in plan.brokers) else ""
+    gap = f" ({headline.above_least(bound)} below this one)" if bound.bytes_moved > bound.least_bytes_moved else ""
+    return f"{what} within the targets{spread} copies less than {least}{gap}"
 
 
 def _kafka(plan: Plan) -> str:
@@ -132,7 +134,8 @@ def _kafka(plan: Plan) -> str:
     tried = sum(rows for name, rows in plan.candidates.by_strategy.items() if name.startswith("kafka"))
     if best is None or not tried or not plan.cluster.sizes_known:
         return ""
-    return f"--generate, the best of {number(tried)} tries: copies {size(best.bytes_moved)}{_falls_short(best)}"
+    copies = f"copies {size(best.bytes_moved)}{_falls_short(best)}"
+    return f"--generate's placement, the best of {number(tried)} seeds: {copies}"
 
 
 def _falls_short(row: ComparedRow) -> str:
@@ -147,8 +150,10 @@ def _load(plan: Plan, held: HeldLoad) -> int:
 
 def _takes(plan: Plan) -> str:
     """Batches and time; a throttle that the YAML doesn't state is said to be the default."""
+    if plan.execution.throttle_bytes_per_sec is None:
+        return sentences.pace(plan)
     derived = any(row.key == "execution.throttle" for row in plan.execution.derived)
-    return sentences.pace(plan) + (" (the default)" if derived else "")
+    return f"{sentences.pace(plan)} ({'default' if derived else 'your'} throttle)"
 
 
 def _leaving(plan: Plan) -> str:
@@ -191,7 +196,8 @@ def _peak(plan: Plan) -> str:
         return bool(disk), held / disk if disk else held
 
     row, batch = max(rows, key=lambda each: fullness(each[0]))
-    return f"broker {row.id}: {sentences.disk(row.peak_size_bytes, row.disk_bytes)} in batch {batch}"
+    held = sentences.disk(row.peak_size_bytes, row.disk_bytes)
+    return f"broker {row.id}: {held} in batch {batch} (old and new replicas)"
 
 
 def _copies_most(plan: Plan) -> str:

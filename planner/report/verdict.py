@@ -70,7 +70,10 @@ def terraform(plan: Plan) -> str:
     left_out = len(plan.topics) - len(told)
     if not changed:
         return ""
-    said = f"{counted(changed, 'topic')} with another replication factor, more partitions than today, or new"
+    new = sum(not topic.partitions_before for topic in plan.new_topics)
+    resized = sum(topic.name in told and _resized(topic) and topic.name not in grown for topic in plan.topics)
+    kinds = ((resized, "with another replication factor"), (len(grown) - new, "with more partitions"), (new, "new"))
+    said = ", ".join(f"{counted(count, 'topic')} {what}" for count, what in kinds if count)
     missing = f"; {counted(left_out, 'topic')} left out, Kafka's own or of unlike replication factors"
     unknown = sum(topic["config"] is None for topic in told.values())
     unsaid = (
@@ -90,7 +93,7 @@ def writes(plan: Plan) -> str:
     unknown = "" if found.isr_known else " (taking all replicas as in sync: not known everywhere)"
     worst = max(found.under_min_isr, default=0)
     if not worst:
-        return f"acks=all is accepted in every batch while no broker fails{unknown}"
+        return f"acks=all is accepted while replicas move, unless a broker stops{unknown}"
     batches = [number + 1 for number, count in enumerate(found.under_min_isr) if count]
     where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
     total = counted(sum(found.under_min_isr), "partition")
@@ -114,7 +117,8 @@ def _failures(plan: Plan) -> Iterator[str]:
     ]
     yield from shown
     if not shown and any(found for _, found in of_each):
-        yield "Failures after it: no single broker or rack takes a partition offline, or makes it refuse writes."
+        of = "broker or rack" if any(row.rack is not None for row in plan.brokers) else "broker"
+        yield f"After the plan, the failure of one {of} takes no partition offline and refuses no acks=all write."
 
 
 def _failed(found: Sequence[TermRow]) -> str:

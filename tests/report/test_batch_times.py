@@ -15,7 +15,7 @@ def test_the_pace_names_the_throttle() -> None:
     plan = small()
     free = {"throttle_bytes_per_sec": None}
 
-    assert "2 batches, at least 8 min, throttled to 50 MB/s per broker" == pace(typed(plan))
+    assert "2 batches, at least 8 min at 50 MB/s per broker" == pace(typed(plan))
     assert "2 batches, not throttled" == pace(typed(plan | {"execution": free}))
     assert "2 batches, throttled to 50 MB/s per broker" == pace(typed(plan | {"cluster": {"sizes_known": False}}))
 
@@ -26,7 +26,7 @@ def test_a_throttle_reads_as_it_was_written() -> None:
     written = {50 * 2**20: "50 MiB/s", 125_000_000: "125 MB/s", 12_345_678: "12.3 MB/s"}
     for throttle, shown in written.items():
         assert pace(typed(plan | {"execution": plan["execution"] | {"throttle_bytes_per_sec": throttle}})).endswith(
-            f" to {shown} per broker"
+            f" at {shown} per broker"
         )
 
 
@@ -35,7 +35,7 @@ def test_batches_that_wait_for_a_leader_are_counted() -> None:
     plan = small()
     batches: list[dict[str, Any]] = [*plan["batches"][:1], plan["batches"][1] | {"leaderless": True}]
 
-    assert "2 batches (1 at the end without a leader), at least 8 min, throttled to 50 MB/s per broker" == pace(
+    assert "2 batches (1 at the end without a leader), at least 8 min at 50 MB/s per broker" == pace(
         typed(plan | {"batches": batches})
     )
 

@@ -240,7 +240,7 @@ def test_terraform_is_told_what_changes_for_it() -> None:
     rule = next(token.content for token in parse(markdown) if token.type == "fence" and token.info == "hcl")
 
     assert "<summary>Terraform</summary>" in markdown
-    assert "1 topic with another replication factor, more partitions than today, or new; 1 topic left out" in markdown
+    assert "1 topic with another replication factor; 1 topic left out" in markdown
     assert all(f'config["{key}"]' in rule for key in declared_topics.THROTTLE_CONFIGS)
     assert "Terraform" not in plan_markdown.render(typed(small()))
 

@@ -25,8 +25,8 @@ def test_the_small_plan_is_told_in_facts() -> None:
     """Who, what, why, how few, beside Kafka's own tool, and where it lands."""
     told = facts(small())
 
-    assert told["Why they move"] == "2 partitions for the balance of replicas or bytes, 1 for the balance of leaders"
-    assert told["Proof"] == "no plan with this balance and rack spread copies less than 24.0 GB"
+    assert told["Why"] == "2 partitions for the balance of replicas or bytes, 1 for the balance of leaders"
+    assert told["Proof"] == "no plan within the targets and rack spread copies less than 24.0 GB"
     assert told["Most data after"] == "broker 2: 40.0 GB; broker 1: 39.0 GB; broker 3: 39.0 GB"
     assert told["Most copying"] == "into broker 4: 24.0 GB; out of broker 1, as leader: 12.0 GB"
     assert told["Largest moves"] == "orders-0 1,2 → 4,2; orders-1 2,3 → 2,4"
@@ -64,7 +64,7 @@ def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
     plan = small()
     assert "Kafka's tool" not in facts(plan | {"candidates": plan["candidates"] | {"by_strategy": {"optimum": 3}}})
     tried = plan | {"candidates": plan["candidates"] | {"by_strategy": {"kafka_classic": 800, "kafka_striped": 100}}}
-    copied = "--generate, the best of 900 tries: copies 70.0 GB"
+    copied = "--generate's placement, the best of 900 seeds: copies 70.0 GB"
     assert facts(tried)["Kafka's tool"] == f"{copied}, leaves 1 partition not as asked"
     tried["compared"][2] |= {"left_to_change": 0, "balance_kept": False}
     assert facts(tried)["Kafka's tool"] == f"{copied} and is less even"
@@ -84,8 +84,8 @@ def test_the_peak_of_the_disks_is_named() -> None:
     plan = with_disks()
     plan["batches"][1]["fullest_broker"] = {"id": 7, "peak_size_bytes": 30 * GB, "disk_bytes": 33 * GB}
 
-    assert "broker 7: 30.0 GB, 90.9 % in batch 2" == facts(plan)["Peak disk use"]
-    assert "broker 3: 40.0 GB in batch 1" == facts(small())["Peak disk use"]
+    assert "broker 7: 30.0 GB, 90.9 % in batch 2 (old and new replicas)" == facts(plan)["Peak disk use"]
+    assert "broker 3: 40.0 GB in batch 1 (old and new replicas)" == facts(small())["Peak disk use"]
 
 
 def test_measures_run_from_the_lowest_broker_to_the_highest() -> None:
