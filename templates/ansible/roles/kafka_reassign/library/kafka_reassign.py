@@ -285,7 +285,8 @@ class Look:
     def batch(self, target, origin):
         """How far the batch is."""
         options = ["--verify", "--preserve-throttles", "--reassignment-json-file"]
-        code, out, err = self.run([*self.given["reassign"], *options, self.given["target"]])
+        target_file = self.given["target"]
+        code, out, err = self.run([*self.given["reassign"], *options, target_file])
         found = {"rc": code, "stdout": out, "stderr": err, "moving": moving(out), "elsewhere": elsewhere(out)}
         found["copied_bytes"] = self.copied(arriving(target, origin)) if self.given["measure"] else None
         return dict(found, partitions=len(target))
