@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -51,9 +51,13 @@ def _client(python: Path) -> tuple[tempfile.TemporaryDirectory[str], Path, subpr
 class _PathWithPayload(list[str]):
     """Where a package's modules lie: also in the zip that a play sends, which a role's own module comes in."""
 
+    def __init__(self, paths: Iterable[str], folder: str) -> None:
+        super().__init__(paths)
+        self.folder = folder
+
     def __iter__(self) -> Iterator[str]:
         yield from super().__iter__()
-        yield from (f"{path}/ansible" for path in sys.path if path.endswith(".zip"))
+        yield from (f"{path}/{self.folder}" for path in sys.path if path.endswith(".zip"))
 
 
 def _serve(address: str) -> None:
@@ -61,7 +65,8 @@ def _serve(address: str) -> None:
     import ansible
     import ansible.module_utils.basic  # each fork has it
 
-    ansible.__path__ = _PathWithPayload(ansible.__path__)
+    ansible.__path__ = _PathWithPayload(ansible.__path__, "ansible")
+    ansible.module_utils.__path__ = _PathWithPayload(ansible.module_utils.__path__, "ansible/module_utils")
 
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)

@@ -41,6 +41,8 @@ def _run(tool: str, options: dict[str, str], cluster: dict[str, Any]) -> int:
             return _make(options, cluster)
         case "kafka-topics":
             return _describe(cluster["partitions"], options)
+        case "kafka-configs":
+            return _configs(options, cluster)
         case "kafka-leader-election":
             return _elect(_wanted(options["--path-to-json-file"]), cluster["partitions"])
         case _:
@@ -81,6 +83,8 @@ def _wanted(path: str) -> dict[str, list[int]]:
 
 
 def _describe(partitions: dict[str, Any], options: dict[str, str]) -> int:
+    for topic in sorted({name.rpartition("-")[0] for name in partitions}):
+        _say(f"Topic: {topic}\tTopicId: id-{topic}\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: ")
     behind, unled = (f"--{which}-partitions" in options for which in ("under-replicated", "unavailable"))
     for name, partition in partitions.items() if "--under-min-isr-partitions" not in options else ():
         topic, number = name.rsplit("-", 1)
@@ -89,6 +93,19 @@ def _describe(partitions: dict[str, Any], options: dict[str, str]) -> int:
         if (not behind or isr != partition["replicas"]) and (not unled or leader == "none"):
             listed = f"Replicas: {_text(partition['replicas'])}\tIsr: {_text(isr)}\tElr: \tLastKnownElr: "
             _say(f"\tTopic: {topic}\tPartition: {number}\tLeader: {leader}\t{listed}")
+    return 0
+
+
+def _configs(options: dict[str, str], cluster: dict[str, Any]) -> int:
+    """Brokers' throttles: the cluster has one for all of them."""
+    if "--alter" in options:
+        cluster["throttle"] = None
+        return 0
+    for broker in cluster["brokers"]:
+        _say(f"Dynamic configs for broker {broker} are:")
+        if cluster["throttle"]:
+            key = "leader.replication.throttled.rate"
+            _say(f"  {key}={cluster['throttle']} sensitive=false synonyms={{DYNAMIC_BROKER_CONFIG:{key}=}}")
     return 0
 
 

@@ -24,6 +24,7 @@ TOOLS = (
     "kafka-broker-api-versions",
     "kafka-topics",
     "kafka-log-dirs",
+    "kafka-configs",
 )
 
 # a-0 takes two batches and changes its leader; a-1 only its order; a-2 gets a replica; b-0 only an election.

@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Sequence
 from datetime import datetime
-from types import ModuleType
 from typing import Any
 
 import pytest
-from folders import DATA, ROOT
+from folders import DATA
+from role_files import loaded
 
-ROLE = ROOT / "templates" / "ansible" / "roles" / "kafka_reassign"
-
-
-def loaded(folder: str) -> ModuleType:
-    """The role's module, or the action plugin of the same name."""
-    spec = importlib.util.spec_from_file_location(f"role_{folder}", ROLE / folder / "kafka_reassign.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # No __pycache__ among the templates.
-    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.dont_write_bytecode = kept
-    return module
-
-
-look, wait = loaded("library"), loaded("action_plugins")
+look, wait = loaded("module_utils/kafka_reassign_output"), loaded("action_plugins/kafka_reassign")
 
 
 def test_brokers_are_read_from_what_kafka_prints() -> None:
@@ -63,7 +43,8 @@ def test_what_verify_and_list_print_is_told_apart() -> None:
         "There is no active reassignment of partition d-1, but replica set is 1,2 rather than 2,3.\n"
     )
     assert ["a.b-0", "a.b-1-4"] == look.moving(text)
-    assert ["d-1"] == look.elsewhere(text)
+    assert ["d-1 (replicas 1,2)"] == look.elsewhere(text)
+    assert ["c-7"] == look.reached(text)
     running = "Current partition reassignments:\norders-0: replicas: 4,1,2. adding: 4. removing: 2.\n"
     assert ["orders-0"] == look.listed(running)
     assert [] == look.listed("No partition reassignments found.\n")
@@ -172,6 +153,7 @@ def waited(
         "delay": 10,
         "planned_bytes": 1000,
     } | given
+    action.entries = []
     action.reactions = {**wait.REACTIONS, **given.get("reactions", {})}
 
     def looked(deep: bool, measure: bool) -> dict[str, Any]:

@@ -151,9 +151,9 @@ class Operator:
         self.await_true(lambda: [] == self.moving() and lists.items() <= self.replicas().items(), f"moves to {lists}")
 
     def lift_throttle(self) -> None:
-        """Let what moves go on at full speed, with all throttles still set."""
+        """Let what moves go on at full speed: no broker has a rate any more."""
         rates = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-        entries = [ConfigEntry(rate, str(10**9), incremental_operation=AlterConfigOpType.SET) for rate in rates]
+        entries = [ConfigEntry(rate, None, incremental_operation=AlterConfigOpType.DELETE) for rate in rates]
         for broker in self._metadata().brokers:
             asked = ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=entries)
             self.admin.incremental_alter_configs([asked])[asked].result()

@@ -24,7 +24,7 @@ def test_killed_run_is_resumed_by_waiting(operator: Operator) -> None:
     assert moving == operator.moving()
     operator.await_true(lambda: "rate=1 " in operator.throttles(), "the throttle that is left")
 
-    with plan.playbooks.playing("apply") as resumed:
+    with plan.playbooks.playing("apply", *SLOWLY) as resumed:
         operator.await_true(lambda: "Wait for what an interrupted run left" in resumed.output.read_text(), "the wait")
         assert moving == operator.moving()
         operator.lift_throttle()
@@ -207,6 +207,59 @@ def test_guards_of_the_operators_own(operator: Operator) -> None:
     assert_unharmed(operator, wanted)
 
 
+def test_throttles_of_somebody_else_are_put_back(operator: Operator) -> None:
+    """Those of brokers and topics, after a killed run too; a new rate holds at once."""
+    plan = expansion(operator, 4 * MEGABYTE, moves_per_broker=1)
+    operator.create_topic("quiet", [[5, 6]])
+    before = {
+        ("brokers", "2"): "leader.replication.throttled.rate=777",
+        ("brokers", "6"): "follower.replication.throttled.rate=888",
+        ("topics", "quiet"): "leader.replication.throttled.replicas=*",
+        ("topics", "orders"): "follower.replication.throttled.replicas=[0:1,2:3]",
+    }
+    for (kind, name), value in before.items():
+        options = ("--entity-type", kind, "--entity-name", name, "--alter", "--add-config", value)
+        operator.cluster.tool("kafka-configs", *options)
+    wanted = operator.replicas() | plan.replicas
+    operator.await_true(lambda: 4 == len(operator.throttles().splitlines()), "the throttles from before")
+    set_before = operator.throttles()
+    rate = operator.folder / "rate"
+    given = (*SLOWLY, *WATCHED, "-e", f"kafka_reassign_throttle_file={rate}")
+    with plan.playbooks.playing("apply", *given) as killed:
+        await_move(operator)
+        killed.kill()
+    operator.await_true(lambda: "leader.replication.throttled.rate=1 " in operator.throttles(), "the throttle")
+
+    with plan.playbooks.playing("apply", *given) as running:
+        operator.await_true(lambda: "An earlier run left its throttles" in running.text, "the record")
+        rate.write_text("fast")
+        operator.await_true(lambda: "allowed: bytes a second, such as 50000000" in running.text, "the refusal")
+        rate.write_text("70000000\n")
+        run = running.wait()
+    assert 0 == run.code, run.output
+    assert "The throttle is 70000000 bytes a second from now on." in run.text
+    operator.await_equal(set_before, operator.throttles)
+    assert wanted == operator.replicas()
+    assert [] == operator.moving()
+    assert [] == list((operator.folder / "home" / ".local" / "state" / "kafka_reassign").glob("throttles-*"))
+    assert {} == operator.lost()
+
+
+def test_throttles_are_put_back_on_demand(operator: Operator) -> None:
+    """By their tag, with a batch still moving and a broker's throttle changed meanwhile, which stays."""
+    plan = expansion(operator, 4 * MEGABYTE)
+    with plan.playbooks.playing("apply", *SLOWLY) as killed:
+        await_move(operator)
+        killed.kill()
+    options = ("--entity-type", "brokers", "--entity-name", 1, "--alter", "--add-config")
+    operator.cluster.tool("kafka-configs", *options, "leader.replication.throttled.rate=5")
+    run = plan.playbooks.play("apply", "--tags", "unthrottle")
+    assert (0, 0) == (run.code, run.changed), run.output
+    assert "Somebody else has set leader.replication.throttled.rate=5 on broker 1 meanwhile, which stays." in run.text
+    operator.await_equal("1: leader.replication.throttled.rate=5 \n", operator.throttles)
+    operator.await_moved(plan.replicas)
+
+
 def test_cancel_on_failure(operator: Operator) -> None:
     """If asked for, what isn't complete in time is cancelled, be its broker dead; rolling back restores the order."""
     plan = expansion(operator, 4 * MEGABYTE)
@@ -218,7 +271,7 @@ def test_cancel_on_failure(operator: Operator) -> None:
         run = running.wait()
     assert 2 == run.code, run.output
     assert "Its moves were cancelled; rollback.yml restores the order of the replicas." in run.text
-    assert "a throttle of theirs couldn't be cleared: broker 4. If one comes back, run the playbook again." in run.text
+    assert "so a throttle of theirs couldn't be put back: broker 4. Once they are live again, run" in run.text
     assert [] == operator.moving()
     operator.await_equal("", operator.throttles)
     reordered = operator.replicas()

@@ -29,8 +29,19 @@ REACTIONS = {
 _WORDS = ("ignore", "hold", "finish", "cancel")
 # What of the task's arguments is the module's.
 _MODULE = (
-    *("reassign", "topics", "brokers", "log_dirs", "target", "origin", "expected_brokers", "leaving_brokers", "known"),
-    *("stop_file", "command"),
+    *("reassign", "topics", "brokers", "log_dirs", "configs", "target", "origin", "expected_brokers"),
+    *(
+        "leaving_brokers",
+        "known",
+        "stop_file",
+        "command",
+        "ask",
+        "throttle_bytes_per_sec",
+        "throttle_file",
+        "journal_dir",
+        "journal",
+    ),
+    *("plan_id", "direction", "last", "although_moving"),
 )
 _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
 _LINE_SECONDS = 60
@@ -95,10 +106,15 @@ class ActionModule(ActionBase):
 
     TRANSFERS_FILES = False
 
+    def tell(self, event, line):
+        """Print a line, and have the next call of the module write it to the journal."""
+        say(line)
+        self.entries.append({"event": event, "said": line})
+
     def run(self, tmp=None, task_vars=None):
         """Look until the batch is complete, or until something ends the wait; without a batch until nothing holds."""
         result = super().run(tmp, task_vars)
-        self.task_vars = task_vars
+        self.task_vars, self.entries = task_vars, []
         own = {key: value for key, value in self._task.args.items() if key != "guards"}
         self.given = {**self._task.args["guards"], **own}
         self.reactions = dict(REACTIONS, **(self.given.get("reactions") or {}))
@@ -108,13 +124,36 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(f"kafka_reassign_reactions: {', '.join(wrong)} isn't possible; allowed: {allowed}")
         if self.given.get("window") and (problem := check_window(self.given["window"])):
             raise AnsibleActionFail(problem)
-        result.update(self.wait())
+        result.update(self.waited() if self.given.get("ask", "look") == "look" else self.answer())
         return result
+
+    def waited(self):
+        """The wait, and its begin and end in the journal."""
+        name = self.given.get("name", "")
+        noted = bool(self.given.get("target")) and not self.given.get("once")
+        if noted:
+            self.entries.append({"event": "begin", "said": f"{name} began."})
+        found = self.wait()
+        if noted:
+            took = duration(time.monotonic() - self.started)
+            reached = f"{found.get('reached', 0)} of {found['partitions']} partitions"
+            end = f"{name} ended after {took}: {reached} are where they should be."
+            self.entries.append({"event": "end", "said": end})
+            self.module(ask="note")
+        return found
+
+    def answer(self):
+        """What the module says to another question than for a look, printed sentence by sentence."""
+        found = self.module()
+        for said in found.get("said", []):
+            say(said)
+        return found
 
     def wait(self):
         """The last look, and how the wait ended: `failed` with `cancel` and `msg`, or `finish` with reasons to stop."""
         self.started = time.monotonic()
         self.held_since, self.hold, self.finish, self.told = None, "", [], set()
+        self.rate = int(self.given.get("throttle_bytes_per_sec") or 0)
         # Right before a batch there was a look at the cluster already.
         next_cluster = self.started + (float(self.given["guard_seconds"]) if self.given.get("target") else 0)
         next_line = self.started + _LINE_SECONDS
@@ -130,6 +169,7 @@ class ActionModule(ActionBase):
             if measure:
                 next_line = now + _LINE_SECONDS
                 self.line(look)
+            self.follow_throttle(look)
             complete = self.complete(look)
             if complete and look.get("elsewhere") and second_looks < int(self.given.get("second_looks", 0)):
                 # Kafka's tool asks the controller what still moves, and a broker where replicas are: it may lag.
@@ -146,7 +186,7 @@ class ActionModule(ActionBase):
         self.finish = of["finish"]
         for said in self.finish:
             if self.given.get("target") and said not in self.told:
-                say(f"{self.given['name']} goes on to its end, then the run stops: {said}.")
+                self.tell("finish", f"{self.given['name']} goes on to its end, then the run stops: {said}.")
         self.told.update(self.finish)
         self.holds("; ".join(of["hold"]))
         return "; ".join(of["cancel"])
@@ -168,13 +208,31 @@ class ActionModule(ActionBase):
 
     def look(self, deep, measure):
         """One call of the module on the admin host."""
+        measure = measure and bool(self.given.get("planned_bytes"))
+        found = self.module(look_at_cluster=deep, measure=measure, verify=bool(self.given.get("target")))
+        return {**found, "rc": found.get("rc", 0), "moving": found.get("moving", [])}
+
+    def module(self, **further):
+        """The module's answer."""
         arguments = {key: self.given[key] for key in _MODULE if key in self.given}
-        arguments.update(look_at_cluster=deep, measure=measure and bool(self.given.get("planned_bytes")))
+        arguments.update(further, entries=self.entries)
+        self.entries = []
         found = self._execute_module("kafka_reassign", module_args=arguments, task_vars=self.task_vars)
         if found.get("failed") or found.get("unreachable"):
             said = found.get("msg") or found.get("module_stderr") or found
-            raise AnsibleActionFail(f"the look at the cluster failed: {said}")
-        return {**found, "rc": found.get("rc", 0), "moving": found.get("moving", [])}
+            raise AnsibleActionFail(f"the admin host has no answer: {said}")
+        return found
+
+    def follow_throttle(self, look):
+        """Give what moves the rate of the throttle file, where that is another than the last one."""
+        wanted, problem = look.get("throttle_bytes_per_sec"), look.get("throttle_problem", "")
+        if problem and problem not in self.told:
+            self.told.add(problem)
+            say(f"{problem}. The throttle stays as it is.")
+        if self.given.get("target") and self.rate and wanted and wanted != self.rate:
+            for said in self.module(ask="throttle", throttle_bytes_per_sec=wanted).get("said", []):
+                say(said)
+            self.rate = wanted
 
     def clock(self):
         """Reasons of the hour: the window, the plan's expiry, and how many batches this run may start."""
@@ -195,12 +253,13 @@ class ActionModule(ActionBase):
         if hold and hold != self.hold:
             self.held_since = self.held_since or now
             left = duration(max(0, float(self.given["hold_seconds"]) - (now - self.held_since)))
-            say(
+            self.tell(
+                "held",
                 f"HELD, {self.given['name']}: {hold}. What moves goes on at its throttle, no other batch starts. "
-                f"The run goes on by itself when this is over; if it isn't in {left}, the run stops."
+                f"The run goes on by itself when this is over; if it isn't in {left}, the run stops.",
             )
         if self.hold and not hold:
-            say(f"GOES ON, {self.given['name']}: over is {self.hold}.")
+            self.tell("goes_on", f"GOES ON, {self.given['name']}: over is {self.hold}.")
             self.held_since = None
         self.hold = hold
 
@@ -210,4 +269,5 @@ class ActionModule(ActionBase):
             done = look["partitions"] - len(look["moving"])
             planned = int(self.given.get("planned_bytes") or 0)
             seconds = time.monotonic() - self.started
-            say(progress(self.given["name"], done, look["partitions"], look["copied_bytes"], planned, seconds))
+            line = progress(self.given["name"], done, look["partitions"], look["copied_bytes"], planned, seconds)
+            self.tell("progress", line)

@@ -1,0 +1,168 @@
+"""What Kafka's tools print, and what follows from it for a run. Reads text, changes nothing."""
+
+# Runs on the admin host: the standard library and Python 3.8 are enough.
+from __future__ import annotations
+
+import json
+import re
+
+BROKER_THROTTLES = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+TOPIC_THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+
+_LIVE_BROKER = re.compile(r"^\S+ [(]id: ([0-9]+) rack: .*[)] -> [(]$", re.MULTILINE)
+_PARTITION = re.compile(
+    r"^\s+Topic: (\S+)\s+Partition: ([0-9]+)\s+Leader: (\S+)\s+Replicas: ([0-9,]*)\s+Isr: ([0-9,]*)(.*)$", re.MULTILINE
+)
+_TOPIC = re.compile(r"^Topic: (\S+)\s(?:.*\bTopicId: (\S+))?.*?\bConfigs:[ \t]*(.*)$", re.MULTILINE)
+_BROKER_CONFIGS = re.compile(r"^Dynamic configs for broker ([0-9]+) are:$")
+_CONFIG = re.compile(r"^\s+([a-z][a-zA-Z.]*)=(\S*) sensitive=false")
+_MOVING = re.compile(r"Reassignment of (?:partition|replica) ([A-Za-z0-9._-]+) is still in progress")
+_ELSEWHERE = re.compile(
+    r"no active reassignment of partition ([A-Za-z0-9._-]+), but replica set is ([0-9,]*) rather than"
+)
+_COMPLETED = re.compile(r"Reassignment of partition ([A-Za-z0-9._-]+) is completed")
+# Partitions with a replica that isn't in its log dir: on its way, not told yet, told another one, or not found.
+_MISPLACED = re.compile(
+    r"^(?:Reassignment of replica |Partition )([A-Za-z0-9._-]+?)(?:-[0-9]+ is still in progress|"
+    r" on broker [0-9]+ is (?:not )?being moved| is not found in any live| cannot be found in any live)",
+    re.MULTILINE,
+)
+_LISTED = re.compile(r"^([A-Za-z0-9._-]+): replicas: [0-9,]+[.]", re.MULTILINE)
+_NAMED = 5
+
+
+def live_brokers(text):
+    """Ids in the output of kafka-broker-api-versions."""
+    return {int(broker) for broker in _LIVE_BROKER.findall(text)}
+
+
+def partitions(text):
+    """{name: (leader or None, replicas, isr)} in the output of kafka-topics --describe."""
+    return {
+        f"{topic}-{number}": (int(leader) if leader.isdigit() else None, _ids(replicas), _ids(isr))
+        for topic, number, leader, replicas, isr, _ in _PARTITION.findall(text)
+    }
+
+
+def reassigned(text):
+    """Partitions that the output of kafka-topics --describe says are reassigned."""
+    return sorted(
+        f"{topic}-{number}" for topic, number, _, _, _, rest in _PARTITION.findall(text) if "ing Replicas: " in rest
+    )
+
+
+def topics(text):
+    """{topic: (its id or an empty text, {throttle: value})} in the output of kafka-topics --describe."""
+    return {
+        topic: (number, {key: value for key, value in _pairs(configs) if key in TOPIC_THROTTLES})
+        for topic, number, configs in _TOPIC.findall(text)
+    }
+
+
+def broker_throttles(text):
+    """{broker: {throttle: value}} in the output of kafka-configs --describe --entity-type brokers."""
+    found, broker = {}, None
+    for line in text.splitlines():
+        head, config = _BROKER_CONFIGS.match(line), _CONFIG.match(line)
+        if head:
+            broker = head.group(1)
+            found[broker] = {}
+        elif not config:
+            broker = None
+        elif broker is not None and config.group(1) in BROKER_THROTTLES:
+            found[broker][config.group(1)] = config.group(2)
+    return found
+
+
+def moving(text):
+    """Partitions, and replicas on their way to a log dir, that the output of --verify says are in progress."""
+    return sorted(set(_MOVING.findall(text)))
+
+
+def reached(text):
+    """Partitions that the output of --verify says are where they should be, log dirs included."""
+    return sorted(set(_COMPLETED.findall(text)) - set(_MISPLACED.findall(text)))
+
+
+def elsewhere(text):
+    """Partitions that the output of --verify says don't move and are not where they should be, and where they are."""
+    return sorted({name + (f" (replicas {now})" if now else " (gone)") for name, now in _ELSEWHERE.findall(text)})
+
+
+def listed(text):
+    """Partitions that the output of --list says are reassigned."""
+    return sorted(set(_LISTED.findall(text)))
+
+
+def lists(text):
+    """{name: brokers} in a reassignment file."""
+    return {f"{each['topic']}-{each['partition']}": each["replicas"] for each in json.loads(text)["partitions"]}
+
+
+def arriving(target, origin):
+    """{broker: partitions that it gets} of two reassignment files' lists."""
+    found = {}
+    for name, replicas in target.items():
+        for broker in replicas:
+            if broker not in origin.get(name, []):
+                found.setdefault(broker, set()).add(name)
+    return found
+
+
+def copied_bytes(text, wanted):
+    """Bytes of the wanted partitions on their brokers in the output of kafka-log-dirs, or None without an answer."""
+    rows = [line for line in text.splitlines() if line.startswith("{")]
+    if not rows:
+        return None
+    total = 0
+    for broker in json.loads(rows[0])["brokers"]:
+        names = wanted.get(broker["broker"], ())
+        for log_dir in broker["logDirs"]:
+            total += sum(each["size"] for each in log_dir["partitions"] if each["partition"] in names)
+    return total
+
+
+def cluster_reasons(live, described, under_min_isr, active, expected, leaving, own, known):
+    """What speaks against going on, by guard: a sentence without its full stop each.
+
+    A partition of the batch may be out of sync: its new replicas are, until they have caught up.
+    """
+    dead = sorted(set(expected) - live)
+    behind = sorted(
+        name
+        for name, (leader, replicas, isr) in described.items()
+        if leader is not None and set(replicas) - set(isr) - set(leaving) - set(dead) and name not in own
+    )
+    offline = sorted(name for name, (leader, _, _) in described.items() if leader is None)
+    found = {
+        "live_brokers": "not live: " + _named("broker", dead) if dead else "",
+        "offline": _counted([name for name in offline if name not in known], "without a leader"),
+        "under_min_isr": _counted([name for name in under_min_isr if name not in known], "under min.insync.replicas"),
+        "under_replicated": _counted([name for name in behind if name not in known], "under-replicated"),
+        "foreign": _counted([name for name in active if name not in own], "reassigned by somebody else"),
+    }
+    return {guard: said for guard, said in found.items() if said}
+
+
+def _ids(text):
+    return [int(broker) for broker in text.split(",") if broker]
+
+
+def _pairs(configs):
+    """Keys and values of `a=1,b=0:1,0:2`: a value may hold commas."""
+    return re.findall(r"(?:^|,)([a-z][a-zA-Z.]*)=(.*?)(?=,[a-z][a-zA-Z.]*=|$)", configs.strip())
+
+
+def _named(noun, ids):
+    return f"{noun if len(ids) == 1 else noun + 's'} {', '.join(map(str, ids))}"
+
+
+def _counted(names, what):
+    if not names:
+        return ""
+    shown = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+    return f"{len(names)} {'partition' if len(names) == 1 else 'partitions'} {what}: {shown}"

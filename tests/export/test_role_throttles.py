@@ -1,0 +1,132 @@
+"""The throttles from before a run: read from what Kafka's tools print, kept in a file, and what puts them back."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from role_files import loaded
+
+output, throttles = loaded("module_utils/kafka_reassign_output"), loaded("module_utils/kafka_reassign_throttles")
+
+LEADER, FOLLOWER = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
+LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
+
+
+def test_brokers_throttles_are_read_from_what_kafka_prints() -> None:
+    """Kafka 4.3's lines: every live broker, its throttles alone, and nothing of the cluster's defaults."""
+    text = (
+        "Dynamic configs for broker 1 are:\n"
+        "Dynamic configs for broker 2 are:\n"
+        f"  {LEADER}=777 sensitive=false synonyms={{DYNAMIC_BROKER_CONFIG:{LEADER}=777}}\n"
+        "  log.retention.ms=5 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:log.retention.ms=5}\n"
+        "Default configs for brokers in the cluster are:\n"
+        f"  {FOLLOWER}=9 sensitive=false synonyms={{DYNAMIC_DEFAULT_BROKER_CONFIG:{FOLLOWER}=9}}\n"
+    )
+    assert {"1": {}, "2": {LEADER: "777"}} == output.broker_throttles(text)
+
+
+def test_topics_throttles_are_read_from_what_kafka_prints() -> None:
+    """Kafka 4.3's lines: ids, and values that hold commas; a line of a partition is none."""
+    text = (
+        "Topic: orders\tTopicId: 1xes\tPartitionCount: 3\tReplicationFactor: 3\tConfigs: "
+        f"{LEADERS}=0:1,0:2,1:3,min.insync.replicas=1,{FOLLOWERS}=*\n"
+        "\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\tElr: \tLastKnownElr: \n"
+        "Topic: plain\tTopicId: uGmY\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: \n"
+        "Topic: old\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: segment.bytes=1073741824\n"
+    )
+    assert {
+        "orders": ("1xes", {LEADERS: "0:1,0:2,1:3", FOLLOWERS: "*"}),
+        "plain": ("uGmY", {}),
+        "old": ("", {}),
+    } == output.topics(text)
+
+
+def test_a_describe_says_what_is_reassigned() -> None:
+    """By the columns that Kafka adds to such a partition."""
+    text = (
+        "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2,4,3\tIsr: 1,2"
+        "\tAdding Replicas: 4\tRemoving Replicas: 3\tElr: \tLastKnownElr: \n"
+        "\tTopic: a\tPartition: 1\tLeader: 1\tReplicas: 3,1,2\tIsr: 1,2\tElr: \tLastKnownElr: \n"
+    )
+    assert ["a-0"] == output.reassigned(text)
+    assert {"a-0": (1, [1, 2, 4, 3], [1, 2]), "a-1": (1, [3, 1, 2], [1, 2])} == output.partitions(text)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "desired"),
+    [
+        ({}, {LEADER: "50", FOLLOWER: "50"}, {}),
+        ({LEADER: "777"}, {LEADER: "50", FOLLOWER: "50"}, {LEADER: "777"}),
+        ({LEADER: "777"}, {}, {LEADER: "777"}),
+        ({LEADER: "777"}, {LEADER: "9", FOLLOWER: "80"}, {LEADER: "9"}),
+        ({}, {}, {}),
+    ],
+)
+def test_a_broker_gets_its_throttles_back(
+    tmp_path: Path, before: dict[str, str], now: dict[str, str], desired: dict[str, str]
+) -> None:
+    """But for what is neither from before nor a rate of a run: somebody else has set that meanwhile."""
+    record = throttles.Record(tmp_path / "throttles-1.json")
+    record.see({"1": before}, {}, {})
+    record.add_rate(50)
+    record.add_rate(80)
+    assert desired == record.desired_broker("1", now)
+
+
+@pytest.mark.parametrize(
+    ("now", "desired"),
+    [
+        ({LEADERS: "0:1,2:3", FOLLOWERS: "0:4"}, {LEADERS: "*"}),
+        ({LEADERS: "0:1", FOLLOWERS: ""}, {LEADERS: "*"}),
+        ({LEADERS: "*"}, {LEADERS: "*"}),
+        ({}, {LEADERS: "*"}),
+        ({LEADERS: "0:1,1:3"}, {LEADERS: "0:1,1:3"}),
+        ({FOLLOWERS: "none"}, {LEADERS: "*", FOLLOWERS: "none"}),
+    ],
+)
+def test_a_topic_gets_its_throttles_back(tmp_path: Path, now: dict[str, str], desired: dict[str, str]) -> None:
+    """A list of partitions that the plan moves is Kafka's own; anything else somebody else has set."""
+    record = throttles.Record(tmp_path / "throttles-1.json")
+    record.see({}, {"a": ("id", {LEADERS: "*"})}, {"a": [0, 2]})
+    assert desired == record.desired_topic("a", now)
+
+
+def test_what_an_earlier_run_saw_counts(tmp_path: Path) -> None:
+    """The second run reads the values of the first one, which are no longer those from before."""
+    described: dict[str, Any] = {"a": ("id-a", {LEADERS: "*"}), "b": ("id-b", {})}
+    first = throttles.Record(tmp_path / "throttles-1.json")
+    first.see({"1": {LEADER: "777"}}, described, {"a": [0]})
+    first.add_rate(50)
+    first.save()
+    assert stat.S_ISREG(first.path.stat().st_mode)
+
+    later: dict[str, Any] = {"a": ("id-a", {LEADERS: "0:1"}), "b": ("id-b", {})}
+    second = throttles.Record.found(tmp_path, later)
+    second.see({"1": {LEADER: "50"}, "4": {}}, later, {"a": [2], "b": [1]})
+    assert {"1": {LEADER: "777"}, "4": {}} == second.brokers
+    assert {"configs": {LEADERS: "*"}, "partitions": [0, 2]} == second.topics["a"]
+    assert {"configs": {}, "partitions": [1]} == second.topics["b"]
+
+    # A cluster that has only topics of the same name is another one.
+    assert None is throttles.Record.found(tmp_path, {"a": ("id-x", {}), "b": ("id-y", {})})
+    second.brokers.clear()
+    second.topics.clear()
+    second.save()
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("now", "desired", "options"),
+    [
+        ({}, {}, []),
+        ({LEADER: "5"}, {LEADER: "5"}, []),
+        ({LEADER: "5", FOLLOWER: "5"}, {LEADER: "7"}, ["--add-config", f"{LEADER}=7", "--delete-config", FOLLOWER]),
+        ({}, {LEADERS: "0:1,0:2", FOLLOWERS: "*"}, ["--add-config", f"{FOLLOWERS}=*,{LEADERS}=[0:1,0:2]"]),
+    ],
+)
+def test_kafka_is_told_the_difference(now: dict[str, str], desired: dict[str, str], options: list[str]) -> None:
+    """Nothing that is as desired; a value with commas in brackets; only what is set is deleted."""
+    assert options == throttles.alteration(now, desired)
