@@ -11,7 +11,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "planner whatif expand.yaml --detailed-exitcode --format markdown",
     ),
     "validate": ("planner validate expand.yaml", "planner validate clusters/a.yaml clusters/b.yaml"),
-    "show": ("planner show expand.plan", "planner show expand.plan/plan.json --format json"),
+    "show": (
+        "planner show expand.plan",
+        "planner show expand.plan/plan.json --format json",
+        "planner show --journal run.jsonl",
+    ),
     "render": ("planner render expand.plan --out again",),
     "check": (
         "planner check expand.plan",

@@ -12,7 +12,9 @@ from planner.cli import fleet, workflow
 from planner.cli.engine import engine_options
 from planner.cli.shown import Format, detail_options, echo_json, echo_line, format_option, reads_plan, say, show_view
 from planner.cli.shown import show as show_plan
+from planner.model.file_reading import read_bytes
 from planner.plan import headline, plan_file
+from planner.report import run_journal
 from planner.report.plan_on_terminal import Detail
 
 _SPEC = click.Path(path_type=Path, dir_okay=False)
@@ -68,13 +70,30 @@ def validate(specs: tuple[Path, ...]) -> int:
 
 
 @click.command()
-@click.argument("plan", type=_PLAN)
+@click.argument("plan", type=_PLAN, required=False)
+@click.option("--journal", type=_SPEC, help="Show this journal of a run of the playbooks instead of a plan.")
 @format_option
 @detail_options
 @reads_plan
-def show(plan: Path, form: Format, detail: Detail | None) -> int:
-    """Show PLAN, a plan.json or its folder."""
+def show(plan: Path | None, journal: Path | None, form: Format, detail: Detail | None) -> int:
+    """Show PLAN, a plan.json or its folder.
+
+    Or what a run of its playbooks did."""
+    if (plan is None) == (journal is None):
+        raise click.UsageError("show takes a PLAN or --journal FILE, one of them")
+    if journal is not None:
+        return _show_journal(journal, form)
+    assert plan is not None
     show_plan(plan_file.read(plan), form, detail, plan if plan.is_dir() else plan.parent)
+    return 0
+
+
+def _show_journal(path: Path, form: Format) -> int:
+    entries = run_journal.entries(read_bytes(path, run_journal.JOURNAL), path.as_posix())
+    if form == "json":
+        echo_json(run_journal.document(entries))
+    else:
+        show_view(run_journal.view(path.name, entries), form)
     return 0
 
 

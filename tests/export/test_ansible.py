@@ -15,6 +15,7 @@ from plan_documents import Document, change, document, typed
 from playbooks import Playbooks, Run
 
 from planner.export import kafka_files, output_folder
+from planner.report import run_journal
 
 pytestmark = pytest.mark.ansible
 
@@ -161,6 +162,13 @@ def test_apply_and_apply_again(site: Site) -> None:
     assert (0, 0) == (second.code, second.changed), second.output
     assert (2, 2) == (site.calls("--execute"), site.calls("--throttle"))
     assert [] == list((site.folder.parent / "home").glob("kafka_reassign.*"))
+    kept = site.folder.parent / "home" / ".local" / "state" / "kafka_reassign"
+    assert [] == list(kept.glob("throttles-*"))
+    journal = min(kept.glob("*-apply-*.jsonl"))
+    said = [entry.said for entry in run_journal.entries(journal.read_bytes(), journal.name)]
+    assert [f"Batch {batch} of 3 {what}" for batch in ("01", "02") for what in ("began.", "ended")] == [
+        line.partition(" after")[0] for line in said if line.startswith("Batch")
+    ]
     # No compiled copy of the role's plugin either, which `planner check` would find, and nobody has reviewed.
     assert [] == [path for path in site.folder.rglob("*") if path.suffix == ".pyc"]
 

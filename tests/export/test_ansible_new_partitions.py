@@ -37,6 +37,11 @@ def with_new(bin_dir: Path) -> Document:
     return plan(bin_dir) | {"new_partitions": new_partitions(*topics)}
 
 
+def altered(site: Site) -> int:
+    """How often a topic got more partitions."""
+    return sum(call[0] == "kafka-topics" and "--alter" in call for call in site.cluster["calls"])
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     """The plan's folder, and the cluster as the plan found it."""
@@ -57,7 +62,7 @@ def test_apply_and_apply_again(site: Site) -> None:
     assert {"n.1": "cleanup.policy=compact,x={{ 1 + 1 }} '$(id)'"} == site.cluster["configs"]
     second = site.play("apply")
     assert (0, 0) == (second.code, second.changed), second.output
-    assert (1, 1) == (site.calls("--create"), site.calls("--alter"))
+    assert (1, 1) == (site.calls("--create"), altered(site))
 
 
 def test_topic_that_is_there_as_planned_is_left_alone(site: Site) -> None:
@@ -66,7 +71,7 @@ def test_topic_that_is_there_as_planned_is_left_alone(site: Site) -> None:
     run = site.play("apply", "--tags", "create")
     assert (0, 1) == (run.code, run.changed), run.output
     assert ORIGIN | CREATED | ADDED == site.replicas()
-    assert (0, 1) == (site.calls("--create"), site.calls("--alter"))
+    assert (0, 1) == (site.calls("--create"), altered(site))
 
 
 @pytest.mark.parametrize("there", [{"n.1-0": [1, 2], "n.1-1": [4, 2]}, {"n.1-0": [1, 2]}, {"b-1": [4, 2]}])

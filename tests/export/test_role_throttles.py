@@ -110,6 +110,10 @@ def test_what_an_earlier_run_saw_counts(tmp_path: Path) -> None:
     assert {"configs": {LEADERS: "*"}, "partitions": [0, 2]} == second.topics["a"]
     assert {"configs": {}, "partitions": [1]} == second.topics["b"]
 
+    # A broker that was down when the first run read the others, and was throttled by it later.
+    second.see({"9": {LEADER: "50", FOLLOWER: "6"}}, {}, {})
+    assert {FOLLOWER: "6"} == second.brokers["9"]
+
     # A cluster that has only topics of the same name is another one.
     assert None is throttles.Record.found(tmp_path, {"a": ("id-x", {}), "b": ("id-y", {})})
     second.brokers.clear()

@@ -168,7 +168,9 @@ def test_under_replicated_partitions(operator: Operator, config: Path) -> None:
     plan = operator.plan(replaced, brokers=[1, 2, 3], execution={"throttle": "100MB/s"})
     run = plan.playbooks.play("apply", "-v", "-e", f"kafka_reassign_command_config={config}")
     assert 0 == run.code, run.output
-    assert "leader.replication.throttled.rate=100000000" in run.output
+    throttled, started = commands(run, "--execute")
+    assert ("--throttle", "100000000") in pairwise(throttled)
+    assert "--additional" in started
     assert_given(run, config, "reassign-partitions", "broker-api-versions", "topics", "leader-election", "configs")
     assert_unharmed(operator, before | plan.replicas)
 

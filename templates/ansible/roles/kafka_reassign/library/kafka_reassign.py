@@ -367,10 +367,11 @@ class Throttles:
         if not self.given["last"]:
             only = {name.rpartition("-")[0] for name in self.cluster.lists()[0]}
             of_topics = {each: values for each, values in of_topics.items() if each in only}
-        changed = {each: record.changed(each, values) for each, values in sorted(brokers.items())}
+        changed = {f"broker {each}": record.changed(each, values) for each, values in sorted(brokers.items())}
+        changed.update({f"topic {each}": record.changed_on_topic(each, of_topics[each]) for each in sorted(of_topics)})
         said = [
-            f"Somebody else has set {_said(values)} on broker {broker} meanwhile, which stays."
-            for broker, values in changed.items()
+            f"Somebody else has set {_said(values)} on {name} meanwhile, which stays."
+            for name, values in changed.items()
             if values
         ]
         now = {("brokers", each): values for each, values in brokers.items()}
@@ -529,12 +530,15 @@ def main():
         supports_check_mode=True,
     )
     result = answered(module)
-    noted(result.get("journal") or module.params["journal"], [*module.params["entries"], *_entries(result)])
+    told = [*module.params["entries"], *_entries(module.params, result)]
+    noted(result.get("journal") or module.params["journal"], told)
     module.exit_json(changed=False, **result)
 
 
-def _entries(result):
-    return [{"event": "throttles", "said": said} for said in result.get("said", [])]
+def _entries(given, result):
+    first = {"event": "run", "said": f"A run began: {given['direction']} of plan {given['plan_id'][:12]}."}
+    said = [{"event": "throttles", "said": said} for said in result.get("said", [])]
+    return ([first] if given["ask"] == "begin" else []) + said
 
 
 if __name__ == "__main__":

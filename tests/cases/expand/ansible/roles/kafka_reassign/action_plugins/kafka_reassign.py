@@ -230,7 +230,13 @@ class ActionModule(ActionBase):
             self.told.add(problem)
             say(f"{problem}. The throttle stays as it is.")
         if self.given.get("target") and self.rate and wanted and wanted != self.rate:
-            for said in self.module(ask="throttle", throttle_bytes_per_sec=wanted).get("said", []):
+            try:
+                changed = self.module(ask="throttle", throttle_bytes_per_sec=wanted)
+            except AnsibleActionFail as error:
+                # Kafka's tools may fail for some seconds after a broker has died. The next look tries again.
+                say(f"The throttle couldn't be changed yet: {error}")
+                return
+            for said in changed.get("said", []):
                 say(said)
             self.rate = wanted
 

@@ -47,7 +47,8 @@ class Record:
         if described:
             self.content["topic_ids"] = sorted(f"{name} {number}" for name, (number, _) in described.items())
         for broker, values in brokers.items():
-            self.brokers.setdefault(broker, values)
+            # One that was down at the begin of the run may have its rate by now.
+            self.brokers.setdefault(broker, {k: v for k, v in values.items() if v not in self.rates})
         for topic, numbers in moved.items():
             known = self.topics.setdefault(topic, {"configs": described.get(topic, ("", {}))[1], "partitions": []})
             known["partitions"] = sorted(set(known["partitions"]) | set(numbers))
@@ -77,11 +78,18 @@ class Record:
         """A broker's throttles as they should be: those from before, but what somebody has set since stays."""
         return {**self.brokers[broker], **self.changed(broker, values)}
 
+    def changed_on_topic(self, topic, values):
+        """What of a topic's throttles somebody else has set since: no list of partitions that the plan moves."""
+        known = self.topics[topic]
+        return {
+            key: value
+            for key, value in values.items()
+            if value != known["configs"].get(key) and not _of_partitions(value, known["partitions"])
+        }
+
     def desired_topic(self, topic, values):
         """A topic's throttles as they should be: those from before, but what somebody has set since stays."""
-        known = self.topics[topic]
-        changed = {key: value for key, value in values.items() if not _of_partitions(value, known["partitions"])}
-        return {**known["configs"], **changed}
+        return {**self.topics[topic]["configs"], **self.changed_on_topic(topic, values)}
 
 
 def _of_partitions(value, partitions):
