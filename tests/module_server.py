@@ -64,9 +64,11 @@ def _serve(address: str) -> None:
     """Answer until the process that started this one is gone."""
     import ansible
     import ansible.module_utils.basic  # each fork has it
+    import ansible.modules
 
     ansible.__path__ = _PathWithPayload(ansible.__path__, "ansible")
     ansible.module_utils.__path__ = _PathWithPayload(ansible.module_utils.__path__, "ansible/module_utils")
+    ansible.modules.__path__ = _PathWithPayload(ansible.modules.__path__, "ansible/modules")
 
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)

@@ -23,10 +23,13 @@ for _name, _examples in ((QUICK, QUICK_EXAMPLES), (FULL, FULL_EXAMPLES)):
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )
 
+# What asks for all tests.
+_ALL = ("", "not long")
+
 
 def load(marks: str) -> None:
-    """Take the profile that `HYPOTHESIS_PROFILE` names, else the full one where `-m ""` asks for all tests."""
-    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or (QUICK if marks else FULL))
+    """Take the profile that `HYPOTHESIS_PROFILE` names, else the full one where all tests are asked for."""
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or (FULL if marks in _ALL else QUICK))
 
 
 def examples(full: int) -> settings:

@@ -120,6 +120,7 @@ def values(plan: Plan) -> dict[str, object]:
         "brokers_of_direction": staying(plan),
         "leaving_in_direction": leaving(plan),
         "racks_of_broker": racks(plan),
+        "disk_limits": disk_limits(plan),
         "log_dirs": _log_dirs(plan),
         "derived": plan.execution.derived,
         "batches": _batches(plan),
@@ -143,6 +144,15 @@ def racks(plan: Plan) -> dict[int, str]:
     """The rack of each broker that has one; not where `set_racks` changes it, as nobody knows when that restart is."""
     moved = set(map(int, plan.changes.set_racks))
     return {broker.id: broker.rack for broker in plan.brokers if broker.rack is not None and broker.id not in moved}
+
+
+def disk_limits(plan: Plan) -> dict[int, int]:
+    """Bytes that each broker may hold, of those whose disk is stated: `limits.disk_used` of it, or all of it."""
+    ppm = plan.spec.limits.disk_used_ppm
+    share = 1_000_000 if ppm is None else ppm
+    return {
+        broker.id: broker.disk_bytes * share // 1_000_000 for broker in plan.brokers if broker.disk_bytes is not None
+    }
 
 
 def _log_dirs(plan: Plan) -> dict[str, dict[int, list[str]]]:

@@ -36,13 +36,15 @@ def _run(tool: str, options: dict[str, str], cluster: dict[str, Any]) -> int:
         case "kafka-broker-api-versions":
             return _list_brokers(cluster["brokers"], cluster.get("racks", {}))
         case "kafka-log-dirs":
-            return _list_log_dirs(cluster["log_dirs"])
+            return _list_log_dirs(cluster)
         case "kafka-topics" if "--describe" not in options:
             return _make(options, cluster)
         case "kafka-topics":
             return _describe(cluster["partitions"], options)
         case "kafka-configs":
             return _configs(options, cluster)
+        case "kafka-consumer-groups":
+            return _describe_group(options["--group"], cluster["behind"])
         case "kafka-leader-election":
             return _elect(_wanted(options["--path-to-json-file"]), cluster["partitions"])
         case _:
@@ -66,13 +68,13 @@ def _list_brokers(brokers: list[int], racks: dict[str, str]) -> int:
     return 0
 
 
-def _list_log_dirs(log_dirs: dict[str, list[str]]) -> int:
-    rows = [
+def _list_log_dirs(cluster: dict[str, Any]) -> int:
+    rows = cluster.get("log_dirs_print") or [
         {"broker": int(broker), "logDirs": [{"logDir": path, "error": None, "partitions": []} for path in paths]}
-        for broker, paths in log_dirs.items()
+        for broker, paths in cluster["log_dirs"].items()
     ]
     _say("Querying brokers for log directories information")
-    _say("Received log directory information from brokers " + ",".join(log_dirs))
+    _say("Received log directory information from brokers " + ",".join(str(row["broker"]) for row in rows))
     _say(json.dumps({"version": 1, "brokers": rows}))
     return 0
 
@@ -85,14 +87,18 @@ def _wanted(path: str) -> dict[str, list[int]]:
 def _describe(partitions: dict[str, Any], options: dict[str, str]) -> int:
     for topic in sorted({name.rpartition("-")[0] for name in partitions}):
         _say(f"Topic: {topic}\tTopicId: id-{topic}\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: ")
-    behind, unled = (f"--{which}-partitions" in options for which in ("under-replicated", "unavailable"))
     for name, partition in partitions.items() if "--under-min-isr-partitions" not in options else ():
         topic, number = name.rsplit("-", 1)
         isr = partition.get("isr", partition["replicas"])
         leader = "none" if partition["leader"] is None else partition["leader"]
-        if (not behind or isr != partition["replicas"]) and (not unled or leader == "none"):
-            listed = f"Replicas: {_text(partition['replicas'])}\tIsr: {_text(isr)}\tElr: \tLastKnownElr: "
-            _say(f"\tTopic: {topic}\tPartition: {number}\tLeader: {leader}\t{listed}")
+        listed, to = f"Replicas: {_text(partition['replicas'])}\tIsr: {_text(isr)}", partition.get("target")
+        if to:
+            added, removed = (
+                [b for b in p if b not in q] for p, q in ((to, partition["replicas"]), (partition["replicas"], to))
+            )
+            listed = f"Replicas: {_text(_union(partition))}\tIsr: {_text(isr)}"
+            listed += f"\tAdding Replicas: {_text(added)}\tRemoving Replicas: {_text(removed)}"
+        _say(f"\tTopic: {topic}\tPartition: {number}\tLeader: {leader}\t{listed}\tElr: \tLastKnownElr: ")
     return 0
 
 
@@ -106,6 +112,16 @@ def _configs(options: dict[str, str], cluster: dict[str, Any]) -> int:
         if cluster["throttle"]:
             key = "leader.replication.throttled.rate"
             _say(f"  {key}={cluster['throttle']} sensitive=false synonyms={{DYNAMIC_BROKER_CONFIG:{key}=}}")
+    return 0
+
+
+def _describe_group(group: str, behind: dict[str, int]) -> int:
+    if group not in behind:
+        _say(f"Error: Consumer group '{group}' does not exist.")
+        return 1
+    _say("\nGROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID")
+    _say(f"{group} a 0 10 {10 + behind[group]} {behind[group]} - - -           ")
+    _say(f"{group} a 1 - 7 - client-1-0a2b /10.0.0.7 client-1")
     return 0
 
 

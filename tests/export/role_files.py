@@ -11,9 +11,22 @@ from folders import ROOT
 ROLE = ROOT / "templates" / "ansible" / "roles" / "kafka_reassign"
 
 
+# In the order in which they import one another.
+_MODULE_UTILS = ("output", "checks", "cluster", "throttles")
+
+
 def loaded(path: str) -> ModuleType:
     """A file of the role, such as `action_plugins/kafka_reassign`."""
-    spec = importlib.util.spec_from_file_location(f"role_{path.replace('/', '_')}", ROLE / f"{path}.py")
+    for each in _MODULE_UTILS:
+        name = f"ansible.module_utils.kafka_reassign_{each}"
+        if name not in sys.modules:
+            sys.modules[name] = _executed(name, f"module_utils/kafka_reassign_{each}")
+    known = f"ansible.{path.replace('/', '.')}"
+    return sys.modules[known] if known in sys.modules else _executed(f"role_{path.replace('/', '_')}", path)
+
+
+def _executed(name: str, path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROLE / f"{path}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -26,6 +26,7 @@ TOOLS = (
     "kafka-topics",
     "kafka-log-dirs",
     "kafka-configs",
+    "kafka-consumer-groups",
 )
 
 # a-0 takes two batches and changes its leader; a-1 only its order; a-2 gets a replica; b-0 only an election.
@@ -169,6 +170,8 @@ def test_apply_and_apply_again(site: Site) -> None:
     assert [f"Batch {batch} of 3 {what}" for batch in ("01", "02") for what in ("began.", "ended")] == [
         line.partition(" after")[0] for line in said if line.startswith("Batch")
     ]
+    starts = [int(line.partition("were started ")[2].partition(" ")[0]) for line in said if "were started" in line]
+    assert [True, True] == [each <= 6 for each in starts]
     # No compiled copy of the role's plugin either, which `planner check` would find, and nobody has reviewed.
     assert [] == [path for path in site.folder.rglob("*") if path.suffix == ".pyc"]
 

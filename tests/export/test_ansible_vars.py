@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from plan_documents import change, document, typed
 
 from planner.export import ansible_vars
@@ -79,3 +80,12 @@ def test_who_must_be_live_and_who_leaves() -> None:
     told = ansible_vars.values(PLAN)
     assert {"apply": [1, 2, 3, 4], "rollback": [1, 2, 3, 9]} == told["brokers_of_direction"]
     assert {"apply": [9], "rollback": [4]} == told["leaving_in_direction"]
+
+
+@pytest.mark.parametrize(("ppm", "limit"), [(None, 1_000), (800_000, 800)])
+def test_a_broker_may_fill_its_disk_up_to_the_limit(ppm: int | None, limit: int) -> None:
+    """Where its disk is stated; all of it without `limits.disk_used`."""
+    plan = document([change("a", 0, [1, 2], [4, 2])])
+    plan["spec"]["limits"] = {} if ppm is None else {"disk_used_ppm": ppm}
+    plan["brokers"][0]["disk_bytes"] = 1_000
+    assert {1: limit} == ansible_vars.disk_limits(typed(plan))

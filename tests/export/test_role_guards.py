@@ -46,8 +46,8 @@ def test_what_verify_and_list_print_is_told_apart() -> None:
     assert ["d-1 (replicas 1,2)"] == look.elsewhere(text)
     assert ["c-7"] == look.reached(text)
     running = "Current partition reassignments:\norders-0: replicas: 4,1,2. adding: 4. removing: 2.\n"
-    assert ["orders-0"] == look.listed(running)
-    assert [] == look.listed("No partition reassignments found.\n")
+    assert {"orders-0": [4, 1]} == look.listed(running)
+    assert {} == look.listed("No partition reassignments found.\n")
 
 
 def test_bytes_are_those_of_the_new_replicas_on_their_brokers() -> None:
@@ -229,3 +229,12 @@ def test_before_a_batch_only_a_reason_holds(monkeypatch: pytest.MonkeyPatch) -> 
     assert ["the plan was valid until 2026-01-01T00:00:00Z"] == late["finish"]
     held, _, seconds = waited(monkeypatch, [DEAD, DEAD, {}], target="", guard_seconds=10)
     assert ([], 20) == (held["finish"], seconds)
+
+
+def test_nothing_holds_a_batch_that_is_done_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What speaks against starting one doesn't matter where nothing is started."""
+    given = {"before": True, "batches_left": 0}
+    done, printed, seconds = waited(monkeypatch, [DEAD | {"pending": []}], **given)
+    assert ([], [], 0) == (done["finish"], printed, seconds)
+    pending, _, _ = waited(monkeypatch, [{"pending": ["a-0"]}], **given)
+    assert ["as many batches were carried out as this run may start"] == pending["finish"]

@@ -134,3 +134,86 @@ def test_what_an_earlier_run_saw_counts(tmp_path: Path) -> None:
 def test_kafka_is_told_the_difference(now: dict[str, str], desired: dict[str, str], options: list[str]) -> None:
     """Nothing that is as desired; a value with commas in brackets; only what is set is deleted."""
     assert options == throttles.alteration(now, desired)
+
+
+class Cluster:
+    """Answers as Kafka's tools do, and keeps what it was asked."""
+
+    def __init__(self, tmp_path: Path, brokers: str = "", fails: bool = False) -> None:
+        target = tmp_path / "target.json"
+        target.write_text('{"partitions": [{"topic": "next", "partition": 0, "replicas": [4]}]}')
+        self.given = {"journal_dir": str(tmp_path), "target": str(target), "origin": "", "reassign": ["reassign"]}
+        self.brokers, self.fails = brokers, fails
+        self.calls: list[list[str]] = []
+
+    def lists(self) -> list[dict[str, list[int]]]:
+        """The next batch."""
+        return [{"next-0": [4]}, {}]
+
+    def required(self, tool: str, *options: str) -> str:
+        """A call that has to work."""
+        self.calls.append([tool, *options])
+        if self.fails:
+            raise throttles.ToolError("no node")
+        return self.brokers
+
+    def run(self, argv: list[str]) -> tuple[int, str, str]:
+        """Any other call."""
+        self.calls.append([word for word in argv if not word.startswith("/")])
+        return 0, "Clearing topic-level throttles on topics a,b", ""
+
+
+def described(**lists: str) -> str:
+    """What kafka-topics prints of topics with these throttled leaders."""
+    return "".join(
+        f"Topic: {topic}\tTopicId: id-{topic}\tPartitionCount: 1\tReplicationFactor: 1\t"
+        f"Configs: {f'{LEADERS}={value}' if value else ''}\n\tTopic: {topic}\tPartition: 0\tLeader: 1\t"
+        "Replicas: 1\tIsr: 1\tElr: \tLastKnownElr: \n"
+        for topic, value in lists.items()
+    )
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """The folder with a record of a run that moves a, b and next; b had a throttle before."""
+    record = throttles.Record(tmp_path / "throttles-1.json")
+    topics = {"a": ("id-a", {}), "b": ("id-b", {LEADERS: "*"}), "next": ("id-next", {})}
+    record.see({"1": {}, "2": {LEADER: "777"}}, topics, {topic: [0] for topic in topics})
+    record.add_rate(50)
+    record.save()
+    return tmp_path
+
+
+def test_before_a_batch_the_topic_that_is_done_is_lifted(recorded: Path) -> None:
+    """With one call; not the topic of the batch itself, whose lists its --execute sets."""
+    cluster = Cluster(recorded)
+    said = throttles.Throttles(cluster).lift(described(a="0:1", b="*", next="0:1"))
+    assert [] == said
+    alter = ["--alter", "--entity-type", "topics", "--entity-name", "a", "--delete-config", LEADERS]
+    assert [["configs", *alter]] == cluster.calls
+    again = Cluster(recorded)
+    assert [] == throttles.Throttles(again).lift(described(a="", b="*", next="0:1"))
+    assert [] == again.calls
+
+
+def test_several_topics_are_lifted_at_once(recorded: Path) -> None:
+    """Kafka's --verify clears all; what was set before is set again."""
+    brokers = f"Dynamic configs for broker 1 are:\n  {LEADER}=50 sensitive=false\nDynamic configs for broker 2 are:\n"
+    brokers += f"  {LEADER}=50 sensitive=false\n"
+    cluster = Cluster(recorded, brokers + "".join(f"Dynamic configs for broker {each} are:\n" for each in (3, 4)))
+    throttles.Throttles(cluster).lift(described(a="0:1", b="0:1", next=""))
+    asked, cleared, *again = cluster.calls
+    assert ["configs", "--describe", "--entity-type", "brokers"] == asked
+    assert "--verify" in cleared
+    assert [("2", f"{LEADER}=777"), ("b", f"{LEADERS}=*")] == [(call[5], call[7]) for call in again]
+
+
+def test_throttles_that_cannot_be_lifted_now_stay(recorded: Path) -> None:
+    """The end of the run puts them back; and nothing is touched while somebody moves partitions."""
+    cluster = Cluster(recorded, fails=True)
+    [said] = throttles.Throttles(cluster).lift(described(a="0:1", b="*"))
+    assert "The throttles of topics that are done stay until the end of the run: no node" == said
+    text = described(a="0:1", b="*").replace("\tElr", "\tAdding Replicas: 7\tElr")
+    moving = Cluster(recorded)
+    assert [] == throttles.Throttles(moving).lift(text)
+    assert [] == moving.calls

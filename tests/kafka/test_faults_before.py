@@ -19,8 +19,9 @@ pytestmark = pytest.mark.kafka
 
 
 def commands(run: Run, option: str) -> Iterator[list[str]]:
-    """The calls of Kafka's tools with this option that a run with -v prints."""
-    found = (json.loads(cmd) for cmd in re.findall(r'"cmd": (\[.*?\])', run.output))
+    """The calls of Kafka's tools with this option that a run with -v prints: its own, and those of its module."""
+    found = [json.loads(cmd) for cmd in re.findall(r'"cmd": (\[.*?\])', run.output)]
+    found += [cmd for calls in re.findall(r'"calls": (\[\[.*?\]\])', run.output) for cmd in json.loads(calls)]
     return (cmd for cmd in found if option in cmd)
 
 
@@ -181,7 +182,7 @@ def test_what_the_tools_are_given(operator: Operator, config: Path) -> None:
     wanted = operator.replicas() | plan.replicas
     run = plan.playbooks.play("apply", "-v", "-e", f"kafka_reassign_command_config={config}")
     assert 0 == run.code, run.output
-    assert_given(run, config, "reassign-partitions", "broker-api-versions", "topics", "leader-election")
+    assert_given(run, config, "reassign-partitions", "broker-api-versions", "topics", "leader-election", "configs")
     executed = list(commands(run, "--execute"))
     assert len(plan.document["batches"]) == len(executed)
     assert [] == [cmd for cmd in executed if "--disallow-replication-factor-change" not in cmd]

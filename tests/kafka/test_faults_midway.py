@@ -271,7 +271,9 @@ def test_cancel_on_failure(operator: Operator) -> None:
         run = running.wait()
     assert 2 == run.code, run.output
     assert "Its moves were cancelled; rollback.yml restores the order of the replicas." in run.text
-    assert "so a throttle of theirs couldn't be put back: broker 4. Once they are live again, run" in run.text, run.output
+    assert "so a throttle of theirs couldn't be put back: broker 4. Once they are live again, run" in run.text, (
+        run.output
+    )
     assert [] == operator.moving()
     operator.await_equal("", operator.throttles)
     reordered = operator.replicas()

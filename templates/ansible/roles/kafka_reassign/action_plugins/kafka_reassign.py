@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from datetime import datetime, timezone
@@ -25,24 +26,15 @@ REACTIONS = {
     "expiry": "finish",
     "batches": "finish",
     "command": "hold",
+    "disk": "cancel",
+    "lag": "hold",
 }
 _WORDS = ("ignore", "hold", "finish", "cancel")
-# What of the task's arguments is the module's.
-_MODULE = (
-    *("reassign", "topics", "brokers", "log_dirs", "configs", "target", "origin", "expected_brokers"),
-    *(
-        "leaving_brokers",
-        "known",
-        "stop_file",
-        "command",
-        "ask",
-        "throttle_bytes_per_sec",
-        "throttle_file",
-        "journal_dir",
-        "journal",
-    ),
-    *("plan_id", "direction", "last", "although_moving"),
-)
+# What of the task's arguments is the plugin's alone.
+_OWN = {
+    *("name", "reactions", "window", "valid_until", "guard_seconds", "hold_seconds", "wait_seconds", "delay"),
+    *("batches_left", "planned_bytes", "second_looks", "once", "tool_starts", "return_when_held"),
+}
 _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
 _LINE_SECONDS = 60
 
@@ -105,6 +97,12 @@ class ActionModule(ActionBase):
     """The task `kafka_reassign`."""
 
     TRANSFERS_FILES = False
+    tool_starts = 0
+
+    @property
+    def moves(self):
+        """True where a batch is waited for; otherwise there is none yet, or only the cluster is looked at."""
+        return bool(self.given.get("target")) and not self.given.get("before")
 
     def tell(self, event, line):
         """Print a line, and have the next call of the module write it to the journal."""
@@ -124,38 +122,33 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(f"kafka_reassign_reactions: {', '.join(wrong)} isn't possible; allowed: {allowed}")
         if self.given.get("window") and (problem := check_window(self.given["window"])):
             raise AnsibleActionFail(problem)
-        result.update(self.waited() if self.given.get("ask", "look") == "look" else self.answer())
+        result.update(self.waited() if self.given.get("ask", "look") == "look" else self.module())
+        result["tool_starts"] = self.tool_starts
         return result
 
     def waited(self):
         """The wait, and its begin and end in the journal."""
         name = self.given.get("name", "")
-        noted = bool(self.given.get("target")) and not self.given.get("once")
+        noted = self.moves and not self.given.get("once")
         if noted:
             self.entries.append({"event": "begin", "said": f"{name} began."})
         found = self.wait()
         if noted:
             took = duration(time.monotonic() - self.started)
             reached = f"{found.get('reached', 0)} of {found['partitions']} partitions"
-            end = f"{name} ended after {took}: {reached} are where they should be."
-            self.entries.append({"event": "end", "said": end})
+            before = int(self.given.get("tool_starts", 0))
+            end = f"{name} ended after {took}: {reached} are where they should be. Kafka's tools were started "
+            self.tell("end", f"{end}{before} times for it, {self.tool_starts} times to wait.")
             self.module(ask="note")
-        return found
-
-    def answer(self):
-        """What the module says to another question than for a look, printed sentence by sentence."""
-        found = self.module()
-        for said in found.get("said", []):
-            say(said)
         return found
 
     def wait(self):
         """The last look, and how the wait ended: `failed` with `cancel` and `msg`, or `finish` with reasons to stop."""
-        self.started = time.monotonic()
+        self.started, self.parent = time.monotonic(), os.getppid()
         self.held_since, self.hold, self.finish, self.told = None, "", [], set()
         self.rate = int(self.given.get("throttle_bytes_per_sec") or 0)
         # Right before a batch there was a look at the cluster already.
-        next_cluster = self.started + (float(self.given["guard_seconds"]) if self.given.get("target") else 0)
+        next_cluster = self.started + (float(self.given["guard_seconds"]) if self.moves else 0)
         next_line = self.started + _LINE_SECONDS
         second_looks = 0
         while True:
@@ -164,12 +157,16 @@ class ActionModule(ActionBase):
             look = self.look(deep, measure)
             if deep:
                 next_cluster = now + float(self.given["guard_seconds"])
-                if cancel := self.judge({**look["reasons"], **self.clock()}):
+                # Of a batch that is done already nothing is started, whatever speaks against it.
+                reasons = {} if look.get("pending") == [] else {**look["reasons"], **self.clock()}
+                if cancel := self.judge(reasons):
                     return {**look, "failed": True, "cancel": True, "msg": cancel}
             if measure:
                 next_line = now + _LINE_SECONDS
                 self.line(look)
             self.follow_throttle(look)
+            if self.hold and self.given.get("return_when_held"):
+                return {**look, "held": self.hold, "finish": []}
             complete = self.complete(look)
             if complete and look.get("elsewhere") and second_looks < int(self.given.get("second_looks", 0)):
                 # Kafka's tool asks the controller what still moves, and a broker where replicas are: it may lag.
@@ -178,14 +175,20 @@ class ActionModule(ActionBase):
                 return {**look, "finish": self.finish}
             elif (over := self.over()) is not None:
                 return {**look, "failed": True, "cancel": False, "msg": over}
-            time.sleep(min(float(self.given["delay"]), 2) if complete else float(self.given["delay"]))
+            self.pause(min(float(self.given["delay"]), 2) if complete else float(self.given["delay"]))
+
+    def pause(self, seconds):
+        """Sleep; a killed playbook leaves this process behind, which then ends, too."""
+        if os.getppid() != self.parent:
+            raise AnsibleActionFail("the playbook was ended")
+        time.sleep(seconds)
 
     def judge(self, reasons):
         """Sort the reasons by their reactions and print what is new; the text of those that cancel."""
         of = {word: [said for guard, said in reasons.items() if self.reactions[guard] == word] for word in _WORDS}
         self.finish = of["finish"]
         for said in self.finish:
-            if self.given.get("target") and said not in self.told:
+            if self.moves and said not in self.told:
                 self.tell("finish", f"{self.given['name']} goes on to its end, then the run stops: {said}.")
         self.told.update(self.finish)
         self.holds("; ".join(of["hold"]))
@@ -195,7 +198,7 @@ class ActionModule(ActionBase):
         """True where nothing of the batch moves any more; without a batch, where nothing holds the run."""
         if self.given.get("once"):
             return True
-        if self.given.get("target"):
+        if self.moves:
             return look["rc"] == 0 and not look["moving"]
         return bool(self.finish) or not self.hold
 
@@ -209,18 +212,23 @@ class ActionModule(ActionBase):
     def look(self, deep, measure):
         """One call of the module on the admin host."""
         measure = measure and bool(self.given.get("planned_bytes"))
-        found = self.module(look_at_cluster=deep, measure=measure, verify=bool(self.given.get("target")))
+        found = self.module(look_at_cluster=deep, measure=measure, verify=self.moves)
+        if self.given.get("once") and "no_answer" in found["reasons"]:
+            raise AnsibleActionFail(found["reasons"]["no_answer"])
         return {**found, "rc": found.get("rc", 0), "moving": found.get("moving", [])}
 
     def module(self, **further):
         """The module's answer."""
-        arguments = {key: self.given[key] for key in _MODULE if key in self.given}
+        arguments = {key: value for key, value in self.given.items() if key not in _OWN}
         arguments.update(further, entries=self.entries)
         self.entries = []
         found = self._execute_module("kafka_reassign", module_args=arguments, task_vars=self.task_vars)
         if found.get("failed") or found.get("unreachable"):
-            said = found.get("msg") or found.get("module_stderr") or found
+            said = " ".join(str(found[key]) for key in ("msg", "exception", "module_stderr") if found.get(key))
             raise AnsibleActionFail(f"the admin host has no answer: {said}")
+        self.tool_starts += len(found["calls"])
+        for said in found.get("said", []):
+            say(said)
         return found
 
     def follow_throttle(self, look):
@@ -229,15 +237,13 @@ class ActionModule(ActionBase):
         if problem and problem not in self.told:
             self.told.add(problem)
             say(f"{problem}. The throttle stays as it is.")
-        if self.given.get("target") and self.rate and wanted and wanted != self.rate:
+        if self.moves and self.rate and wanted and wanted != self.rate:
             try:
-                changed = self.module(ask="throttle", throttle_bytes_per_sec=wanted)
+                self.module(ask="throttle", throttle_bytes_per_sec=wanted)
             except AnsibleActionFail as error:
                 # Kafka's tools may fail for some seconds after a broker has died. The next look tries again.
                 say(f"The throttle couldn't be changed yet: {error}")
                 return
-            for said in changed.get("said", []):
-                say(said)
             self.rate = wanted
 
     def clock(self):
@@ -271,7 +277,7 @@ class ActionModule(ActionBase):
 
     def line(self, look):
         """Print how far the batch is."""
-        if self.given.get("target"):
+        if self.moves:
             done = look["partitions"] - len(look["moving"])
             planned = int(self.given.get("planned_bytes") or 0)
             seconds = time.monotonic() - self.started

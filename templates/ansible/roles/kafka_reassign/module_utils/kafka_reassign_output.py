@@ -13,7 +13,7 @@ BROKER_THROTTLES = (
 )
 TOPIC_THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
-_LIVE_BROKER = re.compile(r"^\S+ [(]id: ([0-9]+) rack: .*[)] -> [(]$", re.MULTILINE)
+_LIVE_BROKER = re.compile(r"^\S+ [(]id: ([0-9]+) rack: (.*?)(?: isFenced: (?:true|false))?[)] -> [(]$", re.MULTILINE)
 _PARTITION = re.compile(
     r"^\s+Topic: (\S+)\s+Partition: ([0-9]+)\s+Leader: (\S+)\s+Replicas: ([0-9,]*)\s+Isr: ([0-9,]*)(.*)$", re.MULTILINE
 )
@@ -31,13 +31,23 @@ _MISPLACED = re.compile(
     r" on broker [0-9]+ is (?:not )?being moved| is not found in any live| cannot be found in any live)",
     re.MULTILINE,
 )
-_LISTED = re.compile(r"^([A-Za-z0-9._-]+): replicas: [0-9,]+[.]", re.MULTILINE)
+_LISTED = re.compile(
+    r"^([A-Za-z0-9._-]+): replicas: ([0-9,]+)[.](?: adding: [0-9,]*[.])?(?: removing: ([0-9,]*)[.])?", re.MULTILINE
+)
+_ADDING = re.compile("Adding Replicas: ([0-9,]+)")
+# Offset, end and lag of a partition; what follows them is the member, its host and its client, or dashes.
+_LAG = re.compile(r"\s[0-9]+\s+(?:[0-9]+|-)\s+(?:[0-9]+|-)\s+([0-9]+|-)\s+\S+\s+\S+\s+\S+\s*$", re.MULTILINE)
 _NAMED = 5
 
 
 def live_brokers(text):
     """Ids in the output of kafka-broker-api-versions."""
-    return {int(broker) for broker in _LIVE_BROKER.findall(text)}
+    return set(broker_racks(text))
+
+
+def broker_racks(text):
+    """{id: rack} of the live brokers in the output of kafka-broker-api-versions."""
+    return {int(broker): rack for broker, rack in _LIVE_BROKER.findall(text)}
 
 
 def partitions(text):
@@ -53,6 +63,12 @@ def reassigned(text):
     return sorted(
         f"{topic}-{number}" for topic, number, _, _, _, rest in _PARTITION.findall(text) if "ing Replicas: " in rest
     )
+
+
+def adding(text):
+    """{partition: brokers that it is being copied to} in the output of kafka-topics --describe."""
+    found = {f"{topic}-{number}": _ADDING.search(rest) for topic, number, _, _, _, rest in _PARTITION.findall(text)}
+    return {name: _ids(match.group(1)) for name, match in found.items() if match}
 
 
 def topics(text):
@@ -85,7 +101,12 @@ def moving(text):
 
 def reached(text):
     """Partitions that the output of --verify says are where they should be, log dirs included."""
-    return sorted(set(_COMPLETED.findall(text)) - set(_MISPLACED.findall(text)))
+    return sorted(set(_COMPLETED.findall(text)) - misplaced(text))
+
+
+def misplaced(text):
+    """Partitions with a replica that, as the output of --verify says, isn't in its log dir."""
+    return set(_MISPLACED.findall(text))
 
 
 def elsewhere(text):
@@ -94,8 +115,11 @@ def elsewhere(text):
 
 
 def listed(text):
-    """Partitions that the output of --list says are reassigned."""
-    return sorted(set(_LISTED.findall(text)))
+    """{partition: the list that its reassignment ends with} in the output of --list."""
+    return {
+        name: [broker for broker in _ids(replicas) if broker not in _ids(removing)]
+        for name, replicas, removing in _LISTED.findall(text)
+    }
 
 
 def lists(text):
@@ -113,13 +137,40 @@ def arriving(target, origin):
     return found
 
 
+def usable_dirs(text):
+    """{broker: paths of log dirs without an error} in the output of kafka-log-dirs."""
+    return {
+        broker["broker"]: [each["logDir"] for each in broker["logDirs"] if not each["error"]]
+        for broker in _log_dirs(text) or []
+    }
+
+
+def _log_dirs(text):
+    rows = [line for line in text.splitlines() if line.startswith("{")]
+    return json.loads(rows[0])["brokers"] if rows else None
+
+
+def used_bytes(text):
+    """{broker: bytes of all its partitions, those on their way included} in the output of kafka-log-dirs."""
+    return {
+        broker["broker"]: sum(each["size"] for log_dir in broker["logDirs"] for each in log_dir["partitions"])
+        for broker in _log_dirs(text) or []
+    }
+
+
+def lag(text):
+    """Records that a consumer group is behind in the output of kafka-consumer-groups, or None where it says nothing."""
+    rows = [each for each in _LAG.findall(text) if each != "-"]
+    return sum(map(int, rows)) if rows else None
+
+
 def copied_bytes(text, wanted):
     """Bytes of the wanted partitions on their brokers in the output of kafka-log-dirs, or None without an answer."""
-    rows = [line for line in text.splitlines() if line.startswith("{")]
-    if not rows:
+    brokers = _log_dirs(text)
+    if brokers is None:
         return None
     total = 0
-    for broker in json.loads(rows[0])["brokers"]:
+    for broker in brokers:
         names = wanted.get(broker["broker"], ())
         for log_dir in broker["logDirs"]:
             total += sum(each["size"] for each in log_dir["partitions"] if each["partition"] in names)

@@ -5,7 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from pathlib import Path
+
+from ansible.module_utils import kafka_reassign_output as output
+from ansible.module_utils.kafka_reassign_cluster import ToolError
+
+_NO_BROKER = "Timed out waiting for a node assignment"
 
 
 class Record:
@@ -111,3 +117,183 @@ def folder_of(given):
     folder = Path(given or Path.home() / ".local" / "state" / "kafka_reassign")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
+
+
+class Throttles:
+    """Records and restores what is set of throttles."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.given = cluster.given
+        self.folder = folder_of(self.given["journal_dir"])
+        self.seen = None
+
+    def begin(self):
+        """Record what is set before this run changes it; sentences on what somebody else has set."""
+        described = self.described()
+        record = Record.found(self.folder, described)
+        left = record is not None
+        record = record or Record(self.folder / f"throttles-{self.given['plan_id'][:12]}.json")
+        record.see(self.live(), described, self.moved())
+        record.add_rate(self.given["throttle_bytes_per_sec"])
+        record.save()
+        said = ["An earlier run left its throttles; those from before it are put back at the end."] if left else []
+        before = {f"broker {broker}": values for broker, values in sorted(record.brokers.items())}
+        before.update({f"topic {topic}": known["configs"] for topic, known in sorted(record.topics.items())})
+        set_before = [f"{name}: {_said(values)}" for name, values in before.items() if values]
+        return said + ([f"Throttles from before, put back at the end: {'; '.join(set_before)}."] if set_before else [])
+
+    def set_rate(self):
+        """Give what moves another rate, as Kafka's tool does it: the same reassignment, with another throttle."""
+        record = self.record()
+        rate = str(self.given["throttle_bytes_per_sec"])
+        brokers = {} if record is None else self.live()
+        if all(values.get(output.BROKER_THROTTLES[0], rate) == rate for values in brokers.values()):
+            return []
+        moving = set(output.moving(self.cluster.verified()[1]))
+        rows = json.loads(Path(self.given["target"]).read_text())["partitions"]
+        rows = [each for each in rows if f"{each['topic']}-{each['partition']}" in moving]
+        if not rows:
+            return []
+        record.see(brokers, {}, {})
+        record.add_rate(rate)
+        record.save()
+        code, out, err = self.reassigned(rows, "--execute", "--additional", "--throttle", rate)
+        if code != 0 and _NO_BROKER not in out + err:
+            raise ToolError(f"the throttle couldn't be changed: {(err + out)[-500:]}")
+        return [f"The throttle is {rate} bytes a second from now on."]
+
+    def restore(self):
+        """Put back what was set before; sentences on what couldn't be, or was left as somebody else set it."""
+        record = self.record()
+        if record is None:
+            return []
+        active = output.listed(self.cluster.required("reassign", "--list"))
+        own = [name for name in active if int(name.rpartition("-")[2]) in _numbers(record, name)]
+        if own and not self.given["although_moving"]:
+            return [f"{len(own)} partitions of the plan still move, so their throttles stay."]
+        brokers = self.live()
+        record.see(brokers, {}, {})
+        said = self.put_back(record, brokers, self.topics_of(record), active)
+        return said + self.finish(record, brokers)
+
+    def lift(self, described):
+        """Put back those of topics that earlier batches have moved; what couldn't be is left to the end of the run.
+
+        What producers write to a throttled topic counts against the throttle even when its replicas are in sync, so
+        that later batches would have less and less of it. This one's topics get their lists by its --execute.
+        """
+        self.seen = output.topics(described)
+        record = None if output.reassigned(described) else self.record()
+        if record is None:
+            return []
+        starting = {name.rpartition("-")[0] for name in self.cluster.lists()[0]}
+        topics = {each: values for each, values in self.topics_of(record).items() if each not in starting}
+        changing = [each for each, values in topics.items() if values != record.desired_topic(each, values)]
+        if not changing:
+            return []
+        try:
+            brokers = self.live() if len(changing) > 1 else {}
+            record.see(brokers, {}, {})
+            return self.put_back(record, brokers, topics, [])
+        except ToolError as error:
+            return [f"The throttles of topics that are done stay until the end of the run: {error}"]
+
+    def topics_of(self, record):
+        """{topic: throttles} now, of the record's topics that are still there."""
+        return {each: self.described()[each][1] for each in record.topics if each in self.described()}
+
+    def put_back(self, record, brokers, topics, active):
+        """Give these brokers and topics what they had before; sentences on what somebody else has set since."""
+        changed = {f"broker {each}": record.changed(each, values) for each, values in sorted(brokers.items())}
+        changed.update({f"topic {each}": record.changed_on_topic(each, topics[each]) for each in sorted(topics)})
+        said = [
+            f"Somebody else has set {_said(values)} on {name} meanwhile, which stays."
+            for name, values in changed.items()
+            if values
+        ]
+        now = {("brokers", each): values for each, values in brokers.items()}
+        now.update({("topics", each): values for each, values in topics.items()})
+        desired = {("brokers", each): record.desired_broker(each, values) for each, values in brokers.items()}
+        desired.update({("topics", each): record.desired_topic(each, values) for each, values in topics.items()})
+        for (kind, name), values in desired.items():
+            if kind == "brokers":
+                record.brokers[name] = values
+            else:
+                record.topics[name]["configs"] = values
+        record.save()
+        self.alter(now, desired, active)
+        return said
+
+    def described(self):
+        """What kafka-topics says is set of throttles on topics; it is asked once."""
+        if self.seen is None:
+            self.seen = output.topics(self.cluster.required("topics", "--describe"))
+        return self.seen
+
+    def alter(self, now, desired, active):
+        """Turn what is set into what is desired, with as few calls of Kafka's tools as possible."""
+        changes = [each for each, values in now.items() if values != desired.get(each)]
+        topics = [name for kind, name in changes if kind == "topics"]
+        # --verify clears all live brokers and the topics it is given at once, where nothing moves in the cluster.
+        wiped = [each for each in now if each[0] == "brokers" or each[1] in topics]
+        if not active and topics and 1 + sum(bool(desired[each]) for each in wiped) < len(changes):
+            broker = min(int(name) for kind, name in now if kind == "brokers")
+            rows = [{"topic": each, "partition": 0, "replicas": [broker]} for each in topics]
+            code, out, _ = self.reassigned(rows, "--verify")
+            if code == 0 and "Clearing topic-level throttles" in out:
+                # Log dirs' throttles are cleared for brokers too.
+                now = {**now, **{each: {} for each in wiped}}
+                changes = [each for each in wiped if desired.get(each)]
+        for kind, name in changes:
+            options = alteration(now[(kind, name)], desired[(kind, name)])
+            if options:
+                self.cluster.required("configs", "--alter", "--entity-type", kind, "--entity-name", name, *options)
+
+    def finish(self, record, brokers):
+        """Forget what is put back; what brokers that aren't live have is kept for later."""
+        away = sorted(int(broker) for broker in record.brokers if broker not in brokers)
+        for broker in brokers:
+            record.brokers.pop(broker, None)
+        record.topics.clear()
+        record.save()
+        if not away:
+            return []
+        named = ", ".join(map(str, away))
+        return [
+            f"Not live, so a throttle of theirs couldn't be put back: broker {named}. Once they are live again, run "
+            "ansible-playbook apply.yml --tags unthrottle."
+        ]
+
+    def reassigned(self, rows, *options):
+        """Call kafka-reassign-partitions with a file of these partitions."""
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"version": 1, "partitions": rows}, file)
+            file.flush()
+            return self.cluster.run([*self.given["reassign"], *options, "--reassignment-json-file", file.name])
+
+    def live(self):
+        """{broker: throttles} of the live brokers."""
+        return output.broker_throttles(self.cluster.required("configs", "--describe", "--entity-type", "brokers"))
+
+    def moved(self):
+        """{topic: numbers of the partitions that the plan moves}."""
+        found = {}
+        for name in self.cluster.lists()[0]:
+            topic, _, number = name.rpartition("-")
+            found.setdefault(topic, []).append(int(number))
+        return found
+
+    def record(self):
+        """The record of this cluster, or None; no tool is asked where there is no record at all."""
+        if not list(self.folder.glob("throttles-*.json")):
+            return None
+        return Record.found(self.folder, self.described())
+
+
+def _numbers(record, name):
+    return record.topics.get(name.rpartition("-")[0], {}).get("partitions", ())
+
+
+def _said(values):
+    return ", ".join(f"{key}={value}" for key, value in sorted(values.items()))

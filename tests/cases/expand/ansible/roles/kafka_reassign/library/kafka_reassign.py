@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 
-from ansible.module_utils import kafka_reassign_output as output
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.kafka_reassign_throttles import Record, alteration, folder_of
+from ansible.module_utils.kafka_reassign_cluster import Cluster, ToolError
+from ansible.module_utils.kafka_reassign_throttles import Throttles, folder_of
 
 DOCUMENTATION = r"""
 ---
@@ -23,13 +22,17 @@ description:
 options:
   ask:
     description:
+      - C(check) whether the plan may begin.
       - C(look) at the cluster and at the batch.
+      - Whether the whole target is C(reached).
+      - Which batches C(leaders) are still to be elected for.
+      - How topics with C(new) partitions stand.
       - C(begin) a journal, and record the throttles that are set.
       - C(throttle) what moves at another rate.
       - C(restore) the throttles from before.
       - C(note) something in the journal only.
     type: str
-    choices: [look, begin, throttle, restore, note]
+    choices: [check, look, reached, leaders, new, begin, throttle, restore, note]
     default: look
   reassign:
     description: Command of kafka-reassign-partitions with its client's options.
@@ -56,6 +59,11 @@ options:
     type: list
     elements: str
     required: true
+  groups:
+    description: Command of kafka-consumer-groups with its client's options.
+    type: list
+    elements: str
+    required: true
   target:
     description: Reassignment file on the admin host. Without it there is only a look at the cluster.
     type: str
@@ -64,6 +72,14 @@ options:
     description: Reassignment file of the same partitions with the lists they come from.
     type: str
     default: ""
+  plan_dir:
+    description: Folder on the admin host with the plan's files.
+    type: str
+    default: ""
+  before:
+    description: Whether the batch of the target isn't begun yet. Throttles of topics that are done are lifted then.
+    type: bool
+    default: false
   verify:
     description: Whether to ask for the progress of the file's partitions.
     type: bool
@@ -81,6 +97,18 @@ options:
     type: list
     elements: int
     default: []
+  racks:
+    description: Racks of brokers that the plan counts on.
+    type: dict
+    default: {}
+  planned_log_dirs:
+    description: Log dirs that the plan names, by broker.
+    type: dict
+    default: {}
+  allow_under_replicated:
+    description: Whether to begin although replicas that stay are out of sync.
+    type: bool
+    default: false
   leaving_brokers:
     description: Brokers that the plan empties. A replica there may be out of sync.
     type: list
@@ -91,6 +119,14 @@ options:
     type: list
     elements: str
     default: []
+  disk_limits:
+    description: Bytes that a broker may hold, by broker.
+    type: dict
+    default: {}
+  lag_limits:
+    description: Records that a consumer group may be behind, by group.
+    type: dict
+    default: {}
   stop_file:
     description: The run stops after the batch when this file exists on the admin host.
     type: str
@@ -129,10 +165,6 @@ options:
     description: Direction of the run, for the name of the journal.
     type: str
     default: apply
-  last:
-    description: Whether C(restore) is the last one of the run. Another one is about the topics of its file only.
-    type: bool
-    default: true
   although_moving:
     description: Whether to restore throttles while partitions of the plan still move.
     type: bool
@@ -149,27 +181,67 @@ EXAMPLES = r"""
     brokers: [/opt/kafka/bin/kafka-broker-api-versions.sh, --bootstrap-server, "kafka-1:9092"]
     configs: [/opt/kafka/bin/kafka-configs.sh, --bootstrap-server, "kafka-1:9092"]
     log_dirs: [/opt/kafka/bin/kafka-log-dirs.sh, --bootstrap-server, "kafka-1:9092"]
+    groups: [/opt/kafka/bin/kafka-consumer-groups.sh, --bootstrap-server, "kafka-1:9092"]
     expected_brokers: [1, 2, 3]
 """
 
 RETURN = r"""
 ---
+calls:
+  description: The commands that were run, each a start of one of Kafka's tools or of the guard command.
+  returned: always
+  type: list
+  elements: list
+problem:
+  description: A sentence on what speaks against beginning, or an empty one.
+  returned: for check
+  type: str
+live:
+  description: Ids of the live brokers.
+  returned: for check
+  type: list
+  elements: int
+known:
+  description: Partitions that are out of sync or without a leader.
+  returned: for check
+  type: list
+  elements: str
 reasons:
   description: What speaks against going on, by guard, as sentences.
-  returned: for a look
+  returned: for look
   type: dict
   sample: {"live_brokers": "broker 4 is not live"}
 throttle_bytes_per_sec:
   description: The rate that is wanted, of the throttle file if there is one.
-  returned: for a look
+  returned: for look
   type: int
 rc:
   description: Exit code of the --verify of the batch.
   returned: with verify
   type: int
+done:
+  description: Partitions that are where they should be.
+  returned: for check and reached, with verify, and before a batch
+  type: list
+  elements: str
 moving:
-  description: Partitions of the batch that still move.
-  returned: with verify
+  description: Partitions that still move.
+  returned: for check and reached, with verify, and before a batch
+  type: list
+  elements: str
+pending:
+  description: Partitions that wait for the batch.
+  returned: before a batch
+  type: list
+  elements: str
+strangers:
+  description: Partitions that are neither done nor pending, and where they are.
+  returned: before a batch
+  type: list
+  elements: str
+offline:
+  description: Partitions without a leader.
+  returned: for check, and before a batch
   type: list
   elements: str
 partitions:
@@ -178,7 +250,7 @@ partitions:
   type: int
 reached:
   description: Number of partitions that are where they should be.
-  returned: with verify
+  returned: for reached, and with verify
   type: int
 elsewhere:
   description: Partitions of the batch that don't move and are not where they should be.
@@ -189,276 +261,36 @@ copied_bytes:
   description: Bytes of the batch's new replicas on their brokers, or null where nobody knows.
   returned: with verify
   type: int
+batches:
+  description: Numbers of the batches with a partition that another broker leads than planned.
+  returned: for leaders
+  type: list
+  elements: str
+unpreferred:
+  description: Partitions that get back a leader that isn't the preferred one.
+  returned: for leaders
+  type: list
+  elements: str
+unmade:
+  description: Topics whose new partitions are still to be made.
+  returned: for check and new
+  type: list
+  elements: str
+made_otherwise:
+  description: Topics whose new partitions are there with other replicas, or in another number.
+  returned: for new
+  type: list
+  elements: str
 journal:
   description: Path of the journal.
   returned: for begin
   type: str
 said:
   description: What was found or done with throttles, as sentences.
-  returned: for begin, throttle and restore
+  returned: for begin, throttle and restore, and before a batch
   type: list
   elements: str
 """
-
-# A list of topics longer than this may not fit into one argument of a command.
-_TOPICS_GIVEN = 100
-_NO_BROKER = "Timed out waiting for a node assignment"
-
-
-class Cluster:
-    """The questions, each to one of Kafka's tools."""
-
-    def __init__(self, module):
-        self.module = module
-        self.given = module.params
-
-    def run(self, argv):
-        """Exit code and output; arguments are passed on as they are."""
-        code, out, err = self.module.run_command(argv, expand_user_and_vars=False)
-        return code, out, err
-
-    def asked(self, tool, *options):
-        """Output of a tool, or None where it failed: a controller or a broker may just restart."""
-        code, out, _ = self.run([*self.given[tool], *options])
-        return out if code == 0 else None
-
-    def required(self, tool, *options):
-        """Output of a tool; the module fails where the tool does."""
-        code, out, err = self.run([*self.given[tool], *options])
-        if code != 0:
-            self.module.fail_json(msg=f"{Path(self.given[tool][0]).name} {' '.join(options[:3])}: {(err + out)[-500:]}")
-        return out
-
-    def look(self):
-        """Reasons of the brokers and partitions."""
-        target, _ = self.lists()
-        live, described = self.asked("brokers"), self.asked("topics", "--describe")
-        seen = output.partitions(described or "")
-        below = ""
-        if any(set(replicas) - set(isr) for _, replicas, isr in seen.values()):
-            below = self.asked("topics", "--describe", "--under-min-isr-partitions")
-        if None in (live, described, below):
-            return {"reasons": {"no_answer": "Kafka's tools get no answer from the cluster"}}
-        active = output.reassigned(described)
-        reasons = output.cluster_reasons(
-            output.live_brokers(live),
-            seen,
-            sorted(output.partitions(below)),
-            active,
-            self.given["expected_brokers"],
-            self.given["leaving_brokers"],
-            set(target),
-            set(self.given["known"]),
-        )
-        return {"reasons": reasons}
-
-    def verified(self):
-        """Exit code, stdout and stderr of a --verify that leaves the throttles alone."""
-        target = self.given["target"]
-        options = ["--verify", "--preserve-throttles", "--reassignment-json-file", target]
-        return self.run([*self.given["reassign"], *options])
-
-    def lists(self):
-        """Lists of the target and of the origin, by partition; nothing without a target."""
-        paths = (self.given["target"], self.given["origin"])
-        return [output.lists(Path(path).read_text()) if path else {} for path in paths]
-
-    def operators(self):
-        """Reasons of the operator's own: the stop file, and the command."""
-        found = {}
-        if self.given["stop_file"] and Path(self.given["stop_file"]).exists():
-            found["stop_file"] = f"the stop file {self.given['stop_file']} exists"
-        if self.given["command"]:
-            code, out, err = self.run(self.given["command"])
-            if code != 0:
-                said = ((out + err).strip().splitlines() or [""])[0][:200]
-                found["command"] = f"the guard command ends with exit code {code}{': ' + said if said else ''}"
-        return found
-
-    def batch(self):
-        """How far the batch is."""
-        code, out, err = self.verified()
-        target, origin = self.lists()
-        found = {"rc": code, "stdout": out, "stderr": err, "moving": output.moving(out)}
-        found.update(elsewhere=output.elsewhere(out), reached=len(output.reached(out)), partitions=len(target))
-        found["copied_bytes"] = self.copied(output.arriving(target, origin)) if self.given["measure"] else None
-        return found
-
-    def copied(self, wanted):
-        """Bytes that have arrived so far."""
-        if not wanted:
-            return 0
-        topics = sorted({name.rpartition("-")[0] for names in wanted.values() for name in names})
-        only = ["--topic-list", ",".join(topics)] if len(topics) <= _TOPICS_GIVEN else []
-        out = self.asked("log_dirs", "--describe", "--broker-list", ",".join(map(str, sorted(wanted))), *only)
-        return None if out is None else output.copied_bytes(out, wanted)
-
-    def wanted_rate(self):
-        """The rate of the run, or of the throttle file; and a sentence where that file has none."""
-        path = self.given["throttle_file"]
-        if not path or not Path(path).exists():
-            return self.given["throttle_bytes_per_sec"], ""
-        text = Path(path).read_text().strip()
-        if text.isascii() and text.isdigit() and int(text) > 0:
-            return int(text), ""
-        said = f"the throttle file {path} says '{text[:40]}'; allowed: bytes a second, such as 50000000"
-        return self.given["throttle_bytes_per_sec"], said
-
-
-class Throttles:
-    """Records and restores what is set of throttles."""
-
-    def __init__(self, cluster):
-        self.cluster = cluster
-        self.given = cluster.given
-        self.folder = folder_of(self.given["journal_dir"])
-        self.seen = None
-
-    def begin(self):
-        """Record what is set before this run changes it; sentences on what somebody else has set."""
-        described = self.described()
-        record = Record.found(self.folder, described)
-        left = record is not None
-        record = record or Record(self.folder / f"throttles-{self.given['plan_id'][:12]}.json")
-        record.see(self.live(), described, self.moved())
-        record.add_rate(self.given["throttle_bytes_per_sec"])
-        record.save()
-        said = ["An earlier run left its throttles; those from before it are put back at the end."] if left else []
-        before = {f"broker {broker}": values for broker, values in sorted(record.brokers.items())}
-        before.update({f"topic {topic}": known["configs"] for topic, known in sorted(record.topics.items())})
-        set_before = [f"{name}: {_said(values)}" for name, values in before.items() if values]
-        return said + ([f"Throttles from before, put back at the end: {'; '.join(set_before)}."] if set_before else [])
-
-    def set_rate(self):
-        """Give what moves another rate, as Kafka's tool does it: the same reassignment, with another throttle."""
-        record = self.record()
-        rate = str(self.given["throttle_bytes_per_sec"])
-        brokers = {} if record is None else self.live()
-        if all(values.get(output.BROKER_THROTTLES[0], rate) == rate for values in brokers.values()):
-            return []
-        moving = set(output.moving(self.cluster.verified()[1]))
-        rows = json.loads(Path(self.given["target"]).read_text())["partitions"]
-        rows = [each for each in rows if f"{each['topic']}-{each['partition']}" in moving]
-        if not rows:
-            return []
-        record.see(brokers, {}, {})
-        record.add_rate(rate)
-        record.save()
-        code, out, err = self.reassigned(rows, "--execute", "--additional", "--throttle", rate)
-        if code != 0 and _NO_BROKER not in out + err:
-            self.cluster.module.fail_json(msg=f"the throttle couldn't be changed: {(err + out)[-500:]}")
-        return [f"The throttle is {rate} bytes a second from now on."]
-
-    def restore(self):
-        """Put back what was set before; sentences on what couldn't be, or was left as somebody else set it."""
-        record = self.record()
-        if record is None:
-            return []
-        active = []
-        if self.given["last"]:
-            active = output.listed(self.cluster.required("reassign", "--list"))
-            own = [name for name in active if int(name.rpartition("-")[2]) in _numbers(record, name)]
-            if own and not self.given["although_moving"]:
-                return [f"{len(own)} partitions of the plan still move, so their throttles stay."]
-        brokers = self.live()
-        record.see(brokers, {}, {})
-        described = self.described()
-        of_topics = {each: described[each][1] for each in record.topics if each in described}
-        if not self.given["last"]:
-            only = {name.rpartition("-")[0] for name in self.cluster.lists()[0]}
-            of_topics = {each: values for each, values in of_topics.items() if each in only}
-        changed = {f"broker {each}": record.changed(each, values) for each, values in sorted(brokers.items())}
-        changed.update({f"topic {each}": record.changed_on_topic(each, of_topics[each]) for each in sorted(of_topics)})
-        said = [
-            f"Somebody else has set {_said(values)} on {name} meanwhile, which stays."
-            for name, values in changed.items()
-            if values
-        ]
-        now = {("brokers", each): values for each, values in brokers.items()}
-        now.update({("topics", each): values for each, values in of_topics.items()})
-        desired = {("brokers", each): record.desired_broker(each, values) for each, values in brokers.items()}
-        desired.update({("topics", each): record.desired_topic(each, values) for each, values in of_topics.items()})
-        for (kind, name), values in desired.items():
-            if kind == "brokers":
-                record.brokers[name] = values
-            else:
-                record.topics[name]["configs"] = values
-        record.save()
-        self.alter(now, desired, active)
-        return said + (self.finish(record, brokers) if self.given["last"] else [])
-
-    def described(self):
-        """What kafka-topics says is set of throttles on topics; it is asked once."""
-        if self.seen is None:
-            self.seen = output.topics(self.cluster.required("topics", "--describe"))
-        return self.seen
-
-    def alter(self, now, desired, active):
-        """Turn what is set into what is desired, with as few calls of Kafka's tools as possible."""
-        changes = [each for each, values in now.items() if values != desired.get(each)]
-        topics = [name for kind, name in changes if kind == "topics"]
-        # --verify clears all live brokers and the topics it is given at once, where nothing moves in the cluster.
-        wiped = [each for each in now if each[0] == "brokers" or each[1] in topics]
-        if not active and changes and 1 + sum(bool(desired[each]) for each in wiped) < len(changes) and topics:
-            broker = min(int(name) for kind, name in now if kind == "brokers")
-            rows = [{"topic": each, "partition": 0, "replicas": [broker]} for each in topics]
-            code, out, _ = self.reassigned(rows, "--verify")
-            if code == 0 and "Clearing topic-level throttles" in out:
-                # Log dirs' throttles are cleared for brokers too.
-                now = {**now, **{each: {} for each in wiped}}
-                changes = [each for each in wiped if desired.get(each)]
-        for kind, name in changes:
-            options = alteration(now[(kind, name)], desired[(kind, name)])
-            if options:
-                self.cluster.required("configs", "--alter", "--entity-type", kind, "--entity-name", name, *options)
-
-    def finish(self, record, brokers):
-        """Forget what is put back; what brokers that aren't live have is kept for later."""
-        away = sorted(int(broker) for broker in record.brokers if broker not in brokers)
-        for broker in brokers:
-            record.brokers.pop(broker, None)
-        record.topics.clear()
-        record.save()
-        if not away:
-            return []
-        named = ", ".join(map(str, away))
-        return [
-            f"Not live, so a throttle of theirs couldn't be put back: broker {named}. Once they are live again, run "
-            "ansible-playbook apply.yml --tags unthrottle."
-        ]
-
-    def reassigned(self, rows, *options):
-        """Call kafka-reassign-partitions with a file of these partitions."""
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump({"version": 1, "partitions": rows}, file)
-            file.flush()
-            return self.cluster.run([*self.given["reassign"], *options, "--reassignment-json-file", file.name])
-
-    def live(self):
-        """{broker: throttles} of the live brokers."""
-        return output.broker_throttles(self.cluster.required("configs", "--describe", "--entity-type", "brokers"))
-
-    def moved(self):
-        """{topic: numbers of the partitions that the plan moves}."""
-        found = {}
-        for name in self.cluster.lists()[0]:
-            topic, _, number = name.rpartition("-")
-            found.setdefault(topic, []).append(int(number))
-        return found
-
-    def record(self):
-        """The record of this cluster, or None; no tool is asked where there is no record at all."""
-        if not list(self.folder.glob("throttles-*.json")):
-            return None
-        return Record.found(self.folder, self.described())
-
-
-def _numbers(record, name):
-    return record.topics.get(name.rpartition("-")[0], {}).get("partitions", ())
-
-
-def _said(values):
-    return ", ".join(f"{key}={value}" for key, value in sorted(values.items()))
 
 
 def _now():
@@ -482,25 +314,37 @@ def noted(path, entries):
             file.writelines(json.dumps({"time": time, **each}, sort_keys=True) + "\n" for each in entries)
 
 
-def answered(module):
+def answered(cluster):
     """What was asked for."""
-    given, cluster = module.params, Cluster(module)
-    ask = given["ask"]
-    if ask == "begin":
+    given = cluster.given
+    if given["ask"] == "begin":
         said = Throttles(cluster).begin() if given["throttle_bytes_per_sec"] and given["target"] else []
         return {"journal": begun(given), "said": said}
-    if ask == "throttle":
-        return {"said": Throttles(cluster).set_rate()}
-    if ask == "restore":
-        return {"said": Throttles(cluster).restore()}
-    result = {"reasons": {}}
-    if ask == "look":
-        if given["verify"]:
-            result.update(cluster.batch())
-        if given["look_at_cluster"]:
-            result.update(cluster.look())
-            result["reasons"].update(cluster.operators())
-        result["throttle_bytes_per_sec"], result["throttle_problem"] = cluster.wanted_rate()
+    answers = {
+        "check": cluster.check,
+        "look": lambda: looked(cluster),
+        "reached": cluster.batch,
+        "leaders": cluster.leaders,
+        "new": cluster.new_partitions,
+        "throttle": lambda: {"said": Throttles(cluster).set_rate()},
+        "restore": lambda: {"said": Throttles(cluster).restore()},
+        "note": dict,
+    }
+    return answers[given["ask"]]()
+
+
+def looked(cluster):
+    """A look at the batch, at the cluster, or at both."""
+    given = cluster.given
+    result = cluster.batch() if given["verify"] else {}
+    result["reasons"] = {}
+    if given["look_at_cluster"]:
+        result.update(cluster.look())
+        result["reasons"].update(cluster.operators())
+        described = result.pop("described", None)
+        if described and result["pending"] and not cluster.module.check_mode:
+            result["said"] = Throttles(cluster).lift(described)
+    result["throttle_bytes_per_sec"], result["throttle_problem"] = cluster.wanted_rate()
     return result
 
 
@@ -510,17 +354,18 @@ def main():
     words = {"type": "list", "elements": "str", "default": []}
     numbers = {"type": "list", "elements": "int", "default": []}
     text = {"type": "str", "default": ""}
-    yes, no = {"type": "bool", "default": True}, {"type": "bool", "default": False}
-    asks = ["look", "begin", "throttle", "restore", "note"]
+    by_name = {"type": "dict", "default": {}}
+    no = {"type": "bool", "default": False}
+    asks = ["check", "look", "reached", "leaders", "new", "begin", "throttle", "restore", "note"]
+    names = ("target", "origin", "plan_dir", "stop_file", "throttle_file", "journal_dir", "journal", "plan_id")
     module = AnsibleModule(
         argument_spec={
             "ask": {"type": "str", "choices": asks, "default": "look"},
-            **dict.fromkeys(("reassign", "topics", "brokers", "log_dirs", "configs"), tool),
-            **dict.fromkeys(
-                ("target", "origin", "stop_file", "throttle_file", "journal_dir", "journal", "plan_id"), text
-            ),
-            **dict.fromkeys(("verify", "measure", "although_moving"), no),
-            **dict.fromkeys(("look_at_cluster", "last"), yes),
+            **dict.fromkeys(("reassign", "topics", "brokers", "log_dirs", "configs", "groups"), tool),
+            **dict.fromkeys(names, text),
+            **dict.fromkeys(("before", "verify", "measure", "although_moving", "allow_under_replicated"), no),
+            **dict.fromkeys(("racks", "planned_log_dirs", "disk_limits", "lag_limits"), by_name),
+            "look_at_cluster": {"type": "bool", "default": True},
             **dict.fromkeys(("expected_brokers", "leaving_brokers"), numbers),
             **dict.fromkeys(("known", "command"), words),
             "throttle_bytes_per_sec": {"type": "int", "default": 0},
@@ -529,10 +374,14 @@ def main():
         },
         supports_check_mode=True,
     )
-    result = answered(module)
+    cluster = Cluster(module)
+    try:
+        result = answered(cluster)
+    except ToolError as error:
+        module.fail_json(msg=str(error), calls=cluster.calls)
     told = [*module.params["entries"], *_entries(module.params, result)]
     noted(result.get("journal") or module.params["journal"], told)
-    module.exit_json(changed=False, **result)
+    module.exit_json(changed=False, calls=cluster.calls, **result)
 
 
 def _entries(given, result):

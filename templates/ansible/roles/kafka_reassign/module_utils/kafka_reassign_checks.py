@@ -1,0 +1,165 @@
+"""Where a plan's partitions stand, and what speaks against beginning. Takes values, returns values."""
+
+# Runs on the admin host: the standard library and Python 3.8 are enough.
+from __future__ import annotations
+
+_NAMED = 10
+_NEW_PLAN = "Nothing was started; make a new plan from the cluster as it is now."
+
+
+def offline(described):
+    """Partitions without a leader."""
+    return sorted(name for name, (leader, _, _) in described.items() if leader is None)
+
+
+def out_of_sync(described):
+    """Partitions with a replica out of sync."""
+    return sorted(name for name, (_, replicas, isr) in described.items() if set(replicas) - set(isr))
+
+
+def standing(target, origin, described, active, misplaced):
+    """{word: partitions} of a batch: `done`, `pending`, `moving`, and `strangers`, which are elsewhere, with the lists.
+
+    The right brokers in another order, as a cancelled reassignment leaves them, are pending: no data is elsewhere.
+    """
+    found = {"done": [], "pending": [], "moving": [], "strangers": []}
+    for name, wanted in sorted(target.items()):
+        replicas = described[name][1] if name in described else None
+        if name in active:
+            found["moving"].append(name)
+        elif replicas == wanted and name not in misplaced:
+            found["done"].append(name)
+        elif replicas is not None and sorted(replicas) in (sorted(wanted), sorted(origin[name])):
+            found["pending"].append(name)
+        else:
+            found["strangers"].append(name + (" (gone)" if replicas is None else f" (replicas {_text(replicas)})"))
+    return found
+
+
+def absent(expected, racks, planned_racks):
+    """A sentence on brokers that aren't live, or aren't in the rack that the plan counts on."""
+    missing = sorted(set(expected) - set(racks))
+    if missing:
+        return f"Not live: broker {', '.join(map(str, missing))}. Nothing was started."
+    elsewhere = [
+        f"broker {broker} in {rack}, planned for {planned_racks[str(broker)]}"
+        for broker, rack in racks.items()
+        if planned_racks.get(str(broker), rack) != rack
+    ]
+    return (
+        "The plan counts on other racks than the brokers say they are in. Nothing was started. It is "
+        f"{', '.join(elsewhere)}"
+        if elsewhere
+        else ""
+    )
+
+
+def unusable_dirs(planned, usable):
+    """A sentence on log dirs that the plan names, by broker, and that aren't among the usable ones."""
+    rows = [
+        f"{path} of broker {broker}"
+        for broker, paths in planned.items()
+        for path in sorted(set(paths) - set(usable.get(int(broker), ())))
+    ]
+    return _sentence("Log dirs of the plan aren't there, or have an error. Nothing was started. They are", rows)
+
+
+def foreign(running, states):
+    """A sentence on reassignments, {partition: the list it ends with}, that no step of the plan ends with."""
+    rows = [name for name, to in running.items() if sorted(to) not in map(sorted, states.get(name, []))]
+    return _sentence("Reassignments that aren't this plan's are running. Nothing was started. They are of", rows)
+
+
+def strangers(states, described, active, any_order):
+    """A sentence on partitions that are on no step of the plan's way; `any_order` lets the right brokers pass."""
+    rows = []
+    for name in sorted(set(states) - set(active)):
+        replicas = described[name][1] if name in described else None
+        if replicas is None:
+            rows.append(f"{name} (gone)")
+        elif replicas not in states[name] and not (any_order and sorted(replicas) in map(sorted, states[name])):
+            rows.append(f"{name} (replicas {_text(replicas)}, planned from {_text(states[name][0])})")
+    return _sentence(f"{len(rows)} partitions aren't as the plan was made from. {_NEW_PLAN} They are", rows)
+
+
+def made_otherwise(topics):
+    """A sentence on topics whose new partitions are there, but not as planned."""
+    return _sentence(
+        "Partitions that the plan wants to make are there with other replicas, or in another number. "
+        f"{_NEW_PLAN} They are of",
+        topics,
+    )
+
+
+def without_leader(described, states, waiting):
+    """A sentence on the plan's partitions that had a leader when it was made; `waiting` had none."""
+    rows = sorted(name for name in states if name in described and described[name][0] is None and name not in waiting)
+    return _sentence(
+        f"{len(rows)} partitions of the plan have lost their leader since it was made. Nothing was started; start a "
+        "broker that has a replica in sync, or make a plan of what is left (planner resume). They are",
+        rows,
+    )
+
+
+def behind(described, adding, leaving, waiting):
+    """A sentence on replicas out of sync, but for those that are copied just now and those on brokers that leave."""
+    rows = [
+        f"{name} (replicas {_text(replicas)}, in sync {_text(isr)})"
+        for name, (_, replicas, isr) in described.items()
+        if set(replicas) - set(isr) - set(leaving) - set(adding.get(name, ())) and name not in waiting
+    ]
+    return _sentence(
+        f"{len(rows)} partitions are under-replicated. Nothing was started; wait until they are in sync, or set "
+        "kafka_reassign_allow_under_replicated. They are",
+        rows,
+    )
+
+
+def overfull(used, limits):
+    """A phrase on brokers that hold more bytes than they may, or an empty one."""
+    return ", ".join(
+        f"broker {broker} holds {used[int(broker)] / 1e6:,.1f} MB, its limit is {limit / 1e6:,.1f} MB"
+        for broker, limit in sorted(limits.items(), key=lambda each: int(each[0]))
+        if used.get(int(broker), 0) > limit
+    )
+
+
+def lagging(lags, limits):
+    """A phrase on consumer groups that are further behind than they may be, or of which nobody knows."""
+    found = []
+    for group, limit in sorted(limits.items()):
+        if lags[group] is None:
+            found.append(f"the lag of consumer group {group} is unknown")
+        elif lags[group] > int(limit):
+            found.append(f"consumer group {group} is {lags[group]} records behind, its limit is {limit}")
+    return ", ".join(found)
+
+
+def new_partitions(new, described):
+    """{"unmade": topics, "made_otherwise": topics} of those that the plan creates or gives more partitions."""
+    found = {"unmade": [], "made_otherwise": []}
+    for topic, wanted in new.items():
+        there = {
+            name.rpartition("-")[2]: _text(replicas)
+            for name, (_, replicas, _) in described.items()
+            if name.rpartition("-")[0] == topic
+        }
+        alike = all(there.get(number) == replicas for number, replicas in wanted["replicas"].items())
+        if len(there) == wanted["partitions_before"]:
+            found["unmade"].append(topic)
+        elif not alike or len(there) != wanted["partitions"]:
+            found["made_otherwise"].append(topic)
+    return found
+
+
+def leading(described):
+    """Who leads what, as the plan's leaders.json has it: `topic number leader`."""
+    return {f"{name.rpartition('-')[0]} {name.rpartition('-')[2]} {row[0]}" for name, row in described.items()}
+
+
+def _sentence(head, rows):
+    return f"{head} {', '.join(rows[:_NAMED])}" if rows else ""
+
+
+def _text(replicas):
+    return ",".join(map(str, replicas))

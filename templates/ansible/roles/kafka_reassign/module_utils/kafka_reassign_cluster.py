@@ -1,0 +1,207 @@
+"""The questions to a cluster and its admin host: each asks one or more of Kafka's tools."""
+
+# Runs on the admin host: the standard library and Python 3.8 are enough.
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ansible.module_utils import kafka_reassign_checks as checks
+from ansible.module_utils import kafka_reassign_output as output
+
+# A list of topics longer than this may not fit into one argument of a command.
+_TOPICS_GIVEN = 100
+
+
+class ToolError(Exception):
+    """One of Kafka's tools failed; the message has the end of what it said."""
+
+
+class Cluster:
+    """Asks as the module's arguments say, and keeps every command that it has run."""
+
+    def __init__(self, module):
+        self.module = module
+        self.given = module.params
+        self.calls = []
+
+    def run(self, argv):
+        """Exit code, stdout and stderr of a command; arguments are passed on as they are."""
+        self.calls.append(argv)
+        return self.module.run_command(argv, expand_user_and_vars=False)
+
+    def asked(self, tool, *options):
+        """Output of a tool, or None where it failed: a controller or a broker may just restart."""
+        code, out, _ = self.run([*self.given[tool], *options])
+        return out if code == 0 else None
+
+    def required(self, tool, *options):
+        """Output of a tool; ToolError where it failed."""
+        code, out, err = self.run([*self.given[tool], *options])
+        if code != 0:
+            raise ToolError(f"{Path(self.given[tool][0]).name} {' '.join(options[:3])}: {(err + out)[-500:]}")
+        return out
+
+    def plan_file(self, name):
+        """Content of a JSON file of the plan on the admin host, or {} where the plan has no such file."""
+        path = Path(self.given["plan_dir"]) / name
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def lists(self):
+        """Lists of the target and of the origin, by partition; nothing without a target."""
+        paths = (self.given["target"], self.given["origin"])
+        return [output.lists(Path(path).read_text()) if path else {} for path in paths]
+
+    def verified(self):
+        """Exit code, stdout and stderr of a --verify that leaves the throttles alone."""
+        target = self.given["target"]
+        options = ["--verify", "--preserve-throttles", "--reassignment-json-file", target]
+        return self.run([*self.given["reassign"], *options])
+
+    def of_log_dirs(self):
+        """What --verify says of the target, where the plan names log dirs."""
+        return self.verified()[1] if self.given["planned_log_dirs"] else ""
+
+    def check(self):
+        """What speaks against beginning, as `problem`; and how the plan and the cluster stand."""
+        given = self.given
+        racks = output.broker_racks(self.required("brokers"))
+        found = {"live": sorted(racks), "done": [], "moving": [], "offline": [], "known": [], "unmade": []}
+        problem = checks.absent(given["expected_brokers"], racks, given["racks"]) or self.unusable_dirs()
+        if problem:
+            return {**found, "problem": problem}
+        text, running = self.required("topics", "--describe"), output.listed(self.required("reassign", "--list"))
+        described, placed = output.partitions(text), self.of_log_dirs()
+        target, origin = self.lists()
+        stands = checks.standing(target, origin, described, running, output.misplaced(placed))
+        new = checks.new_partitions(self.plan_file("new-partitions.json"), described)
+        return {
+            **found,
+            "done": stands["done"],
+            "moving": sorted({*stands["moving"], *output.moving(placed)}),
+            "offline": checks.offline(described),
+            "known": sorted({*checks.offline(described), *checks.out_of_sync(described)}),
+            "unmade": new["unmade"] if given["direction"] == "apply" else [],
+            "problem": self.problem(described, running, output.adding(text), new["made_otherwise"]),
+        }
+
+    def problem(self, described, running, adding, made_otherwise):
+        """The first sentence on what speaks against beginning, or an empty one. Going back is refused less."""
+        applied = self.given["direction"] == "apply"
+        states = {
+            name: [[int(broker) for broker in each.split(",")] for each in lists]
+            for name, lists in self.plan_file("states.json").items()
+        }
+        waiting = {name for names in self.plan_file("leaderless.json").values() for name in names}
+        said = checks.foreign(running, states)
+        said = said or checks.strangers(states, described, running, any_order=not applied)
+        if applied:
+            said = said or checks.made_otherwise(made_otherwise) or checks.without_leader(described, states, waiting)
+        if not self.given["allow_under_replicated"]:
+            said = said or checks.behind(described, adding, self.given["leaving_brokers"], waiting)
+        return said
+
+    def unusable_dirs(self):
+        """A sentence on log dirs of the plan. Kafka starts a reassignment before it finds that one isn't there."""
+        planned = self.given["planned_log_dirs"]
+        if not planned:
+            return ""
+        text = self.required("log_dirs", "--describe", "--broker-list", ",".join(planned))
+        return checks.unusable_dirs(planned, output.usable_dirs(text))
+
+    def look(self):
+        """Reasons of the brokers and partitions; before a batch, also how its partitions stand."""
+        target, origin = self.lists()
+        live, text = self.asked("brokers"), self.asked("topics", "--describe")
+        described = output.partitions(text or "")
+        below = ""
+        if any(set(replicas) - set(isr) for _, replicas, isr in described.values()):
+            below = self.asked("topics", "--describe", "--under-min-isr-partitions")
+        if None in (live, text, below):
+            return {"reasons": {"no_answer": "Kafka's tools get no answer from the cluster"}}
+        active = output.reassigned(text)
+        reasons = output.cluster_reasons(
+            output.live_brokers(live),
+            described,
+            sorted(output.partitions(below)),
+            active,
+            self.given["expected_brokers"],
+            self.given["leaving_brokers"],
+            set(target),
+            set(self.given["known"]),
+        )
+        reasons.update(self.limits(output.live_brokers(live)))
+        if not self.given["before"]:
+            return {"reasons": reasons}
+        stands = checks.standing(target, origin, described, active, output.misplaced(self.of_log_dirs()))
+        return {"reasons": reasons, "offline": checks.offline(described), "described": text, **stands}
+
+    def limits(self, live):
+        """Reasons of full disks, and of consumer groups that are behind."""
+        found = {}
+        limited = [broker for broker in self.given["disk_limits"] if int(broker) in live]
+        if limited:
+            text = self.asked("log_dirs", "--describe", "--broker-list", ",".join(limited))
+            if text is None:
+                found["no_answer"] = "kafka-log-dirs gets no answer from the cluster"
+            else:
+                found["disk"] = checks.overfull(output.used_bytes(text), self.given["disk_limits"])
+        groups = self.given["lag_limits"]
+        lags = {group: self.asked("groups", "--describe", "--group", group) for group in groups}
+        found["lag"] = checks.lagging({group: output.lag(text or "") for group, text in lags.items()}, groups)
+        return {guard: said for guard, said in found.items() if said}
+
+    def operators(self):
+        """Reasons of the operator's own: the stop file, and the command."""
+        found = {}
+        if self.given["stop_file"] and Path(self.given["stop_file"]).exists():
+            found["stop_file"] = f"the stop file {self.given['stop_file']} exists"
+        if self.given["command"]:
+            code, out, err = self.run(self.given["command"])
+            if code != 0:
+                said = ((out + err).strip().splitlines() or [""])[0][:200]
+                found["command"] = f"the guard command ends with exit code {code}{': ' + said if said else ''}"
+        return found
+
+    def batch(self):
+        """How far the batch is."""
+        code, out, err = self.verified()
+        target, origin = self.lists()
+        found = {"rc": code, "stderr": err, "moving": output.moving(out), "done": output.reached(out)}
+        found.update(elsewhere=output.elsewhere(out), reached=len(found["done"]), partitions=len(target))
+        found["copied_bytes"] = self.copied(output.arriving(target, origin)) if self.given["measure"] else None
+        return found
+
+    def copied(self, wanted):
+        """Bytes that have arrived so far."""
+        if not wanted:
+            return 0
+        topics = sorted({name.rpartition("-")[0] for names in wanted.values() for name in names})
+        only = ["--topic-list", ",".join(topics)] if len(topics) <= _TOPICS_GIVEN else []
+        out = self.asked("log_dirs", "--describe", "--broker-list", ",".join(map(str, sorted(wanted))), *only)
+        return None if out is None else output.copied_bytes(out, wanted)
+
+    def leaders(self):
+        """Batches of which another broker leads a partition than planned; partitions that get an unpreferred leader."""
+        wanted, direction = self.plan_file("leaders.json"), self.given["direction"]
+        leading = checks.leading(output.partitions(self.required("topics", "--describe")))
+        return {
+            "batches": sorted(number for number, each in wanted[direction].items() if set(each) - leading),
+            "unpreferred": sorted(set(wanted["unpreferred"]) - leading) if direction == "rollback" else [],
+        }
+
+    def new_partitions(self):
+        """How the topics stand that the plan creates or gives more partitions."""
+        described = output.partitions(self.required("topics", "--describe"))
+        return checks.new_partitions(self.plan_file("new-partitions.json"), described)
+
+    def wanted_rate(self):
+        """The rate of the run, or of the throttle file; and a sentence where that file has none."""
+        path = self.given["throttle_file"]
+        if not path or not Path(path).exists():
+            return self.given["throttle_bytes_per_sec"], ""
+        text = Path(path).read_text().strip()
+        if text.isascii() and text.isdigit() and int(text) > 0:
+            return int(text), ""
+        said = f"the throttle file {path} says '{text[:40]}'; allowed: bytes a second, such as 50000000"
+        return self.given["throttle_bytes_per_sec"], said

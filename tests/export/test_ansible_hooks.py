@@ -1,0 +1,115 @@
+"""Tasks of the operator's own around a run, and guards with limits of theirs; by real Ansible and stand-in tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from folders import ROOT
+from test_ansible import ORIGIN, TARGET, Site, plan, staged
+
+pytestmark = pytest.mark.ansible
+
+HOOKS = ("before_batch", "after_batch", "on_hold", "on_failure")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A plan's folder, and the cluster as the plan found it."""
+    return staged(tmp_path, plan)
+
+
+@pytest.fixture
+def webhook() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The address of a server on loopback, and the events that it was told."""
+    told: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        """Keeps what is posted."""
+
+        def do_POST(self) -> None:
+            """One event."""
+            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["event"])
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing to the tests' output."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/", told
+        server.shutdown()
+
+
+def hooked(url: str, **further: object) -> tuple[str, str]:
+    """Options that have each hook post to this address."""
+    hooks = {f"kafka_reassign_{name}": str(ROOT / "examples" / "hooks" / "webhook.yml") for name in HOOKS}
+    return "-e", json.dumps({"webhook_url": url, **hooks, **further})
+
+
+def test_a_webhook_is_told_of_each_batch(site: Site, webhook: tuple[str, list[dict[str, Any]]]) -> None:
+    """Before and after it, with its number; nothing of batches that are done already."""
+    url, told = webhook
+    run = site.play("apply", *hooked(url))
+    assert 0 == run.code, run.output
+    assert [
+        ("before_batch", "01"),
+        ("after_batch", "01"),
+        ("before_batch", "02"),
+        ("after_batch", "02"),
+    ] == [(event["event"], event["batch"]) for event in told]
+    assert {"apply"} == {event["direction"] for event in told}
+    assert 0 == site.play("apply", *hooked(url)).code
+    assert 4 == len(told)
+
+
+def test_a_webhook_is_told_of_a_hold_and_of_a_stop(site: Site, webhook: tuple[str, list[dict[str, Any]]]) -> None:
+    """With the reason. One that doesn't answer stops nothing."""
+    url, told = webhook
+    site.set_cluster(behind={"billing": 5_001})
+    limits = {"kafka_reassign_lag_limits": {"billing": 5_000}, "kafka_reassign_hold_seconds": 1}
+    run = site.play("apply", *hooked(url, kafka_reassign_guard_seconds=1, **limits))
+    assert (2, 0) == (run.code, site.calls("--execute")), run.output
+    behind = "consumer group billing is 5001 records behind, its limit is 5000"
+    assert f"HELD, Before batch 01: {behind}." in run.text
+    held, stopped = told
+    assert ("on_hold", "01", behind) == (held["event"], held["batch"], held["said"])
+    assert ("on_failure", f"held for 2 s: {behind}") == (stopped["event"], stopped["said"].replace("1 s", "2 s"))
+
+    site.set_cluster(behind={"billing": 5_000})
+    assert 0 == site.play("apply", *hooked("http://127.0.0.1:9/", **limits)).code
+    assert TARGET == site.replicas()
+
+
+def test_a_refused_plan_is_told_too(site: Site, webhook: tuple[str, list[dict[str, Any]]]) -> None:
+    """With the sentence that the run ends with; not by --check."""
+    url, told = webhook
+    site.set_cluster(brokers=[9])
+    assert 2 == site.play("apply", *hooked(url)).code
+    assert 2 == site.play("apply", "--check", *hooked(url)).code
+    assert [("on_failure", "Not live: broker 1, 2, 3, 4. Nothing was started.")] == [
+        (event["event"], event["said"]) for event in told
+    ]
+
+
+def test_a_full_disk_stops_the_run(site: Site) -> None:
+    """Before a batch that would fill it further: nothing is started. A group that nobody knows holds the run."""
+    size = [
+        {"broker": 4, "logDirs": [{"logDir": "/a", "error": None, "partitions": [{"partition": "x-0", "size": 9}]}]}
+    ]
+    site.set_cluster(log_dirs_print=size)
+    full = site.play("apply", "-e", json.dumps({"kafka_reassign_disk_limits": {4: 8}}))
+    assert (2, 0) == (full.code, site.calls("--execute")), full.output
+    assert "Stopped before batch 01: broker 4 holds 0.0 MB, its limit is 0.0 MB." in full.text
+    assert ORIGIN == site.replicas()
+    site.set_cluster(behind={})
+    unknown = {"kafka_reassign_lag_limits": {"nobody": 1}, "kafka_reassign_hold_seconds": 0}
+    held = site.play("apply", "-e", json.dumps(unknown | {"kafka_reassign_guard_seconds": 1}))
+    assert (2, 0) == (held.code, site.calls("--execute")), held.output
+    assert "the lag of consumer group nobody is unknown" in held.text

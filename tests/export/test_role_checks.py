@@ -1,0 +1,163 @@
+"""Where a plan's partitions stand, and what speaks against beginning: pure functions of the role."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from role_files import loaded
+
+checks, output = loaded("module_utils/kafka_reassign_checks"), loaded("module_utils/kafka_reassign_output")
+
+# a-0 is at its target, a-1 where it was found, a-2 has the right brokers in another order, a-3 is elsewhere, a-4 gone.
+DESCRIBED = {
+    "a-0": (4, [4, 2], [4, 2]),
+    "a-1": (1, [1, 2], [1, 2]),
+    "a-2": (2, [2, 1], [2, 1]),
+    "a-3": (5, [5, 6], [5, 6]),
+}
+TARGET = {f"a-{number}": [4, 2] for number in range(5)}
+ORIGIN = {f"a-{number}": [1, 2] for number in range(5)}
+
+
+def test_each_partition_of_a_batch_has_one_standing() -> None:
+    """Done, pending in whatever order, elsewhere with its list, or gone."""
+    assert {
+        "done": ["a-0"],
+        "pending": ["a-1", "a-2"],
+        "moving": [],
+        "strangers": ["a-3 (replicas 5,6)", "a-4 (gone)"],
+    } == checks.standing(TARGET, ORIGIN, DESCRIBED, [], [])
+
+
+def test_what_moves_or_lies_in_another_log_dir_is_not_done() -> None:
+    """A reassignment that runs, and a replica that isn't in its log dir."""
+    stands = checks.standing({"a-0": [4, 2], "a-1": [1, 2]}, ORIGIN, DESCRIBED, ["a-0"], {"a-1"})
+    assert {"done": [], "pending": ["a-1"], "moving": ["a-0"], "strangers": []} == stands
+
+
+@pytest.mark.parametrize(
+    ("expected", "racks", "said"),
+    [
+        ([1, 2], {1: "r0", 2: "r1", 3: "r9"}, ""),
+        ([1, 2, 7, 5], {1: "r0", 2: "r1"}, "Not live: broker 5, 7. Nothing was started."),
+        ([1], {1: "r1", 2: "r1"}, "It is broker 1 in r1, planned for r0"),
+    ],
+)
+def test_brokers_are_live_and_in_their_racks(expected: list[int], racks: dict[int, str], said: str) -> None:
+    """A broker without a planned rack may be in any."""
+    found = checks.absent(expected, racks, {"1": "r0", "2": "r1"})
+    assert (said in found, bool(said)) == (True, bool(found))
+
+
+def test_log_dirs_are_there_and_have_no_error() -> None:
+    """As kafka-log-dirs prints them; each missing one is named with its broker."""
+    rows = (
+        '{"logDir":"/a","error":null,"partitions":[]},{"logDir":"/b","error":"KafkaStorageException","partitions":[]}'
+    )
+    usable = output.usable_dirs(f'Querying\n{{"version":1,"brokers":[{{"broker":1,"logDirs":[{rows}]}}]}}\n')
+    assert {1: ["/a"]} == usable
+    assert "" == checks.unusable_dirs({"1": ["/a"]}, usable)
+    said = checks.unusable_dirs({"1": ["/b", "/a"], "2": ["/a"]}, usable)
+    assert said.endswith("Nothing was started. They are /b of broker 1, /a of broker 2")
+
+
+STATES = {"a-0": [[1, 2], [1, 4], [4, 2]], "a-1": [[1, 2], [4, 2]]}
+
+
+def test_only_the_plans_own_reassignments_may_run() -> None:
+    """Those that end at a step of it, in any order of the replicas."""
+    running = output.listed(
+        "Current partition reassignments:\n"
+        "a-0: replicas: 4,1,2. adding: 4. removing: 2.\n"
+        "a-1: replicas: 7,1,2. adding: 7. removing: 1.\n"
+        "b-0: replicas: 2,1.\n"
+    )
+    assert {"a-0": [4, 1], "a-1": [7, 2], "b-0": [2, 1]} == running
+    assert "" == checks.foreign({"a-0": [4, 1]}, STATES)
+    assert checks.foreign(running, STATES).endswith("They are of a-1, b-0")
+
+
+def test_partitions_are_on_the_plans_way() -> None:
+    """Each step counts; another order of the right brokers is let pass by a rollback alone."""
+    on_the_way = {"a-0": (1, [1, 4], []), "a-1": (1, [2, 1], [])}
+    assert checks.strangers(STATES, on_the_way, [], any_order=False).endswith(
+        "They are a-1 (replicas 2,1, planned from 1,2)"
+    )
+    assert "" == checks.strangers(STATES, on_the_way, [], any_order=True)
+    assert "" == checks.strangers(STATES, on_the_way, ["a-1"], any_order=False)
+    gone = checks.strangers(STATES, {}, [], any_order=True)
+    assert gone.startswith("2 partitions aren't as the plan was made from. Nothing was started; make a new plan")
+    assert gone.endswith("They are a-0 (gone), a-1 (gone)")
+
+
+def test_partitions_keep_their_leaders_and_isr() -> None:
+    """But for those that wait for a leader, and for replicas that are being copied or on brokers that leave."""
+    described = {"a-0": (None, [1, 2], []), "a-1": (1, [1, 2, 4], [1]), "b-0": (1, [1, 3], [1])}
+    assert "They are a-0" in checks.without_leader(described, STATES, set())
+    assert "" == checks.without_leader(described, STATES, {"a-0"})
+    said = checks.behind(described, {"a-1": [4]}, [3], {"a-0"})
+    assert said.startswith("1 partitions are under-replicated. Nothing was started;")
+    assert said.endswith("They are a-1 (replicas 1,2,4, in sync 1)")
+    assert "" == checks.behind(described, {"a-1": [4, 2]}, [3], {"a-0"})
+
+
+@pytest.mark.parametrize(
+    ("there", "unmade", "otherwise"),
+    [
+        ({}, ["new"], ["more"]),
+        ({"more-0": [1, 2]}, ["new", "more"], []),
+        ({"more-0": [1, 2], "more-1": [3, 1], "new-0": [2, 3]}, [], []),
+        ({"more-0": [1, 2], "more-1": [3, 2], "new-0": [3, 2]}, [], ["new", "more"]),
+        ({"more-0": [1, 2], "more-1": [3, 1], "more-2": [3, 1], "new-0": [2, 3]}, [], ["more"]),
+    ],
+)
+def test_new_partitions_are_missing_or_as_planned(
+    there: dict[str, list[int]], unmade: list[str], otherwise: list[str]
+) -> None:
+    """A topic has its partitions from before, or those planned with the replicas planned."""
+    new: dict[str, Any] = {
+        "new": {"partitions_before": 0, "partitions": 1, "replicas": {"0": "2,3"}},
+        "more": {"partitions_before": 1, "partitions": 2, "replicas": {"1": "3,1"}},
+    }
+    described = {name: (replicas[0], replicas, replicas) for name, replicas in there.items()}
+    assert {"unmade": unmade, "made_otherwise": otherwise} == checks.new_partitions(new, described)
+
+
+def test_leaders_are_told_as_the_plan_writes_them() -> None:
+    """Topic, number and leader; none where there is none."""
+    assert {"a.b-c 0 4", "a.b-c 12 None"} == checks.leading({"a.b-c-0": (4, [4], [4]), "a.b-c-12": (None, [1], [])})
+
+
+def test_disks_are_summed_by_broker() -> None:
+    """Every partition of every log dir counts; a broker without an answer is over no limit."""
+    dirs = [
+        {
+            "logDir": path,
+            "error": None,
+            "partitions": [{"partition": "a-0", "size": size}, {"partition": "b-1", "size": 1}],
+        }
+        for path, size in (("/x", 2_000_000), ("/y", 1_000_000))
+    ]
+    used = output.used_bytes("Querying\n" + json.dumps({"version": 1, "brokers": [{"broker": 4, "logDirs": dirs}]}))
+    assert {4: 3_000_002} == used
+    assert "broker 4 holds 3.0 MB, its limit is 2.9 MB" == checks.overfull(used, {"5": 1, "4": 2_900_000})
+    assert "" == checks.overfull(used, {"4": 3_000_002})
+
+
+def test_lag_is_summed_by_consumer_group() -> None:
+    """Kafka 4.3's lines; a partition without a committed offset has none, and a group without any is unknown."""
+    text = (
+        "\nGROUP    TOPIC   PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST       CLIENT-ID\n"
+        "billing  orders  0          10              17              7    c-1-8f3a     /10.0.0.7  c-1\n"
+        "billing  orders  1          20              25              5    -            -          -      \n"
+        "billing  orders  2          -               25              -    -            -          -\n"
+    )
+    assert 12 == output.lag(text)
+    assert None is output.lag("Error: Consumer group 'billing' does not exist.")
+    said = checks.lagging({"billing": 12, "audit": None, "fine": 3}, {"billing": 11, "audit": 5, "fine": 3})
+    assert (
+        "the lag of consumer group audit is unknown, consumer group billing is 12 records behind, its limit is 11"
+        == said
+    )
