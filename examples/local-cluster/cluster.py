@@ -26,8 +26,10 @@ RACKS = {1: "r0", 2: "r1", 3: "r2", 4: "r0", 5: "r1", 6: "r2"}
 START_SECONDS, STOP_SECONDS = 120, 60
 
 TOOLS = {
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
@@ -204,12 +206,14 @@ class Cluster:
             "log.dirs": ",".join(map(str, self.log_dirs(broker))),
         }
 
-    def format(self) -> None:
-        """Give every log dir the cluster's id, as KRaft wants it before the first start."""
+    def format(self, *options: str) -> None:
+        """Give every log dir the cluster's id, as KRaft wants it before the first start; with these options besides."""
         storage = str(self.bin_dir / "kafka-storage.sh")
         made = subprocess.run([storage, "random-uuid"], capture_output=True, text=True, check=True).stdout.strip()
         with ThreadPoolExecutor(2) as two:
-            commands = [[storage, "format", "-t", made, "-c", str(self._properties(node))] for node in self.ports]
+            commands = [
+                [storage, "format", "-t", made, "-c", str(self._properties(node)), *options] for node in self.ports
+            ]
             for ended in two.map(lambda command: subprocess.run(command, capture_output=True, text=True), commands):
                 if ended.returncode:
                     raise ClusterError(f"a log dir can't be formatted:\n{ended.stdout}{ended.stderr}")
@@ -239,11 +243,13 @@ SETTINGS: dict[str, object] = {
 
 
 @contextmanager
-def running(folder: Path, racks: Mapping[int, str] = RACKS, version: str | None = None) -> Iterator[Cluster]:
+def running(
+    folder: Path, racks: Mapping[int, str] = RACKS, version: str | None = None, kind: type[Cluster] = Cluster
+) -> Iterator[Cluster]:
     """A cluster in an empty `folder`, started; at the end everything that was started is stopped."""
     folder.mkdir(parents=True, exist_ok=True)
     nodes = [CONTROLLER, *racks]
-    cluster = Cluster(folder, install(folder, version), racks, dict(zip(nodes, free_ports(len(nodes)), strict=True)))
+    cluster = kind(folder, install(folder, version), racks, dict(zip(nodes, free_ports(len(nodes)), strict=True)))
     cluster.write_properties()
     cluster.format()
     try:

@@ -212,11 +212,15 @@ class Operator:
             time.sleep(0.2)
 
     def await_equal(self, expected: T, see: Callable[[], T], seconds: float = 60) -> None:
-        """Require what is seen to be what is expected, once the brokers have heard of all that the controller did."""
+        """Require what is seen to be what is expected, once the brokers have heard of all that the controller did.
+
+        If it isn't, the runs' journals and output are told, too.
+        """
         deadline = time.monotonic() + seconds
         while (seen := see()) != expected and time.monotonic() < deadline:
             time.sleep(0.2)
-        assert expected == seen
+        told = [*self.folder.rglob("*.jsonl"), *self.folder.rglob("playing.txt")] if expected != seen else []
+        assert expected == seen, "\n".join(path.read_text() for path in told)
 
     def tidy_up(self) -> None:
         """Every broker up again, nothing moving, no throttle, no topic."""

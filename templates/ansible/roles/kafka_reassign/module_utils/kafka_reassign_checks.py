@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 _NAMED = 10
+_UNSEEN = "Kafka doesn't show topics that the tools' user may not Describe"
 _NEW_PLAN = "Nothing was started; make a new plan from the cluster as it is now."
 
 
@@ -79,7 +80,8 @@ def strangers(states, described, active, any_order):
             rows.append(f"{name} (gone)")
         elif replicas not in states[name] and not (any_order and sorted(replicas) in map(sorted, states[name])):
             rows.append(f"{name} (replicas {_text(replicas)}, planned from {_text(states[name][0])})")
-    return _sentence(f"{len(rows)} partitions aren't as the plan was made from. {_NEW_PLAN} They are", rows)
+    said = _sentence(f"{len(rows)} partitions aren't as the plan was made from. {_NEW_PLAN} They are", rows)
+    return said + (f". {_UNSEEN}" if any(row.endswith("(gone)") for row in rows) else "")
 
 
 def made_otherwise(topics):

@@ -11,10 +11,17 @@ from ansible.module_utils import kafka_reassign_output as output
 
 # A list of topics longer than this may not fit into one argument of a command.
 _TOPICS_GIVEN = 100
+_HEAD, _TAIL = 400, 200
 
 
 class ToolError(Exception):
     """One of Kafka's tools failed; the message has the end of what it said."""
+
+
+def shortened(text):
+    """What a tool said without the middle of a long stack trace."""
+    text = text.strip()
+    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} ... {text[-_TAIL:]}"
 
 
 class Cluster:
@@ -39,7 +46,7 @@ class Cluster:
         """Output of a tool; ToolError where it failed."""
         code, out, err = self.run([*self.given[tool], *options])
         if code != 0:
-            raise ToolError(f"{Path(self.given[tool][0]).name} {' '.join(options[:3])}: {(err + out)[-500:]}")
+            raise ToolError(f"{Path(self.given[tool][0]).name} {' '.join(options[:3])}: {shortened(err + out)}")
         return out
 
     def plan_file(self, name):

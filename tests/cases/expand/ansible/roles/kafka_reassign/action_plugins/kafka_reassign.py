@@ -224,7 +224,10 @@ class ActionModule(ActionBase):
         self.entries = []
         found = self._execute_module("kafka_reassign", module_args=arguments, task_vars=self.task_vars)
         if found.get("failed") or found.get("unreachable"):
-            said = " ".join(str(found[key]) for key in ("msg", "exception", "module_stderr") if found.get(key))
+            # An exception of the module: its text is where the version of Ansible puts it.
+            event = getattr(found.get("exception"), "event", None)
+            said = found.get("msg") or getattr(event, "msg", "")
+            said = " ".join(filter(None, [said, (found.get("module_stderr") or "")[-500:]]))
             raise AnsibleActionFail(f"the admin host has no answer: {said}")
         self.tool_starts += len(found["calls"])
         for said in found.get("said", []):

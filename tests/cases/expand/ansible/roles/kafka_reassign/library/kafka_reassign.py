@@ -226,7 +226,7 @@ done:
   elements: str
 moving:
   description: Partitions that still move.
-  returned: for check and reached, with verify, and before a batch
+  returned: for check, reached and restore, with verify, and before a batch
   type: list
   elements: str
 pending:
@@ -327,7 +327,7 @@ def answered(cluster):
         "leaders": cluster.leaders,
         "new": cluster.new_partitions,
         "throttle": lambda: {"said": Throttles(cluster).set_rate()},
-        "restore": lambda: {"said": Throttles(cluster).restore()},
+        "restore": lambda: Throttles(cluster).restore(),
         "note": dict,
     }
     return answers[given["ask"]]()

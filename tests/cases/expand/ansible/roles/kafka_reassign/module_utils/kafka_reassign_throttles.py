@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from ansible.module_utils import kafka_reassign_output as output
-from ansible.module_utils.kafka_reassign_cluster import ToolError
+from ansible.module_utils.kafka_reassign_cluster import ToolError, shortened
 
 _NO_BROKER = "Timed out waiting for a node assignment"
 
@@ -160,22 +160,22 @@ class Throttles:
         record.save()
         code, out, err = self.reassigned(rows, "--execute", "--additional", "--throttle", rate)
         if code != 0 and _NO_BROKER not in out + err:
-            raise ToolError(f"the throttle couldn't be changed: {(err + out)[-500:]}")
+            raise ToolError(f"the throttle couldn't be changed: {shortened(err + out)}")
         return [f"The throttle is {rate} bytes a second from now on."]
 
     def restore(self):
-        """Put back what was set before; sentences on what couldn't be, or was left as somebody else set it."""
+        """Put back what was set before: sentences on what couldn't be, and the plan's partitions that still move."""
         record = self.record()
         if record is None:
-            return []
+            return {"said": [], "moving": []}
         active = output.listed(self.cluster.required("reassign", "--list"))
         own = [name for name in active if int(name.rpartition("-")[2]) in _numbers(record, name)]
         if own and not self.given["although_moving"]:
-            return [f"{len(own)} partitions of the plan still move, so their throttles stay."]
+            return {"said": [f"{len(own)} partitions of the plan still move, so their throttles stay."], "moving": own}
         brokers = self.live()
         record.see(brokers, {}, {})
         said = self.put_back(record, brokers, self.topics_of(record), active)
-        return said + self.finish(record, brokers)
+        return {"said": said + self.finish(record, brokers), "moving": []}
 
     def lift(self, described):
         """Put back those of topics that earlier batches have moved; what couldn't be is left to the end of the run.
