@@ -118,6 +118,8 @@ def test_progress_is_one_line_with_what_is_known() -> None:
     """Partitions always, bytes, rate and time left where sizes are known."""
     told = wait.progress("Batch 03 of 11", 9, 14, 41_200_000_000, 63_000_000_000, 858)
     assert "Batch 03 of 11: 9 of 14 partitions, 41.2 GB of 63 GB, 48 MB/s, 8 min left, 14 min so far" == told
+    with_later = wait.progress("Batch 03 of 11", 9, 14, 41_200_000_000, 63_000_000_000, 858, 2_000)
+    assert "48 MB/s, 8 min left, 41 min with the batches after it, 14 min so far" in with_later
     assert "Batch 01 of 1: 0 of 2 partitions, 30 s so far" == wait.progress("Batch 01 of 1", 0, 2, None, 0, 30)
 
 

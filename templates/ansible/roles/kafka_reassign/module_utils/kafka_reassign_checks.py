@@ -5,7 +5,6 @@ from __future__ import annotations
 
 _NAMED = 10
 _UNSEEN = "Kafka doesn't show topics that the tools' user may not Describe"
-_NEW_PLAN = "Nothing was started; make a new plan from the cluster as it is now."
 
 
 def offline(described):
@@ -80,15 +79,19 @@ def strangers(states, described, active, any_order):
             rows.append(f"{name} (gone)")
         elif replicas not in states[name] and not (any_order and sorted(replicas) in map(sorted, states[name])):
             rows.append(f"{name} (replicas {_text(replicas)}, planned from {_text(states[name][0])})")
-    said = _sentence(f"{len(rows)} partitions aren't as the plan was made from. {_NEW_PLAN} They are", rows)
+    said = _sentence(
+        f"{len(rows)} partitions aren't as the plan was made from. Nothing was started; make a new plan from the "
+        "cluster as it is now. They are",
+        rows,
+    )
     return said + (f". {_UNSEEN}" if any(row.endswith("(gone)") for row in rows) else "")
 
 
 def made_otherwise(topics):
     """A sentence on topics whose new partitions are there, but not as planned."""
     return _sentence(
-        "Partitions that the plan wants to make are there with other replicas, or in another number. "
-        f"{_NEW_PLAN} They are of",
+        "Partitions that the plan wants to make are there with other replicas, or in another number. Nothing was "
+        "started; make a new plan from the cluster as it is now. They are of",
         topics,
     )
 

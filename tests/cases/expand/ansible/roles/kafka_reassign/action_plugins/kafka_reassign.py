@@ -34,6 +34,7 @@ _WORDS = ("ignore", "hold", "finish", "cancel")
 _OWN = {
     *("name", "reactions", "window", "valid_until", "guard_seconds", "hold_seconds", "wait_seconds", "delay"),
     *("batches_left", "planned_bytes", "second_looks", "once", "tool_starts", "return_when_held"),
+    *("planned_seconds", "later_seconds"),
 }
 _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
 _LINE_SECONDS = 60
@@ -82,14 +83,17 @@ def duration(seconds):
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def progress(name, done, partitions, copied, planned, seconds):
-    """One line: partitions, bytes, rate and time left as far as they are known."""
+def progress(name, done, partitions, copied, planned, seconds, later_seconds=0):
+    """One line: partitions, bytes, rate and time left as far as they are known; later batches take `later_seconds`."""
     parts = [f"{done} of {partitions} partitions"]
     if copied is not None and planned:
         parts.append(f"{size(min(copied, planned))} of {size(planned)}")
         if copied and seconds:
             rate = copied / seconds
-            parts += [f"{size(rate)}/s", f"{duration(max(0, planned - copied) / rate)} left"]
+            left = max(0, planned - copied) / rate
+            parts += [f"{size(rate)}/s", f"{duration(left)} left"]
+            if later_seconds:
+                parts.append(f"{duration(left + later_seconds)} with the batches after it")
     return f"{name}: {', '.join(parts)}, {duration(seconds)} so far"
 
 
@@ -134,7 +138,8 @@ class ActionModule(ActionBase):
             self.entries.append({"event": "begin", "said": f"{name} began."})
         found = self.wait()
         if noted:
-            took = duration(time.monotonic() - self.started)
+            took, planned = duration(time.monotonic() - self.started), int(self.given.get("planned_seconds") or 0)
+            took += f" ({duration(planned)} planned at the throttle)" if planned else ""
             reached = f"{found.get('reached', 0)} of {found['partitions']} partitions"
             before = int(self.given.get("tool_starts", 0))
             end = f"{name} ended after {took}: {reached} are where they should be. Kafka's tools were started "
@@ -284,5 +289,6 @@ class ActionModule(ActionBase):
             done = look["partitions"] - len(look["moving"])
             planned = int(self.given.get("planned_bytes") or 0)
             seconds = time.monotonic() - self.started
-            line = progress(self.given["name"], done, look["partitions"], look["copied_bytes"], planned, seconds)
+            later = int(self.given.get("later_seconds") or 0)
+            line = progress(self.given["name"], done, look["partitions"], look["copied_bytes"], planned, seconds, later)
             self.tell("progress", line)
