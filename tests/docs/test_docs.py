@@ -16,7 +16,7 @@ from reference_pages import plan_page, spec_page
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 # What a block's comment may say: `on a cluster` is run by tests/kafka/test_docs_on_a_cluster.py.
-RUN_BY = {"everywhere", "on a cluster", "by hand where there is conda"}
+RUN_BY = {"everywhere", "on a cluster", "by hand where there is conda", "by hand where there is a webhook"}
 REFERENCE = {"yaml.md": spec_page, "plan-json.md": plan_page}
 
 

@@ -330,7 +330,8 @@ def answered(cluster):
         "restore": lambda: Throttles(cluster).restore(),
         "note": dict,
     }
-    return answers[given["ask"]]()
+    ask = given["ask"]
+    return answers[ask]()
 
 
 def looked(cluster):

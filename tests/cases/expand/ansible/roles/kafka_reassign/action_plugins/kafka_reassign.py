@@ -232,7 +232,7 @@ class ActionModule(ActionBase):
             # An exception of the module: its text is where the version of Ansible puts it.
             event = getattr(found.get("exception"), "event", None)
             said = found.get("msg") or getattr(event, "msg", "")
-            said = " ".join(filter(None, [said, (found.get("module_stderr") or "")[-500:]]))
+            said = " ".join(filter(None, (said, (found.get("module_stderr") or "")[-500:])))
             raise AnsibleActionFail(f"the admin host has no answer: {said}")
         self.tool_starts += len(found["calls"])
         for said in found.get("said", []):

@@ -95,10 +95,7 @@ class Cluster:
     def problem(self, described, running, adding, made_otherwise):
         """The first sentence on what speaks against beginning, or an empty one. Going back is refused less."""
         applied = self.given["direction"] == "apply"
-        states = {
-            name: [[int(broker) for broker in each.split(",")] for each in lists]
-            for name, lists in self.plan_file("states.json").items()
-        }
+        states = {name: [output.ids(each) for each in lists] for name, lists in self.plan_file("states.json").items()}
         waiting = {name for names in self.plan_file("leaderless.json").values() for name in names}
         said = checks.foreign(running, states)
         said = said or checks.strangers(states, described, running, any_order=not applied)

@@ -53,7 +53,7 @@ def broker_racks(text):
 def partitions(text):
     """{name: (leader or None, replicas, isr)} in the output of kafka-topics --describe."""
     return {
-        f"{topic}-{number}": (int(leader) if leader.isdigit() else None, _ids(replicas), _ids(isr))
+        f"{topic}-{number}": (int(leader) if leader.isdigit() else None, ids(replicas), ids(isr))
         for topic, number, leader, replicas, isr, _ in _PARTITION.findall(text)
     }
 
@@ -68,7 +68,7 @@ def reassigned(text):
 def adding(text):
     """{partition: brokers that it is being copied to} in the output of kafka-topics --describe."""
     found = {f"{topic}-{number}": _ADDING.search(rest) for topic, number, _, _, _, rest in _PARTITION.findall(text)}
-    return {name: _ids(match.group(1)) for name, match in found.items() if match}
+    return {name: ids(match.group(1)) for name, match in found.items() if match}
 
 
 def topics(text):
@@ -117,7 +117,7 @@ def elsewhere(text):
 def listed(text):
     """{partition: the list that its reassignment ends with} in the output of --list."""
     return {
-        name: [broker for broker in _ids(replicas) if broker not in _ids(removing)]
+        name: [broker for broker in ids(replicas) if broker not in ids(removing)]
         for name, replicas, removing in _LISTED.findall(text)
     }
 
@@ -140,7 +140,7 @@ def arriving(target, origin):
 def usable_dirs(text):
     """{broker: paths of log dirs without an error} in the output of kafka-log-dirs."""
     return {
-        broker["broker"]: [each["logDir"] for each in broker["logDirs"] if not each["error"]]
+        broker["broker"]: [log_dir["logDir"] for log_dir in broker["logDirs"] if log_dir["error"] is None]
         for broker in _log_dirs(text) or []
     }
 
@@ -199,7 +199,8 @@ def cluster_reasons(live, described, under_min_isr, active, expected, leaving, o
     return {guard: said for guard, said in found.items() if said}
 
 
-def _ids(text):
+def ids(text):
+    """Brokers of a replica list as Kafka's tools print it."""
     return [int(broker) for broker in text.split(",") if broker]
 
 
