@@ -87,6 +87,24 @@ def test_a_webhook_is_told_of_a_hold_and_of_a_stop(site: Site, webhook: tuple[st
     assert TARGET == site.replicas()
 
 
+def test_tasks_that_are_missing_or_fail(site: Site, tmp_path: Path) -> None:
+    """A file that isn't there stops the run at once; tasks for a hold may fail, those before a batch may not."""
+    missing = site.play("apply", "-e", "kafka_reassign_on_hold=no/such.yml")
+    assert (2, 0) == (missing.code, len(site.cluster["calls"])), missing.output
+    assert "no/such.yml isn't there; allowed: the path of a file with tasks" in missing.text
+    failing = tmp_path / "failing.yml"
+    failing.write_text("- name: Fail\n  ansible.builtin.fail:\n    msg: never\n")
+    refused = site.play("apply", "-e", f"kafka_reassign_before_batch={failing}")
+    assert (2, 0) == (refused.code, site.calls("--execute")), refused.output
+    flag = tmp_path / "flag"
+    command = ["sh", "-c", f"test -e {flag} || {{ touch {flag}; exit 1; }}"]
+    given = {"kafka_reassign_on_hold": str(failing), "kafka_reassign_guard_command": command}
+    held = site.play("apply", "-e", json.dumps(given | {"kafka_reassign_guard_seconds": 1}))
+    assert 0 == held.code, held.output
+    assert "The tasks of kafka_reassign_on_hold failed. The run waits nevertheless." in held.text
+    assert TARGET == site.replicas()
+
+
 def test_a_refused_plan_is_told_too(site: Site, webhook: tuple[str, list[dict[str, Any]]]) -> None:
     """With the sentence that the run ends with; not by --check."""
     url, told = webhook

@@ -114,6 +114,29 @@ def test_what_is_no_window_is_refused(window: str) -> None:
     assert f"'{window}' is no window; allowed: such as 22:00-05:00 Europe/Berlin" in wait.check_window(window)
 
 
+@pytest.mark.parametrize(
+    ("reactions", "lag_limits", "window", "said"),
+    [
+        ({"disk": "hold"}, {"billing": 100, "audit": "7"}, "22:00-05:00", ""),
+        (
+            {"disk": "stop"},
+            {},
+            "",
+            "kafka_reassign_reactions: disk: stop isn't possible; allowed: batches, command, disk,",
+        ),
+        ({"disc": "hold"}, {}, "", "kafka_reassign_reactions: disc: hold isn't possible"),
+        ({}, {"billing": "10k", "audit": -1}, "", "kafka_reassign_lag_limits: billing: 10k, audit: -1 isn't possible;"),
+        ({}, {}, "night", "'night' is no window"),
+    ],
+)
+def test_settings_are_checked_before_a_run(
+    reactions: dict[str, str], lag_limits: dict[str, Any], window: str, said: str
+) -> None:
+    """With the value seen and what is allowed."""
+    found = wait.check_settings(reactions, lag_limits, window)
+    assert (said in found, bool(said)) == (True, bool(found))
+
+
 def test_progress_is_one_line_with_what_is_known() -> None:
     """Partitions always, bytes, rate and time left where sizes are known."""
     told = wait.progress("Batch 03 of 11", 9, 14, 41_200_000_000, 63_000_000_000, 858)

@@ -66,6 +66,18 @@ def check_window(window):
     return ""
 
 
+def check_settings(reactions, lag_limits, window):
+    """A sentence on what is wrong with the guards' settings, or an empty one."""
+    wrong = [f"{k}: {v}" for k, v in reactions.items() if k not in REACTIONS or v not in _WORDS]
+    if wrong:
+        allowed = f"{', '.join(sorted(REACTIONS))} with {', '.join(_WORDS)}"
+        return f"kafka_reassign_reactions: {', '.join(wrong)} isn't possible; allowed: {allowed}"
+    wrong = [f"{k}: {v}" for k, v in (lag_limits or {}).items() if not re.fullmatch("[0-9]+", str(v))]
+    if wrong:
+        return f"kafka_reassign_lag_limits: {', '.join(wrong)} isn't possible; allowed: groups with numbers of records"
+    return check_window(window) if window else ""
+
+
 def size(value):
     """Bytes in decimal units, three digits."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
@@ -120,11 +132,7 @@ class ActionModule(ActionBase):
         own = {key: value for key, value in self._task.args.items() if key != "guards"}
         self.given = {**self._task.args["guards"], **own}
         self.reactions = dict(REACTIONS, **(self.given.get("reactions") or {}))
-        wrong = [f"{k}: {v}" for k, v in self.reactions.items() if k not in REACTIONS or v not in _WORDS]
-        if wrong:
-            allowed = f"{', '.join(sorted(REACTIONS))} with {', '.join(_WORDS)}"
-            raise AnsibleActionFail(f"kafka_reassign_reactions: {', '.join(wrong)} isn't possible; allowed: {allowed}")
-        if self.given.get("window") and (problem := check_window(self.given["window"])):
+        if problem := check_settings(self.reactions, self.given.get("lag_limits"), self.given.get("window")):
             raise AnsibleActionFail(problem)
         result.update(self.waited() if self.given.get("ask", "look") == "look" else self.module())
         result["tool_starts"] = self.tool_starts
