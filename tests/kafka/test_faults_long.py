@@ -59,7 +59,8 @@ def test_a_disk_fills_past_its_limit(operator: Operator) -> None:
     plan = expansion(operator, 4 * MEGABYTE)
     before = operator.replicas()
     limits = ("-e", json.dumps({"kafka_reassign_disk_limits": {4: 2_500_000}}))
-    with plan.playbooks.playing("apply", *SLOWLY, *WATCHED, *limits) as running:
+    rate = ("-e", "kafka_reassign_throttle_bytes_per_sec=200000")
+    with plan.playbooks.playing("apply", *rate, *WATCHED, *limits) as running:
         await_move(operator)
         run = running.wait()
     assert 2 == run.code, run.output
