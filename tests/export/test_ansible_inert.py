@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import ansible_lines
 import hostile
 import pytest
 from plan_documents import Document, change, document, new_partitions, typed
@@ -73,13 +72,6 @@ PLAY = """\
         name: kafka_reassign
         tasks_from: read_back
 """
-
-
-@pytest.fixture(scope="module", params=ansible_lines.LINES, ids=lambda line: line.release.rpartition(".")[0])
-def programs(request: pytest.FixtureRequest) -> Path:
-    """The programs of one line of ansible-core; installed once, and kept in pytest's own cache."""
-    line = request.param
-    return ansible_lines.programs(line, request.config.cache.mkdir(f"ansible-core-{line.release}"))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,15 @@
+"""The supported lines of ansible-core, for tests that run on each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ansible_lines
+import pytest
+
+
+@pytest.fixture(scope="module", params=ansible_lines.LINES, ids=lambda line: line.release.rpartition(".")[0])
+def programs(request: pytest.FixtureRequest) -> Path:
+    """The programs of one line of ansible-core; installed once, and kept in pytest's own cache."""
+    line = request.param
+    return ansible_lines.programs(line, request.config.cache.mkdir(f"ansible-core-{line.release}"))
