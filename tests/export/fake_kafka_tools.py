@@ -21,6 +21,10 @@ def _main(tool: str, arguments: list[str]) -> int:
     options = {word: value for word, value in zip(arguments, [*arguments[1:], ""], strict=True) if word[:2] == "--"}
     cluster["calls"].append([tool, *(word for word in options if word != "--bootstrap-server")])
     cluster.setdefault("arguments", []).append([tool, *arguments])
+    if cluster.get("failing", {}).get(tool):
+        cluster["failing"][tool] -= 1
+        (HERE / "cluster.json").write_text(json.dumps(cluster))
+        return 1
     cluster["bootstrap"] = options.get("--bootstrap-server", cluster.get("bootstrap"))
     configs = [value for word, value in pairwise(arguments) if word == "--config"]
     code = _run(tool, options | {"configs": ",".join(configs)}, cluster)

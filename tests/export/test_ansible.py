@@ -176,6 +176,15 @@ def test_apply_and_apply_again(site: Site) -> None:
     assert [] == [path for path in site.folder.rglob("*") if path.suffix == ".pyc"]
 
 
+def test_a_tool_that_fails_is_asked_again(site: Site) -> None:
+    """As for some seconds after a broker has died: the throttles from before are read nevertheless."""
+    site.set_cluster(failing={"kafka-configs": 2})
+    run = site.play("apply", "--tags", "reassign")
+    assert 0 == run.code, run.output
+    assert 2 == run.text.count("FAILED - RETRYING: [localhost]: Record the throttles from before")
+    assert TARGET == site.replicas()
+
+
 def test_partition_past_a_batch_stays(site: Site) -> None:
     """A partition that a later batch has moved on isn't dragged back through an earlier one."""
     site.set_cluster(partitions=at(TARGET | {"a-1": ORIGIN["a-1"]}))

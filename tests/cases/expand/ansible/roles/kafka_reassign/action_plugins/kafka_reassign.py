@@ -132,11 +132,19 @@ class ActionModule(ActionBase):
         own = {key: value for key, value in self._task.args.items() if key != "guards"}
         self.given = {**self._task.args["guards"], **own}
         self.reactions = dict(REACTIONS, **(self.given.get("reactions") or {}))
-        if problem := check_settings(self.reactions, self.given.get("lag_limits"), self.given.get("window")):
-            raise AnsibleActionFail(problem)
-        result.update(self.waited() if self.given.get("ask", "look") == "look" else self.module())
+        # A failure is returned: Ansible doesn't try a task again that raises one.
+        try:
+            result.update(self.answer())
+        except AnsibleActionFail as error:
+            result.update(failed=True, msg=str(error))
         result["tool_starts"] = self.tool_starts
         return result
+
+    def answer(self):
+        """What the task was asked for."""
+        if problem := check_settings(self.reactions, self.given.get("lag_limits"), self.given.get("window")):
+            raise AnsibleActionFail(problem)
+        return self.waited() if self.given.get("ask", "look") == "look" else self.module()
 
     def waited(self):
         """The wait, and its begin and end in the journal."""
