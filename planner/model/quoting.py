@@ -36,7 +36,7 @@ def canonical_json(value: Any) -> str:
 
 
 def json_text(value: Any, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
-    """`value` as JSON: keys sorted, letters as they are, what a terminal obeys or nobody sees as `\\uXXXX`.
+    """`value` as JSON: keys sorted, letters as they are, control and invisible characters as `\\uXXXX`.
 
     ValueError for NaN and infinity, which JSON doesn't have.
     """
@@ -45,7 +45,7 @@ def json_text(value: Any, indent: int | None = None, separators: tuple[str, str]
 
 
 def escaped(text: str) -> str:
-    """`text` with what a terminal obeys or nobody sees as JSON's `\\uXXXX`, all other characters as they are."""
+    """`text` with control and invisible characters as JSON's `\\uXXXX`, all others as they are."""
     return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
@@ -55,7 +55,7 @@ def page(text: str) -> str:
 
 
 def yaml_scalar(text: str) -> str:
-    """`text` as a double-quoted YAML scalar on one line, with escapes for what a terminal obeys or nobody sees."""
+    """`text` as a double-quoted YAML scalar on one line, with escapes for control and invisible characters."""
     scalar = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=sys.maxsize).rstrip("\n")
     return _UNSEEN.sub(lambda found: f"\\U{ord(found[0]):08x}", scalar)
 

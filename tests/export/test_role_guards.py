@@ -162,7 +162,7 @@ class Clock:
 
 
 def waited(
-    monkeypatch: pytest.MonkeyPatch, looks: Sequence[dict[str, Any]], **given: Any
+    monkeypatch: pytest.MonkeyPatch, looks: Sequence[dict[str, Any]], run: Any = wait.ActionModule.wait, **given: Any
 ) -> tuple[dict[str, Any], list[str], float]:
     """The wait's result, what it printed, and how long it took; the last look is repeated."""
     clock, printed, left = Clock(), [], list(looks)
@@ -186,7 +186,7 @@ def waited(
         return found | (left.pop(0) if len(left) > 1 else left[0])
 
     action.look = looked
-    return action.wait(), printed, clock.now
+    return run(action), printed, clock.now
 
 
 DEAD = {"reasons": {"live_brokers": "not live: broker 4"}}
@@ -219,6 +219,13 @@ def test_a_held_batch_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None
         "goes on by itself when this is over; if it isn't in 5 min, the run stops.",
         "GOES ON, Batch 01 of 1: over is not live: broker 4.",
     ] == [line for line in printed if "partitions" not in line]
+
+
+def test_a_hold_may_be_handed_back_to_be_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch hasn't ended by that: the task after it waits on."""
+    result, printed, _ = waited(monkeypatch, [DEAD], return_when_held=True, run=wait.ActionModule.waited)
+    assert "not live: broker 4" == result["held"]
+    assert [] == [line for line in printed if "ended" in line]
 
 
 def test_a_hold_that_lasts_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

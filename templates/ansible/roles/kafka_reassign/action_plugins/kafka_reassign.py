@@ -153,7 +153,7 @@ class ActionModule(ActionBase):
         if noted:
             self.entries.append({"event": "begin", "said": f"{name} began."})
         found = self.wait()
-        if noted:
+        if noted and "held" not in found:
             took, planned = duration(time.monotonic() - self.started), int(self.given.get("planned_seconds") or 0)
             took += f" ({duration(planned)} planned at the throttle)" if planned else ""
             reached = f"{found.get('reached', 0)} of {found['partitions']} partitions"
