@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from planner.execution.gates import GATES_ON_BYTES, gate_cells
 from planner.model.formats import amount, arrow, duration, gap_shown, percent, printable, ranges, size, words
 from planner.plan import headline
-from planner.plan.document.batch_types import PartitionRow
+from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 
 Document = dict[str, Any]

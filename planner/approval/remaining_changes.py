@@ -30,10 +30,10 @@ from planner.model.spec import (
     TopicFilter,
 )
 from planner.plan.document import codec
-from planner.plan.document.batch_types import PartitionRow
-from planner.plan.document.changes_types import AddPartitionsRow, CreateTopicRow
 from planner.plan.document.cluster_types import BrokerRow, TopicRow
+from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
+from planner.plan.document.request_types import AddPartitionsRow, CreateTopicRow
 
 Dropped = tuple[str, int | None, str]
 

@@ -27,7 +27,7 @@ from planner.model.spec import Spec
 from planner.plan import brokers_and_topics, build, changed_partitions, new_partitions, pareto_front, terms
 from planner.plan.document.front_types import ChoiceSection
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.progress_types import DroppedRow, ResumesSection
+from planner.plan.document.request_types import DroppedRow, ResumesSection
 from planner.plan.document.term_types import BoundSection
 from planner.plan.pareto_front import Comparisons, Goal
 from planner.scoring import independent_check

@@ -19,9 +19,8 @@ from planner.export import ansible_vars
 from planner.export.ansible_vars import text_of
 from planner.model.cluster import ANY, Partition, Topic
 from planner.model.formats import counted, printable
-from planner.plan.document.batch_types import PartitionRow
 from planner.plan.document.cluster_types import TopicRow
-from planner.plan.document.new_partition_types import NewPartitionsRow
+from planner.plan.document.partition_types import NewPartitionsRow, PartitionRow
 from planner.plan.document.plan_types import Plan
 
 

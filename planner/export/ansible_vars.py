@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from planner.model.cluster import ANY
 from planner.plan import headline
-from planner.plan.document.batch_types import PartitionRow, StepRow, TopicPartition
+from planner.plan.document.partition_types import PartitionRow, StepRow, TopicPartition
 from planner.plan.document.plan_types import Plan
 
 

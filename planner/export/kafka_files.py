@@ -16,8 +16,7 @@ from planner.export import ansible_vars
 from planner.model.file_reading import resource
 from planner.model.quoting import canonical_json
 from planner.plan import declared_topics
-from planner.plan.document.batch_types import PartitionRow, StepRow, TopicPartition
-from planner.plan.document.new_partition_types import NewPartitionsRow
+from planner.plan.document.partition_types import NewPartitionsRow, PartitionRow, StepRow, TopicPartition
 from planner.plan.document.plan_types import Plan
 from planner.plan.templates import environment
 

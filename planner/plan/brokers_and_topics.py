@@ -15,8 +15,8 @@ from planner.model.partition_changes import PartitionChange
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Changes, Spec
 from planner.plan import new_partitions, plan_warnings
-from planner.plan.document.changes_types import AddBrokerRow, ChangesSection, ReplicationFactorRow
 from planner.plan.document.cluster_types import BrokerRow, HeldLoad, RackRow, TopicRow
+from planner.plan.document.request_types import AddBrokerRow, ChangesSection, ReplicationFactorRow
 from planner.scoring import score
 from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers
 

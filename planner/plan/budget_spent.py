@@ -12,7 +12,7 @@ from planner.model.build_problem import build
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Spec
 from planner.plan.document.field_types import WindowName
-from planner.plan.document.progress_types import (
+from planner.plan.document.request_types import (
     BudgetLimits,
     BudgetSection,
     Spent,

@@ -36,13 +36,19 @@ from planner.plan import (
     terms,
 )
 from planner.plan.document import codec
-from planner.plan.document.batch_types import BatchLimits, DerivedRow, ExecutionSection
-from planner.plan.document.changes_types import Aim, ChangesSection, SpecLimits, SpecSection, SpecTopics
 from planner.plan.document.cluster_types import ClusterSection, InputRow, StateSection
 from planner.plan.document.field_types import WindowName
 from planner.plan.document.front_types import OutsideRow, ScenarioRow
+from planner.plan.document.partition_types import BatchLimits, DerivedRow, ExecutionSection
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.progress_types import ValiditySection
+from planner.plan.document.request_types import (
+    Aim,
+    ChangesSection,
+    SpecLimits,
+    SpecSection,
+    SpecTopics,
+    ValiditySection,
+)
 from planner.plan.document.term_types import (
     BalanceSection,
     BalanceWindows,

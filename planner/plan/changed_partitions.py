@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from planner.execution.batch_costs import Costs, Peak
 from planner.execution.batch_cutting import Step
 from planner.model.partition_changes import PartitionChange
-from planner.plan.document.batch_types import BatchRow, FullestBroker, PartitionRow, StepRow, TopicPartition
+from planner.plan.document.partition_types import BatchRow, FullestBroker, PartitionRow, StepRow, TopicPartition
 
 
 def partition_rows(changed: Iterable[PartitionChange]) -> tuple[PartitionRow, ...]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from planner.model.formats import counted, gap_shown, number, printable, size, stated, words
-from planner.plan.document.log_dir_types import LogDirsSection
+from planner.plan.document.cluster_types import LogDirsSection
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.progress_types import BudgetLimits, UnfinishedBrokerRow, UnfinishedSection
+from planner.plan.document.request_types import BudgetLimits, UnfinishedBrokerRow, UnfinishedSection
 from planner.plan.document.term_types import BoundSection
 
 _BROKERS_NAMED = 3

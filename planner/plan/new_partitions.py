@@ -15,8 +15,8 @@ import numpy as np
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.seeded_numbers import draws
 from planner.model.spec import NewPartitions, Spec
-from planner.plan.document.changes_types import AddPartitionsRow, CreateTopicRow
-from planner.plan.document.new_partition_types import NewPartitionsRow, NewPartitionsSection, PlacementRow
+from planner.plan.document.partition_types import NewPartitionsRow, NewPartitionsSection, PlacementRow
+from planner.plan.document.request_types import AddPartitionsRow, CreateTopicRow
 from planner.scoring.broker_loads import leaders_after
 from planner.strategies import kafka_classic, kafka_striped
 from planner.strategies.java_random import utf16_key

@@ -10,8 +10,8 @@ from planner.model import file_reading
 from planner.model.errors import StalePlanError
 from planner.model.file_reading import UnreadableError
 from planner.plan.document import codec
-from planner.plan.document.batch_types import PartitionRow
 from planner.plan.document.cluster_types import BrokerRow, RackRow
+from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 
 _MAY_BE_UNKNOWN = ("network_in", "network_out")

@@ -9,7 +9,7 @@ from planner.execution.gates import gate_cells
 from planner.model import formats
 from planner.model.formats import counted
 from planner.plan.document.front_types import CandidateFigures, ComparedRow, FrontFigures, ParetoRow, VariantRow
-from planner.plan.document.new_partition_types import PlacementRow
+from planner.plan.document.partition_types import PlacementRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.term_types import LimitRow, RelaxedRow, TermRow
 from planner.report import sentences

@@ -9,10 +9,8 @@ import numpy as np
 
 from planner.model import formats
 from planner.model.formats import counted, printable, size
-from planner.plan.document.batch_types import BatchRow, PartitionRow
-from planner.plan.document.cluster_types import BrokerRow, RackRow, TopicRow
-from planner.plan.document.log_dir_types import LogDirMoveRow, LogDirRow
-from planner.plan.document.new_partition_types import NewPartitionsRow
+from planner.plan.document.cluster_types import BrokerRow, LogDirMoveRow, LogDirRow, RackRow, TopicRow
+from planner.plan.document.partition_types import BatchRow, NewPartitionsRow, PartitionRow
 from planner.plan.document.plan_types import Plan
 from planner.report import plot_values, sentences
 from planner.report.plot_values import Movement

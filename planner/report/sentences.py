@@ -22,9 +22,7 @@ from planner.model.formats import (
     stated,
     words,
 )
-from planner.plan.document.batch_types import BatchRow
-from planner.plan.document.changes_types import AddBrokerRow, ChangesSection, CreateTopicRow
-from planner.plan.document.cluster_types import BrokerRow
+from planner.plan.document.cluster_types import BrokerRow, LogDirRow
 from planner.plan.document.front_types import (
     CandidateFigures,
     OutsideRow,
@@ -32,9 +30,9 @@ from planner.plan.document.front_types import (
     ScenarioRow,
     VariantRow,
 )
-from planner.plan.document.log_dir_types import LogDirRow
-from planner.plan.document.new_partition_types import PlacementRow
+from planner.plan.document.partition_types import BatchRow, PlacementRow
 from planner.plan.document.plan_types import Plan
+from planner.plan.document.request_types import AddBrokerRow, ChangesSection, CreateTopicRow
 from planner.plan.document.term_types import RelaxedRow
 from planner.report.view import Quantity
 

@@ -16,10 +16,8 @@ from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import ReportSections, Spec
 from planner.plan.document import codec
-from planner.plan.document.consumer_types import ConsumersSection
-from planner.plan.document.failure_types import FailuresSection
-from planner.plan.document.growth_types import GrowthSection
 from planner.plan.document.plan_types import Plan
+from planner.plan.document.whatif_types import ConsumersSection, FailuresSection, GrowthSection
 from planner.report.view import View
 from planner.sweep.variants import chosen
 from planner.whatif.consumers import consumers_summary, consumers_view, group_loads

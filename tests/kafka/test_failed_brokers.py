@@ -14,7 +14,7 @@ from planner.cli.commands import commands
 from planner.inputs.spec.reading import load
 from planner.model.build_problem import build
 from planner.model.problem import Problem
-from planner.plan.document.batch_types import BatchRow
+from planner.plan.document.partition_types import BatchRow
 from planner.whatif.failures.cluster_states import FACTS, Rows, outcome, stages
 from planner.whatif.failures.failing_brokers import BROKERS, scenarios
 from planner.whatif.failures.offline_sums import failed_slots

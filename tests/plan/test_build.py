@@ -35,7 +35,7 @@ from planner.model.spec import (
 from planner.plan import build as plan_build
 from planner.plan.build import validity
 from planner.plan.document import codec
-from planner.plan.document.progress_types import ValiditySection
+from planner.plan.document.request_types import ValiditySection
 from planner.strategies.catalog import Proposal
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run

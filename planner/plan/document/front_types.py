@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from planner.plan.document.changes_types import ChangesSection
 from planner.plan.document.field_types import (
     LARGEST,
     BrokerId,
@@ -21,6 +20,7 @@ from planner.plan.document.field_types import (
     Whole,
     doc,
 )
+from planner.plan.document.request_types import ChangesSection
 from planner.plan.document.term_types import BalanceWindows
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from planner.plan.document.batch_types import BatchRow, ExecutionSection, PartitionRow
-from planner.plan.document.changes_types import ChangesSection, SpecSection
-from planner.plan.document.cluster_types import BrokerRow, ClusterSection, InputRow, RackRow, StateSection, TopicRow
-from planner.plan.document.consumer_types import ConsumersSection
-from planner.plan.document.failure_types import FailuresSection
+from planner.plan.document.cluster_types import (
+    BrokerRow,
+    ClusterSection,
+    InputRow,
+    LogDirsSection,
+    RackRow,
+    StateSection,
+    TopicRow,
+)
 from planner.plan.document.field_types import Name, Section, Sentence, Sha256, doc
 from planner.plan.document.front_types import (
     CandidatesSection,
@@ -18,11 +22,23 @@ from planner.plan.document.front_types import (
     ScenarioRow,
     VariantRow,
 )
-from planner.plan.document.growth_types import GrowthSection
-from planner.plan.document.log_dir_types import LogDirsSection
-from planner.plan.document.new_partition_types import NewPartitionsRow, NewPartitionsSection
-from planner.plan.document.progress_types import BudgetSection, ResumesSection, UnfinishedSection, ValiditySection
+from planner.plan.document.partition_types import (
+    BatchRow,
+    ExecutionSection,
+    NewPartitionsRow,
+    NewPartitionsSection,
+    PartitionRow,
+)
+from planner.plan.document.request_types import (
+    BudgetSection,
+    ChangesSection,
+    ResumesSection,
+    SpecSection,
+    UnfinishedSection,
+    ValiditySection,
+)
 from planner.plan.document.term_types import BalanceSection, BoundSection, LimitRow, RisksSection, TermRow
+from planner.plan.document.whatif_types import ConsumersSection, FailuresSection, GrowthSection
 
 
 class Plan(Section, frozen=True, kw_only=True):

@@ -10,8 +10,10 @@ from typing import Self
 from msgspec import structs
 
 from planner.model.spec import Spec
-from planner.plan.document.batch_types import TopicPartition as PartitionName
-from planner.plan.document.consumer_types import (
+from planner.plan.document.field_types import Section
+from planner.plan.document.partition_types import TopicPartition as PartitionName
+from planner.plan.document.plan_types import Plan
+from planner.plan.document.whatif_types import (
     AssignorRow,
     ConsumersSection,
     GroupEventRow,
@@ -22,8 +24,6 @@ from planner.plan.document.consumer_types import (
     PartitionCountRow,
     RebalancesSection,
 )
-from planner.plan.document.field_types import Section
-from planner.plan.document.plan_types import Plan
 from planner.whatif.consumers import assignors, group_events, group_loads
 from planner.whatif.consumers.assignors import TopicPartition
 from planner.whatif.consumers.consumers_sweep import ConsumersSweep

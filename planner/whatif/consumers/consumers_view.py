@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from planner.model.formats import amount, counted, number, percent, ranges
-from planner.plan.document.consumer_types import (
+from planner.plan.document.whatif_types import (
     AssignorRow,
     GroupEventRow,
     GroupRow,

@@ -18,7 +18,7 @@ from planner.model.effective_config import in_force
 from planner.model.errors import StalePlanError
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Spec
-from planner.plan.document.batch_types import BatchRow, StepRow, TopicPartition
+from planner.plan.document.partition_types import BatchRow, StepRow, TopicPartition
 
 TODAY, PLANNED = "today", "planned"
 

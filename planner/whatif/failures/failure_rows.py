@@ -15,7 +15,7 @@ import pyarrow as pa
 from planner.model.build_problem import brokers_after
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Spec
-from planner.plan.document.batch_types import BatchRow
+from planner.plan.document.partition_types import BatchRow
 from planner.scoring.broker_loads import measured
 from planner.whatif.failures.cluster_states import FACTS, PLANNED, TODAY, Rows, Stage, stages
 from planner.whatif.failures.failing_brokers import BROKERS, KINDS, RACKS, Scenarios, brokers_of, named, scenarios

@@ -17,8 +17,9 @@ from planner.model.formats import counted
 from planner.model.problem import LongArray, Problem
 from planner.model.spec import Spec
 from planner.plan import headline
-from planner.plan.document.batch_types import BatchRow
-from planner.plan.document.failure_types import (
+from planner.plan.document.partition_types import BatchRow
+from planner.plan.document.plan_types import Plan
+from planner.plan.document.whatif_types import (
     FailedTopicRow,
     FailureEffectRow,
     FailureKindRow,
@@ -28,7 +29,6 @@ from planner.plan.document.failure_types import (
     MovedToRow,
     WorstFailure,
 )
-from planner.plan.document.plan_types import Plan
 from planner.sweep.variants import chosen
 from planner.whatif.failures.cluster_states import FACTS, Stage, outcome, stages, worse
 from planner.whatif.failures.failing_brokers import BROKERS, CONFIDENCE, RACKS, Scenarios, explained

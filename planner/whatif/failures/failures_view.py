@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from planner.model.formats import counted, number, size
-from planner.plan.document.failure_types import (
+from planner.plan.document.whatif_types import (
     FailedTopicRow,
     FailureEffectRow,
     FailureFigures,

@@ -15,7 +15,8 @@ from planner.model.formats import counted, duration, size
 from planner.model.problem import LongArray
 from planner.model.spec import Spec
 from planner.plan import headline
-from planner.plan.document.growth_types import (
+from planner.plan.document.request_types import BudgetLimits
+from planner.plan.document.whatif_types import (
     BrokerClassRow,
     FirstLimit,
     GrowthAssignmentRow,
@@ -25,7 +26,6 @@ from planner.plan.document.growth_types import (
     GrowthSection,
     GrowthTopicRow,
 )
-from planner.plan.document.progress_types import BudgetLimits
 from planner.whatif.growth.forecast import Forecast, rate_ppm, retention
 from planner.whatif.growth.lifetime import PLANNED, Case, Row, at_least, chosen, classes_of
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from planner.model.formats import size
-from planner.plan.document.growth_types import (
+from planner.plan.document.whatif_types import (
     GrowthAssignmentRow,
     GrowthBrokerRow,
     GrowthLoad,

@@ -16,7 +16,7 @@ from plan_documents import row
 from planner.model.build_problem import build
 from planner.model.errors import StalePlanError
 from planner.model.spec import BatchRules, Changes
-from planner.plan.document.batch_types import BatchRow
+from planner.plan.document.partition_types import BatchRow
 from planner.whatif.failures.cluster_states import FACTS, outcome, stages
 from planner.whatif.failures.failing_brokers import BROKERS, RACKS, scenarios
 from planner.whatif.failures.offline_sums import failed_slots

@@ -10,7 +10,7 @@ from plan_documents import row
 
 from planner.model.build_problem import build
 from planner.model.spec import Changes
-from planner.plan.document.batch_types import BatchRow
+from planner.plan.document.partition_types import BatchRow
 from planner.whatif.failures.failing_brokers import BROKERS
 
 

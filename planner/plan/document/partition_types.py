@@ -1,8 +1,10 @@
-"""What is carried out: the partitions that change, the batches they change in, and how fast."""
+"""What is carried out: partitions that change, in which batches and how fast, and partitions that are created."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from planner.model.cluster import ANY
 from planner.plan.document.field_types import (
@@ -13,6 +15,7 @@ from planner.plan.document.field_types import (
     Positive,
     Replicas,
     Section,
+    TopicConfig,
     TopicName,
     doc,
 )
@@ -168,4 +171,48 @@ class BatchRow(Section, frozen=True, kw_only=True):
             "True where it holds partitions without a leader: nothing of them can be copied until one of their "
             "replicas is back."
         ),
+    ]
+
+
+class NewPartitionsRow(Section, frozen=True, kw_only=True):
+    """One topic that gets partitions."""
+
+    topic: TopicName
+    partitions_before: Annotated[Count, doc("Partitions that it has today; 0 for a topic to be created.")]
+    partitions: Annotated[Positive, doc("Number of partitions afterwards.")]
+    replication_factor: Annotated[Positive, doc("Replicas of each new partition.")]
+    config: Annotated[TopicConfig, doc("Topic configuration that differs from the brokers' defaults.")]
+    replicas: Annotated[
+        tuple[Replicas, ...], Meta(min_length=1), doc("The replicas of each new partition, by partition id.")
+    ]
+    replica_assignment: Annotated[
+        str,
+        Meta(pattern="^[0-9]+([:,][0-9]+)*$"),
+        doc(
+            "The replicas of all partitions, those of today included, in the form of kafka-topics --replica-assignment."
+        ),
+    ]
+
+
+class PlacementRow(Section, frozen=True, kw_only=True):
+    """One placement of the new partitions; spreads are the most minus the fewest on a broker."""
+
+    label: Annotated[str, doc("What made the placement.")]
+    placements: Annotated[Positive, doc("How many placements of this kind were made.")]
+    replica_spread: Annotated[Count, doc("Spread of replicas.")]
+    leader_spread: Annotated[Count, doc("Spread of preferred leaders.")]
+    topic_replica_spread: Annotated[Count, doc("Spread of replicas within a topic, for the worst of these topics.")]
+    topic_leader_spread: Annotated[
+        Count, doc("Spread of preferred leaders within a topic, for the worst of these topics.")
+    ]
+
+
+class NewPartitionsSection(Section, frozen=True, kw_only=True):
+    """The partitions that the plan creates before anything is reassigned."""
+
+    topics: Annotated[tuple[NewPartitionsRow, ...], Meta(min_length=1), doc("The topics, by name.")]
+    compared: Annotated[
+        tuple[PlacementRow, ...],
+        Meta(min_length=1),
+        doc("How even the cluster is with this plan's placement, and with those of Kafka's own rules."),
     ]
