@@ -1,8 +1,12 @@
-"""Who leads: a flow over replicas that are already chosen, so that leaders are even at the fewest changes.
+"""The preferred leaders: chosen among the replicas that are placed already, even at the fewest changes.
 
-Partition → (topic, broker), where leaders are to be even within topics → broker → sink. Today's preferred leader costs
-nothing; another replica costs two, and one more where it isn't the one that leads at this moment: an election that
-restores the preferred leader is cheaper than a new replica order.
+A min-cost flow makes their numbers even: partition → (topic, broker), where leaders are to be even within topics →
+broker → sink. Today's preferred leader costs 0, another replica 2, and 1 more where it doesn't lead at this moment: an
+election that restores the preferred leader is cheaper than a new replica order.
+
+What a leader sends follows it, so traffic out is a window on leaders, not on replicas. Where it has a window, a local
+search exchanges leaders until the bytes that they send fit too, each at the cost that the flow gives it. No data is
+copied for that.
 """
 
 from __future__ import annotations
@@ -14,9 +18,14 @@ import numpy as np
 from planner.model.build_problem import taken_over, today
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import leaders_after
+from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, Windows
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.leader_loads import even_out
+from planner.strategies.flow.placement import as_wide
+from planner.strategies.load_windows.local_search import Placement, SearchState, polish, repair
+
+# More leaders than any broker has.
+_ENDLESS = 1 << 40
 
 
 def order(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
@@ -27,7 +36,15 @@ def order(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
     free = problem.may_lead_anew
     leaders = leaders_after(problem, placed)
     if free.any():
-        leaders[free] = _choose(problem, _Choices.of(problem, placed, free), wanted)
+        choices = _Choices.of(problem, placed, free)
+        plain, windowed, supplies = _network(choices, wanted)
+        # Where nothing may change that need not, few changes come before even leaders.
+        solve = min_cost_flow.solve_cost_first if problem.rebalance == "none" else min_cost_flow.solve_excess_first
+        solved = solve(plain, windowed, supplies)
+        if solved is None:
+            raise AssertionError("every partition has a replica that can lead it")
+        leads = solved.units > 0
+        leaders[np.flatnonzero(free)[choices.at[leads]]] = choices.targets[choices.brokers[leads]]
         leaders = even_out(problem, placed, leaders, free, wanted)
     # What may not change is where it was, in its order; that of a replaced broker's partition may have to wait.
     return np.where(free[:, None], _in_order(problem, placed, leaders), placed)
@@ -67,30 +84,10 @@ class _Choices:
         )
 
 
-def _choose(problem: Problem, choices: _Choices, wanted: Windows) -> IntArray:
-    """The leader of each free row, as a broker of the problem."""
-    solved = _solve(problem, choices, wanted)
-    leads = solved.units > 0
-    chosen = np.empty(choices.rows, dtype=np.int32)
-    chosen[choices.at[leads]] = choices.targets[choices.brokers[leads]]
-    return chosen
-
-
-def _solve(problem: Problem, choices: _Choices, wanted: Windows) -> min_cost_flow.Flow:
-    plain, windowed, nodes = _network(choices, wanted)
-    supplies = np.zeros(nodes, dtype=np.int64)
-    supplies[: choices.rows] = 1
-    supplies[-1] = -choices.rows
-    # Where nothing may change that need not, few changes come before even leaders.
-    solve = min_cost_flow.solve_cost_first if problem.rebalance == "none" else min_cost_flow.solve_excess_first
-    solved = solve(plain, windowed, supplies)
-    if solved is None:
-        raise AssertionError("every partition has a replica that can lead it")
-    return solved
-
-
-def _network(choices: _Choices, wanted: Windows) -> tuple[min_cost_flow.Arcs, tuple[min_cost_flow.Windowed, ...], int]:
-    """Arcs, windows, and the number of nodes; the sink is the last."""
+def _network(
+    choices: _Choices, wanted: Windows
+) -> tuple[min_cost_flow.Arcs, tuple[min_cost_flow.Windowed, ...], LongArray]:
+    """Arcs, windows and the nodes' supplies; the first arcs are those of the choices, the last node is the sink."""
     topics, count = choices.fixed.shape
     cells = topics * count if wanted.topic_leaders is not None else 0
     brokers = np.arange(count, dtype=np.int32) + choices.rows + cells
@@ -105,7 +102,9 @@ def _network(choices: _Choices, wanted: Windows) -> tuple[min_cost_flow.Arcs, tu
         nodes = np.arange(cells, dtype=np.int32) + choices.rows
         bounds = (wanted.topic_leaders - choices.fixed).reshape(2, -1)
         windowed.append(min_cost_flow.window(nodes, np.tile(brokers, topics), bounds, choices.rows, TOPIC_PRICE))
-    return min_cost_flow.arcs(choices.at, heads.astype(np.int32), 1, choices.costs), tuple(windowed), sink + 1
+    supplies = np.zeros(sink + 1, dtype=np.int64)
+    supplies[: choices.rows], supplies[sink] = 1, -choices.rows
+    return min_cost_flow.arcs(choices.at, heads.astype(np.int32), 1, choices.costs), tuple(windowed), supplies
 
 
 def _in_order(problem: Problem, placed: IntArray, leaders: IntArray) -> IntArray:
@@ -116,6 +115,79 @@ def _in_order(problem: Problem, placed: IntArray, leaders: IntArray) -> IntArray
     key = np.where(placed == leaders[:, None], -1, position)
     key = np.where(placed < 0, np.iinfo(np.int32).max, key)
     return np.take_along_axis(placed, np.argsort(key, axis=1, kind="stable"), axis=1)
+
+
+def even_out(problem: Problem, placed: IntArray, leaders: IntArray, free: BoolArray, wanted: Windows) -> IntArray:
+    """The leaders (P,), -1 for none, with those of the free rows (P,) exchanged until `network_out` fits best."""
+    if wanted.network_out is None or not free.any():
+        return leaders
+    targets = np.flatnonzero(problem.targets)
+    here = np.full(len(problem.broker_ids), -1, dtype=np.int64)
+    here[targets] = np.arange(len(targets))
+    rows = np.flatnonzero(free)
+    on = np.zeros((len(rows), len(targets)), dtype=bool)
+    on[np.arange(len(rows)), here[leaders[rows]]] = True
+    placement = Placement(_search(problem, placed, leaders, here, rows, wanted, on), on)
+    repair(placement, np.zeros(placement.load.shape))
+    polish(placement)
+    chosen = leaders.copy()
+    chosen[rows] = targets[placement.on.argmax(axis=1)]
+    return chosen
+
+
+def _search(
+    problem: Problem,
+    placed: IntArray,
+    leaders: IntArray,
+    here: LongArray,
+    rows: IntArray,
+    wanted: Windows,
+    on: BoolArray,
+) -> SearchState:
+    """The free rows (M,) as a local search with one replica a row: its leader, now on a broker of `on` (M, Bt)."""
+    sent = sent_by_leader(problem)
+    weights = sent[rows]
+    fixed = np.setdiff1d(np.flatnonzero((leaders >= 0) & (here[leaders] >= 0)), rows)
+    fixed_cells = np.zeros((len(problem.topic_names), on.shape[1]), dtype=np.int64)
+    fixed_sent = np.zeros(on.shape[1], dtype=np.int64)
+    np.add.at(fixed_cells, (problem.topic_of[fixed], here[leaders[fixed]]), 1)
+    np.add.at(fixed_sent, here[leaders[fixed]], sent[fixed])
+    allowed = np.zeros(on.shape, dtype=bool, order="F")
+    at, slots = np.nonzero(placed[rows] >= 0)
+    allowed[at, here[placed[rows[at], slots]]] = True
+    by_topic = np.zeros_like(fixed_cells)
+    np.add.at(by_topic, problem.topic_of[rows], on)
+    if wanted.topic_leaders is None:
+        of_topics: LongArray = np.stack([np.zeros_like(by_topic), np.full_like(by_topic, _ENDLESS)])
+    else:
+        of_topics = as_wide(wanted.topic_leaders - fixed_cells, by_topic)
+    window = wanted.network_out
+    assert window is not None
+    return SearchState(
+        topics=problem.topic_of[rows],
+        costs=np.full(len(rows), max(1, int(weights.mean())), dtype=np.int64),
+        levels=_levels(problem, rows, here, on.shape[1]),
+        allowed=allowed,
+        racks=np.zeros(on.shape[1], dtype=np.int64),
+        least=np.ones((len(rows), 1), dtype=np.int64),
+        most=np.ones((len(rows), 1), dtype=np.int64),
+        loads=weights[None],
+        scales=np.ones(1, dtype=np.int64),
+        load_windows=(window - fixed_sent)[None],
+        cell_windows=of_topics,
+        broker_windows=as_wide(wanted.leaders - fixed_cells.sum(axis=0), by_topic.sum(axis=0)),
+    )
+
+
+def _levels(problem: Problem, rows: IntArray, here: LongArray, brokers: int) -> IntArray:
+    """(M, Bt): 2 where a broker isn't today's preferred leader, and 1 more where it doesn't lead at this moment."""
+    levels = np.full((len(rows), brokers), 3, dtype=np.int8, order="F")
+    led = taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))[rows]
+    for todays, worth in zip(led.T, (2, 1), strict=True):
+        at = np.where(todays >= 0, here[todays], -1)
+        stays = np.flatnonzero(at >= 0)
+        levels[stays, at[stays]] -= worth
+    return levels
 
 
 def led_in_sync(problem: Problem, assignment: IntArray) -> IntArray:

@@ -1,20 +1,25 @@
-"""Preferred leaders against brute force: evenest first, then the fewest changes."""
+"""Preferred leaders: evenest first, then the fewest changes; traffic out within its window; none that is in no ISR."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
-from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, problems
+from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, problems, spec_of
 from hypothesis import given
+from hypothesis import strategies as st
 from properties import examples
 
-from planner.model.balance import Balance
+from planner.execution.change_reasons import changes
+from planner.model.balance import Balance, Tolerance
+from planner.model.build_problem import build, today
 from planner.model.problem import IntArray, Problem
-from planner.model.spec import Changes, TopicFilter
-from planner.scoring.broker_loads import leaders_after
+from planner.model.spec import Changes, Rebalance, ReplicationFactorChange, Spec, TopicFilter
+from planner.scoring.broker_loads import leaders_after, loads
 from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, excess, windows
-from planner.strategies.leaders import order
+from planner.strategies.leaders import even_out, led_in_sync, order
 from planner.strategies.optimum import solve
 
 
@@ -121,3 +126,210 @@ def test_topic_leaders() -> None:
     found = ids_of(asked, solve(asked, asked.balance).assignment)
     assert [1, 2] == sorted(row[0] for row in found[:2])
     assert [1, 2] == sorted(row[0] for row in found[2:])
+
+
+NETWORK_OUT = 2
+
+
+def out_within(problem: Problem, share: int, **rest: Any) -> Problem:
+    """The problem with a window of traffic out, in per cent."""
+    balance = replace(problem.balance, network_out=Tolerance("percent", share))
+    return replace(problem, balance=balance, **rest)
+
+
+def led_by(problem: Problem, placed: IntArray, leaders: IntArray, free: IntArray | None = None) -> list[int]:
+    """The leaders that come of these, as Kafka's ids; all rows are free where nothing else is said."""
+    mask = np.ones(problem.rows, dtype=bool) if free is None else free
+    found = even_out(problem, placed, leaders, mask, windows(problem, problem.balance))
+    return problem.broker_ids[found].tolist()
+
+
+def two_brokers(*reads: int, leaders: object = 1, topic_leaders: object = "none") -> Problem:
+    """Partitions on both of two brokers, that broker 1 leads but for the last half; consumers read so much of each."""
+    half = len(reads) // 2
+    rows = [(1, 2)] * half + [(2, 1)] * (len(reads) - half)
+    balance = balance_of("none", leaders, "none", topic_leaders)
+    return out_within(problem_of(no_racks(1, 2), {"a": rows}, balance=balance), 10, bytes_out_per_sec=np.array(reads))
+
+
+def test_nothing_asked_nothing_changed() -> None:
+    """Without a window on traffic out leaders stay, however unlike their traffic is; also where no row is free."""
+    problem = two_brokers(90, 90, 10, 10)
+    plain = replace(problem, balance=replace(problem.balance, network_out=Tolerance("none")))
+    assert [1, 1, 2, 2] == led_by(plain, today(plain), plain.leaders)
+    assert [1, 1, 2, 2] == led_by(problem, today(problem), problem.leaders, np.zeros(4, dtype=bool))
+
+
+def test_two_leaders_change_places() -> None:
+    """90 and 90 against 10 and 10: one of each changes, and both brokers send 100."""
+    problem = two_brokers(90, 90, 10, 10)
+    found = led_by(problem, today(problem), problem.leaders)
+    assert [[100, 100], 2] == [sent(problem, found), sum(a != b for a, b in zip(found, [1, 1, 2, 2], strict=True))]
+
+
+def test_followers_fetches_count() -> None:
+    """A leader sends what is written to each of its followers, too: 90 of writes are as much as 90 of reads."""
+    problem = replace(two_brokers(0, 0, 0, 0), bytes_in_per_sec=np.array([90, 90, 10, 10]))
+    assert [100, 100] == sent(problem, led_by(problem, today(problem), problem.leaders))
+
+
+def test_counts_stay_in_their_windows() -> None:
+    """One leader of 100 against 50 and 50: three leaders are two and one, or, where not asked for, as traffic wants."""
+    even = two_brokers(100, 50, 50)
+    assert [1, 2, 2] == led_by(even, today(even), even.leaders)
+    spread = [100, 60, 20, 20]
+    tied, free = two_brokers(*spread), two_brokers(*spread, leaders="none")
+    wanted = [led_by(each, today(each), np.array([0, 0, 1, 1])) for each in (tied, free)]
+    assert [2, 1] == [wanted[0].count(1), wanted[1].count(1)]
+
+
+def test_leaders_within_topics_stay_even() -> None:
+    """With a window on each topic's leaders a leader only changes for another of its topic."""
+    rows = {"a": [(1, 2), (2, 1)], "b": [(1, 2), (2, 1)]}
+    problem = problem_of(no_racks(1, 2), rows, balance=balance_of("none", 1, "none", 0))
+    asked = out_within(problem, 10, bytes_out_per_sec=np.array([90, 60, 90, 60]))
+    found = led_by(asked, today(asked), asked.leaders)
+    assert [[150, 150], {1, 2}, {1, 2}] == [sent(asked, found), set(found[:2]), set(found[2:])]
+
+
+def test_no_exchange_across_topics_where_both_are_to_stay_even() -> None:
+    """180 against 120: a leader of 80 for one of 40 in the other topic would do, but leaves both topics uneven."""
+    rows, reads = {"a": [(1, 2), (2, 1)], "b": [(1, 2), (2, 1)]}, np.array([80, 80, 100, 40])
+    free, tied = (
+        out_within(problem_of(no_racks(1, 2), rows, balance=balance_of("none", 1, "none", within)), 10)
+        for within in ("none", 0)
+    )
+    free, tied = replace(free, bytes_out_per_sec=reads), replace(tied, bytes_out_per_sec=reads)
+    found = [led_by(each, today(each), each.leaders) for each in (free, tied)]
+    assert [[140, 160], {1, 2}, {1, 2}] == [sent(free, found[0]), set(found[1][:2]), set(found[1][2:])]
+
+
+def test_rows_that_may_not_change_count() -> None:
+    """What a broker sends for good is in its window: the free rows make up for it."""
+    problem = two_brokers(80, 80, 20, 20)
+    found = led_by(problem, today(problem), problem.leaders, np.array([False, True, True, True]))
+    assert [1, [100, 100]] == [found[0], sent(problem, found)]
+
+
+def test_what_nobody_leads_is_sent_by_nobody() -> None:
+    """The last broker is as free as it is where a partition that may not change has no leader."""
+    problem = two_brokers(80, 20, 100, 0)
+    leaders = np.array([0, 0, -1, 1])
+    found = led_by(replace(problem, leaders=leaders), today(problem), leaders, np.array([True, True, False, True]))
+    assert [1, 2] == sorted(found[:2])
+
+
+def test_only_replicas_lead() -> None:
+    """Broker 3 sends nothing and may lead nothing, as no partition is on it."""
+    problem = out_within(
+        problem_of(no_racks(1, 2, 3), {"a": [(1, 2)] * 4}, balance=balance_of("none", "none", "none")),
+        10,
+        bytes_out_per_sec=np.array([10, 10, 10, 10]),
+    )
+    found = led_by(problem, assignment_of(problem, [(1, 2)] * 4), problem.leaders)
+    assert [20, 20, 0] == sent(problem, found)
+
+
+def test_todays_preferred_leader_is_taken_where_it_fits() -> None:
+    """Of two rows that could change, the one whose preferred leader is on the other broker does."""
+    problem = out_within(
+        problem_of(no_racks(1, 2), {"a": [(1, 2), (2, 1), (1, 2), (1, 2)]}, balance=balance_of("none", "none", "none")),
+        10,
+        bytes_out_per_sec=np.array([10, 10, 10, 10]),
+    )
+    found = led_by(problem, today(problem), np.array([0, 0, 0, 1]))
+    assert [20, 20] == sent(problem, found)
+    assert 2 == found[1]
+
+
+def sent(problem: Problem, leaders: list[int]) -> list[int]:
+    """Bytes/s that each broker sends under these leaders."""
+    numbers = np.searchsorted(problem.broker_ids, leaders)
+    return loads(problem, today(problem), numbers)[NETWORK_OUT].tolist()
+
+
+@examples(60)
+@given(st.integers(0, 10**6))
+def test_exchanges_of_leaders_keep_their_promises(seed: int) -> None:
+    """Leaders are replicas; fixed ones stay; no broker's count leaves the wider of its window and what it had; and
+    traffic out is nearer to its windows, or as it was.
+    """
+    rng = np.random.default_rng(seed)
+    rows = [rng.permutation(np.arange(1, 6))[: rng.integers(1, 4)].tolist() for _ in range(rng.integers(2, 20))]
+    asked = balance_of("none", str(rng.choice(["0", "1", "2", "none"])), "none")
+    traffic = {name: rng.integers(0, 100, len(rows)) for name in ("bytes_in_per_sec", "bytes_out_per_sec")}
+    problem = out_within(problem_of(no_racks(*range(1, 6)), {"a": rows}, balance=asked), 10, **traffic)
+    wanted, free = windows(problem, problem.balance), rng.integers(0, 4, len(rows)) > 0
+    before, placed = problem.replicas[:, 0], today(problem)
+    after = even_out(problem, placed, before, free, wanted)
+    assert (placed == after[:, None]).any(axis=1).all()
+    assert before[~free].tolist() == after[~free].tolist()
+    counts = [np.bincount(each, minlength=5) for each in (before, after)]
+    low, high = np.minimum(wanted.leaders[0], counts[0]), np.maximum(wanted.leaders[1], counts[0])
+    assert ((counts[1] >= low) & (counts[1] <= high)).all()
+    assert beyond(problem, after) <= beyond(problem, before)
+
+
+def beyond(problem: Problem, leaders: IntArray) -> int:
+    """Bytes/s out outside the windows, of all brokers."""
+    window, held = windows(problem, problem.balance).network_out, loads(problem, today(problem), leaders)[NETWORK_OUT]
+    assert window is not None
+    return int((np.maximum(window[0] - held, 0) + np.maximum(held - window[1], 0)).sum())
+
+
+RACKS = {1: "a", 2: "a", 3: "b", 4: "b"}
+
+
+def with_isr(spec: Spec, *in_sync: tuple[int, ...]) -> Spec:
+    """The spec's one topic with these in-sync replicas."""
+    (topic,) = spec.cluster.topics
+    parts = tuple(replace(part, isr=isr) for part, isr in zip(topic.partitions, in_sync, strict=True))
+    return replace(spec, cluster=replace(spec.cluster, topics=(replace(topic, partitions=parts),)))
+
+
+def down(rebalance: Rebalance = "none", **wish: Any) -> Problem:
+    """Broker 4 is in no ISR, though it is the preferred leader of both partitions."""
+    rows, leaders = {"t": [(4, 1), (4, 3)]}, {"t": [1, 3]}
+    spec = spec_of(RACKS, rows, leaders=leaders, changes=Changes(rebalance=rebalance, **wish))
+    return build(with_isr(spec, (1,), (3,)))
+
+
+def test_brokers_in_no_isr_are_known() -> None:
+    """Where sources tell who is in sync; a broker that holds nothing may be elected once it does."""
+    assert [4] == ids_of(down(), down().out_of_sync.nonzero()[0][None].astype(int))[0]  # type: ignore[union-attr]
+    unknown = build(spec_of(RACKS, {"t": [(4, 1)]}, leaders={"t": [1]}))
+    assert unknown.out_of_sync is not None
+    assert not unknown.out_of_sync.any()
+
+
+def test_a_change_puts_somebody_in_front_who_can_lead() -> None:
+    """`set_racks` moves t-0 off a rack: whoever is planned beside broker 4 leads it, and is elected."""
+    problem = down(set_racks=((4, "a"),))
+    lists = ids_of(problem, solve(problem, problem.balance).assignment)
+    assert 4 != lists[0][0]
+    assert [4, 3] == lists[1]
+
+
+def test_todays_leader_stays_in_front_where_it_stays() -> None:
+    """Before others that can lead too."""
+    problem = down("all", set_replication_factor=(ReplicationFactorChange("t", 3),))
+    plan = assignment_of(problem, [(4, 2, 1), (4, 2)])
+    assert [[1, 4, 2], [2, 4]] == ids_of(problem, led_in_sync(problem, plan))
+
+
+def test_nothing_else_to_change_is_nothing_to_elect() -> None:
+    """The preferred leader is down: its partitions keep their order and their leaders, until it is back."""
+    problem = down("all")
+    still = today(problem)
+    assert still.tolist() == led_in_sync(problem, still).tolist()
+    assert problem.leaders.tolist() == leaders_after(problem, still).tolist()
+    assert () == changes(problem, still)
+
+
+def test_a_spread_that_is_the_best_possible_is_not_forced() -> None:
+    """Three racks become two by `set_racks`: two replicas in one rack are as few as can be then."""
+    wish = Changes(set_racks=((3, "b"),), rebalance="none")
+    problem = build(spec_of({1: "a", 2: "b", 3: "c"}, {"t": [(1, 2, 3)]}, changes=wish))
+    assert not problem.forced.any()
+    worse = build(spec_of(RACKS, {"t": [(1, 4)]}, changes=Changes(set_racks=((4, "a"),), rebalance="none")))
+    assert worse.forced.all()

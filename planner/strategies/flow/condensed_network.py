@@ -22,8 +22,7 @@ from ortools.graph.python import max_flow
 
 from planner.model.problem import BoolArray, IntArray, LongArray
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.network import Network
+from planner.strategies.flow.layout import Layout, Network
 from planner.strategies.work_limits import FEW_ROWS, MOST_IN_FULL
 
 
@@ -35,10 +34,15 @@ def solve(
     None where there is none, where what a row pays depends on the broker that it enters, or where too little can be
     condensed. No row may have arcs of its own to every broker.
     """
-    if not len(layout.rows) or _priced(layout):
+    several_prices = len(layout.group_racks) > layout.most.shape[1] or np.ptp(layout.enter_costs, axis=1).any()
+    if not len(layout.rows) or several_prices:
         return None
     kept = _per_rack(layout, *np.nonzero(layout.home >= 0))
-    full = _irregular(layout, kept)
+    # Topics in full: at first those with a row that can't keep all that it has.
+    missing = layout.factors - kept.sum(axis=1)
+    too_few_left = np.maximum(layout.least - kept, 0).sum(axis=1) > missing
+    full = np.zeros(layout.topic_count, dtype=bool)
+    full[layout.topics[(kept > layout.most).any(axis=1) | too_few_left]] = True
     while np.count_nonzero(full[layout.topics]) <= MOST_IN_FULL * len(layout.rows):
         solved = _Solved.of(layout, windows, kept, full)
         if solved is None:
@@ -50,24 +54,11 @@ def solve(
     return None
 
 
-def _priced(layout: Layout) -> bool:
-    return len(layout.group_racks) > layout.most.shape[1] or bool(np.ptp(layout.enter_costs, axis=1).any())
-
-
 def _per_rack(layout: Layout, rows: IntArray, slots: IntArray) -> LongArray:
     """(M, R): how many of these replicas of today lie in each rack."""
     counts = np.zeros(layout.most.shape, dtype=np.int64)
     np.add.at(counts, (rows, layout.racks[layout.home[rows, slots]]), 1)
     return counts
-
-
-def _irregular(layout: Layout, kept: LongArray) -> BoolArray:
-    """(T,): topics with a row that can't keep all it has."""
-    missing = layout.factors - kept.sum(axis=1)
-    wanting = np.maximum(layout.least - kept, 0).sum(axis=1)
-    full = np.zeros(layout.topic_count, dtype=bool)
-    full[layout.topics[(kept > layout.most).any(axis=1) | (wanting > missing)]] = True
-    return full
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +85,14 @@ class _Solved:
         supplies[nodes.sink] = -int(layout.factors.sum())
         brokers = nodes.broker(np.arange(nodes.brokers))
         in_all = replace(windows[1], tails=brokers, heads=np.full_like(brokers, nodes.sink))
-        shift, arcs = _fewest_crossings(small, large, len(supplies))
+        # A replica that changes racks costs 1 more; together that is less than the smallest difference of other costs.
+        # Costs are rounded down by as many bits as that needs to fit the solver.
+        factor, shift = small.crossings + 1, 0
+        dearest = max(int(arcs.costs.max(initial=0)) for arcs in (small.leave, large.arcs))
+        while (dearest >> shift) * factor > min_cost_flow.largest_cost(len(supplies)):
+            shift += 1
+        leave, plain = (replace(arcs, costs=(arcs.costs >> shift) * factor) for arcs in (small.leave, large.arcs))
+        arcs = min_cost_flow.join(leave, small.take, small.cross, small.back, plain)
         solved = min_cost_flow.solve(arcs, (large.cells, in_all), supplies)
         return None if solved is None else _read(layout, small, large, solved.units, shift)
 
@@ -151,7 +149,10 @@ class _Small:
         np.add.at(held, (layout.topics[at[0]], layout.home[at]), 1)
         spare = np.where(full[:, None], 0, held - bounds)
         leaving, leave = _leave(layout, at, spare, nodes)
-        taking, take = _take(layout, spare, nodes)
+        low, high = (-spare).clip(min=0)
+        taking = np.nonzero(high)
+        pools = nodes.pool(taking[0], layout.racks[taking[1]])
+        take = min_cost_flow.arcs(pools, nodes.broker(taking[1]), high[taking], 0, low[taking])
         missing = np.where(full[layout.topics], 0, layout.factors - kept.sum(axis=1))
         supplies = np.zeros(nodes.sink + 1, dtype=np.int64)
         np.add.at(supplies, nodes.hub(layout.topics), missing)
@@ -177,15 +178,6 @@ def _leave(
     low = (rank < must)[rank < most]
     leave = min_cost_flow.arcs(nodes.broker(brokers[chosen]), heads, 1, costs[chosen], low.astype(np.int64))
     return tuple(axis[chosen] for axis in at), leave
-
-
-def _take(layout: Layout, spare: LongArray, nodes: _Nodes) -> tuple[tuple[IntArray, ...], min_cost_flow.Arcs]:
-    """From the pools to brokers, as much as the windows have room for."""
-    low, high = (-spare).clip(min=0)
-    taking = np.nonzero(high)
-    topics, brokers = taking
-    pools = nodes.pool(topics, layout.racks[brokers])
-    return taking, min_cost_flow.arcs(pools, nodes.broker(brokers), high[taking], 0, low[taking])
 
 
 def _through_hubs(
@@ -234,7 +226,11 @@ class _Large:
     def of(layout: Layout, bounds: LongArray, full: BoolArray, nodes: _Nodes) -> _Large:
         """The network of these topics; its pools and brokers are those of the whole."""
         at = np.flatnonzero(full[layout.topics])
-        part = _part(layout, at)
+        of_rows = (
+            *("rows", "topics", "factors", "size_bytes", "home", "replaced", "copy_bytes", "new"),
+            *("keep_costs", "enter_costs", "least", "most"),
+        )
+        part = replace(layout, **{name: getattr(layout, name)[at] for name in of_rows})
         network = Network.of(part, np.zeros(len(at), dtype=bool))
         topics, brokers = np.flatnonzero(full), np.arange(nodes.brokers)
         numbers = _renumbered(part, topics, nodes)
@@ -252,15 +248,6 @@ class _Large:
         return _Large(part, network, at, used, arcs, windowed, supplies)
 
 
-def _part(layout: Layout, at: IntArray) -> Layout:
-    """The layout of some of its rows."""
-    of_rows = (
-        *("rows", "topics", "factors", "size_bytes", "home", "replaced", "copy_bytes", "new"),
-        *("keep_costs", "enter_costs", "least", "most"),
-    )
-    return replace(layout, **{name: getattr(layout, name)[at] for name in of_rows})
-
-
 def _renumbered(part: Layout, topics: IntArray, nodes: _Nodes) -> IntArray:
     """Of each node of a part its number in the whole, -1 for (topic, broker) of topics that aren't in it."""
     first = nodes.sink + 1
@@ -272,20 +259,6 @@ def _renumbered(part: Layout, topics: IntArray, nodes: _Nodes) -> IntArray:
     numbers[part.first_broker : part.sink] = nodes.broker(np.arange(nodes.brokers))
     numbers[part.sink] = nodes.sink
     return numbers
-
-
-def _fewest_crossings(small: _Small, large: _Large, nodes: int) -> tuple[int, min_cost_flow.Arcs]:
-    """All arcs, with prices of changing racks that are less in all than the smallest difference of costs.
-
-    Costs are rounded down by as many bits (the first answer) as that needs to fit the solver.
-    """
-    costs = np.concatenate([small.leave.costs, large.arcs.costs])
-    factor = small.crossings + 1
-    shift = 0
-    while (int(costs.max(initial=0)) >> shift) * factor > min_cost_flow.largest_cost(nodes):
-        shift += 1
-    leave, plain = (replace(arcs, costs=(arcs.costs >> shift) * factor) for arcs in (small.leave, large.arcs))
-    return shift, min_cost_flow.join(leave, small.take, small.cross, small.back, plain)
 
 
 def _read(layout: Layout, small: _Small, large: _Large, units: LongArray, shift: int) -> _Solved:

@@ -1,17 +1,16 @@
-"""How a problem is laid out as the nodes and costs of the optimum's flow; see `optimum` for the picture."""
+"""The optimum's flow network: a problem as nodes, costs, arcs and supplies; `optimum` draws a picture of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from planner.model.build_problem import rows_to_place
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.seeded_numbers import mix
-from planner.scoring.windows import rack_rule
+from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, Windows, rack_rule
 from planner.strategies.flow import min_cost_flow
 
 # Costs are bytes in units of this part of the smallest partition: no plan's bytes are off by more than 0.001 %.
@@ -38,6 +37,7 @@ class Layout:
     least, most (M, R) replicas that the rack rule wants in each rack
     order (Bt,)       target broker number (ascending by id) of each broker of the flow; shuffled by the seed
     targets (Bt,)     the same as a broker of the problem
+    here (B,)         the flow's number of each broker of the problem, -1: not a target
     racks (Bt,)       rack of each
     groups (Bt,)      group of each: brokers of one rack that cost the same to enter
     group_racks, group_sizes (G,) rack and number of brokers of each group
@@ -58,6 +58,7 @@ class Layout:
     most: IntArray
     order: IntArray
     targets: IntArray
+    here: IntArray
     racks: IntArray
     groups: IntArray
     group_racks: IntArray
@@ -182,16 +183,18 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
     """
     rows = np.flatnonzero(rows_to_place(problem)).astype(np.int32)
     targets = np.flatnonzero(problem.targets)
-    order = _shuffled(len(targets), seed) if seed else np.arange(len(targets))
+    order = np.arange(len(targets))
+    if seed:
+        # The order depends on the seed alone, whatever the version of numpy.
+        order = np.argsort(mix(order.astype(np.uint64) + mix(np.array([seed], dtype=np.uint64))), kind="stable")
     rule = rack_rule(problem)
     factors, size_bytes = problem.replication_factors[rows], problem.size_bytes[rows]
     here = np.full(len(problem.broker_ids), -1, dtype=np.int32)
     here[targets[order]] = np.arange(len(targets))
     home, replaced = _home(problem, rows, here)
     nodes = len(rows) * (1 + len(rule.sizes)) + len(problem.topic_names) * (len(rule.sizes) + len(targets))
-    new = problem.is_new[rows]
-    copied, largest = np.where(new, 0, size_bytes), min_cost_flow.largest_cost(nodes + len(targets)) // room
-    unit, scale, enter = _costs(copied, factors, _Ties(replaced, new), largest)
+    new, largest = problem.is_new[rows], min_cost_flow.largest_cost(nodes + len(targets)) // room
+    unit, scale, enter = _costs(np.where(new, 0, size_bytes), factors, new, replaced, largest)
     keep = np.where(replaced, (enter - enter % scale)[:, None], 0)
     return Layout(
         rows=rows,
@@ -200,7 +203,7 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
         size_bytes=size_bytes,
         home=home,
         replaced=replaced,
-        copy_bytes=copied,
+        copy_bytes=np.where(new, 0, size_bytes),
         new=new,
         keep_costs=keep,
         enter_costs=np.broadcast_to(enter[:, None], (len(rows), len(rule.sizes))),
@@ -208,6 +211,7 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
         most=rule.most[factors],
         order=order.astype(np.int32),
         targets=targets[order].astype(np.int32),
+        here=here,
         racks=rule.rack_of[order],
         groups=rule.rack_of[order],
         group_racks=np.arange(len(rule.sizes), dtype=np.int32),
@@ -217,11 +221,6 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
         cost_unit_bytes=unit,
         tie_scale=scale,
     )
-
-
-def _shuffled(brokers: int, seed: int) -> IntArray:
-    """An order of the brokers that depends on the seed alone, whatever the version of numpy."""
-    return np.argsort(mix(np.arange(brokers, dtype=np.uint64) + mix(np.array([seed], dtype=np.uint64))), kind="stable")
 
 
 def _home(problem: Problem, rows: IntArray, here: IntArray) -> tuple[IntArray, BoolArray]:
@@ -234,24 +233,20 @@ def _home(problem: Problem, rows: IntArray, here: IntArray) -> tuple[IntArray, B
     return home.astype(np.int32), replaced
 
 
-class _Ties(NamedTuple):
-    """Replicas (M, W0) that have a replacement, and partitions to be made (M,), for which all brokers are alike."""
+def _costs(
+    size_bytes: LongArray, factors: IntArray, new: BoolArray, replaced: BoolArray, largest: int
+) -> tuple[int, int, LongArray]:
+    """Bytes per unit of cost, the scale that leaves room for tie-breaks, and the cost (M,) of entering a broker.
 
-    replaced: BoolArray
-    new: BoolArray
-
-
-def _costs(size_bytes: LongArray, factors: IntArray, ties: _Ties, largest: int) -> tuple[int, int, LongArray]:
-    """Bytes a unit of cost, the scale that leaves room for tie-breaks, and the cost of entering a broker.
-
-    Rows without bytes, and rows with a replacement, pay one tie-break for entering elsewhere; new ones pay nothing. The
-    unit is as fine as the resolution asks for, coarser only where the largest partition's cost would overflow.
+    A row without bytes, or with a broker that is replaced, pays one tie-break for entering another broker; a partition
+    to be made pays nothing. The unit is as fine as the resolution asks for, and coarser only where the largest
+    partition's cost would be above `largest`.
     """
     smallest = int(size_bytes[size_bytes > 0].min(initial=size_bytes.max(initial=0)))
     unit = max(1, min(smallest // _COST_RESOLUTION, int(size_bytes.max(initial=0)) * len(size_bytes) // _PLAIN_COSTS))
     while True:
         plain = size_bytes // unit
-        tied = ((plain == 0) & ~ties.new) | ties.replaced.any(axis=1)
+        tied = ((plain == 0) & ~new) | replaced.any(axis=1)
         scale = 1 + int(factors[tied].sum())
         if int(plain.max(initial=0)) * scale <= largest // _ROOM:
             return unit, scale, plain * scale + tied
@@ -268,3 +263,102 @@ def _fixed_cells(problem: Problem, rows: IntArray, here: IntArray) -> LongArray:
     cells = np.zeros((len(problem.topic_names), int(problem.targets.sum())), dtype=np.int64)
     np.add.at(cells, (topics[brokers >= 0], brokers[brokers >= 0]), 1)
     return cells
+
+
+@dataclass(frozen=True)
+class Network:
+    """The flow's plain arcs in four runs, each with the (row, ...) it stands for, and the nodes' supplies.
+
+    keep: row and broker of each replica that could stay (or go to its replacement); enter: row and group;
+    own: row and broker, for rows whose replicas were dealt no different brokers; arrive: topic and broker.
+    """
+
+    arcs: min_cost_flow.Arcs
+    supplies: LongArray
+    keep: IntArray
+    enter: IntArray
+    own: IntArray
+    arrive: IntArray
+
+    @staticmethod
+    def of(layout: Layout, own_rows: BoolArray) -> Network:
+        """The network where the rows of the mask have an arc to each broker instead of going through a pool."""
+        keep_rows, keep_slots = np.nonzero(layout.home >= 0)
+        keep_brokers = layout.home[keep_rows, keep_slots]
+        enter_rows, enter_groups = np.nonzero((layout.most[:, layout.group_racks] > 0) & ~own_rows[:, None])
+        enter_racks = layout.group_racks[enter_groups]
+        own_at, own_brokers = layout.free_brokers(own_rows)
+        arrive_topics, arrive_brokers = (axis.ravel() for axis in np.indices((layout.topic_count, len(layout.targets))))
+        runs = (
+            min_cost_flow.arcs(
+                layout.rack_node(keep_rows, layout.racks[keep_brokers]),
+                layout.cell(layout.topics[keep_rows], keep_brokers),
+                1,
+                layout.keep_costs[keep_rows, keep_slots],
+            ),
+            min_cost_flow.arcs(
+                layout.rack_node(enter_rows, enter_racks),
+                layout.pool(layout.topics[enter_rows], enter_groups),
+                np.minimum(layout.most[enter_rows, enter_racks], layout.group_sizes[enter_groups]),
+                layout.enter_costs[enter_rows, enter_groups],
+            ),
+            min_cost_flow.arcs(
+                layout.rack_node(own_at, layout.racks[own_brokers]),
+                layout.cell(layout.topics[own_at], own_brokers),
+                1,
+                layout.enter_costs[own_at, layout.groups[own_brokers]],
+            ),
+            min_cost_flow.arcs(
+                layout.pool(arrive_topics, layout.groups[arrive_brokers]),
+                layout.cell(arrive_topics, arrive_brokers),
+                layout.topic_replicas[arrive_topics],
+                0,
+            ),
+        )
+        return Network(
+            arcs=min_cost_flow.join(*runs, layout.rack_arcs()),
+            supplies=layout.supplies(),
+            keep=np.stack([keep_rows, keep_brokers]),
+            enter=np.stack([enter_rows, enter_groups]),
+            own=np.stack([own_at, own_brokers]),
+            arrive=np.stack([arrive_topics, arrive_brokers]),
+        )
+
+    def read(self, layout: Layout, units: LongArray) -> tuple[IntArray, IntArray, IntArray]:
+        """A flow's units (K,) as decided (row, broker) pairs, units entering (M, G), and units arriving (T, Bt)."""
+        keep, enter, own, arrive, _ = np.split(units, self.ends)
+        decided = np.concatenate([self.keep[:, keep > 0], self.own[:, own > 0]], axis=1)
+        entered = np.zeros(layout.enter_costs.shape, dtype=np.int32)
+        entered[self.enter[0], self.enter[1]] = enter
+        return (
+            decided.astype(np.int32),
+            entered,
+            arrive.reshape(layout.topic_count, len(layout.targets)).astype(np.int32),
+        )
+
+    @cached_property
+    def ends(self) -> IntArray:
+        """(4,): where the runs of keep, enter, own and arrive arcs end among the plain arcs."""
+        return np.cumsum([run.shape[1] for run in (self.keep, self.enter, self.own, self.arrive)])
+
+
+def windowed(layout: Layout, wanted: Windows) -> tuple[min_cost_flow.Windowed, min_cost_flow.Windowed]:
+    """The windows of (topic, broker) and of brokers, less what the rows hold that may not move."""
+    topic_bounds, broker_bounds = bounds(layout, wanted)
+    most = int(layout.factors.sum())
+    cells = np.arange(layout.first_cell, layout.first_broker, dtype=np.int32)
+    brokers = np.arange(layout.first_broker, layout.sink, dtype=np.int32)
+    return (
+        min_cost_flow.window(
+            cells, np.tile(brokers, layout.topic_count), topic_bounds.reshape(2, -1), most, TOPIC_PRICE
+        ),
+        min_cost_flow.window(brokers, np.full_like(brokers, layout.sink), broker_bounds, most, BROKER_PRICE),
+    )
+
+
+def bounds(layout: Layout, wanted: Windows) -> tuple[LongArray, LongArray]:
+    """The windows of the rows that may move: (2, T, Bt) a topic and (2, Bt) in all."""
+    return (
+        wanted.topic_replicas[:, :, layout.order] - layout.fixed_cells,
+        wanted.replicas[:, layout.order] - layout.fixed_cells.sum(axis=0),
+    )

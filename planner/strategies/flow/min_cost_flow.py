@@ -1,20 +1,26 @@
-"""Min-cost flow with windows on arcs, on OR-tools' solver.
+"""Min-cost flow with windows on arcs, by OR-tools' solver; and the optimal face, which is all optimal flows at once.
 
-A window [low, high] on an arc is turned into plain capacities by moving `low` units for certain: the arc keeps
-capacity high - low, and the two nodes' supplies are corrected. Where windows can't all hold, priced arcs are added
-beyond each window, dearer the further out, so that the least and most widely shared excess is found.
+A window [low, high] on an arc becomes a plain capacity: `low` units are sent in any case, the arc keeps a capacity of
+high - low, and the supplies of its two nodes are corrected. Where the windows can't all hold, arcs with a price are
+added beyond each window. Their price rises with the distance, so the solver finds the least excess, spread widely.
+
+The optimal face follows from complementary slackness with the node prices that prove one flow optimal: an arc whose
+reduced cost isn't zero carries the same in every optimal flow. Of the other arcs, only those on a cycle of such arcs
+with room left can change. A further objective is a smaller min-cost flow over these arcs with costs of its own, so no
+costs have to be scaled to make one objective outweigh another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import count, zip_longest
 
 import numpy as np
+import scipy  # its parts are imported where they are first used: most commands use none
 from ortools.graph.python import min_cost_flow
 
-from planner.model.problem import IntArray, LongArray
+from planner.model.problem import BoolArray, IntArray, LongArray
 from planner.scoring.window_excess import EXCESS_STEPS
 
 _Numbers = IntArray | LongArray
@@ -112,28 +118,42 @@ def solve(
     parts = [plain, *inside, *beyond]
     if max(int(part.costs.max(initial=0)) for part in parts) > largest_cost(len(supplies)):
         raise CostRangeError
+    carried = _carried(parts, supplies)
+    if carried is None:
+        return None
+    units, within = carried[0], carried[1 : 1 + len(inside)]
+    taken = [each.reshape(2, len(EXCESS_STEPS), -1) for each in carried[1 + len(inside) :]]
+    weights = np.array([step for _, step in EXCESS_STEPS])
+    weighed = (int((each.sum(axis=(0, 2)) * weights).sum()) for each in taken)
+    excess = sum(weight * w.price for w, weight in zip(windowed, weighed, strict=False))
+    through = tuple(each + _beyond(units_beyond) for each, units_beyond in zip_longest(within, taken))
+    cost = int((units * plain.costs).sum())
+    return Flow(units, cost, excess, through, excess_factor=excess_factor, beyond=tuple(taken))
+
+
+def _carried(parts: Sequence[Arcs], supplies: LongArray) -> list[LongArray] | None:
+    """The units (K,) on the arcs of each part in the cheapest flow with these supplies; None where there is no flow."""
     solver = min_cost_flow.SimpleMinCostFlow()
-    at = [_add(solver, part) for part in parts]
-    net = _corrected(supplies, (plain, *inside))
+    net = supplies.astype(np.int64)
+    at = []
+    for part in parts:
+        room = part.capacities - part.lows
+        at.append(solver.add_arcs_with_capacity_and_unit_cost(part.tails, part.heads, room, part.costs))
+        np.subtract.at(net, part.tails, part.lows)
+        np.add.at(net, part.heads, part.lows)
     solver.set_nodes_supplies(np.arange(len(net), dtype=np.int32), net)
     status = solver.solve()
     if status == solver.INFEASIBLE:
         return None
     if status != solver.OPTIMAL:
         raise AssertionError(f"the solver refused the network: {status}")
-    units = solver.flows(at[0]) + plain.lows
-    taken = [solver.flows(places).reshape(2, len(EXCESS_STEPS), -1) for places in at[1 + len(inside) :]]
-    excess = sum(_price(w, units_beyond) for w, units_beyond in zip(windowed, taken, strict=False))
-    through = [solver.flows(places) + part.lows for places, part in zip(at[1:], inside, strict=False)]
-    through = [carried + _beyond(units_beyond) for carried, units_beyond in zip_longest(through, taken)]
-    cost = int((units * plain.costs).sum())
-    return Flow(units, cost, excess, tuple(through), excess_factor=excess_factor, beyond=tuple(taken))
+    return [solver.flows(places) + part.lows for places, part in zip(at, parts, strict=True)]
 
 
-def whole(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow) -> tuple[Arcs, LongArray]:
-    """All arcs of a network that was solved, and what each carries (K,): plain ones, windows, those beyond windows.
+def _whole(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow) -> tuple[Arcs, LongArray]:
+    """All arcs of a solved network and the units on them (K,): plain arcs, windows, then the arcs beyond windows.
 
-    Their costs are those that were minimized.
+    The arcs have the costs that were minimized.
     """
     costs = (plain.costs >> solved.shift) * solved.cost_factor
     inside = [arcs(w.tails, w.heads, w.high, 0, w.low) for w in windowed]
@@ -147,27 +167,24 @@ def whole(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow) -> tuple[Ar
 
 
 def potentials(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, solved: Flow) -> LongArray:
-    """The nodes' prices (nodes,) that prove a flow optimal: no arc with room left is cheaper than they say.
+    """The nodes' prices (nodes,) that prove a solved flow optimal: no arc with room left has a negative reduced cost.
 
-    They are those of the costs that were minimized, the excess's among them.
+    They belong to the costs that were minimized, which include the price of excess.
     """
-    network, units = whole(plain, windowed, solved)
+    network, units = _whole(plain, windowed, solved)
     return distances(network, units, len(supplies)) << np.int64(solved.shift)
 
 
 def distances(network: Arcs, units: LongArray, nodes: int) -> LongArray:
-    """The nodes' prices (nodes,) that prove a flow (K,) of these arcs optimal."""
+    """The nodes' prices (nodes,) that prove a flow (K,) of these arcs optimal.
+
+    They are the shortest distances in the residual network (Bellman-Ford) from a source with an arc of cost 0 to every
+    node. The residual network of an optimal flow has no negative cycle.
+    """
     more, less = units < network.capacities, units > network.lows
-    return _distances(
-        np.concatenate([network.tails[more], network.heads[less]]),
-        np.concatenate([network.heads[more], network.tails[less]]),
-        np.concatenate([network.costs[more], -network.costs[less]]),
-        nodes,
-    )
-
-
-def _distances(tails: IntArray, heads: IntArray, costs: LongArray, nodes: int) -> LongArray:
-    """Shortest distances (nodes,) from a source that reaches every node for nothing; there is no negative cycle."""
+    tails = np.concatenate([network.tails[more], network.heads[less]])
+    heads = np.concatenate([network.heads[more], network.tails[less]])
+    costs = np.concatenate([network.costs[more], -network.costs[less]])
     by_head = np.argsort(heads, kind="stable")
     tails, heads, costs = tails[by_head], heads[by_head], costs[by_head]
     first = np.flatnonzero(np.diff(heads, prepend=-1))
@@ -183,12 +200,12 @@ def _distances(tails: IntArray, heads: IntArray, costs: LongArray, nodes: int) -
 
 
 def solve_excess_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray) -> Flow | None:
-    """The cheapest flow among those with the least excess over the windows.
+    """The cheapest flow among those with the least excess over the windows; None where there is no flow.
 
-    Hard windows first. Where they can't hold, the least excess E is found with the plain arcs free of charge; then the
-    cost is minimised with excess at ever higher prices: as soon as that flow's excess is E, it is the cheapest of
-    all that have E. Where the prices outgrow the solver, costs are rounded down until they fit: the cost that is
-    told is then still one that no flow with excess E is below.
+    The windows are tried as hard limits first. Where they can't hold, the least excess E is found with the plain arcs
+    at cost 0. Then the cost is minimized at rising prices of excess: the first flow whose excess is E is the cheapest
+    one with E. Where the prices are too large for the solver, costs are rounded down until they fit. The cost in the
+    result is then still a lower bound for all flows with excess E.
     """
     hard = solve(plain, windowed, supplies)
     if hard is not None:
@@ -209,9 +226,10 @@ def solve_excess_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: Lo
 
 
 def solve_cost_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray) -> Flow | None:
-    """The flow with the least excess among the cheapest ones: the least cost C is found with the windows open, then
-    excess is minimised with the plain arcs ever dearer, until the flow costs C. Costs that outgrow the solver are
-    rounded down for that; the cost that is told is C itself.
+    """The flow with the least excess among the cheapest ones; None where there is no flow.
+
+    The least cost C is found with the windows open. Then excess is minimized at rising costs of the plain arcs until
+    the flow costs C. Costs that are too large for the solver are rounded down for that; the result's cost is C itself.
     """
     open_windows = tuple(opened(window) for window in windowed)
     cheapest = solve(plain, open_windows, supplies)
@@ -265,29 +283,9 @@ def _beyond(taken: LongArray | None) -> LongArray | int:
     return 0 if taken is None else taken[0].sum(axis=0) - taken[1].sum(axis=0)
 
 
-def _price(window: Windowed, taken: LongArray) -> int:
-    """The weight of units beyond a window, (2, steps, K), without the factor they were solved at."""
-    weights = np.array([step for _, step in EXCESS_STEPS]) * window.price
-    return int((taken.sum(axis=(0, 2)) * weights).sum())
-
-
 def opened(window: Windowed) -> Windowed:
     """The window as one that holds whatever goes through it."""
     return replace(window, low=np.zeros_like(window.low), high=np.full_like(window.high, _ENDLESS))
-
-
-def _add(solver: min_cost_flow.SimpleMinCostFlow, part: Arcs) -> IntArray:
-    room = part.capacities - part.lows
-    return solver.add_arcs_with_capacity_and_unit_cost(part.tails, part.heads, room, part.costs)
-
-
-def _corrected(supplies: LongArray, parts: tuple[Arcs, ...]) -> LongArray:
-    """Supplies after every arc has carried what it must."""
-    net = supplies.astype(np.int64)
-    for part in parts:
-        np.subtract.at(net, part.tails, part.lows)
-        np.add.at(net, part.heads, part.lows)
-    return net
 
 
 def _excess(window: Windowed, factor: int) -> Arcs:
@@ -306,3 +304,71 @@ def _steps(tails: IntArray, heads: IntArray, spent: LongArray, left: LongArray, 
         runs.append(arcs(tails, heads, taken, step * price))
         spent, left = spent - used, left - taken
     return runs
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """The flows on arcs from tails to heads that carry between low and high units; all arrays are (K,).
+
+    `units` is one of these flows. All of them are optimal for every objective that was applied so far.
+    """
+
+    tails: IntArray
+    heads: IntArray
+    low: LongArray
+    high: LongArray
+    units: LongArray
+
+    @property
+    def free(self) -> BoolArray:
+        """(K,): True for the arcs on which the flows of the face differ."""
+        return self.low < self.high
+
+    def cheapest(self, costs: LongArray) -> Face:
+        """The face of the flows with the least total of these costs (K,) a unit; no cost is negative."""
+        at = np.flatnonzero(self.free)
+        if not costs[at].any():
+            return self
+        nodes, numbers = np.unique(np.concatenate([self.tails[at], self.heads[at]]), return_inverse=True)
+        tails, heads = numbers.reshape(2, -1).astype(np.int32)
+        arcs = Arcs(tails, heads, self.high[at], costs[at], self.low[at])
+        best = optimal_face(arcs, cheapest(arcs, self.units[at]), len(nodes))
+        low, high, all_units = self.low.copy(), self.high.copy(), self.units.copy()
+        low[at], high[at], all_units[at] = best.low, best.high, best.units
+        return replace(self, low=low, high=high, units=all_units)
+
+    def fixed(self, mask: BoolArray) -> Face:
+        """The face of the flows that carry `units` on the arcs of the mask (K,)."""
+        return replace(self, low=np.where(mask, self.units, self.low), high=np.where(mask, self.units, self.high))
+
+
+def face_of(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow, nodes: int) -> Face:
+    """The optimal face of a solved network: its plain arcs first, then those of each window."""
+    arcs, units = _whole(plain, windowed, solved)
+    return optimal_face(arcs, units, nodes)
+
+
+def optimal_face(arcs: Arcs, units: LongArray, nodes: int) -> Face:
+    """The optimal face of a network of which one optimal flow is known, units (K,)."""
+    prices = distances(arcs, units, nodes)
+    tight = arcs.costs + prices[arcs.tails] == prices[arcs.heads]
+    more, less = tight & (units < arcs.capacities), tight & (units > arcs.lows)
+    tails = np.concatenate([arcs.tails[more], arcs.heads[less]])
+    heads = np.concatenate([arcs.heads[more], arcs.tails[less]])
+    graph = scipy.sparse.coo_matrix((np.ones(len(tails), dtype=np.int8), (tails, heads)), shape=(nodes, nodes))
+    part = scipy.sparse.csgraph.connected_components(graph.tocsr(), directed=True, connection="strong")[1]
+    free = (more | less) & (part[arcs.tails] == part[arcs.heads])
+    return Face(arcs.tails, arcs.heads, np.where(free, arcs.lows, units), np.where(free, arcs.capacities, units), units)
+
+
+def cheapest(arcs: Arcs, units: LongArray) -> LongArray:
+    """The units (K,) of the cheapest flow with the same supplies as a known flow (K,)."""
+    nodes, numbers = np.unique(np.concatenate([arcs.tails, arcs.heads]), return_inverse=True)
+    tails, heads = numbers.reshape(2, -1).astype(np.int32)
+    supplies = np.zeros(len(nodes), dtype=np.int64)
+    np.add.at(supplies, tails, units)
+    np.subtract.at(supplies, heads, units)
+    found = _carried([replace(arcs, tails=tails, heads=heads)], supplies)
+    if found is None:
+        raise AssertionError("a flow that exists wasn't found")
+    return found[0]

@@ -11,8 +11,7 @@ from planner.model.errors import InfeasibleError
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.windows import Windows
 from planner.strategies.flow import condensed_network, min_cost_flow
-from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.network import Network, windowed
+from planner.strategies.flow.layout import Layout, Network, windowed
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,14 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
         quick = problem.rebalance == "all" and not own.any()
         solved = condensed_network.solve(layout, network, windows) if quick else None
         if solved is None:
-            solved = _solve(problem, layout, network, windows)
+            solve = min_cost_flow.solve_excess_first if problem.rebalance == "all" else min_cost_flow.solve_cost_first
+            solved = solve(network.arcs, windows, network.supplies)
+        if solved is None:
+            raise InfeasibleError(
+                "no assignment keeps every partition's replication factor on the brokers that stay; "
+                f"{len(layout.targets)} brokers are left for a replication factor of up to "
+                f"{layout.factors.max(initial=0)}"
+            )
         kept, entered, arriving = network.read(layout, solved.units)
         chosen, undealt = deal(layout, kept, entered, arriving, problem.width)
         if not undealt.any():
@@ -53,11 +59,9 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
 
 def on_brokers(layout: Layout, chosen: IntArray) -> BoolArray:
     """(M, Bt): True where rows of replicas (M, W), as brokers of the problem, lie on a broker of the flow."""
-    here = np.full(int(layout.targets.max()) + 1, -1, dtype=np.int64)
-    here[layout.targets] = np.arange(len(layout.targets))
     on = np.zeros((len(chosen), len(layout.targets)), dtype=bool)
     rows, slots = np.nonzero(chosen >= 0)
-    on[rows, here[chosen[rows, slots]]] = True
+    on[rows, layout.here[chosen[rows, slots]]] = True
     return on
 
 
@@ -68,25 +72,13 @@ def widened(layout: Layout, wanted: Windows, placed: Placed) -> Windows:
     cells = (topic_units.reshape(layout.fixed_cells.shape) + layout.fixed_cells)[:, here]
     held = (broker_units + layout.fixed_cells.sum(axis=0))[here]
     return replace(
-        wanted, topic_replicas=_as_wide(wanted.topic_replicas, cells), replicas=_as_wide(wanted.replicas, held)
+        wanted, topic_replicas=as_wide(wanted.topic_replicas, cells), replicas=as_wide(wanted.replicas, held)
     )
 
 
-def _as_wide(window: LongArray, held: LongArray) -> LongArray:
+def as_wide(window: LongArray, held: LongArray) -> LongArray:
+    """The window (2, …), widened to contain what is held (…)."""
     return np.stack([np.minimum(window[0], held), np.maximum(window[1], held)])
-
-
-def _solve(
-    problem: Problem, layout: Layout, network: Network, windows: tuple[min_cost_flow.Windowed, ...]
-) -> min_cost_flow.Flow:
-    solve = min_cost_flow.solve_excess_first if problem.rebalance == "all" else min_cost_flow.solve_cost_first
-    solved = solve(network.arcs, windows, network.supplies)
-    if solved is None:
-        raise InfeasibleError(
-            "no assignment keeps every partition's replication factor on the brokers that stay; "
-            f"{len(layout.targets)} brokers are left for a replication factor of up to {layout.factors.max(initial=0)}"
-        )
-    return solved
 
 
 def deal(
@@ -133,7 +125,14 @@ def _deal_by_flow(layout: Layout, decided: IntArray, entered: IntArray, arriving
     entering = np.flatnonzero(entered.sum(axis=1))
     if not len(entering):
         return np.zeros((2, 0), dtype=np.int32)
-    at, brokers = _allowed(layout, decided, entered, arriving, entering)
+    # A pair (place in `entering`, broker) may be dealt where the row enters the broker's group, the topic has room on
+    # the broker, and the row isn't on it already.
+    may_deal = (entered[entering][:, layout.groups] > 0) & (arriving[layout.topics[entering]] > 0)
+    place = np.full(len(layout.rows), -1, dtype=np.int64)
+    place[entering] = np.arange(len(entering))
+    mine = place[decided[0]] >= 0
+    may_deal[place[decided[0][mine]], decided[1][mine]] = False
+    at, brokers = np.nonzero(may_deal)
     groups = entered.shape[1]
     first_cell = 1 + len(entering) * groups
     sink = first_cell + arriving.size
@@ -150,19 +149,6 @@ def _deal_by_flow(layout: Layout, decided: IntArray, entered: IntArray, arriving
     solver.solve(0, sink)
     chosen = solver.flows(pairs) > 0
     return np.stack([entering[at[chosen]], brokers[chosen]]).astype(np.int32)
-
-
-def _allowed(
-    layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray, entering: IntArray
-) -> tuple[LongArray, LongArray]:
-    """Pairs (place in `entering`, broker) that may be dealt: a newcomer there, room left, and not on it already."""
-    allowed = (entered[entering][:, layout.groups] > 0) & (arriving[layout.topics[entering]] > 0)
-    place = np.full(len(layout.rows), -1, dtype=np.int64)
-    place[entering] = np.arange(len(entering))
-    mine = place[decided[0]] >= 0
-    allowed[place[decided[0][mine]], decided[1][mine]] = False
-    at, brokers = np.nonzero(allowed)
-    return at, brokers
 
 
 def matrix(layout: Layout, pairs: IntArray, width: int) -> IntArray:

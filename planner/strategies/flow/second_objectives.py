@@ -9,8 +9,10 @@ Each objective is a flow of its own over the arcs that all objectives before it 
    flow has. A partition that could lose k of its replicas is charged 1/k for each of them, which is never more than the
    charge: where the flow's total, rounded up, is met, nothing is better. Else the charge is divided by what the last
    flow took from each partition, and solved again, a few times; the best of these is kept.
-3. The sum of the squares of the replicas that arrive at each broker, by arcs of rising cost into the brokers. Exact
-   where no window of a topic limits what its brokers keep; else among the placements that keep the same replicas.
+3. The sum of the squares of the replicas that arrive at each broker. What arrives goes through a node of its own and on
+   by arcs that cost 1, 3, 5 and so on, whose sum is the square. A topic's window on a broker limits what stays there
+   and what arrives together. Where that window limits nothing that the objectives above left open, both go past it,
+   and the result is exact. Elsewhere what stays is kept as it is, and what arrives has the rest of the window.
 
 An aim that the user names before `leaders_changed` comes first: bytes across racks where racks are enforced, as a cost
 on the arc by which a partition enters a rack. The others can't be added up and are chosen by among the candidates.
@@ -25,14 +27,12 @@ import numpy as np
 
 from planner.model.build_problem import taken_over
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.scoring.windows import Windows
-from planner.strategies.flow import min_cost_flow, optimal_face
-from planner.strategies.flow.even_arrivals import spread
-from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.network import Network
-from planner.strategies.flow.optimal_face import Face
+from planner.scoring.windows import EXCESS_STEPS, Windows
+from planner.strategies.flow import min_cost_flow
+from planner.strategies.flow.layout import Layout, Network
+from planner.strategies.flow.min_cost_flow import Face, face_of
 from planner.strategies.flow.placement import Placed, deal, place
-from planner.strategies.work_limits import TOUCHED_SHARES, TOUCHED_SLOPES
+from planner.strategies.work_limits import ARRIVAL_STEPS, TOUCHED_SHARES, TOUCHED_SLOPES
 
 _SHARED = lcm(*range(1, TOUCHED_SHARES + 1))
 # Whole bytes as costs are cut to so many bits.
@@ -86,7 +86,7 @@ class _Face:
             if found is None:
                 raise AssertionError("the flow that was found is within open windows")
             solved = found
-        return _Face(problem, layout, placed, optimal_face.of(network.arcs, windowed, solved, nodes))
+        return _Face(problem, layout, placed, face_of(network.arcs, windowed, solved, nodes))
 
     def best(self) -> LongArray:
         """Units (K,) on the plain arcs of the best flow by all objectives in their order."""
@@ -99,7 +99,7 @@ class _Face:
         if self.problem.rebalance == "none":
             now = now._within_windows()
         now = replace(now, face=_fewest_touched(now))
-        return spread(now.layout, now.placed.network, now.face)
+        return _even_arrivals(now.layout, now.placed.network, now.face)
 
     def _within_windows(self) -> _Face:
         """The least excess over the windows that were open so far."""
@@ -109,7 +109,7 @@ class _Face:
         solved = min_cost_flow.solve(plain, windowed, network.supplies, excess_factor=1)
         if solved is None:
             raise AssertionError("a flow that exists is within windows that may be exceeded")
-        return replace(self, face=optimal_face.of(plain, windowed, solved, len(network.supplies)))
+        return replace(self, face=face_of(plain, windowed, solved, len(network.supplies)))
 
     def _cheapest(self, costs: LongArray) -> _Face:
         """With costs (K,) of the plain arcs."""
@@ -123,18 +123,8 @@ class _Face:
         finer = self._cheapest(network.arcs.costs & ((1 << shift) - 1)) if shift else self
         if layout.cost_unit_bytes == 1:
             return finer
-        return finer._cheapest(self._entering(layout.copy_bytes % layout.cost_unit_bytes))
-
-    def _entering(self, values: LongArray) -> LongArray:
-        """(K,): a value for each row (M,) on the arcs that copy it."""
-        network, layout = self.placed.network, self.layout
-        costs = np.zeros(len(network.arcs.tails), dtype=np.int64)
-        rows, slots = np.nonzero(layout.home >= 0)
-        ends = _ends(network)
-        costs[: ends[0]] = np.where(layout.replaced[rows, slots], values[rows], 0)
-        costs[ends[0] : ends[1]] = values[network.enter[0]]
-        costs[ends[1] : ends[2]] = values[network.own[0]]
-        return costs
+        stays: BoolArray = ~layout.replaced[np.nonzero(layout.home >= 0)]
+        return finer._cheapest(self._unless_kept(layout.copy_bytes % layout.cost_unit_bytes, stays))
 
     def _crossing(self) -> LongArray:
         """Bytes that are copied from a leader in another rack, where the flow knows the racks."""
@@ -146,7 +136,7 @@ class _Face:
         of_group = np.zeros(len(layout.group_racks), dtype=np.int64)
         of_group[layout.groups] = problem.broker_racks[layout.targets]
         coarse = max(0, int(layout.copy_bytes.max(initial=0)).bit_length() - _COST_BITS)
-        worth, racks, ends = layout.copy_bytes >> coarse, problem.broker_racks[source], _ends(network)
+        worth, racks, ends = layout.copy_bytes >> coarse, problem.broker_racks[source], network.ends
         rows, groups = network.enter
         costs[ends[0] : ends[1]] = worth[rows] * (of_group[groups] != racks[rows])
         rows, brokers = network.own
@@ -156,26 +146,19 @@ class _Face:
     def _leaders_dropped(self) -> LongArray:
         """1 on every way but that by which the leader's broker keeps its replica; a row takes as many in any case."""
         layout = self.layout
-        here = np.full(len(self.problem.broker_ids), -1, dtype=np.int64)
-        here[layout.targets] = np.arange(len(layout.targets))
-        leaders = here[leaders_today(self.problem)[layout.rows]]
+        leaders = layout.here[leaders_today(self.problem)[layout.rows]]
         rows, brokers = self.placed.network.keep
         return self._unless_kept(np.ones(len(layout.rows), dtype=np.int64), leaders[rows] == brokers)
 
-    def _unless_kept(self, charges: LongArray, kept: LongArray) -> LongArray:
+    def _unless_kept(self, charges: LongArray, kept: BoolArray) -> LongArray:
         """(K,): each row's charge (M,) for every replica but those on the keep arcs of the mask."""
         network = self.placed.network
         costs = np.zeros(len(network.arcs.tails), dtype=np.int64)
-        ends = _ends(network)
+        ends = network.ends
         costs[: ends[0]] = charges[network.keep[0]] * ~kept
         costs[ends[0] : ends[1]] = charges[network.enter[0]]
         costs[ends[1] : ends[2]] = charges[network.own[0]]
         return costs
-
-
-def _ends(network: Network) -> IntArray:
-    """Where the runs of keep, enter and own arcs end."""
-    return np.cumsum([run.shape[1] for run in (network.keep, network.enter, network.own)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +178,9 @@ class _Charges:
         low, high = (each[: len(rows)] for each in (now.face.low, now.face.high))
         leaving = np.bincount(rows[low == 0], minlength=count)
         gone = np.bincount(rows[high == 0], minlength=count) > 0
-        open_rows = _whole(now.problem, now.layout) & (leaving > 0) & ~gone
+        held = (now.problem.replicas[now.layout.rows] >= 0).sum(axis=1)
+        stays = ((now.layout.home >= 0) & ~now.layout.replaced).sum(axis=1)
+        open_rows = (held == now.layout.factors) & (stays == held) & (leaving > 0) & ~gone
         return _Charges(rows, open_rows, leaving.clip(1, TOUCHED_SHARES))
 
     def left(self, face: Face) -> LongArray:
@@ -231,9 +216,127 @@ def _fewest_touched(now: _Face) -> Face:
     return best.fixed(fixed)
 
 
-def _whole(problem: Problem, layout: Layout) -> BoolArray:
-    """(M,): True for rows that could stay as they are."""
-    held = (problem.replicas[layout.rows] >= 0).sum(axis=1)
-    stays = ((layout.home >= 0) & ~layout.replaced).sum(axis=1)
-    whole: BoolArray = (held == layout.factors) & (stays == held)
-    return whole
+def _even_arrivals(layout: Layout, network: Network, face: Face) -> LongArray:
+    """Units on the plain arcs (K,) of the face's flow with the least sum of squared arrivals."""
+    units = face.units[: len(network.arcs.tails)]
+    cells, ends = _Cells.of(layout, network, face), network.ends
+    free = face.free[: len(units)]
+    if not free[ends[1] : ends[3]].any():
+        return units
+    # Kept replicas go to the broker past windows that limit nothing; the others stay as they are.
+    keeps = np.flatnonzero(free[: ends[0]])
+    keeps = keeps[cells.slack[cells.of_keep[keeps]]]
+    others = np.flatnonzero(free[ends[0] :]) + ends[0]
+    # From the cells to the nodes of what arrives at their brokers, from there to the brokers, and on to the sink.
+    at = np.flatnonzero(cells.high > 0)
+    into = (layout.first_cell + at, layout.sink + 1 + at % len(layout.targets))
+    steps, stepped = _steps(layout, cells, len(network.supplies))
+    brokers = np.arange(layout.first_broker, layout.sink)
+    arcs = min_cost_flow.join(
+        _arcs(face, keeps, layout.first_broker + network.keep[1][keeps]),
+        _arcs(face, others, face.heads[others]),
+        min_cost_flow.arcs(*into, cells.high[at], 0, cells.low[at]),
+        steps,
+        min_cost_flow.arcs(brokers, np.full_like(brokers, layout.sink), cells.broker_high, 0, cells.broker_low),
+    )
+    known = np.concatenate([units[keeps], units[others], cells.now[at], stepped, cells.held])
+    solved = min_cost_flow.cheapest(arcs, known)
+    best = units.copy()
+    best[keeps] = solved[: len(keeps)]
+    best[others] = solved[len(keeps) : len(keeps) + len(others)]
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """What (topic, broker) and brokers hold: T·Bt cells, flat, and Bt brokers.
+
+    of_keep (K,) cell of each keep arc · slack (T·Bt,) True where the window limits nothing
+    low, high, now (T·Bt,) what may arrive and what does · broker_low, broker_high, held (Bt,) in all
+    """
+
+    of_keep: IntArray
+    slack: BoolArray
+    low: LongArray
+    high: LongArray
+    now: LongArray
+    broker_low: LongArray
+    broker_high: LongArray
+    held: LongArray
+
+    @staticmethod
+    def of(layout: Layout, network: Network, face: Face) -> _Cells:
+        """The cells of a face, which limits what its flows may carry."""
+        count, brokers = layout.topic_count * len(layout.targets), len(layout.targets)
+        of_keep = layout.topics[network.keep[0]].astype(np.int64) * brokers + network.keep[1]
+        of_own = layout.topics[network.own[0]].astype(np.int64) * brokers + network.own[1]
+        ends = network.ends
+
+        def arriving(column: LongArray) -> LongArray:
+            total = _summed(of_own, column[ends[1] : ends[2]], count)
+            return total + column[ends[2] : ends[3]]
+
+        def staying(column: LongArray) -> LongArray:
+            return _summed(of_keep, column[: ends[0]], count)
+
+        through_low, through_high, broker_low, broker_high = _through(face, len(network.arcs.tails), count, brokers)
+        slack = through_low <= arriving(face.low) + staying(face.low)
+        slack &= through_high >= arriving(face.high) + staying(face.high)
+        stays, now = staying(face.units), arriving(face.units)
+        return _Cells(
+            of_keep=of_keep,
+            slack=slack,
+            low=np.maximum(arriving(face.low), np.where(slack, 0, through_low - stays)),
+            high=np.minimum(arriving(face.high), np.where(slack, now + arriving(face.high), through_high - stays)),
+            now=now,
+            broker_low=broker_low,
+            broker_high=broker_high,
+            held=(stays + now).reshape(-1, brokers).sum(axis=0),
+        )
+
+
+def _through(face: Face, plain: int, cells: int, brokers: int) -> tuple[LongArray, ...]:
+    """What may go through each cell and through each broker: inside the windows, and beyond them."""
+    steps = len(EXCESS_STEPS)
+    low, high = face.low[plain:], face.high[plain:]
+    inside = cells + brokers
+    found = []
+    for first, count, beyond in ((0, cells, inside), (cells, brokers, inside + 2 * steps * cells)):
+        least, most = low[first : first + count].copy(), high[first : first + count].copy()
+        if len(low) > inside:
+            ends = slice(beyond, beyond + 2 * steps * count)
+            up_low, down_low = low[ends].reshape(2, steps, count).sum(axis=1)
+            up_high, down_high = high[ends].reshape(2, steps, count).sum(axis=1)
+            least, most = least + up_low - down_high, most + up_high - down_low
+        found += [least, most]
+    return tuple(found)
+
+
+def _arcs(face: Face, at: IntArray, heads: IntArray) -> min_cost_flow.Arcs:
+    return min_cost_flow.arcs(face.tails[at], heads, face.high[at], 0, face.low[at])
+
+
+def _steps(layout: Layout, cells: _Cells, first: int) -> tuple[min_cost_flow.Arcs, LongArray]:
+    """Arcs of rising cost from what arrives at a broker to the broker, and what they carry."""
+    least, most, now = (
+        each.reshape(-1, len(layout.targets)).sum(axis=0) for each in (cells.low, cells.high, cells.now)
+    )
+    width = np.maximum(1, -(-(most - least) // ARRIVAL_STEPS))
+    counts = 1 + -(-(most - least) // width)
+    brokers = np.repeat(np.arange(len(least)), counts)
+    number = np.arange(len(brokers)) - np.repeat(np.cumsum(counts) - counts, counts) - 1
+    # The first arc of each is for what arrives in any case.
+    begin = np.where(number < 0, 0, least[brokers] + number * width[brokers])
+    end = np.where(number < 0, least[brokers], np.minimum(begin + width[brokers], most[brokers]))
+    carried = (now[brokers] - begin).clip(0, end - begin)
+    arcs = min_cost_flow.arcs(
+        (first + brokers).astype(np.int32), (layout.first_broker + brokers).astype(np.int32), end - begin, begin + end
+    )
+    return arcs, carried
+
+
+def _summed(at: IntArray, values: LongArray, count: int) -> LongArray:
+    """(count,): sums of values by where they are."""
+    sums = np.zeros(count, dtype=np.int64)
+    np.add.at(sums, at, values)
+    return sums

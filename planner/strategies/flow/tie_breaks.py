@@ -56,11 +56,9 @@ def ties(problem: Problem, layout: Layout) -> Ties | None:
     aims = [aim for aim in problem.aims if aim in ("leaders_changed", "cross_rack_bytes")]
     if not aims or not 0 < len(layout.rows) * len(layout.targets) <= TIE_CELLS:
         return None
-    here = np.full(len(problem.broker_ids), -1, dtype=np.int64)
-    here[layout.targets] = np.arange(len(layout.targets))
     source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])[layout.rows]
     led = leaders_today(problem)[layout.rows]
-    leaders = np.where(led >= 0, here[led], -1)
+    leaders = np.where(led >= 0, layout.here[led], -1)
     # A broker that leaves is copied from all the same, at best by one of its own rack.
     racks, on = problem.broker_racks[source], problem.broker_racks[layout.targets]
     per_byte = _worth(aims, "cross_rack_bytes") / max(1, int(layout.copy_bytes.sum()))
@@ -158,7 +156,9 @@ class _Side:
         gains = _value(placement, rows, there, by) - _value(placement, rows, here, by)
         copies = levels[rows, there].astype(np.int64) - levels[rows, here]
         if by.per_touched:
-            gains -= by.per_touched * _newly_touched(placement, rows, copies)
+            # Every row that copies something only after the exchange loses, one that copies nothing any more gains.
+            copied = (placement.on[rows] & (levels[rows] > 0)).sum(axis=1)
+            gains -= by.per_touched * ((copied + copies > 0).astype(np.int64) - (copied > 0))
         order = np.argsort(-gains, kind="stable")
         rows, gains, copies = rows[order], gains[order], copies[order]
         search = placement.search
@@ -192,13 +192,6 @@ def _outward(placement: Placement, leaving: int, coming: int, here: int, there: 
         if (further(placement, load, here, -shifted) + further(placement, load, there, shifted))[0] > 0:
             return True
     return False
-
-
-def _newly_touched(placement: Placement, rows: IntArray, copies: LongArray) -> LongArray:
-    """(K,): 1 for a row that has to copy something only after this, -1 for one that had to before; else 0."""
-    before = (placement.on[rows] & (placement.search.levels[rows] > 0)).sum(axis=1)
-    changed: LongArray = (before + copies > 0).astype(np.int64) - (before > 0)
-    return changed
 
 
 def _value(placement: Placement, rows: IntArray, broker: int, by: Ties) -> FloatArray:

@@ -25,7 +25,7 @@ from planner.strategies import bounds
 from planner.strategies.bounds import GRAIN, Case, Certificate
 from planner.strategies.flow import second_objectives
 from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.network import bounds as count_windows
+from planner.strategies.flow.layout import bounds as count_windows
 from planner.strategies.flow.placement import Placed, on_brokers, widened
 from planner.strategies.flow.tie_breaks import after_flows, settle, ties
 from planner.strategies.load_windows import byte_prices

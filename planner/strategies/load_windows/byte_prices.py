@@ -15,8 +15,7 @@ import scipy  # its parts are imported where they are first used: most commands 
 
 from planner.model.problem import FloatArray, IntArray, LongArray
 from planner.scoring.windows import Windows
-from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.network import bounds
+from planner.strategies.flow.layout import Layout, bounds
 from planner.strategies.load_windows import linear_program
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.linear_program import Program

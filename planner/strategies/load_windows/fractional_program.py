@@ -17,8 +17,7 @@ import scipy  # its parts are imported where they are first used: most commands 
 
 from planner.model.problem import FloatArray, IntArray, LongArray, Problem
 from planner.scoring.windows import OPEN_BYTES, Windows
-from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.network import bounds
+from planner.strategies.flow.layout import Layout, bounds
 from planner.strategies.flow.placement import on_brokers, place
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.linear_program import Program, solve

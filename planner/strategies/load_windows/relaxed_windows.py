@@ -16,7 +16,7 @@ import numpy as np
 from planner.model.problem import LongArray
 from planner.scoring.window_excess import Allowed
 from planner.strategies.bounds import GRAIN, Case
-from planner.strategies.flow.network import windowed
+from planner.strategies.flow.layout import windowed
 from planner.strategies.flow.placement import on_brokers
 from planner.strategies.load_windows import byte_prices
 from planner.strategies.load_windows.allowed_excess import reached

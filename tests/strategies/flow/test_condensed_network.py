@@ -16,8 +16,7 @@ from planner.model.problem import Problem
 from planner.model.spec import Changes
 from planner.scoring.windows import windows
 from planner.strategies.flow import condensed_network, min_cost_flow
-from planner.strategies.flow.layout import lay_out
-from planner.strategies.flow.network import Network, windowed
+from planner.strategies.flow.layout import Network, lay_out, windowed
 from planner.strategies.optimum import solve
 
 FOUR_RACKS = {1: "a", 2: "b", 3: "c", 4: "d"}

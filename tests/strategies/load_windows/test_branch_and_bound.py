@@ -17,8 +17,8 @@ from planner.plan import bound_certificate, bound_file
 from planner.scoring.windows import windows
 from planner.strategies import bounds, optimum
 from planner.strategies.bounds import Branch, Certificate
+from planner.strategies.flow.layout import bounds as count_windows
 from planner.strategies.flow.layout import lay_out
-from planner.strategies.flow.network import bounds as count_windows
 from planner.strategies.flow.placement import place, widened
 from planner.strategies.load_windows import branch_and_bound
 from planner.strategies.load_windows.branch_and_bound import branchings

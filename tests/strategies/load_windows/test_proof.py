@@ -22,8 +22,8 @@ from planner.strategies import bounds
 from planner.strategies.bounds import GRAIN, Certificate
 from planner.strategies.candidate import Candidate
 from planner.strategies.catalog import STRATEGIES
+from planner.strategies.flow.layout import bounds as count_windows
 from planner.strategies.flow.layout import lay_out
-from planner.strategies.flow.network import bounds as count_windows
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.proof import Proof, facts
 from planner.strategies.optimum import solve
