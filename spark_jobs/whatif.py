@@ -18,13 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from planner.model.errors import SetupError
-from planner.whatif.consumers import assignors, consumers_sweep
-from planner.whatif.consumers.consumers_sweep import ConsumersStudy
-from planner.whatif.failures import failure_rows
-from planner.whatif.failures.failing_brokers import Scenarios
-from planner.whatif.failures.failure_rows import CHUNK, FailureStudy
-from planner.whatif.growth import lifetime
-from planner.whatif.growth.lifetime import Case, Row
+from planner.whatif import assignors, consumers_sweep, failure_rows, lifetime
+from planner.whatif.consumers_sweep import ConsumersStudy
+from planner.whatif.failing_brokers import Scenarios
+from planner.whatif.failure_rows import CHUNK, FailureStudy
+from planner.whatif.lifetime import Case, Row
 from spark_jobs.progress import Progress, follow
 from spark_jobs.sweep import framed, python_faults_named, received, sent, tasks_for
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planner.strategies import kafka_classic, kafka_striped
-from planner.whatif.consumers import assignors
+from planner.whatif import assignors
 
 
 @pytest.mark.parametrize(

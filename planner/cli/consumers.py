@@ -17,11 +17,11 @@ from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, did_you_mean
 from planner.model.spec import Spec
 from planner.plan import headline, plan_file
-from planner.whatif.consumers import consumers_summary, consumers_sweep, consumers_view, group_loads
-from planner.whatif.consumers.assignors import importable
-from planner.whatif.consumers.consumers_summary import ConsumersDocument, ConsumersQuestion
-from planner.whatif.consumers.consumers_sweep import ConsumersSweep
-from planner.whatif.consumers.group_loads import Group
+from planner.whatif import consumers_report, consumers_sweep, group_loads
+from planner.whatif.assignors import importable
+from planner.whatif.consumers_report import ConsumersDocument, ConsumersQuestion
+from planner.whatif.consumers_sweep import ConsumersSweep
+from planner.whatif.group_loads import Group
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ def answer(path: Path, options: ConsumersOptions) -> ConsumersDocument:
     if not wish.consumers:
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
     plan = None if options.plan is None else plan_file.read(options.plan)
-    replicas = None if plan is None else consumers_summary.replicas_of(plan)
+    replicas = None if plan is None else consumers_report.replicas_of(plan)
     with importable(path.resolve().parent, wish.consumers):
         groups = _asked(group_loads.resolve(wish.consumers, wish.cluster.topics), options.groups)
         question = ConsumersQuestion(wish, groups, _partition_counts(wish, options.grown), options.keys, replicas)
-        document = consumers_summary.document(question, (headline.first_step(plan) if plan else "") or None)
+        document = consumers_report.document(question, (headline.first_step(plan) if plan else "") or None)
         return structs.replace(document, sweep=_swept(wish, groups, options)) if options.sweep else document
 
 
@@ -129,5 +129,5 @@ def consumers(spec: Path, form: Format, **options: Any) -> int:
         case "json":
             echo_json(to_builtins(found))  # a key needn't be text, as JSON of the codec has to be
         case _:
-            show_view(consumers_view.view(found), form)
+            show_view(consumers_report.view(found), form)
     return 0

@@ -21,9 +21,9 @@ from planner.inputs.spec import reading
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import plan_file
 from planner.plan.document import codec
-from planner.whatif.failures import failure_rows, failures_view
-from planner.whatif.failures.failing_brokers import KINDS, MOST, Scenarios
-from planner.whatif.failures.failures_summary import FailuresDocument, Subject, section
+from planner.whatif import failure_rows, failures_report
+from planner.whatif.failing_brokers import KINDS, MOST, Scenarios
+from planner.whatif.failures_report import FailuresDocument, Subject, section
 
 
 @dataclass(frozen=True)
@@ -148,5 +148,5 @@ def failures(subject: Path, form: Format, **options: Any) -> int:
         case "json":
             echo_json(codec.as_json(document))
         case _:
-            show_view(failures_view.view(document), form)
+            show_view(failures_report.view(document), form)
     return 0

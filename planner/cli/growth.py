@@ -14,8 +14,8 @@ from planner.cli.shown import Format, echo_json, format_option, show_view
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError
 from planner.plan.document import codec
-from planner.whatif.growth import growth_view, lifetime
-from planner.whatif.growth.growth_summary import GrowthDocument, document
+from planner.whatif import growth_report, lifetime
+from planner.whatif.growth_report import GrowthDocument, document
 
 
 @dataclass(frozen=True)
@@ -62,5 +62,5 @@ def growth(spec: Path, form: Format, **options: Any) -> int:
         case "json":
             echo_json(codec.as_json(document))
         case _:
-            show_view(growth_view.view(document), form)
+            show_view(growth_report.view(document), form)
     return 0

@@ -15,8 +15,8 @@ from planner.cli.shown import echo_json, show_view
 from planner.model.errors import did_you_mean
 from planner.model.formats import counted, ranges
 from planner.report.view import Column, Joined, Lines, Name, Section, Table, Value, View, told
-from planner.whatif.seeds import explain
-from planner.whatif.seeds.explain import Explanation, PlacementDifference, Verdict
+from planner.whatif import explain_seeds
+from planner.whatif.explain_seeds import Explanation, PlacementDifference, Verdict
 
 # What stands in the table, and what is counted below it.
 _VERDICTS: dict[Verdict, tuple[str, str]] = {
@@ -45,7 +45,7 @@ def seeds(file: Path, names: tuple[str, ...], form: str, **options: Any) -> int:
     """
     topics, brokers, rack_aware = of_file(file)
     stated = given(options["brokers"], options["racks"]) or brokers
-    found = explain.explain(topics, stated, rack_aware=rack_aware and not options["disable_rack_aware"])
+    found = explain_seeds.explain(topics, stated, rack_aware=rack_aware and not options["disable_rack_aware"])
     known = {each.topic for each in found}
     for name in names:
         if name not in known:

@@ -34,7 +34,7 @@ from planner.sweep import candidates, evaluate, variants
 from planner.sweep.evaluate import SweepResult
 from planner.sweep.variants import Alternative
 from planner.whatif import in_plan
-from planner.whatif.consumers.assignors import importable
+from planner.whatif.assignors import importable
 
 
 @dataclass(frozen=True)

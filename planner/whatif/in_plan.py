@@ -6,8 +6,6 @@ rendered to the same bytes wherever it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from msgspec import structs
 
@@ -17,45 +15,55 @@ from planner.model.problem import IntArray, Problem
 from planner.model.spec import ReportSections, Spec
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.whatif_types import ConsumersSection, FailuresSection, GrowthSection
+from planner.plan.document.whatif_types import FailuresSection, GrowthSection
 from planner.report.view import View
 from planner.sweep.variants import chosen
-from planner.whatif.consumers import consumers_summary, consumers_view, group_loads
-from planner.whatif.consumers.consumers_summary import ConsumersDocument, ConsumersQuestion
-from planner.whatif.failures import failure_rows, failures_summary, failures_view
-from planner.whatif.failures.cluster_states import PLANNED, TODAY
-from planner.whatif.failures.failing_brokers import MOST
-from planner.whatif.failures.failures_summary import FailuresDocument, Subject
-from planner.whatif.growth import growth_summary, growth_view, lifetime
-from planner.whatif.growth.growth_summary import GrowthDocument
+from planner.whatif import consumers_report, failure_rows, failures_report, group_loads, growth_report, lifetime
+from planner.whatif.cluster_states import PLANNED, TODAY
+from planner.whatif.consumers_report import ConsumersDocument, ConsumersQuestion
+from planner.whatif.failing_brokers import MOST
+from planner.whatif.failures_report import FailuresDocument, Subject
+from planner.whatif.growth_report import GrowthDocument
 
 
 def added(spec: Spec, plan: Plan) -> Plan:
-    """The plan with what its spec's `report` asks for, and the id that it has then; as it is where that is nothing.
+    """The plan with the sections that its spec's `report` asks for, and a new id; unchanged where it asks for none.
 
     Modules with assignors of the user's own must be importable.
     """
     if spec.report == ReportSections():
         return plan
     asked, changed = spec.report, chosen(spec, plan.choice.variant)
+    consumers = None
+    if asked.consumers:
+        groups = group_loads.resolve(changed.consumers, changed.cluster.topics)
+        question = ConsumersQuestion(changed, groups, {}, replicas_after=consumers_report.replicas_of(plan))
+        consumers = consumers_report.section(question)
     told = structs.replace(
         plan,
         failures=_failures(changed, plan) if asked.failures else None,
         growth=_growth(changed, plan, asked.growth_months) if asked.growth_months is not None else None,
-        consumers=_consumers(changed, plan) if asked.consumers else None,
+        consumers=consumers,
     )
     return codec.identified(told)
 
 
 def pages(plan: Plan) -> tuple[View, ...]:
-    """The pages to fold into the report of a plan."""
-    return tuple(_pages(plan))
-
-
-def _consumers(spec: Spec, plan: Plan) -> ConsumersSection:
-    groups = group_loads.resolve(spec.consumers, spec.cluster.topics)
-    question = ConsumersQuestion(spec, groups, {}, (), consumers_summary.replicas_of(plan))
-    return consumers_summary.section(question)
+    """The pages to fold into the report of a plan, in this order: failures, growth, consumers."""
+    found, cluster = list[View](), plan.cluster.name
+    if plan.failures:
+        shown = failures_report.view(FailuresDocument.of(plan.failures, cluster, plan)).sections
+        kinds = ", ".join(failures_report.kind_name(kind.of) for kind in plan.failures.kinds)
+        found.append(View(f"What breaks if brokers fail ({kinds})", shown, source="planner failures"))
+    if plan.growth:
+        shown = growth_report.view(GrowthDocument.of(plan.growth, cluster)).sections
+        months = counted(plan.growth.months, "month")
+        found.append(View(f"How long the cluster lasts ({months})", shown, source="planner growth"))
+    if plan.consumers:
+        shown = consumers_report.view(ConsumersDocument.of(plan.consumers, cluster)).sections
+        groups = counted(len(plan.consumers.groups), "group")
+        found.append(View(f"Consumers ({groups})", shown, source="planner consumers"))
+    return tuple(found)
 
 
 def _failures(spec: Spec, plan: Plan) -> FailuresSection:
@@ -63,7 +71,7 @@ def _failures(spec: Spec, plan: Plan) -> FailuresSection:
     subject = Subject.of(spec, plan)
     wanted = failure_rows.all_scenarios(subject.problem, spec.report.failures, MOST, spec.sweep.seed)
     study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
-    section = failures_summary.section(subject, wanted, failure_rows.run(study, wanted))
+    section = failures_report.section(subject, wanted, failure_rows.run(study, wanted))
     both = [
         structs.replace(row, states=tuple(each for each in row.states if each.state in (TODAY, PLANNED)))
         for row in section.scenarios
@@ -80,7 +88,7 @@ def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
     planned = lifetime.given(base, assignment(base.forecast.problem, plan))
     cases = [base] if planned["first"] < 0 else [base, *others]
     rows = [planned, *lifetime.run(cases[1:])]
-    return growth_summary.section(spec, cases, lifetime.as_it_is(base), rows)
+    return growth_report.section(spec, cases, lifetime.as_it_is(base), rows)
 
 
 def assignment(problem: Problem, plan: Plan) -> IntArray:
@@ -97,18 +105,3 @@ def assignment(problem: Problem, plan: Plan) -> IntArray:
     for key, replicas in lists.items():
         found[row_of[key]] = [*(at[broker] for broker in replicas), *[-1] * (width - len(replicas))]
     return found
-
-
-def _pages(plan: Plan) -> Iterator[View]:
-    if plan.failures:
-        failures = failures_view.view(FailuresDocument.of(plan.failures, plan.cluster.name, plan))
-        kinds = ", ".join(failures_view.kind_name(kind.of) for kind in plan.failures.kinds)
-        yield View(f"What breaks if brokers fail ({kinds})", failures.sections, source="planner failures")
-    if plan.growth:
-        growth = growth_view.view(GrowthDocument.of(plan.growth, plan.cluster.name))
-        months = counted(plan.growth.months, "month")
-        yield View(f"How long the cluster lasts ({months})", growth.sections, source="planner growth")
-    if plan.consumers:
-        consumers = consumers_view.view(ConsumersDocument.of(plan.consumers, plan.cluster.name))
-        groups = counted(len(plan.consumers.groups), "group")
-        yield View(f"Consumers ({groups})", consumers.sections, source="planner consumers")

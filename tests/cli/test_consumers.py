@@ -7,7 +7,7 @@ import json
 import pytest
 from folders import DATA, ROOT
 
-from planner.whatif.consumers import group_events
+from planner.whatif import group_events
 
 EXAMPLE = ROOT / "examples" / "consumers" / "consumers.yaml"
 GOLDEN = DATA / "consumers"

@@ -15,7 +15,7 @@ from planner.cli import failures as failures_command
 from planner.cli.commands import commands
 from planner.cli.main import main
 from planner.model.errors import SetupError, StalePlanError
-from planner.whatif.failures import failure_rows
+from planner.whatif import failure_rows
 
 DATA = TESTS / "data" / "failures"
 MOVES = [

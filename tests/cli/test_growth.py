@@ -12,7 +12,7 @@ from planner.cli.commands import commands
 from planner.cli.main import main
 from planner.inputs.spec.reading import load
 from planner.model.errors import SpecError
-from planner.whatif.growth import lifetime
+from planner.whatif import lifetime
 
 DATA = TESTS / "data" / "growth"
 

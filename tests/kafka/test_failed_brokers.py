@@ -15,9 +15,9 @@ from planner.inputs.spec.reading import load
 from planner.model.build_problem import build
 from planner.model.problem import Problem
 from planner.plan.document.partition_types import BatchRow
-from planner.whatif.failures.cluster_states import FACTS, Rows, outcome, stages
-from planner.whatif.failures.failing_brokers import BROKERS, scenarios
-from planner.whatif.failures.offline_sums import failed_slots
+from planner.whatif.cluster_states import FACTS, Rows, outcome, stages
+from planner.whatif.failing_brokers import BROKERS, scenarios
+from planner.whatif.offline_sums import failed_slots
 
 pytestmark = pytest.mark.kafka
 

@@ -29,7 +29,7 @@ from planner.sweep.budget_steps import first_step
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 from planner.whatif import in_plan
-from planner.whatif.failures.cluster_states import TODAY
+from planner.whatif.cluster_states import TODAY
 
 MEASURES = ("replicas", "leaders", "size_bytes")
 

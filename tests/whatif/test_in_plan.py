@@ -23,7 +23,7 @@ from planner.report.view import Column, Lines, Section, Table, View
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
 from planner.whatif import in_plan
-from planner.whatif.growth import lifetime as growth
+from planner.whatif import lifetime as growth
 
 CLUSTER = """
 version: 1
@@ -264,7 +264,7 @@ def test_what_cannot_be_told_is_said(tmp_path):
 @pytest.mark.slow
 def test_growth_is_planned_with_little_work(monkeypatch):
     """Nobody asks how few bytes would do: the solver is told so, and its plans are within 5 % of the least here."""
-    from planner.whatif.growth import lifetime
+    from planner.whatif import lifetime
 
     asked = []
     original = optimum.solve

@@ -1,0 +1,302 @@
+"""Who owns which partition in a consumer group: Kafka's assignors, and a user's own.
+
+The door is `assign`. Topics are names with their partition counts, members are their ids. Which rack a member reads in
+doesn't count here: Kafka's assignors look at racks only to choose among equally even assignments (KIP-881).
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from bisect import insort
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
+from itertools import combinations, cycle
+from pathlib import Path
+from types import ModuleType
+
+from planner.model.errors import PlannerError
+from planner.model.spec import ConsumerGroup
+from planner.strategies.java_random import hash_map_order, utf16_key
+
+TopicPartition = tuple[str, int]
+Owned = Mapping[str, Sequence[TopicPartition]]
+Ownership = dict[str, list[TopicPartition]]
+Assignor = Callable[[dict[str, int], dict[str, list[str]], dict[str, list[TopicPartition]]], Owned]
+
+ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+_OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
+
+
+def assign(
+    assignor: str,
+    topics: Mapping[str, int],
+    subscriptions: Mapping[str, Sequence[str]],
+    owned: Owned | None = None,
+) -> Ownership:
+    """Each member's partitions, (topic, partition), under one of ASSIGNORS or a user's own `module:function`.
+
+    `topics` are partition counts, `subscriptions` the topics of each member; topics that nobody subscribes to, or that
+    have no count, are nobody's. `owned` is what members own now, which the sticky assignors keep where they can: a
+    partition that two members claim counts for neither. `cooperative-sticky` gives the owners at its end: in the first
+    of its two rounds, what moves between members is nobody's. A user's own function gets the three mappings and gives
+    one as this does. PlannerError for an assignor that there isn't, and for what it gives where that can't be.
+
+    Source: Kafka 4.1, RangeAssignor, RoundRobinAssignor, AbstractStickyAssignor (KIP-54, KIP-429).
+    """
+    wanted = {topic for listed in subscriptions.values() for topic in listed}
+    counts = {topic: count for topic, count in topics.items() if topic in wanted}
+    members = {member: sorted(set(listed) & counts.keys(), key=utf16_key) for member, listed in subscriptions.items()}
+    match assignor:
+        case "range":
+            return _range(counts, members)
+        case "roundrobin":
+            return _round_robin(counts, members)
+        case "sticky" | "cooperative-sticky":
+            return _sticky(counts, members, owned or {})
+    return _own(load(assignor), counts, members, owned or {}, assignor)
+
+
+def load(assignor: str) -> Assignor:
+    """The function that `module:function` names; PlannerError where there is none."""
+    module, _, name = assignor.partition(":")
+    allowed = f"allowed: {', '.join(ASSIGNORS)}, or module:function of your own"
+    if not _OWN.fullmatch(assignor):
+        raise PlannerError(f"assignor {assignor!r} isn't known; {allowed}")
+    try:
+        function: Assignor = getattr(importlib.import_module(module), name)
+    except Exception as error:  # a user's own module may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise PlannerError(f"assignor {assignor!r} can't be loaded: {reason}; {allowed}") from error
+    return function
+
+
+def _range(counts: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> Ownership:
+    """Each topic in ranges of neighbors; where members don't divide its partitions, the first ones get one more."""
+    subscribers: defaultdict[str, list[str]] = defaultdict(list)
+    for member in sorted(members, key=utf16_key):
+        for topic in members[member]:
+            subscribers[topic].append(member)
+    owners: Ownership = {member: [] for member in members}
+    # Kafka goes through its hash map of topics, which shows only in the order of each member's list.
+    for read in hash_map_order(list(counts)):
+        assert read is not None
+        first, readers = 0, subscribers[read]
+        for number, member in enumerate(readers):
+            length = counts[read] // len(readers) + (number < counts[read] % len(readers))
+            owners[member] += [(read, partition) for partition in range(first, first + length)]
+            first += length
+    return owners
+
+
+def _round_robin(counts: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> Ownership:
+    """All partitions, topic by topic, to the members in turn; members that don't subscribe to a topic are skipped."""
+    owners: Ownership = {member: [] for member in members}
+    turns = cycle(sorted(members, key=utf16_key))
+    for topic in sorted(counts, key=utf16_key):
+        for partition in range(counts[topic]):
+            member = next(each for each in turns if topic in members[each])
+            owners[member].append((topic, partition))
+    return owners
+
+
+def _own(
+    function: Assignor, counts: dict[str, int], members: dict[str, list[str]], owned: Owned, assignor: str
+) -> Ownership:
+    """What a user's own assignor gives, checked: each partition has one owner, who subscribes to its topic."""
+    given = function(dict(counts), dict(members), {member: list(held) for member, held in owned.items()})
+    allowed = "allowed: each partition once, with a member that subscribes to its topic"
+    left = {(topic, partition) for topic, count in counts.items() for partition in range(count)}
+    owners: Ownership = {member: [] for member in members}
+    for member, held in given.items():
+        for topic, partition in held:
+            if (topic, partition) not in left or topic not in members.get(member, ()):
+                raise PlannerError(f"assignor {assignor!r} gives {topic}-{partition} to {member!r}; {allowed}")
+            left.remove((topic, partition))
+            insort(owners[member], (topic, partition))
+    if left:
+        topic, partition = min(left)
+        raise PlannerError(f"assignor {assignor!r} gives {topic}-{partition} to nobody; {allowed}")
+    return owners
+
+
+@contextmanager
+def importable(folder: Path, groups: Iterable[ConsumerGroup]) -> Iterator[None]:
+    """The modules that the groups' assignors name (`module:function`) can be imported from `folder` meanwhile.
+
+    What is installed has precedence. The folder isn't on `sys.path`: a library that looks for an optional package of
+    its own, as pandas does for numexpr, would run whatever lies there under that name.
+    """
+    finder = _Named(folder, tuple(group.assignor.partition(":")[0] for group in groups if ":" in group.assignor))
+    sys.meta_path.append(finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        # Another spec of the same run may have a module of the same name.
+        for name in [name for name in sys.modules if name.partition(".")[0] in finder.found]:
+            del sys.modules[name]
+
+
+class _Named:
+    """Finds the top packages of the named modules in one folder, and remembers which it found."""
+
+    def __init__(self, folder: Path, modules: Sequence[str]) -> None:
+        self.folder = folder
+        self.names = {module.partition(".")[0] for module in modules}
+        self.found: set[str] = set()
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """What `sys.meta_path` asks for; modules within a package are found by the package."""
+        if name not in self.names:
+            return None
+        spec = PathFinder.find_spec(name, [str(self.folder)], target)
+        if spec is not None:
+            self.found.add(name)
+        return spec
+
+
+def _sticky(
+    counts: Mapping[str, int], members: Mapping[str, Sequence[str]], owned: Mapping[str, Iterable[TopicPartition]]
+) -> Ownership:
+    """As even as the subscriptions allow, with as much as possible where it is; each member's partitions are sorted.
+
+    What is `owned` today counts only where member and partition are still there, the member subscribes to the topic,
+    and nobody else claims it. Source: Kafka 4.1, AbstractStickyAssignor (KIP-54, KIP-341).
+    """
+    claims = Counter(partition for member in members for partition in set(owned.get(member, ())))
+    kept = dict[str, list[TopicPartition]]()
+    for member in sorted(members, key=utf16_key):
+        claimed = {each for each in owned.get(member, ()) if claims[each] == 1}
+        kept[member] = sorted((each for each in claimed if 0 <= each[1] < counts.get(each[0], 0)), key=_key)
+    if len({frozenset(topics) for topics in members.values()}) <= 1:
+        return _alike(counts, kept)
+    general = _General(counts, members, kept)
+    general.balance()
+    return {member: sorted(general.owners[member], key=_key) for member in members}
+
+
+def _key(partition: TopicPartition) -> tuple[bytes, int]:
+    return utf16_key(partition[0]), partition[1]
+
+
+def _alike(counts: Mapping[str, int], kept: Mapping[str, Sequence[TopicPartition]]) -> Ownership:
+    """The sticky assignment of members that all subscribe to the same topics.
+
+    Shares differ by one at most; the larger ones go to members that already own so many. The rest is dealt out in turn.
+    """
+    partitions = [(topic, number) for topic in sorted(counts, key=utf16_key) for number in range(counts[topic])]
+    least, larger = divmod(len(partitions), max(len(kept), 1))
+    owners: Ownership = {}
+    for member, held in kept.items():
+        most = least + 1 if larger > 0 and len(held) > least else least
+        larger -= most > least
+        owners[member] = list(held[:most])
+    taken = {each for held in owners.values() for each in held}
+    rest = iter([each for each in partitions if each not in taken])
+    while short := [member for member, held in owners.items() if len(held) < least]:
+        for member in short:
+            owners[member].append(next(rest))
+    full = [member for member, held in owners.items() if len(held) == least]
+    for member, partition in zip(full[:larger], rest, strict=True):
+        owners[member].append(partition)
+    return {member: sorted(held, key=_key) for member, held in owners.items()}
+
+
+class _General:
+    """The sticky assignment of members with different subscriptions, changed one move at a time.
+
+    Partitions move from members with more to members with fewer as long as a move makes two members more alike.
+    """
+
+    def __init__(
+        self, counts: Mapping[str, int], members: Mapping[str, Sequence[str]], kept: Mapping[str, list[TopicPartition]]
+    ) -> None:
+        self.counts = counts
+        self.subscribers: dict[str, list[str]] = {topic: [] for topic in counts}
+        for member in kept:
+            for topic in members[member]:
+                self.subscribers[topic].append(member)
+        # Topics that few can read come first.
+        topics = sorted(counts, key=lambda topic: (len(self.subscribers[topic]), utf16_key(topic)))
+        self.partitions = [(topic, number) for topic in topics for number in range(counts[topic])]
+        self.owners = {member: {each for each in held if each[0] in members[member]} for member, held in kept.items()}
+        self.members = members
+        # A subscription that ended takes its partitions with it: then all may move at once.
+        self.revoking = any(len(self.owners[member]) < len(held) for member, held in kept.items())
+        self.owner = {each: member for member, held in self.owners.items() for each in held}
+        self.moved: dict[TopicPartition, tuple[str, str]] = {}
+        self.moves: defaultdict[tuple[str, str, str], dict[TopicPartition, None]] = defaultdict(dict)
+
+    def balance(self) -> None:
+        """Assign what nobody owns, then even out; moves that make the group no more even are undone."""
+        fresh = not any(self.owners.values())
+        unowned = [each for each in self.partitions if each not in self.owner and self.subscribers[each[0]]]
+        for partition in unowned:
+            self._give(partition, self._least(partition[0], self.owners))
+        movable = [each for each in self.partitions if len(self.subscribers[each[0]]) > 1]
+        before, owner_before = {member: set(held) for member, held in self.owners.items()}, dict(self.owner)
+        members = {member: None for member in self.owners if self._takes_part(member)}
+        if not self.revoking:
+            self._even([each for each in unowned if len(self.subscribers[each[0]]) > 1], members)
+        moved = self._even(movable, members) and not fresh
+        if moved and _unevenness(self.owners, members) >= _unevenness(before, members):
+            self.owners, self.owner = before, owner_before
+
+    def _least(self, topic: str, members: Collection[str]) -> str:
+        """The subscriber with the fewest partitions; of several the first by id."""
+        return min((m for m in self.subscribers[topic] if m in members), key=lambda member: len(self.owners[member]))
+
+    def _takes_part(self, member: str) -> bool:
+        """Whether a member may give or get anything."""
+        if len(self.owners[member]) < sum(self.counts[topic] for topic in self.members[member]):
+            return True
+        return any(len(self.subscribers[topic]) > 1 for topic, _ in self.owners[member])
+
+    def _even(self, partitions: Sequence[TopicPartition], members: Collection[str]) -> bool:
+        """Move partitions to members with at least two fewer until there are none; whether any moved."""
+        moved_any, again = False, bool(partitions)
+        while again:
+            again = False
+            for partition in partitions:
+                count = len(self.owners[self.owner[partition]])
+                target = self._least(partition[0], members)
+                if count > len(self.owners[target]) + 1:
+                    self._move(partition, target)
+                    moved_any = again = True
+        return moved_any
+
+    def _move(self, partition: TopicPartition, target: str) -> None:
+        """Move a partition of the topic from its owner to the target: rather one that moved the other way before."""
+        topic, source = partition[0], self.owner[partition]
+        origin = self.moved[partition][0] if partition in self.moved else source
+        back = self.moves.get((topic, target, origin))
+        actual = next(iter(back)) if back else partition
+        source = self.owner[actual]
+        self.owners[source].remove(actual)
+        self._record(actual, source, target)
+        self._give(actual, target)
+
+    def _record(self, partition: TopicPartition, source: str, target: str) -> None:
+        """Remember where a partition came from; one that came back has not moved."""
+        if partition in self.moved:
+            origin, last = self.moved.pop(partition)
+            del self.moves[partition[0], origin, last][partition]
+            source = origin
+        if source != target:
+            self.moved[partition] = source, target
+            self.moves[partition[0], source, target][partition] = None
+
+    def _give(self, partition: TopicPartition, member: str) -> None:
+        self.owners[member].add(partition)
+        self.owner[partition] = member
+
+
+def _unevenness(owners: Mapping[str, Collection[TopicPartition]], members: Collection[str]) -> int:
+    """The differences in the number of partitions of every two members, added up."""
+    return sum(abs(len(owners[one]) - len(owners[other])) for one, other in combinations(members, 2))

@@ -1,1 +1,0 @@
-"""Consumer groups: Kafka's assignors, what happens to a group, and what that moves."""

@@ -1,0 +1,380 @@
+"""What `planner consumers` says: one document, and that document as people are shown it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
+from typing import Self
+
+from msgspec import structs
+
+from planner.model.formats import amount, counted, number, percent, ranges
+from planner.model.spec import Spec
+from planner.plan.document import field_types
+from planner.plan.document.partition_types import TopicPartition as PartitionName
+from planner.plan.document.plan_types import Plan
+from planner.plan.document.whatif_types import (
+    AssignorRow,
+    ConsumersSection,
+    GroupEventRow,
+    GroupRow,
+    MemberRow,
+    MemberSpread,
+    OwnedRow,
+    PartitionCountRow,
+    RebalancesSection,
+)
+from planner.report.view import Column, Joined, Lines, Name, Quantity, Section, Sentence, Table, Value, View, told
+from planner.whatif import assignors, group_events, group_loads
+from planner.whatif.assignors import Ownership, TopicPartition
+from planner.whatif.consumers_sweep import Combination, ConsumersSweep, SweptGroup
+from planner.whatif.group_events import (
+    COOPERATIVE,
+    Racks,
+    Replicas,
+    differing,
+    events,
+    moved_share,
+    partition_of,
+    reassigned,
+    spread,
+)
+from planner.whatif.group_loads import Group, Loads, Measure
+
+_NAMES_SHOWN = 6
+_EVENTS_SHOWN = 12
+_MEMBERS_SHOWN = 32
+_LONGEST_SENTENCE = 1_000
+
+
+@dataclass(frozen=True)
+class ConsumersQuestion:
+    """What is asked: the spec, its groups, more partition counts than its changes have, keys to follow, and the plan.
+
+    `replicas_after` are those that the plan changes, as (topic, partition) to brokers.
+    """
+
+    spec: Spec
+    groups: tuple[Group, ...]
+    grown: Mapping[str, int]
+    keys: tuple[str, ...] = ()
+    replicas_after: Replicas | None = None
+
+
+def replicas_of(plan: Plan) -> dict[TopicPartition, tuple[int, ...]]:
+    """The replicas that a plan.json gives, of the partitions that it changes."""
+    return {row.key: row.replicas for row in plan.partitions}
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What all groups are reckoned against."""
+
+    loads: Loads
+    unit: Measure
+    today: tuple[Replicas, Racks]
+    moving: frozenset[TopicPartition]
+    grown: Mapping[str, int]
+
+
+class KeyRow(field_types.Section, frozen=True, kw_only=True):
+    """The partition of a record's key, today and with more partitions."""
+
+    key: str
+    before: int
+    after: int
+
+
+class GrownTopicRow(PartitionCountRow, frozen=True, kw_only=True):
+    """One topic that gets more partitions, with the keys that were asked about."""
+
+    keys: tuple[KeyRow, ...]  # type: ignore[assignment]  # a plan's has none
+
+
+class ConsumersDocument(ConsumersSection, frozen=True, kw_only=True):
+    """What `planner consumers` says: the section of a plan, with keys, and what that is about."""
+
+    cluster: str
+    first_step: str | None
+    partition_counts: tuple[GrownTopicRow, ...]
+    sweep: ConsumersSweep | None = None
+
+    @classmethod
+    def of(cls, section: ConsumersSection, cluster: str) -> Self:
+        """The section of a plan, of a cluster of this name."""
+        counts = tuple(GrownTopicRow(**structs.asdict(row)) for row in section.partition_counts)
+        return cls(**{**structs.asdict(section), "partition_counts": counts}, cluster=cluster, first_step=None)
+
+
+def document(question: ConsumersQuestion, first_step: str | None = None) -> ConsumersDocument:
+    """The answer for all groups. Loads are whole numbers of `unit`: bytes/s, bytes, or partitions where none is known.
+
+    Partitions to be made weigh what the spec's changes say of them, else nothing.
+    """
+    spec = question.spec
+    unit = group_loads.measure(spec.cluster)
+    today = group_events.replicas_today(spec), group_events.racks_today(spec)
+    after = {**today[0], **(question.replicas_after or {})}, group_events.racks_after(spec)
+    grown = {**{new.topic: new.count for new in spec.changes.new_partitions if new.first}, **question.grown}
+    loads = group_loads.loads(spec.cluster.topics, unit, spec.changes.new_partitions)
+    if unit == "partitions":
+        loads |= {(topic, number): 1 for topic, count in grown.items() for number in range(count)}
+    facts = _Facts(loads, unit, today, group_events.changed(today, after), grown)
+    return ConsumersDocument(
+        cluster=spec.cluster.name,
+        first_step=first_step,
+        unit=unit,
+        groups=tuple(_group_row(group, facts) for group in question.groups),
+        partition_counts=tuple(_partition_counts(spec, grown, question.keys)),
+    )
+
+
+def section(question: ConsumersQuestion) -> ConsumersSection:
+    """What a plan says of consumer groups: no keys are asked about."""
+    found = document(question)
+    counts = tuple(PartitionCountRow(**structs.asdict(row)) for row in found.partition_counts)
+    return ConsumersSection(unit=found.unit, groups=found.groups, partition_counts=counts)
+
+
+def _group_row(group: Group, facts: _Facts) -> GroupRow:
+    def in_order(owners: Ownership) -> dict[str, list[TopicPartition]]:
+        return {member: sorted(held) for member, held in owners.items()}
+
+    tried = dict.fromkeys((*assignors.ASSIGNORS, group.assignor))
+    return GroupRow(
+        group=group.name,
+        assignor=group.assignor,
+        observed=group.observed,
+        as_assigned=in_order(reassigned(group).owners) == in_order(group.owners),
+        topics=dict(group.counts),
+        differing=differing(group),
+        members=tuple(_member(group, member, facts) for member in group.members),
+        spread=spread(group.owners, facts.loads),
+        events=events(group, facts.grown, facts.loads),
+        assignors=tuple(_assignor(group, name, facts.loads) for name in tried),
+        rebalances=_rebalances(group, facts),
+    )
+
+
+def _member(group: Group, member: str, facts: _Facts) -> MemberRow:
+    held = sorted(group.owners.get(member, ()))
+    return MemberRow(
+        id=member,
+        rack=group.racks.get(member),
+        topics=tuple(group.members[member]),
+        partitions=len(held),
+        load=sum(facts.loads.get(each, 0) for each in held),
+        read_in_rack=group_events.read_in_rack(group, member, *facts.today),
+        owns=tuple(
+            OwnedRow(topic=topic, partitions=tuple(partition for _, partition in of_topic))
+            for topic, of_topic in groupby(held, key=lambda each: each[0])
+        ),
+    )
+
+
+def _assignor(group: Group, name: str, loads: Loads) -> AssignorRow:
+    """The group under another assignor, from its beginning: how even, and what its worst event moves."""
+    owners = assignors.assign(name, group.counts, group.members)
+    other = replace(group, assignor=name, owners=owners, observed=False)
+    happened = [each for each in events(other, {}, loads) if each.what.endswith((" leaves", " joins"))]
+    return AssignorRow(
+        assignor=name,
+        spread=spread(owners, loads),
+        most_moved=max((each.moved for each in happened), default=0),
+        most_paused=max((each.paused for each in happened), default=0),
+        cooperative=name == COOPERATIVE,
+    )
+
+
+def _rebalances(group: Group, facts: _Facts) -> RebalancesSection:
+    """Whether the spec's changes make the group assign anew, and why."""
+    moving = sorted(each for each in facts.moving if each[0] in group.counts) if group.racks else []
+    more = sorted(topic for topic, count in facts.grown.items() if count > group.counts.get(topic, count))
+    return RebalancesSection(
+        partitions_in_other_racks=tuple(PartitionName(topic=topic, partition=number) for topic, number in moving),
+        topics_with_more_partitions=tuple(more),
+        rebalances=bool(moving or more),
+    )
+
+
+def _partition_counts(spec: Spec, grown: Mapping[str, int], keys: Sequence[str]) -> Iterator[GrownTopicRow]:
+    """What more partitions do to the partitions of keys, topic by topic."""
+    counts = {topic.name: len(topic.partitions) for topic in spec.cluster.topics}
+    for topic in sorted(topic for topic, count in grown.items() if count != counts.get(topic, count)):
+        before, after = counts[topic], grown[topic]
+        # What a shell passes on needn't be text.
+        data = {key: key.encode("utf-8", "surrogateescape") for key in keys}
+        yield GrownTopicRow(
+            topic=topic,
+            before=before,
+            after=after,
+            keys_moved_percent=round(float(100 * moved_share(before, after)), 3),
+            keys=tuple(
+                KeyRow(key=key, before=partition_of(data[key], before), after=partition_of(data[key], after))
+                for key in keys
+            ),
+        )
+
+
+def view(document: ConsumersDocument) -> View:
+    """Each group with its members, what may happen to it, and other assignors; then keys, and the sweep of members."""
+    unit = document.unit
+    sections = [_group_section(group, unit) for group in document.groups]
+    if document.partition_counts:
+        lines = [line for count in document.partition_counts for line in _keys(count)]
+        sections.append(Section("", (_sentences(lines),)))
+    if document.sweep:
+        sections += [_swept(found, document.sweep.scenarios, unit) for found in document.sweep.groups]
+    return View(f"Consumers of {document.cluster}", tuple(sections), (document.first_step or "",))
+
+
+def _sentences(lines: Sequence[str]) -> Lines:
+    return Lines(tuple(Sentence(line, _LONGEST_SENTENCE) for line in lines))
+
+
+def _group_section(group: GroupRow, unit: str) -> Section:
+    partitions = counted(sum(group.topics.values()), "partition")
+    of = f", {counted(len(group.members), 'member')}, {partitions} of {counted(len(group.topics), 'topic')}"
+    title = Joined((Name(group.group), ": ", group.assignor, of))
+    state = _sentences([*_state(group, unit), _rebalance(group.rebalances)])
+    return Section(title, told(state, _members(group, unit), _events(group, unit), _assignors(group, unit)))
+
+
+def _state(group: GroupRow, unit: str) -> Iterator[str]:
+    """How even the group is, and what is odd about it."""
+    spread = group.spread
+    load = "neither rates nor sizes are known, so partitions are counted"
+    if unit != "partitions":
+        least, most = (amount(each, unit) for each in (spread.fewest_load, spread.most_load))
+        load = f"{least} to {most} each, the most {percent(spread.above_share_percent)} above its share"
+    yield f"{_partitions(spread)} a member; {load}."
+    idle = sum(not member.partitions for member in group.members)
+    if idle:
+        yield f"{counted(idle, 'member')} without any partition: more members than partitions to read."
+    if group.differing:
+        yield f"Subscriptions differ: {group.differing}."
+    if group.observed and not group.as_assigned:
+        yield f"The owners are the cluster's own; {group.assignor} would change them at the next rebalance."
+
+
+def _rebalance(rebalances: RebalancesSection) -> str:
+    """Whether the spec's changes make the group rebalance, and why."""
+    moving, more = rebalances.partitions_in_other_racks, rebalances.topics_with_more_partitions
+    reasons = []
+    if moving:
+        named = _some([each.name for each in moving])
+        reasons.append(f"the racks of {counted(len(moving), 'partition')} change, which its client.rack sees: {named}")
+    if more:
+        reasons.append(f"topics get more partitions: {_some(more)}")
+    if not reasons:
+        return "The spec's changes don't make it rebalance."
+    return f"The spec's changes make it rebalance: {'; '.join(reasons)}."
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {number(rest)} more" if rest > 0 else "")
+
+
+def _partitions(found: MemberSpread | Combination) -> str:
+    fewest, most = found.fewest_partitions, found.most_partitions
+    return counted(most, "partition") if fewest == most else f"{number(fewest)} to {counted(most, 'partition')}"
+
+
+def _members(group: GroupRow, unit: str) -> Table[MemberRow]:
+    column = Column[MemberRow]
+
+    def owned(row: MemberRow) -> Value:
+        shown = [Joined((Name(each.topic), f" {ranges(each.partitions)}")) for each in row.owns[:_NAMES_SHOWN]]
+        rest = len(row.owns) - len(shown)
+        more = (f"and {counted(rest, 'more topic')}",) if rest else ()
+        return Joined((*shown, *more), "; ") if shown else None
+
+    def in_rack(row: MemberRow) -> Value:
+        return None if row.rack is None else f"{number(row.read_in_rack or 0)} of {number(row.partitions)}"
+
+    racked = any(member.rack is not None for member in group.members)
+    columns = (
+        column("Member", lambda row: Name(row.id), numeric=False),
+        *(
+            (
+                column("Rack", lambda row: None if row.rack is None else Name(row.rack), numeric=False),
+                column("In rack", in_rack),
+            )
+            if racked
+            else ()
+        ),
+        column("Partitions", attrgetter("partitions")),
+        column(f"Load ({unit})", lambda row: Quantity(row.load, unit)),
+        column("Owns", owned, numeric=False),
+    )
+    return Table("", "", "member", group.members, columns, most=_MEMBERS_SHOWN)
+
+
+def _events(group: GroupRow, unit: str) -> Table[GroupEventRow]:
+    """What if, the costliest first among the many members that may leave."""
+    column = Column[GroupEventRow]
+    columns = (
+        column("What if", attrgetter("what"), numeric=False),
+        column("Move", attrgetter("moved")),
+        column("From staying", attrgetter("from_staying"), narrow="from\nstaying"),
+        column("Load", lambda row: Quantity(row.moved_load, unit)),
+        column("New", attrgetter("new")),
+        column("Paused", attrgetter("paused")),
+        column("Then a member has", lambda row: _partitions(row.spread), numeric=False),
+        column("Above share", lambda row: Quantity(row.spread.above_share_percent, "%"), narrow="above\nshare"),
+    )
+    leaving = [event for event in group.events if event.what.endswith(" leaves")]
+    others = [event for event in group.events if not event.what.endswith(" leaves")]
+    if len(leaving) > _EVENTS_SHOWN:
+        leaving = sorted(leaving, key=lambda event: -event.moved)[:_EVENTS_SHOWN]
+    return Table("", "", "event", [*leaving, *others], columns)
+
+
+def _assignors(group: GroupRow, unit: str) -> Table[AssignorRow]:
+    column = Column[AssignorRow]
+    columns = (
+        column("Assignor, from the beginning", attrgetter("assignor"), numeric=False),
+        column("A member has", lambda row: _partitions(row.spread), numeric=False),
+        column("Least load", lambda row: Quantity(row.spread.fewest_load, unit), narrow="least\nload"),
+        column("Most load", lambda row: Quantity(row.spread.most_load, unit), narrow="most\nload"),
+        column("Above share", lambda row: Quantity(row.spread.above_share_percent, "%"), narrow="above\nshare"),
+        column("Most move", attrgetter("most_moved"), narrow="most\nmove"),
+        column("Most paused", attrgetter("most_paused"), narrow="most\npaused"),
+    )
+    return Table("", "", "assignor", group.assignors, columns)
+
+
+def _keys(count: GrownTopicRow) -> Iterator[str]:
+    yield (
+        f"{count.topic} from {number(count.before)} to {counted(count.after, 'partition')}: "
+        f"{percent(count.keys_moved_percent)} of all keys go to another partition (murmur2 of the key, modulo the "
+        "count). Records of one key before and after then lie in two partitions, and their order is lost across the "
+        "change; whoever counts on a key's partition (joins, state by key, compaction) must know."
+    )
+    for key in count.keys:
+        verb = "stays in" if key.before == key.after else f"goes from {number(key.before)} to"
+        yield f"Key {key.key} {verb} partition {number(key.after)}."
+
+
+def _swept(found: SweptGroup, scenarios: Sequence[str], unit: str) -> Section:
+    column = Column[Combination]
+    best = found.best
+    verdict = (
+        f"Least spread of {counted(found.tried, 'combination')}: {counted(best.members, 'member')} with "
+        f"{best.assignor}, {amount(best.widest_spread, unit)} between the most and the least loaded at worst "
+        f"({scenarios[best.widest_in]}), {percent(best.above_share_percent)} above a member's share."
+    )
+    columns = (
+        column("Members", attrgetter("members")),
+        column("Best assignor", attrgetter("assignor"), numeric=False),
+        column("A member has", _partitions, numeric=False),
+        column("Widest spread", lambda row: Quantity(row.widest_spread, unit), narrow="widest\nspread"),
+        column("In", lambda row: scenarios[row.widest_in], numeric=False),
+        column("Most load", lambda row: Quantity(row.most_load, unit), narrow="most\nload"),
+        column("Above share", lambda row: Quantity(row.above_share_percent, "%"), narrow="above\nshare"),
+    )
+    table = Table("", "", "number of members", found.by_members, columns)
+    return Section(Joined((Name(found.group), ": how many members")), (_sentences([verdict]), table))

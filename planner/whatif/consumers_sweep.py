@@ -1,0 +1,166 @@
+"""How many consumers, and which assignor: each combination tried for a group, weighed today and in each scenario.
+
+A row is a group, an assignor and a number of members, all of whom read all of the group's topics. It is the same
+wherever it is worked out: in this process or on a Spark worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+from msgspec import structs
+
+from planner.model.spec import Growth
+from planner.plan.document.field_types import Section
+from planner.whatif import assignors
+from planner.whatif.assignors import ASSIGNORS, TopicPartition
+from planner.whatif.group_events import spread
+from planner.whatif.group_loads import Group
+
+TODAY = "today"
+# The assignors by how little they move once members come and go.
+_MOVING_LEAST = ("cooperative-sticky", "sticky", "roundrobin", "range")
+
+ROW_SCHEMA = pa.schema([("group", pa.int32()), ("assignor", pa.string()), ("members", pa.int32())])
+Row = Mapping[str, Any]
+
+SCORE_SCHEMA = pa.schema(
+    [
+        *ROW_SCHEMA,
+        ("scenario", pa.int32()),
+        ("most_partitions", pa.int32()),
+        ("fewest_partitions", pa.int32()),
+        ("most_load", pa.int64()),
+        ("fewest_load", pa.int64()),
+        ("total_load", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class ConsumersStudy:
+    """What the rows are worked out against: each group's partition counts, and what partitions weigh in each scenario.
+
+    `scenarios[0]` is today's; `loads` has one mapping a scenario.
+    """
+
+    groups: tuple[tuple[str, Mapping[str, int]], ...]
+    scenarios: tuple[str, ...]
+    loads: tuple[Mapping[TopicPartition, int], ...]
+
+
+def study(groups: Sequence[Group], loads: Mapping[TopicPartition, int], growth: Sequence[Growth]) -> ConsumersStudy:
+    """The study of some groups; each scenario multiplies the load of the topics that its pattern matches, rounded."""
+    weighed = [dict(loads)]
+    for each in growth:
+        factor = Fraction(each.factor)
+        weighed.append(
+            {key: round(load * factor) if fnmatchcase(key[0], each.topics) else load for key, load in loads.items()}
+        )
+    names = (TODAY, *(each.name for each in growth))
+    return ConsumersStudy(tuple((group.name, dict(group.counts)) for group in groups), names, tuple(weighed))
+
+
+def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = None) -> pa.Table:
+    """Every combination (ROW_SCHEMA), by group: by default from two members to twice as many as there are.
+
+    Never more than there are partitions: the others would have nothing to read.
+    """
+    wanted = list[tuple[int, str, int]]()
+    for number, group in enumerate(groups):
+        # Among members that begin together, both sticky assignors give the same.
+        tried = [each for each in (*ASSIGNORS, group.assignor) if each != "sticky" or group.assignor == each]
+        last = min(sum(group.counts.values()), most or max(2 * len(group.members), 2))
+        members = range(min(fewest or 2, last), last + 1)
+        wanted += [(number, assignor, count) for assignor in dict.fromkeys(tried) for count in members]
+    columns = zip(*wanted, strict=True) if wanted else ((), (), ())
+    return pa.Table.from_arrays(
+        [pa.array(column, type=field.type) for column, field in zip(columns, ROW_SCHEMA, strict=True)],
+        schema=ROW_SCHEMA,
+    )
+
+
+def evaluate(study: ConsumersStudy, wanted: Iterable[Row]) -> pa.Table:
+    """The rows' scores (SCORE_SCHEMA), one a scenario: how even the partitions and the loads of the members are."""
+    scored = []
+    for row in wanted:
+        topics, count = study.groups[row["group"]][1], row["members"]
+        members = {f"consumer-{number:0{len(str(count))}}": list(topics) for number in range(1, count + 1)}
+        owners = assignors.assign(row["assignor"], topics, members)
+        for number, loads in enumerate(study.loads):
+            scored.append({**row, "scenario": number, **structs.asdict(spread(owners, loads))})
+    return pa.Table.from_pylist(scored, schema=SCORE_SCHEMA)
+
+
+class Combination(Section, frozen=True, kw_only=True):
+    """So many members with an assignor: the widest spread of loads over all scenarios, and which scenario has it."""
+
+    assignor: str
+    members: int
+    most_partitions: int
+    fewest_partitions: int
+    widest_spread: int
+    widest_in: int
+    most_load: int
+    above_share_percent: float
+
+
+class SweptGroup(Section, frozen=True, kw_only=True):
+    """The best combination for a group, and the best for every number of members."""
+
+    group: str
+    tried: int
+    best: Combination
+    by_members: tuple[Combination, ...]
+
+
+class ConsumersSweep(Section, frozen=True, kw_only=True):
+    """What the sweep found for each group, in these scenarios."""
+
+    scenarios: tuple[str, ...]
+    groups: tuple[SweptGroup, ...]
+
+
+def summary(study: ConsumersStudy, scores: pa.Table) -> ConsumersSweep:
+    """The scores (SCORE_SCHEMA) as a part of the report."""
+    by_group: dict[int, dict[tuple[str, int], list[Row]]] = {}
+    for score in scores.to_pylist():
+        by_group.setdefault(score["group"], {}).setdefault((score["assignor"], score["members"]), []).append(score)
+    groups = tuple(_best(study.groups[number][0], by_group[number]) for number in sorted(by_group))
+    return ConsumersSweep(scenarios=tuple(study.scenarios), groups=groups)
+
+
+def _best(name: str, tried: Mapping[tuple[str, int], Sequence[Row]]) -> SweptGroup:
+    """The combinations of one group in order: least spread, then fewest members, then least moved later on."""
+
+    def order(found: Combination) -> tuple[int, int, int, str]:
+        rank = _MOVING_LEAST.index(found.assignor) if found.assignor in _MOVING_LEAST else len(_MOVING_LEAST)
+        return found.widest_spread, found.members, rank, found.assignor
+
+    judged = sorted((_judged(assignor, members, of) for (assignor, members), of in tried.items()), key=order)
+    by_members: dict[int, Combination] = {}
+    for each in judged:
+        by_members.setdefault(each.members, each)
+    least = tuple(by_members[members] for members in sorted(by_members))
+    return SweptGroup(group=name, tried=len(judged), best=judged[0], by_members=least)
+
+
+def _judged(assignor: str, members: int, scores: Sequence[Row]) -> Combination:
+    """One combination: its widest spread of loads over all scenarios, and by how much a member is above its share."""
+    worst = max(scores, key=lambda score: (score["most_load"] - score["fewest_load"], -score["scenario"]))
+    shares = [score["most_load"] * members / score["total_load"] - 1 for score in scores if score["total_load"]]
+    return Combination(
+        assignor=assignor,
+        members=members,
+        most_partitions=worst["most_partitions"],
+        fewest_partitions=worst["fewest_partitions"],
+        widest_spread=worst["most_load"] - worst["fewest_load"],
+        widest_in=worst["scenario"],
+        most_load=max(score["most_load"] for score in scores),
+        above_share_percent=round(100 * max(shares, default=0.0), 3),
+    )

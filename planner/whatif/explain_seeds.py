@@ -1,0 +1,400 @@
+"""Which start index and shift explain an assignment: the placement of `kafka_classic`, read backwards.
+
+A partition's leader fixes the start index (its position in the broker list, less the partition's id), its second
+replica fixes the shift; so each partition says which pairs it agrees with, and the pair that most agree with is found
+by counting, not by trying. Source: Kafka 3.9, AdminUtils.assignReplicasToBrokers and AdminZkClient.addPartitions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from planner.model.cluster import Topic
+from planner.model.problem import BoolArray, IntArray
+from planner.strategies.kafka_classic import NO_RACK, rack_alternated
+from planner.whatif import placement_origins
+
+Brokers = Sequence[tuple[int, str | None]]
+Verdict = Literal["exact", "nearest", "round_robin", "striped", "none"]
+
+# Rows of partitions that are compared with every shift at once.
+_CHUNK = 20_000
+# A topic that differs in one partition at its end was rather edited than grown.
+_LEAST_ADDED = 2
+# Lists that explained one topic and are tried on the others.
+_SHARED_LISTS = 8
+
+
+@dataclass(frozen=True)
+class BrokerList:
+    """The brokers that a placement may have started from.
+
+    `order` is Kafka's order (by id, alternated by rack where `racks` differ), `racks` a number for each position, all
+    alike where the placement didn't look at racks.
+    """
+
+    name: str
+    order: tuple[int, ...]
+    racks: tuple[int, ...]
+
+    @property
+    def rack_aware(self) -> bool:
+        """True where the placement looks at racks."""
+        return NO_RACK not in self.racks
+
+
+@dataclass(frozen=True)
+class PlacementDifference:
+    """A partition that isn't where the pair would have put it; broker ids, preferred leader first."""
+
+    partition: int
+    replicas: tuple[int, ...]
+    expected: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What explains a topic's assignment.
+
+    `exact`: every one of `shifts` (with `start_index`, on `brokers`) gives the assignment. `nearest`: they give all but
+    `differences`, and no other pair gives more partitions. `round_robin`: the plain round robin from `start_index` on,
+    which has no shift. `striped`: KRaft's placement, which knows no such pair, can
+    have given it on `brokers`. `none`: none of that, and no pair gives even half of the partitions.
+    `grown_from` is the number of partitions that the topic was created with, where the later ones follow Kafka's rule
+    for added partitions instead; None where none were added. `brokers` is None for `none`; `start_index` is -1 where
+    there is no pair.
+    """
+
+    topic: str
+    partitions: int
+    replication_factor: int
+    verdict: Verdict
+    brokers: BrokerList | None = None
+    start_index: int = -1
+    shifts: tuple[int, ...] = ()
+    differences: tuple[PlacementDifference, ...] = ()
+    grown_from: int | None = None
+
+    @property
+    def agreeing(self) -> int:
+        """Partitions that are where the pair puts them."""
+        return self.partitions - len(self.differences) if self.shifts else 0
+
+
+def explain(topics: Sequence[Topic], brokers: Brokers = (), *, rack_aware: bool = True) -> tuple[Explanation, ...]:
+    """What explains each topic, in the order given.
+
+    `brokers` are today's, (id, rack); without any, those that hold replicas. Tried are, until one explains all of the
+    topic: today's brokers; those without looking at racks; the lists that explain other topics; those up to the
+    highest id that the topic uses (brokers with higher ids came later); and those that the topic uses.
+    """
+    today = sorted(brokers) if brokers else [(broker, None) for broker in sorted(_used(topics))]
+    lists = _lists(today, "today's brokers" if brokers else "the brokers with replicas", rack_aware)
+    first = [_best(topic, chain(lists, _own_lists(topic, today, rack_aware))) for topic in topics]
+    shared = _shared(first, lists)
+    pairs = [
+        found if found.verdict == "exact" else _better(found, _best(topic, shared))
+        for topic, found in zip(topics, first, strict=True)
+    ]
+    return tuple(
+        found
+        if found.verdict == "exact"
+        else _round_robin(topic, found, chain(lists, _own_lists(topic, today, rack_aware)))
+        or _striped(topic, found, today, lists[0].name)
+        for topic, found in zip(topics, pairs, strict=True)
+    )
+
+
+def placed(found: Explanation, partitions: Iterable[int]) -> list[tuple[int, ...]]:
+    """The replica lists that an explanation's first pair gives to some partitions, as broker ids."""
+    if found.brokers is None or not found.shifts:
+        raise ValueError(f"no pair explains {found.topic}")
+    ids = np.array(list(partitions), dtype=np.int64)
+    pair = _Pair(found.start_index, found.shifts[0])
+    return [tuple(row) for row in _rows(found.brokers, found.replication_factor, pair, ids, found.grown_from).tolist()]
+
+
+class _Pair(NamedTuple):
+    """A start index and a shift; `rounds_before` are the turns of the shift that are over when placing begins."""
+
+    start: int
+    shift: int
+    rounds_before: int = 0
+
+
+class _Observed(NamedTuple):
+    """A topic's partition ids (P,) and replicas (P, R) as positions in a broker list.
+
+    A row that no pair can give, of another length or on a broker that isn't in the list, is -1 throughout.
+    """
+
+    ids: IntArray
+    replicas: IntArray
+
+
+def _used(topics: Iterable[Topic]) -> set[int]:
+    return {broker for topic in topics for partition in topic.partitions for broker in partition.replicas}
+
+
+def _lists(brokers: Brokers, name: str, rack_aware: bool) -> list[BrokerList]:
+    """The brokers in Kafka's order: rack-aware where each has a rack, and without looking at racks."""
+    ids = tuple(broker for broker, _ in brokers)
+    plain = BrokerList(name, ids, (NO_RACK,) * len(ids))
+    racked = [(broker, rack) for broker, rack in brokers if rack is not None]
+    if not rack_aware or not racked or len(racked) < len(ids):
+        return [plain]
+    numbers = {rack: number for number, rack in enumerate(sorted({rack for _, rack in racked}))}
+    rack_of, order = dict(racked), tuple(rack_alternated(racked))
+    alternated = BrokerList(name, order, tuple(numbers[rack_of[broker]] for broker in order))
+    return [alternated, replace(plain, name=f"{name}, racks disregarded")]
+
+
+def _own_lists(topic: Topic, today: Brokers, rack_aware: bool) -> Iterator[BrokerList]:
+    """Lists that the topic itself suggests: a cluster may have had other brokers when it was created."""
+    used = _used([topic])
+    racks = dict(today)
+    up_to = [(broker, rack) for broker, rack in today if broker <= max(used)]
+    if used <= racks.keys() and len(up_to) < len(today):
+        yield from _lists(up_to, f"brokers up to {max(used)}", rack_aware)
+    # Any few replicas agree with a list that is made of nothing but them.
+    telling = sum(len(partition.replicas) for partition in topic.partitions) >= 2 * len(used)
+    if telling and used not in ({broker for broker, _ in up_to}, racks.keys()):
+        theirs = [(broker, racks.get(broker)) for broker in sorted(used)]
+        yield from _lists(theirs, "the brokers that the topic uses", rack_aware)
+
+
+def _round_robin(topic: Topic, found: Explanation, lists: Iterable[BrokerList]) -> Explanation | None:
+    """The topic as a plain round robin over one of the lists, None where it isn't one."""
+    for brokers in lists:
+        start = placement_origins.start_of(brokers.order, topic.partitions)
+        if start is not None:
+            none = replace(found, shifts=(), differences=())
+            return replace(none, verdict="round_robin", brokers=brokers, start_index=start)
+    return None
+
+
+def _striped(topic: Topic, found: Explanation, today: Brokers, name: str) -> Explanation:
+    """The topic as KRaft's placement where that can have given it, else what was found."""
+    lists = [partition.replicas for partition in topic.partitions]
+    used, racks = _used([topic]), dict(today)
+    for known in (name, f"brokers up to {max(used)}", "the brokers that the topic uses"):
+        ids = racks if known == name else [each for each in racks if each <= max(used)] if "up to" in known else used
+        brokers = [(broker, racks.get(broker)) for broker in sorted(ids)]
+        if placement_origins.fits(brokers, lists):
+            fitting = _lists(brokers, known, rack_aware=False)[0]
+            return replace(found, verdict="striped", brokers=fitting, start_index=-1, shifts=(), differences=())
+    return found
+
+
+def _lists_key(brokers: BrokerList) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return brokers.order, brokers.racks
+
+
+def _shared(found: Sequence[Explanation], tried: Sequence[BrokerList]) -> list[BrokerList]:
+    """The lists that explain topics exactly, most topics first, without those that every topic has been tried on."""
+    known = {_lists_key(each) for each in tried}
+    exact = [each.brokers for each in found if each.verdict == "exact" and each.brokers is not None]
+    counts = Counter(
+        replace(each, name="the brokers of other topics") for each in exact if _lists_key(each) not in known
+    )
+    ordered = sorted(counts, key=lambda each: (-counts[each], -len(each.order), each.order))
+    return ordered[:_SHARED_LISTS]
+
+
+def _better(one: Explanation, other: Explanation) -> Explanation:
+    """The one that more partitions agree with; on a tie the first."""
+    return other if (other.verdict == "exact", other.agreeing) > (one.verdict == "exact", one.agreeing) else one
+
+
+def _best(topic: Topic, lists: Iterable[BrokerList]) -> Explanation:
+    """The first list that explains all of the topic, else the one that explains most of it."""
+    lengths = Counter(len(partition.replicas) for partition in topic.partitions)
+    factor = max(lengths, key=lambda length: (lengths[length], length))
+    best = Explanation(topic.name, len(topic.partitions), factor, "none")
+    replicas = _replicas(topic, factor)
+    for brokers in lists:
+        if len(brokers.order) >= factor:
+            best = _better(best, _explained(topic, factor, replicas, brokers))
+        if best.verdict == "exact":
+            break
+    return best
+
+
+def _explained(topic: Topic, factor: int, replicas: IntArray, brokers: BrokerList) -> Explanation:
+    """What explains a topic, its replicas (P, factor), on one list."""
+    seen = _observed(topic, replicas, brokers)
+    nothing = Explanation(topic.name, len(topic.partitions), factor, "none")
+    found = _nearest(nothing, seen, brokers)
+    if found.verdict == "exact":
+        return found
+    if _may_have_grown(seen, brokers) and (grown := _grown(nothing, seen, brokers)):
+        return grown
+    return replace(found, differences=tuple(_differences(topic, found))) if found.brokers else nothing
+
+
+def _nearest(nothing: Explanation, seen: _Observed, brokers: BrokerList) -> Explanation:
+    """The pair that the most partitions agree with; `nothing` where it is less than half of them."""
+    starts = _starts(seen, len(brokers.order))
+    if not len(starts):
+        return nothing
+    agreeing = _agreeing(seen, starts, brokers, nothing.replication_factor)
+    at = int(agreeing.max(axis=1).argmax())
+    most, count = int(agreeing[at].max()), len(seen.ids)
+    if 2 * most < count or most == 1 < count:
+        return nothing
+    shifts = tuple(np.flatnonzero(agreeing[at] == most).tolist())
+    verdict: Verdict = "exact" if most == count else "nearest"
+    return replace(nothing, verdict=verdict, brokers=brokers, start_index=int(starts[at]), shifts=shifts)
+
+
+def _starts(seen: _Observed, n: int) -> IntArray:
+    """The start indices that at least half of the leaders ask for: no other can give half of the partitions."""
+    firsts = seen.replicas[:, 0]
+    votes = np.bincount((firsts - seen.ids)[firsts >= 0] % n, minlength=n)
+    return np.flatnonzero((2 * votes >= len(seen.ids)) & (votes > 0))
+
+
+def _replicas(topic: Topic, factor: int) -> IntArray:
+    """(P, factor) broker ids; a row of another length, which no pair can give, is -1."""
+    lists = [each.replicas if len(each.replicas) == factor else (-1,) * factor for each in topic.partitions]
+    return np.array(lists, dtype=np.int64).reshape(-1, factor)
+
+
+def _observed(topic: Topic, replicas: IntArray, brokers: BrokerList) -> _Observed:
+    """The topic in positions of a list."""
+    by_id = np.argsort(brokers.order)
+    ids = np.array(brokers.order, dtype=np.int64)[by_id]
+    at = np.minimum(np.searchsorted(ids, replicas), len(ids) - 1)
+    positions = np.where(ids[at] == replicas, by_id[at], -1)
+    positions[(positions < 0).any(axis=1)] = -1
+    return _Observed(np.array([each.id for each in topic.partitions], dtype=np.int64), positions)
+
+
+def _agreeing(seen: _Observed, starts: IntArray, brokers: BrokerList, factor: int) -> IntArray:
+    """(starts, n): how many partitions each of these start indices with each shift gives."""
+    n = len(brokers.order)
+    counts = np.zeros((len(starts), n), dtype=np.int64)
+    for begin in range(0, len(seen.ids), _CHUNK):
+        ids, replicas = seen.ids[begin : begin + _CHUNK], seen.replicas[begin : begin + _CHUNK]
+        agrees = _agrees(ids, replicas, brokers, factor)
+        votes = (replicas[:, 0] - ids) % n
+        for number, start in enumerate(starts.tolist()):
+            counts[number] += agrees[votes == start].sum(axis=0)
+    return counts
+
+
+def _agrees(ids: IntArray, replicas: IntArray, brokers: BrokerList, factor: int) -> BoolArray:
+    """(P, n): whether a shift (with the start index that the leader asks for) gives the partition's replicas."""
+    n, firsts = len(brokers.order), replicas[:, 0]
+    table = _table(brokers.racks, factor)
+    turns = (ids[:, None] // n + np.arange(n)) % table.shape[1]
+    if factor == 1:
+        return np.repeat(firsts[:, None] >= 0, n, axis=1)
+    # The second replica decides which turn it was, and so all that follow.
+    same_second = table[firsts, :, 1] == replicas[:, 1, None]
+    turn = same_second.argmax(axis=1)
+    sound = (table[firsts, turn] == replicas).all(axis=1) & (firsts >= 0)
+    return np.take_along_axis(same_second & sound[:, None], turns, axis=1)
+
+
+@lru_cache(maxsize=16)
+def _table(racks: tuple[int, ...], factor: int) -> IntArray:
+    """Every replica list there is: (n, max(n - 1, 1), factor) positions, by the leader's position and the shift.
+
+    The walk of AdminUtils for all of them at once, one step of each that isn't done at a time.
+    """
+    n, rack_count = len(racks), len(set(racks))
+    period = max(n - 1, 1)
+    first, turn = (each.ravel() for each in np.divmod(np.arange(n * period), period))
+    rack_of = np.array(racks)
+    chosen = np.full((n * period, factor), -1, dtype=np.int32)
+    chosen[:, 0] = first
+    step = turn * rack_count
+    for column in range(1, factor):
+        pending = np.arange(n * period)
+        while len(pending):
+            position = (first[pending] + 1 + step[pending] % period) % n
+            fits = _fits(position, chosen[pending, :column], rack_of, rack_count)
+            chosen[pending[fits], column] = position[fits]
+            step[pending] += 1
+            pending = pending[~fits]
+    return chosen.reshape(n, period, factor)
+
+
+def _fits(position: IntArray, chosen: IntArray, rack_of: IntArray, rack_count: int) -> BoolArray:
+    """Whether Kafka takes a position: no replica there yet, nor in its rack while another rack has none."""
+    racks = np.sort(rack_of[chosen], axis=1)
+    seen = 1 + (racks[:, 1:] != racks[:, :-1]).sum(axis=1)
+    new_rack = (rack_of[chosen] != rack_of[position][:, None]).all(axis=1)
+    return (chosen != position[:, None]).all(axis=1) & (new_rack | (seen == rack_count))
+
+
+def _rows(brokers: BrokerList, factor: int, pair: _Pair, ids: IntArray, grown_from: int | None) -> IntArray:
+    """The broker ids (P, factor) that a pair gives to partitions; those from `grown_from` on as Kafka adds them."""
+    n = len(brokers.order)
+    table = _table(brokers.racks, factor)
+    order = np.array(brokers.order, dtype=np.int64)
+    turns = (pair.shift + ids // n - pair.rounds_before) % table.shape[1]
+    lists = order[table[(pair.start + ids) % n, turns]]
+    if grown_from is None:
+        return lists
+    leader = int(_rows(brokers, factor, pair, np.zeros(1, dtype=np.int64), None)[0, 0])
+    added = _rows(brokers, factor, _added_pair(brokers, leader, grown_from), ids, None)
+    return np.where((ids < grown_from)[:, None], lists, added)
+
+
+def _added_pair(brokers: BrokerList, leader: int, grown_from: int) -> _Pair:
+    """What Kafka adds partitions with: partition 0's leader, its place among all ids, is both start and shift."""
+    place = sorted(brokers.order).index(leader)
+    return _Pair(place, place, (grown_from - 1) // len(brokers.order))
+
+
+def _may_have_grown(seen: _Observed, brokers: BrokerList) -> bool:
+    """Whether the leaders of the last partitions are those that the rule for added ones gives: a quick look."""
+    last = slice(-_LEAST_ADDED, None)
+    if len(seen.ids) <= _LEAST_ADDED or seen.replicas[0, 0] < 0:
+        return False
+    pair = _added_pair(brokers, brokers.order[seen.replicas[0, 0]], 1)
+    return bool(((pair.start + seen.ids[last]) % len(brokers.order) == seen.replicas[last, 0]).all())
+
+
+def _grown(nothing: Explanation, seen: _Observed, brokers: BrokerList) -> Explanation | None:
+    """The explanation of a topic that got partitions later, None where it isn't one."""
+    factor, start = nothing.replication_factor, int(seen.replicas[0, 0])
+    created = _agrees(seen.ids, seen.replicas, brokers, factor)
+    created &= ((seen.replicas[:, 0] - seen.ids) % len(brokers.order) == start)[:, None]
+    lengths = np.logical_and.accumulate(created).sum(axis=0)
+    at = _growth(int(lengths.max()), seen, brokers, factor)
+    if at is None:
+        return None
+    shifts = tuple(np.flatnonzero(lengths >= at).tolist())
+    return replace(nothing, verdict="exact", brokers=brokers, start_index=start, shifts=shifts, grown_from=at)
+
+
+def _growth(longest: int, seen: _Observed, brokers: BrokerList, factor: int) -> int | None:
+    """With how many partitions, at most `longest`, the topic began, if all others follow the rule; None if not.
+
+    With n brokers, the rule for the added ones depends only on how many rounds of n were full before.
+    """
+    n, observed = len(brokers.order), np.array([*brokers.order, -1])[seen.replicas]
+    most = min(longest, len(seen.ids) - _LEAST_ADDED)
+    # The last number of partitions in each round, from the highest on.
+    for at in [most, *range((most - 1) // n * n, 0, -n)] if most > 0 else []:
+        pair = _added_pair(brokers, int(observed[0, 0]), at)
+        if (_rows(brokers, factor, pair, seen.ids[at:], None) == observed[at:]).all():
+            return at
+    return None
+
+
+def _differences(topic: Topic, found: Explanation) -> Iterator[PlacementDifference]:
+    expected = placed(found, [each.id for each in topic.partitions])
+    for partition, replicas in zip(topic.partitions, expected, strict=True):
+        if partition.replicas != replicas:
+            yield PlacementDifference(partition.id, partition.replicas, replicas)

@@ -1,1 +1,0 @@
-"""What breaks when brokers or racks fail: today, at each batch of a plan, and after it."""

@@ -1,0 +1,359 @@
+"""What `planner failures` says: the rows of a study as one document, and that document as people are shown it.
+
+Of each kind of failure and each state of the cluster: the worst failure, how many do what, and which topics are hit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import structs
+
+from planner.model.build_problem import build
+from planner.model.effective_config import in_force
+from planner.model.formats import counted, number, size
+from planner.model.problem import IntArray, Problem
+from planner.model.spec import Spec
+from planner.plan import headline
+from planner.plan.document.partition_types import BatchRow
+from planner.plan.document.plan_types import Plan
+from planner.plan.document.whatif_types import (
+    FailedTopicRow,
+    FailureEffectRow,
+    FailureFigures,
+    FailureKindRow,
+    FailureRow,
+    FailuresSection,
+    FailureStateRow,
+    MovedToRow,
+    WorstFailure,
+)
+from planner.report.view import Column, Joined, Lines, Name, Section, Sentence, Table, Value, View, told
+from planner.sweep.variants import chosen
+from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, outcome, stages, worse
+from planner.whatif.failing_brokers import BROKERS, CONFIDENCE, RACKS, Scenarios, explained
+from planner.whatif.offline_sums import failed_slots
+
+FORMAT_VERSION = "1.0"
+# What makes one failure worse than another, most important first.
+_WORSE = ("offline", "lost", "writes_refused", "over_capacity", "at_risk", "leaders_moved", "leaders_most")
+_COUNTED = ("offline", "writes_refused", "lost", "over_capacity")
+_SHOWN = (
+    *FACTS,
+    "leaders_most",
+    "leaders_most_broker",
+    "network_in_most",
+    "network_out_most",
+    "size_bytes_most",
+    "over_capacity",
+)
+_OF_TOPICS = ("offline", "writes_refused", "lost")
+_SCENARIOS_SHOWN = 12
+_TOPICS_SHOWN = 5
+_BROKERS_SHOWN = 6
+_LONGEST_FAILED = 30
+_LONGEST_SCOPE = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is looked at: a spec, its problem without partitions to be made, and a plan (None: today alone)."""
+
+    spec: Spec
+    problem: Problem
+    plan: Plan | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, spec: Spec, plan: Plan | None, notes: tuple[str, ...] = ()) -> Self:
+        """A spec with its plan; the changes are those of the variant that the plan is of.
+
+        Partitions to be made aren't there to fail.
+        """
+        changes = chosen(spec, plan.choice.variant).changes if plan else spec.changes
+        if changes.new_partitions:
+            notes = (*notes, "partitions that the plan makes anew aren't counted")
+        spec = replace(spec, changes=replace(changes, new_partitions=()))
+        return cls(spec, build(spec), plan, notes)
+
+    @property
+    def batches(self) -> Sequence[BatchRow]:
+        """The plan's batches."""
+        return self.plan.batches if self.plan else ()
+
+
+class FailuresDocument(FailuresSection, frozen=True, kw_only=True):
+    """What `planner failures` says: the section of a plan, and what that is about."""
+
+    format_version: str
+    cluster: str
+    plan_id: str | None
+    first_step: str | None
+
+    @classmethod
+    def of(cls, section: FailuresSection, cluster: str, plan: Plan | None) -> Self:
+        """The section, of a cluster of this name, and of a plan (None: today alone)."""
+        step = headline.first_step(plan) if plan else ""
+        return cls(
+            **structs.asdict(section),
+            format_version=FORMAT_VERSION,
+            cluster=cluster,
+            plan_id=plan.plan_id if plan else None,
+            first_step=step or None,
+        )
+
+
+def section(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> FailuresSection:
+    """Everything that is shown, of rows (failures.ROW_SCHEMA) by kind, scenario and stage."""
+    of_kind = {each.kind: rows.filter(pc.equal(rows["of"], each.kind)) for each in wanted}
+    worst = {
+        (kind, state): _worst(found.filter(pc.equal(found["state"], state)))
+        for kind, found in of_kind.items()
+        for state in pc.unique(found["state"]).to_pylist()
+    }
+    hit = dict[tuple[str, str], tuple[FailedTopicRow, ...]]()
+    for stage in stages(subject.spec, subject.problem, subject.batches):
+        for scenarios in wanted:
+            key = scenarios.kind, stage.name
+            if key in worst:
+                failed = scenarios.sets[worst[key]["scenario"]]
+                hit[key] = tuple(_failed_topics(subject.problem, stage, scenarios, failed))
+    return FailuresSection(
+        batches=len(subject.batches),
+        kinds=tuple(
+            FailureKindRow(
+                of=each.kind,
+                scenarios=len(each.sets),
+                possible=each.possible,
+                drawn=each.drawn,
+                confidence=CONFIDENCE if each.drawn else None,
+                worse_at_most=each.worse_at_most,
+                explained=explained(each),
+                states=tuple(
+                    _state(of_kind[kind].filter(pc.equal(of_kind[kind]["state"], state)), row, hit.get((kind, state)))
+                    for (kind, state), row in worst.items()
+                    if kind == each.kind
+                ),
+            )
+            for each in wanted
+        ),
+        scenarios=_scenarios(rows.filter(pc.is_in(rows["of"], pa.array([BROKERS, RACKS])))),
+        notes=(*subject.notes, *_notes(subject)),
+    )
+
+
+Row = Mapping[str, Any]
+
+
+def _worst(rows: pa.Table) -> Row:
+    """The worst scenario of one state; of equally bad ones the first."""
+    columns = [-rows[name].fill_null(0).to_numpy() for name in reversed(_WORSE)]
+    found: Row = rows.slice(int(np.lexsort([rows["scenario"].to_numpy(), *columns])[0]), 1).to_pylist()[0]
+    return found
+
+
+def _state(rows: pa.Table, worst: Row, hit: tuple[FailedTopicRow, ...] | None) -> FailureStateRow:
+    """How many scenarios of one state do what, and the worst."""
+    counts = {f"with_{name}": int(pc.sum(pc.greater(rows[name], 0)).as_py() or 0) for name in _COUNTED}
+    figures = {name: worst[name] for name in ("failed", *_SHOWN)}
+    return FailureStateRow(
+        state=worst["state"],
+        **counts,
+        worst=WorstFailure(**figures, brokers=tuple(worst["brokers"]), topics=hit or ()),
+    )
+
+
+def _scenarios(rows: pa.Table) -> tuple[FailureRow, ...]:
+    """Every broker and rack by itself, with all states."""
+    grouped: dict[tuple[str, int], list[Row]] = {}
+    for row in rows.to_pylist():
+        grouped.setdefault((row["of"], row["scenario"]), []).append(row)
+    return tuple(
+        FailureRow(
+            of=found[0]["of"],
+            failed=found[0]["failed"],
+            brokers=tuple(found[0]["brokers"]),
+            states=tuple(
+                FailureEffectRow(
+                    state=row["state"],
+                    **{name: row[name] for name in _SHOWN},
+                    moved_to=tuple(
+                        MovedToRow(broker=broker, leaders=leaders)
+                        for broker, leaders in zip(row["moved_to"] or (), row["moved_leaders"] or (), strict=True)
+                    ),
+                )
+                for row in found
+            ),
+        )
+        for found in grouped.values()
+    )
+
+
+def _failed_topics(problem: Problem, stage: Stage, scenarios: Scenarios, failed: IntArray) -> Iterator[FailedTopicRow]:
+    """The topics that one failure hits at one stage, with how many of their partitions."""
+    facts = outcome(stage.first, failed_slots(stage.first.replicas, scenarios.domains, failed)).facts
+    if stage.second is not stage.first:
+        other = outcome(stage.second, failed_slots(stage.second.replicas, scenarios.domains, failed)).facts
+        facts = worse(facts, other)
+    topics = len(problem.topic_names)
+    columns = [problem.topic_of[facts[:, FACTS.index(name)] > 0] for name in _OF_TOPICS]
+    counts = np.stack([np.bincount(topic_of, minlength=topics) for topic_of in columns], axis=1)
+    for at in np.flatnonzero(counts.any(axis=1)).tolist():
+        offline, refused, lost = counts[at].tolist()
+        yield FailedTopicRow(topic=problem.topic_names[at], offline=offline, writes_refused=refused, lost=lost)
+
+
+def _notes(subject: Subject) -> Iterable[str]:
+    """What the numbers rest on."""
+    topics = subject.spec.cluster.topics
+    partitions = [part for topic in topics for part in topic.partitions]
+    told = sum(part.isr is not None for part in partitions)
+    behind = sum(1 for part in partitions if part.isr is not None and set(part.isr) != set(part.replicas))
+    configs = [in_force(topic, subject.spec.cluster.config_defaults) for topic in topics]
+    unclean = sum(config.get("unclean.leader.election.enable") == "true" for config in configs)
+    rf_1 = int(((subject.problem.replicas >= 0).sum(axis=1) == 1).sum())
+    if told < len(partitions):
+        yield f"no ISR is known of {counted(len(partitions) - told, 'partition')}: all replicas are taken to be in sync"
+    if behind:
+        yield f"replicas of {counted(behind, 'partition')} are out of sync today: those don't count as live ones"
+    if rf_1:
+        yield f"{counted(rf_1, 'partition')} with a single replica today: offline without that broker"
+    if unclean:
+        yield f"unclean.leader.election.enable is true for {counted(unclean, 'topic')}: what is behind may lead"
+    if subject.batches:
+        yield (
+            "while a batch runs each partition is judged by the worse of two states: copying, when the replicas that "
+            "it adds are not in sync, and complete; loads are those while copying, with both copies"
+        )
+    yield "replicas in the ELR (KIP-966) count as out of sync, though those that live may lead too"
+
+
+def view(document: FailuresDocument) -> View:
+    """The worst failure of each kind, the topics that it hits, each broker and rack by itself, and notes."""
+    rows = list(_rows(document))
+    scope = ", ".join(f"{kind.of}: {kind.explained}" for kind in document.kinds)
+    if document.plan_id is None:
+        scope = f"what fails today ({scope})"
+    else:
+        batches = counted(document.batches, "batch")
+        scope = f"what fails today, in {batches} of plan {document.plan_id[:12]}, and after it ({scope})"
+    blocks = told(
+        Lines((Sentence(scope, _LONGEST_SCOPE),), bulleted=False),
+        _worst_failures(rows),
+        Lines(tuple(_topics_hit(rows))),
+        _by_themselves(document),
+        Lines(document.notes, quiet=True),
+    )
+    return View(f"{document.cluster}: failures", (Section("", blocks),), (document.first_step or "",))
+
+
+class _Worst(NamedTuple):
+    """The worst failure of a kind in a state, or in the worst of several batches."""
+
+    kind: FailureKindRow
+    state: FailureStateRow
+    of: str
+
+
+def _rows(document: FailuresDocument) -> Iterator[_Worst]:
+    """Of each kind today, the worst batch, and the plan."""
+    for kind in document.kinds:
+        between = [state for state in kind.states if state.state not in (TODAY, PLANNED)]
+        for state in kind.states:
+            if state.state in (TODAY, PLANNED):
+                yield _Worst(kind, state, state.state)
+            elif state is between[0]:
+                worst = max(between, key=lambda each: _badness(each.worst))
+                more = f", worst of {len(between)}" if len(between) > 1 else ""
+                yield _Worst(kind, worst, f"{worst.state}{more}")
+
+
+def _badness(worst: FailureFigures) -> tuple[int, ...]:
+    return tuple(getattr(worst, key) or 0 for key in ("offline", "lost", "writes_refused", "over_capacity", "at_risk"))
+
+
+def _worst_failures(rows: Sequence[_Worst]) -> Table[_Worst]:
+    def lost(worst: FailureFigures) -> str:
+        copies = f", {size(worst.lost_bytes)}" if worst.lost and worst.lost_bytes is not None else ""
+        return f"{number(worst.lost)}{copies}"
+
+    column = Column[_Worst]
+    columns = (
+        column("Fails", lambda row: kind_name(row.kind.of), numeric=False, grouped=True),
+        column("State", lambda row: row.of, numeric=False),
+        column(
+            "With offline",
+            lambda row: f"{number(row.state.with_offline)} of {number(row.kind.scenarios)}",
+            narrow="with\noffline",
+        ),
+        column("Worst", lambda row: Sentence(row.state.worst.failed, _LONGEST_FAILED), numeric=False),
+        column("Offline", lambda row: row.state.worst.offline, narrow="\noffline"),
+        column("Writes refused", lambda row: row.state.worst.writes_refused, narrow="writes\nrefused"),
+        column("At risk", lambda row: row.state.worst.at_risk, narrow="at\nrisk"),
+        column("Data lost", lambda row: lost(row.state.worst), narrow="data\nlost"),
+        column("Leaders moved", lambda row: row.state.worst.leaders_moved, narrow="leaders\nmoved"),
+        column("Most leaders", lambda row: row.state.worst.leaders_most, narrow="most\nleaders"),
+        column("Over capacity", lambda row: row.state.worst.over_capacity, narrow="over\ncapacity"),
+    )
+    return Table("", "", "failure", rows, columns)
+
+
+def kind_name(of: str) -> str:
+    """`brokers`, `racks`, `pairs`, or `any 3`."""
+    return f"any {of}" if of.isdigit() else of
+
+
+def _topics_hit(rows: Sequence[_Worst]) -> Iterator[Value]:
+    """A sentence for each row whose failure hits topics, with the first of them."""
+    for _, state, of in rows:
+        hit = [row for row in state.worst.topics if row.offline or row.writes_refused]
+        named = list[Value]()
+        for row in hit[:_TOPICS_SHOWN]:
+            effects = ((row.offline, "offline"), (row.writes_refused - row.offline, "can't be written with acks=all"))
+            words = ", ".join(f"{number(count)} {what}" for count, what in effects if count > 0)
+            named.append(Joined((Name(row.topic, 60), f" {words}")))
+        if len(hit) > _TOPICS_SHOWN:
+            named.append(f"and {len(hit) - _TOPICS_SHOWN} more topics")
+        if named:
+            yield Joined((f"{state.worst.failed}, {of}: ", Joined(tuple(named), "; ")))
+
+
+_Effect = tuple[str, FailureEffectRow]
+
+
+def _by_themselves(document: FailuresDocument) -> Table[_Effect]:
+    """Brokers and racks by themselves, the worst first: today and after the plan."""
+    column = Column[_Effect]
+
+    def new_leaders(moved: Sequence[MovedToRow]) -> Value:
+        """`2: 9, 3: 2`: the brokers that lead more, those with the most first."""
+        most = sorted(moved, key=lambda row: (-row.leaders, row.broker))
+        shown = ", ".join(f"{row.broker}: {number(row.leaders)}" for row in most[:_BROKERS_SHOWN])
+        more = len(most) - _BROKERS_SHOWN
+        return f"{shown}, and {counted(more, 'broker')}" if more > 0 else shown or None
+
+    ordered = sorted(document.scenarios, key=lambda each: [-value for value in max(map(_badness, each.states))])
+    rows = [[(each.failed, state) for state in each.states if state.state in (TODAY, PLANNED)] for each in ordered]
+    columns = (
+        column("If it fails", lambda row: Sentence(row[0], _LONGEST_FAILED), numeric=False, grouped=True),
+        column("State", lambda row: row[1].state, numeric=False),
+        column("Offline", lambda row: row[1].offline),
+        column("Writes refused", lambda row: row[1].writes_refused, narrow="writes\nrefused"),
+        column("At risk", lambda row: row[1].at_risk),
+        column("Leaders moved", lambda row: row[1].leaders_moved, narrow="leaders\nmoved"),
+        column("To", lambda row: new_leaders(row[1].moved_to), numeric=False),
+    )
+    return Table(
+        "",
+        "",
+        "failure",
+        [row for each in rows for row in each],
+        columns,
+        rest=lambda left: counted(len({failed for failed, _ in left}), "milder failure"),
+        most=sum(map(len, rows[:_SCENARIOS_SHOWN])),
+    )

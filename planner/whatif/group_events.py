@@ -1,0 +1,179 @@
+"""What moves in a consumer group when a member leaves or joins, partitions are added, or replicas change racks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import lcm
+
+from planner.model.formats import counted
+from planner.model.spec import Spec
+from planner.plan.document.whatif_types import GroupEventRow, MemberSpread
+from planner.whatif import assignors
+from planner.whatif.assignors import Ownership, TopicPartition
+from planner.whatif.group_loads import Group, Loads
+
+# Of the assignors, the only one whose members go on reading what stays with them.
+COOPERATIVE = "cooperative-sticky"
+# Each is an assignment of its own; members of a large group are much alike.
+_MOST_LEAVERS = 32
+
+
+def spread(owners: Ownership, loads: Loads) -> MemberSpread:
+    """How even ownership is: partitions and load of the members that have most and least."""
+    held = [len(each) for each in owners.values()] or [0]
+    carried = [sum(loads.get(partition, 0) for partition in each) for each in owners.values()] or [0]
+    total = sum(carried)
+    return MemberSpread(
+        most_partitions=max(held),
+        fewest_partitions=min(held),
+        most_load=max(carried),
+        fewest_load=min(carried),
+        total_load=total,
+        above_share_percent=round(100 * (max(carried) * len(owners) / total - 1) if total else 0.0, 3),
+    )
+
+
+def events(group: Group, grown: Mapping[str, int], loads: Loads) -> tuple[GroupEventRow, ...]:
+    """What may happen to a group, each by itself, against who owns what now.
+
+    Each member leaves (of a large group, some); one joins; topics get `grown` partitions; all members read all topics,
+    where they don't.
+    """
+    return tuple(_event(what, group, changed, loads) for what, changed in _happenings(group, grown))
+
+
+def reassigned(group: Group) -> Group:
+    """The group with the owners that its assignor gives, knowing who owns what now."""
+    owners = assignors.assign(group.assignor, group.counts, group.members, group.owners)
+    return replace(group, owners=owners, observed=False)
+
+
+def _happenings(group: Group, grown: Mapping[str, int]) -> Iterator[tuple[str, Group]]:
+    """What may happen, in words, and the group then, with the owners of before."""
+    leavers, count = list(group.members), len(group.members)
+    if count > _MOST_LEAVERS:
+        in_order = sorted(group.members)
+        leavers = [in_order[at * (count - 1) // (_MOST_LEAVERS - 1)] for at in range(_MOST_LEAVERS)]
+    for member in leavers if count > 1 else []:
+        staying = {each: topics for each, topics in group.members.items() if each != member}
+        yield f"{member} leaves", _changed(group, staying)
+    if group.members:
+        usual = Counter(group.members.values()).most_common(1)[0][0]
+        yield "a member joins", _changed(group, {**group.members, f"{max(group.members)}+": usual})
+    more = {topic: count for topic, count in grown.items() if count > group.counts.get(topic, count)}
+    if more:
+        told = ", ".join(f"{topic} {group.counts[topic]} → {count} partitions" for topic, count in sorted(more.items()))
+        yield told, replace(group, counts={**group.counts, **more})
+    if len(set(group.members.values())) > 1:
+        everything = tuple(sorted(group.counts))
+        yield "all members read all topics", _changed(group, dict.fromkeys(group.members, everything))
+
+
+def _changed(group: Group, members: Mapping[str, tuple[str, ...]]) -> Group:
+    wanted = {topic for topics in members.values() for topic in topics}
+    counts = {topic: count for topic, count in group.counts.items() if topic in wanted}
+    owners = {member: held for member, held in group.owners.items() if member in members}
+    return replace(group, counts=counts, members=members, owners=owners)
+
+
+def _event(what: str, group: Group, changed: Group, loads: Loads) -> GroupEventRow:
+    """What the rebalance of a changed group moves and pauses, compared with who owned what before."""
+    after = reassigned(changed)
+    before, now = _owner(group.owners), _owner(after.owners)
+    moved = [each for each, member in now.items() if before.get(each, member) != member]
+    return GroupEventRow(
+        what=what,
+        moved=len(moved),
+        moved_load=sum(loads.get(each, 0) for each in moved),
+        from_staying=sum(each[0] in after.members.get(before[each], ()) for each in moved),
+        paused=len(moved) if group.assignor == COOPERATIVE else len(before.keys() & now.keys()),
+        new=len(now.keys() - before.keys()),
+        spread=spread(after.owners, loads),
+    )
+
+
+def _owner(owners: Mapping[str, Sequence[TopicPartition]]) -> dict[TopicPartition, str]:
+    return {partition: member for member, held in owners.items() for partition in held}
+
+
+def differing(group: Group) -> str:
+    """Which members don't read all of the group's topics, in a sentence; empty where all do."""
+    fewer = [member for member, topics in group.members.items() if len(topics) < len(group.counts)]
+    if not fewer:
+        return ""
+    return f"{counted(len(fewer), 'member')} of {len(group.members)} without some of the group's topics"
+
+
+_SEED, _MULTIPLIER, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFFFFFF
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """The partition that the Java client's default partitioner gives to a record with this key."""
+    return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def murmur2(data: bytes) -> int:
+    """The 32-bit MurmurHash2 that Kafka uses, unsigned."""
+    value = (_SEED ^ len(data)) & _MASK
+    whole = len(data) // 4 * 4
+    for at in range(0, whole, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * _MULTIPLIER & _MASK
+        word = (word ^ word >> 24) * _MULTIPLIER & _MASK
+        value = (value * _MULTIPLIER & _MASK) ^ word
+    if rest := data[whole:]:
+        value = (value ^ int.from_bytes(rest, "little")) * _MULTIPLIER & _MASK
+    value = (value ^ value >> 13) * _MULTIPLIER & _MASK
+    return value ^ value >> 15
+
+
+def moved_share(before: int, after: int) -> Fraction:
+    """The share of all keys that go to another partition once a topic has `after` partitions instead of `before`.
+
+    A hash stays where both remainders are the same: once for each partition of the smaller count, in every stretch as
+    long as the least common multiple of both.
+    """
+    return 1 - Fraction(min(before, after), lcm(before, after))
+
+
+Replicas = Mapping[TopicPartition, Collection[int]]
+Racks = Mapping[int, str | None]
+
+
+def replicas_today(spec: Spec) -> dict[TopicPartition, tuple[int, ...]]:
+    """Every partition's replicas."""
+    return {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
+
+
+def racks_today(spec: Spec) -> dict[int, str | None]:
+    """Every broker's rack."""
+    return {broker.id: broker.rack for broker in spec.cluster.brokers}
+
+
+def racks_after(spec: Spec) -> dict[int, str | None]:
+    """Every broker's rack once the spec's changes are carried out."""
+    added = {broker.id: broker.rack for broker in spec.changes.add_brokers}
+    return {**racks_today(spec), **added, **dict(spec.changes.set_racks)}
+
+
+def changed(before: tuple[Replicas, Racks], after: tuple[Replicas, Racks]) -> frozenset[TopicPartition]:
+    """The partitions whose replicas lie in another set of racks."""
+    return frozenset(
+        partition
+        for partition, replicas in after[0].items()
+        if _racks(replicas, after[1]) != _racks(before[0].get(partition, ()), before[1])
+    )
+
+
+def _racks(replicas: Collection[int], racks: Racks) -> frozenset[str | None]:
+    return frozenset(racks.get(broker) for broker in replicas) - {None}
+
+
+def read_in_rack(group: Group, member: str, replicas: Replicas, racks: Racks) -> int | None:
+    """How many of a member's partitions have a replica in its rack, to read from (KIP-392); None without a rack."""
+    rack = group.racks.get(member)
+    if rack is None:
+        return None
+    return sum(rack in _racks(replicas.get(each, ()), racks) for each in group.owners.get(member, ()))

@@ -1,1 +1,0 @@
-"""How long a cluster lasts as its topics grow."""

@@ -1,0 +1,314 @@
+"""What `planner growth` says: the rows of its cases as one document, and that document as people are shown it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from operator import attrgetter
+from typing import Literal, Self
+
+import numpy as np
+from msgspec import structs
+
+from planner.model.build_problem import topics_after
+from planner.model.effective_config import in_force
+from planner.model.formats import counted, duration, size
+from planner.model.spec import Spec
+from planner.plan import headline
+from planner.plan.document.request_types import BudgetLimits
+from planner.plan.document.whatif_types import (
+    BrokerClassRow,
+    FirstLimit,
+    GrowthAssignmentRow,
+    GrowthBrokerRow,
+    GrowthLoad,
+    GrowthOptionRow,
+    GrowthSection,
+    GrowthTopicRow,
+)
+from planner.report.view import Column, Lines, Name, Quantity, Section, Sentence, Table, Value, View, told
+from planner.whatif.growth_forecast import Forecast, rate_ppm, retention
+from planner.whatif.lifetime import MOST_TIMES, PLANNED, Case, Row, at_least, chosen, classes_of
+
+FORMAT_VERSION = "1.0"
+_NEVER = FirstLimit(month=None, broker=None, limit=None)
+_TOO_MANY = f"not planned, as it is more than {MOST_TIMES} times as many, or than there are replicas for"
+_BROKERS_SHOWN = 24
+_TOPICS_SHOWN = 8
+_LONGEST_RACK = 20
+_LONGEST_TOPIC = 60
+
+
+class GrowthDocument(GrowthSection, frozen=True, kw_only=True):
+    """What `planner growth` says: the section of a plan, and what that is about."""
+
+    format_version: str
+    cluster: str
+    first_step: str | None
+
+    @classmethod
+    def of(cls, section: GrowthSection, cluster: str, first_step: str | None = None) -> Self:
+        """The section, of a cluster of this name."""
+        return cls(**structs.asdict(section), format_version=FORMAT_VERSION, cluster=cluster, first_step=first_step)
+
+
+def document(spec: Spec, cases: Sequence[Case], now: Row, rows: Sequence[Row]) -> GrowthDocument:
+    """Everything that is shown; the arguments of `section`."""
+    return GrowthDocument.of(section(spec, cases, now, rows), spec.cluster.name, _first_step(spec, rows[0]) or None)
+
+
+def section(spec: Spec, cases: Sequence[Case], now: Row, rows: Sequence[Row]) -> GrowthSection:
+    """What a plan says of growth: `now` is the row of today's assignment, `rows` those of the cases, in order."""
+    base, best = cases[0], chosen(cases, rows)
+    options = (_option(case, row, best) for case, row in zip(cases, rows, strict=True) if case.broker_class)
+    return GrowthSection(
+        months=base.months,
+        assignments=(_lasting(base, "today", now), _lasting(base, PLANNED, rows[0])),
+        brokers=tuple(_broker_rows(base, now, rows[0])),
+        classes=tuple(
+            BrokerClassRow(broker_class=each.name, at_least=at_least(spec, base, each)) for each in classes_of(spec)
+        ),
+        options=tuple(options),
+        topics=tuple(_topic_rows(spec, base.forecast, base.months)),
+        notes=tuple(_notes(spec, base)),
+    )
+
+
+def _first_step(spec: Spec, planned: Row) -> str:
+    """What a budget doesn't let one plan do: growth is judged of the whole change; empty where that is within it."""
+    limits = asdict(spec.budget)
+    spent = [(planned.get(name, 0), limit) for name, limit in limits.items() if limit is not None]
+    steps = max((-(-moved // max(limit, 1)) for moved, limit in spent), default=0)
+    if steps <= 1:
+        return ""
+    parts = (counted(planned["replicas_moved"], "replica"), counted(planned["leaders_changed"], "leader"))
+    budget = headline.budget(BudgetLimits(**limits))
+    copied = f"{size(planned['bytes_moved'])}, " if spec.cluster.sizes_known else ""
+    return (
+        f"FIRST STEP ONLY (budget {budget}): a plan makes a part of this, at least {steps} steps "
+        f"make all of it; planned below is all of it: {copied}{parts[0]} to copy, {parts[1]} to change."
+    )
+
+
+def _lasting(case: Case, name: Literal["today", "as planned"], row: Row) -> GrowthAssignmentRow:
+    """When an assignment reaches its first limit, on which broker, and what is copied for it."""
+    return GrowthAssignmentRow(
+        **structs.asdict(_first_limit(case, row)),
+        assignment=name,
+        feasible=row["feasible"],
+        bytes_moved=row.get("bytes_moved", 0),
+    )
+
+
+def _first_limit(case: Case, row: Row) -> FirstLimit:
+    """The first month in which a broker reaches a limit; none where there is no plan."""
+    ids = case.forecast.problem.broker_ids.tolist()
+    reached = [
+        (month, at, limit)
+        for limit, key in (("disk", "disk_month"), ("network", "network_month"))
+        for at, month in enumerate(row.get(key, ()))
+        if month >= 0
+    ]
+    if not reached:
+        return _NEVER
+    month, at, limit = min(reached)
+    return FirstLimit(month=month, broker=ids[at], limit=limit)
+
+
+def _broker_rows(case: Case, now: Row, planned: Row) -> Iterator[GrowthBrokerRow]:
+    """Each broker's limits and loads; -1 in the case's arrays stands for no limit, or no rack."""
+    problem = case.forecast.problem
+    for at, broker in enumerate(problem.broker_ids.tolist()):
+        rack, disk, network = (
+            int(array[at]) for array in (problem.broker_racks, case.disk_limit_bytes, case.network_limit)
+        )
+        yield GrowthBrokerRow(
+            id=broker,
+            rack=problem.rack_names[rack] if rack >= 0 else None,
+            disk_limit_bytes=disk if disk >= 0 else None,
+            network_limit=network if network >= 0 else None,
+            today=_load(now, at),
+            planned=_load(planned, at) if planned["feasible"] else None,
+        )
+
+
+def _load(row: Row, at: int) -> GrowthLoad:
+    """Months, None where the limit holds, and the loads when all months are over."""
+    disk, network = row["disk_month"][at], row["network_month"][at]
+    return GrowthLoad(
+        disk_month=disk if disk >= 0 else None,
+        network_month=network if network >= 0 else None,
+        size_bytes=row["size_bytes"][at],
+        network_in=row["network_in"][at],
+        network_out=row["network_out"][at],
+    )
+
+
+def _option(case: Case, row: Row, best: Mapping[str, str]) -> GrowthOptionRow:
+    planned = row["feasible"]
+    fullest = None
+    if planned:
+        stated = case.disk_limit_bytes > 0
+        percent = 100 * np.array(row["size_bytes"], dtype=np.int64)[stated] / case.disk_limit_bytes[stated]
+        fullest = round(float(percent.max()), 2) if stated.any() else None
+    return GrowthOptionRow(
+        **structs.asdict(_first_limit(case, row)),
+        option=case.name,
+        broker_class=case.broker_class,
+        added=case.added,
+        brokers=int(case.forecast.problem.targets.sum()),
+        feasible=planned,
+        holds=planned and row["first"] < 0,
+        fewest=best.get(case.broker_class) == case.name,
+        bytes_moved=row.get("bytes_moved"),
+        replicas_moved=row.get("replicas_moved"),
+        leaders_changed=row.get("leaders_changed"),
+        fullest_percent=fullest,
+    )
+
+
+def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopicRow]:
+    """Each topic: why it grows as it does, and the bytes of one copy of all its partitions today and then."""
+    problem, then = ahead.problem, ahead.at(months)
+    count = len(problem.topic_names)
+    today_bytes, bytes_then = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    np.add.at(today_bytes, problem.topic_of, problem.size_bytes)
+    np.add.at(bytes_then, problem.topic_of, then.size_bytes)
+    rated = np.bincount(problem.topic_of, weights=ahead.by_rate, minlength=count) > 0
+    for at, topic in enumerate(topics_after(spec)):
+        rule = "as it is, growing by its rate"
+        if rated[at]:
+            kept = retention(in_force(topic, spec.cluster.config_defaults))
+            limits = [f"what is written in {duration(round(kept.seconds))}"] if kept.seconds >= 0 else []
+            limits += [f"at most {size(round(kept.size_bytes))} a partition"] if kept.size_bytes >= 0 else []
+            rule = f"{' and '.join(limits)}, and a segment" if limits else "all that was ever written"
+        yield GrowthTopicRow(
+            topic=topic.name,
+            per_month_percent=rate_ppm(spec, topic.name) / 10_000,
+            size=rule,
+            size_bytes=int(today_bytes[at]),
+            size_bytes_then=int(bytes_then[at]),
+        )
+
+
+def _notes(spec: Spec, base: Case) -> Iterator[str]:
+    """What the numbers rest on."""
+    problem = base.forecast.problem
+    if not spec.growth.rates:
+        yield "growth has no entry: no topic grows, beyond filling up what its retention allows"
+    if not spec.cluster.sizes_known:
+        yield "sizes are unknown (no cluster.state.sizes): they are what rates and retention make of them"
+    idle = int(((problem.bytes_in_per_sec == 0) & (problem.replicas[:, 0] >= 0)).sum())
+    if idle:
+        yield f"{counted(idle, 'partition')} without bytes_in (cluster.rates): sizes grow by the rate of growth alone"
+    if (base.disk_limit_bytes[problem.targets] < 0).any():
+        yield "brokers without capacity.disk have no disk limit"
+    if (base.network_limit[problem.targets] < 0).any():
+        yield "brokers without capacity.network have no network limit"
+    yield "retention and segments are Kafka's defaults (7 days, 1 GiB) where a topic's configuration doesn't state them"
+    yield "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"
+
+
+def view(document: GrowthDocument) -> View:
+    """How long each assignment lasts, when each broker is full, brokers that would help, and what grows."""
+    blocks = told(
+        Lines(tuple(_verdicts(document))),
+        _brokers(document),
+        _options(document),
+        _topics(document),
+        Lines(document.notes, quiet=True),
+    )
+    return View(f"{document.cluster}: growth", (Section("", blocks),), (document.first_step or "",))
+
+
+def _verdicts(document: GrowthDocument) -> Iterator[str]:
+    for each in document.assignments:
+        name = "Today's assignment" if each.assignment == "today" else "The planned one"
+        moved = f", after copying {size(each.bytes_moved)}" if each.bytes_moved else ""
+        if not each.feasible:
+            yield f"{name} isn't possible: no plan keeps every rule."
+        elif each.month is None:
+            yield f"{name} lasts all {document.months} months{moved}."
+        else:
+            limit = f"when broker {each.broker} reaches its {each.limit} limit"
+            yield f"{name} lasts until month {each.month}, {limit}{moved}."
+    fewest = [each for each in document.options if each.fewest]
+    for option in fewest:
+        copied = size(option.bytes_moved)
+        yield f"With {option.option} more it lasts all {document.months} months, for {copied} copied."
+    for kind in document.classes:
+        if kind.broker_class not in {option.broker_class for option in fewest} and kind.at_least > 0:
+            tried = [option.added for option in document.options if option.broker_class == kind.broker_class]
+            how = f"; up to {max(tried)} don't last so long" if tried else f": {_TOO_MANY}"
+            yield f"Of {kind.broker_class} it takes at least {kind.at_least} more{how}."
+
+
+def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:
+    """Those that reach a limit first come first."""
+    column = Column[GrowthBrokerRow]
+
+    def held(state: GrowthLoad | None) -> Value:
+        return None if state is None else Quantity(state.size_bytes, "bytes")
+
+    def month(state: GrowthLoad | None, key: str) -> Value:
+        found = None if state is None else getattr(state, key)
+        return None if found is None else f"month {found}"
+
+    def soonest(broker: GrowthBrokerRow) -> int:
+        states = [state for state in (broker.today, broker.planned) if state]
+        months = [each for state in states for each in (state.disk_month, state.network_month) if each is not None]
+        return min(months, default=1 << 30)
+
+    then = f"In {document.months} months: today's"
+    columns = (
+        column("Broker", lambda row: str(row.id)),
+        column("Rack", lambda row: None if row.rack is None else Name(row.rack, _LONGEST_RACK), numeric=False),
+        column("Disk limit", lambda row: Quantity(row.disk_limit_bytes, "bytes"), narrow="disk\nlimit"),
+        column(then, lambda row: held(row.today), narrow=then.lower().replace(": ", ":\n")),
+        column("planned", lambda row: held(row.planned), narrow="\nplanned"),
+        column("Disk full: today's", lambda row: month(row.today, "disk_month"), narrow="disk full:\ntoday's"),
+        column("planned", lambda row: month(row.planned, "disk_month"), narrow="\nplanned"),
+        column("Network full: today's", lambda row: month(row.today, "network_month"), narrow="network full:\ntoday's"),
+        column("planned", lambda row: month(row.planned, "network_month"), narrow="\nplanned"),
+    )
+    ordered = sorted(document.brokers, key=lambda each: (soonest(each), each.id))
+    return Table("", "", "broker", ordered, columns, most=_BROKERS_SHOWN)
+
+
+def _options(document: GrowthDocument) -> Table[GrowthOptionRow]:
+    column = Column[GrowthOptionRow]
+
+    def lasts(row: GrowthOptionRow) -> str:
+        return "all months" if row.holds else f"until month {row.month}" if row.feasible else "no plan"
+
+    columns = (
+        column(
+            "Brokers more", lambda row: Sentence(f"{row.option}{' (fewest)' if row.fewest else ''}", 50), numeric=False
+        ),
+        column("In all", attrgetter("brokers")),
+        column("Lasts", lasts, numeric=False),
+        column(
+            "First limit",
+            lambda row: None if row.limit is None else f"broker {row.broker}, {row.limit}",
+            numeric=False,
+        ),
+        column("Copied", lambda row: Quantity(row.bytes_moved, "bytes")),
+        column("Replicas", attrgetter("replicas_moved")),
+        column("Leaders", attrgetter("leaders_changed")),
+        column("Fullest disk", lambda row: Quantity(row.fullest_percent, "%")),
+    )
+    return Table("", "", "option", document.options, columns)
+
+
+def _topics(document: GrowthDocument) -> Table[GrowthTopicRow]:
+    """Those first that grow by the most bytes."""
+    column = Column[GrowthTopicRow]
+    columns = (
+        column("Topic", lambda row: Name(row.topic, _LONGEST_TOPIC), numeric=False),
+        column("A month", lambda row: Quantity(row.per_month_percent, "%")),
+        column("Holds", attrgetter("size"), numeric=False),
+        column("Today", lambda row: Quantity(row.size_bytes, "bytes")),
+        column(f"In {document.months} months", lambda row: Quantity(row.size_bytes_then, "bytes")),
+    )
+    ordered = sorted(document.topics, key=lambda each: (each.size_bytes - each.size_bytes_then, each.topic))
+    return Table("", "", "topic", ordered, columns, most=_TOPICS_SHOWN)

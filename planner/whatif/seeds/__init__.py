@@ -1,1 +1,0 @@
-"""Which of Kafka's own placements explains an assignment."""

@@ -1,0 +1,31 @@
+"""Plans whose batches brokers fail in, and the rows of a study of them."""
+
+from __future__ import annotations
+
+from planner.execution import batch_costs, batch_cutting
+from planner.execution.change_reasons import changes
+from planner.model.build_problem import brokers_after, build
+from planner.model.spec import BatchRules
+from planner.plan.changed_partitions import batch_rows
+from planner.strategies.candidate import Candidate
+from planner.strategies.catalog import STRATEGIES
+from planner.whatif import failure_rows
+
+NO_LIMITS = BatchRules()
+
+
+def planned(spec, rules=NO_LIMITS):
+    """A spec's problem and the batches of its optimum."""
+    problem = build(spec)
+    assignment = STRATEGIES["optimum"](problem, Candidate("optimum", balance=problem.balance)).assignment
+    racks = {broker.id: broker.rack for broker in brokers_after(spec) if broker.rack is not None}
+    split = batch_cutting.split(changes(problem, assignment), rules, racks)
+    held = dict.fromkeys(problem.broker_ids.tolist(), 0)
+    return problem, batch_rows(batch_costs.costs(split, None, held, {}, False))
+
+
+def rows_of(spec, problem, steps, kinds, most=1000):
+    """The rows of a study by (kind, failed, state)."""
+    wanted = failure_rows.all_scenarios(problem, kinds, most, 0)
+    table = failure_rows.run(failure_rows.study(spec, problem, steps, wanted), wanted)
+    return {(row["of"], row["failed"], row["state"]): row for row in table.to_pylist()}

@@ -1,0 +1,221 @@
+"""Kafka's assignors against Kafka's own answers, what all promise, and a user's own."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from consumer_groups import DATA, VECTORS, groups, owners, sizes
+from folders import ROOT
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.errors import PlannerError
+from planner.whatif.assignors import ASSIGNORS, assign
+
+
+@pytest.mark.parametrize("vector", VECTORS)
+@pytest.mark.parametrize("assignor", ["range", "roundrobin"])
+def test_range_and_round_robin_are_kafkas(assignor, vector):
+    """What Kafka 4.1's classes gave, in their order."""
+    assert owners(vector[assignor]) == assign(assignor, vector["topics"], vector["subscriptions"])
+
+
+@given(groups(), st.sampled_from(ASSIGNORS))
+def test_every_partition_has_one_owner_who_subscribes(group, assignor):
+    """No partition is lost or given twice, whatever the assignor."""
+    topics, members = group
+    given_to = assign(assignor, topics, members)
+    wanted = {topic for listed in members.values() for topic in listed}
+
+    assert set(members) == set(given_to)
+    assert {(topic, number): 1 for topic in wanted for number in range(topics[topic])} == Counter(
+        each for held in given_to.values() for each in held
+    )
+    assert all(topic in members[member] for member, held in given_to.items() for topic, _ in held)
+
+
+def test_range_gives_the_first_members_more():
+    """4 partitions for 3 members: the first has one more; with each further topic like it, one more still."""
+    members = {member: ["t0", "t1"] for member in ("C0", "C1", "C2")}
+    one = assign("range", {"t0": 4}, {member: ["t0"] for member in members})
+    two = assign("range", {"t0": 4, "t1": 4}, members)
+
+    assert {"C0": [("t0", 0), ("t0", 1)], "C1": [("t0", 2)], "C2": [("t0", 3)]} == one
+    assert [4, 2, 2] == [len(two[member]) for member in members]
+
+
+def test_round_robin_is_uneven_where_subscriptions_differ():
+    """C0 reads 4 of 5 partitions although C1 could read one more; sticky sees it."""
+    topics, members = {"T1": 3, "T2": 2}, {"C0": ["T1", "T2"], "C1": ["T2"]}
+
+    assert [4, 1] == [len(held) for held in assign("roundrobin", topics, members).values()]
+    assert {"C0": [("T1", 0), ("T1", 1), ("T1", 2)], "C1": [("T2", 0), ("T2", 1)]} == assign("sticky", topics, members)
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Writes a module with an assignor, to be named by it."""
+
+    def write(module: str, body: str) -> str:
+        (tmp_path / f"{module}.py").write_text(f"def assign(topics, subscriptions, owned):\n    {body}\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        return f"{module}:assign"
+
+    return write
+
+
+def test_a_users_own_assignor(own):
+    """It gets the three mappings and decides; the result comes in order."""
+    name = own("everything_to_the_last", "return {max(subscriptions): [('t', 1), ('t', 0)]}")
+
+    assert {"a": [], "b": [("t", 0), ("t", 1)]} == assign(name, {"t": 2}, {"a": ["t"], "b": ["t"]})
+
+
+def test_the_examples_assignor(monkeypatch):
+    """examples/consumers/custom_assignor.py is one, and as even as it can be."""
+    monkeypatch.syspath_prepend(str(ROOT / "examples" / "consumers"))
+    members = {f"C{number}": ["t0", "t1"] for number in range(4)}
+
+    assert [3, 3, 4, 4] == sizes(assign("custom_assignor:assign", {"t0": 7, "t1": 7}, members))
+
+
+@pytest.mark.parametrize(
+    ("module", "body", "said"),
+    [
+        ("gives_to_nobody", "return {}", "gives t-0 to nobody"),
+        ("gives_twice", "return {'a': [('t', 0), ('t', 0)]}", "gives t-0 to 'a'"),
+        ("gives_a_stranger", "return {'c': [('t', 0)]}", "gives t-0 to 'c'"),
+        ("gives_unread", "return {'b': [('t', 0)]}", "gives t-0 to 'b'"),
+    ],
+)
+def test_an_own_assignor_is_checked(own, module, body, said):
+    """Each partition once, with a member that subscribes to its topic; anything else is refused, named."""
+    with pytest.raises(PlannerError, match=said):
+        assign(own(module, body), {"t": 1, "u": 0}, {"a": ["t"], "b": ["u"]})
+
+
+@pytest.mark.parametrize("name", ["fair", "nowhere_at_all:assign", "json:nothing", "json:", "os.system(1):x"])
+def test_an_assignor_that_there_is_not(name):
+    """Named, with those that there are."""
+    with pytest.raises(
+        PlannerError, match="allowed: range, roundrobin, sticky, cooperative-sticky, or module:function"
+    ):
+        assign(name, {"t": 1}, {"a": ["t"]})
+
+
+CHANGES = json.loads((DATA / "consumer-assignments-after-changes.json").read_text())
+STICKY = ("sticky", "cooperative-sticky")
+
+
+def only(ownership, subscriptions) -> dict[str, list[tuple[str, int]]]:
+    """Without topics that nobody subscribes to: called directly, Kafka's class gives those to somebody too."""
+    wanted = set().union(*subscriptions.values())
+    return {member: [each for each in held if each[0] in wanted] for member, held in ownership.items()}
+
+
+def moved(before, after) -> int:
+    """Partitions with another owner than before."""
+    owner = {partition: member for member, held in before.items() for partition in held}
+    return sum(owner.get(each, member) != member for member, held in after.items() for each in held)
+
+
+@pytest.mark.parametrize("vector", VECTORS)
+@pytest.mark.parametrize("assignor", STICKY)
+def test_sticky_is_as_even_as_kafkas(assignor, vector):
+    """The same number of partitions for everybody's place in the order."""
+    expected = only(owners(vector["sticky"]), vector["subscriptions"])
+
+    assert sizes(expected) == sizes(assign(assignor, vector["topics"], vector["subscriptions"]))
+
+
+@pytest.mark.parametrize("vector", [each for each in VECTORS if each["sticky_after_leave"]])
+@pytest.mark.parametrize("assignor", STICKY)
+def test_sticky_moves_no_more_than_kafkas_when_a_member_leaves(assignor, vector):
+    """From Kafka's own assignment on, and as even afterwards."""
+    before = only(owners(vector["sticky"]), vector["subscriptions"])
+    left = {member: each for member, each in vector["subscriptions"].items() if member != vector["member_leaves"]}
+    held = {member: before[member] for member in left}
+
+    after = assign(assignor, vector["topics"], left, held)
+
+    assert moved(before, after) <= vector["sticky_partitions_moved"]
+    assert sizes(only(owners(vector["sticky_after_leave"]), left)) == sizes(after)
+
+
+@pytest.mark.parametrize("vector", CHANGES)
+def test_sticky_after_any_change_is_kafkas(vector):
+    """Kafka 4.3's answers: members leave, join, subscribe to other topics, topics grow; no more moves, as even."""
+    before = owners(vector["sticky"])
+    held = {member: each for member, each in before.items() if member in vector["subscriptions_after"]}
+    expected = owners(vector["sticky_after"])
+
+    assert {member: sorted(each) for member, each in before.items()} == assign(
+        "sticky", vector["topics"], vector["subscriptions"]
+    )
+    after = assign("sticky", vector["topics_after"], vector["subscriptions_after"], held)
+
+    assert sizes(expected) == sizes(after)
+    assert moved(before, after) <= moved(before, expected)
+
+
+@given(groups(), st.data())
+def test_sticky_moves_nothing_without_a_reason(group, data):
+    """Assigning again changes nothing; a member that leaves takes only its own away, if all read the same."""
+    topics, members = group
+    before = assign("sticky", topics, members)
+    assert before == assign("sticky", topics, members, before)
+
+    alike = {member: sorted(topics) for member in members}
+    before = assign("sticky", topics, alike)
+    gone = data.draw(st.sampled_from(sorted(alike)))
+    left = {member: each for member, each in alike.items() if member != gone}
+    after = assign("sticky", topics, left, {member: before[member] for member in left})
+
+    assert (len(before[gone]) if left else 0) == moved(before, after)
+
+
+@given(groups())
+def test_sticky_can_not_be_made_more_even_by_a_move(group):
+    """No member has two partitions more than another one that could read one of them."""
+    topics, members = group
+    after = assign("sticky", topics, members)
+
+    for member, held in after.items():
+        for other in members:
+            if any(topic in members[other] for topic, _ in held):
+                assert len(held) <= len(after[other]) + 1, (member, other)
+
+
+def test_what_two_members_claim_counts_for_neither():
+    """As in Kafka, where both claims are of the same generation; claims of what isn't there don't count either."""
+    held = {"a": [("t", 0), ("t", 1)], "b": [("t", 1), ("t", 9), ("gone", 0)]}
+
+    assert {"a": [("t", 0)], "b": [("t", 1)]} == assign("sticky", {"t": 2}, {"a": ["t"], "b": ["t"]}, held)
+
+
+def test_sticky_keeps_what_round_robin_reshuffles():
+    """4 topics of 2 partitions, 3 members, C1 leaves: 3 partitions must move; round robin moves more."""
+    topics = {f"T{number}": 2 for number in range(4)}
+    members = {member: sorted(topics) for member in ("C0", "C1", "C2")}
+    left = {member: topics_ for member, topics_ in members.items() if member != "C1"}
+    dealt = assign("roundrobin", topics, members)
+    sticky = assign("sticky", topics, members)
+
+    assert 5 == moved(dealt, assign("roundrobin", topics, left))
+    assert len(sticky["C1"]) == moved(sticky, assign("sticky", topics, left, sticky)) == 3
+
+
+def test_sticky_with_unlike_subscriptions():
+    """T0 to T2 with 1, 2, 3 partitions, each member one topic more: only what C0 leaves behind moves."""
+    topics = {"T0": 1, "T1": 2, "T2": 3}
+    members = {"C0": ["T0"], "C1": ["T0", "T1"], "C2": ["T0", "T1", "T2"]}
+    left = {"C1": members["C1"], "C2": members["C2"]}
+    before = assign("sticky", topics, members)
+    dealt = assign("roundrobin", topics, members)
+
+    assert [("T0", 0)] == before["C0"]
+    assert [("T1", 0), ("T1", 1)] == before["C1"]
+    assert 1 == moved(before, assign("sticky", topics, left, before))
+    assert 3 == moved(dealt, assign("roundrobin", topics, left))

@@ -1,0 +1,137 @@
+"""What `planner consumers` says: owners, racks that change, keys that move; no name is markup."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+
+from clusters import no_racks, spec_of
+from msgspec import structs
+from plan_documents import typed
+from rich.console import Console
+
+from planner.model.spec import Changes, ConsumerGroup, ConsumerMember, DescribedGroup, Growth, NewPartitions, Spec
+from planner.plan.document.codec import as_json
+from planner.report import markdown, terminal
+from planner.whatif import consumers_sweep
+from planner.whatif.consumers_report import ConsumersQuestion, document, replicas_of, view
+from planner.whatif.group_loads import loads, resolve
+
+SPEC = spec_of({1: "r", 2: "r", 3: "s"}, {"a": [[1], [2], [3], [1]]}, sizes={"a": [4, 2, 1, 1]})
+MEMBERS = (ConsumerMember("m", ("a",), "r"), ConsumerMember("n", ("a",)))
+OWNED = DescribedGroup("g", "range", {"m": (("a", 2), ("a", 3)), "n": (("a", 0), ("a", 1))}, ("a",))
+
+
+def told(spec: Spec = SPEC, described: DescribedGroup | None = None, **more):
+    """The document of the one group."""
+    groups = resolve([ConsumerGroup("g", "range", MEMBERS, described)], spec.cluster.topics)
+    return as_json(document(ConsumersQuestion(spec, groups, more.pop("grown", {}), **more)))
+
+
+def test_members_have_what_they_own_and_its_load():
+    """In bytes where no rate is known; a member with a rack reads what has a replica there."""
+    found = told()
+    (group,) = found["groups"]
+
+    assert ("bytes", False, True) == (found["unit"], group["observed"], group["as_assigned"])
+    assert [("m", 2, 6, 2), ("n", 2, 2, None)] == [
+        tuple(member[key] for key in ("id", "partitions", "load", "read_in_rack")) for member in group["members"]
+    ]
+    assert [{"topic": "a", "partitions": [0, 1]}] == group["members"][0]["owns"]
+    assert ["range", "roundrobin", "sticky", "cooperative-sticky"] == [each["assignor"] for each in group["assignors"]]
+
+
+def test_owners_that_the_assignor_would_not_give_are_told():
+    """The cluster's own ones stay until the next rebalance."""
+    (group,) = told(described=OWNED)["groups"]
+
+    assert (True, False) == (group["observed"], group["as_assigned"])
+    assert [2, 6] == [member["load"] for member in group["members"]]
+
+
+def test_only_a_group_with_racks_rebalances_where_a_plan_changes_them():
+    """A replica that goes to another broker of its rack doesn't count."""
+    moves = [{"topic": "a", "partition": at, "replicas_before": [1], "replicas": [to]} for at, to in ((0, 2), (1, 3))]
+    after = replicas_of(typed({"partitions": moves}))
+    (group,) = told(replicas_after=after)["groups"]
+    brokers = tuple(replace(each, rack=None) for each in SPEC.cluster.brokers)
+    bare = replace(SPEC, cluster=replace(SPEC.cluster, brokers=brokers))
+
+    assert [{"topic": "a", "partition": 1}] == group["rebalances"]["partitions_in_other_racks"]
+    assert group["rebalances"]["rebalances"]
+    assert not told(bare, replicas_after=after)["groups"][0]["rebalances"]["rebalances"]
+    assert not told()["groups"][0]["rebalances"]["rebalances"]
+
+
+def test_more_partitions_move_keys():
+    """Those of the spec's changes, and those that are asked for; half of all keys where the number doubles."""
+    changes = Changes(new_partitions=(NewPartitions("a", 4, 8, 1), NewPartitions("new", 0, 3, 1)))
+    found = told(replace(SPEC, changes=changes), keys=("order",))
+    (count,) = found["partition_counts"]
+
+    assert ("a", 4, 8, 50.0) == tuple(count[key] for key in ("topic", "before", "after", "keys_moved_percent"))
+    assert count["keys"][0]["before"] == count["keys"][0]["after"] % 4
+    assert ["a"] == found["groups"][0]["rebalances"]["topics_with_more_partitions"]
+    assert 6 == told(grown={"a": 6})["partition_counts"][0]["after"]
+
+
+UNEVEN = spec_of(no_racks(1), {"a_b": [[1]] * 4}, sizes={"a_b": [4, 2, 1, 1]})
+
+
+def groups(members=2):
+    """A group whose members read the topic."""
+    listed = tuple(ConsumerMember(f"m|{number:02}", ("*",)) for number in range(members))
+    return resolve([ConsumerGroup("g*", "range", listed)], UNEVEN.cluster.topics)
+
+
+def page_of_group(members=2, **more):
+    """The document of the group."""
+    return document(ConsumersQuestion(UNEVEN, groups(members), more.pop("grown", {}), **more))
+
+
+def text(found):
+    """The document as a program reads it from the terminal."""
+    console = Console(file=StringIO(), width=1000)
+    terminal.show(view(found), console)
+    return console.file.getvalue()
+
+
+def test_a_groups_sentences():
+    """How even it is, and that nothing makes it rebalance."""
+    page = " ".join(text(page_of_group()).split())
+
+    assert "g*: range, 2 members, 4 partitions of 1 topic" in page
+    assert "2 partitions a member; 2 B to 6 B each, the most 50 % above its share." in page
+    assert "The spec's changes don't make it rebalance." in page
+    assert "3 members without any partition: more members than partitions to read." in text(page_of_group(7))
+
+
+def test_names_are_no_markup():
+    """On a terminal they are as they are, in Markdown they are code, and no cell ends within one."""
+    assert "m|00" in text(page_of_group())
+    page = markdown.render(view(page_of_group()))
+    assert "`g*`" in page
+    assert "| `m\\|00` | 2 | 6 B | `a_b` 0–1 |" in page
+
+
+def test_members_and_events_of_a_large_group_are_bounded():
+    """The rest of the members is counted; of those that leave the costliest are shown."""
+    page = text(page_of_group(40))
+
+    assert "8 members left out here" in page
+    assert 12 == page.count(" leaves")
+
+
+def test_keys_and_the_sweep_are_sections_of_their_own():
+    """Only where they are asked for."""
+    assert "Least spread" not in text(page_of_group())
+    weights = loads(UNEVEN.cluster.topics, "bytes")
+    study = consumers_sweep.study(groups(), weights, [Growth("more", "a*", 3.0)])
+    scores = consumers_sweep.evaluate(study, consumers_sweep.rows(groups()).to_pylist())
+    asked = page_of_group(grown={"a_b": 8}, keys=("k",))
+    found = structs.replace(asked, sweep=consumers_sweep.summary(study, scores))
+    page = " ".join(text(found).split())
+
+    assert "a_b from 4 to 8 partitions: 50 % of all keys go to another partition" in page
+    assert "Key k " in page
+    assert "Least spread of 9 combinations: 2 members with cooperative-sticky" in page

@@ -1,0 +1,51 @@
+"""How many consumers and which assignor: what is tried, how it is weighed, and which is best."""
+
+from __future__ import annotations
+
+from planner.model.spec import Growth
+from planner.plan.document.codec import as_json
+from planner.whatif.consumers_sweep import evaluate, rows, study, summary
+from planner.whatif.group_loads import Group
+
+LOADS = {("a", 0): 4, ("a", 1): 2, ("a", 2): 1, ("a", 3): 1, ("b", 0): 10}
+
+
+def group(assignor: str = "range", counts: dict[str, int] | None = None, members: int = 2) -> Group:
+    """A group whose members read everything."""
+    read = counts or {"a": 4}
+    return Group("g", assignor, read, {f"m{number}": tuple(read) for number in range(members)}, {})
+
+
+def tried(*groups: Group, **limits: int) -> list[tuple[str, int]]:
+    """The assignors and numbers of members that are looked at."""
+    return [(row["assignor"], row["members"]) for row in rows(groups, **limits).to_pylist()]
+
+
+def test_members_are_two_to_twice_as_many_and_never_more_than_partitions() -> None:
+    """Others would have nothing to read; what is asked for is cut at the partitions, too."""
+    assert {2, 3, 4} == {members for _, members in tried(group())}
+    assert {2} == {members for _, members in tried(group(members=1))}
+    assert {4} == {members for _, members in tried(group(), fewest=6, most=9)}
+
+
+def test_a_groups_own_assignor_is_tried_beside_kafkas() -> None:
+    """Sticky alone where it is the group's: among members that begin together the cooperative one gives the same."""
+    kafkas = {"range", "roundrobin", "cooperative-sticky"}
+    assert kafkas == {assignor for assignor, _ in tried(group())}
+    assert kafkas | {"sticky"} == {assignor for assignor, _ in tried(group("sticky"))}
+    assert kafkas | {"mine:assign"} == {assignor for assignor, _ in tried(group("mine:assign"))}
+
+
+def test_the_least_spread_is_best_in_the_scenario_that_is_worst_for_it() -> None:
+    """Range gives 6 and 2 to two members, dealing in turn 5 and 3: 6 apart once a has three times as much."""
+    made = study([group()], LOADS, [Growth("more", "a", 3.0), Growth("other", "b", 9.0)])
+    found = as_json(summary(made, evaluate(made, rows([group()], 2, 2).to_pylist())))
+    assert ["today", "more", "other"] == found["scenarios"]
+    (of,) = found["groups"]
+    assert (3, "cooperative-sticky", 6, 1) == (
+        of["tried"],
+        of["best"]["assignor"],
+        of["best"]["widest_spread"],
+        of["best"]["widest_in"],
+    )
+    assert 25.0 == of["best"]["above_share_percent"]

@@ -1,0 +1,85 @@
+"""What moves in a group when members or partitions change: keys, racks and events."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from planner.whatif import assignors, group_events
+from planner.whatif.group_events import changed, events, read_in_rack, spread
+from planner.whatif.group_loads import Group
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("21", -973932308),
+        ("foobar", -790332482),
+        ("a-little-bit-long-string", -985981536),
+        ("a-little-bit-longer-string", -1486304829),
+        ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        ("abc", 479470107),
+    ],
+)
+def test_murmur2_is_kafkas(key, expected):
+    """The values that Kafka's own tests expect."""
+    assert expected % 2**32 == group_events.murmur2(key.encode())
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (12, 24), (12, 18), (7, 5), (3, 3), (10, 11)])
+def test_the_share_of_keys_that_move(before, after):
+    """Counted over every hash up to a common multiple."""
+    hashes = range(before * after)
+    moving = sum(value % before != value % after for value in hashes)
+
+    assert Fraction(moving, len(hashes)) == group_events.moved_share(before, after)
+
+
+def group(assignor, members=2):
+    """A group of some members that read four partitions of a and two of b."""
+    counts, read = {"a": 4, "b": 2}, {f"m{number}": ("a", "b") for number in range(members)}
+    return Group("g", assignor, counts, read, assignors.assign(assignor, counts, read), {"m0": "r"})
+
+
+def test_a_spread_is_the_most_and_the_fewest():
+    """Of partitions and of loads; a share is what everybody would have."""
+    found = spread({"m": [("a", 0), ("a", 1)], "n": [("a", 2)]}, {("a", 0): 1, ("a", 1): 2, ("a", 2): 9})
+    assert (2, 1, 9, 3, 12) == (
+        found.most_partitions,
+        found.fewest_partitions,
+        found.most_load,
+        found.fewest_load,
+        found.total_load,
+    )
+    assert 50.0 == found.above_share_percent
+
+
+@pytest.mark.parametrize(("assignor", "paused"), [("cooperative-sticky", 3), ("sticky", 6), ("range", 6)])
+def test_who_leaves_hands_its_partitions_on(assignor, paused):
+    """Only members of a cooperative group go on reading meanwhile what stays with them."""
+    leaves = next(each for each in events(group(assignor), {}, {}) if each.what == "m1 leaves")
+    assert (3, 0, 0, paused) == (leaves.moved, leaves.from_staying, leaves.new, leaves.paused)
+
+
+def test_added_partitions_are_new_to_the_group():
+    """A count that doesn't grow is no event."""
+    told = {each.what: each for each in events(group("sticky"), {"a": 6, "b": 2, "c": 9}, {})}
+    assert ["m0 leaves", "m1 leaves", "a member joins", "a 4 → 6 partitions"] == list(told)
+    assert 2 == told["a 4 → 6 partitions"].new
+
+
+def test_of_a_large_group_some_members_leave():
+    """The first and the last among them."""
+    left = [each.what for each in events(group("range", 200), {}, {}) if each.what.endswith(" leaves")]
+    assert (32, "m0 leaves", "m99 leaves") == (len(left), left[0], left[-1])
+
+
+def test_racks_count_as_sets():
+    """A replica that moves within its rack changes nothing for who reads in it."""
+    racks, before = {1: "r", 2: "r", 3: "s", 4: None}, {("a", 0): (1, 3), ("a", 1): (3,), ("b", 0): (4,)}
+    after = {("a", 0): (3, 2), ("a", 1): (1,), ("b", 0): (4,)}
+    assert {("a", 1)} == changed((before, racks), (after, racks))
+    assert {("b", 0)} == changed((before, racks), (before, {**racks, 4: "s"}))
+    owners = Group("g", "range", {"a": 2}, {"m0": ("a",), "m1": ("a",)}, {"m0": [("a", 0), ("a", 1)]}, {"m0": "r"})
+    assert (1, None) == (read_in_rack(owners, "m0", before, racks), read_in_rack(owners, "m1", before, racks))

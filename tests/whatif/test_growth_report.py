@@ -1,0 +1,173 @@
+"""What `planner growth` says: the first limit, the brokers that help, why topics grow, which rows come first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clusters import spec_of
+from growing_topics import RACKS, rated
+from plan_documents import row
+
+from planner.model.spec import BrokerClass, Budget, Changes, Limits, Monthly, Rate
+from planner.plan.document.codec import as_json
+from planner.report import markdown
+from planner.whatif import lifetime
+from planner.whatif.growth_report import GrowthDocument, document, view
+
+
+def doubling(disk, **more):
+    """Two brokers with such disks; each holds four partitions of 1000 bytes, which double every month."""
+    spec = spec_of(RACKS, {"t": [[1], [2]] * 4}, sizes=1000, changes=Changes(), **more)
+    brokers = tuple(replace(each, disk_bytes=disk) for each in spec.cluster.brokers)
+    growth = Monthly((Rate("t", 1_000_000),))
+    return replace(
+        spec, cluster=replace(spec.cluster, brokers=brokers), limits=Limits(disk_used_ppm=10**6), growth=growth
+    )
+
+
+def told(spec, months=3):
+    """The document of a spec."""
+    cases = lifetime.cases(spec, months)
+    return as_json(document(spec, cases, lifetime.as_it_is(cases[0]), lifetime.run(cases)))
+
+
+def test_the_first_limit_has_its_month_and_broker():
+    """8000 bytes a broker after one month fit, 16,000 after two don't."""
+    found = told(doubling(10_000))
+
+    assert [("today", 2, 1, "disk"), ("as planned", 2, 1, "disk")] == [
+        (each["assignment"], each["month"], each["broker"], each["limit"]) for each in found["assignments"]
+    ]
+    assert [(1, "a", 2, None, 32_000)] == [
+        (
+            each["id"],
+            each["rack"],
+            each["today"]["disk_month"],
+            each["today"]["network_month"],
+            each["today"]["size_bytes"],
+        )
+        for each in found["brokers"][:1]
+    ]
+
+
+def test_the_fewest_brokers_that_last_are_marked():
+    """64,000 bytes after three months: 20,000 fit on today's disks, the rest takes two of 40,000, each in a rack."""
+    spec = doubling(10_000)
+    found = told(replace(spec, growth=replace(spec.growth, classes=(BrokerClass("big", 40_000),))))
+
+    assert [{"class": "big", "at_least": 2}] == found["classes"]
+    (fewest,) = [each for each in found["options"] if each["fewest"]]
+    assert ("big", True, None) == tuple(fewest[key] for key in ("class", "holds", "month"))
+    assert fewest["added"] + 2 == fewest["brokers"]
+    assert 2 <= fewest["added"]
+    assert 0 < fewest["fullest_percent"] <= 100
+    assert all(not each["holds"] for each in found["options"] if each["added"] < fewest["added"])
+
+
+def test_why_a_topic_grows_is_told_with_its_bytes():
+    """By its retention where something is written to it, else by its rate."""
+    (kept,) = told(rated([("retention.ms", "60000"), ("segment.bytes", "1")], size=50, bytes_in=1, ppm=0))["topics"]
+    (grown,) = told(rated(size=1_000_000, ppm=80_000), 1)["topics"]
+
+    assert "what is written in 1 min, and a segment" == kept["size"]
+    assert ("as it is, growing by its rate", 8.0, 1_000_000, 1_080_000) == tuple(
+        grown[key] for key in ("size", "per_month_percent", "size_bytes", "size_bytes_then")
+    )
+
+
+def test_what_the_numbers_rest_on_is_noted():
+    """Unknown sizes and rates, and limits that nobody states."""
+    notes = told(replace(rated(sizes_known=False), growth=Monthly(())))["notes"]
+
+    assert [
+        each for each in notes if each.startswith(("growth has no entry", "sizes are unknown", "1 partition without"))
+    ] == notes[:3]
+    assert {
+        "brokers without capacity.disk have no disk limit",
+        "brokers without capacity.network have no network limit",
+    } < set(notes)
+
+
+def test_a_budget_makes_a_plan_a_first_step():
+    """Growth is judged of all that there is to do; a budget that all of it is within says nothing."""
+    spec = spec_of(RACKS, {"t": [[1]] * 8}, sizes=1000)
+
+    assert "at least 4 steps make all of it" in told(replace(spec, budget=Budget(replicas_moved=1)))["first_step"]
+    assert None is told(replace(spec, budget=Budget(replicas_moved=4)))["first_step"]
+
+
+STATE = {"disk_month": None, "network_month": None, "size_bytes": 1, "network_in": 0, "network_out": 0}
+LASTS = {"feasible": True, "bytes_moved": 0, "month": None, "broker": None, "limit": None}
+OPTION = {
+    "option": "2 of big", "class": "big", "added": 2, "brokers": 4, "feasible": True, "holds": True, "fewest": True,
+    "month": None, "broker": None, "limit": None, "bytes_moved": 10**9, "replicas_moved": 3, "leaders_changed": 1,
+    "fullest_percent": 50.0,
+}  # fmt: skip
+
+
+def broker(number, month=None):
+    """A broker that is full in a month."""
+    state = {**STATE, "disk_month": month}
+    return {"id": number, "rack": None, "disk_limit_bytes": None, "today": state, "planned": None}
+
+
+def made(**parts):
+    """A document with these parts."""
+    return row(GrowthDocument, {"cluster": "c", "months": 6, **parts})
+
+
+def page_of(found):
+    """The document as Markdown."""
+    return markdown.render(view(found))
+
+
+def test_a_verdict_for_each_assignment():
+    """When the first limit is reached, and what was copied for it."""
+    rows = [
+        {**LASTS, "assignment": "today", "month": 2, "broker": 7, "limit": "disk"},
+        {**LASTS, "assignment": "as planned", "bytes_moved": 10**9},
+    ]
+    page = page_of(made(assignments=rows))
+    impossible = page_of(made(assignments=[{**LASTS, "assignment": "as planned", "feasible": False}]))
+
+    assert "Today's assignment lasts until month 2, when broker 7 reaches its disk limit." in page
+    assert "The planned one lasts all 6 months, after copying " in page
+    assert "The planned one isn't possible: no plan keeps every rule." in impossible
+
+
+def test_brokers_that_would_help_are_told_or_why_there_are_none():
+    """The fewest of a class that last; else how many it takes at the least, and how many were tried."""
+    least = [{"class": "big", "at_least": 2}]
+    lasting = page_of(made(classes=least, options=[OPTION]))
+    tried = {**OPTION, "holds": False, "fewest": False, "month": 4, "broker": 1, "limit": "disk"}
+
+    assert "With 2 of big more it lasts all 6 months, for " in lasting
+    assert "at least" not in lasting
+    short = page_of(made(classes=least, options=[tried]))
+    assert "Of big it takes at least 2 more; up to 2 don't last so long." in short
+    assert "Of big it takes at least 2 more: not planned, as it is more than" in page_of(made(classes=least))
+
+
+def test_brokers_that_are_full_first_come_first():
+    """Then by id; the rest is counted."""
+    found = [broker(number) for number in range(40, 2, -1)] + [broker(41, 5), broker(42, 1)]
+    page = page_of(made(brokers=found))
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    cells = [row.split("|")[1].strip() for row in rows]
+    shown = [cell for cell in cells if cell.isdigit()]
+
+    assert ["42", "41", "3", "4"] == shown[:4]
+    assert 24 == len(shown)
+    assert "16 brokers left out here: see --format json." in page
+
+
+def test_topics_that_grow_by_most_bytes_come_first():
+    """Names are no markup."""
+    topics = [
+        {"topic": name, "per_month_percent": 8.0, "size": "as it is", "size_bytes": 5, "size_bytes_then": then}
+        for name, then in (("a", 6), ("b_*|", 99), ("c", 4))
+    ]
+    page = page_of(made(topics=topics))
+
+    assert page.index("99 B") < page.index("6 B") < page.index("4 B")
+    assert "b_*|" not in page
