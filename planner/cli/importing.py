@@ -17,13 +17,13 @@ from planner.cli.shown import echo_line, echo_page
 from planner.export.output_folder import replace_file
 from planner.inputs.importers import configs_describe, topics_describe
 from planner.inputs.importers.state_parts import StatePart
+from planner.inputs.importers.terraform_show import targets
 from planner.inputs.state.client_properties import client_settings
 from planner.inputs.state.cluster_conditions import conditions
 from planner.inputs.state.cluster_yaml import Imported, describe, is_as_written, log_dirs, text, topic_configs
 from planner.inputs.state.live_cluster import read_live
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
 from planner.inputs.state.state_files import UnreadableError, files_in, read_file
-from planner.inputs.state.terraform_targets import targets
 from planner.model import interrupts
 from planner.model.cluster import Broker, Topic
 from planner.model.errors import Finding, ImportStateError, SetupError, SpecError
@@ -139,7 +139,7 @@ def _imported(merged: Merged, options: ImportOptions) -> Imported:
         merged.sizes or {},
         servers,
         merged.only_topics,
-        targets(merged),
+        targets(topics, merged.targets),
         config_defaults=merged.config_defaults,
     )
 

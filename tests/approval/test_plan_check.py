@@ -14,12 +14,12 @@ from folders import ROOT
 from interrupted import after_batches
 from jsonschema import Draft202012Validator
 from plan_documents import change, document, typed
+from state_texts import read_topics
 
 from planner.approval import plan_check as approval
 from planner.approval.cluster_now import Now, Sources
 from planner.cli.main import main
 from planner.export.folder_check import SUMS, digest, sums
-from planner.inputs.importers.any_format import read_assignment
 from planner.inputs.state.cluster_yaml import describe
 from planner.plan import build
 from planner.plan.document import codec
@@ -66,7 +66,7 @@ def carried_out(site: Path, batches: int) -> None:
     """The state as it is after the plan's first batches."""
     plan = json.loads((site / "expand.plan" / "plan.json").read_text())
     file = state(site) / DESCRIBED
-    topics = read_assignment(file.read_text(), DESCRIBED)
+    topics = read_topics(file.read_text(), DESCRIBED)
     now = after_batches(plan, Now({topic.name: topic for topic in topics}), batches)
     file.write_text(describe(tuple(now.topics[name] for name in sorted(now.topics))))
 

@@ -10,21 +10,15 @@ from planner.inputs.importers import (
     configs_describe,
     cruise_control,
     log_dirs_describe,
-    reassignment_json,
-    replica_assignment,
-    running_reassignments,
+    reassign_partitions,
     terraform_show,
     topics_describe,
-    topics_to_move,
     znodes,
 )
-from planner.inputs.importers.assignment_entries import assignment
-from planner.inputs.importers.state_parts import Rank, StatePart, moving_finding
-from planner.model.cluster import Topic
+from planner.inputs.importers.state_parts import StatePart
 from planner.model.errors import Finding, ImportStateError, Place
 
-LOG_DIRS = "kafka-log-dirs --describe"
-# Much of a text, to tell its format by; a terminal's or a logger's chatter may stand above.
+# So much of a text tells its format; what a terminal or a logger printed may stand above.
 HEAD_CHARACTERS = 65_536
 
 Expected = Literal["state", "assignment", "sizes"]
@@ -35,8 +29,8 @@ _ASSIGNMENT = (
 )
 _ALLOWED: dict[Expected, str] = {
     "assignment": _ASSIGNMENT,
-    "sizes": f"the output of {LOG_DIRS}",
-    "state": f"{_ASSIGNMENT} or proposals, the output of {LOG_DIRS}, {configs_describe.TITLE}, "
+    "sizes": f"the output of {log_dirs_describe.TITLE}",
+    "state": f"{_ASSIGNMENT} or proposals, the output of {log_dirs_describe.TITLE}, {configs_describe.TITLE}, "
     "kafka-broker-api-versions or kafka-reassign-partitions --list, a topics-to-move JSON, terraform show -json",
 }
 
@@ -64,14 +58,6 @@ def read_part(text: str, file: str, topic: str | None = None, expected: Expected
     raise _unknown(file, expected)
 
 
-def read_assignment(text: str, file: str) -> tuple[Topic, ...]:
-    """Today's topics, by name; ImportStateError for a text of another format, and for a reassignment in progress."""
-    part = read_part(text, file, expected="assignment")
-    if part.moving:
-        raise ImportStateError(map(moving_finding, part.moving))
-    return assignment(part.entries, part.configs, (), part.deleting, part.effective_configs).topics
-
-
 def require(part: StatePart, expected: Expected) -> StatePart:
     """The part, where it says what is expected of it: an assignment, sizes, or anything. Else ImportStateError."""
     if (expected == "assignment" and not part.entries) or (expected == "sizes" and part.sizes is None):
@@ -84,10 +70,6 @@ def _unknown(file: str, expected: Expected) -> ImportStateError:
     return ImportStateError([Finding(Place(file, 1, 1), "", message)])
 
 
-def _log_dirs(text: str, file: str, _: str | None) -> StatePart:
-    return StatePart(LOG_DIRS, file, Rank.CLUSTER, sizes=log_dirs_describe.parse(text, file))
-
-
 _Reader = Callable[[str, str, str | None], StatePart]
 
 
@@ -96,16 +78,16 @@ def _unnamed(read: Callable[[str, str], StatePart]) -> _Reader:
     return lambda text, file, _: read(text, file)
 
 
-# The order matters where a format's mark may be inside another one: the most telling marks come first.
+# The order matters where a format's mark may be inside another one: the most specific marks come first.
 _READERS: tuple[tuple[Callable[[str], bool], _Reader], ...] = (
     (terraform_show.recognises, _unnamed(terraform_show.read_part)),
     (cruise_control.recognises, _unnamed(cruise_control.read_part)),
-    (log_dirs_describe.recognises, _log_dirs),
-    (running_reassignments.recognises, _unnamed(running_reassignments.read_part)),
+    (log_dirs_describe.recognises, _unnamed(log_dirs_describe.read_part)),
+    (reassign_partitions.is_list, _unnamed(reassign_partitions.read_list)),
     (configs_describe.recognises, _unnamed(configs_describe.read_part)),
     (broker_versions.recognises, _unnamed(broker_versions.read_part)),
-    (topics_to_move.recognises, _unnamed(topics_to_move.read_part)),
+    (reassign_partitions.is_topics_to_move, _unnamed(reassign_partitions.read_topics_to_move)),
     (znodes.recognises, znodes.read_part),
-    (reassignment_json.recognises, _unnamed(reassignment_json.read_part)),
-    (replica_assignment.recognises, replica_assignment.read_part),
+    (reassign_partitions.is_reassignment, _unnamed(reassign_partitions.read_reassignment)),
+    (reassign_partitions.is_replica_assignment, reassign_partitions.read_replica_assignment),
 )

@@ -1,6 +1,6 @@
 """What `kafka-broker-api-versions` prints: every live broker with its id and rack, above the versions of its requests.
 
-`kafka-1:9092 (id: 1 rack: r0 isFenced: false) -> (` …; it is the one tool of Kafka's own that tells racks with KRaft.
+`kafka-1:9092 (id: 1 rack: r0 isFenced: false) -> (` …; no other tool of Kafka's prints racks under KRaft.
 Source: `org.apache.kafka.tools.BrokerApiVersionsCommand`, which prints `org.apache.kafka.common.Node`.
 """
 
@@ -11,7 +11,6 @@ import re
 from planner.inputs.importers.state_parts import BrokerSeen, Rank, StatePart
 from planner.model.errors import Finding, ImportStateError, Place
 
-TITLE = "kafka-broker-api-versions"
 _BROKER = re.compile(
     r"^\S+:-?[0-9]{1,5} \(id: (\d{1,10}) rack: (.*?)(?: isFenced: (true|false))?\) -> ", re.ASCII | re.MULTILINE
 )
@@ -27,18 +26,19 @@ def read_part(text: str, file: str) -> StatePart:
 
     A rack that is really called `null` can't be told from none: Kafka prints both alike.
     """
+    lines = list(_BROKER.finditer(text))
     seen = tuple(
-        BrokerSeen(Place(file, text.count("\n", 0, match.start()) + 1, 1), int(match[1]), _rack(match[2]))
-        for match in _BROKER.finditer(text)
+        BrokerSeen(
+            Place(file, text.count("\n", 0, line.start()) + 1, 1),
+            int(line[1]),
+            None if line[2] in ("null", "") else line[2],
+        )
+        for line in lines
     )
     ids = [broker.id for broker in seen]
     for at, broker in enumerate(seen):
         if broker.id in ids[:at]:
             raise ImportStateError([Finding(broker.place, "", f"broker {broker.id} is here twice; allowed: once")])
-    fenced = [match[1] for match in _BROKER.finditer(text) if match[3] == "true"]
+    fenced = [line[1] for line in lines if line[3] == "true"]
     notes = tuple(f"broker {broker} is fenced by {file}: it is down, or not yet up" for broker in fenced)
-    return StatePart(TITLE, file, Rank.CLUSTER, brokers=seen, notes=notes)
-
-
-def _rack(text: str) -> str | None:
-    return None if text in ("null", "") else text
+    return StatePart("kafka-broker-api-versions", file, Rank.CLUSTER, brokers=seen, notes=notes)

@@ -8,11 +8,11 @@ comes from, the one that counts first, and none for Kafka's own default. Source:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.inputs.importers.assignment_entries import TOPIC_NAME, Config
-from planner.inputs.importers.state_parts import Rank, StatePart
+from planner.inputs.importers.state_parts import TOPIC_NAME, Rank, StatePart
+from planner.model.cluster import Config
 from planner.model.effective_config import INHERITED, MIN_INSYNC, OF_TOPIC, largest_min_insync
 from planner.model.errors import Finding, ImportStateError, Place
 
@@ -57,69 +57,55 @@ def recognises(text: str) -> bool:
 def read_part(text: str, file: str) -> StatePart:
     """What the text says. ImportStateError names each line that isn't a heading or a key with its value."""
     found, findings = _Read(), list[Finding]()
-    take = None
+    heading = None
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.rstrip("\r")
-        heading = _HEADING.fullmatch(line.rstrip())
         place = Place(file, number, 1)
-        if heading is not None:
-            take = heading
-            findings += _begin(heading, found, place)
-        elif take is not None and line.strip():
+        begins = _HEADING.fullmatch(line.rstrip())
+        if begins is not None:
+            heading = begins
+            _, kind, name, _ = heading.groups()
+            if kind == "topic" and (name in found.topics or not TOPIC_NAME.fullmatch(name)):
+                message = f"the topic is here twice, or no topic can have this name; {_ALLOWED}"
+                findings.append(Finding(place, name[:60], message))
+            if kind == "topic":
+                found.topics.setdefault(name, {})
+            elif kind == "broker":
+                found.brokers.append({})
+        elif heading is not None and line.strip():
             entry = _LINE.fullmatch(line)
             if entry is None:
                 findings.append(Finding(place, "", f"{line.strip()[:60]!r} isn't a key with its value; {_ALLOWED}"))
             else:
-                _take(take, entry, found)
+                _add_entry(heading, entry, found)
     if findings:
         raise ImportStateError(findings)
     configs = {topic: tuple(sorted(own.items())) for topic, own in found.topics.items()}
-    defaults = {**found.cluster, **_agreed(found.brokers), **found.inherited}
+    alike = set.intersection(*(set(each.items()) for each in found.brokers)) if found.brokers else ()
+    defaults = {**found.cluster, **dict(alike), **found.inherited}
     least, notes = largest_min_insync(each.get(MIN_INSYNC) for each in (defaults, found.cluster, *found.brokers))
     config_defaults = tuple(sorted((defaults | least).items()))
     return StatePart(TITLE, file, Rank.CLUSTER, configs=configs, config_defaults=config_defaults, notes=notes)
 
 
-def _begin(heading: re.Match[str], found: _Read, place: Place) -> Iterator[Finding]:
-    _, kind, name, _ = heading.groups()
-    if kind == "topic" and (name in found.topics or not TOPIC_NAME.fullmatch(name)):
-        yield Finding(place, name[:60], f"the topic is here twice, or no topic can have this name; {_ALLOWED}")
-    elif kind == "topic":
-        found.topics[name] = {}
-    elif kind == "broker":
-        found.brokers.append({})
-
-
-def _take(heading: re.Match[str], entry: re.Match[str], found: _Read) -> None:
-    """One key of the topic, of the broker, or of all brokers that the heading is about."""
+def _add_entry(heading: re.Match[str], entry: re.Match[str], found: _Read) -> None:
+    """Add one key of the topic, of the broker, or of all brokers that the heading is about."""
     _, kind, topic, _ = heading.groups()
     key, value, listed = entry.groups()
-    synonyms = [(match[1], match[2], listed[match.end() : end]) for match, end in _between(listed)]
+    _, *parts = _SYNONYM.split(listed)
+    synonyms = list(zip(parts[0::3], parts[1::3], parts[2::3], strict=True))
     source = synonyms[0][0] if synonyms else ""
     if kind == "topic":
         if source == OF_TOPIC and value:
             found.topics[topic][key] = value
-        # A topic's own value hides what others inherit; it stands behind it.
-        told = next(((name, text) for where, name, text in synonyms if where in INHERITED), None)
+        # A topic's own value hides what others inherit; the inherited one is listed behind it.
+        inherited = next(((name, text) for where, name, text in synonyms if where in INHERITED), None)
         if source in INHERITED:
             found.inherited.setdefault(key, value)
-        elif told is not None and told[0] == key:
-            found.inherited.setdefault(key, told[1])
+        elif inherited is not None and inherited[0] == key:
+            found.inherited.setdefault(key, inherited[1])
     elif key in _BROKERS_NAMES and source in INHERITED:
         (found.brokers[-1] if kind == "broker" else found.cluster)[_BROKERS_NAMES[key]] = value
-
-
-def _between(listed: str) -> Iterator[tuple[re.Match[str], int]]:
-    """Each synonym's mark, and where its value ends."""
-    marks = list(_SYNONYM.finditer(listed))
-    ends = [*(mark.start() for mark in marks), len(listed)][1:]
-    yield from zip(marks, ends, strict=True)
-
-
-def _agreed(brokers: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What all brokers set alike."""
-    first = brokers[0] if brokers else {}
-    return {key: value for key, value in first.items() if all(each.get(key) == value for each in brokers)}
 
 
 def as_topics_inherit(config: Mapping[str, str]) -> Config:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.inputs.importers.assignment_entries import LARGEST_ID
+from planner.inputs.importers.state_parts import LARGEST_ID
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.spec import DescribedGroup
 
@@ -50,15 +50,19 @@ def parse(text: str, file: str) -> tuple[DescribedGroup, ...]:
             findings += [Finding(Place(file, number, 1), "", f"{each}; {_HINT}") for each in _lacking(columns)]
         elif not _CHATTER.match(line) and not [*_lacking(columns)]:
             try:
-                _read(_cells(columns, line), found)
+                _add_row(_cells(columns, line), found)
             except ValueError as error:
                 findings.append(Finding(Place(file, number, 1), "", f"{error}; {_HINT}"))
-    findings += [*_claimed_twice(found, file)]
+    findings += [*_owned_twice(found, file)]
     if not found and not findings:
         findings.append(Finding(Place(file, 1, 1), "", f"no group is described; {_HINT}"))
     if findings:
         raise ImportStateError(findings)
-    return tuple(_described(name, found[name]) for name in sorted(found))
+    groups = []
+    for name, group in sorted(found.items()):
+        members = {member: tuple(sorted(owned)) for member, owned in sorted(group.owned.items())}
+        groups.append(DescribedGroup(name, group.assignor, members, tuple(sorted(group.topics))))
+    return tuple(groups)
 
 
 def _lacking(columns: Sequence[str]) -> Iterator[str]:
@@ -71,7 +75,7 @@ def _lacking(columns: Sequence[str]) -> Iterator[str]:
 
 
 def _cells(columns: Sequence[str], line: str) -> dict[str, str]:
-    """The line's words under their headings; an assignment of the old form, at the end, has blanks in it."""
+    """The line's words by their columns; an assignment of the old form, the last column, has blanks in it."""
     if not columns:
         raise ValueError(f"{line[:60]!r} stands under no heading")
     words = line.split(None, len(columns) - 1)
@@ -80,34 +84,28 @@ def _cells(columns: Sequence[str], line: str) -> dict[str, str]:
     return dict(zip(columns, words, strict=True))
 
 
-def _read(cells: Mapping[str, str], found: dict[str, _Found]) -> None:
-    """Add what one line says."""
+def _add_row(cells: Mapping[str, str], found: dict[str, _Found]) -> None:
+    """Add what one line says: a group's state, a partition with its offset, or a member."""
     group = found.setdefault(cells["GROUP"], _Found())
     if "ASSIGNMENT-STRATEGY" in cells:
         group.assignor = "" if cells["ASSIGNMENT-STRATEGY"] == MISSING else cells["ASSIGNMENT-STRATEGY"]
-    elif "TOPIC" in cells:
-        _read_offset(cells, group)
-    else:
-        held = group.owned.setdefault(cells["CONSUMER-ID"], set())
-        assignment = cells.get("CURRENT-ASSIGNMENT", cells.get("ASSIGNMENT", MISSING)).strip()
-        owned = set(_assignment(assignment))
-        held |= owned
-        group.topics |= {topic for topic, _ in owned}
-
-
-def _read_offset(cells: Mapping[str, str], group: _Found) -> None:
-    """A line of the offsets: a partition, and who owns it; Kafka writes - for a group without offsets."""
-    topic, member = cells["TOPIC"], cells["CONSUMER-ID"].strip()
-    if topic == MISSING:
-        if member != MISSING:
-            group.owned.setdefault(member, set())
         return
-    group.topics.add(topic)
+    topic, member = cells.get("TOPIC"), cells["CONSUMER-ID"].strip()
+    if topic is None:
+        assignment = cells.get("CURRENT-ASSIGNMENT", cells.get("ASSIGNMENT", MISSING)).strip()
+        owned = set(_assigned(assignment))
+        group.owned.setdefault(cells["CONSUMER-ID"], set()).update(owned)
+        group.topics |= {name for name, _ in owned}
+        return
+    # Kafka writes - as the topic of a group without offsets, and as the member of a partition without an owner.
+    if topic != MISSING:
+        group.topics.add(topic)
     if member != MISSING:
-        group.owned.setdefault(member, set()).add((topic, _partition(cells["PARTITION"])))
+        owned = {(topic, _partition(cells["PARTITION"]))} if topic != MISSING else set()
+        group.owned.setdefault(member, set()).update(owned)
 
 
-def _assignment(text: str) -> Iterator[tuple[str, int]]:
+def _assigned(text: str) -> Iterator[tuple[str, int]]:
     """The partitions of an assignment, in either form."""
     if text == MISSING:
         return
@@ -125,7 +123,7 @@ def _partition(text: str) -> int:
     return int(text)
 
 
-def _claimed_twice(found: Mapping[str, _Found], file: str) -> Iterator[Finding]:
+def _owned_twice(found: Mapping[str, _Found], file: str) -> Iterator[Finding]:
     """Partitions that two members of a group own: two states of it in one file."""
     for name in sorted(found):
         owner: dict[tuple[str, int], str] = {}
@@ -135,8 +133,3 @@ def _claimed_twice(found: Mapping[str, _Found], file: str) -> Iterator[Finding]:
                 if first != member:
                     message = f"{topic}-{partition} of group {name} is owned by {first!r} and by {member!r}"
                     yield Finding(Place(file), name, f"{message}; allowed: one state of each group")
-
-
-def _described(name: str, group: _Found) -> DescribedGroup:
-    members = {member: tuple(sorted(group.owned[member])) for member in sorted(group.owned)}
-    return DescribedGroup(name, group.assignor, members, tuple(sorted(group.topics)))

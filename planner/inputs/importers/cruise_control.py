@@ -1,30 +1,27 @@
 """Two answers of Cruise Control: `kafka_cluster_state?json=true&verbose=true`, and proposals (`json=true`).
 
-The first is a whole state only with verbose=true; otherwise it lists the partitions with a problem. Of a proposal the
-old replicas are taken: it lists the partitions that it would change.
+The first is a whole state only with verbose=true; otherwise it lists only partitions with a problem. A proposal lists
+only the partitions that it would change; their old replicas are taken.
 Source: ClusterPartitionState and ExecutionProposal of Cruise Control 2.5.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
-from planner.inputs.importers.assignment_entries import AssignmentEntry
-from planner.inputs.importers.json_text import is_id, is_ids, read_alone, shown
-from planner.inputs.importers.state_parts import StatePart
+from planner.inputs.importers.json_text import begins_object, is_id, is_ids, items, read_alone, shown, sound
+from planner.inputs.importers.state_parts import AssignmentEntry, StatePart
 from planner.model.cluster import Partition
 from planner.model.errors import Finding, ImportStateError, Place
 
-STATE = "Cruise Control's kafka_cluster_state"
-PROPOSALS = "Cruise Control's proposals"
-_PROBLEMS = ("offline", "urp", "with-offline-replicas", "under-min-isr")
+# The lists of `KafkaPartitionState`: partitions with a problem, and the others.
+_LISTS = ("offline", "urp", "with-offline-replicas", "under-min-isr", "other")
 
 
 def recognises(text: str) -> bool:
     """True for the JSON of either answer."""
-    return bool(re.match(r"\s*\{", text)) and (
+    return begins_object(text) and (
         '"KafkaPartitionState"' in text or ('"proposals"' in text and '"oldReplicas"' in text)
     )
 
@@ -32,38 +29,22 @@ def recognises(text: str) -> bool:
 def read_part(text: str, file: str) -> StatePart:
     """The partitions of either answer. ImportStateError names each bad one."""
     value, place = read_alone(text, file)
-    if "KafkaPartitionState" in value:
-        return _state(value["KafkaPartitionState"], place)
-    entries = _sound(_proposal(item, f"proposals[{at}]", place) for at, item in enumerate(_items(value, "proposals")))
-    return StatePart(PROPOSALS, file, entries=tuple(entries), leaders_known=True)
-
-
-def _state(value: Any, place: Place) -> StatePart:
-    """A partition may be in several lists, each time alike."""
+    if "KafkaPartitionState" not in value:
+        proposals = items(value, "proposals")
+        entries = sound(_proposal(item, f"proposals[{at}]", place) for at, item in enumerate(proposals))
+        return StatePart("Cruise Control's proposals", file, entries=tuple(entries), leaders_known=True)
+    state = value["KafkaPartitionState"]
+    # A partition may be in several lists, each time alike.
     found: dict[tuple[str, int], AssignmentEntry] = {}
-    for key in (*_PROBLEMS, "other"):
-        for entry in _sound(
-            _partition(item, f"KafkaPartitionState.{key}[{at}]", place) for at, item in enumerate(_items(value, key))
-        ):
+    for name in _LISTS:
+        key = f"KafkaPartitionState.{name}"
+        for entry in sound(_partition(item, f"{key}[{at}]", place) for at, item in enumerate(items(state, name))):
             found.setdefault((entry.topic, entry.partition.id), entry)
-    whole = isinstance(value, dict) and isinstance(value.get("other"), list)
-    if not whole:
+    if not isinstance(state, dict) or not isinstance(state.get("other"), list):
         message = "the partitions without problems are left out; allowed: the answer with verbose=true"
         raise ImportStateError([Finding(place, "KafkaPartitionState.other", message)])
-    return StatePart(STATE, place.file, entries=tuple(found.values()), leaders_known=True, whole=True)
-
-
-def _items(value: Any, key: str) -> list[Any]:
-    items = value.get(key) if isinstance(value, dict) else None
-    return items if isinstance(items, list) else []
-
-
-def _sound(items: Iterator[AssignmentEntry | Finding]) -> list[AssignmentEntry]:
-    read_items = list(items)
-    findings = [item for item in read_items if isinstance(item, Finding)]
-    if findings:
-        raise ImportStateError(findings)
-    return [item for item in read_items if isinstance(item, AssignmentEntry)]
+    title = "Cruise Control's kafka_cluster_state"
+    return StatePart(title, file, entries=tuple(found.values()), leaders_known=True, whole=True)
 
 
 def _partition(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
@@ -92,6 +73,7 @@ def _proposal(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
 def _entry(
     item: dict[str, Any], named: tuple[Any, Any], keys: tuple[str, str], where: tuple[str, Place], isr: Any
 ) -> AssignmentEntry | Finding:
+    """The partition `named` (topic, id), whose leader and replicas are under `keys`."""
     (topic, number), (key, place) = named, where
     leader, replicas = (item.get(each) for each in keys)
     if not isinstance(topic, str) or not is_id(number):

@@ -6,15 +6,15 @@ import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard, TypeVar
 
 from planner.model.errors import Finding, ImportStateError, Place
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are all different; json would silently take the last."""
+    """An object whose keys are all different; ValueError otherwise, where json would take the last value."""
     value = dict(pairs)
     if len(value) != len(pairs):
         keys = Counter(key for key, _ in pairs)
@@ -24,12 +24,15 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(name: str) -> NoReturn:
-    """NaN and infinity, which Python reads though JSON has none."""
+    """ValueError for NaN and infinity: Python's reader accepts them, JSON doesn't have them."""
     raise ValueError(f"{name} isn't a number")
 
 
+_T = TypeVar("_T")
+
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number)
 _BETWEEN = re.compile(r"[\s,]*")
+_ALLOWED = "allowed: the complete JSON as Kafka's tool prints it"
 
 
 def place_of(text: str, position: int, file: str) -> Place:
@@ -45,37 +48,46 @@ def _line_starts(text: str) -> list[int]:
     return [0, *(match.end() for match in re.finditer("\n", text))]
 
 
+def begins_object(text: str) -> bool:
+    """True where a JSON object may begin the text."""
+    return re.match(r"\s*\{", text) is not None
+
+
 def read_object(text: str, start: int, file: str) -> tuple[dict[str, Any], int]:
     """The JSON object at `start`, and where it ends. ImportStateError where there is none."""
     try:
         value, end = _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
-        message = f"not JSON: {error.msg}; allowed: the complete JSON as Kafka's tool prints it"
-        raise ImportStateError([Finding(place_of(text, error.pos, file), "", message)]) from None
+        raise ImportStateError(
+            [Finding(place_of(text, error.pos, file), "", f"not JSON: {error.msg}; {_ALLOWED}")]
+        ) from None
     except (RecursionError, ValueError) as error:
-        reason = _reason(error)
-        message = f"not usable JSON: {reason}; allowed: the complete JSON as Kafka's tool prints it"
-        raise ImportStateError([Finding(place_of(text, start, file), "", message)]) from None
+        reason = str(error)
+        # What Python itself says of its two limits is advice to programmers.
+        if isinstance(error, RecursionError):
+            reason = "it is nested too deeply"
+        elif reason.startswith("Exceeds the limit"):
+            reason = "a number has thousands of digits"
+        raise ImportStateError(
+            [Finding(place_of(text, start, file), "", f"not usable JSON: {reason}; {_ALLOWED}")]
+        ) from None
     if not isinstance(value, dict):
         raise ImportStateError([Finding(place_of(text, start, file), "", "a JSON object is needed here")])
     return value, end
 
 
-def _reason(error: Exception) -> str:
-    """Our own words, or for Python's two limits what they mean: its own are advice to programmers."""
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    return "a number has thousands of digits" if str(error).startswith("Exceeds the limit") else str(error)
+def refuse_rest(text: str, end: int, file: str, allowed: str) -> None:
+    """ImportStateError where anything but blanks follows the JSON that ends at `end`."""
+    if rest := text[end:].lstrip():
+        message = f"something follows the JSON; {allowed}"
+        raise ImportStateError([Finding(place_of(text, len(text) - len(rest), file), "", message)])
 
 
 def read_alone(text: str, file: str) -> tuple[dict[str, Any], Place]:
     """The JSON object that is all of a text, and where it begins. ImportStateError for anything else."""
     start = len(text) - len(text.lstrip())
     value, end = read_object(text, start, file)
-    rest = text[end:].lstrip()
-    if rest:
-        message = "something follows the JSON; allowed: one JSON object, alone"
-        raise ImportStateError([Finding(place_of(text, len(text) - len(rest), file), "", message)])
+    refuse_rest(text, end, file, "allowed: one JSON object, alone")
     return value, place_of(text, start, file)
 
 
@@ -93,13 +105,33 @@ def _past_separators(text: str, position: int) -> int:
     return found.end() if found else position
 
 
+def items(value: Any, key: str) -> list[Any]:
+    """The list under a key of an object; empty where either isn't what it should be."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def sound(read: Iterable[_T | Finding]) -> list[_T]:
+    """The values that were read. ImportStateError with the findings, if there are any."""
+    values: list[_T] = []
+    findings: list[Finding] = []
+    for each in read:
+        if isinstance(each, Finding):
+            findings.append(each)
+        else:
+            values.append(each)
+    if findings:
+        raise ImportStateError(findings)
+    return values
+
+
 def shown(value: Any) -> str:
-    """A value for a message: short, whatever it is."""
+    """A value for a message, cut after 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def is_id(value: Any) -> bool:
+def is_id(value: Any) -> TypeGuard[int]:
     """True for a whole number that Kafka could use as an id."""
     return type(value) is int and 0 <= value < 2**31
 

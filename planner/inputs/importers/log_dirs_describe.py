@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from planner.inputs.importers.json_text import place_of, read_object
+from planner.inputs.importers.json_text import is_id, items, place_of, read_object, refuse_rest
+from planner.inputs.importers.state_parts import Rank, StatePart
 from planner.model.cluster import ANY, LogDir, LogDirs, ReplicaDir
 from planner.model.errors import Finding, ImportStateError, Place
 
-_HINT = "allowed: what kafka-log-dirs --describe prints"
+TITLE = "kafka-log-dirs --describe"
+_HINT = f"allowed: what {TITLE} prints"
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 # The JSON has a line of its own; what a logger prints above may have braces too.
 _BEGIN = re.compile(r"^[ \t]*\{", re.MULTILINE)
-_LARGEST_ID = 2**31 - 1
 
 
 def recognises(text: str) -> bool:
     """True where the JSON lists brokers with their log dirs."""
     return '"brokers"' in text and '"logDirs"' in text
+
+
+def read_part(text: str, file: str) -> StatePart:
+    """The sizes, as `parse` gives them."""
+    return StatePart(TITLE, file, Rank.CLUSTER, sizes=parse(text, file))
 
 
 def parse(text: str, file: str) -> dict[tuple[str, int], int]:
@@ -34,7 +41,14 @@ def parse(text: str, file: str) -> dict[tuple[str, int], int]:
     value, place = _document(text, file)
     sizes: dict[tuple[str, int], int] = {}
     findings: list[Finding] = []
-    for key, item in _replicas(value):
+    # What isn't a list where one belongs holds no replicas.
+    replicas = (
+        (f"brokers[{broker_at}].logDirs[{dir_at}].partitions[{at}]", item)
+        for broker_at, broker in enumerate(items(value, "brokers"))
+        for dir_at, log_dir in enumerate(items(broker, "logDirs"))
+        for at, item in enumerate(items(log_dir, "partitions"))
+    )
+    for key, item in replicas:
         found = _size(item, key, place)
         if isinstance(found, Finding):
             findings.append(found)
@@ -55,12 +69,17 @@ def places(text: str, file: str) -> LogDirs:
     brokers: dict[int, tuple[LogDir, ...]] = {}
     replicas: list[ReplicaDir] = []
     findings: list[Finding] = []
-    for at, item in enumerate(_items(value, "brokers")):
-        found = _broker(item, f"brokers[{at}]", place)
+    for at, item in enumerate(items(value, "brokers")):
+        key = f"brokers[{at}]"
+        broker = item.get("broker") if isinstance(item, dict) else None
+        if not is_id(broker):
+            findings.append(Finding(place, f"{key}.broker", f"{broker!r} isn't a broker's id; {_HINT}"))
+            continue
+        found = _broker(broker, item, key, place)
         findings += found.findings
-        if found.id in brokers:
-            findings.append(Finding(place, f"brokers[{at}].broker", f"{found.id} is here twice; allowed: once"))
-        brokers[found.id] = found.dirs
+        if broker in brokers:
+            findings.append(Finding(place, f"{key}.broker", f"{broker} is here twice; allowed: once"))
+        brokers[broker] = found.dirs
         replicas += found.replicas
     if findings:
         raise ImportStateError(findings)
@@ -69,9 +88,8 @@ def places(text: str, file: str) -> LogDirs:
 
 
 class _Broker(NamedTuple):
-    """One broker's entry, and what is wrong with it."""
+    """One broker's log dirs and replicas, and what is wrong with its entry."""
 
-    id: int
     dirs: tuple[LogDir, ...]
     replicas: list[ReplicaDir]
     findings: list[Finding]
@@ -82,35 +100,34 @@ def _document(text: str, file: str) -> tuple[dict[str, Any], Place]:
     begun = _BEGIN.search(text)
     start = begun.end() - 1 if begun else max(text.find("{"), 0)
     value, end = read_object(text, start, file)
-    rest = text[end:].lstrip()
-    if rest:
-        message = f"something follows the JSON; {_HINT} for all brokers at once"
-        raise ImportStateError([Finding(place_of(text, len(text) - len(rest), file), "", message)])
+    refuse_rest(text, end, file, f"{_HINT} for all brokers at once")
     return value, place_of(text, start, file)
 
 
-def _broker(item: Any, key: str, place: Place) -> _Broker:
-    broker = item.get("broker") if isinstance(item, dict) else None
-    if type(broker) is not int or not 0 <= broker <= _LARGEST_ID:
-        return _Broker(-1, (), [], [Finding(place, f"{key}.broker", f"{broker!r} isn't a broker's id; {_HINT}")])
+def _broker(broker: int, item: Any, key: str, place: Place) -> _Broker:
     dirs: dict[str, LogDir] = {}
     findings: list[Finding] = []
     settled: dict[tuple[str, int], ReplicaDir] = {}
     moving: dict[tuple[str, int], str] = {}
-    for at, entry in enumerate(_items(item, "logDirs")):
+    for at, entry in enumerate(items(item, "logDirs")):
         there = f"{key}.logDirs[{at}]"
         log_dir = _log_dir(entry, there, place)
-        if isinstance(log_dir, Finding) or log_dir.path in dirs:
-            twice = Finding(place, f"{there}.logDir", "is here twice for this broker; allowed: each log dir once")
-            findings.append(log_dir if isinstance(log_dir, Finding) else twice)
-            continue
-        dirs[log_dir.path] = log_dir
-        findings += _read(entry, there, place, (broker, log_dir.path), settled, moving)
-    replicas = [_on_its_way(replica, moving.get(name)) for name, replica in settled.items()]
-    return _Broker(broker, tuple(dirs[path] for path in sorted(dirs)), replicas, findings)
+        if isinstance(log_dir, Finding):
+            findings.append(log_dir)
+        elif log_dir.path in dirs:
+            message = "is here twice for this broker; allowed: each log dir once"
+            findings.append(Finding(place, f"{there}.logDir", message))
+        else:
+            dirs[log_dir.path] = log_dir
+            findings += _add_replicas(entry, there, place, (broker, log_dir.path), settled, moving)
+    replicas = [
+        replace(replica, path=moving[name], moving=True) if name in moving else replica
+        for name, replica in settled.items()
+    ]
+    return _Broker(tuple(dirs[path] for path in sorted(dirs)), replicas, findings)
 
 
-def _read(
+def _add_replicas(
     entry: Any,
     key: str,
     place: Place,
@@ -118,9 +135,9 @@ def _read(
     settled: dict[tuple[str, int], ReplicaDir],
     moving: dict[tuple[str, int], str],
 ) -> Iterator[Finding]:
-    """Adds a log dir's replicas to those that lie somewhere, or are on their way; what is wrong with them."""
+    """Add the replicas of the log dir `where` (broker, path) to those that lie in a dir or move to one; bad entries."""
     broker, path = where
-    for at, item in enumerate(_items(entry, "partitions")):
+    for at, item in enumerate(items(entry, "partitions")):
         there = f"{key}.partitions[{at}]"
         found = _size(item, there, place)
         if isinstance(found, Finding):
@@ -134,12 +151,6 @@ def _read(
             yield Finding(place, there, f"broker {broker} has {topic}-{number} in {other!r} too; allowed: one log dir")
         else:
             settled[topic, number] = ReplicaDir(topic, number, broker, path, size_bytes)
-
-
-def _on_its_way(replica: ReplicaDir, path: str | None) -> ReplicaDir:
-    if path is None:
-        return replica
-    return ReplicaDir(replica.topic, replica.partition, replica.broker, path, replica.size_bytes, True)
 
 
 def _log_dir(entry: Any, key: str, place: Place) -> LogDir | Finding:
@@ -156,19 +167,6 @@ def _room(entry: dict[str, Any], key: str) -> int | None:
     """Bytes, None where the broker doesn't say: Kafka writes -1 then."""
     value = entry.get(key)
     return value if type(value) is int and 0 <= value < 2**63 else None
-
-
-def _replicas(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Each replica in each log dir, with its path in the JSON; what isn't a list where one belongs holds nothing."""
-    for broker_at, broker in enumerate(_items(value, "brokers")):
-        for dir_at, log_dir in enumerate(_items(broker, "logDirs")):
-            for at, item in enumerate(_items(log_dir, "partitions")):
-                yield f"brokers[{broker_at}].logDirs[{dir_at}].partitions[{at}]", item
-
-
-def _items(value: Any, key: str) -> list[Any]:
-    items = value.get(key) if isinstance(value, dict) else None
-    return items if isinstance(items, list) else []
 
 
 def _size(item: Any, key: str, place: Place) -> tuple[tuple[str, int], int] | Finding:

@@ -1,21 +1,37 @@
-"""What one source says of a cluster, whatever its format: a part of the state, to be merged with others.
+"""What every importer gives: what one source says of a cluster, as a part of the state, to be merged with others.
 
 Which source is believed where several say different things is told by their rank, and within a rank by their order:
-see `planner.inputs.state.merge`.
+see `planner.inputs.state.merge`. `assignment` makes topics of the partitions that were read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import groupby
 
-from planner.inputs.importers.assignment_entries import AssignmentEntry, Config
-from planner.model.errors import Finding, Place
+from planner.model.cluster import Config, Partition, Topic
+from planner.model.errors import Finding, ImportStateError, Place
+
+LARGEST_ID = 2**31 - 1
+TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentEntry:
+    """One partition, with its place in the file and what people call it there."""
+
+    place: Place
+    key: str
+    topic: str
+    partition: Partition
 
 
 class Rank(IntEnum):
-    """Who comes first: what brokers answer, then what ZooKeeper keeps, then documents that others wrote."""
+    """Which source is believed first: what brokers answer, then what ZooKeeper keeps, then documents."""
 
     CLUSTER = 0
     ZNODES = 1
@@ -26,8 +42,8 @@ class Rank(IntEnum):
 class RunningReassignment:
     """A partition that is being reassigned now.
 
-    `replicas` are all that it has meanwhile, those that will go included; None where the source lists adding and
-    removing replicas alone.
+    `replicas` are all replicas that it has meanwhile, the ones that will be removed included; None where the source
+    lists adding and removing replicas alone.
     """
 
     place: Place
@@ -41,7 +57,7 @@ class RunningReassignment:
 
 @dataclass(frozen=True, slots=True)
 class Led:
-    """Who leads a partition, None for nobody, and its ISR."""
+    """A partition's leader, None without one, and its ISR."""
 
     place: Place
     topic: str
@@ -73,12 +89,12 @@ class TopicTarget:
 
 @dataclass(frozen=True)
 class StatePart:
-    """One source's share of the state. `title` is what the source is in people's words, `file` its path as
-    written, which is what notes name: places may have the path of a machine.
+    """What one source says of the state. `title` is what people call such a source, `file` its path as written; notes
+    name that, since places may have the path of a machine.
 
     `entries` are partitions; where `leaders_known` is False their leaders are taken to be the first replicas. Where
     `whole` is False the source may list some partitions of a topic and leave others out. `only_topics` are the topics
-    that may move, None where that isn't said.
+    that may move, None where that isn't known.
 
     `configs` are topics' own. Where `effective_configs` has something for a topic, that is in force for it too, and the
     source doesn't say whether it is the topic's own; all else that it doesn't set has Kafka's default or an inherited
@@ -113,3 +129,84 @@ def moving_finding(moving: RunningReassignment) -> Finding:
         "allowed: a state without reassignments in progress; wait for them, or cancel them"
     )
     return Finding(moving.place, moving.key, message)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Today's topics, by name, and the entries that they were made of."""
+
+    topics: tuple[Topic, ...]
+    entries: tuple[AssignmentEntry, ...]
+
+
+def assignment(
+    entries: Iterable[AssignmentEntry],
+    configs: Mapping[str, Config],
+    deleting: Collection[str] = (),
+    effective: Mapping[str, Config] | None = None,
+) -> Assignment:
+    """The entries as topics. ImportStateError with everything that is wrong with them.
+
+    `configs` are the topics' own; `effective` is what is in force beside them, of unknown origin.
+    """
+    unsourced = effective or {}
+    ordered = sorted(entries, key=lambda entry: (entry.topic, entry.partition.id))
+    if wrong := list(entry_findings(ordered)):
+        raise ImportStateError(wrong)
+    topics = []
+    for name, group in groupby(ordered, key=lambda entry: entry.topic):
+        partitions = tuple(entry.partition for entry in group)
+        topics.append(Topic(name, partitions, configs.get(name, ()), name in deleting, unsourced.get(name, ())))
+    return Assignment(tuple(topics), tuple(ordered))
+
+
+def entry_findings(ordered: Iterable[AssignmentEntry]) -> Iterator[Finding]:
+    """What is wrong with entries, sorted by topic and partition, without knowing the cluster."""
+    for name, group in groupby(ordered, key=lambda entry: entry.topic):
+        entries = list(group)
+        if not TOPIC_NAME.fullmatch(name):
+            allowed = "1 to 249 of the characters a-z, A-Z, 0-9, dot, underscore and hyphen"
+            yield Finding(entries[0].place, entries[0].key, f"{name!r} can't be a topic's name; allowed: {allowed}")
+        yield from _numbering_findings(entries)
+        for entry in entries:
+            yield from replica_findings(entry)
+
+
+def _numbering_findings(entries: list[AssignmentEntry]) -> Iterator[Finding]:
+    """Partitions of one topic that are there twice, and the first gap in their ids."""
+    seen: dict[int, AssignmentEntry] = {}
+    for entry in entries:
+        number = entry.partition.id
+        first = seen.setdefault(number, entry)
+        if first is not entry:
+            earlier, later = sorted((first, entry), key=lambda each: each.place)
+            message = f"partition {number} of {entry.topic} is here twice, first at {earlier.place}; allowed: once"
+            yield Finding(later.place, later.key, message)
+    for wanted, number in enumerate(sorted(seen)):
+        if wanted != number:
+            entry = seen[number]
+            message = f"partition {wanted} of {entry.topic} is missing before {number}; allowed: 0, 1, 2 … without gap"
+            yield Finding(entry.place, entry.key, message)
+            return
+
+
+def replica_findings(entry: AssignmentEntry) -> Iterator[Finding]:
+    """Empty or repeated replicas, ids out of range, and a leader or ISR outside the replicas."""
+    replicas, leader = entry.partition.replicas, entry.partition.leader
+    strangers = [broker for broker in entry.partition.isr or () if broker not in replicas]
+    leads_elsewhere = leader is not None and leader not in replicas
+    messages: list[str] = []
+    if not replicas:
+        messages.append("has no replicas; allowed: at least one broker")
+    elif len(set(replicas)) < len(replicas) or not 0 <= min(replicas) <= max(replicas) <= LARGEST_ID:
+        for broker, times in Counter(replicas).items():
+            if times > 1:
+                messages.append(f"broker {broker} is {times} times in replicas; allowed: once")
+            if not 0 <= broker <= LARGEST_ID:
+                messages.append(f"broker {broker} can't exist; allowed: ids from 0 to {LARGEST_ID}")
+    if strangers or leads_elsewhere:
+        listed = ", ".join(map(str, replicas))
+        if leads_elsewhere:
+            messages.append(f"leader {leader} isn't a replica; allowed: none, {listed}")
+        messages += [f"broker {broker} of the ISR isn't a replica; allowed: {listed}" for broker in strangers]
+    yield from (Finding(entry.place, entry.key, message) for message in messages)

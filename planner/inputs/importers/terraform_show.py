@@ -1,40 +1,60 @@
-"""What `terraform show -json` prints of a state or a plan: what `kafka_topic` resources are declared to be.
+"""What `terraform show -json` prints of a state or a plan, and how the topics declared there differ from today's.
 
-A state's resources are under `values`, a plan's changes under `resource_changes`. Everything else in them, which may
-hold secrets, is passed over. Source: Terraform's JSON output format, major version 1; Mongey's Kafka provider.
+Only `kafka_topic` resources are read. A state's resources are under `values`, a plan's changes under
+`resource_changes`. Everything else in them, which may hold secrets, is passed over.
+Source: Terraform's JSON output format, major version 1; Mongey's Kafka provider.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from planner.inputs.importers.assignment_entries import TOPIC_NAME, Config
-from planner.inputs.importers.json_text import read_alone, shown
-from planner.inputs.importers.state_parts import StatePart, TopicTarget
+from planner.inputs.importers.json_text import begins_object, items, read_alone, shown
+from planner.inputs.importers.state_parts import TOPIC_NAME, StatePart, TopicTarget
+from planner.model.cluster import Config, Topic
 from planner.model.errors import Finding, ImportStateError, Place
+from planner.model.state_warnings import some
 
-TITLE = "terraform show -json"
 _RESOURCE = "kafka_topic"
 _CONFIG_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 
 
+class _Resource(NamedTuple):
+    """A topic's address, its values as Terraform has applied them, and as they are to be; see `_resources`."""
+
+    address: str
+    applied: Any
+    declared: Any
+    destroyed: bool = False
+
+
 def recognises(text: str) -> bool:
     """True for a JSON object with Terraform's version in it."""
-    return bool(re.match(r"\s*\{", text)) and '"format_version"' in text and '"terraform_version"' in text
+    return begins_object(text) and '"format_version"' in text and '"terraform_version"' in text
 
 
 def read_part(text: str, file: str) -> StatePart:
-    """The topics as they are declared, and for a plan as they will be. ImportStateError names each bad resource."""
+    """The topics as they are declared, and for a plan as they will be. ImportStateError names each bad resource.
+
+    The configurations are those that Terraform has set, of a plan those before it is applied: the provider keeps what
+    topics set themselves, and nothing that they inherit.
+    """
     value, place = read_alone(text, file)
     version = value.get("format_version")
     if not isinstance(version, str) or version.split(".")[0] != "1":
         message = f"{shown(version)} isn't a version that is known here; allowed: 1 and its minor versions"
         raise ImportStateError([Finding(place, "format_version", message)])
     targets: dict[str, TopicTarget] = {}
+    configs: dict[str, Config] = {}
     findings: list[Finding] = []
-    for address, declared in _declared(value):
+    for address, applied, declared, destroyed in _resources(value):
+        if isinstance(applied, dict) and isinstance(applied.get("name"), str):
+            configs[applied["name"]] = _config(applied.get("config"))
+        if destroyed:
+            continue
         found = _target(address, declared, place)
         if isinstance(found, Finding):
             findings.append(found)
@@ -44,58 +64,25 @@ def read_part(text: str, file: str) -> StatePart:
             targets[found.topic] = found
     if findings:
         raise ImportStateError(findings)
-    return StatePart(TITLE, file, targets=tuple(targets.values()), configs=dict(_applied(value)))
+    return StatePart("terraform show -json", file, targets=tuple(targets.values()), configs=configs)
 
 
-def _applied(value: dict[str, Any]) -> Iterator[tuple[str, Config]]:
-    """Topic to the configuration that Terraform has set on it: of a plan, what is there before it is applied.
-
-    The provider keeps what topics set themselves, and nothing that they inherit.
-    """
-    changes = value.get("resource_changes")
-    if isinstance(changes, list):
-        rows = [each.get("change") for each in changes if isinstance(each, dict) and each.get("type") == _RESOURCE]
-        found = [each.get("before") for each in rows if isinstance(each, dict)]
-    else:
-        found = [values for _, values in _declared(value)]
-    for topic in found:
-        if isinstance(topic, dict) and isinstance(topic.get("name"), str):
-            yield topic["name"], _config(topic.get("config"))
-
-
-def _declared(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Address and values of each topic; topics that a plan destroys aren't declared any more."""
-    changes = value.get("resource_changes")
-    if isinstance(changes, list):
-        for item in changes:
+def _resources(value: dict[str, Any]) -> Iterator[_Resource]:
+    """The topics of a plan, or of a state's root module and the modules inside it; data sources are left out."""
+    if isinstance(value.get("resource_changes"), list):
+        for item in items(value, "resource_changes"):
             if isinstance(item, dict) and item.get("type") == _RESOURCE and isinstance(item.get("change"), dict):
-                after = item["change"].get("after")
-                if after is not None:
-                    yield _address(item), after
+                before, after = item["change"].get("before"), item["change"].get("after")
+                yield _Resource(str(item.get("address"))[:200], before, after, destroyed=after is None)
         return
-    for item in _resources(value):
-        if item.get("type") == _RESOURCE and item.get("mode") == "managed":
-            yield _address(item), item.get("values")
-
-
-def _address(item: dict[str, Any]) -> str:
-    return str(item.get("address"))[:200]
-
-
-def _resources(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every resource of the root module and of those inside it."""
     values = value.get("values")
     modules = [values.get("root_module")] if isinstance(values, dict) else []
     while modules:
         module = modules.pop(0)
-        if isinstance(module, dict):
-            yield from (item for item in _list(module, "resources") if isinstance(item, dict))
-            modules += _list(module, "child_modules")
-
-
-def _list(value: dict[str, Any], key: str) -> list[Any]:
-    items = value.get(key)
-    return items if isinstance(items, list) else []
+        modules += items(module, "child_modules")
+        for item in items(module, "resources"):
+            if isinstance(item, dict) and item.get("type") == _RESOURCE and item.get("mode") == "managed":
+                yield _Resource(str(item.get("address"))[:200], item.get("values"), item.get("values"))
 
 
 def _target(address: str, declared: Any, place: Place) -> TopicTarget | Finding:
@@ -113,6 +100,53 @@ def _target(address: str, declared: Any, place: Place) -> TopicTarget | Finding:
 
 
 def _config(config: Any) -> Config:
-    """What the topic is declared to have set; values that aren't known yet are passed over."""
-    items = config.items() if isinstance(config, dict) else ()
-    return tuple(sorted((key, value) for key, value in items if isinstance(value, str) and _CONFIG_KEY.fullmatch(key)))
+    """What the topic is declared to set; values that aren't known yet are left out."""
+    pairs = config.items() if isinstance(config, dict) else ()
+    return tuple(sorted((key, value) for key, value in pairs if isinstance(value, str) and _CONFIG_KEY.fullmatch(key)))
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What has to change for the topics to be as declared.
+
+    `factors` are (topic, replication factor), `partitions` (topic, partitions afterwards), `new` topics to be created;
+    `fewer` are topics declared with fewer partitions than they have, which no change can give them.
+    """
+
+    factors: tuple[tuple[str, int], ...] = ()
+    partitions: tuple[tuple[str, int], ...] = ()
+    new: tuple[TopicTarget, ...] = ()
+    fewer: tuple[str, ...] = ()
+
+
+def targets(topics: Iterable[Topic], declared: Iterable[TopicTarget]) -> Targets:
+    """How the declared topics differ from today's `topics`, in the order in which they are declared."""
+    today = {topic.name: topic.partitions for topic in topics}
+    factors: list[tuple[str, int]] = []
+    more: list[tuple[str, int]] = []
+    new: list[TopicTarget] = []
+    fewer: list[str] = []
+    for each in declared:
+        if each.topic not in today:
+            new.append(each)
+            continue
+        rows, factor, count = today[each.topic], each.replication_factor, each.partitions
+        if factor is not None and any(len(row.replicas) != factor for row in rows):
+            factors.append((each.topic, factor))
+        if count is not None and count > len(rows):
+            more.append((each.topic, count))
+        if count is not None and count < len(rows):
+            fewer.append(each.topic)
+    return Targets(tuple(factors), tuple(more), tuple(new), tuple(fewer))
+
+
+def target_notes(found: Targets, declared_by: str) -> Iterator[str]:
+    """What `declared_by`, a file, declares otherwise than it is, and the key of `changes` that would change it."""
+    for names, what in (
+        ([name for name, _ in found.factors], "with another replication factor: see changes.set_replication_factor"),
+        ([name for name, _ in found.partitions], "with more partitions: see changes.add_partitions"),
+        ([each.topic for each in found.new], "which the cluster doesn't have: see changes.create_topics"),
+        (list(found.fewer), "with fewer partitions than they have: Kafka takes none away"),
+    ):
+        if names:
+            yield f"{declared_by} declares {some(names)} {what}"

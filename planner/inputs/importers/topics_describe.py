@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from planner.inputs.importers.assignment_entries import Assignment, AssignmentEntry, Config, assignment
-from planner.inputs.importers.state_parts import Rank, RunningReassignment, StatePart, moving_finding
-from planner.model.cluster import Partition, Topic
+from planner.inputs.importers.json_text import shown
+from planner.inputs.importers.state_parts import AssignmentEntry, Rank, RunningReassignment, StatePart
+from planner.model.cluster import Config, Partition
 from planner.model.effective_config import TOPIC_ONLY
 from planner.model.errors import MOST_SHOWN, Finding, ImportStateError, Place
 
@@ -80,19 +80,6 @@ def recognises(text: str) -> bool:
     return re.search(r"^\s*(?:Topic|topic):", text, re.MULTILINE) is not None
 
 
-def parse(text: str, file: str) -> tuple[Topic, ...]:
-    """The topics, by name. ImportStateError names each bad line of `file`; so does a reassignment in progress."""
-    return read(text, file).topics
-
-
-def read(text: str, file: str) -> Assignment:
-    """As `parse`, with the line of each partition."""
-    part = read_part(text.split("\n"), file)
-    if part.moving:
-        raise ImportStateError(map(moving_finding, part.moving))
-    return assignment(part.entries, part.configs, (), part.deleting, part.effective_configs)
-
-
 def read_part(lines: Iterable[str], file: str) -> StatePart:
     """What the lines say, one at a time, so that an output of any length is read in the room that its partitions need.
 
@@ -114,34 +101,29 @@ def read_part(lines: Iterable[str], file: str) -> StatePart:
     findings = found.findings or [*_count_findings(found), *_cut_findings(found, before, last)]
     if findings:
         raise ImportStateError(findings)
-    shown = {heading.topic: heading.config for heading in found.headings.values()}
-    everywhere = _everywhere(
-        [config for topic, config in shown.items() if topic not in found.deleting] or shown.values()
-    )
+    return _part(found, file)
+
+
+def _part(found: _Read, file: str) -> StatePart:
+    """All that was read; configuration of a key that every topic shows is of unknown origin, see the module's text."""
+    configs = {heading.topic: heading.config for heading in found.headings.values()}
+    staying = [config for topic, config in configs.items() if topic not in found.deleting] or list(configs.values())
+    keys = [{key for key, _ in config} for config in staying]
+    everywhere = (set.intersection(*keys) if keys else set()) - TOPIC_ONLY
+    own = {topic: tuple(pair for pair in config if pair[0] not in everywhere) for topic, config in configs.items()}
+    unsourced = {topic: tuple(pair for pair in config if pair[0] in everywhere) for topic, config in configs.items()}
     return StatePart(
         TITLE,
         file,
         Rank.CLUSTER,
         tuple(found.entries),
-        {topic: tuple(pair for pair in config if pair[0] not in everywhere) for topic, config in shown.items()},
+        own,
         frozenset(found.deleting),
         leaders_known=True,
         whole=True,
         moving=tuple(found.moving),
-        effective_configs=_of_keys(shown, everywhere),
+        effective_configs={topic: config for topic, config in unsourced.items() if config},
     )
-
-
-def _everywhere(configs: Iterable[Config]) -> frozenset[str]:
-    """The keys that every topic shows, and may inherit."""
-    keys = [{key for key, _ in config} for config in configs]
-    return frozenset(set.intersection(*keys) if keys else ()) - TOPIC_ONLY
-
-
-def _of_keys(configs: Mapping[str, Config], keys: frozenset[str]) -> dict[str, Config]:
-    """These keys of each topic's configuration, where it has any."""
-    found = {topic: tuple(pair for pair in config if pair[0] in keys) for topic, config in configs.items()}
-    return {topic: config for topic, config in found.items() if config}
 
 
 def _usual_entry(line: str, number: int, file: str) -> AssignmentEntry | None:
@@ -173,8 +155,13 @@ def _take(line: str, number: int, file: str, found: _Read) -> None:
         if fields.get("MarkedForDeletion") == "true":
             found.deleting.add(fields["Topic"])
         if "Partition" in fields:
-            found.entries.append(_entry(fields, place))
-            found.moving += _moving(fields, place)
+            entry = _entry(fields, place)
+            found.entries.append(entry)
+            # The labels are there, empty, for a while after a reassignment has ended.
+            adding, removing = (_brokers(fields, f"{which} Replicas") for which in ("Adding", "Removing"))
+            if adding or removing:
+                row = entry.partition
+                found.moving.append(RunningReassignment(place, entry.topic, row.id, adding, removing, row.replicas))
         else:
             config = _config(fields.get("Configs", ""))
             heading = Heading(place, fields["Topic"], _number(fields, "PartitionCount"), config)
@@ -186,20 +173,18 @@ def _take(line: str, number: int, file: str, found: _Read) -> None:
 
 def _fields(line: str, found: _Read) -> dict[str, str]:
     """Label to value; a value reaches to the next label."""
-    fields = {label: value.strip() for label, value in _between(line, list(_FIELD.finditer(line)))}
+    fields = _labelled(_FIELD, line)
     if not fields and line.startswith("topic:"):
-        small = _between(line, list(_SMALL_FIELD.finditer(line)))
-        fields = {_SMALL[label]: value.strip() for label, value in small}
+        fields = {_SMALL[label]: value for label, value in _labelled(_SMALL_FIELD, line).items()}
         found.without_headings.add(fields["Topic"])
     if "Topic" not in fields:
-        raise _LineError(f"{_short(line)} isn't a topic or a partition; {_HINT}")
+        raise _LineError(f"{shown(line)} isn't a topic or a partition; {_HINT}")
     return fields
 
 
-def _between(text: str, marks: list[re.Match[str]]) -> list[tuple[str, str]]:
-    """Each mark's name and the text from it to the next mark."""
-    ends = [*(mark.start() for mark in marks), len(text)][1:]
-    return [(mark[1], text[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
+def _labelled(label: re.Pattern[str], line: str) -> dict[str, str]:
+    _, *parts = label.split(line)
+    return dict(zip(parts[0::2], map(str.strip, parts[1::2]), strict=True))
 
 
 def _entry(fields: dict[str, str], place: Place) -> AssignmentEntry:
@@ -216,18 +201,10 @@ def _entry(fields: dict[str, str], place: Place) -> AssignmentEntry:
     return AssignmentEntry(place, f"{topic}-{number}", topic, partition)
 
 
-def _moving(fields: dict[str, str], place: Place) -> Iterator[RunningReassignment]:
-    """The reassignment in progress, if any: its labels are there, empty, for a while after it ended."""
-    adding, removing = (_brokers(fields, f"{which} Replicas") for which in ("Adding", "Removing"))
-    if adding or removing:
-        number = _number(fields, "Partition")
-        yield RunningReassignment(place, fields["Topic"], number, adding, removing, _brokers(fields, "Replicas"))
-
-
 def _number(fields: dict[str, str], label: str) -> int:
     value = fields.get(label, "")
     if not _NUMBER.fullmatch(value):
-        raise _LineError(f"{label} is {_short(value)}; allowed: a whole number")
+        raise _LineError(f"{label} is {shown(value)}; allowed: a whole number")
     return int(value)
 
 
@@ -236,16 +213,16 @@ def _brokers(fields: dict[str, str], label: str) -> tuple[int, ...]:
     words = [word.strip() for word in value.split(",")] if value else []
     for word in words:
         if not _NUMBER.fullmatch(word):
-            raise _LineError(f"{label} has {_short(word)}; allowed: brokers' ids with commas between them")
+            raise _LineError(f"{label} has {shown(word)}; allowed: brokers' ids with commas between them")
     return tuple(int(word) for word in words)
 
 
 def _config(text: str) -> Config:
     """`a.b=1,c.d=x,y` as sorted pairs; a comma is part of a value unless a key and `=` come after it."""
-    marks = list(_CONFIG.finditer(text))
-    if text and (not marks or marks[0].start()):
-        raise _LineError(f"Configs is {_short(text)}; allowed: key=value with commas between them")
-    return tuple(sorted(_between(text, marks)))
+    before, *parts = _CONFIG.split(text)
+    if before:
+        raise _LineError(f"Configs is {shown(text)}; allowed: key=value with commas between them")
+    return tuple(sorted(zip(parts[0::2], parts[1::2], strict=True)))
 
 
 def _too_many(found: _Read, place: Place) -> bool:
@@ -303,7 +280,3 @@ def _cut_findings(found: _Read, before: str, last: str) -> Iterator[Finding]:
     if entries and len(told) < len(wanted):
         message = f"the line ends before {wanted[len(told)]}: the output was cut; {_HINT}"
         yield Finding(entries[-1].place, entries[-1].key, message)
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")

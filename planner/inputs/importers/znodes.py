@@ -9,12 +9,11 @@ Source: `kafka.zk.ZkData` (TopicZNode, BrokerIdZNode, TopicPartitionStateZNode, 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Literal
 
-from planner.inputs.importers.assignment_entries import AssignmentEntry
 from planner.inputs.importers.configs_describe import as_topics_inherit
-from planner.inputs.importers.json_text import is_id, is_ids, read_alone, shown
-from planner.inputs.importers.state_parts import BrokerSeen, Led, Rank, RunningReassignment, StatePart
+from planner.inputs.importers.json_text import begins_object, is_id, is_ids, read_alone, shown
+from planner.inputs.importers.state_parts import AssignmentEntry, BrokerSeen, Led, Rank, RunningReassignment, StatePart
 from planner.model.cluster import Partition
 from planner.model.errors import Finding, ImportStateError, Place
 
@@ -30,39 +29,38 @@ _ENDINGS = (".json", ".txt")
 
 def recognises(text: str) -> bool:
     """True for the JSON of one of these kinds of znodes."""
-    kinds = (_is_topic, _is_broker, _is_state, _is_config)
-    return bool(re.match(r"\s*\{", text)) and any(is_kind(text) for is_kind in kinds)
+    return begins_object(text) and _kind(text) is not None
 
 
-def _is_topic(text: str) -> bool:
-    return re.search(r'"partitions"\s*:\s*\{', text) is not None
-
-
-def _is_broker(text: str) -> bool:
-    return '"jmx_port"' in text or ('"host"' in text and '"port"' in text and '"version"' in text)
-
-
-def _is_state(text: str) -> bool:
-    return '"leader_epoch"' in text and '"isr"' in text
-
-
-def _is_config(text: str) -> bool:
-    return re.search(r'"config"\s*:\s*\{', text) is not None and '"version"' in text
+def _kind(text: str) -> Literal["topic", "state", "config", "broker"] | None:
+    """Which kind of znode the JSON is of, told by its keys."""
+    if re.search(r'"partitions"\s*:\s*\{', text):
+        return "topic"
+    if '"leader_epoch"' in text and '"isr"' in text:
+        return "state"
+    if re.search(r'"config"\s*:\s*\{', text) and '"version"' in text:
+        return "config"
+    if '"jmx_port"' in text or ('"host"' in text and '"port"' in text and '"version"' in text):
+        return "broker"
+    return None
 
 
 def read_part(text: str, file: str, topic: str | None = None) -> StatePart:
     """What the znode says. `topic` names it where the path doesn't. ImportStateError for each fault."""
     value, place = read_alone(text, file)
-    if _is_topic(text):
-        return _topic(value, place, topic or _named(_TOPIC, place, "brokers/topics/TOPIC")[0])
-    if _is_state(text):
-        name, number = _named(_STATE, place, "brokers/topics/TOPIC/partitions/N/state")
-        return StatePart(TITLE, file, Rank.ZNODES, led=(_led(value, place, topic or name, int(number)),))
-    if _is_config(text):
-        kind, name = _named(_CONFIG, place, "config/topics/TOPIC or config/brokers/<default>")
-        return _config(value, place, kind, name)
-    broker = int(_named(_BROKER, place, "brokers/ids/N")[0])
-    return StatePart(TITLE, file, Rank.ZNODES, brokers=(_broker(value, place, broker),))
+    match _kind(text):
+        case "topic":
+            return _topic(value, place, topic or _named(_TOPIC, place, "brokers/topics/TOPIC")[0])
+        case "state":
+            name, number = _named(_STATE, place, "brokers/topics/TOPIC/partitions/N/state")
+            return StatePart(TITLE, file, Rank.ZNODES, led=(_led(value, place, topic or name, int(number)),))
+        case "config":
+            kind, name = _named(_CONFIG, place, "config/topics/TOPIC or config/brokers/<default>")
+            return _config(value, place, kind, name)
+    broker, rack = int(_named(_BROKER, place, "brokers/ids/N")[0]), value.get("rack")
+    if rack is not None and not isinstance(rack, str):
+        raise ImportStateError([Finding(place, "rack", f"{shown(rack)} isn't a rack; allowed: text")])
+    return StatePart(TITLE, file, Rank.ZNODES, brokers=(BrokerSeen(place, broker, rack or None),))
 
 
 def _named(pattern: re.Pattern[str], place: Place, layout: str) -> tuple[str, ...]:
@@ -81,19 +79,28 @@ def _topic(value: dict[str, Any], place: Place, topic: str) -> StatePart:
     if version not in (1, 2, 3):
         message = f"{shown(version)} isn't a version of /brokers/topics/{topic}; allowed: 1, 2, 3"
         raise ImportStateError([Finding(place, "version", message)])
-    lists = {key: _lists(value.get(key, {}), key, place) for key in ("partitions", *_RUNNING)}
-    if not lists["partitions"]:
+    keys = ("partitions", "adding_replicas", "removing_replicas")
+    replicas, adding, removing = (_lists(value.get(key, {}), key, place) for key in keys)
+    if not replicas:
         raise ImportStateError([Finding(place, "partitions", "is empty; allowed: at least one partition")])
     entries = tuple(
-        AssignmentEntry(
-            place, f"partitions.{number}", topic, Partition(number, replicas, replicas[0] if replicas else None)
-        )
-        for number, replicas in sorted(lists["partitions"].items())
+        AssignmentEntry(place, f"partitions.{number}", topic, Partition(number, held, held[0] if held else None))
+        for number, held in sorted(replicas.items())
     )
-    return StatePart(TITLE, place.file, Rank.ZNODES, entries, whole=True, moving=_moving(lists, place, topic))
-
-
-_RUNNING = ("adding_replicas", "removing_replicas")
+    numbers = sorted({number for each in (adding, removing) for number, brokers in each.items() if brokers})
+    moving = tuple(
+        RunningReassignment(
+            place,
+            topic,
+            number,
+            adding.get(number, ()),
+            removing.get(number, ()),
+            replicas.get(number),
+            f"partitions.{number}",
+        )
+        for number in numbers
+    )
+    return StatePart(TITLE, place.file, Rank.ZNODES, entries, whole=True, moving=moving)
 
 
 def _lists(value: Any, key: str, place: Place) -> dict[int, tuple[int, ...]]:
@@ -108,23 +115,6 @@ def _lists(value: Any, key: str, place: Place) -> dict[int, tuple[int, ...]]:
     if findings:
         raise ImportStateError(findings)
     return {int(number): tuple(brokers) for number, brokers in value.items()}
-
-
-def _moving(lists: dict[str, dict[int, tuple[int, ...]]], place: Place, topic: str) -> tuple[RunningReassignment, ...]:
-    adding, removing = (lists[key] for key in _RUNNING)
-    numbers = sorted({number for each in (adding, removing) for number, brokers in each.items() if brokers})
-    return tuple(
-        RunningReassignment(
-            place,
-            topic,
-            number,
-            adding.get(number, ()),
-            removing.get(number, ()),
-            lists["partitions"].get(number),
-            f"partitions.{number}",
-        )
-        for number in numbers
-    )
 
 
 def _led(value: dict[str, Any], place: Place, topic: str, number: int) -> Led:
@@ -148,10 +138,3 @@ def _config(value: dict[str, Any], place: Place, kind: str, name: str) -> StateP
     if name != "<default>":
         return StatePart(TITLE, place.file, Rank.ZNODES)
     return StatePart(TITLE, place.file, Rank.ZNODES, config_defaults=as_topics_inherit(dict(config)))
-
-
-def _broker(value: dict[str, Any], place: Place, broker: int) -> BrokerSeen:
-    rack = value.get("rack")
-    if rack is not None and not isinstance(rack, str):
-        raise ImportStateError([Finding(place, "rack", f"{shown(rack)} isn't a rack; allowed: text")])
-    return BrokerSeen(place, broker, rack or None)

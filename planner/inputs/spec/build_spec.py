@@ -8,11 +8,11 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 
-from planner.inputs.importers.assignment_entries import Assignment, AssignmentEntry, Config
+from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
 from planner.inputs.spec import consumers_section, sections
 from planner.inputs.yaml_source import Document, key_text
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
-from planner.model.cluster import NO_LOG_DIRS, Broker, Cluster, LogDirs, Partition, Topic
+from planner.model.cluster import NO_LOG_DIRS, Broker, Cluster, Config, LogDirs, Partition, Topic
 from planner.model.spec import (
     AIMS,
     Changes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from planner.inputs.importers.assignment_entries import Assignment
+from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.yaml_source import Document, Path
 from planner.model.errors import Finding, did_you_mean
 from planner.model.spec import ConsumerGroup, ConsumerMember, DescribedGroup

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from planner.inputs.importers.assignment_entries import Assignment
+from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.spec.build_spec import (
     TARGET_KEYS,
     added_partitions,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from planner.inputs.importers import consumer_groups, log_dirs_describe
 from planner.inputs.importers.any_format import Expected
-from planner.inputs.importers.assignment_entries import Assignment
-from planner.inputs.importers.state_parts import StatePart
+from planner.inputs.importers.state_parts import Assignment, StatePart
+from planner.inputs.importers.terraform_show import target_notes, targets
 from planner.inputs.spec import sections
 from planner.inputs.spec.build_spec import Sizes, brokers_today, build_spec, inline_assignment, inline_sizes, with_sizes
 from planner.inputs.spec.consumers_section import Described, described_findings, state_files_of_groups
@@ -23,7 +23,6 @@ from planner.inputs.spec.section_rules import known_findings, size_findings
 from planner.inputs.state.merge import Merged, broker_notes, merge
 from planner.inputs.state.merged_configs import UNKNOWN
 from planner.inputs.state.state_files import UnreadableError, files_in, read_file, read_text
-from planner.inputs.state.terraform_targets import target_notes
 from planner.inputs.yaml_source import Document, decode, read_yaml
 from planner.inputs.yaml_source import Path as Keys
 from planner.model import file_reading
@@ -216,7 +215,8 @@ def _notes(document: Document, merged: Merged, bad_keys: tuple[str, ...]) -> tup
     unsaid = (UNKNOWN,) if unknown else ()
     if any(key.startswith("cluster.broker") for key in bad_keys):  # brokers, or their classes
         return (*merged.notes, *unsaid)
-    return (*merged.notes, *broker_notes(brokers_today(document), merged.brokers), *target_notes(merged), *unsaid)
+    of_targets = target_notes(targets(merged.assignment.topics, merged.targets), merged.declared_by)
+    return (*merged.notes, *broker_notes(brokers_today(document), merged.brokers), *of_targets, *unsaid)
 
 
 def _with_state(document: Document, merged: Merged | None) -> Document:

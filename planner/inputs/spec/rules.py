@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from planner.inputs.importers.assignment_entries import Assignment
+from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.spec.build_spec import (
     TARGET_KEYS,
     added_brokers,

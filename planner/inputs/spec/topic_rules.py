@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence, Set
 from fnmatch import fnmatchcase
 
-from planner.inputs.importers.assignment_entries import Assignment, AssignmentEntry, replica_findings
+from planner.inputs.importers.state_parts import Assignment, AssignmentEntry, replica_findings
 from planner.inputs.spec.build_spec import (
     TARGET_KEYS,
     brokers_today,

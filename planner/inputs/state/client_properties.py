@@ -17,7 +17,7 @@ from planner.model.file_reading import UnreadableError
 
 Settings = dict[str, str | int | bool]
 
-# Alike in both, but for the name.
+# Settings that differ only in their names.
 _NAMES = {
     "client.id": "client_id",
     "security.protocol": "security_protocol",
@@ -29,7 +29,7 @@ _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
 # Files in PEM: authorities; a certificate and its key.
 _STORES = {"truststore": ("ssl_cafile",), "keystore": ("ssl_certfile", "ssl_keyfile")}
-# Said by their own rules below.
+# Checked by their own rules below.
 _OWN = (
     "request.timeout.ms",
     "sasl.jaas.config",
@@ -46,14 +46,19 @@ _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def kafka_python_settings(text: str, file: str) -> Settings:
     """kafka-python's settings for a client's properties. SpecError for security settings that it can't take.
 
-    Settings that have nothing to do with connecting are passed over. No message repeats a value: they may be secrets.
+    Settings that don't concern the connection are ignored. No message repeats a value: they may be secrets.
     """
     found = {key: (value, Place(file, line, 1)) for line, key, value in _properties(text)}
     values = {key: value for key, (value, _) in found.items()}
     places = {key: place for key, (_, place) in found.items()}
     _require_known(values, places)
     settings: Settings = {_NAMES[key]: value for key, value in values.items() if key in _NAMES and value}
-    settings |= _stores(values, places) | _login(values, places) | _timeout(values, places)
+    settings |= _stores(values, places) | _login(values, places)
+    if (timeout := values.get("request.timeout.ms")) is not None:
+        if not re.fullmatch("[0-9]{1,9}", timeout, re.ASCII):
+            key = "request.timeout.ms"
+            raise SpecError([Finding(places[key], key, "isn't a number of milliseconds; allowed: such as 30000")])
+        settings["request_timeout_ms"] = int(timeout)
     if "ssl.endpoint.identification.algorithm" in values:
         settings["ssl_check_hostname"] = bool(values["ssl.endpoint.identification.algorithm"])
     return settings
@@ -68,15 +73,6 @@ def _require_known(values: Mapping[str, str], places: Mapping[str, Place]) -> No
         if values.get(key, allowed_values[0]) not in allowed_values:
             message = f"can't be used; allowed: {', '.join(allowed_values)}"
             raise SpecError([Finding(places[key], key, message)])
-
-
-def _timeout(values: Mapping[str, str], places: Mapping[str, Place]) -> Settings:
-    key = "request.timeout.ms"
-    if key not in values:
-        return {}
-    if not re.fullmatch("[0-9]{1,9}", values[key], re.ASCII):
-        raise SpecError([Finding(places[key], key, "isn't a number of milliseconds; allowed: such as 30000")])
-    return {"request_timeout_ms": int(values[key])}
 
 
 def _properties(text: str) -> Iterator[tuple[int, str, str]]:

@@ -1,28 +1,34 @@
-"""How the cluster is that a state describes: what an operator should know before anything is planned."""
+"""Conditions of the cluster that an operator should know of before anything is planned, in sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from planner.inputs.importers.state_parts import BrokerSeen
 from planner.inputs.state.merge import Merged
 from planner.inputs.state.merged_configs import UNKNOWN, unknown_origin
-from planner.model.cluster import Partition, Topic
+from planner.model.cluster import Partition
 from planner.model.state_warnings import down, partition_name, some, unions
-
-Key = tuple[str, int]
 
 
 def conditions(merged: Merged) -> Iterator[str]:
-    """One sentence for each condition that isn't as it should be, with the first few of whom it concerns."""
+    """One sentence for each condition that isn't as it should be, with the first few partitions or topics."""
     topics = merged.assignment.topics
     rows = [(topic.name, partition) for topic in topics for partition in topic.partitions]
+    mixed = [topic.name for topic in topics if len({len(each.replicas) for each in topic.partitions}) > 1]
+    deleting = [topic.name for topic in topics if topic.deleting]
     yield from _partitions(rows)
-    yield from _topics(topics)
+    if mixed:
+        yield f"{some(mixed)} with unlike replication factors within the topic"
+    if deleting:
+        yield f"{some(deleting)} marked for deletion: kept as they are"
     yield from down(row for _, row in rows)
     yield from unions(topics)
-    yield from _unknown(rows, merged.brokers)
-    yield from _sizes(rows, merged.sizes)
+    yield from _unknown_brokers(rows, merged.brokers)
+    if merged.sizes is None:
+        yield "no source tells sizes: add the output of kafka-log-dirs --describe"
+    elif without := [partition_name(topic, row) for topic, row in rows if (topic, row.id) not in merged.sizes]:
+        yield f"{some(without, 'partition')} without a size, counted as empty"
     if not merged.configs_known:
         yield UNKNOWN
     yield from unknown_origin({topic.name: topic.effective_config for topic in topics})
@@ -44,17 +50,7 @@ def _partitions(rows: Sequence[tuple[str, Partition]]) -> Iterator[str]:
         yield f"{strayed:,} of {len(rows):,} partitions not led by their preferred leaders"
 
 
-def _topics(topics: Iterable[Topic]) -> Iterator[str]:
-    topics = list(topics)
-    mixed = [topic.name for topic in topics if len({len(each.replicas) for each in topic.partitions}) > 1]
-    deleting = [topic.name for topic in topics if topic.deleting]
-    if mixed:
-        yield f"{some(mixed)} with unlike replication factors within the topic"
-    if deleting:
-        yield f"{some(deleting)} marked for deletion: kept as they are"
-
-
-def _unknown(rows: Sequence[tuple[str, Partition]], seen: Sequence[BrokerSeen]) -> Iterator[str]:
+def _unknown_brokers(rows: Sequence[tuple[str, Partition]], seen: Sequence[BrokerSeen]) -> Iterator[str]:
     """Brokers that hold replicas without being live, where the live ones are known."""
     live = {broker.id for broker in seen}
     holders = sorted({broker for _, row in rows for broker in row.replicas})
@@ -63,12 +59,3 @@ def _unknown(rows: Sequence[tuple[str, Partition]], seen: Sequence[BrokerSeen]) 
             yield f"broker {broker} holds replicas, but isn't live: its rack isn't known"
     if not live or all(broker.rack is None for broker in seen):
         yield "no source tells racks: add them to cluster.brokers, or the output of kafka-broker-api-versions"
-
-
-def _sizes(rows: Sequence[tuple[str, Partition]], sizes: Mapping[Key, int] | None) -> Iterator[str]:
-    if sizes is None:
-        yield "no source tells sizes: add the output of kafka-log-dirs --describe"
-        return
-    without = [partition_name(topic, row) for topic, row in rows if (topic, row.id) not in sizes]
-    if without:
-        yield f"{some(without, 'partition')} without a size, counted as empty"

@@ -11,35 +11,12 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from planner.inputs.importers.state_parts import TopicTarget
-from planner.inputs.state.terraform_targets import Targets
+from planner.inputs.importers.terraform_show import Targets
 from planner.model.cluster import Broker, Config, Partition, Topic
 from planner.model.effective_config import OF_TOPIC
 from planner.model.quoting import yaml_scalar
 
 Key = tuple[str, int]
-
-
-def _topic_lines(topic: Topic) -> Iterator[str]:
-    factor = len(topic.partitions[0].replicas)
-    config = ",".join(
-        f"{key}={value}" for key, value in sorted({**dict(topic.effective_config), **dict(topic.config)}.items())
-    )
-    counts = f"PartitionCount: {len(topic.partitions)}\tReplicationFactor: {factor}"
-    deleting = "\tMarkedForDeletion: true" if topic.deleting else ""
-    yield f"Topic: {topic.name}\t{counts}\tConfigs: {config}{deleting}"
-    yield from (f"\t{_partition_line(topic.name, each)}{deleting}" for each in topic.partitions)
-
-
-def _partition_line(topic: str, partition: Partition) -> str:
-    leader = "none" if partition.leader is None else partition.leader
-    isr = "" if partition.isr is None else f"\tIsr: {_broker_list(partition.isr)}"
-    replicas = _broker_list(partition.replicas)
-    return f"Topic: {topic}\tPartition: {partition.id}\tLeader: {leader}\tReplicas: {replicas}{isr}"
-
-
-def _broker_list(brokers: Iterable[int]) -> str:
-    return ",".join(map(str, brokers))
 
 
 _WORD = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
@@ -85,7 +62,9 @@ def _lines(imported: Imported) -> Iterator[str]:
     if imported.bootstrap_servers:
         yield f"  bootstrap_servers: {_flow(list(imported.bootstrap_servers))}"
     yield "  brokers:"
-    yield from (f"    - {_broker(broker)}" for broker in imported.brokers)
+    for broker in imported.brokers:
+        rack = "" if broker.rack is None else f", rack: {_flow(broker.rack)}"
+        yield f"    - {{id: {broker.id}{rack}}}"
     if imported.config_defaults:
         yield f"  config_defaults: {_flow(dict(imported.config_defaults))}"
     if imported.state is None:
@@ -102,10 +81,6 @@ def _lines(imported: Imported) -> Iterator[str]:
         yield from (f"    - {_flow(name)}" for name in imported.only_topics)
 
 
-def _broker(broker: Broker) -> str:
-    return f"{{id: {broker.id}}}" if broker.rack is None else f"{{id: {broker.id}, rack: {_flow(broker.rack)}}}"
-
-
 def _changes(targets: Targets) -> Iterator[str]:
     """What Terraform declares otherwise than it is."""
     created = [each for each in targets.new if each.partitions and each.replication_factor]
@@ -120,13 +95,10 @@ def _changes(targets: Targets) -> Iterator[str]:
         yield from (f"    - {{topic: {_flow(name)}, partitions: {count}}}" for name, count in targets.partitions)
     if created:
         yield "  create_topics:"
-        yield from (f"    - {_created(each)}" for each in created)
-
-
-def _created(each: TopicTarget) -> str:
-    config = f", config: {_flow(dict(each.config))}" if each.config else ""
-    counts = f"partitions: {each.partitions}, replication_factor: {each.replication_factor}"
-    return f"{{name: {_flow(each.topic)}, {counts}{config}}}"
+        for each in created:
+            config = f", config: {_flow(dict(each.config))}" if each.config else ""
+            counts = f"partitions: {each.partitions}, replication_factor: {each.replication_factor}"
+            yield f"    - {{name: {_flow(each.topic)}, {counts}{config}}}"
 
 
 def _flow(value: object) -> str:
@@ -143,18 +115,30 @@ def _flow(value: object) -> str:
 
 def describe(topics: Iterable[Topic]) -> str:
     """As `kafka-topics --describe` prints them; the ISR is left out where it isn't known."""
-    return "".join(f"{line}\n" for topic in topics for line in _topic_lines(topic))
+    lines: list[str] = []
+    for topic in topics:
+        config = sorted({**dict(topic.effective_config), **dict(topic.config)}.items())
+        counts = f"PartitionCount: {len(topic.partitions)}\tReplicationFactor: {len(topic.partitions[0].replicas)}"
+        deleting = "\tMarkedForDeletion: true" if topic.deleting else ""
+        pairs = ",".join(f"{key}={value}" for key, value in config)
+        lines.append(f"Topic: {topic.name}\t{counts}\tConfigs: {pairs}{deleting}\n")
+        for each in topic.partitions:
+            leader = "none" if each.leader is None else each.leader
+            isr = "" if each.isr is None else f"\tIsr: {','.join(map(str, each.isr))}"
+            replicas = f"Replicas: {','.join(map(str, each.replicas))}"
+            lines.append(f"\tTopic: {topic.name}\tPartition: {each.id}\tLeader: {leader}\t{replicas}{isr}{deleting}\n")
+    return "".join(lines)
 
 
 def topic_configs(topics: Iterable[Topic]) -> str:
     """As `kafka-configs --describe --entity-type topics` prints topics' own configurations."""
-    return "".join(f"{line}\n" for topic in topics for line in _configs(topic))
-
-
-def _configs(topic: Topic) -> Iterator[str]:
-    yield f"Dynamic configs for topic {topic.name} are:"
-    for key, value in topic.config:
-        yield f"  {key}={value} sensitive=false synonyms={{{OF_TOPIC}:{key}={value}}}"
+    lines: list[str] = []
+    for topic in topics:
+        lines.append(f"Dynamic configs for topic {topic.name} are:\n")
+        lines += [
+            f"  {key}={value} sensitive=false synonyms={{{OF_TOPIC}:{key}={value}}}\n" for key, value in topic.config
+        ]
+    return "".join(lines)
 
 
 def log_dirs(topics: Sequence[Topic], sizes: Mapping[Key, int]) -> str:

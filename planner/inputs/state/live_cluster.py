@@ -7,7 +7,6 @@ them.
 
 from __future__ import annotations
 
-import json
 import logging
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,11 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from planner.inputs.importers import log_dirs_describe
-from planner.inputs.importers.assignment_entries import AssignmentEntry, Config
-from planner.inputs.importers.state_parts import BrokerSeen, Rank, RunningReassignment, StatePart
+from planner.inputs.importers.state_parts import AssignmentEntry, BrokerSeen, Rank, RunningReassignment, StatePart
 from planner.inputs.state.merged_configs import Configs
-from planner.model.cluster import Partition
+from planner.model.cluster import Config, Partition
 from planner.model.effective_config import INHERITED, MIN_INSYNC, OF_TOPIC, largest_min_insync
 from planner.model.errors import Place, SetupError
 
@@ -44,7 +41,13 @@ def read_live(bootstrap_servers: str, settings: Settings) -> StatePart:
     servers = {"bootstrap_servers": bootstrap_servers.split(",")}
     try:
         with _silent(), admin.KafkaAdminClient(**{**timeouts, **settings, **servers}) as client:
-            return read_cluster(client, _resources(admin), errors.IncompatibleBrokerVersion, bootstrap_servers)
+            kinds = {"topic": admin.ConfigResourceType.TOPIC, "broker": admin.ConfigResourceType.BROKER}
+            return read_cluster(
+                client,
+                lambda kind, name: admin.ConfigResource(kinds[kind], name),
+                errors.IncompatibleBrokerVersion,
+                bootstrap_servers,
+            )
     except (errors.KafkaError, OSError, ValueError, TypeError) as error:
         told = str(error) or type(error).__name__
         raise SetupError(f"{bootstrap_servers}: the cluster can't be read: {told}") from None
@@ -80,13 +83,8 @@ def _silent() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _resources(admin: Any) -> Resource:
-    kinds = admin.ConfigResourceType
-    return lambda kind, name: admin.ConfigResource(kinds.TOPIC if kind == "topic" else kinds.BROKER, name)
-
-
 def read_cluster(client: Any, resource: Resource, too_old: type[Exception], where: str) -> StatePart:
-    """What a KafkaAdminClient tells; `resource` makes the ConfigResource of a topic or broker.
+    """What a KafkaAdminClient answers; `resource` makes the ConfigResource of a topic or broker.
 
     `too_old` is its error for brokers that don't know a request yet (log dirs: before Kafka 1.0, reassignments: before
     2.4).
@@ -96,12 +94,18 @@ def read_cluster(client: Any, resource: Resource, too_old: type[Exception], wher
     for topic in topics:
         if topic["error_code"]:
             raise SetupError(f"{where}: topic {topic['name']} can't be read: Kafka's error {topic['error_code']}")
-    live, fenced = _brokers(client, place)
+    brokers = sorted(client.describe_cluster()["brokers"], key=lambda broker: int(broker["broker_id"]))
+    fenced = [broker["broker_id"] for broker in brokers if broker.get("is_fenced")]
+    live = tuple(
+        BrokerSeen(place, broker["broker_id"], broker["rack"] or None)
+        for broker in brokers
+        if not broker.get("is_fenced")
+    )
+    notes = [f"broker {broker} is fenced: it is down, or not yet up" for broker in fenced]
     sizes: Mapping[tuple[str, int], int] | None = None
     moving: tuple[RunningReassignment, ...] = ()
-    notes = list(fenced)
     try:
-        sizes = log_dirs_describe.parse(_as_the_tool_prints(client.describe_log_dirs()), where)
+        sizes = _sizes(client.describe_log_dirs())
     except too_old:
         notes.append("the brokers are too old to tell sizes: add the output of kafka-log-dirs")
     try:
@@ -135,14 +139,6 @@ def _entries(topics: Iterable[Mapping[str, Any]], place: Place) -> Iterator[Assi
             yield AssignmentEntry(place, f"{name}-{number}", name, partition)
 
 
-def _brokers(client: Any, place: Place) -> tuple[tuple[BrokerSeen, ...], list[str]]:
-    """The brokers that live, with their racks, and a note on each that is fenced."""
-    found = sorted(client.describe_cluster()["brokers"], key=lambda broker: int(broker["broker_id"]))
-    live = [broker for broker in found if not broker.get("is_fenced")]
-    fenced = [f"broker {each['broker_id']} is fenced: it is down, or not yet up" for each in found if each not in live]
-    return tuple(BrokerSeen(place, broker["broker_id"], broker["rack"] or None) for broker in live), fenced
-
-
 def _moving(running: Mapping[Any, Mapping[str, Sequence[int]]], place: Place) -> Iterator[RunningReassignment]:
     for at, each in sorted(running.items()):
         adding, removing = tuple(each["adding_replicas"]), tuple(each["removing_replicas"])
@@ -150,31 +146,16 @@ def _moving(running: Mapping[Any, Mapping[str, Sequence[int]]], place: Place) ->
         yield RunningReassignment(place, at.topic, at.partition, adding, removing, tuple(each["replicas"]), key)
 
 
-def _as_the_tool_prints(answers: Iterable[Mapping[str, Any]]) -> str:
-    """What the brokers answer on their log dirs, in the layout of `kafka-log-dirs --describe`."""
-    return json.dumps({"version": 1, "brokers": [_broker_dirs(answer) for answer in answers]})
-
-
-def _broker_dirs(answer: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "broker": answer["broker"],
-        "logDirs": [
-            {
-                "logDir": found["log_dir"],
-                "partitions": [
-                    {
-                        "partition": f"{topic['name']}-{partition['partition_index']}",
-                        "size": partition["partition_size"],
-                        "isFuture": partition["is_future_key"],
-                    }
-                    for topic in found["topics"]
-                    for partition in topic["partitions"]
-                ],
-            }
-            for found in answer["log_dirs"]
-            if not found["error_code"]
-        ],
-    }
+def _sizes(answers: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], int]:
+    """(topic, partition) to the bytes of its largest replica, but those that are on their way between log dirs."""
+    sizes: dict[tuple[str, int], int] = {}
+    for log_dir in (found for answer in answers for found in answer["log_dirs"] if not found["error_code"]):
+        for topic in log_dir["topics"]:
+            for partition in topic["partitions"]:
+                if not partition["is_future_key"]:
+                    key = topic["name"], partition["partition_index"]
+                    sizes[key] = max(partition["partition_size"], sizes.get(key, 0))
+    return sizes
 
 
 def _configs(client: Any, resource: Resource, names: Sequence[str], brokers: Sequence[int]) -> Configs:

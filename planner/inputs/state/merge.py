@@ -13,10 +13,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.inputs.importers.assignment_entries import LARGEST_ID, Assignment, AssignmentEntry, Config, assignment
-from planner.inputs.importers.state_parts import BrokerSeen, RunningReassignment, StatePart, TopicTarget, moving_finding
+from planner.inputs.importers.state_parts import (
+    LARGEST_ID,
+    Assignment,
+    AssignmentEntry,
+    BrokerSeen,
+    RunningReassignment,
+    StatePart,
+    TopicTarget,
+    assignment,
+    moving_finding,
+)
 from planner.inputs.state.merged_configs import merged_configs
-from planner.model.cluster import Broker, Partition
+from planner.model.cluster import Broker, Config, Partition
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.state_warnings import some
 
@@ -49,17 +58,22 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     """
     ranked = sorted((part for part in parts if part.entries), key=lambda part: part.rank)
     if not ranked:
-        raise ImportStateError([_nothing(parts)])
+        there = ", ".join(f"{part.file} ({part.title})" for part in parts[:3]) or "nothing"
+        allowed = "at least one assignment, such as the output of kafka-topics --describe"
+        message = f"no source says where replicas are, only {there}; allowed: {allowed}"
+        raise ImportStateError([Finding(Place(parts[0].file if parts else "state"), "", message)])
     moving = moving_now(parts)
     if moving and not to_targets:
         raise ImportStateError(moving_finding(each) for each in moving.values())
-    entries, notes = _entries(parts, ranked, moving)
+    entries, of_entries = _entries(parts, ranked, moving)
     configs = merged_configs(parts)
     deleting = frozenset().union(*(part.deleting for part in parts))
-    merged = assignment(entries, configs.own, (), deleting, configs.effective)
+    merged = assignment(entries, configs.own, deleting, configs.effective)
     sizes = _sizes(parts)
     brokers, of_brokers = brokers_seen(parts)
     only_topics, of_topics = _only_topics(parts, {topic.name for topic in merged.topics})
+    of_sizes = _size_notes(merged, ranked[0].file, sizes or {})
+    own_notes = (note for part in parts for note in part.notes)
     return Merged(
         merged,
         sizes,
@@ -67,37 +81,16 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
         only_topics,
         tuple(target for part in parts for target in part.targets),
         next((part.file for part in parts if part.targets), ""),
-        (
-            *_told(parts),
-            *notes,
-            *configs.notes,
-            *of_brokers,
-            *of_topics,
-            *_strangers(merged, ranked[0].file, sizes or {}),
-        ),
+        (*own_notes, *of_entries, *configs.notes, *of_brokers, *of_topics, *of_sizes),
         configs.defaults,
         bool(configs.own or configs.defaults),
     )
 
 
-def _told(parts: Iterable[StatePart]) -> Iterator[str]:
-    """What the sources themselves say that they don't know."""
-    for part in parts:
-        yield from part.notes
-
-
-def _nothing(parts: Sequence[StatePart]) -> Finding:
-    """No part says where replicas are: what is there instead."""
-    there = ", ".join(f"{part.file} ({part.title})" for part in parts[:3]) or "nothing"
-    allowed = "at least one assignment, such as the output of kafka-topics --describe"
-    message = f"no source says where replicas are, only {there}; allowed: {allowed}"
-    return Finding(Place(parts[0].file if parts else "state"), "", message)
-
-
 def _entries(
     parts: Sequence[StatePart], ranked: Sequence[StatePart], moving: Mapping[Key, RunningReassignment]
 ) -> tuple[Iterable[AssignmentEntry], list[str]]:
-    """The cluster's partitions, and what is said otherwise."""
+    """The cluster's partitions, and notes on sources that differ."""
     if len(ranked) == 1 and ranked[0].leaders_known and not moving:
         return ranked[0].entries, []  # millions of them, perhaps: nothing else is made of each
     primary = [part for part in ranked if part.rank == ranked[0].rank]
@@ -108,7 +101,7 @@ def _entries(
 
 
 def _chosen(primary: Sequence[StatePart]) -> tuple[dict[Key, AssignmentEntry], list[AssignmentEntry], list[StatePart]]:
-    """The partitions of the highest rank, those that a source has twice, and what later sources say of them.
+    """The partitions of the sources of highest rank, those that a source has twice, and what later sources repeat.
 
     A source that knows all partitions of a topic is alone in saying which there are; of others the partitions add up.
     """
@@ -143,7 +136,11 @@ def _led(
 ) -> Iterator[AssignmentEntry]:
     """The chosen partitions, with leaders and ISRs from where they are known."""
     unknown = {id(entry) for part in ranked if not part.leaders_known for entry in part.entries}
-    leaders = _leaders(parts, ranked) if unknown else {}
+    leaders: dict[Key, tuple[int | None, tuple[int, ...] | None]] = {}
+    for led in (led for part in parts for led in part.led):
+        leaders.setdefault((led.topic, led.partition), (led.leader, led.isr))
+    for entry in (entry for part in ranked if part.leaders_known for entry in part.entries):
+        leaders.setdefault((entry.topic, entry.partition.id), (entry.partition.leader, entry.partition.isr))
     for key, entry in chosen.items():
         leader, isr = leaders.get(key, (entry.partition.leader, entry.partition.isr))
         replicas = entry.partition.replicas
@@ -152,20 +149,6 @@ def _led(
             yield replace(entry, partition=replace(entry.partition, leader=leader, isr=isr))
         else:
             yield entry
-
-
-def _leaders(
-    parts: Sequence[StatePart], ranked: Sequence[StatePart]
-) -> dict[Key, tuple[int | None, tuple[int, ...] | None]]:
-    leaders: dict[Key, tuple[int | None, tuple[int, ...] | None]] = {}
-    for part in parts:
-        for led in part.led:
-            leaders.setdefault((led.topic, led.partition), (led.leader, led.isr))
-    for part in ranked:
-        for entry in part.entries if part.leaders_known else ():
-            found = (entry.partition.leader, entry.partition.isr)
-            leaders.setdefault((entry.topic, entry.partition.id), found)
-    return leaders
 
 
 def _sizes(parts: Sequence[StatePart]) -> dict[Key, int] | None:
@@ -180,8 +163,8 @@ def _sizes(parts: Sequence[StatePart]) -> dict[Key, int] | None:
     return sizes
 
 
-def _strangers(merged: Assignment, winner: str, sizes: Mapping[Key, int]) -> Iterator[str]:
-    """A note where there are sizes of partitions that the cluster doesn't have: it was another one, or another time."""
+def _size_notes(merged: Assignment, winner: str, sizes: Mapping[Key, int]) -> Iterator[str]:
+    """A note on sizes of partitions that the cluster doesn't have: they are of another cluster, or of another time."""
     known = {(entry.topic, entry.partition.id) for entry in merged.entries} if sizes else set()
     strange = sorted(key for key in sizes if key not in known)
     if strange and len(strange) < len(sizes):
@@ -207,7 +190,7 @@ def _disagreements(
     others: Sequence[StatePart],
     moving: Mapping[Key, RunningReassignment],
 ) -> list[str]:
-    """What sources that don't count say otherwise: a note for each source and kind, with the first few partitions."""
+    """How sources that don't count differ: a note for each source and kind, with the first few partitions."""
     notes: list[str] = []
     topics = {topic for topic, _ in chosen}
     for part in others:
@@ -237,7 +220,7 @@ def _partitions(keys: Sequence[Key]) -> str:
 def reassigned(
     entries: Iterable[AssignmentEntry], moving: Mapping[Key, RunningReassignment]
 ) -> tuple[list[AssignmentEntry], tuple[str, ...]]:
-    """The entries with the targets of what is moving in the place of what they have meanwhile, and a note of it."""
+    """The entries as they will be once the running reassignments have ended, and a note on those."""
     if not moving:
         return list(entries), ()
     moved = [_arrived(entry, moving.get((entry.topic, entry.partition.id))) for entry in entries]
@@ -252,14 +235,14 @@ def reassigned(
 
 
 def target(partition: Partition, moving: RunningReassignment) -> tuple[int, ...]:
-    """The replicas that will stay: Kafka lists the target's first, those that go behind (KIP-455)."""
+    """The replicas that will stay: Kafka lists the target's first, those to be removed behind (KIP-455)."""
     now = moving.replicas or partition.replicas
     both = (*now, *(broker for broker in moving.adding if broker not in now))
     return tuple(broker for broker in both if broker not in moving.removing)
 
 
 def _arrived(entry: AssignmentEntry, moving: RunningReassignment | None) -> AssignmentEntry:
-    """A partition when its reassignment is done: what is added is in sync, and who goes no longer leads."""
+    """A partition when its reassignment is done: added replicas are in sync, and a removed one no longer leads."""
     if moving is None:
         return entry
     partition = entry.partition

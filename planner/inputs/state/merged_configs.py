@@ -1,4 +1,4 @@
-"""Topics' configurations from several sources: which is a topic's own, which it inherits, and where nobody tells.
+"""Topics' configurations from several sources: what is a topic's own, what it inherits, and what isn't known.
 
 `kafka-topics --describe` shows what is in force without saying where it comes from. A source that knows topics' own
 configurations (`kafka-configs`, znodes, Terraform's state) tells them apart: what it doesn't have is inherited.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.inputs.importers.assignment_entries import Config
 from planner.inputs.importers.state_parts import StatePart
+from planner.model.cluster import Config
 from planner.model.effective_config import MIN_INSYNC, TOPIC_ONLY, largest_min_insync
 from planner.model.formats import counted
 
@@ -27,6 +27,8 @@ class Configs:
 
 @dataclass
 class _Found:
+    """What is collected while topics go by: by topic, by inherited key, and the topics that sources disagree about."""
+
     own: dict[str, Config] = field(default_factory=dict)
     effective: dict[str, Config] = field(default_factory=dict)
     inherited: dict[str, set[str]] = field(default_factory=dict)
@@ -34,24 +36,26 @@ class _Found:
 
 
 def merged_configs(parts: Sequence[StatePart]) -> Configs:
-    """What the parts say, of which the first of the highest rank counts."""
+    """The configurations of all parts; where they differ, the first part of the highest rank counts."""
     ranked = sorted(parts, key=lambda part: part.rank)
     found = _Found()
     for topic in dict.fromkeys(topic for part in ranked for topic in part.configs):
-        _merge(topic, [part for part in ranked if topic in part.configs], found)
+        _merge_topic(topic, [part for part in ranked if topic in part.configs], found)
     stated = [dict(part.config_defaults) for part in ranked]
     defaults = {key: next(iter(values)) for key, values in found.inherited.items() if len(values) == 1}
     for each in reversed(stated):
         defaults |= each
+    unlike = found.unlike
+    some = ", ".join(unlike[:3]) + (f" and {len(unlike) - 3:,} more" if len(unlike) > 3 else "")
+    disagree = f"sources disagree about the configuration of {counted(len(unlike), 'topic')} ({some})"
     seen = [*(each.get(MIN_INSYNC) for each in stated), *found.inherited.get(MIN_INSYNC, ())]
     least, notes = largest_min_insync(seen)
-    return Configs(
-        found.own, found.effective, tuple(sorted((defaults | least).items())), (*notes, *_unlike(found.unlike))
-    )
+    all_notes = (*notes, disagree) if unlike else notes
+    return Configs(found.own, found.effective, tuple(sorted((defaults | least).items())), all_notes)
 
 
-def _merge(topic: str, parts: Sequence[StatePart], found: _Found) -> None:
-    """One topic's configuration, as the parts that know something of it say."""
+def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Found) -> None:
+    """Add one topic's configuration, from the parts that know something of it."""
     first = parts[0]
     telling = next((part for part in parts if not part.effective_configs.get(topic)), None)
     if telling is None:
@@ -68,12 +72,6 @@ def _merge(topic: str, parts: Sequence[StatePart], found: _Found) -> None:
         for key in in_force.keys() - own.keys() - TOPIC_ONLY:
             found.inherited.setdefault(key, set()).add(in_force[key])
     found.own[topic] = tuple(sorted(own.items()))
-
-
-def _unlike(topics: Sequence[str]) -> Iterator[str]:
-    if topics:
-        some = ", ".join(topics[:3]) + (f" and {len(topics) - 3:,} more" if len(topics) > 3 else "")
-        yield f"sources disagree about the configuration of {counted(len(topics), 'topic')} ({some})"
 
 
 UNKNOWN = (

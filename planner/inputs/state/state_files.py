@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -139,18 +140,19 @@ def _refuse_utf_16(head: bytes, file: str) -> None:
 
 def _lines(head: bytes, handle: BinaryIO, digest: _Digest, path: Path) -> Iterator[str]:
     """The lines, without their ends; the last one that `head` has is completed from the rest of the file."""
-    first, file = head.removeprefix(_BOM), path.as_posix()
-    *whole, begun = first.split(b"\n")
+    *whole, begun = head.removeprefix(_BOM).split(b"\n")
     digest.update(head)
-    for number, raw in enumerate(whole, start=1):
-        yield _decoded(raw, number, file)
-    number = len(whole) + 1
-    for raw in _raw_lines(begun, handle, digest, path):
-        yield _decoded(raw, number, file)
-        number += 1
+    for number, raw in enumerate(chain(whole, _raw_lines(begun, handle, digest, path)), start=1):
+        try:
+            yield raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            column = len(raw[: error.start].decode("utf-8")) + 1
+            message = f"byte 0x{raw[error.start]:02x} isn't UTF-8; allowed: text in UTF-8"
+            raise ImportStateError([Finding(Place(path.as_posix(), number, column), "", message)]) from None
 
 
 def _raw_lines(begun: bytes, handle: BinaryIO, digest: _Digest, path: Path) -> Iterator[bytes]:
+    """The rest of the file, of which `begun` is the first line's beginning; UnreadableError for too large a file."""
     left = file_reading.STATE_LINES.most_bytes
     while more := handle.readline(_LONGEST_LINE_BYTES):
         left -= len(more)
@@ -164,12 +166,3 @@ def _raw_lines(begun: bytes, handle: BinaryIO, digest: _Digest, path: Path) -> I
         begun = b""
     if begun:
         yield begun
-
-
-def _decoded(raw: bytes, number: int, file: str) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        column = len(raw[: error.start].decode("utf-8")) + 1
-        message = f"byte 0x{raw[error.start]:02x} isn't UTF-8; allowed: text in UTF-8"
-        raise ImportStateError([Finding(Place(file, number, column), "", message)]) from None

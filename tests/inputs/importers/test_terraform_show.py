@@ -1,4 +1,4 @@
-"""What `terraform show -json` prints of states and plans."""
+"""What `terraform show -json` prints of states and plans, and how declared topics differ from today's."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from state_texts import read_topics
 
 from planner.inputs.importers.any_format import read_part
-from planner.model.errors import ImportStateError
+from planner.inputs.importers.state_parts import TopicTarget
+from planner.inputs.importers.terraform_show import Targets, target_notes, targets
+from planner.model.errors import ImportStateError, Place
 
 
 def topic(name: str, partitions: Any, factor: Any, **more: Any) -> dict[str, Any]:
@@ -77,3 +80,34 @@ def test_bad_declarations_are_named(text: str, message: str) -> None:
     """By their address."""
     with pytest.raises(ImportStateError, match=message):
         read_part(text, "t.json")
+
+
+DESCRIBE = """\
+Topic: a\tPartitionCount: 1\tReplicationFactor: 2\tConfigs:
+\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1
+Topic: b\tPartitionCount: 2\tReplicationFactor: 1\tConfigs:
+\tTopic: b\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1
+\tTopic: b\tPartition: 1\tLeader: 1\tReplicas: 1\tIsr: 1
+"""
+AT = Place("p.json", 1, 1)
+
+
+def test_targets_are_what_has_to_change() -> None:
+    """Factors, more partitions, new topics; fewer partitions nobody can have."""
+    rows = (TopicTarget(AT, "a", 4, 3), TopicTarget(AT, "b", 1, 1), TopicTarget(AT, "c", 2, 2))
+    found = targets(read_topics(DESCRIBE, "d.txt"), rows)
+    assert Targets((("a", 3),), (("a", 4),), (rows[2],), ("b",)) == found
+    assert [
+        "p.json declares topic a with another replication factor: see changes.set_replication_factor",
+        "p.json declares topic a with more partitions: see changes.add_partitions",
+        "p.json declares topic c which the cluster doesn't have: see changes.create_topics",
+        "p.json declares topic b with fewer partitions than they have: Kafka takes none away",
+    ] == list(target_notes(found, "p.json"))
+
+
+def test_what_is_declared_as_it_is_or_not_known_yet_changes_nothing() -> None:
+    """A plan leaves out what is only known after it was applied."""
+    rows = (TopicTarget(AT, "a", 1, 2), TopicTarget(AT, "b", None, None))
+    found = targets(read_topics(DESCRIBE, "d.txt"), rows)
+    assert Targets() == found
+    assert [] == list(target_notes(found, "p.json"))

@@ -6,9 +6,9 @@ import re
 
 import pytest
 from folders import capture
+from state_texts import read_topics
 
 from planner.inputs.importers import topics_describe
-from planner.inputs.importers.any_format import read_assignment
 from planner.model.cluster import Partition, Topic
 from planner.model.errors import ImportStateError
 
@@ -20,7 +20,7 @@ def by_name(topics: tuple[Topic, ...]) -> dict[str, Topic]:
 
 def test_describe_of_a_kraft_cluster() -> None:
     """Kafka 4.1 with TopicId, Elr and configuration: all topics, by name."""
-    topics = topics_describe.parse(capture("kraft-4.1/kafka-topics-describe.txt"), "d.txt")
+    topics = read_topics(capture("kraft-4.1/kafka-topics-describe.txt"), "d.txt")
     expected = {
         "audit.log": 6, "clickstream": 30, "dead-letter": 1, "orders": 24, "payments": 12, "user_profile-changelog": 18,
     }  # fmt: skip
@@ -32,7 +32,7 @@ def test_describe_of_a_kraft_cluster() -> None:
 
 def test_describe_with_a_broker_down() -> None:
     """The replicas stay, the leader moves, the ISR shrinks."""
-    topics = by_name(topics_describe.parse(capture("kraft-4.1/kafka-topics-describe-broker-4-down.txt"), "d.txt"))
+    topics = by_name(read_topics(capture("kraft-4.1/kafka-topics-describe-broker-4-down.txt"), "d.txt"))
     assert Partition(0, (4, 5), 5, (5,)) == topics["clickstream"].partitions[0]
     assert all(4 not in (row.isr or ()) for topic in topics.values() for row in topic.partitions)
     assert 91 == sum(len(topic.partitions) for topic in topics.values())
@@ -40,7 +40,7 @@ def test_describe_with_a_broker_down() -> None:
 
 def test_describe_of_a_zookeeper_cluster() -> None:
     """Kafka 3.9 with ZooKeeper writes N/A as Elr and leaves Configs empty."""
-    topics = by_name(topics_describe.parse(capture("zookeeper-3.9/kafka-topics-describe.txt"), "d.txt"))
+    topics = by_name(read_topics(capture("zookeeper-3.9/kafka-topics-describe.txt"), "d.txt"))
     assert ["logs", "orders", "topic-test1", "topic-test4"] == list(topics)
     assert Partition(3, (3, 0), 3, (3, 0)) == topics["orders"].partitions[3]
     assert () == topics["orders"].config
@@ -57,13 +57,13 @@ def test_describe_in_the_old_layout(gap: str, after_label: str) -> None:
              (heading, first, second)]  # fmt: skip
     partitions = (Partition(0, (0, 1), 0, (0, 1)), Partition(1, (1, 0), None, ()))
     expected = Topic("a", partitions, effective_config=(("retention.ms", "5"),))
-    assert (expected,) == topics_describe.parse("\n".join(lines), "d.txt")
+    assert (expected,) == read_topics("\n".join(lines), "d.txt")
 
 
 def test_describe_with_leader_none_and_windows_line_ends() -> None:
     """`Leader: none` is no leader; carriage returns don't matter."""
     text = "Topic: a\tPartitionCount: 1\r\n\tTopic: a\tPartition: 0\tLeader: none\tReplicas: 2,1\tIsr: \r\n\r\n"
-    assert (Topic("a", (Partition(0, (2, 1), None, ()),)),) == topics_describe.parse(text, "d.txt")
+    assert (Topic("a", (Partition(0, (2, 1), None, ()),)),) == read_topics(text, "d.txt")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_describe_with_leader_none_and_windows_line_ends() -> None:
 def test_commas_inside_configuration_values(configs: str, expected: tuple[tuple[str, str], ...]) -> None:
     """A comma divides only where a key follows."""
     text = f"Topic: a\tPartitionCount: 1\tConfigs: {configs}\n\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1"
-    (topic,) = topics_describe.parse(text, "d.txt")
+    (topic,) = read_topics(text, "d.txt")
     assert expected == tuple(sorted(topic.config + topic.effective_config))
 
 
@@ -92,14 +92,14 @@ def test_a_finished_reassignment_is_no_obstacle() -> None:
         "Topic: a PartitionCount: 1\n"
         "Topic: a Partition: 0 Leader: 1 Replicas: 1 Isr: 1 Adding Replicas:  Removing Replicas: "
     )
-    assert 1 == topics_describe.parse(text, "d.txt")[0].partitions[0].leader
+    assert 1 == read_topics(text, "d.txt")[0].partitions[0].leader
 
 
 def test_every_bad_line_is_named() -> None:
     """An importer doesn't stop at the first fault."""
     text = "Topic: a\tPartitionCount: x\nhello\n\tTopic: a\tPartition: 0\tLeader: 1\n"
     with pytest.raises(ImportStateError) as caught:
-        topics_describe.parse(text, "d.txt")
+        read_topics(text, "d.txt")
     assert ["d.txt:1:1", "d.txt:2:1", "d.txt:3:2"] == [str(finding.place) for finding in caught.value.findings]
 
 
@@ -110,7 +110,7 @@ def test_describe_of_the_first_version() -> None:
         "topic: a-1\tpartition: 1\tleader: none\treplicas: 1,2\tisr: \n"
     )
     expected = Topic("a-1", (Partition(0, (2, 1), 2, (2, 1)), Partition(1, (1, 2), None, ())))
-    assert (expected,) == read_assignment(text, "d.txt")
+    assert (expected,) == read_topics(text, "d.txt")
 
 
 @pytest.mark.parametrize("gap", ["\t", "   "])
@@ -122,7 +122,7 @@ def test_topics_marked_for_deletion_are_told(gap: str) -> None:
         ["Topic:b", "PartitionCount:1", "ReplicationFactor:1", "Configs:retention.ms=5"],
         ["Topic: b", "Partition: 0", "Leader: 1", "Replicas: 1", "Isr: 1"],
     ]
-    topics = read_assignment("\n".join(gap.join(line) for line in lines), "d.txt")
+    topics = read_topics("\n".join(gap.join(line) for line in lines), "d.txt")
     assert [("a", True), ("b", False)] == [(topic.name, topic.deleting) for topic in topics]
     assert (("retention.ms", "5"),) == topics[1].effective_config
 
@@ -135,7 +135,7 @@ def test_describe_takes_extreme_ids_and_names() -> None:
         f"\tTopic: {long}\tPartition: 0\tLeader: 2147483647\tReplicas: 2147483647,0\tIsr: 2147483647"
         "\tElr: \tLastKnownElr: \n"
     )
-    assert (Topic(long, (Partition(0, (2147483647, 0), 2147483647, (2147483647,)),)),) == read_assignment(text, "d")
+    assert (Topic(long, (Partition(0, (2147483647, 0), 2147483647, (2147483647,)),)),) == read_topics(text, "d")
 
 
 def test_usual_and_unusual_lines_read_alike() -> None:
@@ -185,4 +185,4 @@ def test_an_output_that_is_cut_within_its_last_line_is_refused(topic: str, end: 
         + f"\tTopic: {topic}\tPartition: {0 if alone else 1}\tLeader: 2\tReplicas: 2{end}"
     )
     with pytest.raises(ImportStateError, match=r"the line ends before|isn't a replica|Replicas has '2.*Is'"):
-        topics_describe.parse(text, "d")
+        read_topics(text, "d")

@@ -6,8 +6,9 @@ import json
 
 import pytest
 from folders import TESTS
+from state_texts import read_topics
 
-from planner.inputs.importers.any_format import read_assignment, read_part
+from planner.inputs.importers.any_format import read_part
 from planner.inputs.importers.state_parts import BrokerSeen, RunningReassignment
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
@@ -24,7 +25,7 @@ def test_a_folder_of_captures_is_a_cluster() -> None:
     """Brokers with racks, and the same assignment as kafka-topics printed at that time."""
     files = [path for path in files_in(DATA) if path.suffix == ".json"]
     merged = merge([read_file(path, path.name).part for path in files])
-    described = read_assignment((DATA / "kafka-topics-describe.txt").read_text(encoding="utf-8"), "d.txt")
+    described = read_topics((DATA / "kafka-topics-describe.txt").read_text(encoding="utf-8"), "d.txt")
     assert [(topic.name, [row.replicas for row in topic.partitions]) for topic in described] == [
         (topic.name, [row.replicas for row in topic.partitions]) for topic in merged.assignment.topics
     ]

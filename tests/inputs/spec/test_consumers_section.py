@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.inputs.importers.assignment_entries import Assignment
+from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.spec.consumers_section import described_findings, group_findings, groups, patterns
 from planner.inputs.yaml_source import Document, read_yaml
 from planner.model.cluster import Partition, Topic

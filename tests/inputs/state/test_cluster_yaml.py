@@ -7,8 +7,8 @@ import json
 import yaml
 
 from planner.inputs.importers.state_parts import TopicTarget
+from planner.inputs.importers.terraform_show import Targets
 from planner.inputs.state.cluster_yaml import Imported, describe, is_as_written, log_dirs, text, topic_configs
-from planner.inputs.state.terraform_targets import Targets
 from planner.model.cluster import Broker, Partition, Topic
 from planner.model.errors import Place
 

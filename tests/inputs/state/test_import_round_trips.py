@@ -12,9 +12,10 @@ from folders import DATA
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
+from state_texts import read_topics
 
 from planner.cli.importing import ImportOptions, import_state
-from planner.inputs.importers.any_format import read_assignment, read_part
+from planner.inputs.importers.any_format import read_part
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.spec.reading import load
 from planner.inputs.state.cluster_yaml import Imported, describe, log_dirs, text, topic_configs
@@ -83,7 +84,7 @@ def test_describe(topics: tuple[Topic, ...]) -> None:
     """Leaders, ISRs, configuration and marks for deletion included; whose a configuration is, isn't printed."""
     assert topics == tuple(
         replace(topic, config=tuple(sorted(topic.config + topic.effective_config)), effective_config=())
-        for topic in read_assignment(describe(topics), "d.txt")
+        for topic in read_topics(describe(topics), "d.txt")
     )
 
 
@@ -104,7 +105,7 @@ def test_reassignment_json(topics: tuple[Topic, ...], random: st.DataObject) -> 
     ]
     random.shuffle(rows)  # type: ignore[attr-defined]
     written = json.dumps({"version": 1, "partitions": rows}, indent=random.choice([None, 1]))  # type: ignore[attr-defined]
-    assert replica_lists(topics) == replica_lists(read_assignment(written, "r.json"))
+    assert replica_lists(topics) == replica_lists(read_topics(written, "r.json"))
 
 
 @given(clusters(), st.sampled_from(["brokers/topics/{}", "x/znode-brokers-topics-{}.json"]))
@@ -137,7 +138,7 @@ def test_cluster_state_of_cruise_control(topics: tuple[Topic, ...]) -> None:
         for row in topic.partitions
     ]
     written = json.dumps({"KafkaPartitionState": {"urp": rows[:1], "other": rows[1:]}, "version": 1})
-    assert [topic.partitions for topic in topics] == [topic.partitions for topic in read_assignment(written, "c.json")]
+    assert [topic.partitions for topic in topics] == [topic.partitions for topic in read_topics(written, "c.json")]
 
 
 @given(st.lists(st.lists(brokers, min_size=1, max_size=4, unique=True), min_size=1, max_size=5))

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from planner.inputs.importers.any_format import read_part
-from planner.inputs.importers.assignment_entries import AssignmentEntry
-from planner.inputs.importers.state_parts import RunningReassignment, StatePart
+from planner.inputs.importers.state_parts import AssignmentEntry, RunningReassignment, StatePart
 from planner.inputs.state.merge import Merged, merge, reassigned, target
 from planner.model.cluster import Partition
 from planner.model.errors import ImportStateError, Place

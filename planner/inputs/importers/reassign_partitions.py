@@ -1,0 +1,161 @@
+"""What `kafka-reassign-partitions` takes and prints, and the string that `kafka-topics --replica-assignment` takes.
+
+- A reassignment JSON, `{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}`, alone or in what
+  `--generate` and `--execute` print; of the two assignments there, the current one is taken.
+- What `--list` prints of running reassignments: `topic-0: replicas: 1,2,4,3. adding: 4. removing: 3.`, a line for each
+  partition, or that there are none.
+- The topics-to-move JSON of `--topics-to-move-json-file`: the topics that may move.
+- A replica assignment, `0:1,1:0,0:1`: partitions with commas between them, brokers with colons. It doesn't name its
+  topic.
+
+Source: `org.apache.kafka.tools.reassign.ReassignPartitionsCommand` (`curReassignmentsToString`, `parseTopicsData`);
+`org.apache.kafka.tools.TopicCommand`, `parseReplicaAssignment`.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import chain, repeat
+from typing import Any
+
+from planner.inputs.importers.json_text import (
+    begins_object,
+    is_id,
+    item_positions,
+    place_of,
+    read_alone,
+    read_object,
+    refuse_rest,
+    shown,
+    sound,
+)
+from planner.inputs.importers.state_parts import TOPIC_NAME, AssignmentEntry, Rank, RunningReassignment, StatePart
+from planner.model.cluster import Partition
+from planner.model.errors import Finding, ImportStateError, Place
+
+_LIST = "kafka-reassign-partitions --list"
+_CURRENT = "Current partition replica assignment"
+_NONE_RUN = "No partition reassignments found."
+_SOME_RUN = "Current partition reassignments:"
+_IDS = r"[0-9]{1,10}(?:,[0-9]{1,10})*"
+_RUNNING = re.compile(
+    rf"(\S+)-([0-9]{{1,10}}): replicas: ({_IDS})\.(?: adding: ({_IDS})\.)?(?: removing: ({_IDS})\.)?", re.ASCII
+)
+_REPLICA_ASSIGNMENT = re.compile(
+    r"\s*\"?[0-9]{1,10}(?::[0-9]{1,10})*(?:,[0-9]{1,10}(?::[0-9]{1,10})*)*\"?\s*", re.ASCII
+)
+_TO_MOVE = 'allowed: {"version":1,"topics":[{"topic":"t"}]} with at least one topic'
+# The tools' headings stand among so many characters; a logger's lines may stand above.
+_HEAD_CHARACTERS = 4000
+
+
+def is_reassignment(text: str) -> bool:
+    """True for the tool's heading, or for a JSON object with a `partitions` list whose items name a topic."""
+    return _CURRENT in text[:_HEAD_CHARACTERS] or (begins_object(text) and re.search(r'"topic"\s*:', text) is not None)
+
+
+def read_reassignment(text: str, file: str) -> StatePart:
+    """The partitions listed, of which a topic may have more. ImportStateError names each bad entry."""
+    heading = text.find(_CURRENT)
+    start = max(text.find("{", max(heading, 0)), 0)
+    value, end = read_object(text, start, file)
+    if heading < 0:
+        refuse_rest(text, end, file, "allowed: one reassignment, alone")
+    listed = value.get("partitions")
+    if value.get("version", 1) != 1 or not isinstance(listed, list) or not listed:
+        message = 'not a reassignment; allowed: {"version":1,"partitions":[…]} with at least one partition'
+        raise ImportStateError([Finding(place_of(text, start, file), "", message)])
+    # Positions are for messages only; where they run out, the whole JSON is the place.
+    positions = chain(item_positions(text, "partitions", start), repeat(start))
+    entries = sound(
+        _reassigned(item, f"partitions[{number}]", place_of(text, position, file))
+        for number, (item, position) in enumerate(zip(listed, positions, strict=False))
+    )
+    return StatePart("a reassignment JSON", file, entries=tuple(entries))
+
+
+def _reassigned(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
+    """A partition of the JSON, led by its first replica."""
+    if not isinstance(item, dict):
+        return Finding(place, key, 'isn\'t a partition; allowed: {"topic":"t","partition":0,"replicas":[1,2]}')
+    topic, number, replicas = item.get("topic"), item.get("partition"), item.get("replicas")
+    if not isinstance(topic, str):
+        return Finding(place, f"{key}.topic", f"{shown(topic)} isn't a topic; allowed: text")
+    if not is_id(number):
+        return Finding(place, f"{key}.partition", f"{shown(number)} isn't a partition's id; allowed: 0, 1, 2 …")
+    if not isinstance(replicas, list) or any(type(broker) is not int for broker in replicas):
+        return Finding(place, f"{key}.replicas", f"{shown(replicas)} aren't replicas; allowed: a list of brokers' ids")
+    leader = replicas[0] if replicas else None
+    return AssignmentEntry(place, key, topic, Partition(number, tuple(replicas), leader))
+
+
+def is_list(text: str) -> bool:
+    """True where one of the two headings of `--list` is among the first lines."""
+    return any(words in text[:_HEAD_CHARACTERS] for words in (_NONE_RUN, _SOME_RUN))
+
+
+def read_list(text: str, file: str) -> StatePart:
+    """The partitions that are being reassigned, none included. ImportStateError names each bad line."""
+    moving: list[RunningReassignment] = []
+    findings: list[Finding] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        words = line.strip()
+        if not words or words in (_NONE_RUN, _SOME_RUN):
+            continue
+        place = Place(file, number, len(line) - len(line.lstrip()) + 1)
+        match = _RUNNING.fullmatch(words)
+        if match is None:
+            seen = words if len(words) <= 60 else f"{words[:57]}..."
+            findings.append(Finding(place, "", f"{seen!r} isn't a reassignment; allowed: what {_LIST} prints"))
+            continue
+        topic, partition, *lists = match.groups()
+        replicas, adding, removing = (tuple(map(int, ids.split(","))) if ids else () for ids in lists)
+        key = f"{topic}-{partition}"
+        moving.append(RunningReassignment(place, topic, int(partition), adding, removing, replicas, key))
+    if findings:
+        raise ImportStateError(findings)
+    return StatePart(_LIST, file, Rank.CLUSTER, moving=tuple(moving))
+
+
+def is_topics_to_move(text: str) -> bool:
+    """True for a JSON object with a list of topics and no partitions."""
+    return begins_object(text) and re.search(r'"topics"\s*:\s*\[', text) is not None and '"partition' not in text
+
+
+def read_topics_to_move(text: str, file: str) -> StatePart:
+    """The topics that may move, in the file's order. ImportStateError names each bad entry."""
+    value, place = read_alone(text, file)
+    listed = value.get("topics")
+    if value.get("version", 1) != 1 or not isinstance(listed, list) or not listed:
+        raise ImportStateError([Finding(place, "", f"not a list of topics to move; {_TO_MOVE}")])
+    names = [item.get("topic") if isinstance(item, dict) else None for item in listed]
+    topics = sound(
+        name
+        if isinstance(name, str) and TOPIC_NAME.fullmatch(name)
+        else Finding(place, f"topics[{at}].topic", f"{shown(name)} isn't a topic; {_TO_MOVE}")
+        for at, name in enumerate(names)
+    )
+    return StatePart("a topics-to-move JSON", file, only_topics=tuple(dict.fromkeys(topics)))
+
+
+def is_replica_assignment(text: str) -> bool:
+    """True for brokers' ids with colons and commas between them, and nothing else."""
+    return _REPLICA_ASSIGNMENT.fullmatch(text) is not None
+
+
+def read_replica_assignment(text: str, file: str, topic: str | None) -> StatePart:
+    """The partitions of `topic`, each led by its first replica. ImportStateError where no topic is given."""
+    start = len(text) - len(text.lstrip(' \t\r\n"'))
+    if topic is None:
+        message = (
+            "a replica assignment doesn't say of which topic; allowed: with the topic's name (topic in "
+            "cluster.state.files, --topic of planner import)"
+        )
+        raise ImportStateError([Finding(place_of(text, start, file), "", message)])
+    entries = []
+    for number, brokers in enumerate(text.strip(' \t\r\n"').split(",")):
+        replicas = tuple(map(int, brokers.split(":")))
+        place = place_of(text, start, file)
+        entries.append(AssignmentEntry(place, f"{topic}-{number}", topic, Partition(number, replicas, replicas[0])))
+        start += len(brokers) + 1
+    return StatePart("a replica assignment", file, entries=tuple(entries), whole=True)

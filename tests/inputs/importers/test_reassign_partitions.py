@@ -1,0 +1,99 @@
+"""Reassignment JSON, lists of running reassignments, topics to move, and replica assignments."""
+
+from __future__ import annotations
+
+import pytest
+from folders import capture
+from state_texts import read_topics
+
+from planner.inputs.importers.any_format import read_part
+from planner.model.cluster import Partition, Topic
+from planner.model.errors import ImportStateError
+
+
+def test_reassignment_of_the_generate_output() -> None:
+    """Of `--generate`'s two assignments the current one is taken; it equals what describe shows."""
+    text = capture("kraft-4.1/kafka-reassign-partitions-generate.txt")
+    described = read_topics(capture("kraft-4.1/kafka-topics-describe.txt"), "d.txt")
+    assert [(topic.name, [row.replicas for row in topic.partitions]) for topic in described] == [
+        (topic.name, [row.replicas for row in topic.partitions]) for topic in read_topics(text, "r.json")
+    ]
+
+
+def test_reassignment_alone_is_led_by_the_first_replica() -> None:
+    """The JSON has no leaders; entries may come in any order."""
+    text = (
+        '{"version":1,"partitions":[{"topic":"b","partition":1,"replicas":[3,1]},'
+        '{"topic":"b","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}'
+    )
+    assert (Topic("b", (Partition(0, (1, 2), 1), Partition(1, (3, 1), 3))),) == read_topics(text, "r.json")
+
+
+def test_reassignment_of_the_execute_output() -> None:
+    """What `--execute` prints before it starts, with a warning above and advice below."""
+    text = (
+        "WARN something\nCurrent partition replica assignment\n\n"
+        '{"version":1,"partitions":[{"topic":"b","partition":0,"replicas":[3,1],"log_dirs":["/d/a","/d/b"]}]}\n\n'
+        "Save this to use as the --reassignment-json-file option during rollback\n"
+    )
+    assert (Topic("b", (Partition(0, (3, 1), 3),)),) == read_topics(text, "e.txt")
+
+
+def test_reassignment_followed_by_something_else() -> None:
+    """Two assignments without the tool's headings are ambiguous."""
+    one = '{"version":1,"partitions":[{"topic":"b","partition":0,"replicas":[3,1]}]}'
+    with pytest.raises(ImportStateError, match=r"r\.json:2:1: something follows the JSON"):
+        read_topics(f"{one}\n{one}", "r.json")
+
+
+HEADING = "Current partition reassignments:\n"
+
+
+def test_a_line_is_a_reassignment() -> None:
+    """Its topic may end like a partition; adding and removing replicas may be missing."""
+    text = HEADING + "a-1-0: replicas: 4,1,2. adding: 4. removing: 1.\nb-3: replicas: 1,2. removing: 1.\n"
+    assert [("a-1", 0, (4,), (1,), (4, 1, 2)), ("b", 3, (), (1,), (1, 2))] == [
+        (row.topic, row.partition, row.adding, row.removing, row.replicas) for row in read_part(text, "f0").moving
+    ]
+
+
+def test_no_reassignment_in_the_list_is_none() -> None:
+    """The tool says so in words."""
+    assert () == read_part("No partition reassignments found.\n", "f0").moving
+
+
+def test_a_line_of_the_list_that_is_cut_is_refused() -> None:
+    """Otherwise a reassignment would be overlooked."""
+    with pytest.raises(
+        ImportStateError, match=r"f0:2:1: 'a-0: replicas: 4,1' isn't a reassignment; allowed: what kafka"
+    ):
+        read_part(HEADING + "a-0: replicas: 4,1", "f0")
+
+
+def test_topics_to_move_of_a_real_cluster() -> None:
+    """The file that the capture's --generate was given."""
+    part = read_part(capture("kraft-4.1/topics-to-move.json"), "t.json")
+    expected = ("orders", "payments", "clickstream", "audit.log", "user_profile-changelog", "dead-letter")
+    assert expected == part.only_topics
+
+
+@pytest.mark.parametrize("entry", ['{"topic":"a b"}', '{"topic":5}', '"orders"'])
+def test_an_entry_that_is_no_topic_is_named(entry: str) -> None:
+    """With its place in the list; a sound one beside it is none of the findings."""
+    with pytest.raises(ImportStateError, match=r"^t\.json:1:1: topics\[1\]\.topic: .* isn't a topic; allowed:"):
+        read_part(f'{{"version":1,"topics":[{{"topic":"orders"}},{entry}]}}', "t.json")
+
+
+def test_a_topic_that_is_named_twice_may_move_once() -> None:
+    """The names stay in the file's order."""
+    text = '{"version":1,"topics":[{"topic":"b"},{"topic":"a"},{"topic":"b"}]}'
+    assert ("b", "a") == read_part(text, "t.json").only_topics
+
+
+def test_a_replica_assignment_needs_its_topic() -> None:
+    """`0:1,1:0,0:1` is three partitions of whichever topic is named beside it."""
+    (part,) = [read_part(' "0:1,1:0,0:1"\n', "m.txt", "tp_demo_03")]
+    assert [(0, 1), (1, 0), (0, 1)] == [entry.partition.replicas for entry in part.entries]
+    assert {"tp_demo_03"} == {entry.topic for entry in part.entries}
+    with pytest.raises(ImportStateError, match="doesn't say of which topic; allowed: with the topic's name"):
+        read_part("0:1,1:0", "m.txt")

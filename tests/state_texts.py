@@ -1,0 +1,12 @@
+"""What a state file says, as topics."""
+
+from __future__ import annotations
+
+from planner.inputs.importers.any_format import read_part
+from planner.inputs.state.merge import merge
+from planner.model.cluster import Topic
+
+
+def read_topics(text: str, file: str) -> tuple[Topic, ...]:
+    """Today's topics, by name, of a text in any format that holds an assignment."""
+    return merge([read_part(text, file, expected="assignment")]).assignment.topics
