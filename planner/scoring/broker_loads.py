@@ -1,7 +1,7 @@
-"""What an assignment puts on brokers: replicas, leaders, bytes, and traffic as Kafka really makes it.
+"""What an assignment puts on each broker: replicas, leaders, bytes and network traffic.
 
-Every replica of a partition is written what producers write to it, the leader's by them and a follower's by its
-fetches; a leader sends that to each follower, and to consumers what they read.
+Every replica of a partition receives what producers write to it: the leader from the producers, a follower by its
+fetches. The leader sends that to each follower, and sends consumers what they read.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _WITHOUT_RATES = 3
 
 
 def measured(problem: Problem) -> int:
-    """How many of MEASURES, the first ones, say anything about this problem."""
+    """How many of MEASURES, counted from the first, aren't all 0 in this problem."""
     known = bool(problem.bytes_in_per_sec.any() or problem.bytes_out_per_sec.any())
     return len(MEASURES) if known else _WITHOUT_RATES
 
 
 def leaders_after(problem: Problem, assignment: IntArray) -> IntArray:
-    """(P,): who leads once an assignment (P, W) is carried out, -1 for none.
+    """(P,): the leaders once an assignment (P, W) is carried out, -1 for none.
 
-    The preferred leader where the plan may say who leads: it holds an election wherever another one does today.
-    Nowhere else does it hold any, so that the others are led as they are today, be it by nobody; nor does it elect a
-    broker that is in no ISR while today's leader stays.
+    Where the plan may choose the leader, that is the preferred one: an election is held if another broker leads today.
+    The other partitions keep today's leader, or none. A broker that is in no ISR isn't elected while today's leader
+    keeps its replica.
     """
     first, anew = assignment[:, 0], problem.may_lead_anew
     if problem.out_of_sync is not None and problem.out_of_sync.any():
@@ -60,8 +60,17 @@ def by_group(
 
     Replicas and leaders on other brokers aren't counted.
     """
-    here = np.where(problem.targets, np.cumsum(problem.targets) - 1, -1).astype(np.int32)
-    return _sums(problem, replicas, leaders, groups, (count, measures, here))
+    return _sums(problem, replicas, leaders, groups, (count, measures, target_numbers(problem)))
+
+
+def counts_by_group(problem: Problem, replicas: IntArray, groups: IntArray, count: int) -> LongArray:
+    """(count, Bt): how many replicas (N, K), -1: none, each group of rows (N,) has on each target broker."""
+    return _sums(problem, replicas, replicas[:, 0], groups, (count, 1, target_numbers(problem)))[:, 0]
+
+
+def target_numbers(problem: Problem) -> IntArray:
+    """(B,): the number of each broker among the target brokers, -1 where it isn't one."""
+    return np.where(problem.targets, np.cumsum(problem.targets) - 1, -1).astype(np.int32)
 
 
 def _sums(
@@ -81,7 +90,9 @@ def _sums(
         rows, cells = _cells(leaders, first, here)
         sums[1] = np.bincount(cells, minlength=count * columns)
     if measures > _WITHOUT_RATES:
-        _add(sums, cells, rows, ((4, _sent_per_sec(problem, replicas)),))
+        followers = np.maximum((np.asfortranarray(replicas) >= 0).sum(axis=1) - 1, 0)
+        sent_by_leader = problem.bytes_in_per_sec * followers + problem.bytes_out_per_sec
+        _add(sums, cells, rows, ((4, sent_by_leader),))
     return sums.reshape(measures, count, columns).transpose(1, 0, 2)
 
 
@@ -101,9 +112,3 @@ def _add(sums: LongArray, cells: LongArray, rows: LongArray | slice, measures: I
     for measure, values in measures:
         if measure < len(sums):
             np.add.at(sums[measure], cells, values[rows])
-
-
-def _sent_per_sec(problem: Problem, replicas: IntArray) -> LongArray:
-    """(P,): what the leader of each partition sends to its followers and to consumers."""
-    followers = np.maximum((np.asfortranarray(replicas) >= 0).sum(axis=1) - 1, 0)
-    return problem.bytes_in_per_sec * followers + problem.bytes_out_per_sec

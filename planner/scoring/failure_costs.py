@@ -1,8 +1,8 @@
-"""What one broker's, or one rack's, failure would cost an assignment: cheap enough to score every candidate by.
+"""What the failure of one broker or one rack would cost an assignment; cheap enough to score every candidate.
 
-Counts of partitions that go offline (all replicas fail) and of those that begin to refuse writes with acks=all (fewer
-than `min.insync.replicas` live), for each broker and rack that fails alone, all replicas taken to be in sync. They are
-additive over topics; both share one number, so that a sum costs one addition. `planner failures` says the rest.
+For each broker and rack that fails alone: how many partitions go offline (all replicas fail), and how many begin to
+refuse writes with acks=all (fewer than `min.insync.replicas` are left). All replicas are taken to be in sync. The two
+counts are additive over topics and are packed into one number, so that a sum takes one addition.
 """
 
 from __future__ import annotations
@@ -47,7 +47,11 @@ def by_group(problem: Problem, fragile: Fragile, assignment: IntArray, groups: I
     if racks:
         _add_racks(problem, assignment, groups, found)
     if fragile.width > racks:
-        _add_brokers(problem, fragile, assignment, groups, found[:, racks:])
+        held, within = assignment[fragile.rows], groups[fragile.rows]
+        factors = (held >= 0).sum(axis=1)
+        packed = ((factors == 1).astype(np.int64) << _SHIFT) + (factors == problem.min_insync[fragile.rows])
+        rows, slots = np.nonzero((held >= 0) & (packed > 0)[:, None])
+        np.add.at(found, (within[rows], racks + held[rows, slots]), packed[rows])
     return found
 
 
@@ -84,11 +88,3 @@ def _add_racks(problem: Problem, assignment: IntArray, groups: IntArray, found: 
     columns, rows = np.nonzero(first & (left < np.where(served, problem.min_insync, 1)))
     packed = ((left[columns, rows] == 0).astype(np.int64) << _SHIFT) + served[rows]
     np.add.at(found, (groups[rows], racks[columns, rows]), packed)
-
-
-def _add_brokers(problem: Problem, fragile: Fragile, assignment: IntArray, groups: IntArray, found: LongArray) -> None:
-    held, within = assignment[fragile.rows], groups[fragile.rows]
-    factors = (held >= 0).sum(axis=1)
-    packed = ((factors == 1).astype(np.int64) << _SHIFT) + (factors == problem.min_insync[fragile.rows])
-    rows, slots = np.nonzero((held >= 0) & (packed > 0)[:, None])
-    np.add.at(found, (within[rows], held[rows, slots]), packed[rows])

@@ -9,8 +9,9 @@ integers in object arrays, by the same code.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import gcd
 from typing import Any
 
@@ -115,20 +116,19 @@ class FairShares:
 def fair_shares(problem: Problem) -> FairShares:
     """Everybody's fair shares: replicas and bytes by disks, leaders and traffic by networks."""
     rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
-    partitions = np.bincount(problem.topic_of, minlength=len(problem.topic_names)).astype(np.int64)[:, None]
-    by_topic = _counts_by_topic(problem, partitions, disk, rule)
+    topic_replicas = _filling(problem, np.ones(problem.rows, dtype=np.int64), partial(_by_topic, problem), disk, rule)
     # Those that nobody leads, now or once the plan is carried out, are nobody's share of leaders.
     led = problem.may_lead_anew | (problem.leaders >= 0)
-    leaders = np.bincount(problem.topic_of, weights=led, minlength=len(partitions)).astype(np.int64)[:, None]
+    leaders = _by_topic(problem, led[:, None].astype(np.int64))
     # Bytes times weights are beyond 64 bits.
     disk, network = disk.astype(object), network.astype(object)
     return FairShares(
-        replicas=water_filled(by_topic.summed()),
+        replicas=water_filled(topic_replicas.summed()),
         leaders=proportional(leaders.sum(keepdims=True), network_weights(problem)),
-        topic_replicas=water_filled(by_topic),
+        topic_replicas=water_filled(topic_replicas),
         topic_leaders=proportional(leaders, network_weights(problem)),
-        disk=water_filled(_bytes(problem, problem.size_bytes, disk, rule)),
-        network_in=water_filled(_bytes(problem, problem.bytes_in_per_sec, network, rule)),
+        disk=water_filled(_filling(problem, problem.size_bytes, _total, disk, rule)),
+        network_in=water_filled(_filling(problem, problem.bytes_in_per_sec, _total, network, rule)),
         network_out=proportional(_total((sent_by_leader(problem) * led)[:, None]), network),
     )
 
@@ -215,29 +215,28 @@ def _by_rack(filling: ShareFilling, mask: BoolArray, values: ExactArray) -> Exac
     return np.add.reduceat(np.where(mask, values, 0)[:, order], starts, axis=1)
 
 
-def _counts_by_topic(problem: Problem, partitions: LongArray, by: LongArray, rule: RackRule) -> ShareFilling:
-    """Replicas of each topic, between what the rack rule makes each rack hold and lets it hold."""
-    factors = problem.replication_factors
-    totals, least, most = (
-        _by_topic(problem, counts) for counts in (factors[:, None], rule.least[factors], rule.most[factors])
-    )
-    return ShareFilling(totals, least, most, partitions, by, rule)
+def _filling(
+    problem: Problem,
+    per_replica: LongArray,
+    summed: Callable[[LongArray], ExactArray],
+    weighing: ExactArray,
+    rule: RackRule,
+) -> ShareFilling:
+    """What each replica of a partition has (P,), within what the rack rule makes each rack hold and lets it hold.
 
-
-def _by_topic(problem: Problem, per_partition: IntArray) -> LongArray:
-    """Sums (P, K) to (T, K); of counts, which floats hold exactly."""
-    columns = per_partition.T
-    sums = [np.bincount(problem.topic_of, weights=column, minlength=len(problem.topic_names)) for column in columns]
-    return np.stack(sums, axis=1).astype(np.int64)
-
-
-def _bytes(problem: Problem, per_replica: LongArray, by: ExactArray, rule: RackRule) -> ShareFilling:
-    """The same of the bytes (P,) that each replica has, over all topics."""
+    `summed` adds up columns (P, K): all rows, or by topic.
+    """
     factors, column = problem.replication_factors, per_replica[:, None]
     totals, least, most = (
-        _total(column * counts) for counts in (factors[:, None], rule.least[factors], rule.most[factors])
+        summed(column * counts) for counts in (factors[:, None], rule.least[factors], rule.most[factors])
     )
-    return ShareFilling(totals, least, most, _total(column), by, rule)
+    return ShareFilling(totals, least, most, summed(column), weighing, rule)
+
+
+def _by_topic(problem: Problem, counts: LongArray) -> LongArray:
+    """Columns of counts (P, K) summed by topic (T, K); floats hold them exactly."""
+    columns = [np.bincount(problem.topic_of, column, minlength=len(problem.topic_names)) for column in counts.T]
+    return np.stack(columns, axis=1).astype(np.int64)
 
 
 def _total(values: LongArray) -> ExactArray:

@@ -1,4 +1,4 @@
-"""Growth: what a problem becomes where topics have so many times their bytes and traffic, and what holds then."""
+"""Growth scenarios: the problem with topics at a multiple of their bytes and traffic, and which windows hold then."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A scenario's name, the problem as it is then, and the windows of the balance asked for by the shares of then."""
+    """A scenario's name, its problem, and the windows that the balance asks for on that problem."""
 
     name: str
     problem: Problem
@@ -42,7 +42,7 @@ def under(problem: Problem, number: int) -> Problem:
 
 
 def without(problem: Problem) -> Problem:
-    """The problem as it is today, looking at no scenario."""
+    """The problem of today, without scenarios."""
     return replace(problem, scenario_names=(), scenario_ppm=None)
 
 
@@ -54,7 +54,7 @@ def grown(values: LongArray, ppm: LongArray) -> LongArray:
 
 @dataclass(frozen=True)
 class OutsideWindow:
-    """A broker outside of a window of bytes or traffic: what it has then, and what is allowed."""
+    """A broker outside a window of bytes or traffic in a scenario: what it has, and what is allowed."""
 
     window: str
     broker: int
@@ -64,13 +64,14 @@ class OutsideWindow:
 
 
 def outside(scenario: Scenario, assignment: IntArray) -> list[OutsideWindow]:
-    """The brokers for which the assignment (P, W) doesn't stand a scenario; empty where it does."""
+    """The brokers that are outside a window of bytes or traffic in a scenario, under an assignment (P, W)."""
     problem = scenario.problem
-    held = loads(problem, assignment)
+    held, limits = loads(problem, assignment), problem.disk_limit_bytes[problem.targets]
     brokers = problem.broker_ids[problem.targets].tolist()
     return [
         OutsideWindow(
-            window=_window(scenario, name, int(held[at, column]), column),
+            # `disk_used` where it is the disk's own limit that is crossed.
+            window="disk_used" if name == "disk" and 0 <= limits[column] < held[at, column] else name,
             broker=brokers[column],
             value=int(held[at, column]),
             least=int(bounds[0, column]),
@@ -80,10 +81,3 @@ def outside(scenario: Scenario, assignment: IntArray) -> list[OutsideWindow]:
         if bounds is not None
         for column in np.flatnonzero((held[at] < bounds[0]) | (held[at] > bounds[1])).tolist()
     ]
-
-
-def _window(scenario: Scenario, name: str, value: int, column: int) -> str:
-    """The window's name; `disk_used` where it is the disk's own limit that is crossed."""
-    limit = int(scenario.problem.disk_limit_bytes[scenario.problem.targets][column])
-    full = name == "disk" and 0 <= limit < value
-    return "disk_used" if full else name

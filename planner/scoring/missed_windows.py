@@ -1,9 +1,10 @@
-"""Which of the windows asked for a plan is outside of, what it reaches instead, and why it could not be kept."""
+"""The windows that a plan misses: what was asked for, what the plan reaches, and why it isn't within the window."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,10 @@ from planner.scoring.windows import BYTE_WINDOWS, Windows
 
 @dataclass(frozen=True)
 class Relaxed:
-    """One window that was relaxed: whose (None: of all topics together), what was wanted and what was reached.
+    """A missed window of a topic (None: of all topics together): what was wanted and what is reached.
 
-    `reached` is most minus fewest of a count, and of bytes and traffic the farthest broker's distance from its fair
-    share, in per cent of it.
+    `reached` is the most minus the fewest of a count. For bytes and traffic it is the largest distance of a broker from
+    its fair share, in per cent of the share.
     """
 
     window: str
@@ -53,7 +54,7 @@ class _Window:
 
 
 def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
-    """Every window of the balance asked for that the assignment (P, W) is outside of, cluster first, then topics."""
+    """The windows that an assignment (P, W) misses: those of the whole cluster first, then those of topics."""
     problem, windows, fair = basis.problem, basis.windows, fair_shares(basis.problem)
     counts = by_topic(basis, assignment).per_broker
     everything = counts.sum(axis=0)[:, None]
@@ -85,28 +86,21 @@ def _of_bytes(problem: Problem, windows: Windows, fair: FairShares, held: LongAr
 
 
 def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> Iterable[Relaxed]:
-    """What is relaxed of a window, one for each of its K names."""
+    """The entries for a window that is missed: at most one for each of its K names (topics, or None)."""
     # Brokers of unlike capacity differ by more than any spread, and are as asked.
-    by_spread = window.wanted.kind == "spread" and _alike(problem, window)
+    weights = network_weights(problem) if window.name.endswith("leaders") else disk_weights(problem)
+    by_spread = window.wanted.kind == "spread" and (weights == weights[0]).all()
     broken = window.spread > window.wanted.value if by_spread else window.outside
     if not broken.any():
         return
-    reached = _distance(window) if window.name in BYTE_WINDOWS else window.spread
+    reached: NDArray[Any] = window.spread
+    if window.name in BYTE_WINDOWS:
+        share = (window.fair.count / window.fair.parts).astype(np.float64)
+        share[share == 0] = 1
+        reached = np.round(100 * np.abs(window.held / share - 1).max(axis=1), 2)
     for at in np.flatnonzero(broken):
         why = _why(problem, window, int(at))
         yield Relaxed(window.name, names[at], str(window.wanted), reached[at].item(), why)
-
-
-def _alike(problem: Problem, window: _Window) -> bool:
-    weights = network_weights(problem) if window.name.endswith("leaders") else disk_weights(problem)
-    return bool((weights == weights[0]).all())
-
-
-def _distance(window: _Window) -> NDArray[np.float64]:
-    """(K,): how far the farthest broker is from its share, in per cent of it with two decimals."""
-    share = (window.fair.count / window.fair.parts).astype(np.float64)
-    share[share == 0] = 1
-    return np.round(100 * np.abs(window.held / share - 1).max(axis=1), 2)
 
 
 def _why(problem: Problem, window: _Window, at: int) -> str:
@@ -121,15 +115,10 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
             return "partitions without a leader keep their replicas: there is nobody to copy from"
         return "excluded topics keep their replicas where they are"
     if window.name in BYTE_WINDOWS:
-        return _why_bytes(problem, window)
+        columns = (problem.size_bytes, problem.bytes_in_per_sec, sent_by_leader(problem))
+        largest = dict(zip(BYTE_WINDOWS, columns, strict=True))[window.name]
+        if int(largest.max(initial=0)) > int(window.bounds[1].max()):
+            return "one partition alone is more than the window of any broker"
     if window.name.endswith("leaders"):
         return "not with the replicas where the fewest bytes put them"
-    return "conflicts with the other targets, the racks or the replication factors"
-
-
-def _why_bytes(problem: Problem, window: _Window) -> str:
-    columns = (problem.size_bytes, problem.bytes_in_per_sec, sent_by_leader(problem))
-    largest = dict(zip(BYTE_WINDOWS, columns, strict=True))[window.name]
-    if int(largest.max(initial=0)) > int(window.bounds[1].max()):
-        return "one partition alone is more than the window of any broker"
     return "conflicts with the other targets, the racks or the replication factors"

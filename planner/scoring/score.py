@@ -73,7 +73,10 @@ class ScoringBasis:
         held = broker_loads.on_all_brokers(problem, problem.replicas, problem.leaders)[2, problem.targets]
         fragile = failure_costs.Fragile.of(problem)
         totals = _totals(problem)[:measures]
-        room = _room(problem, wanted)
+        # A broker's disk where all state theirs, else its fair share of the bytes.
+        room = problem.disk_bytes[problem.targets]
+        if wanted.byte_shares is not None and (problem.disk_limit_bytes[problem.targets] < 0).any():
+            room = wanted.byte_shares[BYTE_WINDOWS.index("disk")]
         return ScoringBasis(problem, wanted, measures, parts, totals, room, held, fragile, scenarios(problem))
 
 
@@ -223,12 +226,16 @@ def finish(basis: ScoringBasis, total: Tally) -> Scores:
     wanted, balance = basis.windows, basis.problem.balance
     beyond = columns.pop("topic_excess") + excess_anywhere(wanted.replicas, replicas, BROKER_PRICE, balance.replicas)
     beyond = beyond + excess_anywhere(wanted.leaders, leaders, BROKER_PRICE, balance.leaders)
+    # Where no rates are known, there is no traffic.
+    bytes_held = np.zeros((len(held), len(BYTE_WINDOWS), held.shape[2]), dtype=np.int64)
+    bytes_held[:, : basis.measures - 2] = held[:, 2:]
+    beyond = beyond + byte_excess(wanted, bytes_held)
     above = above_shares(basis, held)
     most = np.zeros((len(broker_loads.MEASURES), len(held)), dtype=np.int64)
     most[: basis.measures] = held.max(axis=2).T
     return Scores(
         **columns,
-        excess=beyond + _byte_excess(basis, held),
+        excess=beyond,
         replica_spread=replicas.max(axis=1) - replicas.min(axis=1),
         leader_spread=leaders.max(axis=1) - leaders.min(axis=1),
         topic_replica_spread=total.topic_spread,
@@ -265,14 +272,6 @@ def ties(problem: Problem, assignment: IntArray) -> tuple[int, int]:
     lost = (problem.replicas >= 0) & ~kept
     arriving = np.bincount(assignment[added], minlength=len(problem.broker_ids))
     return int((added.any(axis=1) | lost.any(axis=1)).sum()), int((arriving**2).sum())
-
-
-def _room(problem: Problem, wanted: Windows) -> LongArray:
-    """(Bt,): each broker's disk where all state theirs, else its fair share of the bytes."""
-    stated = (problem.disk_limit_bytes[problem.targets] >= 0).all()
-    if stated or wanted.byte_shares is None:
-        return problem.disk_bytes[problem.targets]
-    return wanted.byte_shares[BYTE_WINDOWS.index("disk")]
 
 
 def _copied(problem: Problem, assignment: IntArray, added: BoolArray, groups: _Groups) -> LongArray:
@@ -315,12 +314,6 @@ def _in_scenarios(basis: ScoringBasis, grown: LongArray) -> dict[str, LongArray]
     return {"scenario_excess": total, "scenarios_missed": missed}
 
 
-def _byte_excess(basis: ScoringBasis, held: LongArray) -> LongArray:
-    """(C,): the excess of the windows of bytes and traffic; no traffic where no rates are known."""
-    missing = len(broker_loads.MEASURES) - basis.measures
-    return byte_excess(basis.windows, np.pad(held[:, 2:], ((0, 0), (0, missing), (0, 0))) if missing else held[:, 2:])
-
-
 def above_shares(basis: ScoringBasis, held: LongArray) -> LongArray:
     """How far the broker furthest above its share is above it, in parts per million, by measure: (C, measures, Bt) to
     (C, measures). 0 where there is nothing to share, or nobody is above.
@@ -347,6 +340,11 @@ def _totals(problem: Problem) -> LongArray:
 def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: BoolArray) -> tuple[LongArray, ...]:
     """The additive terms of each partition (P,), in the order of SUMS without the last; `added` as by `adding`."""
     broken = independent_check.broken_rules(problem, replicas)
+    # Replicas added on brokers of another rack than that of the leader that they are copied from.
+    source = problem.broker_racks[np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])]
+    crossing = np.zeros(len(replicas), dtype=np.int64)
+    for brokers, copies in zip(replicas.T, added.T, strict=True):
+        crossing += copies & (problem.broker_racks[brokers] != source)
     return (
         _digest(replicas),
         np.sum(list(broken.values()), axis=0, dtype=np.int64),
@@ -354,17 +352,8 @@ def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: B
         added.sum(axis=1) * problem.size_bytes,
         added.sum(axis=1),
         (problem.may_lead_anew & ~problem.is_new & (problem.leaders != leaders)).astype(np.int64),
-        _crossing(problem, replicas, added) * problem.size_bytes,
+        crossing * problem.size_bytes,
     )
-
-
-def _crossing(problem: Problem, replicas: IntArray, added: BoolArray) -> LongArray:
-    """(P,): replicas added on brokers of another rack than that of the leader they would copy from."""
-    source = problem.broker_racks[np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])]
-    crossing = np.zeros(len(replicas), dtype=np.int64)
-    for brokers, copies in zip(replicas.T, added.T, strict=True):
-        crossing += copies & (problem.broker_racks[brokers] != source)
-    return crossing
 
 
 def _digest(replicas: IntArray) -> LongArray:

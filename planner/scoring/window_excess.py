@@ -103,14 +103,11 @@ class CountWindows:
         """(2, K, Bt): units below and above the windows, however movable replicas lie and wherever windows begin."""
         bounds = self.bounds
         if self.open.any():
-            ends = np.stack([np.minimum(bounds[0], self.first[:, None]), np.maximum(bounds[1], self._last_end)])
+            last_end = (self.last + self.spread)[:, None]
+            ends = np.stack([np.minimum(bounds[0], self.first[:, None]), np.maximum(bounds[1], last_end)])
             bounds = np.where(self.open[:, None], ends, bounds)
         low, high = bounds - self.fixed
         return np.stack([np.maximum(low - self.movable.sum(), 0), np.maximum(-high, 0)])
-
-    @property
-    def _last_end(self) -> LongArray:
-        return (self.last + self.spread)[:, None]
 
     def cost(self, table: LongArray, price: int) -> int:
         """What prices (window, broker, price, edge) beyond that of a weighed unit take off a bound."""

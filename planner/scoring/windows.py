@@ -13,9 +13,9 @@ import numpy as np
 
 from planner.model.balance import Balance, Tolerance
 from planner.model.problem import IntArray, LongArray, Problem
-from planner.scoring.broker_loads import leaders_after
+from planner.scoring.broker_loads import counts_by_group, leaders_after
 from planner.scoring.fair_shares import RackRule, Shares, fair_shares, rack_rule
-from planner.scoring.window_excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRICE, excess
+from planner.scoring.window_excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRICE, beyond, excess
 
 __all__ = [
     "BROKER_PRICE",
@@ -68,7 +68,12 @@ class Windows:
 def windows(problem: Problem, balance: Balance) -> Windows:
     """The windows that a balance asks for on this problem."""
     fair = fair_shares(problem)
-    held, led = _today(problem, problem.replicas), _today(problem, leaders_after(problem, problem.replicas)[:, None])
+    led_by = leaders_after(problem, problem.replicas)[:, None]
+    held, led = (
+        counts_by_group(problem, each, problem.topic_of, len(problem.topic_names))
+        for each in (problem.replicas, led_by)
+    )
+    of_bytes = (fair.disk, fair.network_in, fair.network_out)
     return Windows(
         replicas=_around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0],
         leaders=_around(fair.leaders, balance.leaders, led.sum(axis=0, keepdims=True))[:, 0],
@@ -79,17 +84,8 @@ def windows(problem: Problem, balance: Balance) -> Windows:
         disk=_disk_window(problem, fair.disk, balance.disk),
         network_in=_byte_window(fair.network_in, balance.network_in),
         network_out=_byte_window(fair.network_out, balance.network_out),
-        byte_shares=np.stack([_floor(each) for each in (fair.disk, fair.network_in, fair.network_out)]),
+        byte_shares=np.stack([(each.count // each.parts)[0].astype(np.int64) for each in of_bytes]),
     )
-
-
-def _today(problem: Problem, replicas: IntArray) -> LongArray:
-    """(T, Bt): how many of these replicas (P, K) each target broker holds today."""
-    targets = int(problem.targets.sum())
-    here = np.where(problem.targets, np.cumsum(problem.targets) - 1, -1)
-    at = np.where(replicas >= 0, here[replicas], -1)
-    cells = (problem.topic_of[:, None] * targets + at)[at >= 0]
-    return np.bincount(cells, minlength=len(problem.topic_names) * targets).reshape(-1, targets)
 
 
 def starts(problem: Problem, tolerance: Tolerance) -> range:
@@ -112,7 +108,8 @@ def starting(wanted: Windows, low: int, spread: int) -> Windows:
 
 def near(problem: Problem, balance: Balance, wanted: Windows, assignment: IntArray) -> Windows:
     """The windows of replicas, where those that may begin anywhere begin next to what an assignment (P, W) holds."""
-    fair, held = fair_shares(problem), _today(problem, assignment)
+    fair = fair_shares(problem)
+    held = counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))
     return replace(
         wanted,
         replicas=_around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0],
@@ -127,12 +124,12 @@ def opened(window: LongArray) -> LongArray:
 
 def excess_anywhere(bounds: LongArray, counts: LongArray, price: int, tolerance: Tolerance) -> LongArray:
     """As `excess`; but brokers with windows alike that keep the spread asked for keep it wherever the window begins."""
-    beyond = excess(bounds, counts, price)
+    outside = excess(bounds, counts, price)
     if tolerance.kind != "spread":
-        return beyond
+        return outside
     alike = (bounds == bounds[..., :1]).all(axis=(0, -1))
     even = counts.max(axis=-1) - counts.min(axis=-1) <= tolerance.value
-    return np.where(alike & even, 0, beyond)
+    return np.where(alike & even, 0, outside)
 
 
 def byte_excess(wanted: Windows, held: LongArray) -> LongArray:
@@ -144,8 +141,7 @@ def byte_excess(wanted: Windows, held: LongArray) -> LongArray:
     for at, bounds in enumerate(wanted.of_bytes):
         if bounds is not None and wanted.byte_shares is not None:
             unit = np.maximum(wanted.byte_shares[at] // _BYTE_UNITS, 1)
-            loads = held[..., at, :]
-            left = np.maximum(bounds[0] - loads, 0) + np.maximum(loads - bounds[1], 0)
+            left = beyond(bounds, held[..., at, :]).sum(axis=0)
             total = total + np.minimum(-(-left // unit), _MOST_UNITS).sum(axis=-1) * BROKER_PRICE
     return total
 
@@ -198,11 +194,6 @@ def _begin(fair: Shares, today: LongArray, spread: int) -> LongArray:
         first, last = np.where(arrive >= leave, (first, middle), (middle + 1, last))
     below = np.maximum(first - 1, least)
     return np.where(np.maximum(*moves(below)) <= np.maximum(*moves(first)), below, first)
-
-
-def _floor(fair: Shares) -> LongArray:
-    """(Bt,): shares of bytes rounded down."""
-    return (fair.count // fair.parts)[0].astype(np.int64)
 
 
 def _byte_window(fair: Shares, tolerance: Tolerance) -> LongArray | None:

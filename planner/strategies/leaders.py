@@ -17,7 +17,7 @@ import numpy as np
 
 from planner.model.build_problem import taken_over, today
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.scoring.broker_loads import leaders_after
+from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
 from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, Windows
 from planner.strategies.flow import min_cost_flow
@@ -72,13 +72,11 @@ class _Choices:
         at, slots = np.nonzero(placed[rows] >= 0)
         brokers, of = placed[rows[at], slots], rows[at]
         targets = np.flatnonzero(problem.targets).astype(np.int32)
-        here = np.full(len(problem.broker_ids), -1, dtype=np.int32)
-        here[targets] = np.arange(len(targets))
+        here = target_numbers(problem)
         led = taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))[of]
         costs = 2 * (led[:, 0] != brokers) + (led[:, 1] != brokers)
-        settled = ~free & (problem.leaders >= 0) & (here[problem.leaders] >= 0)
-        fixed = np.zeros((len(problem.topic_names), len(targets)), dtype=np.int64)
-        np.add.at(fixed, (problem.topic_of[settled], here[problem.leaders[settled]]), 1)
+        settled = np.where(free, -1, problem.leaders)[:, None]
+        fixed = counts_by_group(problem, settled, problem.topic_of, len(problem.topic_names))
         return _Choices(
             at.astype(np.int32), problem.topic_of[of], here[brokers], targets, costs.astype(np.int64), len(rows), fixed
         )
@@ -121,9 +119,7 @@ def even_out(problem: Problem, placed: IntArray, leaders: IntArray, free: BoolAr
     """The leaders (P,), -1 for none, with those of the free rows (P,) exchanged until `network_out` fits best."""
     if wanted.network_out is None or not free.any():
         return leaders
-    targets = np.flatnonzero(problem.targets)
-    here = np.full(len(problem.broker_ids), -1, dtype=np.int64)
-    here[targets] = np.arange(len(targets))
+    targets, here = np.flatnonzero(problem.targets), target_numbers(problem)
     rows = np.flatnonzero(free)
     on = np.zeros((len(rows), len(targets)), dtype=bool)
     on[np.arange(len(rows)), here[leaders[rows]]] = True
@@ -139,7 +135,7 @@ def _search(
     problem: Problem,
     placed: IntArray,
     leaders: IntArray,
-    here: LongArray,
+    here: IntArray,
     rows: IntArray,
     wanted: Windows,
     on: BoolArray,
@@ -148,15 +144,15 @@ def _search(
     sent = sent_by_leader(problem)
     weights = sent[rows]
     fixed = np.setdiff1d(np.flatnonzero((leaders >= 0) & (here[leaders] >= 0)), rows)
-    fixed_cells = np.zeros((len(problem.topic_names), on.shape[1]), dtype=np.int64)
+    fixed_cells, by_topic = (
+        counts_by_group(problem, leaders[which][:, None], problem.topic_of[which], len(problem.topic_names))
+        for which in (fixed, rows)
+    )
     fixed_sent = np.zeros(on.shape[1], dtype=np.int64)
-    np.add.at(fixed_cells, (problem.topic_of[fixed], here[leaders[fixed]]), 1)
     np.add.at(fixed_sent, here[leaders[fixed]], sent[fixed])
     allowed = np.zeros(on.shape, dtype=bool, order="F")
     at, slots = np.nonzero(placed[rows] >= 0)
     allowed[at, here[placed[rows[at], slots]]] = True
-    by_topic = np.zeros_like(fixed_cells)
-    np.add.at(by_topic, problem.topic_of[rows], on)
     if wanted.topic_leaders is None:
         of_topics: LongArray = np.stack([np.zeros_like(by_topic), np.full_like(by_topic, _ENDLESS)])
     else:
@@ -179,7 +175,7 @@ def _search(
     )
 
 
-def _levels(problem: Problem, rows: IntArray, here: LongArray, brokers: int) -> IntArray:
+def _levels(problem: Problem, rows: IntArray, here: IntArray, brokers: int) -> IntArray:
     """(M, Bt): 2 where a broker isn't today's preferred leader, and 1 more where it doesn't lead at this moment."""
     levels = np.full((len(rows), brokers), 3, dtype=np.int8, order="F")
     led = taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))[rows]

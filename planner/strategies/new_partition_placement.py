@@ -135,7 +135,7 @@ def _of_leaders(problem: Problem, assignment: IntArray, wanted: Windows, rows: I
     return Filling(
         topics=topics,
         factors=one[:, 0],
-        allowed=_on(problem, assignment[rows]),
+        allowed=broker_loads.counts_by_group(problem, assignment[rows], np.arange(len(rows)), len(rows)) > 0,
         racks=np.zeros(cells.shape[1], dtype=np.int32),
         least=one,
         most=one,
@@ -153,22 +153,8 @@ def _held(problem: Problem, replicas: IntArray, rows: IntArray) -> tuple[IntArra
     """
     of, topics = np.unique(problem.topic_of[rows], return_inverse=True)
     others = np.flatnonzero(~problem.is_new)
-    on = _counts(problem, replicas[others], problem.topic_of[others], len(problem.topic_names))
+    on = broker_loads.counts_by_group(problem, replicas[others], problem.topic_of[others], len(problem.topic_names))
     return topics.astype(np.int32), on[of], on.sum(axis=0)
-
-
-def _counts(problem: Problem, replicas: IntArray, groups: IntArray, count: int) -> LongArray:
-    here = np.where(problem.targets, np.cumsum(problem.targets) - 1, -1)
-    at, slots = np.nonzero(replicas >= 0)
-    brokers = here[replicas[at, slots]]
-    counts = np.zeros((count, int(problem.targets.sum())), dtype=np.int64)
-    np.add.at(counts, (groups[at][brokers >= 0], brokers[brokers >= 0]), 1)
-    return counts
-
-
-def _on(problem: Problem, replicas: IntArray) -> BoolArray:
-    """(N, B): True where rows of replicas (N, W) have one."""
-    return _counts(problem, replicas, np.arange(len(replicas)), len(replicas)) > 0
 
 
 def _as_rows(problem: Problem, on: BoolArray, width: int) -> IntArray:

@@ -10,6 +10,7 @@ import numpy as np
 from planner.model.build_problem import rows_to_place
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.seeded_numbers import mix
+from planner.scoring.broker_loads import counts_by_group
 from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, Windows, rack_rule
 from planner.strategies.flow import min_cost_flow
 
@@ -181,8 +182,8 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
 
     Costs leave so much room that they can be multiplied by `room`.
     """
-    rows = np.flatnonzero(rows_to_place(problem)).astype(np.int32)
-    targets = np.flatnonzero(problem.targets)
+    to_place, targets = rows_to_place(problem), np.flatnonzero(problem.targets)
+    rows = np.flatnonzero(to_place).astype(np.int32)
     order = np.arange(len(targets))
     if seed:
         # The order depends on the seed alone, whatever the version of numpy.
@@ -192,10 +193,10 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
     here = np.full(len(problem.broker_ids), -1, dtype=np.int32)
     here[targets[order]] = np.arange(len(targets))
     home, replaced = _home(problem, rows, here)
+    fixed = np.where(to_place[:, None], -1, problem.replicas)
     nodes = len(rows) * (1 + len(rule.sizes)) + len(problem.topic_names) * (len(rule.sizes) + len(targets))
     new, largest = problem.is_new[rows], min_cost_flow.largest_cost(nodes + len(targets)) // room
     unit, scale, enter = _costs(np.where(new, 0, size_bytes), factors, new, replaced, largest)
-    keep = np.where(replaced, (enter - enter % scale)[:, None], 0)
     return Layout(
         rows=rows,
         topics=problem.topic_of[rows],
@@ -205,7 +206,7 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
         replaced=replaced,
         copy_bytes=np.where(new, 0, size_bytes),
         new=new,
-        keep_costs=keep,
+        keep_costs=np.where(replaced, (enter - enter % scale)[:, None], 0),
         enter_costs=np.broadcast_to(enter[:, None], (len(rows), len(rule.sizes))),
         least=rule.least[factors],
         most=rule.most[factors],
@@ -216,7 +217,7 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
         groups=rule.rack_of[order],
         group_racks=np.arange(len(rule.sizes), dtype=np.int32),
         group_sizes=rule.sizes,
-        fixed_cells=_fixed_cells(problem, rows, here),
+        fixed_cells=counts_by_group(problem, fixed, problem.topic_of, len(problem.topic_names))[:, order],
         topic_count=len(problem.topic_names),
         cost_unit_bytes=unit,
         tie_scale=scale,
@@ -251,18 +252,6 @@ def _costs(
         if int(plain.max(initial=0)) * scale <= largest // _ROOM:
             return unit, scale, plain * scale + tied
         unit *= 2
-
-
-def _fixed_cells(problem: Problem, rows: IntArray, here: IntArray) -> LongArray:
-    """(T, Bt): replicas on target brokers of the rows that may not move."""
-    fixed = np.ones(problem.rows, dtype=bool)
-    fixed[rows] = False
-    held = problem.replicas[fixed]
-    brokers = np.where(held >= 0, here[held], -1)
-    topics = np.broadcast_to(problem.topic_of[fixed][:, None], held.shape)
-    cells = np.zeros((len(problem.topic_names), int(problem.targets.sum())), dtype=np.int64)
-    np.add.at(cells, (topics[brokers >= 0], brokers[brokers >= 0]), 1)
-    return cells
 
 
 @dataclass(frozen=True)
