@@ -24,7 +24,7 @@ from planner.model.errors import InfeasibleError
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
-from planner.plan import brokers_and_topics, build, changed_partitions, new_partitions, pareto_front, terms
+from planner.plan import build, pareto_front, plan_warnings, terms
 from planner.plan.document.front_types import ChoiceSection
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import DroppedRow, ResumesSection
@@ -64,11 +64,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         # What the approved plan leaves for later steps, this one leaves too.
         complete=waiting is None,
         unfinished=waiting,
-        brokers=brokers_and_topics.brokers(spec, problem, assignment, costs.peaks),
-        racks=brokers_and_topics.racks(spec, problem, assignment),
-        topics=brokers_and_topics.topics(spec, problem, assignment),
-        partitions=changed_partitions.partition_rows(rest.changes),
-        new_partitions=new_partitions.section(spec, problem, assignment),
+        **build.outcome(spec, problem, assignment, rest.changes, costs),
         # Windows were judged when the plan was approved; nothing here could keep them better.
         balance=approved.balance,
         terms=terms.terms(spec, problem, assignment, leaders_after(problem, assignment), left),
@@ -77,10 +73,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         budget=None,
         scenarios=(),
         limits=limits,
-        risks=build.risks(spec, costs),
         warnings=tuple(_warnings(approved, spec, problem, rest, costs)),
-        execution=build.execution(spec, costs),
-        batches=changed_partitions.batch_rows(costs),
     )
     return build.finished(made)
 
@@ -175,6 +168,6 @@ def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: C
         *dropped[:SHOWN],
         *more,
         *rest.notes,
-        *brokers_and_topics.warnings(spec, problem, rest.changes),
+        *plan_warnings.warnings(spec, problem, rest.changes),
         *gates.overfull_today(spec, costs),
     ]

@@ -17,29 +17,36 @@ from planner.execution import batch_costs, batch_cutting, batch_defaults, failur
 from planner.execution.batch_costs import Costs
 from planner.execution.change_reasons import changes
 from planner.model import expiry
-from planner.model.balance import Balance, Tolerance
-from planner.model.build_problem import brokers_after
+from planner.model.balance import Balance
+from planner.model.build_problem import brokers_after, today
 from planner.model.errors import InfeasibleError
 from planner.model.partition_changes import PartitionChange
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import (
     bound_file,
-    brokers_and_topics,
+    brokers_topics_partitions,
     budget_spent,
-    changed_partitions,
     headline,
     log_dirs_section,
     new_partitions,
     pareto_front,
+    plan_warnings,
     state_fingerprint,
     terms,
 )
 from planner.plan.document import codec
-from planner.plan.document.cluster_types import ClusterSection, InputRow, StateSection
+from planner.plan.document.cluster_types import BrokerRow, ClusterSection, InputRow, RackRow, StateSection, TopicRow
 from planner.plan.document.field_types import WindowName
 from planner.plan.document.front_types import OutsideRow, ScenarioRow
-from planner.plan.document.partition_types import BatchLimits, DerivedRow, ExecutionSection
+from planner.plan.document.partition_types import (
+    BatchLimits,
+    BatchRow,
+    DerivedRow,
+    ExecutionSection,
+    NewPartitionsSection,
+    PartitionRow,
+)
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import (
     Aim,
@@ -59,7 +66,7 @@ from planner.plan.document.term_types import (
     TermRow,
 )
 from planner.scoring import growth_scenarios, independent_check
-from planner.scoring.broker_loads import leaders_after
+from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
 from planner.scoring.missed_windows import Relaxed, relaxed
 from planner.scoring.score import ScoringBasis, digest
 from planner.strategies.catalog import Proposal, prove
@@ -102,11 +109,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
         **asked(spec),
         complete=left is None,
         unfinished=left,
-        brokers=brokers_and_topics.brokers(spec, problem, proposal.assignment, costs.peaks),
-        racks=brokers_and_topics.racks(spec, problem, proposal.assignment),
-        topics=brokers_and_topics.topics(spec, problem, proposal.assignment),
-        partitions=changed_partitions.partition_rows(changed),
-        new_partitions=new_partitions.section(spec, problem, proposal.assignment),
+        **outcome(spec, problem, proposal.assignment, changed, costs),
         balance=_balance(spec, problem, proposal, dirs),
         log_dirs=log_dirs_section.section(dirs),
         terms=_terms(spec, problem, proposal, dirs),
@@ -115,10 +118,13 @@ def planned(tried: Sequence[Swept]) -> Planned:
         budget=of_budget,
         scenarios=tuple(_scenario(each, proposal.assignment) for each in growth_scenarios.scenarios(problem)),
         limits=within_limits(spec, winner, costs, bound),
-        risks=risks(spec, costs),
-        warnings=tuple(_warnings(spec, problem, changed, costs, dirs)),
-        execution=execution(spec, costs),
-        batches=changed_partitions.batch_rows(costs),
+        # What an operator should know before approving.
+        warnings=(
+            *plan_warnings.warnings(spec, problem, changed),
+            *gates.overfull_today(spec, costs),
+            *failure_risks.warnings(spec, costs.batches),
+            *log_dirs_section.warnings(spec, dirs),
+        ),
     )
     return Planned(finished(made), file)
 
@@ -129,7 +135,7 @@ def finished(plan: Plan) -> Plan:
 
 
 def _judge(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> None:
-    """The winner as rebuilt is the winner as scored, and the independent check has nothing against it."""
+    """AssertionError if the winner is rebuilt differently than scored; InfeasibleError if it breaks a rule."""
     if digest(proposal.assignment) != winner["digest"]:
         raise AssertionError(f"candidate {winner['candidate']} was made differently the second time")
     violations = independent_check.check(problem, proposal.assignment)
@@ -144,20 +150,51 @@ def within_limits(spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: Bo
     return tuple(LimitRow(**asdict(gate)) for gate in found)
 
 
-def risks(spec: Spec, costs: Costs) -> RisksSection:
-    """The `risks` of plan.json."""
-    found = failure_risks.refused_writes(spec, costs.batches)
-    return RisksSection(isr_known=found.isr_known, under_min_isr=found.under_min_isr)
-
-
 def _scenario(scenario: growth_scenarios.Scenario, assignment: IntArray) -> ScenarioRow:
     outside = growth_scenarios.outside(scenario, assignment)
     rows = convert([asdict(each) for each in outside], tuple[OutsideRow, ...])
     return ScenarioRow(name=scenario.name, feasible=not rows, outside=rows)
 
 
+class Outcome(TypedDict):
+    """The sections on what the plan makes of the cluster and how that is carried out, under their names."""
+
+    brokers: tuple[BrokerRow, ...]
+    racks: tuple[RackRow, ...]
+    topics: tuple[TopicRow, ...]
+    partitions: tuple[PartitionRow, ...]
+    new_partitions: NewPartitionsSection | None
+    risks: RisksSection
+    execution: ExecutionSection
+    batches: tuple[BatchRow, ...]
+
+
+def outcome(
+    spec: Spec, problem: Problem, assignment: IntArray, changed: Iterable[PartitionChange], costs: Costs
+) -> Outcome:
+    """What an assignment (P, W) makes of the cluster, by these changes in batches of these costs."""
+    brokers = brokers_topics_partitions.brokers(spec, problem, assignment, costs.peaks)
+    refused = failure_risks.refused_writes(spec, costs.batches)
+    return {
+        "brokers": brokers,
+        "racks": brokers_topics_partitions.racks(spec, brokers),
+        "topics": brokers_topics_partitions.topics(spec, problem, assignment),
+        "partitions": brokers_topics_partitions.partition_rows(changed),
+        "new_partitions": new_partitions.section(spec, problem, assignment),
+        "risks": RisksSection(isr_known=refused.isr_known, under_min_isr=refused.under_min_isr),
+        "execution": ExecutionSection(
+            throttle_bytes_per_sec=spec.execution.throttle_bytes_per_sec,
+            seconds_at_throttle=costs.total_seconds,
+            kafka_bin_dir=spec.execution.kafka_bin_dir,
+            batches=BatchLimits(**asdict(spec.execution.batches)),
+            derived=tuple(DerivedRow(**asdict(each)) for each in spec.execution.derived),
+        ),
+        "batches": brokers_topics_partitions.batch_rows(costs),
+    }
+
+
 class Asked(TypedDict):
-    """The sections on what the plan was made from, under their names; its headline and id are made at the end."""
+    """The sections on what the plan is made from, under their names; its headline and id are set at the end."""
 
     format_version: Literal["2.0"]
     plan_id: str
@@ -173,17 +210,23 @@ class Asked(TypedDict):
 
 
 def asked(spec: Spec) -> Asked:
-    """What the plan was made from."""
+    """The sections on what the plan is made from."""
     return {
         "format_version": codec.FORMAT_VERSION,
         "plan_id": "",
         "planner_version": __version__,
         "headline": "",
-        "cluster": _cluster(spec),
+        "cluster": ClusterSection(
+            name=spec.cluster.name,
+            bootstrap_servers=spec.cluster.bootstrap_servers,
+            sizes_known=spec.cluster.sizes_known,
+            partitions_without_size=spec.cluster.unsized or None,
+            config_defaults=dict(spec.cluster.config_defaults) or None,
+        ),
         "state": state_fingerprint.section(spec.cluster.topics, sizes_known=spec.cluster.sizes_known),
         "inputs": tuple(InputRow(**asdict(file)) for file in spec.inputs),
         "validity": validity(spec.captured_at, spec.valid_for_seconds),
-        "changes": brokers_and_topics.changes(spec.changes),
+        "changes": brokers_topics_partitions.changes(spec.changes),
         "spec": SpecSection(
             topics=SpecTopics(**asdict(spec.topics)),
             survive=spec.resilience,
@@ -248,32 +291,6 @@ def _windows(balance: Balance) -> BalanceWindows:
     return BalanceWindows(**{knob: str(getattr(balance, knob)) for knob in KNOBS})
 
 
-def _warnings(
-    spec: Spec,
-    problem: Problem,
-    changed: Sequence[PartitionChange],
-    costs: Costs,
-    dirs: log_dir_placement.DirPlan | None,
-) -> list[str]:
-    """What an operator should know before approving."""
-    return [
-        *brokers_and_topics.warnings(spec, problem, changed),
-        *gates.overfull_today(spec, costs),
-        *failure_risks.warnings(spec, costs.batches),
-        *log_dirs_section.warnings(spec, dirs),
-    ]
-
-
-def _cluster(spec: Spec) -> ClusterSection:
-    return ClusterSection(
-        name=spec.cluster.name,
-        bootstrap_servers=spec.cluster.bootstrap_servers,
-        sizes_known=spec.cluster.sizes_known,
-        partitions_without_size=spec.cluster.unsized or None,
-        config_defaults=dict(spec.cluster.config_defaults) or None,
-    )
-
-
 def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[PartitionChange, ...]:
     """The changes with what producers write to each partition."""
     partitions = ((topic.name, partition) for topic in spec.cluster.topics for partition in topic.partitions)
@@ -286,27 +303,14 @@ def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[Partiti
 def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Costs:
     """The changes in batches, with what those cost."""
     execution, racks = spec.execution, {b.id: b.rack for b in brokers_after(spec) if b.rack is not None}
+    known = (*spec.cluster.brokers, *spec.changes.add_brokers)
+    held = on_all_brokers(problem, today(problem), problem.leaders)
     return batch_costs.costs(
         batch_cutting.split(changed, execution.batches, racks),
         execution.throttle_bytes_per_sec,
-        brokers_and_topics.held_bytes(problem),
-        {
-            broker.id: broker.disk_bytes
-            for broker in brokers_and_topics.known_brokers(spec)
-            if broker.disk_bytes is not None
-        },
+        dict(zip(problem.broker_ids.tolist(), held[MEASURES.index("size_bytes")].tolist(), strict=True)),
+        {each.id: each.disk_bytes for each in known if each.disk_bytes is not None},
         spec.cluster.sizes_known,
-    )
-
-
-def execution(spec: Spec, costs: Costs) -> ExecutionSection:
-    """The `execution` of plan.json."""
-    return ExecutionSection(
-        throttle_bytes_per_sec=spec.execution.throttle_bytes_per_sec,
-        seconds_at_throttle=costs.total_seconds,
-        kafka_bin_dir=spec.execution.kafka_bin_dir,
-        batches=BatchLimits(**asdict(spec.execution.batches)),
-        derived=tuple(DerivedRow(**asdict(each)) for each in spec.execution.derived),
     )
 
 
@@ -320,11 +324,6 @@ _SEARCHED = (
 )
 
 
-def _is_wide(tolerance: Tolerance) -> bool:
-    """True where windows of this tolerance may begin at several places."""
-    return tolerance.kind == "spread" and tolerance.value > 1
-
-
 def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file: bytes | None) -> BoundSection:
     """The least that any plan could move; doing nothing needs no proof."""
     certificate, moved, replicas = proposal.certificate, winner["bytes_moved"], winner["replicas_moved"]
@@ -334,7 +333,9 @@ def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file
     in_replicas = least_replicas >= 0 and not moved
     gap = bound_file.gap_percent(replicas, least_replicas) if in_replicas else bound_file.gap_percent(moved, least)
     proof = _UNPROVEN if moved and certificate is None else bound_file.proof(certificate, forced_only)
-    if certificate is not None and gap and not forced_only and _is_wide(problem.balance.topic_replicas):
+    topic_window = problem.balance.topic_replicas
+    several_starts = topic_window.kind == "spread" and topic_window.value > 1
+    if certificate is not None and gap and not forced_only and several_starts:
         proof += _SEARCHED
     return BoundSection(
         bytes_moved=moved,

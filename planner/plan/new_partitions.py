@@ -1,12 +1,12 @@
-"""The plan's section on partitions to be made: where they go, as Kafka's own tools take it, and what Kafka would do.
+"""The plan's section on new partitions: their replicas in the form of Kafka's tools, beside Kafka's own placements.
 
-Kafka's own rule is played for comparison, on the brokers that stay, with everything that exists where the plan puts it:
-`AdminUtils` (the tools' classic rule, see `kafka_classic`) and KRaft's `StripedReplicaPlacer` (see `kafka_striped`).
+Kafka's two rules place the new partitions on the same brokers, with every existing replica where the plan puts it:
+`AdminUtils` (the classic rule, see `kafka_classic`) and KRaft's `StripedReplicaPlacer` (see `kafka_striped`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,12 +16,11 @@ from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.seeded_numbers import draws
 from planner.model.spec import NewPartitions, Spec
 from planner.plan.document.partition_types import NewPartitionsRow, NewPartitionsSection, PlacementRow
-from planner.plan.document.request_types import AddPartitionsRow, CreateTopicRow
 from planner.scoring.broker_loads import leaders_after
 from planner.strategies import kafka_classic, kafka_striped
 from planner.strategies.java_random import utf16_key
 
-# Kafka's rules are played so often, less often where many replicas are to be placed.
+# How many placements of each rule are made; fewer where many replicas are to be placed.
 _MOST_SEEDS, _LEAST_SEEDS, _PLACEMENTS = 200, 10, 100_000
 
 Brokers = Sequence[tuple[int, str | None]]
@@ -42,47 +41,35 @@ def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitions
     asked = sorted(spec.changes.new_partitions, key=lambda new: new.topic)
     if not asked:
         return None
-    lists = _lists(problem, assignment)
+    concerned = {new.topic for new in asked}
+    today: dict[str, Lists] = {
+        topic.name: [each.replicas for each in topic.partitions]
+        for topic in spec.cluster.topics
+        if topic.name in concerned
+    }
+    placed = _placed(problem, assignment)
     return NewPartitionsSection(
-        topics=tuple(_topic(spec, new, lists[new.topic]) for new in asked),
-        compared=_compared(Board.of(problem, assignment, asked), lists, _today(spec)),
+        topics=tuple(
+            NewPartitionsRow(
+                topic=new.topic,
+                partitions_before=new.first,
+                partitions=new.count,
+                replication_factor=new.replication_factor,
+                config=dict(new.config),
+                replicas=tuple(placed[new.topic]),
+                # `kafka-topics --alter` wants today's partitions in the list too, and passes over them.
+                replica_assignment=",".join(
+                    ":".join(map(str, replicas)) for replicas in (*today.get(new.topic, ()), *placed[new.topic])
+                ),
+            )
+            for new in asked
+        ),
+        compared=_compared(Board.of(problem, assignment, asked), placed, today),
     )
 
 
-def topics_to_create(new: Iterable[NewPartitions]) -> tuple[CreateTopicRow, ...]:
-    """The wish in the YAML's own shape, amounts without units; only what is stated."""
-    return tuple(
-        CreateTopicRow(
-            name=each.topic,
-            partitions=each.count,
-            replication_factor=each.replication_factor,
-            config=dict(each.config) or None,
-            size=each.size_bytes or None,
-            bytes_in=each.bytes_in_per_sec or None,
-            bytes_out=each.bytes_out_per_sec or None,
-        )
-        for each in new
-        if not each.first
-    )
-
-
-def partitions_to_add(new: Iterable[NewPartitions]) -> tuple[AddPartitionsRow, ...]:
-    """The same of topics that get more partitions."""
-    return tuple(
-        AddPartitionsRow(
-            topic=each.topic,
-            partitions=each.count,
-            size=each.size_bytes or None,
-            bytes_in=each.bytes_in_per_sec or None,
-            bytes_out=each.bytes_out_per_sec or None,
-        )
-        for each in new
-        if each.first
-    )
-
-
-def _lists(problem: Problem, assignment: IntArray) -> dict[str, Lists]:
-    """The replica lists of the new partitions by topic, as broker ids, in the order of their partitions."""
+def _placed(problem: Problem, assignment: IntArray) -> dict[str, Lists]:
+    """The replica lists that an assignment (P, W) has for new partitions, as broker ids: by topic, then partition."""
     ids = problem.broker_ids.tolist()
     found: dict[str, Lists] = {}
     for row in np.flatnonzero(problem.is_new).tolist():
@@ -91,33 +78,12 @@ def _lists(problem: Problem, assignment: IntArray) -> dict[str, Lists]:
     return found
 
 
-def _today(spec: Spec) -> dict[str, Lists]:
-    """Today's replica lists of the topics that get more partitions."""
-    concerned = {new.topic for new in spec.changes.new_partitions}
-    topics = (topic for topic in spec.cluster.topics if topic.name in concerned)
-    return {topic.name: [each.replicas for each in topic.partitions] for topic in topics}
-
-
-def _topic(spec: Spec, new: NewPartitions, lists: Lists) -> NewPartitionsRow:
-    """One topic. `kafka-topics --alter` wants today's partitions in the list too, and passes over them."""
-    today = _today(spec).get(new.topic, [])
-    return NewPartitionsRow(
-        topic=new.topic,
-        partitions_before=new.first,
-        partitions=new.count,
-        replication_factor=new.replication_factor,
-        config=dict(new.config),
-        replicas=tuple(lists),
-        replica_assignment=",".join(":".join(map(str, replicas)) for replicas in (*today, *lists)),
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class Board:
-    """What placements of the new partitions are measured on.
+    """The existing replicas and leaders, to which placements of new partitions are added to measure their evenness.
 
-    `topics` and `columns` number the topics concerned and the brokers by id; `replicas` and `leaders` (T + 1, B) are
-    what exists, of each topic concerned and at the end of all others.
+    `topics` maps each topic with new partitions to its row, `columns` each broker id to its column. `replicas` and
+    `leaders` (T + 1, B) count existing ones: a row per topic with new partitions; the last row is all other topics.
     """
 
     asked: Sequence[NewPartitions]
@@ -129,7 +95,7 @@ class Board:
 
     @staticmethod
     def of(problem: Problem, assignment: IntArray, asked: Sequence[NewPartitions]) -> Board:
-        """The board of an assignment (P, W)."""
+        """The counts of an assignment (P, W)."""
         targets = np.flatnonzero(problem.targets).tolist()
         ids, racks = problem.broker_ids.tolist(), problem.broker_racks.tolist()
         topics = {new.topic: number for number, new in enumerate(asked)}
@@ -148,13 +114,14 @@ class Board:
         )
 
     def measure(self, lists: dict[str, Lists]) -> Evenness:
-        """How even the cluster is with these lists."""
+        """How even the cluster is with these replica lists added."""
         replicas, leaders = self.replicas.copy(), self.leaders.copy()
         for name, placed in lists.items():
             columns = np.array([[self.columns[broker] for broker in each] for each in placed])
             np.add.at(replicas[self.topics[name]], columns.ravel(), 1)
             np.add.at(leaders[self.topics[name]], columns[:, 0], 1)
-        return Evenness(*map(_spread, (replicas.sum(axis=0), leaders.sum(axis=0), replicas[:-1], leaders[:-1])))
+        tables = (replicas.sum(axis=0), leaders.sum(axis=0), replicas[:-1], leaders[:-1])
+        return Evenness(*(int((table.max(axis=-1) - table.min(axis=-1)).max()) for table in tables))
 
 
 def _counted(columns: LongArray, groups: LongArray, shape: tuple[int, int]) -> LongArray:
@@ -164,13 +131,9 @@ def _counted(columns: LongArray, groups: LongArray, shape: tuple[int, int]) -> L
     return counts
 
 
-def _spread(counts: LongArray) -> int:
-    return int((counts.max(axis=-1) - counts.min(axis=-1)).max())
-
-
-def _compared(board: Board, lists: dict[str, Lists], today: dict[str, Lists]) -> tuple[PlacementRow, ...]:
-    """The plan, and the best and the median of each of Kafka's rules, by evenness."""
-    rows = [PlacementRow(label="this plan", placements=1, **board.measure(lists)._asdict())]
+def _compared(board: Board, placed: dict[str, Lists], today: dict[str, Lists]) -> tuple[PlacementRow, ...]:
+    """The plan, then the most even and the median placement of each of Kafka's rules."""
+    rows = [PlacementRow(label="this plan", placements=1, **board.measure(placed)._asdict())]
     replicas = sum((new.count - new.first) * new.replication_factor for new in board.asked)
     seeds = min(max(_PLACEMENTS // max(replicas, 1), _LEAST_SEEDS), _MOST_SEEDS)
     for label, placements in (
@@ -178,22 +141,18 @@ def _compared(board: Board, lists: dict[str, Lists], today: dict[str, Lists]) ->
         ("Kafka's striped rule", _striped(board, seeds)),
     ):
         measured = sorted(map(board.measure, placements))
-        picks = {"": measured[0]} if len(measured) == 1 else _best_and_median(measured)
-        rows += [
-            PlacementRow(label=label + pick, placements=len(measured), **found._asdict())
-            for pick, found in picks.items()
-        ]
+        count = len(measured)
+        picks = {f", best of {count}": measured[0], f", median of {count}": measured[(count - 1) // 2]}
+        if count == 1:
+            picks = {"": measured[0]}
+        rows += [PlacementRow(label=label + pick, placements=count, **found._asdict()) for pick, found in picks.items()]
     return tuple(rows)
 
 
-def _best_and_median(measured: Sequence[Evenness]) -> dict[str, Evenness]:
-    count = len(measured)
-    return {f", best of {count}": measured[0], f", median of {count}": measured[(count - 1) // 2]}
-
-
 def classic(board: Board, today: dict[str, Lists], seeds: int) -> Iterator[dict[str, Lists]]:
-    """Start index and shift are drawn for a new topic; more partitions start where the first one's leader is.
+    """Placements by Kafka's classic rule: as many as `seeds`, or one where no topic is new.
 
+    For a new topic, start index and shift are drawn; more partitions of a topic start at the leader of its first one.
     Source: AdminZkClient.addPartitions (Kafka 3.9).
     """
     created = any(not new.first for new in board.asked)
@@ -218,7 +177,7 @@ def classic(board: Board, today: dict[str, Lists], seeds: int) -> Iterator[dict[
 
 
 def _striped(board: Board, seeds: int) -> Iterator[dict[str, Lists]]:
-    """As if a controller had just started with each of the seeds, and one request for each topic came in."""
+    """Placements by KRaft's rule: for each seed, those of a controller just started that gets a request per topic."""
     brokers = [(broker, rack, False) for broker, rack in board.brokers]
     for seed in range(seeds):
         yield {

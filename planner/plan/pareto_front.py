@@ -13,7 +13,7 @@ from msgspec import structs
 from planner.model.build_problem import build, today
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Spec
-from planner.plan import bound_file, brokers_and_topics, terms
+from planner.plan import bound_file, brokers_topics_partitions, terms
 from planner.plan.document.front_types import (
     CandidatesSection,
     ChoiceSection,
@@ -225,7 +225,7 @@ def _variant(tried: Swept, found: BestCandidate, proposal: Proposal | None) -> V
     row = found.row if proposal is None else _proven(found.row, proposal)
     return VariantRow(
         name=tried.name,
-        changes=brokers_and_topics.changes(tried.spec.changes),
+        changes=brokers_topics_partitions.changes(tried.spec.changes),
         brokers=int(tried.problem.targets.sum()),
         why_not=found.why_not,
         chosen=proposal is not None,

@@ -1,15 +1,15 @@
-"""Warnings of a plan, in sentences: what is unusual about the cluster, and topics that fall to their min ISR.
+"""The plan's warnings about the cluster: unknown sizes, lagging replicas, brokers that are down, topics at min ISR.
 
-Nothing here is a fault of the plan; most of it decides what can be carried out at all, so it is said before approval.
+None of it is a fault of the plan, but much of it decides what can be carried out, so it is said before approval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from planner.model.cluster import Topic
+from planner.model.build_problem import may_move
 from planner.model.effective_config import in_force
 from planner.model.formats import counted
 from planner.model.partition_changes import PartitionChange
@@ -17,39 +17,88 @@ from planner.model.problem import BoolArray, Problem
 from planner.model.spec import Spec
 from planner.model.state_warnings import down, unions
 
+
+def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
+    """What an operator should know before approving: faults and gaps of the state, then conditions of the cluster."""
+    partitions = [part for topic in spec.cluster.topics for part in topic.partitions]
+    lagging = sum(1 for part in partitions if part.isr is not None and len(part.isr) < len(part.replicas))
+    grown = sum(1 for new in spec.changes.new_partitions if new.first)
+    mixed = sum(1 for topic in spec.cluster.topics if len({len(part.replicas) for part in topic.partitions}) > 1)
+    deleting = sum(topic.deleting for topic in spec.cluster.topics)
+    kept = sum(not topic.deleting and not may_move(spec.topics, topic.name) for topic in spec.cluster.topics)
+    targets = set(problem.broker_ids[problem.targets].tolist())
+    stay = [broker for broker in (*spec.cluster.brokers, *spec.changes.add_brokers) if broker.id in targets]
+    disks, networks = {each.disk_bytes for each in stay}, {each.network_bytes_per_sec for each in stay}
+    found = [
+        (not spec.cluster.sizes_known, "sizes are unknown (no cluster.state.sizes): replicas are counted, not bytes"),
+        (
+            spec.cluster.unsized,
+            f"{_number(spec.cluster.unsized, 'partition')} without a size, counted as empty: "
+            "more bytes move than this plan says",
+        ),
+        (lagging, f"{_number(lagging, 'partition')} under-replicated today: a reassignment waits for a full ISR"),
+        (grown, f"{_number(grown, 'topic')} with more partitions: keys will map to other partitions than before"),
+        (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
+        (kept, f"{_number(kept, 'topic')} kept as they are by the topic filter, and counted"),
+        (deleting, f"{_number(deleting, 'topic')} marked for deletion: kept as they are, and counted"),
+        (
+            not problem.racks_matter and problem.rack_aware,
+            "no broker has a rack: replicas are not spread over racks",
+        ),
+        (
+            None in disks and disks != {None},
+            "capacity.disk is stated for some brokers alone: replicas and bytes are shared equally, not by capacity",
+        ),
+        (
+            None in networks and networks != {None},
+            "capacity.network is stated for some brokers alone: leaders and traffic are shared equally",
+        ),
+        (
+            disks != {None} and not spec.cluster.sizes_known,
+            "capacity.disk isn't checked: sizes are unknown",
+        ),
+    ]
+    yield from (text for applies, text in found if applies)
+    yield from at_min_isr(spec, problem)
+    yield from _cluster_conditions(spec, problem, changed)
+    yield from spec.cluster.notes
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 _REFUSED = "writes with acks=all are refused"
 _ONE_DOWN = f"while one of their brokers is down, {_REFUSED}"
 
 
-def warnings(spec: Spec, problem: Problem) -> Iterator[str]:
-    """A sentence for each way in which a plan leaves topics so, with the first few of them.
+def at_min_isr(spec: Spec, problem: Problem) -> Iterator[str]:
+    """A sentence for each way in which topics end with `min.insync.replicas` replicas or fewer, with some names.
 
-    Topics with one replica whose `min.insync.replicas` is 1 count where the plan takes the others away.
+    Topics with one replica whose `min.insync.replicas` is 1 count only if the plan takes the other replicas away.
     """
     before = (problem.replicas >= 0).sum(axis=1)
     after, least, new = problem.replication_factors, problem.min_insync, problem.is_new
     equal, several = after == least, least > 1
     lowered, raised, kept = (rows & ~new for rows in (after < before, after > before, after == before))
-    staying = kept & ~_deleted(spec, problem)
+    deleting = {topic.name for topic in spec.cluster.topics if topic.deleting}
+    deleted = np.array([name in deleting for name in problem.topic_names], dtype=bool)[problem.topic_of]
+    staying = kept & ~deleted
     for rows, what in (
         (equal & several & lowered, "lowered to as many replicas as min.insync.replicas"),
         (equal & several & raised, "raised only to min.insync.replicas"),
         (equal & several & new, "with new partitions of as many replicas as min.insync.replicas"),
         (equal & several & staying, "kept with as many replicas as min.insync.replicas"),
     ):
-        yield from _told(problem, rows, what, _ONE_DOWN)
-    yield from _told(problem, equal & ~several & lowered, "lowered to one replica", "offline while its broker is down")
+        yield from _topics_told(problem, rows, what, _ONE_DOWN)
+    yield from _topics_told(
+        problem, equal & ~several & lowered, "lowered to one replica", "offline while its broker is down"
+    )
     fewer = "kept with fewer replicas than min.insync.replicas"
-    yield from _told(problem, (after < least) & staying, fewer, f"{_REFUSED}, today and after the plan")
+    yield from _topics_told(problem, (after < least) & staying, fewer, f"{_REFUSED}, today and after the plan")
 
 
-def _deleted(spec: Spec, problem: Problem) -> BoolArray:
-    """(P,): True for the partitions of topics that are marked for deletion."""
-    names = {topic.name for topic in spec.cluster.topics if topic.deleting}
-    return np.array([name in names for name in problem.topic_names], dtype=bool)[problem.topic_of]
-
-
-def _told(problem: Problem, rows: BoolArray, what: str, harm: str) -> Iterator[str]:
+def _topics_told(problem: Problem, rows: BoolArray, what: str, harm: str) -> Iterator[str]:
     names = [problem.topic_names[topic] for topic in np.unique(problem.topic_of[rows]).tolist()]
     if names:
         some = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
@@ -60,62 +109,39 @@ def _told(problem: Problem, rows: BoolArray, what: str, harm: str) -> Iterator[s
 _TIERED = ("remote.storage.enable", "true")
 
 
-def conditions(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
-    """A sentence for each condition of today's cluster, with the first few of whom it concerns."""
+def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
+    """A sentence for each unusual condition of today's cluster, with the first few names."""
     topics = spec.cluster.topics
-    yield from warnings(spec, problem)
-    yield from _down(topics)
-    yield from unions(topics)
-    yield from _leaderless(topics, {(each.topic, each.partition) for each in changed})
-    yield from _racks(problem)
-    yield from _kinds(spec)
-
-
-def _down(topics: Iterable[Topic]) -> Iterator[str]:
     for sentence in down(part for topic in topics for part in topic.partitions):
         yield f"{sentence}. Nothing runs that needs it: start it first, or plan with it in changes.remove_brokers"
-
-
-def _leaderless(topics: Iterable[Topic], changed: Collection[tuple[str, int]]) -> Iterator[str]:
-    """Partitions that nobody can copy: those that stay as they are, and those that a change moves all the same."""
-    names = [(topic.name, part.id) for topic in topics for part in topic.partitions if part.leader is None]
-    stay, move = (_named([name for name in names if (name in changed) is moves]) for moves in (False, True))
-    if stay:
-        yield f"{stay} without a leader today: there is nothing to copy from, so nothing moves"
-    if move:
+    yield from unions(topics)
+    leaderless = [(topic.name, part.id) for topic in topics for part in topic.partitions if part.leader is None]
+    moved = {(each.topic, each.partition) for each in changed}
+    if stay := [name for name in leaderless if name not in moved]:
+        yield f"{_named(stay)} without a leader today: there is nothing to copy from, so nothing moves"
+    if move := [name for name in leaderless if name in moved]:
         yield (
-            f"{move} without a leader today, and yet to be changed: there is nothing to copy from until a replica "
-            "in sync is back, so they have batches of their own at the end, which apply.yml leaves out until then"
+            f"{_named(move)} without a leader today, and yet to be changed: there is nothing to copy from until a "
+            "replica in sync is back, so they have batches of their own at the end, which apply.yml leaves out until "
+            "then"
         )
-
-
-def _racks(problem: Problem) -> Iterator[str]:
-    """Fewer racks than replicas of a partition, as far as racks count."""
-    racks = set(problem.broker_racks[problem.targets].tolist())
-    if not problem.racks_matter:
-        return
-    if len(racks) == 1:
-        yield "all brokers are in one rack: replicas can't be spread over racks, and its failure takes all of them"
-        return
-    above = int((problem.replication_factors > len(racks)).sum())
-    if above:
-        yield (
-            f"{counted(above, 'partition')} with more replicas than there are racks ({len(racks)}): "
-            "some racks hold several replicas of a partition"
-        )
-
-
-def _kinds(spec: Spec) -> Iterator[str]:
-    configs = (in_force(topic, spec.cluster.config_defaults) for topic in spec.cluster.topics)
-    tiered = sum(_TIERED in config.items() for config in configs)
+    if problem.racks_matter:
+        racks = len(set(problem.broker_racks[problem.targets].tolist()))
+        above = int((problem.replication_factors > racks).sum())
+        if racks == 1:
+            yield "all brokers are in one rack: replicas can't be spread over racks, and its failure takes all of them"
+        elif above:
+            yield (
+                f"{counted(above, 'partition')} with more replicas than there are racks ({racks}): "
+                "some racks hold several replicas of a partition"
+            )
+    tiered = sum(_TIERED in in_force(topic, spec.cluster.config_defaults).items() for topic in topics)
     if tiered:
         yield f"{counted(tiered, 'topic')} with tiered storage: only the data on brokers' disks is counted and moved"
 
 
 def _named(partitions: Sequence[tuple[str, int]]) -> str:
-    """Up to three partitions by name, and how many more there are; empty without any."""
-    if not partitions:
-        return ""
+    """How many partitions, with the names of the first three."""
     names = ", ".join(f"{topic}-{number}" for topic, number in partitions[:3])
     more = f" and {len(partitions) - 3:,} more" if len(partitions) > 3 else ""
     return f"{counted(len(partitions), 'partition')} ({names}{more})"

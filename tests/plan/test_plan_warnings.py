@@ -7,7 +7,7 @@ import pytest
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.spec import Changes, NewPartitions, ReplicationFactorChange, Spec
-from planner.plan.plan_warnings import warnings
+from planner.plan.plan_warnings import at_min_isr
 
 BROKERS = tuple(Broker(number) for number in range(1, 5))
 
@@ -22,7 +22,7 @@ def told(*topics: Topic, defaults: int = 1, **wish: object) -> list[str]:
     """The warnings of a cluster whose topics inherit a min.insync.replicas of `defaults`."""
     cluster = Cluster("c", BROKERS, topics, config_defaults=(("min.insync.replicas", str(defaults)),))
     spec = Spec(cluster, Changes(**wish))  # type: ignore[arg-type]
-    return list(warnings(spec, build(spec)))
+    return list(at_min_isr(spec, build(spec)))
 
 
 def to(factor: int) -> tuple[ReplicationFactorChange, ...]:

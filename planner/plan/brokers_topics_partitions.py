@@ -1,0 +1,221 @@
+"""The plan's tables: the changes asked for, brokers, racks, topics, the partitions that change, and batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from planner.execution.batch_costs import Costs, Peak
+from planner.execution.change_reasons import bytes_in_and_out
+from planner.model.build_problem import today, topics_after
+from planner.model.partition_changes import PartitionChange
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.spec import Changes, Spec
+from planner.plan.document.cluster_types import BrokerRow, HeldLoad, RackRow, TopicRow
+from planner.plan.document.partition_types import BatchRow, FullestBroker, PartitionRow, StepRow, TopicPartition
+from planner.plan.document.request_types import (
+    AddBrokerRow,
+    AddPartitionsRow,
+    ChangesSection,
+    CreateTopicRow,
+    ReplicationFactorRow,
+)
+from planner.scoring import score
+from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers
+
+
+def changes(wish: Changes) -> ChangesSection:
+    """The `changes` of plan.json, in the YAML's own shape; amounts are without units."""
+    return ChangesSection(
+        add_brokers=tuple(AddBrokerRow(id=broker.id, rack=broker.rack) for broker in wish.add_brokers),
+        remove_brokers=wish.remove_brokers,
+        replace_brokers={str(old): new for old, new in wish.replace_brokers},
+        set_racks={str(broker): rack for broker, rack in wish.set_racks},
+        set_replication_factor=tuple(
+            ReplicationFactorRow(topics=change.topics, replication_factor=change.replication_factor)
+            for change in wish.set_replication_factor
+        ),
+        create_topics=tuple(
+            CreateTopicRow(
+                name=new.topic,
+                partitions=new.count,
+                replication_factor=new.replication_factor,
+                config=dict(new.config) or None,
+                size=new.size_bytes or None,
+                bytes_in=new.bytes_in_per_sec or None,
+                bytes_out=new.bytes_out_per_sec or None,
+            )
+            for new in wish.new_partitions
+            if not new.first
+        ),
+        add_partitions=tuple(
+            AddPartitionsRow(
+                topic=new.topic,
+                partitions=new.count,
+                size=new.size_bytes or None,
+                bytes_in=new.bytes_in_per_sec or None,
+                bytes_out=new.bytes_out_per_sec or None,
+            )
+            for new in wish.new_partitions
+            if new.first
+        ),
+        rebalance=wish.rebalance,
+    )
+
+
+def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[Peak]) -> tuple[BrokerRow, ...]:
+    """Every broker of today and of the target: what it holds before, after and at most, and what it copies.
+
+    `peaks` has one entry per broker, in the order of ids.
+    """
+    before, after = (
+        on_all_brokers(problem, today(problem), problem.leaders),
+        on_all_brokers(problem, assignment, leaders_after(problem, assignment)),
+    )
+    arriving, leaving = bytes_in_and_out(problem, assignment)
+    known = {broker.id for broker in spec.cluster.brokers}
+    capacities = {each.id: each.network_bytes_per_sec for each in (*spec.cluster.brokers, *spec.changes.add_brokers)}
+    return tuple(
+        BrokerRow(
+            id=broker,
+            rack=problem.rack_names[problem.broker_racks[at]] if problem.broker_racks[at] >= 0 else None,
+            role=("stays" if broker in known else "added") if problem.targets[at] else "removed",
+            before=_load(problem, before[:, at]),
+            after=_load(problem, after[:, at]),
+            bytes_in=int(arriving[at]),
+            bytes_out=int(leaving[at]),
+            disk_bytes=peak.disk_bytes,
+            peak_size_bytes=peak.size_bytes,
+            network_bytes_per_sec=capacities[broker],
+        )
+        for at, (broker, peak) in enumerate(zip(problem.broker_ids.tolist(), peaks, strict=True))
+    )
+
+
+def racks(spec: Spec, brokers: Sequence[BrokerRow]) -> tuple[RackRow, ...]:
+    """Every rack of today and of the target, as the sum of its brokers; those without one are in the rack None.
+
+    Before, brokers that `set_racks` moves count in their old rack. After, a broker that leaves counts while it still
+    holds a replica.
+    """
+    today = {broker.id: broker.rack for broker in spec.cluster.brokers}
+    names = {row.rack for row in brokers} | set(today.values())
+    rates_known = brokers[0].before.network_in is not None
+    rows = list[RackRow]()
+    for rack in sorted(names, key=lambda name: (name is None, name or "")) if names != {None} else ():
+        old = [row.before for row in brokers if row.id in today and today[row.id] == rack]
+        new = [row.after for row in brokers if row.rack == rack and (row.role != "removed" or row.after.replicas)]
+        before, after = (_total(loads, rates_known) for loads in (old, new))
+        rows.append(RackRow(rack=rack, brokers_before=len(old), brokers_after=len(new), before=before, after=after))
+    return tuple(rows)
+
+
+def _total(loads: Sequence[HeldLoad], rates_known: bool) -> HeldLoad:
+    return HeldLoad(
+        replicas=sum(load.replicas for load in loads),
+        leaders=sum(load.leaders for load in loads),
+        size_bytes=sum(load.size_bytes for load in loads),
+        network_in=sum(load.network_in or 0 for load in loads) if rates_known else None,
+        network_out=sum(load.network_out or 0 for load in loads) if rates_known else None,
+    )
+
+
+def topics(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[TopicRow, ...]:
+    """Every topic by name: its replication factor before and after, its configuration, and what moves of it."""
+    count = len(problem.topic_names)
+    before = today(problem)
+    added = score.adding(problem, assignment).sum(axis=1)
+    new = problem.is_new
+    changed = (before != assignment).any(axis=1) & ~new
+    sums = [
+        np.bincount(problem.topic_of, weights=column, minlength=count).astype(np.int64).tolist()
+        for column in (np.ones(problem.rows), changed, added)
+    ]
+    moved = np.zeros(count, dtype=np.int64)
+    np.add.at(moved, problem.topic_of, added * problem.size_bytes)
+    factors = _factors(problem, (before >= 0).sum(axis=1), ~new)
+    wanted = _factors(problem, problem.replication_factors, np.ones_like(new))
+    configs = {topic.name: topic for topic in topics_after(spec)}
+    return tuple(
+        TopicRow(
+            name=name,
+            partitions=partitions,
+            replication_factor_before=tuple(factors[at]),
+            # A budget may raise some of a topic's partitions alone, and a topic may be of several factors today.
+            replication_factor=wanted[at][0] if len(wanted[at]) == 1 else None,
+            config=dict(configs[name].config),
+            effective_config=dict(configs[name].effective_config) or None,
+            partitions_changed=partitions_changed,
+            replicas_moved=replicas_moved,
+            bytes_moved=int(moved[at]),
+        )
+        for at, (name, partitions, partitions_changed, replicas_moved) in enumerate(
+            zip(problem.topic_names, *sums, strict=True)
+        )
+    )
+
+
+def partition_rows(changed: Iterable[PartitionChange]) -> tuple[PartitionRow, ...]:
+    """The `partitions` of plan.json."""
+    return tuple(
+        PartitionRow(
+            topic=change.topic,
+            partition=change.partition,
+            replicas_before=change.before,
+            replicas=change.after,
+            log_dirs_before=change.log_dirs_before or None,
+            log_dirs=change.log_dirs or None,
+            leader_before=change.leader_before,
+            size_bytes=change.size_bytes,
+            reason=change.reason.value,
+            bytes_in_per_sec=change.bytes_in_per_sec or None,
+        )
+        for change in changed
+    )
+
+
+def batch_rows(costs: Costs) -> tuple[BatchRow, ...]:
+    """The `batches` of plan.json."""
+    return tuple(
+        BatchRow(
+            number=batch.number,
+            partitions=tuple(
+                StepRow(
+                    topic=step.topic,
+                    partition=step.partition,
+                    replicas_before=step.before,
+                    replicas=step.after,
+                    log_dirs_before=step.log_dirs_before or None,
+                    log_dirs=step.log_dirs or None,
+                )
+                for step in batch.steps
+            ),
+            elect=tuple(TopicPartition(topic=topic, partition=partition) for topic, partition in batch.elect),
+            bytes_moved=batch.bytes_moved,
+            replicas_moved=batch.replicas_moved,
+            seconds_at_throttle=seconds,
+            fullest_broker=None
+            if peak is None
+            else FullestBroker(id=peak.broker, peak_size_bytes=peak.size_bytes, disk_bytes=peak.disk_bytes),
+            leaderless=batch.leaderless,
+        )
+        for batch, seconds, peak in zip(costs.batches, costs.seconds, costs.fullest, strict=True)
+    )
+
+
+def _load(problem: Problem, column: LongArray) -> HeldLoad:
+    """What a broker or rack holds, from its column (MEASURES,); traffic is None if no rates are known."""
+    replicas, leaders, size_bytes, *traffic = column.tolist()
+    network_in, network_out = traffic if measured(problem) == len(MEASURES) else (None, None)
+    return HeldLoad(
+        replicas=replicas, leaders=leaders, size_bytes=size_bytes, network_in=network_in, network_out=network_out
+    )
+
+
+def _factors(problem: Problem, counts: IntArray, rows: BoolArray) -> list[list[int]]:
+    """For each topic (T), the distinct factors among the `counts` (P,) of its partitions in `rows` (P,), ascending."""
+    pairs = np.unique(np.stack([problem.topic_of[rows], counts[rows]]), axis=1)
+    bounds = np.searchsorted(pairs[0], np.arange(len(problem.topic_names) + 1))
+    return [pairs[1, start:end].tolist() for start, end in pairwise(bounds)]
