@@ -25,7 +25,7 @@ from planner.model.errors import Finding, ImportStateError, SetupError, SpecErro
 from planner.model.formats import counted, printable, size
 from planner.model.spec import InputFile
 from planner.plan import state_fingerprint
-from planner.plan.document.cluster_types import TopicRow
+from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 from planner.plan.document.plan_types import Plan
 
 Key = tuple[str, int]
@@ -126,8 +126,6 @@ CONFIG_MEANING = (
     "and its tfvars hold a topic's own as it was; plan anew for today's"
 )
 _SHOWN, _LONGEST = 3, 60
-# Set and taken away again while replicas move, by whatever moves them.
-_PASSING = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
 
 
 class Reconfigured(NamedTuple):
@@ -237,7 +235,7 @@ def since(plan: Plan, now: Now) -> Since:
         bytes_now=None
         if sizes is None
         else sum(sizes.get((name, each.id), 0) for name in both for each in now.topics[name].partitions),
-        configs=reconfigured(plan, now),
+        configs=tuple(reconfigured(plan, now)),
     )
     if any(key for pair in unlike.values() for key in pair) or found.partitions or made:
         return found
@@ -246,28 +244,21 @@ def since(plan: Plan, now: Now) -> Since:
     return replace(found, unnamed=digest != plan.state.sha256)
 
 
-def reconfigured(plan: Plan, now: Now) -> tuple[Reconfigured, ...]:
-    """What changed of the topics that are in both, by topic and key."""
-    return tuple(
-        Reconfigured(row.name, key, before.get(key), today.get(key))
-        for row in sorted(plan.topics, key=lambda row: row.name)
-        if row.name in now.topics
-        for before, today, told in [_configs(row, plan.cluster.config_defaults or {}, now.topics[row.name], now)]
-        for key in sorted(told - _PASSING)
-        if before.get(key) != today.get(key)
-    )
-
-
-def _configs(
-    row: TopicRow, inherited: Mapping[str, str], topic: Topic, now: Now
-) -> tuple[dict[str, str], dict[str, str], set[str]]:
-    """A topic's configuration then and now, and the keys of which both are known."""
-    before = {**inherited, **(row.effective_config or {}), **row.config}
-    today = in_force(topic, now.config_defaults)
-    told = before.keys() & today.keys()
-    # A topic's own is told whole, where any of it is.
-    told |= row.config.keys() if topic.config else set()
-    told |= dict(topic.config).keys() if row.config else set()
-    # Without it, Kafka's default counts; a plan that knows any configuration would know it.
-    told |= {MIN_INSYNC} if before and MIN_INSYNC in today else set()
-    return before, today, told
+def reconfigured(plan: Plan, now: Now) -> Iterator[Reconfigured]:
+    """Configuration keys that changed since the plan was made, of topics that are in both, by topic and key."""
+    inherited = plan.cluster.config_defaults or {}
+    for row in sorted(plan.topics, key=lambda row: row.name):
+        topic = now.topics.get(row.name)
+        if topic is None:
+            continue
+        before = {**inherited, **(row.effective_config or {}), **row.config}
+        today = in_force(topic, now.config_defaults)
+        known = before.keys() & today.keys()
+        # A state that has any of a topic's own configuration has all of it.
+        known |= row.config.keys() if topic.config else set()
+        known |= dict(topic.config).keys() if row.config else set()
+        # A plan that knows any configuration would know this key; where it doesn't, Kafka's default counts.
+        known |= {MIN_INSYNC} if before and MIN_INSYNC in today else set()
+        for key in sorted(known.difference(THROTTLE_CONFIGS)):
+            if before.get(key) != today.get(key):
+                yield Reconfigured(row.name, key, before.get(key), today.get(key))

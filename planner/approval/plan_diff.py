@@ -180,7 +180,11 @@ def verdict(difference: Document) -> str:
     if difference["equal"]:
         return f"Plan {old} in both: nothing differs."
     figures = {row["name"]: row for row in difference["figures"]}
-    told = (f"{words(name)} {_arrow(figures[name])}" for name in ("bytes_moved", "replicas_moved", "batches"))
+    told = [
+        f"{words(name)} {arrow(_amount(row['before'], row), _amount(row['after'], row))}"
+        for name in ("bytes_moved", "replicas_moved", "batches")
+        for row in [figures[name]]
+    ]
     return f"Plan {old} → {new}: {', '.join(told)}."
 
 
@@ -194,16 +198,26 @@ def first_steps(difference: Document) -> list[str]:
 
 
 def figure_rows(difference: Document) -> list[tuple[str, str, str, str]]:
-    """The figures that differ, for a table: name, before, after, unit."""
-    rows = (row for row in difference["figures"] if row["before"] != row["after"])
-    return [(words(row["name"]), *_amounts(row), _unit(row)) for row in rows]
+    """A row of name, before, after and unit for each figure that differs; exact values if rounding would hide it."""
+    rows = []
+    for row in difference["figures"]:
+        old, new, unit = row["before"], row["after"], row["unit"]
+        if old != new:
+            exact = _EXACT_UNITS.get("%" if unit.startswith("%") else unit, "")
+            shown = _unlike(_amount(old, row), _amount(new, row), old, new, exact)
+            # The others stand in the amount itself.
+            column = "" if unit in _EXACT_UNITS else unit.removeprefix("%").strip()
+            rows.append((words(row["name"]), *shown, column))
+    return rows
 
 
 def sections(difference: Document) -> list[tuple[str, int, list[str]]]:
     """Everything else that differs: a heading, how many differ, and the first lines of them; empty ones left out."""
     partitions = difference["partitions"]
+    old, new = difference["plans"]
+    heads = ((key, old[key], new[key]) for key in ("cluster", "valid_until", "resumes"))
     found = [
-        ("Plan", list(_heads(*difference["plans"]))),
+        ("Plan", [f"{words(key)}: {_value(was)} → {_value(now)}" for key, was, now in heads if was != now]),
         ("Gates", [_gate(row) for row in difference["gates"]]),
         ("Inputs", [_input(row) for row in difference["inputs"]]),
         ("Asked for", [_wished(row) for row in difference["changes"]]),
@@ -217,14 +231,11 @@ def sections(difference: Document) -> list[tuple[str, int, list[str]]]:
         (title, partitions[kind]["count"], [_partition(row, kind) for row in partitions[kind]["first"]])
         for kind, title in _KINDS.items()
     ]
-    return [(title, count, list(_bounded(lines, count))) for title, count, lines in told if count]
-
-
-def _heads(old: Document, new: Document) -> Iterator[str]:
-    """What else the plans say of themselves."""
-    for key in ("cluster", "valid_until", "resumes"):
-        if old[key] != new[key]:
-            yield f"{words(key)}: {_value(old[key])} → {_value(new[key])}"
+    return [
+        (title, count, [*map(printable, lines[:SHOWN]), *([f"and {count - SHOWN:,} more"] if count > SHOWN else [])])
+        for title, count, lines in told
+        if count
+    ]
 
 
 _KINDS = {
@@ -234,13 +245,6 @@ _KINDS = {
     "other_origin": "Partitions found elsewhere",
     "other_batches": "Partitions in other batches",
 }
-
-
-def _bounded(lines: Sequence[str], count: int) -> Iterator[str]:
-    """The first lines, and how many more there are."""
-    yield from map(printable, lines[:SHOWN])
-    if count > SHOWN:
-        yield f"and {count - SHOWN:,} more"
 
 
 def _wished(row: Document) -> str:
@@ -343,22 +347,11 @@ def _value(value: Any) -> str:
     return "none" if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _arrow(row: Document) -> str:
-    return arrow(_amount(row["before"], row), _amount(row["after"], row))
-
-
-def _amounts(row: Document) -> tuple[str, str]:
-    """Both values, exact where rounding would show one."""
-    before, after = _amount(row["before"], row), _amount(row["after"], row)
-    unit = "%" if row["unit"].startswith("%") else row["unit"]
-    return _unlike(before, after, row["before"], row["after"], _EXACT_UNITS.get(unit, ""))
-
-
 _EXACT_UNITS = {"bytes": " B", "bytes/s": " B/s", "%": " %", "s": " s"}
 
 
 def _unlike(before: str, after: str, old: float | None, new: float | None, unit: str) -> tuple[str, str]:
-    """Two texts, or the exact values where they are told alike and aren't."""
+    """Two amounts as texts; the exact values with their unit if rounding makes different amounts look the same."""
     if before != after or old is None or new is None:
         return before, after
     return f"{old:,}{unit}", f"{new:,}{unit}"
@@ -376,7 +369,3 @@ def _amount(value: float | None, row: Document) -> str:
             return percent(value)
         case unit:
             return amount(value, unit)
-
-
-def _unit(row: Document) -> str:
-    return "" if row["unit"] in ("s", "%", "bytes", "bytes/s") else row["unit"].removeprefix("%").strip()

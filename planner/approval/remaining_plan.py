@@ -1,9 +1,9 @@
 """The rest of an approved plan, from the cluster as an interrupted run left it: the same target, nothing new.
 
-What is where the plan wants it drops out; what no longer exists is dropped and listed; what somebody else has moved is
-refused, or left where it is and listed. The rest gets batches anew, and every gate of the approved plan is judged again
-with today's sizes. The result is a whole plan, to be reviewed as any other; its rollback leads back to the state that
-it was made from.
+Partitions that have reached the target need nothing more. Those that no longer exist are dropped and listed. Those that
+somebody else has moved are refused, or left where they are and listed. The rest gets new batches, and every gate of the
+approved plan is checked again with today's sizes. The result is a plan like any other, to be reviewed before it runs;
+its rollback leads back to the state that it was made from.
 """
 
 from __future__ import annotations
@@ -48,7 +48,12 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     rest = rest_of(approved, now, leave_moved=leave_moved)
     spec = spec_of(approved, now, rest, captured_at)
     problem, assignment = _placed(spec, rest)
-    _judge(approved, problem, assignment)
+    # The independent check of the plan's own partitions, on the brokers that it knows.
+    known = [broker.id for broker in approved.brokers if broker.role != "removed"]
+    violations = independent_check.check(replace(problem, targets=np.isin(problem.broker_ids, known)), assignment)
+    if violations:
+        head = "the approved target breaks rules on the cluster as it is now; plan anew:"
+        raise InfeasibleError(head, *map(str, violations))
     waiting, costs = approved.unfinished, build.costed(spec, problem, rest.changes)
     left = waiting.partitions if waiting else 0
     row = _scores(problem, assignment)
@@ -79,7 +84,9 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
 
 
 def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
-    """The problem of which every answer but one is ruled out, and that one (P, W): the approved target."""
+    """The problem of the rest, with replication factors and movable partitions fixed to the approved target; and that
+    target as an assignment (P, W).
+    """
     problem = build_problem.build(spec)
     named = zip(problem.topic_of.tolist(), problem.partition_ids.tolist(), strict=True)
     rows = {(problem.topic_names[topic], number): row for row, (topic, number) in enumerate(named)}
@@ -107,18 +114,8 @@ def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     return problem, assignment
 
 
-def _judge(approved: Plan, problem: Problem, assignment: IntArray) -> None:
-    """The independent check of the plan's own partitions, on the brokers that it knows."""
-    known = [broker.id for broker in approved.brokers if broker.role != "removed"]
-    held = replace(problem, targets=np.isin(problem.broker_ids, known))
-    violations = independent_check.check(held, assignment)
-    if violations:
-        head = "the approved target breaks rules on the cluster as it is now; plan anew:"
-        raise InfeasibleError(head, *map(str, violations))
-
-
 def _scores(problem: Problem, assignment: IntArray) -> dict[str, Any]:
-    """The scores of the target by name, with a row of the candidates' table in front: there is one candidate."""
+    """The target's scores as a row of the candidates' table, as if it were the only candidate."""
     found = score(ScoringBasis.of(problem), assignment)
     knobs = {knob: str(getattr(problem.balance, knob)) for knob in KNOBS}
     blank = {"candidate": 0, "strategy": STRATEGY, "seed": 0, "start_index": -1, "next_replica_shift": -1}
@@ -127,7 +124,7 @@ def _scores(problem: Problem, assignment: IntArray) -> dict[str, Any]:
 
 
 def _bound(approved: Plan, row: Mapping[str, Any]) -> BoundSection:
-    """Each copy that is left is needed: the target is given."""
+    """The bound of a given target: each copy that is left is needed."""
     return BoundSection(
         bytes_moved=row["bytes_moved"],
         least_bytes_moved=row["bytes_moved"],
@@ -140,7 +137,7 @@ def _bound(approved: Plan, row: Mapping[str, Any]) -> BoundSection:
 
 
 def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any], goal: Goal) -> Comparisons:
-    """The sections that compare: there is nothing to compare with but doing nothing."""
+    """The sections that compare, of the rest with doing nothing."""
     short = approved.plan_id[:12]
     nothing = {**row, "strategy": "unchanged", **terms.if_nothing_moves(problem)}
     return {
@@ -156,7 +153,7 @@ def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, An
 
 
 def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: Costs) -> list[str]:
-    """What it finishes and drops, then what any plan warns of."""
+    """What the plan finishes and drops, then the warnings of any plan."""
     there = f"{counted(rest.there, 'partition')} of {len(approved.partitions):,} there already"
     dropped = [
         f"{topic if partition is None else name_of((topic, partition))} is dropped: {why}"

@@ -1,7 +1,7 @@
-"""A plan → every file that Kafka's tools, Ansible and Terraform read: pure, byte for byte the same each time.
+"""Every file of a plan that Kafka's tools, Ansible and Terraform read: the same bytes for the same plan.
 
-The templates lie in `templates/`, one folder a reader. Those that end in `.j2` go through our own Jinja layer; the
-others are copied as they are. Nothing is decided here: what moves, when and why was settled in the plan.
+The templates are in `templates/`, one folder per reader. Those that end in `.j2` are rendered by `plan.templates`; the
+others are copied. Nothing is decided here: the plan says what moves, when and why.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any
 from planner.export import ansible_vars
 from planner.model.file_reading import resource
 from planner.model.quoting import canonical_json
-from planner.plan import declared_topics
-from planner.plan.document.partition_types import NewPartitionsRow, PartitionRow, StepRow, TopicPartition
+from planner.plan.document.partition_types import PartitionRow, StepRow, TopicPartition
 from planner.plan.document.plan_types import Plan
 from planner.plan.templates import environment
 
@@ -45,15 +44,30 @@ def files(plan: Plan) -> Files:
             kafka |= {f"batches/{name}/{file}": content for file, content in _reassignments(moves).items()}
         if batch.elect:
             kafka[f"batches/{name}/preferred-replica.json"] = _elections(batch.elect)
-    terraform = _from_template(f"{_TERRAFORM}.j2", topics=declared_topics.topics(plan))
+    terraform = _from_template(f"{_TERRAFORM}.j2", topics=plan.declared_topics)
     rendered = kafka | _ansible(plan, kafka) | {_TERRAFORM: terraform}
     return {path: rendered[path] for path in sorted(rendered)}
 
 
 def _whole_plan(plan: Plan) -> Files:
-    """The files for the whole plan at once, written even where they list nothing; those of new partitions aren't."""
+    """The files for the whole plan at once; written even if they list nothing, except the one for new partitions."""
     moves = ansible_vars.moves(plan.partitions)
-    made = {topic.topic: _made(topic) for topic in plan.new_topics}
+    # For the role: the replicas of new partitions by number, and what kafka-topics is given.
+    made = {
+        topic.topic: {
+            "partitions_before": topic.partitions_before,
+            "partitions": topic.partitions,
+            "replicas": {
+                str(number): ansible_vars.text_of(replicas)
+                for number, replicas in enumerate(topic.replicas, topic.partitions_before)
+            },
+            "replica_assignment": topic.replica_assignment,
+            "config_options": [
+                word for key, value in sorted(topic.config.items()) for word in ("--config", f"{key}={value}")
+            ],
+        }
+        for topic in plan.new_topics
+    }
     return {
         **_reassignments(moves),
         "preferred-replica.json": _elections(ansible_vars.elections(plan).apply),
@@ -64,24 +78,8 @@ def _whole_plan(plan: Plan) -> Files:
     }
 
 
-def _made(topic: NewPartitionsRow) -> dict[str, object]:
-    """What the role makes of a topic: the replicas of new partitions by number, and what kafka-topics is given."""
-    return {
-        "partitions_before": topic.partitions_before,
-        "partitions": topic.partitions,
-        "replicas": {
-            str(number): ansible_vars.text_of(replicas)
-            for number, replicas in enumerate(topic.replicas, topic.partitions_before)
-        },
-        "replica_assignment": topic.replica_assignment,
-        "config_options": [
-            word for key, value in sorted(topic.config.items()) for word in ("--config", f"{key}={value}")
-        ],
-    }
-
-
 def _reassignments(moves: Iterable[StepRow]) -> Files:
-    """Forth and back."""
+    """The reassignment of these steps, and its rollback."""
     steps = list(moves)
     return {
         _REASSIGNMENT: _replica_lists((each, each.replicas, each.log_dirs) for each in steps),
@@ -90,7 +88,7 @@ def _reassignments(moves: Iterable[StepRow]) -> Files:
 
 
 def _replica_lists(rows: Iterable[tuple[TopicPartition, Sequence[int], Sequence[str] | None]]) -> bytes:
-    """Partitions, each with its replicas and, where they are planned, their log dirs."""
+    """Kafka's reassignment JSON: each partition with its replicas and, if log dirs are planned, those too."""
     lists = [(each.topic, each.partition, replicas, dirs or ()) for each, replicas, dirs in rows]
     return _from_template("kafka/reassignment.json.j2", partitions=lists)
 
@@ -100,7 +98,7 @@ def _elections(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def _ansible(plan: Plan, kafka: Files) -> Files:
-    """Playbooks and role, with the role's own copies of the files it executes."""
+    """The playbooks and the role, with the role's own copies of the files that it executes."""
     named = (_REASSIGNMENT, _ROLLBACK, _NEW)
     copies = {path: content for path, content in kafka.items() if path.startswith("batches/") or path in named}
     copies |= _role_only(plan)
@@ -116,7 +114,7 @@ def _ansible(plan: Plan, kafka: Files) -> Files:
 
 
 def _role_only(plan: Plan) -> Files:
-    """What only the playbooks read: the way of each partition, who leads, and how the leaders come back."""
+    """Files that only the playbooks read: the lists that partitions pass through, leaders, and their way back."""
     waiting = ansible_vars.leaderless(plan)
     return {
         "states.json": canonical_json(ansible_vars.states(plan)).encode(),
@@ -132,7 +130,10 @@ def _role_only(plan: Plan) -> Files:
 
 
 def _unpreferred(partitions: Sequence[PartitionRow]) -> Files:
-    """Electing the leader from before takes the list from before with that leader in front, for a moment."""
+    """The files by which the rollback elects leaders that weren't preferred.
+
+    Kafka elects the first replica only, so each old list is set with its old leader in front, and set right after.
+    """
     if not partitions:
         return {}
     first = [

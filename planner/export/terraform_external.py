@@ -14,7 +14,6 @@ from planner.model.errors import PlannerError, StalePlanError
 from planner.model.file_reading import STATE_LINES, UnreadableError, json_value, read_bytes
 from planner.model.quoting import json_text
 from planner.plan import headline, plan_file
-from planner.plan.declared_topics import topics
 from planner.plan.document.plan_types import Plan
 
 KEYS = ("plan", "spec")
@@ -61,7 +60,7 @@ def described(plan: Plan) -> dict[str, str]:
         "batches": str(len(plan.batches)),
         "gap_percent": str(plan.bound.gap_percent),
         "warnings": json_text(plan.warnings, separators=(",", ":")),
-        "kafka_topics": json_text(topics(plan), separators=(",", ":")),
+        "kafka_topics": json_text(plan.declared_topics, separators=(",", ":")),
     }
 
 

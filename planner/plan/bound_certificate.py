@@ -28,7 +28,10 @@ from planner.strategies.bounds import (
 def to_document(certificate: Certificate) -> dict[str, Any]:
     """Plain data, by the names of the dataclasses; parts where there are any."""
     facts, prices = certificate.facts, certificate.prices
-    parts, others = _parts_document(certificate.parts), [_other_document(other) for other in certificate.others]
+    others = [
+        {"prices": _case_document(other.prices), **_parts_document(other.parts), **_lows_document(other.lows)}
+        for other in certificate.others
+    ]
     names = ("broker_ids", "racks", "least", "most", "topics", "factors", "costs", "home", "home_costs")
     loads = zip(facts.load_names, facts.loads, prices.loads, strict=True)
     return {
@@ -41,7 +44,7 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
             "replicas": prices.replicas.T.tolist(),
             **_excess_prices(prices),
         },
-        **({"parts": parts} if parts else {}),
+        **_parts_document(certificate.parts),
         **({"others": others} if others else {}),
         **({"outside": _outside_document(certificate)} if certificate.outside else {}),
         **_lows_document(certificate.lows),
@@ -57,7 +60,10 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
         measure=str(document["measure"]),
         **{name: _vector(document[name]) for name in ("broker_ids", "racks", "topics", "factors", "costs")},
         **{name: np.array(document[name], dtype=np.int64) for name in ("least", "most")},
-        **{name: _rows(document[name], rows) for name in ("home", "home_costs")},
+        **{
+            name: np.array(document[name], dtype=np.int64).reshape(rows, -1 if rows else 0)
+            for name in ("home", "home_costs")
+        },
         loads=np.array([load["of"] for load in loads], dtype=np.int64).reshape(len(loads), rows),
         load_names=tuple(str(load["window"]) for load in loads),
     )
@@ -92,17 +98,9 @@ def _check_outside(certificate: Certificate, outside: Outside) -> None:
                 raise ValueError("an edge that isn't that of its window")
 
 
-def _parts_document(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
-    return [{"racks": list(part.racks), "case": _case_document(part.case)} for part in parts]
-
-
-def _other_document(other: Certificate) -> dict[str, Any]:
-    parts = _parts_document(other.parts)
-    return {
-        "prices": _case_document(other.prices),
-        **({"parts": parts} if parts else {}),
-        **_lows_document(other.lows),
-    }
+def _parts_document(parts: tuple[Part, ...]) -> dict[str, Any]:
+    rows = [{"racks": list(part.racks), "case": _case_document(part.case)} for part in parts]
+    return {"parts": rows} if rows else {}
 
 
 def _lows_document(lows: Lows) -> dict[str, Any]:
@@ -229,10 +227,6 @@ def _prices(facts: Facts, document: Mapping[str, Any]) -> Prices:
 
 def _vector(values: Sequence[int]) -> LongArray:
     return np.array(values, dtype=np.int64)
-
-
-def _rows(values: Sequence[Sequence[int]], count: int) -> LongArray:
-    return np.array(values, dtype=np.int64).reshape(count, -1 if count else 0)
 
 
 def _table(rows: Sequence[Sequence[int]], columns: int) -> LongArray:

@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -47,7 +46,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class CheckedBound:
-    """What a bound comes to when it is worked out again."""
+    """A bound worked out again, in bytes or replicas, and how many partitions and prices it rests on."""
 
     measure: str
     least: int
@@ -62,7 +61,7 @@ class CheckedBound:
 
 
 def gap_percent(moved: int, least: int) -> float:
-    """How far `moved` is above `least`, in per cent of itself, to three decimals, rounded up."""
+    """How far `moved` is above `least`, in percent of `moved`, to three decimals, rounded up."""
     return -(-100_000 * (moved - least) // moved) / 1000 if moved else 0.0
 
 
@@ -158,19 +157,15 @@ def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
         raise StalePlanError(
             f"{shown}: the prices say that no plan moves fewer than {worked_out}, this one moves {moved}"
         )
+    every = (certificate, *certificate.others)
+    cases = [each for of in every for part in of.parts for each in bounds.leaves(part.case)]
     return CheckedBound(
         measure=certificate.facts.measure,
         least=worked_out,
         moved=moved,
         partitions=len(certificate.facts.factors),
-        prices=sum(table.shape[1] for table in _tables(certificate)),
+        prices=sum(table.shape[1] for prices in (*(each.prices for each in every), *cases) for table in prices.tables),
     )
-
-
-def _tables(certificate: Certificate) -> tuple[Any, ...]:
-    every = (certificate, *certificate.others)
-    cases = [each for of in every for part in of.parts for each in bounds.leaves(part.case)]
-    return tuple(table for prices in (*(of.prices for of in every), *cases) for table in prices.tables)
 
 
 def _moved(plan: Plan, in_bytes: bool) -> int:

@@ -1,4 +1,4 @@
-"""The plan's sections on its budget: what was spent, what stays undone, what that would cost, in how many steps."""
+"""The plan's sections on its budget: what is spent, what stays undone, what that costs, and in how many steps."""
 
 from __future__ import annotations
 
@@ -57,10 +57,19 @@ def unfinished(
     too_large = np.zeros(problem.rows, dtype=bool)
     for term, limit in limits.items():
         too_large |= (needed[term] > limit) if limit is not None else False
+    held = on_all_brokers(problem, assignment, leaders_after(problem, assignment))
     return UnfinishedSection(
         limits=budget.limits,
         partitions=undone.partitions,
-        brokers=_not_empty(problem, assignment),
+        brokers=tuple(
+            UnfinishedBrokerRow(
+                id=int(problem.broker_ids[at]),
+                replicas=int(held[0, at]),
+                leaders=int(held[1, at]),
+                size_bytes=int(held[2, at]) if problem.sizes_known else None,
+            )
+            for at in np.flatnonzero(~problem.targets & (held[0] > 0)).tolist()
+        ),
         windows=undone.windows,
         bytes_moved=undone.bytes_moved if problem.sizes_known else None,
         replicas_moved=undone.replicas_moved,
@@ -71,26 +80,12 @@ def unfinished(
 
 
 def _least_needed(problem: Problem, asked: Problem) -> dict[str, LongArray]:
-    """(P,) by term: what each partition that waits takes at least, however the later steps do it."""
+    """By term, (P,): the least that each waiting partition needs, however later steps do it."""
     waiting = np.zeros(problem.rows, dtype=bool) if problem.deferred is None else problem.deferred
     kept = ((problem.replicas >= 0) & problem.targets[problem.replicas]).sum(axis=1)
     copies = np.where(waiting, (asked.replication_factors - kept).clip(min=0), 0).astype(np.int64)
     elected = waiting & (problem.leaders >= 0) & ~problem.targets[problem.leaders]
     return dict(zip(TERMS, (copies * problem.size_bytes, copies, elected.astype(np.int64)), strict=True))
-
-
-def _not_empty(problem: Problem, assignment: IntArray) -> tuple[UnfinishedBrokerRow, ...]:
-    """The brokers that leave and still hold replicas after this step, with how many and their bytes."""
-    held = on_all_brokers(problem, assignment, leaders_after(problem, assignment))
-    return tuple(
-        UnfinishedBrokerRow(
-            id=int(problem.broker_ids[at]),
-            replicas=int(held[0, at]),
-            leaders=int(held[1, at]),
-            size_bytes=int(held[2, at]) if problem.sizes_known else None,
-        )
-        for at in np.flatnonzero(~problem.targets & (held[0] > 0)).tolist()
-    )
 
 
 def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> UndoneSection:

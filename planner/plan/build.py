@@ -63,7 +63,6 @@ from planner.plan.document.term_types import (
     LimitRow,
     RelaxedRow,
     RisksSection,
-    TermRow,
 )
 from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
@@ -91,9 +90,8 @@ def planned(tried: Sequence[Swept]) -> Planned:
     """
     chosen = choice.choose(tried)
     spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
-    proposal = prove(planned_for(problem, winner["scenarios"]), of_row(winner))
+    proposal = _made_again(problem, winner)
     file = None if proposal.certificate is None else bound_file.encoded(proposal.certificate)
-    _judge(problem, winner, proposal)
     asked_for = pareto_front.asked_of(spec, problem)
     of_budget = budget_spent.section(spec, problem, proposal.assignment, winner)
     # A plan of the front is judged by the windows that it was made for.
@@ -104,6 +102,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
     tried = [replace(each, spec=replace(each.spec, execution=spec.execution)) for each in tried]
     costs = costed(spec, problem, changed)
     bound = _bound(problem, winner, proposal, file)
+    led = leaders_after(problem, proposal.assignment)
     left = budget_spent.unfinished(problem, asked_for, proposal.assignment, of_budget)
     made = Plan(
         **asked(spec),
@@ -112,13 +111,14 @@ def planned(tried: Sequence[Swept]) -> Planned:
         **outcome(spec, problem, proposal.assignment, changed, costs),
         balance=_balance(spec, problem, proposal, dirs),
         log_dirs=log_dirs_section.section(dirs),
-        terms=_terms(spec, problem, proposal, dirs),
+        terms=log_dirs_section.with_terms(
+            terms.terms(spec, replace(asked_for, balance=spec.balance), proposal.assignment, led), dirs
+        ),
         bound=bound,
         **pareto_front.sections(tried, chosen, proposal),
         budget=of_budget,
         scenarios=tuple(_scenario(each, proposal.assignment) for each in growth_scenarios.scenarios(problem)),
         limits=within_limits(spec, winner, costs, bound),
-        # What an operator should know before approving.
         warnings=(
             *plan_warnings.warnings(spec, problem, changed),
             *gates.overfull_today(spec, costs),
@@ -134,13 +134,18 @@ def finished(plan: Plan) -> Plan:
     return codec.identified(structs.replace(plan, headline=headline.first_line(plan)))
 
 
-def _judge(problem: Problem, winner: Mapping[str, Any], proposal: Proposal) -> None:
-    """AssertionError if the winner is rebuilt differently than scored; InfeasibleError if it breaks a rule."""
+def _made_again(problem: Problem, winner: Mapping[str, Any]) -> Proposal:
+    """The winning candidate made again from its row, with its proof.
+
+    AssertionError if it isn't the assignment that was scored; InfeasibleError if the independent check objects.
+    """
+    proposal = prove(planned_for(problem, winner["scenarios"]), of_row(winner))
     if digest(proposal.assignment) != winner["digest"]:
         raise AssertionError(f"candidate {winner['candidate']} was made differently the second time")
     violations = independent_check.check(problem, proposal.assignment)
     if violations:
         raise InfeasibleError("no candidate keeps every rule; the best one breaks:", *map(str, violations))
+    return proposal
 
 
 def within_limits(spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: BoundSection) -> tuple[LimitRow, ...]:
@@ -246,14 +251,6 @@ def validity(captured_at: str | None, valid_for_seconds: int | None) -> Validity
         valid_for_seconds=valid_for_seconds,
         valid_until=expiry.end(captured_at, valid_for_seconds),
     )
-
-
-def _terms(
-    spec: Spec, problem: Problem, proposal: Proposal, dirs: log_dir_placement.DirPlan | None
-) -> tuple[TermRow, ...]:
-    asked_for = replace(pareto_front.asked_of(spec, problem), balance=spec.balance)
-    led = leaders_after(problem, proposal.assignment)
-    return log_dirs_section.with_terms(terms.terms(spec, asked_for, proposal.assignment, led), dirs)
 
 
 def _balance(

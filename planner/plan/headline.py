@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from planner.model.formats import counted, gap_shown, number, printable, size, stated, words
 from planner.plan.document.cluster_types import LogDirsSection
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.request_types import BudgetLimits, UnfinishedBrokerRow, UnfinishedSection
+from planner.plan.document.request_types import BudgetLimits, UnfinishedSection
 from planner.plan.document.term_types import BoundSection
 
 _BROKERS_NAMED = 3
@@ -99,23 +99,19 @@ def _windows(names: Sequence[str]) -> str:
 def _left(left: UnfinishedSection) -> Iterator[str]:
     """What stays to be done: brokers that aren't empty, partitions that wait, the balance."""
     if left.brokers:
-        yield _not_empty(left.brokers)
+        shown = [
+            f"broker {row.id} is NOT empty afterwards ({counted(row.replicas, 'replica')}"
+            f"{'' if row.size_bytes is None else ', ' + size(row.size_bytes)})"
+            for row in left.brokers[:_BROKERS_NAMED]
+        ]
+        more = len(left.brokers) - len(shown)
+        yield ", ".join([*shown, *([f"and {counted(more, 'more broker')}"] if more else [])])
     if left.partitions:
         yield f"{counted(left.partitions, 'partition')} left to change, {_cost(left)} in all"
     elif left.windows:
         yield f"the balance asked for isn't reached ({_windows(left.windows)}), {_cost(left)} in all"
     if left.too_large:
         yield f"{counted(left.too_large, 'partition')} alone above the budget: raise it"
-
-
-def _not_empty(brokers: Sequence[UnfinishedBrokerRow]) -> str:
-    shown = [
-        f"broker {row.id} is NOT empty afterwards ({counted(row.replicas, 'replica')}"
-        f"{'' if row.size_bytes is None else ', ' + size(row.size_bytes)})"
-        for row in brokers[:_BROKERS_NAMED]
-    ]
-    more = len(brokers) - len(shown)
-    return ", ".join([*shown, *([f"and {counted(more, 'more broker')}"] if more else [])])
 
 
 def _cost(left: UnfinishedSection) -> str:
@@ -164,19 +160,17 @@ def _moved(plan: Plan) -> str:
     copied = f"{counted(sum(moves), 'replica')} of {counted(sum(map(bool, moves)), 'partition')}"
     if not plan.cluster.sizes_known:
         return f"Copies {copied} (sizes unknown) and {elects}."
-    least = "at least " if plan.cluster.partitions_without_size else ""
-    return f"Copies {least}{size(plan.bound.bytes_moved)} ({copied}{_unsized(plan)}){_compared(plan)}{joined}{elects}."
-
-
-def _unsized(plan: Plan) -> str:
-    """How many sizes are missing where some are known: nobody knows how many bytes such a plan moves."""
-    without = plan.cluster.partitions_without_size
-    return f"; {counted(without, 'partition')} without a size, counted as empty" if without else ""
+    least = ""
+    if without := plan.cluster.partitions_without_size:
+        least, copied = "at least ", f"{copied}; {counted(without, 'partition')} without a size, counted as empty"
+    return f"Copies {least}{size(plan.bound.bytes_moved)} ({copied}){_compared(plan)}{joined}{elects}."
 
 
 def _compared(plan: Plan) -> str:
-    """How the bytes compare with the least; nothing is said of a first step, which spends what it may, nor without all
-    sizes: what is counted as empty may be the most of it.
+    """How the bytes compare with the least.
+
+    Empty for a first step, which spends its whole budget, and where sizes are missing: partitions counted as empty may
+    hold most of the bytes.
     """
     if plan.unfinished or plan.cluster.partitions_without_size:
         return ""
@@ -206,9 +200,8 @@ def gap_to_least(bound: BoundSection | LogDirsSection) -> str:
 
 
 def above_least(bound: BoundSection | LogDirsSection) -> str:
-    """By how much what is moved is above the least, in per cent of itself, rounded up: never said too low."""
-    moved, least = bound.bytes_moved, bound.least_bytes_moved
-    return gap_shown(-(-100_000 * (moved - least) // max(moved, 1)) / 1000)
+    """How far what is moved is above the least, in percent."""
+    return gap_shown(bound.gap_percent)
 
 
 def chosen(plan: Plan) -> str:

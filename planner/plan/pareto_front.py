@@ -29,7 +29,7 @@ from planner.strategies.catalog import UNKNOWN, Proposal
 from planner.sweep import candidates
 from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, generated
 from planner.sweep.candidates import candidates as candidates_of
-from planner.sweep.choice import BestCandidate, Chosen, rule_of, rule_text
+from planner.sweep.choice import Chosen, rule_of, rule_text
 from planner.sweep.evaluate import best, evaluated, ranking_of
 from planner.sweep.variants import Swept, scores
 
@@ -59,7 +59,7 @@ class Comparisons(TypedDict):
 
 
 def sections(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Comparisons:
-    """All of them, of the alternatives, the plan chosen, and the proposal that it is."""
+    """All sections that compare: of the alternatives, the chosen one, and the proposal made again of it."""
     each = tried[chosen.at]
     return {
         "choice": choice(tried, chosen),
@@ -95,9 +95,13 @@ def _at_once(tried: Swept, asked: Problem) -> Row | None:
 
 
 def _generated(tried: Swept, asked: Problem, goal: Goal) -> Iterator[ComparedRow]:
-    """Kafka's own placements of all that is asked for: those of the sweep where it placed everything, else a few."""
+    """The best and the median of Kafka's own placements of all that is asked for: those of the sweep if it placed
+    everything, else a few made here.
+    """
     swept = tried.problem is asked and asked.rebalance == "all"
-    seeds = _seeds(tried.result.scores) if swept else tried.result.scores.slice(0, 0)
+    scores = tried.result.scores
+    by_kafka = np.isin(scores["strategy"].to_numpy(zero_copy_only=False), ("kafka_classic", "kafka_striped"))
+    seeds = scores.filter(pa.array(by_kafka & swept))
     if not len(seeds):
         everything = replace(without(asked), rebalance="all")
         seeds = evaluated(everything, generated(everything, tried.spec.sweep))
@@ -112,15 +116,12 @@ def _generated(tried: Swept, asked: Problem, goal: Goal) -> Iterator[ComparedRow
         yield structs.replace(made, moves_unforced=asked.rebalance != "all")
 
 
-def _seeds(scores: pa.Table) -> pa.Table:
-    names = scores["strategy"].to_numpy(zero_copy_only=False)
-    return scores.filter(pa.array(np.isin(names, ("kafka_classic", "kafka_striped"))))
-
-
 @dataclass(frozen=True)
 class Goal:
-    """What says whether a row does all that is asked for: `waiting` are the partitions that no row of its sweep
-    changes, as they wait for a later step, and `excess` how far the balance asked for is missed at the least.
+    """What a row must reach to do all that is asked for.
+
+    `waiting` counts the partitions that wait for a later step, which no row of the sweep changes; `excess` is how far
+    the balance asked for is missed at the least.
     """
 
     waiting: int
@@ -156,10 +157,22 @@ def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tupl
     """Every alternative with the best plan it has by the rule; empty where there is only one."""
     if len(tried) < 2:
         return ()
-    return tuple(
-        _variant(each, found, proposal if at == chosen.at else None)
-        for at, (each, found) in enumerate(zip(tried, chosen.best, strict=True))
-    )
+    rows = []
+    for at, (each, found) in enumerate(zip(tried, chosen.best, strict=True)):
+        is_plan = at == chosen.at
+        row = _proven(found.row, proposal) if is_plan else found.row
+        rows.append(
+            VariantRow(
+                name=each.name,
+                changes=brokers_topics_partitions.changes(each.spec.changes),
+                brokers=int(each.problem.targets.sum()),
+                why_not=found.why_not,
+                chosen=is_plan,
+                **_candidate_figures("this plan" if is_plan else row["strategy"], row, Goal.of(each)),
+                **_front_figures(each.spec, row),
+            )
+        )
+    return tuple(rows)
 
 
 def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> CandidatesSection:
@@ -221,21 +234,8 @@ def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> Pa
     )
 
 
-def _variant(tried: Swept, found: BestCandidate, proposal: Proposal | None) -> VariantRow:
-    row = found.row if proposal is None else _proven(found.row, proposal)
-    return VariantRow(
-        name=tried.name,
-        changes=brokers_topics_partitions.changes(tried.spec.changes),
-        brokers=int(tried.problem.targets.sum()),
-        why_not=found.why_not,
-        chosen=proposal is not None,
-        **_candidate_figures("this plan" if proposal is not None else row["strategy"], row, Goal.of(tried)),
-        **_front_figures(tried.spec, row),
-    )
-
-
 def _front_figures(spec: Spec, row: Row) -> dict[str, Any]:
-    """The bound of a row, the gap to it, what copying takes at least, and the scenarios it doesn't stand."""
+    """A row's bound, its gap to the bound, the least seconds that copying takes, and the scenarios it fails."""
     least = None if row["least_bytes"] == UNKNOWN else row["least_bytes"]
     throttle = spec.execution.throttle_bytes_per_sec
     known = throttle is not None and spec.cluster.sizes_known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,9 @@ from planner.plan.document.cluster_types import BrokerRow, RackRow
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
 
-_MAY_BE_UNKNOWN = ("network_in", "network_out")
-
 
 def read(path: Path) -> Plan:
-    """The plan; PlannerError where it isn't one of ours, was changed, or says two things of one."""
+    """The plan; PlannerError if the file isn't a plan of this format, was changed, or contradicts itself."""
     try:
         file = path / "plan.json" if path.is_dir() else path
         data = file_reading.read_bytes(file, file_reading.PLAN)
@@ -34,13 +32,13 @@ def read(path: Path) -> Plan:
 
 
 def contradictions(plan: Plan) -> Iterator[str]:
-    """Each thing that can't be, with its JSON path and what is allowed; each value is as its type says."""
+    """A sentence for each contradiction, with its JSON path and what is allowed; types were checked before."""
     for rule in (_labels, _brokers, _loads, _topics, _partitions, _batches, _new_partitions):
         yield from rule(plan)
 
 
 def _labels(plan: Plan) -> Iterator[str]:
-    """The plan itself stands among those that it is compared with, once."""
+    """`compared` has one row for the plan itself, and `inputs` at least the spec."""
     count = sum(row.label == "this plan" for row in plan.compared)
     if count != 1:
         yield f"$.compared has {count} rows of label 'this plan'; allowed: one"
@@ -63,7 +61,7 @@ def _loads(plan: Plan) -> Iterator[str]:
     for name, table in tables:
         rows = [(f"$.{name}[{at}].before", row.before) for at, row in enumerate(table)]
         rows += [(f"$.{name}[{at}].after", row.after) for at, row in enumerate(table)]
-        for key in _MAY_BE_UNKNOWN:
+        for key in ("network_in", "network_out"):
             unknown = [path for path, each in rows if getattr(each, key) is None]
             if unknown and len(unknown) < len(rows):
                 yield f"{unknown[0]}.{key} is null; allowed: a number, as the others have one, or null for all"
@@ -76,24 +74,21 @@ def _topics(plan: Plan) -> Iterator[str]:
 
 
 def _partitions(plan: Plan) -> Iterator[str]:
-    """Of topics and on brokers of the plan, each broker once, led by one of them, each replica with its log dir."""
+    """Each partition once, of a topic of the plan, its replicas on distinct brokers of the plan."""
     yield from _once("$.partitions", "partition", [(row.topic, row.partition) for row in plan.partitions])
     brokers = {row.id for row in plan.brokers}
     counts = {row.name: row.partitions for row in plan.topics}
     for at, row in enumerate(plan.partitions):
         path = f"$.partitions[{at}]"
-        yield from _partition_of(path, row, counts)
+        if row.topic not in counts:
+            yield f"{path}.topic is {row.topic!r}, which isn't in $.topics; allowed: {_some(counts)}"
+        elif row.partition >= counts[row.topic]:
+            yield f"{path}.partition is {row.partition}; allowed: below {counts[row.topic]}, as $.topics says"
         yield from _replicas(path, row, brokers)
 
 
-def _partition_of(path: str, row: PartitionRow, counts: Mapping[str, int]) -> Iterator[str]:
-    if row.topic not in counts:
-        yield f"{path}.topic is {row.topic!r}, which isn't in $.topics; allowed: {_some(counts)}"
-    elif row.partition >= counts[row.topic]:
-        yield f"{path}.partition is {row.partition}; allowed: below {counts[row.topic]}, as $.topics says"
-
-
 def _replicas(path: str, row: PartitionRow, brokers: set[int]) -> Iterator[str]:
+    """Brokers that the plan has, each once; as many log dirs as replicas; today's leader is one of them."""
     sides = (("_before", row.replicas_before, row.log_dirs_before), ("", row.replicas, row.log_dirs))
     for side, replicas, dirs in sides:
         strange = [broker for broker in replicas if broker not in brokers]
@@ -107,7 +102,7 @@ def _replicas(path: str, row: PartitionRow, brokers: set[int]) -> Iterator[str]:
 
 
 def _batches(plan: Plan) -> Iterator[str]:
-    """Numbered from 1; each partition of theirs is one of the plan's, and all of those that move are in some batch."""
+    """Batches are numbered from 1 and hold only partitions of the plan; every one that moves is in some batch."""
     rows = {(row.topic, row.partition): row for row in plan.partitions}
     batches = plan.batches
     for at, batch in enumerate(batches):

@@ -7,14 +7,13 @@ and without those that leave. `plan` is what the plan leads to, partitions that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 
 from planner.model import build_problem, problem
-from planner.model.balance import Tolerance
 from planner.model.build_problem import today
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import Spec
@@ -67,10 +66,11 @@ def left_to_change(asked: Problem, replicas: IntArray) -> int:
 
 
 def terms(spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, waiting: int = 0) -> tuple[TermRow, ...]:
-    """The terms by group. `asked` is the whole of what is asked for, whatever its first step does; `leaders` (P,) are
-    those of the plan: what waits for a later step keeps its own.
+    """The terms, by group.
 
-    `waiting` are partitions that an earlier plan of the same change has left for later, and `asked` doesn't know of.
+    `asked` is the problem of everything asked for, even where the plan is only a first step. `leaders` (P,) are the
+    plan's: partitions that wait for a later step keep theirs. `waiting` counts partitions that an earlier plan of the
+    same change left for later, which `asked` doesn't know of.
     """
     now = build_problem.before(spec)
     columns = (
@@ -89,13 +89,8 @@ def terms(spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, w
 Columns = tuple[_Column, _Column, _Column]
 
 _ABOVE = ("replicas", "leaders", "bytes", "network_in", "network_out")
-_FAILURES = (
-    ("broker_offline", "partitions"),
-    ("broker_refused", "partitions"),
-    ("rack_offline", "partitions"),
-    ("rack_refused", "partitions"),
-    ("rack_leaders", "leaders"),
-)
+_OF_RACKS = ("rack_offline", "rack_refused")
+_FAILURES = ("broker_offline", "broker_refused", *_OF_RACKS)
 _MEANINGS = {
     "replica_spread": "most minus fewest replicas on a broker",
     "leader_spread": "most minus fewest leaders on a broker",
@@ -129,18 +124,18 @@ def _fairness(columns: Columns) -> Iterator[TermRow]:
         ("topic_replica_spread", "replicas", asked.disk_bytes, wanted.topic_replicas),
     ):
         values: Sequence[Value] = [column.scores[name] for column in columns]
-        yield _term("fairness", name, unit, values, _most(capacities, asked, tolerance))
+        # Brokers of unlike capacity have windows of their own, and differ by more than the spread asked for.
+        alike = len(np.unique(capacities[asked.targets])) < 2
+        limit = int(tolerance.value) if tolerance.kind == "spread" and alike else None
+        yield _term("fairness", name, unit, values, limit)
+    brokers, brokers_after = (int(column.problem.targets.sum()) for column in columns[::2])
+    by = f"; shares are by {brokers} brokers today, else by the {brokers_after} afterwards"
+    by = by if brokers != brokers_after else ""
     for at, what in enumerate(_ABOVE[: broker_loads.measured(asked)]):
         if what != "bytes" or asked.sizes_known:
             values = tuple(_percent(column.above_ppm[at]) if at < len(column.above_ppm) else 0.0 for column in columns)
             meaning = f"how far the broker furthest above its share of {what.replace('_', ' ')} is above it"
-            yield _term("fairness", f"{what}_above_share", "%", values, meaning=meaning + _shares_by(columns))
-
-
-def _shares_by(columns: Columns) -> str:
-    """What a share is, where it isn't the same in all columns."""
-    before, after = (int(column.problem.targets.sum()) for column in columns[::2])
-    return "" if before == after else f"; shares are by {before} brokers today, else by the {after} afterwards"
+            yield _term("fairness", f"{what}_above_share", "%", values, meaning=meaning + by)
 
 
 def _safety(columns: Columns, waiting: int) -> Iterator[TermRow]:
@@ -149,22 +144,28 @@ def _safety(columns: Columns, waiting: int) -> Iterator[TermRow]:
     yield _term("safety", "left_to_change", "partitions", (before, before, after), 0)
     leaderless = int(((asked.leaders < 0) & ~asked.is_new).sum())
     yield _term("safety", "without_leader", "partitions", (leaderless, leaderless, leaderless))
-    yield _term("safety", "under_min_insync", "partitions", _each(columns, _under_min_insync))
-    yield _term("safety", "single_replica", "partitions", _each(columns, _single))
+    counts = [(column.replicas >= 0).sum(axis=1) for column in columns]
+    under = [
+        ((count > 0) & (count < each.problem.min_insync)).sum() for count, each in zip(counts, columns, strict=True)
+    ]
+    yield _term("safety", "under_min_insync", "partitions", [int(count) for count in under])
+    yield _term("safety", "single_replica", "partitions", [int((count == 1).sum()) for count in counts])
 
 
 def _resilience(spec: Spec, columns: Columns) -> Iterator[TermRow]:
-    yield _term("resilience", "rack_spread_broken", "partitions", _each(columns, _rack_spread_broken), 0)
-    yield _term("resilience", "on_one_rack", "partitions", _each(columns, _on_one_rack))
-    for name, unit in _FAILURES:
-        values = tuple(
-            None if name.startswith("rack") and not column.racks_known else _failure(column, name) for column in columns
-        )
-        yield _term("resilience", name, unit, values, getattr(spec.limits, name, None))
-
-
-def _failure(column: _Column, name: str) -> int:
-    return _rack_leaders(column) if name == "rack_leaders" else column.scores[name]
+    # The rule's own count, whatever may move; unknown if brokers have no racks, or racks don't count.
+    broken = [
+        int(problem.uneven_racks(column.problem, column.replicas).sum()) if column.problem.racks_matter else None
+        for column in columns
+    ]
+    yield _term("resilience", "rack_spread_broken", "partitions", broken, 0)
+    one_rack = [_on_one_rack(column) if column.racks_known else None for column in columns]
+    yield _term("resilience", "on_one_rack", "partitions", one_rack)
+    for name in _FAILURES:
+        values = [None if name in _OF_RACKS and not column.racks_known else column.scores[name] for column in columns]
+        yield _term("resilience", name, "partitions", values, getattr(spec.limits, name))
+    of_rack = [_rack_leaders(column) if column.racks_known else None for column in columns]
+    yield _term("resilience", "rack_leaders", "leaders", of_rack)
 
 
 def _movement(spec: Spec, columns: Columns) -> Iterator[TermRow]:
@@ -199,48 +200,20 @@ def _term(
     )
 
 
-def _each(columns: Columns, count: Callable[[_Column], int | None]) -> tuple[int | None, ...]:
-    return tuple(count(column) for column in columns)
-
-
 def _percent(ppm: int) -> float:
     return float(round(int(ppm) / 10_000, 2))
 
 
-def _most(capacities: LongArray, asked: Problem, wanted: Tolerance) -> int | None:
-    """The spread allowed; brokers of unlike capacity have windows of their own, and differ by more."""
-    alike = len(np.unique(capacities[asked.targets])) < 2
-    return int(wanted.value) if wanted.kind == "spread" and alike else None
-
-
-def _rack_spread_broken(column: _Column) -> int | None:
-    """The rule's own count, the same whatever may move; None where brokers have no racks, or they don't count."""
-    if not column.problem.racks_matter:
-        return None
-    return int(problem.uneven_racks(column.problem, column.replicas).sum())
-
-
-def _on_one_rack(column: _Column) -> int | None:
-    """Partitions all of whose replicas are in one rack; None where brokers have no racks."""
-    if not column.racks_known:
-        return None
+def _on_one_rack(column: _Column) -> int:
+    """How many partitions have all their replicas in one rack."""
     of, replicas = column.problem.broker_racks, column.replicas
     racks = np.where(replicas >= 0, of[replicas], of[replicas[:, :1]])
     return int(((racks == racks[:, :1]).all(axis=1) & (replicas[:, 0] >= 0)).sum())
 
 
 def _rack_leaders(column: _Column) -> int:
-    """The leaders of the rack that has most, those on brokers that leave among them while they are there."""
+    """The leaders of the rack with the most, counting those on brokers that leave while they are there."""
     held = broker_loads.on_all_brokers(column.problem, column.replicas, column.leaders)[MEASURES.index("leaders")]
     racks = column.problem.broker_racks
     by_rack = np.bincount(racks[racks >= 0], weights=held[racks >= 0], minlength=1)
     return int(by_rack.max(initial=0))
-
-
-def _single(column: _Column) -> int:
-    return int(((column.replicas >= 0).sum(axis=1) == 1).sum())
-
-
-def _under_min_insync(column: _Column) -> int:
-    count = (column.replicas >= 0).sum(axis=1)
-    return int(((count < column.problem.min_insync) & (count > 0)).sum())

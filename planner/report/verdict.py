@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from planner.model import formats
 from planner.model.formats import amount, counted, number, percent, size
 from planner.plan import headline
-from planner.plan.declared_topics import topics as terraform_topics
 from planner.plan.document.cluster_types import TopicRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.term_types import TermRow
@@ -65,7 +64,7 @@ def risks(plan: Plan) -> Iterator[str]:
 def terraform(plan: Plan) -> str:
     """What the tfvars say that Terraform doesn't know yet, and what they leave out; empty without news."""
     grown = {topic.topic for topic in plan.new_topics}
-    told = terraform_topics(plan)
+    told = plan.declared_topics
     changed = sum(topic.name in told and (_resized(topic) or topic.name in grown) for topic in plan.topics)
     left_out = len(plan.topics) - len(told)
     if not changed:

@@ -151,7 +151,9 @@ def test_what_both_sides_tell_is_compared(
     then: dict[str, Config], today: dict[str, Config], expected: list[tuple[str, str | None, str | None]]
 ) -> None:
     """In force, a topic's own, or inherited; a throttle passes; where one side tells nothing, nothing is said."""
-    assert tuple(Reconfigured("kept", *each) for each in expected) == reconfigured(configured(**then), found(**today))
+    assert tuple(Reconfigured("kept", *each) for each in expected) == tuple(
+        reconfigured(configured(**then), found(**today))
+    )
 
 
 def test_changed_configuration_is_a_change_outside_the_plan() -> None:

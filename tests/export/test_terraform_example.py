@@ -17,7 +17,7 @@ from hcl2.utils import SerializationOptions
 from plan_documents import change, document, typed
 
 from planner.export import kafka_files
-from planner.plan import declared_topics
+from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 
 EXAMPLE = ROOT / "examples" / "terraform"
 FILES = sorted([*EXAMPLE.rglob("*.tf"), *EXAMPLE.rglob("*.hcl")])
@@ -56,7 +56,7 @@ def test_throttles_are_ignored() -> None:
     """The rule that the report tells of is the module's."""
     (lifecycle,) = parsed(EXAMPLE / "main.tf")["resource"][0]["kafka_topic"]["this"]["lifecycle"]
 
-    assert [f'config["{key}"]' for key in declared_topics.THROTTLE_CONFIGS] == [
+    assert [f'config["{key}"]' for key in THROTTLE_CONFIGS] == [
         str(each).strip("${}") for each in lifecycle["ignore_changes"]
     ]
 
@@ -150,7 +150,7 @@ resource "terraform_data" "topic" {
 def test_the_rule_ignores_a_throttle_and_nothing_else(tmp_path: Path) -> None:
     """With the module's own rule on a map of Terraform's built-in resource, which no provider is needed for."""
     rule = (EXAMPLE / "main.tf").read_text().split("ignore_changes = [")[1].split("]\n  }")[0]
-    throttled = {"retention.ms": "1", **dict.fromkeys(declared_topics.THROTTLE_CONFIGS, "0:1")}
+    throttled = {"retention.ms": "1", **dict.fromkeys(THROTTLE_CONFIGS, "0:1")}
 
     def ran(words: tuple[str, ...], config: dict[str, str], lifecycle: str) -> int:
         (tmp_path / "main.tf").write_text(RESOURCE % lifecycle)

@@ -17,7 +17,7 @@ from plan_documents import Document, change, document, typed
 from planner.cli.commands import commands
 from planner.cli.main import main
 from planner.export import terraform_external
-from planner.plan import declared_topics
+from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 
 CASE = ROOT / "tests" / "cases" / "raise-rf"
 
@@ -138,7 +138,7 @@ def topic(name: str, before: list[int], after: int | None, **config: str) -> Doc
 
 def test_tfvars_have_factors_partitions_and_no_throttle() -> None:
     """Kafka's own topics aren't there, nor those whose partitions go on differing, nor what the throttle has set."""
-    throttled = dict.fromkeys(declared_topics.THROTTLE_CONFIGS, "0:1") | {"retention.ms": "1"}
+    throttled = dict.fromkeys(THROTTLE_CONFIGS, "0:1") | {"retention.ms": "1"}
     raised = [change("raised", 0, [1], [1, 2]), change("mended", 0, [1], [1, 2])]
     plan = document(raised) | {
         "topics": [
@@ -153,7 +153,7 @@ def test_tfvars_have_factors_partitions_and_no_throttle() -> None:
     assert {
         "raised": {"partitions": 2, "replication_factor": 2, "config": {"retention.ms": "1"}},
         "mended": {"partitions": 2, "replication_factor": 2, "config": {}},
-    } == declared_topics.topics(typed(plan))
+    } == typed(plan).declared_topics
 
 
 def test_a_configuration_of_unknown_origin_is_null() -> None:

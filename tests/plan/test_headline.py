@@ -11,6 +11,7 @@ from plan_documents import Document, typed
 from report_documents import GB, small, term
 
 from planner.plan import headline
+from planner.plan.bound_file import gap_percent
 
 LEFT: dict[str, Any] = {
     "limits": {"bytes_moved": 40_000_000, "replicas_moved": None, "leaders_changed": 3},
@@ -132,7 +133,8 @@ def test_the_headline_compares_with_the_least() -> None:
 def test_what_is_within_is_never_too_little(moved: int, least: int) -> None:
     """The gap that the verdict states is rounded up, and by less than a tenth of it but for the smallest."""
     least = min(moved - 1, least)
-    bound = {"method": "flow", "least_bytes_moved": least, "bytes_moved": moved, "proof": ""}
+    stated = gap_percent(moved, least)
+    bound = {"method": "flow", "least_bytes_moved": least, "bytes_moved": moved, "gap_percent": stated, "proof": ""}
     within = said(small() | {"bound": bound}).split("within ")[1].split(" %")[0]
     gap = 100 * (moved - least) / moved
 

@@ -15,7 +15,7 @@ from plan_documents import Document, change, typed
 from report_documents import huge, small, with_alternatives, with_disks, with_traffic
 
 from planner.model import markup
-from planner.plan import declared_topics
+from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 from planner.report import plan_markdown
 
 GOLDEN = DATA / "report" / "small.md"
@@ -241,7 +241,7 @@ def test_terraform_is_told_what_changes_for_it() -> None:
 
     assert "<summary>Terraform</summary>" in markdown
     assert "1 topic with another replication factor; 1 topic left out" in markdown
-    assert all(f'config["{key}"]' in rule for key in declared_topics.THROTTLE_CONFIGS)
+    assert all(f'config["{key}"]' in rule for key in THROTTLE_CONFIGS)
     assert "Terraform" not in plan_markdown.render(typed(small()))
 
 

@@ -22,7 +22,6 @@ from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.file_reading import resource
 from planner.model.spec import Budget, Changes, ReplicationFactorChange, Spec, Sweep
 from planner.plan import build as plan
-from planner.plan.declared_topics import topics as terraform_topics
 from planner.plan.document.codec import as_json
 from planner.scoring import independent_check
 from planner.scoring.missed_windows import relaxed
@@ -166,7 +165,7 @@ def test_a_topic_of_unlike_factors_has_none() -> None:
         each["name"]: (each["replication_factor_before"], each["replication_factor"]) for each in document["topics"]
     }
     assert {"stays": ([1, 2], None), "steps": ([1], None), "whole": ([1], 2)} == factors
-    assert ["whole"] == list(terraform_topics(typed(document)))
+    assert ["whole"] == list(typed(document).declared_topics)
     assert [] == [error.message for error in VALIDATOR.iter_errors(document)]
 
 

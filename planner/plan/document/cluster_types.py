@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict
 
 from msgspec import Meta
 
@@ -123,6 +123,21 @@ class RackRow(Section, frozen=True, kw_only=True):
     after: Annotated[HeldLoad, doc("What it holds after the plan.")]
 
 
+# Kafka creates these itself.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
+
+# What moves replicas sets these on topics while a throttle is on (KIP-73), and clears them afterwards.
+THROTTLE_CONFIGS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+
+
+class DeclaredTopic(TypedDict):
+    """A topic as Terraform's `kafka_topic` declares it; `config` is None if the topic's own one isn't known whole."""
+
+    partitions: int
+    replication_factor: int
+    config: dict[str, str] | None
+
+
 class TopicRow(Section, frozen=True, kw_only=True):
     """One topic, before and after."""
 
@@ -147,6 +162,21 @@ class TopicRow(Section, frozen=True, kw_only=True):
     partitions_changed: Annotated[Count, doc("Partitions whose replica list or leader changes.")]
     replicas_moved: Annotated[Count, doc("Replicas that a broker has to copy.")]
     bytes_moved: Annotated[Count, doc("Bytes copied between brokers.")]
+
+    @property
+    def declared(self) -> DeclaredTopic | None:
+        """As Terraform declares the topic after the plan; None if Terraform can't.
+
+        It must not create Kafka's own topics, and has no way to say that partitions differ in replication factor.
+        """
+        if self.name in INTERNAL_TOPICS or self.replication_factor is None:
+            return None
+        own = {key: value for key, value in self.config.items() if key not in THROTTLE_CONFIGS}
+        return {
+            "partitions": self.partitions,
+            "replication_factor": self.replication_factor,
+            "config": None if self.effective_config else own,
+        }
 
 
 class LogDirLoad(Section, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from planner.plan.document.cluster_types import (
     BrokerRow,
     ClusterSection,
+    DeclaredTopic,
     InputRow,
     LogDirsSection,
     RackRow,
@@ -138,6 +139,11 @@ class Plan(Section, frozen=True, kw_only=True):
     def new_topics(self) -> tuple[NewPartitionsRow, ...]:
         """The topics that get partitions, new ones among them."""
         return self.new_partitions.topics if self.new_partitions else ()
+
+    @property
+    def declared_topics(self) -> dict[str, DeclaredTopic]:
+        """The topics that Terraform can declare, as they are after the plan, by name."""
+        return {topic.name: declared for topic in self.topics if (declared := topic.declared)}
 
     @property
     def own_row(self) -> ComparedRow:

@@ -1,0 +1,29 @@
+"""Limits that are kept and crossed, and the windows that a plan can name."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import ValidationError, convert
+
+from planner.plan.document.term_types import BalanceWindows, LimitRow
+
+WINDOWS = dict.fromkeys(BalanceWindows.__struct_fields__, "none")
+
+
+@pytest.mark.parametrize(("value", "crossed"), [(9, False), (10, False), (11, True)])
+def test_a_limit_is_crossed_by_more_than_it_allows(value: int, crossed: bool) -> None:
+    """What is just allowed is."""
+    assert crossed is LimitRow(key="limits.bytes_moved", limit=10, value=value).crossed
+
+
+@pytest.mark.parametrize("window", ["none", "0", "1", "5%", "0.5%", "33.33333%", "1e-05%"])
+def test_windows_are_spreads_percentages_or_none(window: str) -> None:
+    """As the YAML takes them."""
+    assert window == convert({**WINDOWS, "replicas": window}, BalanceWindows).replicas
+
+
+@pytest.mark.parametrize("window", ["", "-1", "1.5", "5 %", "some", "%"])
+def test_anything_else_is_no_window(window: str) -> None:
+    """A fraction is a percentage only."""
+    with pytest.raises(ValidationError, match="replicas"):
+        convert({**WINDOWS, "replicas": window}, BalanceWindows)

@@ -1,0 +1,94 @@
+"""What the plan says of log dirs: the section, the terms, the missed windows and the warnings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from clusters import no_racks, spec_of
+from plan_documents import row
+
+from planner.execution.log_dir_packing import Packed
+from planner.execution.log_dir_placement import BrokerDirs, DirMove, DirPlan, DirState, LogDirContents
+from planner.model.balance import Tolerance
+from planner.model.cluster import LogDir, LogDirs
+from planner.plan import log_dirs_section
+from planner.plan.document.term_types import TermRow
+
+# Broker 1 moves 30 of 100 bytes from /a, which should hold 45 to 55, to /b; /c has an error.
+A = DirState(LogDir("/a"), LogDirContents(3, 100), LogDirContents(2, 70), (45, 55), 0, 30)
+B = DirState(LogDir("/b", 200, 20), LogDirContents(0, 0), LogDirContents(1, 30), (45, 55), 30, 0)
+C = DirState(LogDir("/c", error="KafkaStorageException"), LogDirContents(1, 9), LogDirContents(1, 9), None, 0, 0)
+PACKED = Packed(np.array([0, 0, 1]), bytes_moved=30, least_bytes_moved=24, outside_bytes=15, nearest=True)
+ONE = BrokerDirs(1, (A, B, C), PACKED, largest_bytes=40, unplaced=2, moving=1)
+PLAN = DirPlan(
+    Tolerance.parse("10%"), (ONE,), ((2, "no answer"), (3, "no answer")), (DirMove("t", 0, 1, "/a", "/b", 30),), {}, {}
+)
+
+
+def test_without_log_dirs_nothing_is_said() -> None:
+    """No section, no window, no warning, and the terms as they are."""
+    term = row(TermRow, {"group": "safety"})
+    spec = spec_of(no_racks(1), {"t": [(1,)]})
+    assert None is log_dirs_section.section(None)
+    assert [] == [*log_dirs_section.relaxed(None), *log_dirs_section.warnings(spec, None)]
+    assert (term,) == log_dirs_section.with_terms([term], None)
+
+
+def test_the_section_has_each_log_dir_before_and_after() -> None:
+    """With its window, which a dir with an error doesn't have, and how far the moves are above the least."""
+    found = log_dirs_section.section(PLAN)
+    assert found is not None
+    assert ("10%", 30, 24, 20.0, 1) == (
+        found.wanted,
+        found.bytes_moved,
+        found.least_bytes_moved,
+        found.gap_percent,
+        found.replicas_moved,
+    )
+    (broker,) = found.brokers
+    assert (1, False) == (broker.id, broker.within)
+    assert [("/a", 100, 70, 45), ("/b", 0, 30, 45), ("/c", 9, 9, None)] == [
+        (each.path, each.before.size_bytes, each.after.size_bytes, each.least_bytes) for each in broker.log_dirs
+    ]
+    assert [(2, "no answer"), (3, "no answer")] == [(each.id, each.why) for each in found.left_out]
+    assert [("t", 0, 1, "/a", "/b", 30)] == [
+        (each.topic, each.partition, each.broker, each.log_dir_before, each.log_dir, each.size_bytes)
+        for each in found.moves
+    ]
+
+
+def test_the_log_dir_farthest_outside_of_its_window_is_named() -> None:
+    """/a holds 70 of 100 bytes in two dirs: 40 % off its share. A broker within its windows is passed over."""
+    (missed,) = log_dirs_section.relaxed(PLAN)
+    assert ("log_dirs", None, "10%", 40.0) == (missed.window, missed.topic, missed.wanted, missed.reached)
+    assert missed.why == (
+        "log dir /a of broker 1 holds 70 bytes, allowed 45 to 55; "
+        "the broker's largest replica has 40, and no packing comes nearer"
+    )
+    within = replace(ONE, packed=replace(PACKED, outside_bytes=0))
+    assert [] == list(log_dirs_section.relaxed(replace(PLAN, brokers=(within,))))
+
+
+def test_each_term_stands_at_the_end_of_its_group() -> None:
+    """The fullest dir is twice its share today, and 40 % above it afterwards; 30 bytes move."""
+    terms = [row(TermRow, {"group": group, "name": group}) for group in ("fairness", "safety", "movement")]
+    found = log_dirs_section.with_terms(terms, PLAN)
+    names = ["fairness", "fullest_log_dir", "safety", "movement", "bytes_inside_brokers"]
+    assert names == [term.name for term in found]
+    assert [(100.0, 40.0), (0, 30)] == [(found[at].today, found[at].plan) for at in (1, 4)]
+
+
+def test_warnings_name_errors_what_is_not_planned_and_what_may_run_full() -> None:
+    """/b has room for 20 bytes and gets 30 before anything leaves it."""
+    spec = spec_of(no_racks(1), {"t": [(1,)]})
+    dirs = LogDirs(((1, (A.dir, B.dir, C.dir)),))
+    spec = replace(spec, cluster=replace(spec.cluster, log_dirs=dirs))
+    assert [
+        "log dir /c of broker 1 has an error (KafkaStorageException) and gets nothing",
+        "log dirs of broker 2, 3 aren't planned: no answer; Kafka chooses there",
+        "2 replicas on brokers 1 are in no log dir that answered, or have too long a name to move between log dirs; "
+        "they count in none",
+        "1 replicas are on their way between log dirs today; each counts where it goes, and isn't moved",
+        "log dir /b of broker 1 gets 30 bytes, and has room for 20 before anything leaves it",
+    ] == list(log_dirs_section.warnings(spec, PLAN))
