@@ -1,6 +1,6 @@
 """The cluster as it is now, from files of Kafka's tools or from itself, and what changed on it outside a plan.
 
-The plan's own partitions are `staleness`'s. Where others changed, the plan's moves still hold, but its figures are of
+`staleness` checks the plan's own partitions. If others changed, the plan's moves still hold, but its figures describe
 the cluster as it was.
 """
 
@@ -41,7 +41,7 @@ class Sources:
 
     @property
     def any(self) -> bool:
-        """True where there is anything to read."""
+        """True if there is anything to read."""
         return bool(self.files) or self.bootstrap_servers is not None
 
 
@@ -77,7 +77,7 @@ def read_now(sources: Sources, *, with_log_dirs: bool = False) -> Now:
 
 
 def _paths(files: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """Every file with the name that plans and notes give it: no plan says where on a machine it lay."""
+    """Every file with its name for plans and notes, which doesn't say where on a machine it lies."""
     for given in files:
         try:
             for path in files_in(given):
@@ -129,7 +129,7 @@ _SHOWN, _LONGEST = 3, 60
 
 
 class Reconfigured(NamedTuple):
-    """A key of a topic, and its values then and now; None: not set, so that it has Kafka's default."""
+    """A configuration key of a topic with its old and new value; None means not set, so that Kafka's default counts."""
 
     topic: str
     key: str
@@ -143,11 +143,12 @@ class Reconfigured(NamedTuple):
 
 @dataclass(frozen=True)
 class Since:
-    """Partitions outside the plan that changed, by what changed; topics by name; bytes of one replica of everything.
+    """What changed since the plan was made, apart from the plan's own partitions.
 
-    `bytes_before` and `bytes_now` are of the topics that are in both, None where either doesn't know sizes.
-    `unnamed` is True where the digest over everything says that something else changed, too small to be found.
-    `configs` are of all topics, those of the plan among them.
+    `replicas` and `leaders` are partitions; `more` and `fewer` count partitions that came and went. `bytes_before` and
+    `bytes_now` are of one replica of each partition of the topics that are in both, None if either state has no sizes.
+    `unnamed` is True if the digest of the whole state differs although the short checksums found nothing. `configs`
+    are of all topics, those of the plan included.
     """
 
     replicas: tuple[Key, ...] = ()
@@ -163,17 +164,17 @@ class Since:
 
     @property
     def partitions(self) -> int:
-        """How many partitions outside the plan aren't as they were, those that came and went among them."""
+        """How many partitions outside the plan changed, came or went."""
         return len(self.replicas) + len(self.leaders) + self.more + self.fewer
 
     @property
     def resized(self) -> bool:
-        """True where sizes are known on both sides, and differ."""
+        """True if sizes are known in both states, and differ."""
         return self.bytes_now is not None and self.bytes_before != self.bytes_now
 
     @property
     def changed(self) -> bool:
-        """True where anything outside the plan isn't as it was, sizes apart: those change all the time."""
+        """True if anything outside the plan changed, apart from sizes, which change all the time."""
         return self._replaced or bool(self.configs)
 
     @property
@@ -181,7 +182,7 @@ class Since:
         return bool(self.partitions) or self.unnamed
 
     def sentences(self) -> Iterator[str]:
-        """What changed, then what that means; one line where nothing did."""
+        """What changed, then what that means; one sentence if nothing did."""
         if not self._replaced:
             yield "outside the plan no partition changed since it was made"
         else:
@@ -207,7 +208,7 @@ class Since:
         return "; ".join([*kinds, *(["something that the plan's checksums can't name"] if self.unnamed else [])])
 
     def _reconfigured(self) -> str:
-        """How many topics, and the first keys."""
+        """The number of topics, and the first keys."""
         more = len(self.configs) - _SHOWN
         keys = [*map(str, self.configs[:_SHOWN]), *([f"and {counted(more, 'more key')}"] if more > 0 else [])]
         topics = counted(len({each.topic for each in self.configs}), "topic")
@@ -215,7 +216,7 @@ class Since:
 
 
 def since(plan: Plan, now: Now) -> Since:
-    """The state that a plan was made from beside the cluster now."""
+    """Compares the state that a plan was made from with the cluster now."""
     before = {row.topic: row for row in plan.state.topics}
     own = {row.key for row in plan.partitions}
     made = {row.topic: row.partitions for row in plan.new_topics}

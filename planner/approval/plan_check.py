@@ -1,7 +1,7 @@
-"""What was approved is what runs: a plan's folder held against what its plan.json gives, the clock, and the cluster.
+"""Checks that what was approved is what would run: a plan's folder against its plan.json, the clock and the cluster.
 
-Files and the clock are touched here; what counts as changed, expired or stale is said by `folder_check`, `expiry` and
-`staleness`.
+This module reads the files and the clock. `folder_check`, `expiry` and `staleness` decide what counts as changed,
+expired or stale.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Refusal:
 
 @dataclass(frozen=True)
 class CheckedPlan:
-    """A plan, what speaks against carrying it out, what its folder holds, and how it fits the cluster.
+    """A plan, the reasons not to carry it out, the state of its folder, and how it fits the cluster.
 
-    `held` is None where a plan.json alone was given, `fit` and `since` are where no state was.
+    `held` is None if only a plan.json was given; `fit` and `since` are None if no state was given.
     """
 
     plan: Plan
@@ -68,10 +68,10 @@ class CheckedPlan:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a check is to refuse beyond changed files, and the time it judges by: the clock's where `now` is None.
+    """What a check refuses besides changed files, and the time that it uses: the clock's if `now` is None.
 
-    Another plan than `plan_id`; with `strict` the operator's own files, which are only listed otherwise; with
-    `strict_state` a cluster that changed outside the plan.
+    It refuses any plan but `plan_id`; with `strict`, the operator's own files, which are only listed otherwise; with
+    `strict_state`, a cluster that changed outside the plan.
     """
 
     plan_id: str | None = None
@@ -85,7 +85,7 @@ Render = Callable[[Plan], Mapping[str, bytes]]
 
 
 def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted()) -> CheckedPlan:
-    """A plan.json, or the one of a folder, held against its files, the clock, and the cluster of `sources` if given."""
+    """Checks a plan.json, or a plan's folder, against its files, the clock, and the cluster of `sources` if given."""
     plan = plan_file.read(path)
     found = _held(path, plan, render(plan)) if path.is_dir() else None
     seen = read_now(sources) if sources.any else None
@@ -137,7 +137,7 @@ def listed(lines: tuple[str, ...]) -> Iterator[str]:
 
 
 def parse_now(text: str | None) -> datetime | None:
-    """The moment of an option, None where it isn't given; SetupError for anything else."""
+    """The moment that an option gives, None without the option; SetupError for anything else."""
     try:
         return None if text is None else expiry.parse_moment(text)
     except ValueError:
@@ -148,14 +148,14 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def parse_plan_id(text: str | None) -> str | None:
-    """The id of an option, None where it isn't given; SetupError for a part of one, which can be forged."""
+    """The plan id that an option gives, None without the option; SetupError for part of one, which can be forged."""
     if text is not None and not _DIGEST.fullmatch(text):
         raise SetupError(f"--plan-id is {text[:80]!r}; allowed: all 64 characters of a plan_id, as plan.json has it")
     return text
 
 
 def _changed(path: Path, plan: Plan, found: FolderCheck) -> Refusal:
-    """The folder isn't what plan.json gives; where another planner made the plan, that this one can't tell."""
+    """The refusal of a folder that differs from its plan.json, or that another version of the planner made."""
     made_by = plan.planner_version
     if made_by != __version__:
         # What can be said without rendering: which files aren't as the folder's own digests say.
@@ -180,7 +180,7 @@ _DRAWN = (
 
 
 def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderCheck:
-    """A plan's folder beside everything that plan.json gives: rendered again, or bound by a digest."""
+    """Compares a plan's folder with all files that its plan.json gives: rendered again, or known by their digest."""
     now, listed_sums = folder_check.entries(folder), folder_check.listed_in(folder)
     made = {path: digest(content) for path, content in rendered.items()}
     sums = dict(made)
@@ -194,7 +194,7 @@ def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderChec
 
 
 def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) -> dict[str, str]:
-    """The digests of the files that can't be rendered: the bound's prices, and the candidates' table."""
+    """The digests of the files that can't be rendered again: the bound's certificate and the table of candidates."""
     found = {} if plan.bound.sha256 is None else {bound_file.FILE: plan.bound.sha256}
     rows, entry = plan.candidates.rows_sha256, now.get(candidates.FILE)
     if rows is not None:
@@ -210,7 +210,7 @@ FORMAT_VERSION = "1.0"
 
 
 def document(checked: CheckedPlan) -> dict[str, object]:
-    """Everything, also of a plan that is refused; `state` is null where no state was given."""
+    """The whole check as JSON values, also of a refused plan; `state` is null if no state was given."""
     plan, held = checked.plan, checked.held or FolderCheck()
     return {
         "format_version": FORMAT_VERSION,

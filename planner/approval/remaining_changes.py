@@ -58,9 +58,9 @@ class Rest:
 
 
 def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
-    """The rest of a plan. StalePlanError, with all of them, for partitions that aren't on the plan's way.
+    """The rest of a plan. StalePlanError, with all of them, for partitions that somebody else has moved.
 
-    With `leave_moved` these stay where they are, and are among the dropped.
+    With `leave_moved` those stay where they are and count as dropped.
     """
     held = PlanOnCluster(plan, now)
     _require_known(plan, now)
@@ -96,7 +96,7 @@ def _refuse(lines: Sequence[str]) -> None:
 
 
 def _require_known(plan: Plan, now: Now) -> None:
-    """StalePlanError without sizes or log dirs where the plan counts on them, or with a broker that isn't live."""
+    """StalePlanError if sizes or log dirs that the plan relies on are unknown, or a broker of its target isn't live."""
     allowed = "allowed: --state with what kafka-log-dirs --describe prints too"
     if plan.cluster.sizes_known and now.sizes is None:
         raise StalePlanError(f"the plan counts bytes, and the state has no sizes; {allowed}")
@@ -110,7 +110,7 @@ def _require_known(plan: Plan, now: Now) -> None:
 
 
 def _strangers(held: PlanOnCluster) -> Iterator[tuple[Key, str]]:
-    """The plan's partitions that are elsewhere; the right brokers in another order are on its way."""
+    """The partitions whose brokers are those of no step of the plan; the right brokers in any order are fine."""
     for key, standing in held.standings.items():
         found = held.partition(key)
         if standing is Standing.ELSEWHERE and found is not None:
@@ -120,7 +120,7 @@ def _strangers(held: PlanOnCluster) -> Iterator[tuple[Key, str]]:
 
 
 def _change(held: PlanOnCluster, row: PartitionRow) -> PartitionChange:
-    """What is left to do of one partition, which exists."""
+    """What is left to do for one partition, which exists."""
     found = held.partition(row.key)
     assert found is not None
     before, after = _log_dirs(held, row, found)
@@ -139,9 +139,9 @@ def _change(held: PlanOnCluster, row: PartitionRow) -> PartitionChange:
 
 
 def _log_dirs(held: PlanOnCluster, row: PartitionRow, found: Partition) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The log dirs that are left to be named, of today's list and of the target; empty where none are planned.
+    """The log dirs to state for today's replicas and for the target; both empty if no log dirs are planned.
 
-    A replica that lies where the plan wants it isn't named any more.
+    `any` for a replica that is in its planned log dir already.
     """
     if row.log_dirs is None:
         return (), ()
@@ -155,7 +155,7 @@ def _log_dirs(held: PlanOnCluster, row: PartitionRow, found: Partition) -> tuple
 
 
 def _unmade(held: PlanOnCluster, strangers: Sequence[str]) -> tuple[dict[Key, tuple[int, ...]], list[Dropped]]:
-    """The new partitions that are still to be made; and topics of which none will be."""
+    """The lists of the new partitions that are still to be made, and the topics that get none any more."""
     made: dict[Key, tuple[int, ...]] = {}
     dropped: list[Dropped] = []
     for name, new in held.made.items():
@@ -169,7 +169,7 @@ def _unmade(held: PlanOnCluster, strangers: Sequence[str]) -> tuple[dict[Key, tu
 
 
 def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
-    """The spec of what is left; StalePlanError where the plan expires and nobody says when the state was captured."""
+    """The spec of what is left; StalePlanError if the plan expires and `captured_at` isn't given."""
     valid_for = plan.validity.valid_for_seconds if plan.validity else None
     if valid_for is not None and captured_at is None:
         raise StalePlanError(
@@ -214,7 +214,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
 
 
 def _topic(row: TopicRow | None, now: Now, topic: Topic) -> Topic:
-    """A topic with its sizes, and the configuration that the plan has for it where the state has none."""
+    """A topic with its sizes; with the configuration that the plan has for it if the state has none."""
     if row is not None and not topic.config and not topic.effective_config:
         own, effective = (tuple(sorted((each or {}).items())) for each in (row.config, row.effective_config))
         topic = replace(topic, config=own, effective_config=effective)
@@ -239,7 +239,10 @@ def _broker(row: BrokerRow) -> Broker:
 
 
 def _changes(plan: Plan, rest: Rest, holding: set[int]) -> Changes:
-    """The wish without what is done: brokers that hold something by now, or nothing any more."""
+    """The changes asked for, without those that are done.
+
+    An added broker that holds replicas by now is no longer new; one that leaves and holds nothing is no longer there.
+    """
     wish, known = plan.changes, {row.id for row in plan.brokers}
     resizes = any(len(change.before) != len(change.after) for change in rest.changes)
     left = {topic for topic, _ in rest.made}

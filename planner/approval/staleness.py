@@ -1,8 +1,8 @@
 """Does a plan still fit the cluster as it is now?
 
-It does where every partition of the plan is where the plan found it, or on the plan's own way: what the Ansible role
-asks before it starts anything (`precheck.yml`), with the same lists (`ansible_vars.states`). What the plan leaves as it
-is may have changed without harm; that is told, and refuses nothing.
+It fits if every partition of the plan has the replicas that the plan was made from, or those of one of the plan's own
+steps. The Ansible role checks the same lists (`ansible_vars.states`) before it starts (`precheck.yml`). Changes to what
+the plan doesn't touch are reported, but refuse nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from planner.plan.document.plan_types import Plan
 
 
 class Standing(Enum):
-    """Where a partition of a plan is: on one of the lists of its way, on one of them in another order, or not."""
+    """Where a partition of a plan is: on a replica list of one of its steps, on one in another order, or elsewhere."""
 
     FOUND = "where the plan found it"
     UNDER_WAY = "on its way"
@@ -37,7 +37,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that isn't as the plan was made from. `refuses`: the plan must not be carried out as it is."""
+    """One thing that changed since the plan was made; if it `refuses`, the plan must not be carried out."""
 
     kind: str
     subject: str
@@ -50,9 +50,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class Fit:
-    """A plan held against a cluster: all differences, those first that refuse it, and how far the plan has come.
+    """How a plan fits a cluster: all differences, those that refuse it first, and the progress of each partition.
 
-    `brokers_known` is False where nothing tells which brokers are live, and in which racks.
+    `brokers_known` is False if no source says which brokers are live, and in which racks.
     """
 
     differences: tuple[Difference, ...]
@@ -81,7 +81,7 @@ class Fit:
 
 
 def fit(plan: Plan, now: Now) -> Fit:
-    """A plan held against the cluster as it is now."""
+    """Compares a plan with the cluster as it is now."""
     held = PlanOnCluster(plan, now)
     found = chain(
         _brokers(held), _reassigned(held), _partitions(held), _made(held), _topics(held), _behind(held), _kept(held)
@@ -104,7 +104,7 @@ class PlanOnCluster:
 
     @cached_property
     def states(self) -> dict[Key, list[str]]:
-        """The lists that each of them passes through; one alone where only a leader is elected."""
+        """The replica lists that each of them passes through; a single one where only a leader is elected."""
         passed = ansible_vars.states(self.plan)
         return {key: passed.get(row.name, [text_of(row.replicas)]) for key, row in self.rows.items()}
 
@@ -142,7 +142,7 @@ class PlanOnCluster:
         return topic.partitions[key[1]]
 
     def own(self, key: Key) -> bool:
-        """True where what a partition is being reassigned to is a list of the plan's own way."""
+        """True if a partition has, or is being reassigned to, the brokers of one of the plan's own steps."""
         found, states = self.partition(key), self.states.get(key, [])
         return found is not None and any(set(found.replicas) == set(map(int, text.split(","))) for text in states)
 
@@ -158,7 +158,7 @@ class PlanOnCluster:
         return Standing.FOUND if text == states[0] else Standing.UNDER_WAY
 
     def _settled(self, row: PartitionRow, found: Partition) -> bool:
-        """Where the list stays as it is: True where the leader and the log dirs are as the plan wants them."""
+        """For a replica list that doesn't change: True if the leader and the log dirs are as planned."""
         dirs = zip(row.replicas, row.log_dirs or (), strict=False)
         moved = all(path in (ANY, self.lying.get((*row.key, broker))) for broker, path in dirs)
         return moved and (row.reason == "balance_log_dirs" or found.leader == row.replicas[0])
@@ -170,7 +170,7 @@ def name_of(key: Key) -> str:
 
 
 def _brokers(held: PlanOnCluster) -> Iterator[Difference]:
-    """Brokers of the plan that aren't live, and racks other than those it counts on."""
+    """Brokers of the plan that aren't live or are in another rack, and brokers that the plan doesn't know."""
     racks = held.now.racks
     if racks is None:
         return
@@ -194,7 +194,7 @@ def _reassigned(held: PlanOnCluster) -> Iterator[Difference]:
 
 
 def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
-    """The plan's own partitions: where they are, and who leads those that nothing was done to yet."""
+    """The plan's partitions that are elsewhere, and other leaders of those that nothing was done to yet."""
     for key, standing in held.standings.items():
         found = held.partition(key)
         if found is None or (key in held.now.moving and not held.own(key)):
@@ -211,7 +211,7 @@ def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
 
 
 def _made(held: PlanOnCluster) -> Iterator[Difference]:
-    """Topics that get new partitions: as they were, or as the plan wants them."""
+    """Topics that get new partitions, if they are neither as they were nor as planned."""
     for name, new in held.made.items():
         topic = held.now.topics.get(name)
         if standing_of_new(new, topic) is None:
@@ -222,7 +222,7 @@ def _made(held: PlanOnCluster) -> Iterator[Difference]:
 
 
 def standing_of_new(new: NewPartitionsRow, topic: Topic | None) -> Standing | None:
-    """FOUND where a topic's new partitions are still to be made, THERE where they are as planned, None otherwise."""
+    """FOUND if a topic's new partitions are still to be made, THERE if they are as planned, else None."""
     there = topic.partitions if topic else ()
     if len(there) == new.partitions_before:
         return Standing.FOUND
@@ -250,7 +250,10 @@ def _topics(held: PlanOnCluster) -> Iterator[Difference]:
 
 
 def _counted(held: PlanOnCluster, found: Topic, topic: TopicRow) -> Difference:
-    """Fewer partitions: the topic was made anew. More: nothing is lost, unless the plan means the whole topic."""
+    """A topic with another number of partitions.
+
+    Fewer mean that the topic was created anew. More are harmless, unless the plan changes the whole topic.
+    """
     count, before, factor = len(found.partitions), topic.partitions, topic.replication_factor
     behind = _left_behind(held, found, before)
     # A plan that leaves a topic's partitions with different factors doesn't mean the whole topic.
@@ -261,7 +264,7 @@ def _counted(held: PlanOnCluster, found: Topic, topic: TopicRow) -> Difference:
 
 
 def _left_behind(held: PlanOnCluster, topic: Topic, first: int) -> str:
-    """Partitions from a number on that lie on brokers which the plan empties without knowing of them."""
+    """A phrase on the partitions from `first` on that lie on brokers which the plan empties; empty if none do."""
     on = {broker for each in topic.partitions[first:] for broker in each.replicas if broker in held.leaving}
     return (
         f"; it has replicas on {', '.join(f'broker {each}' for each in sorted(on))}, which the plan empties"
@@ -271,7 +274,7 @@ def _left_behind(held: PlanOnCluster, topic: Topic, first: int) -> str:
 
 
 def _behind(held: PlanOnCluster) -> Iterator[Difference]:
-    """Replicas out of sync, as the role asks; a broker that leaves may be behind for good."""
+    """Partitions with replicas out of sync, as the role checks; brokers that leave may be behind for good."""
     for topic in held.now.topics.values():
         for each in topic.partitions:
             if each.isr is None or len(each.isr) == len(each.replicas):
@@ -283,7 +286,7 @@ def _behind(held: PlanOnCluster) -> Iterator[Difference]:
 
 
 def _kept(held: PlanOnCluster) -> Iterator[Difference]:
-    """Brokers that hold more or fewer replicas of what the plan leaves as it is; told where the topics are the same."""
+    """Brokers with more or fewer replicas that the plan doesn't touch; only if the topics are the same as before."""
     counts = {topic.name: topic.partitions for topic in held.plan.topics if topic.name not in held.made}
     topics = held.now.topics
     if any(name not in topics or len(topics[name].partitions) != count for name, count in counts.items()):

@@ -1,7 +1,6 @@
-"""What the Ansible role needs to know of a plan, as plain values: counts, brokers, and the lists of its own files.
+"""The values of a plan that the Ansible role's templates need: counts, brokers, and the content of the role's files.
 
-Rendering them is `kafka_files`'s business. A partition is named as Kafka's tools print it, `topic-partition`; replica
-lists are written as they print them, `1,2,3`.
+`kafka_files` renders them. Partitions and replica lists are written as Kafka's tools print them: `topic-0`, `1,2,3`.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from planner.plan.document.plan_types import Plan
 
 
 class Directions(NamedTuple):
-    """Something that differs between carrying a plan out and going back; asked for by name in templates."""
+    """Partitions for carrying a plan out (`apply`), and those for going back (`rollback`)."""
 
     apply: list[TopicPartition]
     rollback: list[TopicPartition]
 
     def counts(self) -> dict[str, int]:
-        """How many of each."""
+        """The number of partitions of each direction."""
         return {"apply": len(self.apply), "rollback": len(self.rollback)}
 
 
@@ -36,29 +35,29 @@ def batch_names(plan: Plan) -> list[str]:
 
 
 def moves(steps: Iterable[StepRow]) -> list[StepRow]:
-    """The partitions that Kafka has to be told about."""
+    """The steps that Kafka has to reassign."""
     return [step for step in steps if step.reassigned]
 
 
 def elections(plan: Plan) -> Directions:
-    """The partitions to elect a preferred leader for.
+    """The partitions whose preferred leader is elected.
 
-    Going back, that gives a leader back only where the preferred one led; for the others see `unpreferred`.
+    The rollback restores a leader this way only if the preferred one led; for the others see `unpreferred`.
     """
     elected = [row for row in plan.partitions if row.elects]
     return Directions([*elected], [row for row in elected if row.leader_before == row.replicas_before[0]])
 
 
 def batch_elections(plan: Plan) -> list[Directions]:
-    """The same for each batch."""
+    """The elections of each batch."""
     back = {row.key for row in elections(plan).rollback}
     return [Directions([*batch.elect], [row for row in batch.elect if row.key in back]) for batch in plan.batches]
 
 
 def unpreferred(plan: Plan) -> list[PartitionRow]:
-    """The partitions that another than their preferred leader led when the plan was made.
+    """The partitions that weren't led by their preferred leader when the plan was made.
 
-    Not those of which only log dirs change: the plan has no say in who leads them.
+    Without those where only log dirs change, whose leader the plan leaves as it is.
     """
     return [
         row
@@ -68,9 +67,9 @@ def unpreferred(plan: Plan) -> list[PartitionRow]:
 
 
 def leaders(plan: Plan) -> dict[str, dict[str, list[str]] | list[str]]:
-    """Who leads at the end of each direction what its batches elect, by batch; and who has to be put first for that.
+    """The leaders after the elections of each direction, by batch; and those of `unpreferred`.
 
-    A partition with its leader reads as the tools' words for both, `topic partition leader`.
+    Each is written `topic partition leader`.
     """
     before = {row.key: row.leader_before for row in plan.partitions}
     preferred = {row.key: row.replicas[0] for row in plan.partitions}
@@ -87,7 +86,7 @@ def leaders(plan: Plan) -> dict[str, dict[str, list[str]] | list[str]]:
 
 
 def states(plan: Plan) -> dict[str, list[str]]:
-    """Every replica list that a partition passes through, from the one it was found with to the planned one."""
+    """By partition, every replica list that it passes through, from today's to the planned one."""
     passed = {row.name: [text_of(row.replicas_before)] for row in plan.partitions}
     for batch in plan.batches:
         for step in moves(batch.partitions):
@@ -96,7 +95,7 @@ def states(plan: Plan) -> dict[str, list[str]]:
 
 
 def leaderless(plan: Plan) -> dict[str, list[str]]:
-    """The partitions without a leader of each batch that holds such, by the batch's name."""
+    """By batch name, the partitions of each batch that holds partitions without a leader."""
     return {
         name: sorted({row.name for row in (*moves(batch.partitions), *batch.elect)})
         for name, batch in zip(batch_names(plan), plan.batches, strict=True)
@@ -105,7 +104,7 @@ def leaderless(plan: Plan) -> dict[str, list[str]]:
 
 
 def values(plan: Plan) -> dict[str, object]:
-    """What the role's templates name. No topic is among it: the role knows files, counts and digests only."""
+    """The variables of the role's templates. No topic is named: the role knows only files, counts and digests."""
     return {
         "plan_id": plan.plan_id,
         "valid_until": plan.valid_until or "",
@@ -131,23 +130,23 @@ _LEAVES = {"apply": "removed", "rollback": "added"}
 
 
 def staying(plan: Plan) -> dict[str, list[int]]:
-    """Who holds replicas after each direction."""
+    """The brokers that may hold replicas after each direction."""
     return {way: [broker.id for broker in plan.brokers if broker.role != role] for way, role in _LEAVES.items()}
 
 
 def leaving(plan: Plan) -> dict[str, list[int]]:
-    """Who doesn't: a broker that leaves may be dead by then."""
+    """The brokers that hold none after each direction; they may be dead by then."""
     return {way: [broker.id for broker in plan.brokers if broker.role == role] for way, role in _LEAVES.items()}
 
 
 def racks(plan: Plan) -> dict[int, str]:
-    """The rack of each broker that has one; not where `set_racks` changes it, as nobody knows when that restart is."""
+    """The rack of each broker that has one, without those of `set_racks`: their restart may be at any time."""
     moved = set(map(int, plan.changes.set_racks))
     return {broker.id: broker.rack for broker in plan.brokers if broker.rack is not None and broker.id not in moved}
 
 
 def disk_limits(plan: Plan) -> dict[int, int]:
-    """Bytes that each broker may hold, of those whose disk is stated: `limits.disk_used` of it, or all of it."""
+    """The bytes that each broker with a stated disk may hold: `limits.disk_used` of the disk, or all of it."""
     ppm = plan.spec.limits.disk_used_ppm
     share = 1_000_000 if ppm is None else ppm
     return {
@@ -156,7 +155,7 @@ def disk_limits(plan: Plan) -> dict[int, int]:
 
 
 def _log_dirs(plan: Plan) -> dict[str, dict[int, list[str]]]:
-    """The log dirs that each direction names, by broker; empty where none are planned."""
+    """The log dirs that each direction uses, by broker; empty if none are planned."""
     ways = {
         "apply": [zip(row.replicas, row.log_dirs or (), strict=False) for row in plan.partitions],
         "rollback": [zip(row.replicas_before, row.log_dirs_before or (), strict=False) for row in plan.partitions],

@@ -1,8 +1,8 @@
-"""A plan's folder held against the files that its plan.json gives: what differs, and what is the operator's own.
+"""Compares a plan's folder with the files that its plan.json gives: what differs, and what is the operator's own.
 
-Each file with its kind and digest; links aren't followed. Of an operator's file it is said what it could do. The
-digests of all files of a plan stand in SHA256SUMS, in the format of `sha256sum --check`: they tie the files that were
-reviewed to those that are carried out, for whoever has no planner at hand as well.
+Files are compared by kind and digest; links aren't followed. Each of the operator's files comes with what it could do.
+SHA256SUMS lists the digests of a plan's files in the format of `sha256sum --check`, so that anybody can check without
+the planner that the reviewed files are the ones that run.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ _EFFECTS = tuple(
 
 
 def effect(path: str, *, executable: bool = False) -> str:
-    """What a file at a path of a plan's folder could do, in a phrase; empty where nothing reads it."""
+    """What a file at a path of a plan's folder could do, in a phrase; empty if nothing reads it."""
     if executable and path.startswith("ansible/inventory/"):
         return "an executable file in an inventory: Ansible runs it on the Ansible host"
     return next((found for pattern, found in _EFFECTS if pattern.fullmatch(path)), "")
 
 
 def is_operators(path: str, *, added: bool) -> bool:
-    """True where a file, changed or `added`, is the operator's own."""
+    """True if a file, changed or `added`, is the operator's own."""
     in_place = f"{path}/".startswith(_PLACES)
     return in_place or (added and f"{path}/".startswith(_ADDED_PLACES))
 
@@ -82,9 +82,9 @@ Kind = Literal["file", "link", "device"]
 
 @dataclass(frozen=True)
 class FolderEntry:
-    """One thing that is no folder. `sha256` is of a file's bytes, or of where a link leads; of a device there is none.
+    """A file, a link, or a device, pipe or socket (`device`), which is never opened.
 
-    `kind` device: a device, a pipe or a socket, which nothing here opens.
+    `sha256` is of a file's bytes or of a link's target; None for a device.
     """
 
     kind: Kind
@@ -93,9 +93,9 @@ class FolderEntry:
 
 
 def entries(folder: Path) -> dict[str, FolderEntry]:
-    """Everything below a folder but the folders themselves, by relative POSIX path; links to folders are links.
+    """Everything below a folder except folders, by relative POSIX path; a link to a folder is a link.
 
-    SetupError where something can't be read: what nobody has seen is nothing to approve.
+    SetupError if something can't be read, since it can't be approved unseen.
     """
     return dict(sorted(_below(folder, folder)))
 
@@ -129,12 +129,12 @@ def digest(content: bytes) -> str:
 
 
 def sums(digests: Mapping[str, str]) -> bytes:
-    """SHA256SUMS of digests by path: a line for each, by path."""
+    """The content of SHA256SUMS: a line for each path, sorted by path."""
     return "".join(f"{digests[path]}  {path}\n" for path in sorted(digests)).encode()
 
 
 def listed(text: str, shown: str) -> dict[str, str]:
-    """Path to digest; StalePlanError for a line that is no such pair."""
+    """The digests by path of a SHA256SUMS named `shown`; StalePlanError for a line that isn't a digest and a path."""
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         match = _LINE.fullmatch(line)
@@ -145,7 +145,7 @@ def listed(text: str, shown: str) -> dict[str, str]:
 
 
 def listed_in(folder: Path) -> dict[str, str]:
-    """The digests that a folder's SHA256SUMS lists; none where it can't be read."""
+    """The digests by path that a folder's SHA256SUMS lists; empty if it can't be read."""
     try:
         return listed((folder / SUMS).read_text(encoding="utf-8"), SUMS) if (folder / SUMS).is_file() else {}
     except (OSError, UnicodeDecodeError, StalePlanError):
@@ -154,7 +154,7 @@ def listed_in(folder: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class FileFinding:
-    """A file that isn't as the plan gives it: in what way, and what such a file could do; empty where nothing."""
+    """A file that isn't as the plan gives it: how it differs, and what it could do (empty if nothing)."""
 
     path: str
     what: str
@@ -167,7 +167,7 @@ class FileFinding:
 
 @dataclass(frozen=True)
 class FolderCheck:
-    """How a folder differs: `differences` refuse it, `own` are the operator's files; `files` counts the plan's."""
+    """How a folder differs: `differences` make it unfit, `own` are the operator's files, `files` counts the plan's."""
 
     differences: tuple[FileFinding, ...] = ()
     own: tuple[FileFinding, ...] = ()
@@ -175,7 +175,7 @@ class FolderCheck:
 
 
 def held(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> FolderCheck:
-    """The files of a folder now beside the digests of those that belong there, both by relative path."""
+    """Compares the files of a folder with the digests of those that belong there, both by relative path."""
     found = sorted(_findings(expected, now), key=lambda each: each.path)
     needed = _folders_of(path for path in expected if not is_operators(path, added=False))
     own = {each.path for each in found if is_operators(each.path, added=each.path not in expected)} - needed
@@ -187,7 +187,7 @@ def held(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> FolderC
 
 
 def held_to_its_list(folder: Path) -> FolderCheck:
-    """A folder beside its own SHA256SUMS; without that nothing is known but what lies in operators' places."""
+    """Compares a folder with its own SHA256SUMS; without that file, only what lies in operators' places is known."""
     made, now = listed_in(folder), entries(folder)
     if not made:
         return FolderCheck(own=held({}, now).own)
@@ -195,7 +195,7 @@ def held_to_its_list(folder: Path) -> FolderCheck:
 
 
 def _findings(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> Iterator[FileFinding]:
-    """The plan's own files that are gone, or other than they were made; and files that the plan doesn't have."""
+    """The plan's files that are missing or changed, and files that aren't part of the plan."""
     for path in expected.keys() - now.keys():
         # Below a link or a file in the place of a folder, which is told itself.
         if not any(folder in now for folder in _folders_of([path])):

@@ -1,9 +1,9 @@
-"""Puts a new folder in an old one's place: by an exchange of their names where the system can, else by two renames.
+"""Replaces a folder by a new one: by exchanging their names if the system can, else by two renames.
 
-The new folder is built in a staging folder beside the old one. A journal in it says which folder is the new one, and
-what lay in the old one: enough to tell, after a kill at any moment, what was done and what was changed meanwhile.
-`settle` brings every such state to an end; it also ends each swap that isn't killed. Writers of one folder take turns:
-a lock on a file beside it, which the system gives up when its holder dies.
+The new folder is built in a staging folder beside the old one. A journal in the staging folder records which folder is
+new and what the old one held. With it, `settle` completes a swap that was killed at any moment, and keeps what somebody
+changed meanwhile; it also ends every swap that wasn't killed. Writers of one folder take turns by a lock on a file
+beside it, which the system releases when its holder dies.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSU
 
 @contextmanager
 def turn(target: Path, say: Say) -> Iterator[bool]:
-    """Hold the lock of a folder, whose parent exists; False where the file system has no locks.
+    """Hold the lock of a folder, whose parent exists; yields False if the file system has no locks.
 
-    `say` gets a line where another writer holds it. SetupError where that takes longer than any writing does.
+    `say` gets a line if another writer holds the lock. SetupError if that lasts longer than any write does.
     """
     file = target.parent / f".{target.name}.lock"
     descriptor = _locked(file, target, say)
@@ -55,7 +55,7 @@ def turn(target: Path, say: Say) -> Iterator[bool]:
 
 
 def _locked(file: Path, target: Path, say: Say) -> int | None:
-    """The descriptor of the lock file, locked; None without locks."""
+    """The descriptor of the lock file, once it is locked; None if the file system has no locks."""
     until, told = time.monotonic() + _PATIENCE_SECONDS, False
     while True:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
@@ -76,7 +76,7 @@ def _locked(file: Path, target: Path, say: Say) -> int | None:
 
 
 def _try(descriptor: int) -> bool | None:
-    """True where the lock is ours now, False where another has it, None where there are no locks."""
+    """True if the lock is ours now, False if another process has it, None if there are no locks."""
     try:
         import fcntl  # not on every system
 
@@ -94,7 +94,7 @@ def _try(descriptor: int) -> bool | None:
 
 
 def _is_still(file: Path, descriptor: int) -> bool:
-    """False where the holder before us took the file away: our lock is on a file that nobody else will find."""
+    """False if the previous holder removed the file: then our lock is on a file that nobody else will open."""
     try:
         return os.path.samestat(file.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -116,7 +116,7 @@ class Journal:
 
 
 def signatures(folder: Path) -> dict[str, Signature]:
-    """Everything below a folder but folders, by relative path; nothing of a folder that isn't there."""
+    """The signature of everything below a folder except folders, by relative path; empty if there is no folder."""
     found: dict[str, Signature] = {}
     for root, folders, files in os.walk(folder):
         links = [name for name in folders if Path(root, name).is_symlink()]
@@ -133,7 +133,7 @@ def _signature(path: Path) -> Signature:
 def replace(
     target: Path, files: Mapping[str, bytes], own: Iterable[str], seen: Mapping[str, Signature], say: Say
 ) -> None:
-    """Make `target` hold `files`, and what is the operator's `own` in it, of which all were `seen` when it was read."""
+    """Make `target` hold `files` and the operator's `own` files; `seen` are the signatures from when it was read."""
     staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         new, old = staging / NEW, staging / OLD
@@ -156,7 +156,7 @@ def replace(
 
 
 def _carry(source: Path, goal: Path) -> None:
-    """The same file under both names, so that whoever writes to it meanwhile writes to both; else a copy."""
+    """Link the file into the new folder, so that a concurrent write reaches both folders; copy it if links fail."""
     goal.parent.mkdir(parents=True, exist_ok=True)
     goal.unlink(missing_ok=True)
     try:
@@ -170,7 +170,7 @@ _CANNOT = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Exchange two names in one step: nobody finds either missing. False where the system can't."""
+    """Exchange two names in one step, so that neither is ever missing; False if the system can't."""
     library = ctypes.CDLL(None, use_errno=True)
     first, second = os.fsencode(one), os.fsencode(other)
     if sys.platform == "linux" and hasattr(library, "renameat2"):
@@ -186,7 +186,7 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def left_behind(target: Path) -> Iterator[Path]:
-    """The staging folders of runs that were killed; to be asked by the holder of the lock alone."""
+    """The staging folders of runs that were killed; only the holder of the lock may call this."""
     name = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}")
     for path in sorted(target.parent.iterdir()):
         inside = {NEW, OLD, DONE, JOURNAL}
@@ -195,10 +195,10 @@ def left_behind(target: Path) -> Iterator[Path]:
 
 
 def settle(staging: Path, target: Path, say: Say, *, killed: bool = False) -> None:
-    """Bring a swap to its end, wherever it was interrupted; `say` gets a line for what isn't the usual course.
+    """Complete a swap, wherever it was interrupted; `say` gets a line for anything unusual.
 
-    The old folder is put back where there is none in its place. What somebody changed in it while it was replaced is
-    taken over; where that can't be decided the old folder stays in the staging folder.
+    If there is no folder at `target`, the old one is put back. What somebody changed in the old folder during the swap
+    is carried over; if it is unclear which version counts, the old folder is kept in the staging folder.
     """
     why = f"{target}: an earlier run was killed while it wrote here"
     journal, old = _journal(staging), _old(staging)
@@ -235,7 +235,7 @@ def _journal(staging: Path) -> Journal | None:
 
 
 def _old(staging: Path) -> Path | None:
-    """The folder from before; it is still called the new one where the exchange was the last that was done."""
+    """The old folder; after an exchange it still has the name of the new one."""
     if (staging / OLD).exists():
         return staging / OLD
     journal, new = _journal(staging), staging / NEW
@@ -243,7 +243,7 @@ def _old(staging: Path) -> Path | None:
 
 
 def _take_over(old: Path, target: Path, seen: Mapping[str, Signature], say: Say) -> Iterator[str]:
-    """Carry over what is the operator's and changed after it was seen; the paths where nobody can say what counts."""
+    """Carry over the operator's files that changed after they were seen; yields the paths where that is unclear."""
     made = listed_in(old)
     for path, signature in signatures(old).items():
         if signature == seen.get(path) or (path in made and not is_operators(path, added=False)):
@@ -266,7 +266,7 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _untouched(path: str, target: Path, seen: Mapping[str, Signature]) -> bool:
-    """True where a file of the new folder is as it was put there: made with the plan, carried over, or not there."""
+    """True if a file of the new folder is absent, or as the swap put it there: made with the plan or carried over."""
     file = target / path
     if not os.path.lexists(file):
         return True

@@ -1,7 +1,7 @@
-"""Writes a plan's files as one folder, all or nothing: who looks finds the old folder or the new one.
+"""Writes a plan's files as one folder, all or nothing: readers find either the old folder or the new one.
 
-What is the operator's own in an earlier plan's folder (an inventory, Terraform's state) is taken over as it is. Writers
-take turns, and what a writer that was killed left behind is put right by the next one.
+The operator's own files in an earlier plan's folder (an inventory, Terraform's state) are kept. Writers take turns, and
+the next one cleans up after a writer that was killed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OWN_NAMES = frozenset(
 
 
 def check(folder: Path) -> None:
-    """SetupError where `write` would refuse `folder` for what it is or holds: to ask before hours of work."""
+    """SetupError if `write` would refuse `folder`; to be called before hours of work."""
     with _refusal(folder):
         _require_no_template(folder.resolve(), folder)
         _require_replaceable(folder.resolve(), folder, ())
@@ -58,11 +58,11 @@ def quiet(_: str) -> None:
 
 
 def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> None:
-    """Make `folder` hold `files` (relative POSIX path → bytes) and the operator's own, in an earlier plan's place.
+    """Make `folder` hold `files` (relative POSIX path → bytes) and the operator's own; replaces an earlier plan.
 
-    `say` gets a line where another writer is waited for, and where an earlier one was killed. Raises SetupError, with
-    everything left as it was, where `folder` is a file, holds anything that isn't an earlier plan's, or can't be
-    written; ValueError for a path that would leave the folder.
+    `say` gets a line when another writer is waited for, or an earlier one was killed. SetupError, with nothing changed,
+    if `folder` is a file, holds anything that isn't an earlier plan's, or can't be written; ValueError for a path that
+    would leave the folder.
     """
     for path in files:
         parts = PurePosixPath(path).parts
@@ -85,7 +85,7 @@ def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> None:
 
 @contextmanager
 def _refusal(folder: Path) -> Iterator[None]:
-    """What the system refuses, as a SetupError; RuntimeError is Python's word for links that lead nowhere."""
+    """Turns the system's errors into SetupErrors; pathlib raises RuntimeError for a loop of links."""
     try:
         yield
     except (OSError, RuntimeError) as error:
@@ -94,7 +94,7 @@ def _refusal(folder: Path) -> Iterator[None]:
 
 
 def _require_no_template(target: Path, shown: Path) -> None:
-    """Ansible before 2.19 takes the path of its own playbooks for a template: braces in it would be run."""
+    """SetupError for braces in the path: Ansible before 2.19 renders the path of its playbooks as a template."""
     found = next((mark for mark in ("{{", "{%", "{#") if mark in str(target)), None)
     if found is not None:
         raise SetupError(
@@ -103,7 +103,7 @@ def _require_no_template(target: Path, shown: Path) -> None:
 
 
 def _require_replaceable(target: Path, shown: Path, files: Iterable[str]) -> None:
-    """`shown` is the folder as the user named it, for the message."""
+    """SetupError if `target` can't be replaced by a plan's folder; `shown` is its name in the message."""
     if Path.cwd().is_relative_to(target):
         raise SetupError(f"{shown}: is where this runs, which can't be replaced by a new folder; name one inside it")
     if not target.exists():
@@ -119,7 +119,7 @@ def _require_replaceable(target: Path, shown: Path, files: Iterable[str]) -> Non
 
 
 def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
-    """What is the operator's in an earlier plan's folder; SetupError for what is nobody's that we know."""
+    """The operator's own files in an earlier plan's folder; SetupError for other files that would be lost."""
     if not target.is_dir():
         return ()
     found, made = folder_check.held_to_its_list(target), folder_check.listed_in(target)
@@ -135,7 +135,7 @@ def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
 
 
 def _is_a_plan(path: Path) -> bool:
-    """True where `path` is a plan document of this format, or of the one before it, whose plans are made again."""
+    """True if `path` is a plan of this format or of the one before, whose folder may be replaced."""
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -145,9 +145,9 @@ def _is_a_plan(path: Path) -> bool:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file, through links, in the place of what is there; OSError where the system refuses.
+    """Replace a file's content in one step; a link stays, and its target is written. OSError if the system refuses.
 
-    What is no regular file (a pipe, a terminal) takes the content as it comes.
+    A pipe or a terminal is written to directly.
     """
     goal = Path(os.path.realpath(path))
     if goal.exists() and not goal.is_file():
@@ -166,7 +166,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def _mode(path: Path) -> int:
-    """As the file has them, or as a new file gets them."""
+    """The permissions of the file, or those that a new file gets."""
     if path.exists():
         return path.stat().st_mode & 0o7777
     mask = os.umask(0)

@@ -1,7 +1,7 @@
-"""A plan as Terraform's `external` data source hands it on: a flat object of strings, made without any sweep.
+"""Answers Terraform's `external` data source: a plan as a flat object of strings.
 
-Terraform asks at every plan and apply, so nothing is written and nothing planned here. What has a structure is JSON
-inside a string, for `jsondecode`. Source: the protocol of the provider hashicorp/external, 2.x.
+Terraform asks at every plan and apply, so nothing is written or planned here. Structured values are JSON inside a
+string, for `jsondecode`. Source: the protocol of the provider hashicorp/external, 2.x.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ALLOWED = '{"plan": "path of a plan.json or its folder"} or {"spec": "path of a
 
 
 def query(text: str) -> tuple[str, Path]:
-    """What is asked on stdin: `plan` or `spec`, and a path. PlannerError for anything else."""
+    """The query on stdin: `plan` or `spec`, and a path. PlannerError for anything else."""
     try:
         asked = json_value(text)
     except ValueError as error:
@@ -36,7 +36,7 @@ def query(text: str) -> tuple[str, Path]:
 
 
 def answer(text: str) -> dict[str, str]:
-    """The answer to what stands on stdin."""
+    """The answer to the query `text`, as read from stdin."""
     key, path = query(text)
     plan = plan_file.read(path if key == "plan" else path.with_suffix(".plan"))
     if key == "spec":
@@ -65,7 +65,7 @@ def described(plan: Plan) -> dict[str, str]:
 
 
 def _refuse_changed(plan: Plan, folder: Path) -> None:
-    """StalePlanError where a file that the plan was made from isn't there as it was any more."""
+    """StalePlanError if a file that the plan was made from is missing or changed."""
     for file in plan.inputs:
         path = folder / file.path
         try:

@@ -1,7 +1,7 @@
-"""What a plan is, in the sentences that every output begins with: whether it does all that is asked, and what it moves.
+"""The sentences that every output begins with: whether a plan does all that is asked, and what it moves.
 
-A plan that is only the first step of a change says so before anything else, with what is left and how many more steps
-that takes at least; it never says that it is the least, nor that the balance is as asked.
+A plan that is only a first step says so first, with what is left and the least number of further steps. It never claims
+to move the proven least, nor that the balance is as asked.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _WINDOWS_NAMED = 4
 
 
 def first_line(plan: Plan) -> str:
-    """What stands first in every output: that this is only a first step where it is, else the headline."""
+    """The first line of every output: that this is only a first step, or else the headline."""
     return first_step(plan) or headline(plan)
 
 
 def first_step(plan: Plan) -> str:
-    """`FIRST STEP ONLY: …` with the budget, what is left and how many more steps; empty where all asked for is done."""
+    """`FIRST STEP ONLY: …` with the budget, what is left and how many more steps; empty for a complete plan."""
     left = plan.unfinished
     if not left:
         return ""
@@ -33,12 +33,12 @@ def first_step(plan: Plan) -> str:
 
 
 def whole(plan: Plan) -> str:
-    """Both where there are two: that this is only a first step, and what this step does."""
+    """That this is only a first step, if it is, and the headline."""
     return " ".join(filter(None, (first_step(plan), headline(plan))))
 
 
 def headline(plan: Plan) -> str:
-    """What is made, what moves, and how that compares with the least that any plan could move."""
+    """What is created, what moves, and how that compares with the least that any plan could move."""
     made = _made(plan)
     if made and not plan.partitions:
         return f"{made} Nothing that exists moves."
@@ -65,7 +65,7 @@ def balance(plan: Plan) -> str:
 
 
 def looser(plan: Plan) -> bool:
-    """True where the plan was chosen at looser windows than asked for, and is outside of some of those."""
+    """True if the plan was chosen at looser windows than asked for, and misses some of those asked for."""
     of = plan.balance
     return bool(of.missed) and of.asked != of.wanted
 
@@ -81,13 +81,13 @@ def racks(plan: Plan) -> Iterator[str]:
 
 
 def bounded(plan: Plan) -> str:
-    """Which plans the bound is about, where it isn't all that do what is asked."""
+    """Which plans the bound covers, if not all that do what is asked."""
     of = " of this step" if plan.unfinished else " at this looser balance" if looser(plan) else ""
     return of + (" that comes as close to the balance asked for" if plan.bound.excess else "")
 
 
 def calm(plan: Plan) -> bool:
-    """True where nothing asks for a second look."""
+    """True if nothing asks for a second look."""
     return not (plan.warnings or plan.balance.relaxed or plan.unfinished or [*racks(plan)])
 
 
@@ -97,7 +97,7 @@ def _windows(names: Sequence[str]) -> str:
 
 
 def _left(left: UnfinishedSection) -> Iterator[str]:
-    """What stays to be done: brokers that aren't empty, partitions that wait, the balance."""
+    """What is left to do: brokers that aren't empty, partitions that wait, the balance."""
     if left.brokers:
         shown = [
             f"broker {row.id} is NOT empty afterwards ({counted(row.replicas, 'replica')}"
@@ -125,7 +125,7 @@ def _cost(left: UnfinishedSection) -> str:
 
 
 def _made(plan: Plan) -> str:
-    """What is made of new partitions; empty where none are."""
+    """How many partitions are created; empty without any."""
     topics = plan.new_topics
     if not topics:
         return ""
@@ -178,7 +178,7 @@ def _compared(plan: Plan) -> str:
 
 
 def _inside(plan: Plan) -> str:
-    """What brokers move between their log dirs; empty where nothing does."""
+    """What brokers move between their log dirs; empty if they move nothing."""
     dirs = plan.log_dirs
     if not dirs or not dirs.moves:
         return ""
@@ -212,5 +212,5 @@ def chosen(plan: Plan) -> str:
 
 
 def has_something_to_do(plan: Plan) -> bool:
-    """True where anything that exists changes, or partitions are made."""
+    """True if the plan changes or creates any partition."""
     return bool(plan.partitions or plan.new_partitions)
