@@ -70,6 +70,12 @@ class Document:
                 return None
         return value
 
+    def items(self, *path: str | int) -> Iterator[tuple[Path, Any]]:
+        """Each item of the list at a path, behind its own path; nothing where there is no list."""
+        found = self.get(*path)
+        for at, item in enumerate(found if isinstance(found, list) else ()):
+            yield (*path, at), item
+
     def place(self, path: Path) -> Place:
         """Where a path, or the nearest thing around it that exists, is written."""
         path = self.written(path)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
-from planner.inputs.spec import consumers_section, sections
+from planner.inputs.spec import sections
 from planner.inputs.yaml_source import Document, key_text
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
 from planner.model.cluster import NO_LOG_DIRS, Broker, Cluster, Config, LogDirs, Partition, Topic
@@ -55,7 +55,7 @@ def build_spec(
     sizes: Sizes,
     inputs: tuple[InputFile, ...],
     log_dirs: LogDirs = NO_LOG_DIRS,
-    described: consumers_section.Described = MappingProxyType({}),
+    described: sections.Described = MappingProxyType({}),
 ) -> Spec:
     """The spec; the document and the assignment have passed every check."""
     return Spec(
@@ -80,7 +80,7 @@ def build_spec(
         execution=sections.execution(document),
         resilience=document.get("resilience", "survive") or "none",
         growth=sections.monthly(document),
-        consumers=consumers_section.groups(document, described),
+        consumers=sections.groups(document, described),
         report=sections.sections(document),
         captured_at=sections.captured_at(document),
         valid_for_seconds=sections.valid_for_seconds(document),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
 
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.spec.build_spec import (
@@ -17,13 +16,25 @@ from planner.inputs.spec.build_spec import (
     replication_factor_changes,
     target_brokers,
 )
+from planner.inputs.spec.rules import RuleList, TopicRule
 from planner.inputs.spec.sections import knows_sizes, knows_traffic
-from planner.inputs.yaml_source import Document
+from planner.inputs.yaml_source import Document, Path
+from planner.model.amounts import LARGEST
 from planner.model.cluster import Config, Topic
 from planner.model.effective_config import MIN_INSYNC, in_force, min_insync_replicas
 from planner.model.errors import Finding, did_you_mean
 from planner.model.spec import NewPartitions
 
+NEW_TOPIC_RULES: RuleList[TopicRule] = RuleList()
+_reads = NEW_TOPIC_RULES.reads
+
+_CREATE, _ADD, _FACTORS = "changes.create_topics", "changes.add_partitions", "changes.set_replication_factor"
+# The controller's own log, and topics whose number of partitions tells clients where to look.
+_METADATA = "__cluster_metadata"
+_NUMBERED = ("__consumer_offsets", "__transaction_state", "__share_group_state", _METADATA)
+# What Kafka's controller makes in one request, and what Linux takes as one argument of a command.
+_MOST_AT_ONCE, _LONGEST_ARGUMENT_BYTES = 10_000, 131_071
+# The least value of each configuration that counts here.
 _LEAST = {
     "min.insync.replicas": 1,
     "retention.ms": -1,
@@ -38,35 +49,32 @@ _CLOSE = 0.9
 _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 
 
-class _Wrong(NamedTuple):
-    key: str
-    message: str
-
-
-def todays_configs(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """Of topics that are there: told where the configuration is written."""
+@_reads()
+def _todays_configs(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """Configurations of today's topics, each finding where the configuration is written."""
     inline = {topic["name"]: at for at, topic in enumerate(document.get("cluster", "topics") or ())}
     first = {entry.topic: entry for entry in reversed(assignment.entries)}
     for topic in assignment.topics:
         own = {key for key, _ in topic.config}
-        for wrong in _wrong(topic.config + topic.effective_config):
+        for key, message in _wrong(topic.config + topic.effective_config):
             if topic.name in inline:
-                which = "config" if wrong.key in own else "effective_config"
-                yield document.finding(("cluster", "topics", inline[topic.name], which, wrong.key), wrong.message)
+                which = "config" if key in own else "effective_config"
+                yield document.finding(("cluster", "topics", inline[topic.name], which, key), message)
             else:
                 # In a state file, the topic's first partition is near enough.
                 entry = first[topic.name]
-                yield Finding(entry.place, entry.key, wrong.message)
+                yield Finding(entry.place, entry.key, message)
 
 
-def inherited_configs(document: Document, _: Assignment) -> Iterator[Finding]:
-    """Of what topics inherit, wherever it was written."""
-    for wrong in _wrong(config_defaults(document)):
-        yield document.finding(("cluster", "config_defaults", wrong.key), wrong.message)
+@_reads("cluster.config_defaults")
+def _inherited_configs(document: Document, _: Assignment) -> Iterator[Finding]:
+    """Configurations that topics inherit, wherever they are written."""
+    for key, message in _wrong(config_defaults(document)):
+        yield document.finding(("cluster", "config_defaults", key), message)
 
 
 def in_force_least(topic: Topic, defaults: Config) -> int:
-    """The `min.insync.replicas` in force for a topic; 0 where it isn't a number, which another rule tells."""
+    """The `min.insync.replicas` in force for a topic; 0 where it isn't a number: another rule finds that."""
     try:
         return min_insync_replicas(in_force(topic, defaults))
     except ValueError:
@@ -83,51 +91,37 @@ def origin(topic: Topic, defaults: Config, key: str) -> str:
 
 
 def altered(topic: str, key: str, value: object) -> str:
-    """How a topic's configuration is changed, which no plan does."""
+    """The command that changes a topic's configuration; no plan does that."""
     return (
         f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {key}={value}, or Terraform"
     )
 
 
-def new_configs(document: Document, _: Assignment) -> Iterator[Finding]:
-    """Of topics that are to be created; min.insync.replicas has a rule of its own."""
+@_reads(_CREATE)
+def _new_configs(document: Document, _: Assignment) -> Iterator[Finding]:
+    """Configurations of topics to be created; min.insync.replicas has a rule of its own."""
     for at, new in enumerate(created_topics(document)):
-        for wrong in _wrong(new.config):
-            if wrong.key != "min.insync.replicas":
-                yield document.finding(("changes", "create_topics", at, "config", wrong.key), wrong.message)
+        for key, message in _wrong(new.config):
+            if key != MIN_INSYNC:
+                yield document.finding(("changes", "create_topics", at, "config", key), message)
 
 
-def _wrong(config: tuple[tuple[str, str], ...]) -> Iterator[_Wrong]:
+def _wrong(config: Config) -> Iterator[tuple[str, str]]:
+    """Each key that Kafka would refuse, or that has no effect as it is mistyped, and a message."""
     for key, value in config:
         least = _LEAST.get(key)
-        meant = _meant(key) if least is None else None
-        if meant is not None:
-            message = (
-                f"Kafka has no topic configuration of this name; did you mean {meant!r}? allowed: the names that it has"
-            )
-            yield _Wrong(key, message)
-        if least is not None and not (_WHOLE.fullmatch(value) and int(value) >= least):
-            yield _Wrong(key, f"{key} is {value!r}; allowed: a whole number from {least}")
+        if least is not None:
+            if not (_WHOLE.fullmatch(value) and int(value) >= least):
+                yield key, f"{key} is {value!r}; allowed: a whole number from {least}"
+            continue
+        # Brokers call a topic's `segment.bytes` `log.segment.bytes`.
+        plain = key.lower().replace("_", ".").removeprefix("log.")
+        for meant in get_close_matches(plain, _LEAST, n=1, cutoff=_CLOSE):
+            message = f"Kafka has no topic configuration of this name; did you mean {meant!r}?"
+            yield key, f"{message} allowed: the names that it has"
 
 
-def _meant(key: str) -> str | None:
-    """The name that was probably meant, of those that count here: a mistyped one would have no effect."""
-    told = key.lower().replace("_", ".")
-    # What brokers call a topic's `segment.bytes`.
-    close = get_close_matches(told.removeprefix("log."), _LEAST, n=1, cutoff=_CLOSE)
-    return close[0] if close else None
-
-
-_Rule = Callable[[Document, Assignment], Iterator[Finding]]
-
-# The controller's own log, and topics whose number of partitions tells clients where to look.
-_METADATA = "__cluster_metadata"
-_NUMBERED = ("__consumer_offsets", "__transaction_state", "__share_group_state", _METADATA)
-# What Kafka's controller makes in one request, and what Linux takes as one argument of a command.
-_MOST_AT_ONCE, _LONGEST_ARGUMENT_BYTES = 10_000, 131_071
-_LARGEST_TOTAL = 2**63 - 1
-
-
+@_reads(_CREATE)
 def _created_names(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """A new topic's name is free, and unlike all others also where dots are written as underscores, as metrics do."""
     existing = {topic.name for topic in assignment.topics}
@@ -135,8 +129,8 @@ def _created_names(document: Document, assignment: Assignment) -> Iterator[Findi
     by_metric: dict[str, set[str]] = {}
     for other in existing:
         by_metric.setdefault(_metric(other), set()).add(other)
-    for at, item in enumerate(_items(document, "create_topics")):
-        path, name = ("changes", "create_topics", at, "name"), item["name"]
+    for item_path, item in document.items("changes", "create_topics"):
+        path, name = (*item_path, "name"), item["name"]
         named = by_metric.setdefault(_metric(name), set())
         alike = sorted(named - {name})
         if name == _METADATA:
@@ -150,12 +144,13 @@ def _created_names(document: Document, assignment: Assignment) -> Iterator[Findi
         named.add(name)
 
 
+@_reads(_ADD)
 def _added_names(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Partitions are added once, to a topic that exists and has a number of them that may change."""
     existing = [topic.name for topic in assignment.topics]
     seen: set[str] = set()
-    for at, item in enumerate(_items(document, "add_partitions")):
-        path, name = ("changes", "add_partitions", at, "topic"), item["topic"]
+    for item_path, item in document.items("changes", "add_partitions"):
+        path, name = (*item_path, "topic"), item["topic"]
         if name not in existing:
             allowed = "allowed: a topic that exists, or changes.create_topics"
             message = f"{name!r} isn't a topic of the cluster; {did_you_mean(name, existing)}{allowed}"
@@ -168,16 +163,18 @@ def _added_names(document: Document, assignment: Assignment) -> Iterator[Finding
         seen.add(name)
 
 
+@_reads(_ADD)
 def _more_than_today(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Kafka never takes a partition away."""
     counts = {topic.name: len(topic.partitions) for topic in assignment.topics}
-    for at, item in enumerate(_items(document, "add_partitions")):
+    for item_path, item in document.items("changes", "add_partitions"):
         today, wanted = counts.get(item["topic"]), item["partitions"]
         if today is not None and wanted <= today:
             message = f"{wanted} partitions, {item['topic']} has {today} today; allowed: {today + 1} or more"
-            yield document.finding(("changes", "add_partitions", at, "partitions"), message)
+            yield document.finding((*item_path, "partitions"), message)
 
 
+@_reads(*TARGET_KEYS, _CREATE, "cluster.config_defaults")
 def _created_factors(document: Document, _: Assignment) -> Iterator[Finding]:
     """Enough brokers, and enough replicas for the topic's own min.insync.replicas."""
     targets = len(target_brokers(document))
@@ -189,33 +186,31 @@ def _created_factors(document: Document, _: Assignment) -> Iterator[Finding]:
             yield document.finding((*path, "replication_factor"), f"{message}; allowed: {allowed}")
         least = dict(new.config).get(MIN_INSYNC)
         if least is None:
-            yield from _inherited_least(document, at, new)
+            inherited = in_force_least(Topic(new.topic, ()), config_defaults(document))
+            if new.replication_factor < inherited:
+                message = (
+                    f"{new.replication_factor} is below the min.insync.replicas of {inherited} that topics inherit "
+                    f"from the brokers, which would refuse every write with acks=all; allowed: {inherited} or more, "
+                    "or config with a min.insync.replicas of its own"
+                )
+                yield document.finding((*path, "replication_factor"), message)
         elif not least.isascii() or not least.isdigit() or not 1 <= int(least) <= new.replication_factor:
             allowed = f"a whole number from 1 to {new.replication_factor}, the topic's replication_factor"
             message = f"{least!r} would refuse every write with acks=all; allowed: {allowed}"
             yield document.finding((*path, "config", MIN_INSYNC), message)
 
 
-def _inherited_least(document: Document, at: int, new: NewPartitions) -> Iterator[Finding]:
-    """A topic without a min.insync.replicas of its own has that of the brokers."""
-    inherited = in_force_least(Topic(new.topic, ()), config_defaults(document))
-    if new.replication_factor < inherited:
-        message = (
-            f"{new.replication_factor} is below the min.insync.replicas of {inherited} that topics inherit from the "
-            f"brokers, which would refuse every write with acks=all; allowed: {inherited} or more, or config with a "
-            "min.insync.replicas of its own"
-        )
-        yield document.finding(("changes", "create_topics", at, "replication_factor"), message)
-
-
+@_reads(_ADD, _FACTORS, "cluster.config_defaults")
 def _added_factors(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """New partitions have the replication factor of the topic's first one, and are made before anything moves."""
     topics = {topic.name: topic for topic in assignment.topics}
-    for at, item in enumerate(_items(document, "add_partitions")):
+    for item_path, item in document.items("changes", "add_partitions"):
         if (topic := topics.get(item["topic"])) is None:
             continue
-        path, factor = ("changes", "add_partitions", at, "topic"), len(topic.partitions[0].replicas)
-        if any(other != factor for other in _factors_asked(document, topic)):
+        path, factor = (*item_path, "topic"), len(topic.partitions[0].replicas)
+        changes = replication_factor_changes(document)
+        asked = {each.replication_factor for each in changes if fnmatchcase(topic.name, each.topics)}
+        if asked - {factor}:
             message = (
                 f"{topic.name} gets another replication factor too, and Kafka adds partitions with today's {factor}"
             )
@@ -226,6 +221,7 @@ def _added_factors(document: Document, assignment: Assignment) -> Iterator[Findi
             yield document.finding(path, f"{message}; allowed: a topic that can be written to")
 
 
+@_reads(*TARGET_KEYS, _CREATE, _ADD)
 def _at_once(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """No more than the controller makes at once, in a list of replicas that a command line can hold."""
     longest = max((len(str(broker.id)) for broker in target_brokers(document)), default=1)
@@ -238,26 +234,27 @@ def _at_once(document: Document, assignment: Assignment) -> Iterator[Finding]:
             yield document.finding(path, message)
         elif replicas * (longest + 1) > _LONGEST_ARGUMENT_BYTES:
             message = f"the list of {replicas} replicas is longer than a command line may hold"
-            yield document.finding(
-                path, f"{message}; allowed: about {_LONGEST_ARGUMENT_BYTES // (longest + 1)} replicas"
-            )
+            allowed = f"about {_LONGEST_ARGUMENT_BYTES // (longest + 1)} replicas"
+            yield document.finding(path, f"{message}; allowed: {allowed}")
 
 
+@_reads(_CREATE, _ADD, "cluster.rates", "cluster.state")
 def _loads_are_comparable(document: Document, _: Assignment) -> Iterator[Finding]:
-    """Bytes and rates that are expected say nothing where those of the other partitions aren't known."""
+    """Expected bytes and rates mean nothing where those of the other partitions aren't known."""
     known = {
         "size": (knows_sizes(document), "cluster.state.sizes, or size in cluster.topics"),
         "bytes_in": (knows_traffic(document, "network_in"), "cluster.rates, or bytes_in in cluster.topics"),
         "bytes_out": (knows_traffic(document, "network_out"), "cluster.rates, or bytes_out in cluster.topics"),
     }
     for list_name in ("create_topics", "add_partitions"):
-        for at, item in enumerate(_items(document, list_name)):
+        for item_path, item in document.items("changes", list_name):
             for key, (others_too, source) in known.items():
                 if key in item and not others_too:
                     message = f"{item[key]!r} can't be compared with the other partitions; allowed: with {source}"
-                    yield document.finding(("changes", list_name, at, key), message)
+                    yield document.finding((*item_path, key), message)
 
 
+@_reads(*TARGET_KEYS, _CREATE, _ADD)
 def _total_load(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Sums of bytes, and of traffic, are 64-bit numbers later on."""
     targets = len(target_brokers(document))
@@ -265,45 +262,21 @@ def _total_load(document: Document, assignment: Assignment) -> Iterator[Finding]
     for path, new in _all_new(document, assignment):
         one = max(new.size_bytes, new.bytes_in_per_sec + new.bytes_out_per_sec)
         total += one * min(new.count - new.first, _MOST_AT_ONCE) * targets
-        if total > _LARGEST_TOTAL:
-            message = f"all replicas together would have more than {_LARGEST_TOTAL} bytes; allowed: less of them"
+        if total > LARGEST:
+            message = f"all replicas together would have more than {LARGEST} bytes; allowed: less of them"
             yield document.finding(path, message)
             return
 
 
-def _all_new(document: Document, assignment: Assignment) -> Iterator[tuple[tuple[str | int, ...], NewPartitions]]:
+def _all_new(document: Document, assignment: Assignment) -> Iterator[tuple[Path, NewPartitions]]:
     """Every topic of the two lists, with the path of its number of partitions."""
     for at, new in enumerate(created_topics(document)):
         yield ("changes", "create_topics", at, "partitions"), new
-    places = {item["topic"]: at for at, item in enumerate(_items(document, "add_partitions"))}
+    places = {item["topic"]: path for path, item in document.items("changes", "add_partitions")}
     for new in added_partitions(document, assignment.topics):
-        yield ("changes", "add_partitions", places[new.topic], "partitions"), new
-
-
-def _factors_asked(document: Document, topic: Topic) -> Iterable[int]:
-    changes = replication_factor_changes(document)
-    return (each.replication_factor for each in changes if fnmatchcase(topic.name, each.topics))
-
-
-def _items(document: Document, key: str) -> list[dict[str, Any]]:
-    return document.get("changes", key) or []
+        yield (*places[new.topic], "partitions"), new
 
 
 def _metric(name: str) -> str:
     """A topic's name as metrics have it."""
     return name.replace(".", "_")
-
-
-_CREATE, _ADD, _FACTORS = "changes.create_topics", "changes.add_partitions", "changes.set_replication_factor"
-
-NEW_TOPIC_RULES: tuple[tuple[tuple[str, ...], _Rule], ...] = (
-    ((_CREATE,), _created_names),
-    ((_ADD,), _added_names),
-    ((_ADD,), _more_than_today),
-    ((*TARGET_KEYS, _CREATE, "cluster.config_defaults"), _created_factors),
-    ((_CREATE,), new_configs),
-    ((_ADD, _FACTORS, "cluster.config_defaults"), _added_factors),
-    ((*TARGET_KEYS, _CREATE, _ADD), _at_once),
-    ((_CREATE, _ADD, "cluster.rates", "cluster.state"), _loads_are_comparable),
-    ((*TARGET_KEYS, _CREATE, _ADD), _total_load),
-)

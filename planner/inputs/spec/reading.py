@@ -16,10 +16,12 @@ from planner.inputs.importers.state_parts import Assignment, StatePart
 from planner.inputs.importers.terraform_show import target_notes, targets
 from planner.inputs.spec import sections
 from planner.inputs.spec.build_spec import Sizes, brokers_today, build_spec, inline_assignment, inline_sizes, with_sizes
-from planner.inputs.spec.consumers_section import Described, described_findings, state_files_of_groups
-from planner.inputs.spec.rules import rule_findings, source_findings
+from planner.inputs.spec.document_rules import DOCUMENT_RULES, known_findings, size_findings, source_findings
+from planner.inputs.spec.new_topic_rules import NEW_TOPIC_RULES
+from planner.inputs.spec.rules import Rules, rule_findings
 from planner.inputs.spec.schema_errors import schema_findings
-from planner.inputs.spec.section_rules import known_findings, size_findings
+from planner.inputs.spec.sections import Described, state_files_of_groups
+from planner.inputs.spec.topic_rules import PATTERN_RULES, TOPIC_RULES, described_findings
 from planner.inputs.state.merge import Merged, broker_notes, merge
 from planner.inputs.state.merged_configs import UNKNOWN
 from planner.inputs.state.state_files import UnreadableError, files_in, read_file, read_text
@@ -84,7 +86,10 @@ def load(path: Path) -> Spec:
     misleading = [finding for finding in broken if not finding.key.startswith(ignored)]
     groups = _groups(document, path.parent, misleading, topics.assignment)
     findings = [*broken, *unsupported, *topics.findings, *groups.findings]
-    findings += rule_findings(document, topics.assignment, misleading, partial=bool(topics.findings))
+    # Where some state file can't be read, nobody knows whether a pattern matches a topic.
+    of_patterns = () if topics.findings else PATTERN_RULES
+    rules = Rules(DOCUMENT_RULES, (*TOPIC_RULES, *NEW_TOPIC_RULES, *of_patterns))
+    findings += rule_findings(document, topics.assignment, misleading, rules)
     if not topics.findings and topics.assignment is not None:
         findings += size_findings(document, topics.sizes)
     if findings or topics.assignment is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from planner.inputs.yaml_source import Document
+from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import LogDir, LogDirs, ReplicaDir
@@ -16,12 +16,18 @@ from planner.model.spec import (
     BrokerClass,
     Budget,
     Choice,
+    ConsumerGroup,
+    ConsumerMember,
+    DescribedGroup,
     Execution,
     Growth,
     Monthly,
     Rate,
     ReportSections,
 )
+
+# The groups of each state file that `consumers` names, by its path.
+Described = Mapping[str, Sequence[DescribedGroup]]
 
 COUNTS = ("replicas", "leaders", "topic_replicas", "topic_leaders")
 BYTES = ("disk", "network_in", "network_out")
@@ -174,6 +180,32 @@ def kinds(document: Document) -> Sequence[Any]:
     if asked is None:
         return ()
     return asked if isinstance(asked, list) else (asked,)
+
+
+def groups(document: Document, described: Described) -> tuple[ConsumerGroup, ...]:
+    """`consumers`, in the file's order; subscriptions are still patterns. `described`: state files' groups, by path."""
+    found = []
+    for _, item in document.items("consumers"):
+        listed, shared = item.get("members", ()), tuple(item.get("topics", ()))
+        if isinstance(listed, int):
+            width = len(str(listed))
+            listed = [{"id": f"consumer-{number:0{width}}"} for number in range(1, listed + 1)]
+        members = tuple(
+            ConsumerMember(each["id"], tuple(each.get("topics", shared)), each.get("rack")) for each in listed
+        )
+        in_file = described.get(item.get("state", ""), ())
+        group = next((one for one in in_file if one.name == item["group"]), None)
+        found.append(ConsumerGroup(item["group"], item.get("assignor", ""), members, group))
+    return tuple(found)
+
+
+def state_files_of_groups(document: Document) -> Iterator[tuple[Path, str]]:
+    """The state files that groups name, each once, with the key that names it first."""
+    seen: set[str] = set()
+    for path, item in document.items("consumers"):
+        if (file := item.get("state")) is not None and file not in seen:
+            seen.add(file)
+            yield (*path, "state"), file
 
 
 NONE = "none"

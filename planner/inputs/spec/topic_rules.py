@@ -1,14 +1,13 @@
-"""The rules of a spec that concern today's topics: brokers, replication factors, which may move, and patterns."""
+"""The rules of a spec that need today's topics: patterns, replication factors, topics that stay, consumer groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
 from fnmatch import fnmatchcase
 
-from planner.inputs.importers.state_parts import Assignment, AssignmentEntry, replica_findings
+from planner.inputs.importers.state_parts import Assignment, replica_findings
 from planner.inputs.spec.build_spec import (
     TARGET_KEYS,
-    brokers_today,
     config_defaults,
     created_topics,
     leaving_brokers,
@@ -18,179 +17,144 @@ from planner.inputs.spec.build_spec import (
     topic_rates,
     variants,
 )
-from planner.inputs.spec.consumers_section import group_findings
-from planner.inputs.spec.consumers_section import patterns as consumers_patterns
-from planner.inputs.spec.new_topic_rules import (
-    NEW_TOPIC_RULES,
-    altered,
-    in_force_least,
-    inherited_configs,
-    origin,
-    todays_configs,
-)
-from planner.inputs.spec.sections import growth
+from planner.inputs.spec.new_topic_rules import altered, in_force_least, origin
+from planner.inputs.spec.rules import RuleList, TopicRule, leaving_path, repeated
+from planner.inputs.spec.sections import Described, growth
 from planner.inputs.yaml_source import Document, Path
+from planner.model.amounts import LARGEST
 from planner.model.build_problem import may_move
 from planner.model.cluster import Topic
 from planner.model.effective_config import MIN_INSYNC
 from planner.model.errors import Finding, did_you_mean
-from planner.model.spec import TopicFilter
 
-PatternRule = Callable[[Document, Assignment], Iterator[Finding]]
-_Pattern = tuple[Path, str]
+# Rules about patterns are apart: while some state file can't be read, nobody knows whether a pattern matches a topic.
+TOPIC_RULES: RuleList[TopicRule] = RuleList()
+PATTERN_RULES: RuleList[TopicRule] = RuleList()
+_reads = TOPIC_RULES.reads
 
 _SHOWN = 10
+_CREATED = ("changes.create_topics", "sweep.variants")
+_FACTORS = "changes.set_replication_factor"
 
 
-def _factors(document: Document) -> Iterator[_Pattern]:
-    for at, change in enumerate(replication_factor_changes(document)):
-        yield ("changes", "set_replication_factor", at, "topics"), change.topics
+@PATTERN_RULES.reads(_FACTORS)
+def _factors_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    return _unmatched(document, assignment, _topics_of(document, "changes", "set_replication_factor"))
 
 
-def _filter(document: Document) -> Iterator[_Pattern]:
-    for key in ("include", "exclude"):
-        for at, pattern in enumerate(document.get("topics", key) or ()):
-            yield ("topics", key, at), pattern
+@PATTERN_RULES.reads("topics")
+def _filter_matches(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    patterns = (each for key in ("include", "exclude") for each in document.items("topics", key))
+    return _unmatched(document, assignment, patterns)
 
 
-def _rates(document: Document) -> Iterator[_Pattern]:
-    for at, (pattern, _) in enumerate(topic_rates(document)):
-        yield ("cluster", "rates", at, "topics"), pattern
+@PATTERN_RULES.reads("cluster.rates")
+def _rates_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    return _unmatched(document, assignment, _topics_of(document, "cluster", "rates"), first_counts=True)
 
 
-def _scenarios(document: Document) -> Iterator[_Pattern]:
-    for at, scenario in enumerate(growth(document)):
-        yield ("sweep", "scenarios", "growth", at, "topics"), scenario.topics
+@PATTERN_RULES.reads("sweep.scenarios", *_CREATED)
+def _scenarios_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    patterns = _topics_of(document, "sweep", "scenarios", "growth")
+    return _unmatched(document, assignment, patterns, with_created=True)
 
 
-def _monthly(document: Document) -> Iterator[_Pattern]:
-    for at, item in enumerate(document.get("growth") or ()):
-        yield ("growth", at, "topics"), item["topics"]
+@PATTERN_RULES.reads("growth", *_CREATED)
+def _growth_matches(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    return _unmatched(document, assignment, _topics_of(document, "growth"), with_created=True, first_counts=True)
 
 
-def _rule(
-    patterns: Callable[[Document], Iterator[_Pattern]], *, with_created: bool = False, first_counts: bool = False
-) -> PatternRule:
-    """A finding for each of the patterns that matches no topic; `with_created`: those of create_topics count too.
+@PATTERN_RULES.reads("consumers")
+def _groups_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    return _unmatched(document, assignment, group_patterns(document))
 
-    `first_counts`: where the first pattern that matches a topic counts, also for one that comes too late for any.
+
+def _topics_of(document: Document, *path: str) -> Iterator[tuple[Path, str]]:
+    """The pattern of each item of a list, under its key `topics`."""
+    return (((*item_path, "topics"), item["topics"]) for item_path, item in document.items(*path))
+
+
+def _unmatched(
+    document: Document,
+    assignment: Assignment,
+    patterns: Iterable[tuple[Path, str]],
+    *,
+    with_created: bool = False,
+    first_counts: bool = False,
+) -> Iterator[Finding]:
+    """A finding for each of the patterns that matches no topic; `with_created`: topics that changes make count too.
+
+    `first_counts`: only the first pattern that matches a topic counts for it; one that comes too late for every topic
+    is a finding as well.
     """
-
-    def rule(document: Document, assignment: Assignment) -> Iterator[Finding]:
-        names = [topic.name for topic in assignment.topics]
-        names += _created(document) if with_created else []
-        known, left = set(names), set(names)
-        for path, pattern in patterns(document):
-            if not _matching(pattern, known):
-                yield document.finding(path, _message(pattern, names))
-            elif first_counts and not (taken := _matching(pattern, left)):
-                yield document.finding(path, _too_late(pattern))
-            elif first_counts:
-                left -= taken
-
-    return rule
+    names = [topic.name for topic in assignment.topics]
+    if with_created:
+        views = (document, *(view for _, view in variants(document)))
+        names += [new.topic for view in views for new in created_topics(view)]
+    known, left = set(names), set(names)
+    some = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
+    for path, pattern in patterns:
+        if not _matching(pattern, known):
+            guess = did_you_mean(pattern, names)
+            message = f"{pattern!r} matches no topic; {guess}allowed: a pattern that matches some of {some}"
+            yield document.finding(path, message)
+        elif first_counts:
+            counted = _matching(pattern, left)
+            left -= counted
+            if not counted:
+                message = f"{pattern!r} matches only topics that entries above it match, and the first one counts"
+                yield document.finding(path, f"{message}; allowed: this entry above those, or none")
 
 
 def _matching(pattern: str, names: Set[str]) -> set[str]:
-    """Most patterns of long lists are names."""
+    # Most patterns of long lists are names.
     if not any(sign in pattern for sign in "*?["):
         return {pattern} & names
     return {name for name in names if fnmatchcase(name, pattern)}
 
 
-def _too_late(pattern: str) -> str:
-    return (
-        f"{pattern!r} matches only topics that entries above it match, and the first one counts; "
-        "allowed: this entry above those, or none"
-    )
-
-
-def _created(document: Document) -> list[str]:
-    """The topics that the changes make, or those of any variant."""
-    views = (document, *(view for _, view in variants(document)))
-    return [new.topic for view in views for new in created_topics(view)]
-
-
-def _message(pattern: str, names: Sequence[str]) -> str:
-    some = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
-    guess = did_you_mean(pattern, names)
-    return f"{pattern!r} matches no topic; {guess}allowed: a pattern that matches some of {some}"
-
-
-_CREATED = ("changes.create_topics", "sweep.variants")
-
-PATTERN_RULES: tuple[tuple[tuple[str, ...], PatternRule], ...] = (
-    (("changes.set_replication_factor",), _rule(_factors)),
-    (("topics",), _rule(_filter)),
-    (("cluster.rates",), _rule(_rates, first_counts=True)),
-    (("sweep.scenarios", *_CREATED), _rule(_scenarios, with_created=True)),
-    (("growth", *_CREATED), _rule(_monthly, with_created=True, first_counts=True)),
-    (("consumers",), _rule(consumers_patterns)),
-)
-
-
-TopicRule = Callable[[Document, Assignment], Iterator[Finding]]
-
-LARGEST_TOTAL = 2**63 - 1
-
-
+@_reads()
 def _topics_once(document: Document, _: Assignment) -> Iterator[Finding]:
-    seen: set[str] = set()
-    for at, topic in enumerate(document.get("cluster", "topics") or ()):
-        name = topic["name"]
-        if name in seen:
-            path = ("cluster", "topics", at, "name")
-            yield document.finding(path, f"{name!r} is here twice; allowed: each topic once")
-        seen.add(name)
+    names = (((*path, "name"), topic["name"]) for path, topic in document.items("cluster", "topics"))
+    return repeated(document, names, "each topic once")
 
 
+@_reads()
 def _inline_partitions(document: Document, assignment: Assignment) -> Iterator[Finding]:
     if document.get("cluster", "topics"):
         for entry in assignment.entries:
             yield from replica_findings(entry)
 
 
-def known_brokers(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """One finding for each unknown broker, at the first of its partitions: there may be thousands."""
-    known = {broker.id for broker in brokers_today(document)}
-    holders: dict[int, list[AssignmentEntry]] = {}
-    for entry in assignment.entries:
-        for broker in entry.partition.replicas:
-            if broker not in known:
-                holders.setdefault(broker, []).append(entry)
-    listed = ", ".join(str(broker) for broker in sorted(known))
-    for broker, entries in holders.items():
-        more = f" (as {len(entries) - 1} more partitions do)" if len(entries) > 1 else ""
-        message = f"has a replica on broker {broker}, which isn't in cluster.brokers{more}; allowed: {listed}"
-        yield Finding(entries[0].place, entries[0].key, message)
-
-
+@_reads(*TARGET_KEYS, "sweep.scenarios")
 def _total_size(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Sums of bytes are 64-bit numbers later on."""
     rows = [partition for topic in assignment.topics for partition in topic.partitions]
     targets = len(target_brokers(document))
     total = sum(row.size_bytes * max(len(row.replicas), targets) for row in rows)
-    if total > LARGEST_TOTAL:
+    if total > LARGEST:
         where = ("cluster", "state", "sizes") if document.get("cluster", "state") else ("cluster", "topics")
-        yield document.finding(where, f"all replicas together have {total} bytes; allowed: {LARGEST_TOTAL}")
+        yield document.finding(where, f"all replicas together have {total} bytes; allowed: {LARGEST}")
     for at, scenario in enumerate(growth(document)):
-        if total * scenario.factor > LARGEST_TOTAL:
-            message = f"all replicas together would have more than {LARGEST_TOTAL} bytes; allowed: a smaller factor"
+        if total * scenario.factor > LARGEST:
+            message = f"all replicas together would have more than {LARGEST} bytes; allowed: a smaller factor"
             yield document.finding(("sweep", "scenarios", "growth", at, "factor"), message)
 
 
+@_reads(*TARGET_KEYS, "cluster.rates", "sweep.scenarios")
 def _total_rates(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """So are sums of traffic, in which each replica counts; a topic's rate is the sum of its partitions'."""
     dealt = [sum(rates.values()) for _, rates in topic_rates(document)]
     own = [row.bytes_in_per_sec + row.bytes_out_per_sec for topic in assignment.topics for row in topic.partitions]
     most = max((scenario.factor for scenario in growth(document)), default=1)
     total = (max(dealt, default=0) * len(assignment.topics) + sum(own)) * len(target_brokers(document)) * max(most, 1)
-    if total > LARGEST_TOTAL:
+    if total > LARGEST:
         key = "rates" if dealt else "topics"
-        message = f"all traffic together may be more than {LARGEST_TOTAL} bytes/s; allowed: rates of real clusters"
+        message = f"all traffic together may be more than {LARGEST} bytes/s; allowed: rates of real clusters"
         yield document.finding(("cluster", key), message)
 
 
+@_reads(*TARGET_KEYS, _FACTORS, "cluster.config_defaults")
 def _factors_possible(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Factors asked for: enough brokers, not below min.insync.replicas, no two for one topic."""
     targets = len(target_brokers(document))
@@ -221,6 +185,7 @@ def _factor_of(document: Document, path: Path, topic: Topic, factor: int, first:
         yield document.finding(path, message)
 
 
+@_reads(*TARGET_KEYS, _FACTORS)
 def _factors_kept(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Topics that keep a replication factor for which the brokers that remain are too few."""
     targets = len(target_brokers(document))
@@ -229,15 +194,15 @@ def _factors_kept(document: Document, assignment: Assignment) -> Iterator[Findin
     needs = {topic.name: max(len(partition.replicas) for partition in topic.partitions) for topic in kept}
     wide = [name for name, replicas in needs.items() if replicas > targets]
     if wide and targets:
-        key = "remove_brokers" if document.get("changes", "remove_brokers") else "replace_brokers"
         message = (
             f"{targets} brokers that stay or join are too few for {max(needs[name] for name in wide)} replicas "
             f"of {_some(wide)}; "
             "allowed: fewer brokers that leave, more that join, or a smaller set_replication_factor"
         )
-        yield document.finding(("changes", key), message)
+        yield document.finding(leaving_path(document), message)
 
 
+@_reads(*TARGET_KEYS, _FACTORS, "topics")
 def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Topics that may not move, and don't have to."""
     chosen = topic_filter(document)
@@ -246,7 +211,8 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
     stuck = [topic.name for topic in fixed if any(leaving & set(partition.replicas) for partition in topic.partitions)]
     if stuck:
         message = f"{_some(stuck)} may not move, with replicas on brokers that leave; allowed: let them move"
-        yield document.finding(_filter_path(chosen, stuck[0]), message)
+        excluded = (path for path, pattern in document.items("topics", "exclude") if fnmatchcase(stuck[0], pattern))
+        yield document.finding(next(excluded, ("topics", "include")), message)
     for at, change in enumerate(replication_factor_changes(document)):
         factor = change.replication_factor
         resized = [
@@ -260,6 +226,7 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
             yield document.finding(("changes", "set_replication_factor", at, "topics"), message)
 
 
+@_reads(*TARGET_KEYS)
 def _deleted_can_stay(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Topics that are being deleted stay as they are until they are gone, so no broker of theirs can be emptied."""
     leaving = leaving_brokers(document)
@@ -269,17 +236,8 @@ def _deleted_can_stay(document: Document, assignment: Assignment) -> Iterator[Fi
         if topic.deleting and any(leaving & set(partition.replicas) for partition in topic.partitions)
     ]
     if stuck:
-        key = "remove_brokers" if document.get("changes", "remove_brokers") else "replace_brokers"
         message = f"{_some(stuck)} marked for deletion, with replicas on brokers that leave; allowed: once it is gone"
-        yield document.finding(("changes", key), message)
-
-
-def _filter_path(chosen: TopicFilter, name: str) -> Path:
-    """The pattern that keeps a topic from moving."""
-    for at, pattern in enumerate(chosen.exclude):
-        if fnmatchcase(name, pattern):
-            return ("topics", "exclude", at)
-    return ("topics", "include")
+        yield document.finding(leaving_path(document), message)
 
 
 def _some(names: list[str]) -> str:
@@ -288,20 +246,63 @@ def _some(names: list[str]) -> str:
     return f"{'topic' if len(names) == 1 else 'topics'} {', '.join(names[:3])}{rest}"
 
 
-_FACTORS = "changes.set_replication_factor"
+@_reads("consumers")
+def _groups_sound(document: Document, _: Assignment) -> Iterator[Finding]:
+    """Groups and members once each, and each member with topics."""
+    names = (((*path, "group"), item["group"]) for path, item in document.items("consumers"))
+    yield from repeated(document, names, "each group once")
+    for path, item in document.items("consumers"):
+        if "members" not in item and "state" not in item:
+            yield document.finding(path, "has neither members nor state; allowed: at least one of them")
+        if isinstance(item.get("members"), int):
+            if "topics" not in item:
+                message = "has a number of members and no topics; allowed: topics that all of them read"
+                yield document.finding(path, message)
+            continue
+        members = list(document.items(*path, "members"))
+        ids = (((*member_path, "id"), member["id"]) for member_path, member in members)
+        yield from repeated(document, ids, "each member once")
+        for member_path, member in members:
+            if "topics" not in member and "topics" not in item:
+                message = "has no topics, nor has its group; allowed: topics of the member, or of the group"
+                yield document.finding(member_path, message)
 
-TOPIC_RULES: tuple[tuple[tuple[str, ...], TopicRule], ...] = (
-    ((), _topics_once),
-    ((), _inline_partitions),
-    (("cluster.brokers",), known_brokers),
-    ((), todays_configs),
-    (("cluster.config_defaults",), inherited_configs),
-    ((*TARGET_KEYS, "sweep.scenarios"), _total_size),
-    ((*TARGET_KEYS, "cluster.rates", "sweep.scenarios"), _total_rates),
-    ((*TARGET_KEYS, _FACTORS, "cluster.config_defaults"), _factors_possible),
-    ((*TARGET_KEYS, _FACTORS), _factors_kept),
-    ((*TARGET_KEYS, _FACTORS, "topics"), _fixed_topics_can_stay),
-    (TARGET_KEYS, _deleted_can_stay),
-    *NEW_TOPIC_RULES,
-    (("consumers",), group_findings),
-)
+
+def described_findings(document: Document, described: Described, assignment: Assignment) -> Iterator[Finding]:
+    """Groups and members that aren't in their state files, and partitions in those that the cluster doesn't have.
+
+    `described` lacks files that couldn't be read; they have findings of their own.
+    """
+    counts = {topic.name: len(topic.partitions) for topic in assignment.topics}
+    for path, item in document.items("consumers"):
+        groups = described.get(item.get("state", ""))
+        if groups is None:
+            continue
+        found = next((one for one in groups if one.name == item["group"]), None)
+        if found is None:
+            names = [one.name for one in groups]
+            guess = did_you_mean(item["group"], names)
+            message = f"{item['group']!r} isn't in {item['state']!r}; {guess}allowed: {', '.join(names)}"
+            yield document.finding((*path, "group"), message)
+            continue
+        for member_path, member in document.items(*path, "members"):
+            if member["id"] not in found.members:
+                some = ", ".join(sorted(found.members)[:_SHOWN])
+                guess = did_you_mean(member["id"], found.members)
+                message = (
+                    f"{member['id']!r} isn't a member in {item['state']!r}; {guess}allowed: members such as {some}"
+                )
+                yield document.finding((*member_path, "id"), message)
+        owned = [(member, *each) for member, held in found.members.items() for each in held]
+        for member, topic, partition in owned:
+            if partition >= counts.get(topic, 0):
+                message = f"{member!r} of {item['state']!r} owns {topic}-{partition}, which the cluster doesn't have"
+                yield document.finding((*path, "state"), f"{message}; allowed: groups of the same cluster")
+
+
+def group_patterns(document: Document) -> Iterator[tuple[Path, str]]:
+    """Every pattern of every group and member, with its path."""
+    for path, _ in document.items("consumers"):
+        yield from document.items(*path, "topics")
+        for member_path, _ in document.items(*path, "members"):
+            yield from document.items(*member_path, "topics")

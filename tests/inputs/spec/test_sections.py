@@ -1,12 +1,12 @@
-"""Sections of a spec as values: `execution`, what is stated, what `none` rules out, and which limits have defaults."""
+"""Sections of a spec as values: `execution` with its defaults, and `consumers` with members and their topics."""
 
 from __future__ import annotations
 
 import pytest
 
-from planner.inputs.spec.sections import execution
-from planner.inputs.yaml_source import read_yaml
-from planner.model.spec import UNSTATED, BatchRules, Execution
+from planner.inputs.spec.sections import execution, groups
+from planner.inputs.yaml_source import Document, read_yaml
+from planner.model.spec import UNSTATED, BatchRules, ConsumerMember, Execution
 
 THROTTLE, DURATION, MOVES, REPLICAS, ELECTIONS = UNSTATED.unset
 
@@ -53,3 +53,21 @@ def test_each_limit_has_a_default_of_its_own(batches: str, rules: BatchRules, un
 def stated(text: str) -> Execution:
     """What a text says of `execution`."""
     return execution(read_yaml(f"version: 1\n{text}\n", "spec.yaml"))
+
+
+def document(text: str) -> Document:
+    """A document with these groups, in flow style."""
+    return read_yaml(f"consumers: [{text}]\n", "s.yaml")
+
+
+def test_members_that_are_counted_sort_by_their_names() -> None:
+    """With leading zeros, and the group's topics."""
+    (group,) = groups(document("{group: g, members: 10, topics: [o*]}"), {})
+    assert ["consumer-01", "consumer-10"] == [group.members[0].id, group.members[-1].id]
+    assert {("o*",)} == {member.topics for member in group.members}
+
+
+def test_a_members_own_topics_take_the_place_of_the_groups() -> None:
+    """Those that have none read the group's."""
+    text = document("{group: g, topics: [x], members: [{id: a, rack: r}, {id: b, topics: [y, z]}]}")
+    assert (ConsumerMember("a", ("x",), "r"), ConsumerMember("b", ("y", "z"))) == groups(text, {})[0].members

@@ -1,4 +1,4 @@
-"""Rules about today's topics: their brokers, their replication factor, and which may move."""
+"""Rules about today's topics: brokers, replication factors, what may move, patterns, and consumer groups."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from bad_cluster_specs import FROM_FILES, Case, after, assert_only_finding, each
 from folders import DATA
 from small_specs import SMALL, spec_of
 
+from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.spec.reading import load
+from planner.inputs.spec.topic_rules import TOPIC_RULES, described_findings, group_patterns
+from planner.inputs.yaml_source import Document, read_yaml
+from planner.model.cluster import Partition, Topic
 from planner.model.errors import SpecError
+from planner.model.spec import DescribedGroup
 
 CASES: list[Case] = [
     # inline topics
@@ -309,3 +314,45 @@ def test_an_entry_that_comes_too_late(patterns: tuple[str, ...], late: int | Non
         else:
             assert f"{path}[{late}].topics: '{patterns[late]}' matches only topics that entries above it match" in said
             assert said.count("\n") == 0
+
+
+ORDERS = Assignment((Topic("orders", (Partition(0, (1,), 1),)),), ())
+OWNED = DescribedGroup("g", members={"a": (("orders", 0), ("orders", 1))})
+
+
+def groups_of(text: str) -> Document:
+    """A document with these groups, in flow style."""
+    return read_yaml(f"consumers: [{text}]\n", "s.yaml")
+
+
+def test_every_pattern_of_a_group_has_its_place() -> None:
+    """The group's own, and those of its members."""
+    text = groups_of("{group: g, topics: [x], members: [{id: a, rack: r}, {id: b, topics: [y, z]}]}")
+    own = ("consumers", 0, "members", 1, "topics")
+    assert [(("consumers", 0, "topics", 0), "x"), ((*own, 0), "y"), ((*own, 1), "z")] == list(group_patterns(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("{group: g}, {group: g, members: 1, topics: [o]}", ["consumers[0]", "consumers[1].group"]),
+        ("{group: g, members: 2}", ["consumers[0]"]),
+        (
+            "{group: g, members: [{id: a}, {id: a, topics: [o]}]}",
+            ["consumers[0].members[0]", "consumers[0].members[1].id"],
+        ),
+        ("{group: g, state: g.txt}", []),
+    ],
+)
+def test_what_a_group_lacks_or_has_twice_is_told(text: str, keys: list[str]) -> None:
+    """Members and topics may be missing only where a state file tells them."""
+    (rule,) = (rule for reads, rule in TOPIC_RULES if reads == ("consumers",))
+    assert sorted(keys) == sorted(finding.key for finding in rule(groups_of(text), ORDERS))
+
+
+def test_a_state_file_is_of_the_same_group_and_cluster() -> None:
+    """Of a file that couldn't be read nothing is said: another finding tells that."""
+    text = groups_of("{group: h, state: g.txt}, {group: g, state: g.txt, members: [{id: b}]}, {group: x, state: gone}")
+    found = list(described_findings(text, {"g.txt": [OWNED]}, ORDERS))
+    assert ["consumers[0].group", "consumers[1].members[0].id", "consumers[1].state"] == [each.key for each in found]
+    assert "'a' of 'g.txt' owns orders-1, which the cluster doesn't have" in found[2].message

@@ -1,0 +1,370 @@
+"""The rules of a spec that need the YAML alone: brokers, racks, log dirs, limits, what bytes and traffic need, reports.
+
+A gate of `limits` without the numbers to judge it by would let every plan pass, so it is refused when the spec is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planner.inputs.spec import sections
+from planner.inputs.spec.build_spec import (
+    TARGET_KEYS,
+    Sizes,
+    added_brokers,
+    brokers_today,
+    joining_brokers,
+    leaving_brokers,
+    rack_aware,
+    replacements,
+    set_racks,
+    target_brokers,
+)
+from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, leaving_path, listed, repeated
+from planner.inputs.spec.sections import BYTES, knows_sizes, knows_traffic
+from planner.inputs.yaml_source import Document, Path
+from planner.model.cluster import LogDirs
+from planner.model.errors import Finding, did_you_mean
+from planner.model.expiry import ALLOWED, parse_moment
+from planner.model.spec import OF_RACKS, OF_SIZES
+
+DOCUMENT_RULES: RuleList[DocumentRule] = RuleList()
+_reads = DOCUMENT_RULES.reads
+
+_REMOVED, _REPLACED = "changes.remove_brokers", "changes.replace_brokers"
+_LOADS = ("cluster.state", "cluster.topics", "cluster.rates")
+# Where brokers are listed with what they can hold.
+_LISTS = (("cluster", "brokers"), ("changes", "add_brokers"))
+_SIZES = "sizes for every partition (cluster.state.sizes, or size in cluster.topics)"
+_RATES = "rates (cluster.rates, or bytes_in and bytes_out in cluster.topics)"
+_LONGEST_DAYS = 3650
+# How many brokers fail together, at the least.
+_TOGETHER = {"brokers": 1, "racks": 1, "pairs": 2}
+
+
+def source_findings(document: Document) -> Iterator[Finding]:
+    """Today's topics come from exactly one source."""
+    cluster = document.get("cluster")
+    if not isinstance(cluster, dict):
+        return
+    if "state" in cluster and "topics" in cluster:
+        message = "both state and topics say what the cluster holds; allowed: one of them"
+        yield document.finding(("cluster", "topics"), message)
+    if "state" not in cluster and "topics" not in cluster:
+        message = "neither state nor topics says what the cluster holds; allowed: one of them"
+        yield document.finding(("cluster",), message)
+    state = cluster.get("state")
+    if isinstance(state, dict) and not {"assignment", "files"} & state.keys():
+        allowed = "what kafka-topics --describe prints, here or in files"
+        yield document.finding(("cluster", "state", "assignment"), f"is missing; allowed: {allowed}")
+
+
+@_reads(BROKERS)
+def _brokers_once(document: Document) -> Iterator[Finding]:
+    ids = (((*path, "id"), item["id"]) for path, item in document.items("cluster", "brokers"))
+    return repeated(document, ids, "each broker once")
+
+
+@_reads(BROKERS, ADDED, _REMOVED)
+def _added_once(document: Document) -> Iterator[Finding]:
+    today, added = _ids(document), set[int]()
+    removed = set(document.get("changes", "remove_brokers") or ())
+    for item_path, item in document.items("changes", "add_brokers"):
+        path, broker = (*item_path, "id"), item["id"]
+        if broker in today:
+            message = f"{broker} is a broker of the cluster already; allowed: an id that cluster.brokers doesn't use"
+            yield document.finding(path, message)
+        elif broker in removed:
+            yield document.finding(path, f"{broker} is removed too; allowed: one of the two")
+        elif broker in added:
+            yield document.finding(path, f"{broker} is added twice; allowed: each broker once")
+        added.add(broker)
+
+
+@_reads(BROKERS, ADDED, _REMOVED)
+def _removed_known(document: Document) -> Iterator[Finding]:
+    known = _ids(document)
+    added = {broker.id for broker in added_brokers(document)}
+    for path, broker in document.items("changes", "remove_brokers"):
+        if broker not in known and broker not in added:
+            yield document.finding(path, f"{broker} isn't a broker of the cluster; allowed: {listed(known)}")
+
+
+@_reads(BROKERS, _REMOVED, _REPLACED)
+def _replaced_known(document: Document) -> Iterator[Finding]:
+    known = _ids(document)
+    leaving = leaving_brokers(document)
+    removed = set(document.get("changes", "remove_brokers") or ())
+    takers: set[int] = set()
+    for old, new in replacements(document):
+        path = ("changes", "replace_brokers", str(old))
+        if old not in known:
+            yield document.finding(path, f"{old} isn't a broker of the cluster; allowed: {listed(known)}")
+        if old in removed:
+            yield document.finding(path, f"{old} is removed too; allowed: one of the two")
+        if new in leaving:
+            yield document.finding(path, f"{new} leaves the cluster itself; allowed: a broker that stays or joins")
+        if new in takers:
+            yield document.finding(path, f"{new} replaces another broker already; allowed: a broker for each")
+        takers.add(new)
+
+
+@_reads(BROKERS, ADDED, _REPLACED, "changes.set_racks")
+def _racks_of_known(document: Document) -> Iterator[Finding]:
+    known = _ids(document) | {broker.id for broker in joining_brokers(document)}
+    for broker, _ in set_racks(document):
+        if broker not in known:
+            message = f"{broker} is neither a broker of the cluster nor added; allowed: {listed(known)}"
+            yield document.finding(("changes", "set_racks", str(broker)), message)
+
+
+@_reads(*TARGET_KEYS, "rack_aware")
+def _racks_for_all(document: Document) -> Iterator[Finding]:
+    """Kafka refuses rack-aware placement where only some brokers have racks (KIP-36)."""
+    targets = target_brokers(document)
+    without = [broker.id for broker in targets if broker.rack is None]
+    if not rack_aware(document) or len(without) in (0, len(targets)):
+        return
+    allowed = "a rack for every broker that stays or joins, for none, or rack_aware: disabled"
+    for path, who, old in _written(document, set(without)):
+        if old is None:
+            yield document.finding((*path, "rack"), f"broker {who} has no rack, but others have; allowed: {allowed}")
+        else:
+            message = f"broker {who} gets no rack from broker {old}, but others have one; allowed: {allowed}"
+            yield document.finding(path, message)
+
+
+@_reads(*TARGET_KEYS, "limits.disk_used")
+def _disks_for_all(document: Document) -> Iterator[Finding]:
+    """A share of a disk needs the disk: limits.disk_used can't be judged for a broker without one."""
+    if document.get("limits", "disk_used") is None:
+        return
+    without = {broker.id for broker in target_brokers(document) if broker.disk_bytes is None}
+    allowed = "capacity.disk for every broker that stays or joins, or no limits.disk_used"
+    for path, who, old in _written(document, without):
+        if old is None:
+            message = f"broker {who} has no capacity.disk, which limits.disk_used needs; allowed: {allowed}"
+            yield document.finding((*path, "capacity"), message)
+        else:
+            message = f"broker {who} gets no capacity.disk from broker {old}; allowed: {allowed}"
+            yield document.finding(path, message)
+
+
+def _written(document: Document, ids: set[int]) -> Iterator[tuple[Path, int, int | None]]:
+    """Where each of these target brokers is written, its id, and whom it replaces where it is named only there."""
+    for prefix in _LISTS:
+        yield from ((path, item["id"], None) for path, item in document.items(*prefix) if item["id"] in ids)
+    inherited = {broker.id for broker in joining_brokers(document)} - {each.id for each in added_brokers(document)}
+    for old, new in replacements(document):
+        if new in inherited & ids and old in _ids(document):
+            yield ("changes", "replace_brokers", str(old)), new, old
+
+
+@_reads(*TARGET_KEYS)
+def _someone_stays(document: Document) -> Iterator[Finding]:
+    if not target_brokers(document):
+        yield document.finding(leaving_path(document), "no broker is left; allowed: at least one that stays or joins")
+
+
+@_reads(BROKERS, ADDED, "cluster.broker_classes")
+def _classes_known(document: Document) -> Iterator[Finding]:
+    """A broker says what it can hold once: by its class, or by itself."""
+    classes = document.get("cluster", "broker_classes") or {}
+    for item_path, item in (each for prefix in _LISTS for each in document.items(*prefix) if "class" in each[1]):
+        path = (*item_path, "class")
+        if "capacity" in item:
+            yield document.finding(path, "both class and capacity say what the broker can hold; allowed: one of them")
+        if item["class"] not in classes:
+            known = ", ".join(classes) or "none, as cluster.broker_classes is empty"
+            guess = did_you_mean(item["class"], classes)
+            message = f"{item['class']!r} isn't in cluster.broker_classes; {guess}allowed: {known}"
+            yield document.finding(path, message)
+
+
+@_reads("balance", "budget", "sweep.balance", "sweep.choose", *_LOADS)
+def _bytes_are_known(document: Document) -> Iterator[Finding]:
+    """What counts bytes needs sizes, and what counts traffic needs rates."""
+    asked: list[tuple[Path, str]] = [(("balance", name), name) for name in BYTES]
+    asked += [(path, name) for name in BYTES for path, _ in document.items("sweep", "balance", name)]
+    asked += [(("budget", "bytes_moved"), "disk"), (("sweep", "choose", "most_even_within_bytes"), "disk")]
+    asked += [(("balance", "log_dirs"), "disk")]
+    for path, name in asked:
+        known = knows_sizes(document) if name == "disk" else knows_traffic(document, name)
+        what, allowed = ("sizes", _SIZES) if name == "disk" else ("rates", _RATES)
+        if not known and (value := document.get(*path)) not in (None, "none"):
+            yield document.finding(path, f"{value!r} can't be judged without {what}; allowed: {allowed}, or none")
+
+
+@_reads("sweep.variants")
+def _variants_once(document: Document) -> Iterator[Finding]:
+    names = [((*path, "name"), item["name"]) for path, item in document.items("sweep", "variants")]
+    yield from repeated(document, names, "a name for each")
+    for path, name in names:
+        if name == "changes":
+            message = "'changes' is what changes itself is called beside its variants; allowed: another name"
+            yield document.finding(path, message)
+
+
+@_reads("sweep.scenarios", *_LOADS)
+def _scenarios_once(document: Document) -> Iterator[Finding]:
+    path: Path = ("sweep", "scenarios", "growth")
+    scenarios = sections.growth(document)
+    yield from repeated(
+        document, (((*path, at, "name"), each.name) for at, each in enumerate(scenarios)), "a name for each"
+    )
+    if scenarios and not knows_sizes(document) and not knows_traffic(document, "network_out"):
+        message = "growth can't be judged without sizes or rates; allowed: either of them, or no scenarios"
+        yield document.finding(path, message)
+
+
+@_reads(*TARGET_KEYS, "resilience")
+def _racks_to_survive(document: Document) -> Iterator[Finding]:
+    """A rack's failure needs racks."""
+    if document.get("resilience", "survive") == "rack" and not _any_rack(document):
+        message = "'rack' can't be judged, no broker has a rack; allowed: racks, broker, or none"
+        yield document.finding(("resilience", "survive"), message)
+
+
+def known_findings(document: Document, known: LogDirs) -> Iterator[Finding]:
+    """`balance.log_dirs` without any log dir known, and lists that differ from what a broker itself says it has."""
+    told = dict(known.brokers)
+    if not told and not any(broker.log_dirs for broker in (*brokers_today(document), *added_brokers(document))):
+        allowed = "log_dirs on brokers, cluster.state.sizes from kafka-log-dirs --describe, or none"
+        asked = document.get("balance", "log_dirs")
+        message = f"{asked!r} can't be judged: no log dir is known; allowed: {allowed}"
+        yield document.finding(("balance", "log_dirs"), message)
+    for path, paths, broker in _log_dir_lists(document):
+        has = {log_dir.path for log_dir in told.get(broker, ())}
+        if has and has != set(paths):
+            message = f"broker {broker} says that its log dirs are {', '.join(sorted(has))}; allowed: these, or no list"
+            yield document.finding(path, message)
+
+
+@_reads(BROKERS, ADDED)
+def _log_dirs_once(document: Document) -> Iterator[Finding]:
+    for path, paths, _ in _log_dir_lists(document):
+        yield from repeated(document, (((*path, at), each) for at, each in enumerate(paths)), "each log dir once")
+
+
+@_reads(BROKERS, ADDED)
+def _sizes_of_all_log_dirs(document: Document) -> Iterator[Finding]:
+    """Shares by size need the size of each of a broker's log dirs."""
+    for path, item in (each for prefix in _LISTS for each in document.items(*prefix)):
+        sized = [log_dir.disk_bytes is not None for log_dir in sections.of_broker(item)]
+        if any(sized) and not all(sized):
+            message = f"broker {item['id']} states a size for {sized.count(True)} of {len(sized)} log dirs"
+            yield document.finding((*path, "log_dirs"), f"{message}; allowed: a size for all, or for none")
+
+
+@_reads(BROKERS, "cluster.topics")
+def _replicas_in_log_dirs(document: Document) -> Iterator[Finding]:
+    """A replica written here lies in a log dir of its broker, and each replica has one, or none has."""
+    lists = {broker.id: [log_dir.path for log_dir in broker.log_dirs] for broker in brokers_today(document)}
+    for topic_path, _ in document.items("cluster", "topics"):
+        for item_path, item in document.items(*topic_path, "partitions"):
+            path, paths = (*item_path, "log_dirs"), item.get("log_dirs")
+            if paths is not None and len(paths) != len(item["replicas"]):
+                message = f"{len(paths)} log dirs for {len(item['replicas'])} replicas; allowed: one for each, in order"
+                yield document.finding(path, message)
+                continue
+            for at, (broker, log_dir) in enumerate(zip(item["replicas"], paths or (), strict=False)):
+                if lists.get(broker) and log_dir not in lists[broker]:
+                    message = f"{log_dir!r} isn't a log dir of broker {broker}; allowed: {', '.join(lists[broker])}"
+                    yield document.finding((*path, at), message)
+
+
+def _log_dir_lists(document: Document) -> Iterator[tuple[Path, list[str], int]]:
+    """Each list of log dirs: where it is written, its paths, and whose it is."""
+    for path, item in (each for prefix in _LISTS for each in document.items(*prefix)):
+        if "log_dirs" in item:
+            yield (*path, "log_dirs"), [log_dir.path for log_dir in sections.of_broker(item)], item["id"]
+
+
+def size_findings(document: Document, sizes: Sizes) -> Iterator[Finding]:
+    """Gates on bytes where some partition has no size; `sizes` is what the state files and the YAML say together."""
+    if sizes.known and not sizes.unsized:
+        return
+    unsized = f"with {sizes.unsized} partition{'' if sizes.unsized == 1 else 's'} without a size"
+    lacking = unsized if sizes.known else "without sizes"
+    for name, value in _gates(document, OF_SIZES):
+        message = f"{value!r} can't be judged {lacking}; allowed: {_SIZES}, or no such limit"
+        yield document.finding(("limits", name), message)
+
+
+@_reads("limits.eta", "execution.throttle")
+def _eta_has_throttle(document: Document) -> Iterator[Finding]:
+    """Without a throttle nobody knows how long copying takes."""
+    for _, eta in _gates(document, ("eta",)):
+        if document.get("execution", "throttle") == "none":
+            message = f"{eta!r} can't be judged with execution.throttle: none; allowed: a throttle, or no such limit"
+            yield document.finding(("limits", "eta"), message)
+
+
+@_reads(*TARGET_KEYS, "limits")
+def _racks_for_limits(document: Document) -> Iterator[Finding]:
+    for name, value in () if _any_rack(document) else _gates(document, OF_RACKS):
+        message = f"{value!r} can't be judged, no broker has a rack; allowed: racks, or no such limit"
+        yield document.finding(("limits", name), message)
+
+
+def _gates(document: Document, names: tuple[str, ...]) -> Iterator[tuple[str, object]]:
+    """Those of the gates that are set, with what is written."""
+    written = ((name, document.get("limits", name)) for name in names)
+    yield from ((name, value) for name, value in written if value is not None)
+
+
+@_reads("report.failures", *TARGET_KEYS)
+def _can_fail(document: Document) -> Iterator[Finding]:
+    """Racks fail where there are any; and no more brokers than there are today, whatever a variant adds."""
+    brokers, failures = len(brokers_today(document)), ("report", "failures")
+    for at, kind in enumerate(sections.kinds(document)):
+        path: Path = (*failures, at) if isinstance(document.get(*failures), list) else failures
+        if kind == "racks" and not _any_rack(document):
+            yield document.finding(path, "'racks' can't be judged, no broker has a rack; allowed: racks, or brokers")
+        if _TOGETHER.get(kind, kind) > brokers:
+            yield document.finding(path, f"{kind!r} can't fail of {brokers:,} brokers; allowed: at most as many")
+
+
+@_reads("report.growth", *_LOADS)
+def _can_grow(document: Document) -> Iterator[Finding]:
+    """Growth is reported of bytes or traffic."""
+    known = knows_sizes(document) or knows_traffic(document, "network_in")
+    if document.get("report", "growth") is not None and not known:
+        message = "growth can't be judged without sizes or rates; allowed: either of them, or no report.growth"
+        yield document.finding(("report", "growth"), message)
+
+
+@_reads("report.consumers", "consumers")
+def _groups_declared(document: Document) -> Iterator[Finding]:
+    if document.get("report", "consumers") and not document.get("consumers"):
+        message = "no consumer group is declared; allowed: the key consumers with at least one group, or false here"
+        yield document.finding(("report", "consumers"), message)
+
+
+@_reads("cluster.captured_at")
+def _captured_at_a_moment(document: Document) -> Iterator[Finding]:
+    text = sections.captured_at(document)
+    if text is None:
+        return
+    try:
+        parse_moment(text)
+    except (ValueError, OverflowError):
+        yield document.finding(("cluster", "captured_at"), f"{text!r} isn't a moment; allowed: {ALLOWED}")
+
+
+@_reads("valid_for", "cluster.captured_at")
+def _valid_from_a_moment(document: Document) -> Iterator[Finding]:
+    written, seconds = document.get("valid_for"), sections.valid_for_seconds(document)
+    if seconds is not None and sections.captured_at(document) is None:
+        message = f"{written!r} from when on? allowed: with cluster.captured_at, {ALLOWED}"
+        yield document.finding(("valid_for",), message)
+    if seconds is not None and seconds > _LONGEST_DAYS * 86_400:
+        yield document.finding(("valid_for",), f"{written!r} is too long; allowed: at most {_LONGEST_DAYS}d")
+
+
+def _ids(document: Document) -> set[int]:
+    return {broker.id for broker in brokers_today(document)}
+
+
+def _any_rack(document: Document) -> bool:
+    return any(broker.rack is not None for broker in target_brokers(document))
