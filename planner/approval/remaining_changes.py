@@ -226,11 +226,20 @@ def _topic(row: TopicRow | None, now: Now, topic: Topic) -> Topic:
 
 
 def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[Broker, ...]:
-    """Today's brokers: those that stay, and whoever else holds replicas by now."""
-    known = {row.id for row in plan.brokers}
+    """Today's brokers: those that stay, and any other that holds replicas.
+
+    The racks are those before `set_racks`, unless the state says that a broker is in another by now.
+    """
+    racks = {row.id: row.rack for row in plan.brokers}
+    for broker, rack in (plan.spec.racks_before or {}).items():
+        racks[int(broker)] = (now.racks or {}).get(int(broker), rack)
     return (
-        *(_broker(row) for row in plan.brokers if row.role == "stays" or row.id in holding),
-        *(Broker(number, (now.racks or {}).get(number)) for number in sorted(holding - known)),
+        *(
+            replace(_broker(row), rack=racks[row.id])
+            for row in plan.brokers
+            if row.role == "stays" or row.id in holding
+        ),
+        *(Broker(number, (now.racks or {}).get(number)) for number in sorted(holding - racks.keys())),
     )
 
 

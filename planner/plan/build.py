@@ -216,6 +216,7 @@ class Asked(TypedDict):
 
 def asked(spec: Spec) -> Asked:
     """The sections on what the plan is made from."""
+    moved = dict(spec.changes.set_racks)
     return {
         "format_version": codec.FORMAT_VERSION,
         "plan_id": "",
@@ -237,6 +238,7 @@ def asked(spec: Spec) -> Asked:
             survive=spec.resilience,
             aims=convert(spec.sweep.aims, tuple[Aim, ...]),
             limits=SpecLimits(**asdict(spec.limits)),
+            racks_before={str(each.id): each.rack for each in spec.cluster.brokers if each.id in moved} or None,
         ),
         "rack_aware": spec.rack_aware,
     }

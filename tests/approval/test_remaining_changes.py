@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from interrupted import after_batches, expansion, found, keys, led, plan_of, resumed, with_new_partitions, without_topic
+from clusters import spec_of
+from interrupted import (
+    ROWS,
+    after_batches,
+    expansion,
+    found,
+    keys,
+    led,
+    plan_of,
+    resumed,
+    with_new_partitions,
+    without_topic,
+)
 from plan_documents import typed
 
-from planner.model.cluster import LogDir, LogDirs, Partition, ReplicaDir, Topic
+from planner.approval.remaining_changes import rest_of
+from planner.approval.remaining_changes import spec_of as spec_of_rest
+from planner.model.balance import Balance, Tolerance
+from planner.model.cluster import Broker, LogDir, LogDirs, Partition, ReplicaDir, Topic
 from planner.model.errors import StalePlanError
-from planner.model.spec import NewPartitions
+from planner.model.spec import (
+    BatchRules,
+    Changes,
+    Execution,
+    Limits,
+    NewPartitions,
+    ReplicationFactorChange,
+    Spec,
+    Sweep,
+    TopicFilter,
+)
 from planner.plan.headline import headline
 
 
@@ -121,6 +147,67 @@ def test_brokers_that_hold_something_by_now_are_no_new_ones() -> None:
     assert {number: "stays" if number in holding else "added" for number in (4, 5)} == {
         number: roles[number] for number in (4, 5)
     }
+
+
+def spec_with_everything() -> Spec:
+    """A spec with a value in every field that the rest of a plan is made from."""
+    spec = spec_of({1: "a", 2: "b", 3: None}, ROWS, sizes={"x": [10, 20, 30, 40, 50, 60], "y": [5, 6, 7]})
+    brokers = tuple(
+        replace(each, disk_bytes=10_000 + each.id, network_bytes_per_sec=99) for each in spec.cluster.brokers
+    )
+    return replace(
+        spec,
+        cluster=replace(
+            spec.cluster,
+            brokers=tuple(brokers),
+            bootstrap_servers=("h:1",),
+            config_defaults=(("min.insync.replicas", "1"),),
+        ),
+        changes=Changes(
+            add_brokers=(Broker(4, "c", 20_000, 98), Broker(5, "c", 30_000, 97)),
+            remove_brokers=(2,),
+            replace_brokers=((1, 5),),
+            set_racks=((2, "c"), (3, "b")),
+            set_replication_factor=(ReplicationFactorChange("y", 3),),
+            new_partitions=(
+                NewPartitions("new", 0, 2, 2, (("retention.ms", "1"),), 3, 2, 1),
+                NewPartitions("y", 3, 5, 2, size_bytes=9),
+            ),
+        ),
+        topics=TopicFilter(("x", "y*", "new"), ("zz",)),
+        rack_aware=False,
+        balance=Balance(*map(Tolerance.parse, ("33.33333%", "2", "none", "3", "70.1%", "none", "none"))),
+        resilience="broker",
+        sweep=Sweep(aims=("makespan", "leaders_changed")),
+        limits=Limits(10**6, 10**3, 10**2, 10**9, 900_001, None, 9, 9, None, None),
+        execution=Execution(7, BatchRules(100, 1, 1, 50, 7, 3), "/opt/bin"),
+        captured_at="2026-11-20T10:00:00Z",
+        valid_for_seconds=3600,
+    )
+
+
+def test_of_a_plan_that_nothing_was_done_of_its_whole_spec_is_left() -> None:
+    """Each value is the one of the YAML, not one worked out from the plan's figures."""
+    spec = spec_with_everything()
+    plan, now = typed(plan_of(spec)), found(spec)
+
+    left = spec_of_rest(plan, now, rest_of(plan, now), spec.captured_at)
+
+    assert replace(spec, inputs=left.inputs) == left
+
+
+def test_racks_are_those_before_the_change_unless_the_state_says_otherwise() -> None:
+    """`set_racks` is done by a restart, which may have been before the run was interrupted or be still to come."""
+    spec = replace(spec_with_everything(), limits=Limits())
+    plan = plan_of(spec)
+    by_rack = [[row["rack"], row["brokers_before"]] for row in plan["racks"]]
+
+    def before(racks: dict[int, str | None] | None) -> list[list[Any]]:
+        rest = resumed(plan, found(spec, racks=racks), captured_at=spec.captured_at)
+        return [[row["rack"], row["brokers_before"]] for row in rest["racks"]]
+
+    assert [["a", 1], ["b", 1], ["c", 0], [None, 1]] == by_rack == before(None)
+    assert [["a", 1], ["b", 1], ["c", 1]] == before({1: "a", 2: "c", 3: "b", 4: "c", 5: "c"})
 
 
 def test_its_headline_claims_no_bound_of_its_own() -> None:

@@ -118,6 +118,10 @@ class SpecSection(Section, frozen=True, kw_only=True):
         doc("What comes after bytes among equally cheap plans, most important first."),
     ]
     limits: Annotated[SpecLimits, doc("The gates, as the YAML sets them.")]
+    racks_before: Annotated[
+        Mapping[BrokerKey, str | None] | None,
+        doc("Today's broker.rack of the brokers that changes.set_racks names, null without one; left out without any."),
+    ] = None
 
 
 class ValiditySection(Section, frozen=True, kw_only=True):
