@@ -25,10 +25,9 @@ from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import build, pareto_front, plan_warnings, terms
-from planner.plan.document.front_types import ChoiceSection
+from planner.plan.document.comparison_types import BoundSection, ChoiceSection
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import DroppedRow, ResumesSection
-from planner.plan.document.term_types import BoundSection
 from planner.plan.pareto_front import Comparisons, Goal
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after

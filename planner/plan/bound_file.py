@@ -17,8 +17,8 @@ from planner.model.file_reading import json_value
 from planner.model.formats import size
 from planner.model.problem import LongArray
 from planner.plan import bound_certificate
+from planner.plan.document.comparison_types import BoundMethod, ExcessSection, FurthestRow
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.term_types import BoundMethod, ExcessSection, FurthestRow
 from planner.strategies import bounds
 from planner.strategies.bounds import Certificate, Facts, Outside
 

@@ -37,8 +37,17 @@ from planner.plan import (
 )
 from planner.plan.document import codec
 from planner.plan.document.cluster_types import BrokerRow, ClusterSection, InputRow, RackRow, StateSection, TopicRow
+from planner.plan.document.comparison_types import (
+    BalanceSection,
+    BalanceWindows,
+    BoundSection,
+    LimitRow,
+    OutsideRow,
+    RelaxedRow,
+    RisksSection,
+    ScenarioRow,
+)
 from planner.plan.document.field_types import WindowName
-from planner.plan.document.front_types import OutsideRow, ScenarioRow
 from planner.plan.document.partition_types import (
     BatchLimits,
     BatchRow,
@@ -55,14 +64,6 @@ from planner.plan.document.request_types import (
     SpecSection,
     SpecTopics,
     ValiditySection,
-)
-from planner.plan.document.term_types import (
-    BalanceSection,
-    BalanceWindows,
-    BoundSection,
-    LimitRow,
-    RelaxedRow,
-    RisksSection,
 )
 from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers

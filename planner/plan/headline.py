@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from planner.model.formats import counted, gap_shown, number, printable, size, stated, words
 from planner.plan.document.cluster_types import LogDirsSection
+from planner.plan.document.comparison_types import BoundSection
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import BudgetLimits, UnfinishedSection
-from planner.plan.document.term_types import BoundSection
 
 _BROKERS_NAMED = 3
 _WINDOWS_NAMED = 4

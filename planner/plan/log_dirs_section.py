@@ -19,7 +19,7 @@ from planner.plan.document.cluster_types import (
     LogDirsBrokerRow,
     LogDirsSection,
 )
-from planner.plan.document.term_types import RelaxedRow, TermRow
+from planner.plan.document.comparison_types import RelaxedRow, TermRow
 
 _SHOWN = 3
 

@@ -14,7 +14,8 @@ from planner.model.build_problem import build, today
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Spec
 from planner.plan import bound_file, brokers_topics_partitions, terms
-from planner.plan.document.front_types import (
+from planner.plan.document.comparison_types import (
+    BalanceWindows,
     CandidatesSection,
     ChoiceSection,
     ComparedRow,
@@ -22,7 +23,6 @@ from planner.plan.document.front_types import (
     VariantRow,
     Winner,
 )
-from planner.plan.document.term_types import BalanceWindows
 from planner.scoring.broker_loads import MEASURES
 from planner.scoring.growth_scenarios import without
 from planner.strategies.catalog import UNKNOWN, Proposal

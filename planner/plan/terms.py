@@ -17,7 +17,7 @@ from planner.model import build_problem, problem
 from planner.model.build_problem import today
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import Spec
-from planner.plan.document.term_types import TermRow
+from planner.plan.document.comparison_types import TermRow
 from planner.scoring import broker_loads, independent_check, score
 from planner.scoring.broker_loads import MEASURES
 from planner.scoring.score import ScoringBasis

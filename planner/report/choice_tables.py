@@ -8,10 +8,18 @@ from typing import Any
 from planner.execution.gates import gate_cells
 from planner.model import formats
 from planner.model.formats import counted
-from planner.plan.document.front_types import CandidateFigures, ComparedRow, FrontFigures, ParetoRow, VariantRow
+from planner.plan.document.comparison_types import (
+    CandidateFigures,
+    ComparedRow,
+    FrontFigures,
+    LimitRow,
+    ParetoRow,
+    RelaxedRow,
+    TermRow,
+    VariantRow,
+)
 from planner.plan.document.partition_types import PlacementRow
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.term_types import LimitRow, RelaxedRow, TermRow
 from planner.report import sentences
 from planner.report.sentences import plan_size
 from planner.report.view import GAP, SECONDS, STATED, Column, Name, Quantity, Sentence, Strong, Table, Value

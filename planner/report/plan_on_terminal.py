@@ -12,8 +12,8 @@ from rich.console import Console
 from planner.model import formats
 from planner.model.formats import counted, number
 from planner.plan import headline
+from planner.plan.document.comparison_types import RelaxedRow
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.term_types import RelaxedRow
 from planner.report import plan_view, sentences, summary, terminal, verdict
 from planner.report.plan_view import SOURCE
 from planner.report.terminal import plain

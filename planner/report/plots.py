@@ -13,7 +13,7 @@ import numpy as np
 
 from planner.model import formats
 from planner.plan.document.cluster_types import BrokerRow, RackRow
-from planner.plan.document.front_types import ParetoRow
+from planner.plan.document.comparison_types import ParetoRow
 from planner.plan.document.plan_types import Plan
 from planner.report import plot_axes, plot_heat, plot_matrix, plot_svg, plot_values, sentences
 from planner.report.plot_svg import COLOUR, Drawing, Mark, Plot

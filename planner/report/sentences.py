@@ -23,17 +23,17 @@ from planner.model.formats import (
     words,
 )
 from planner.plan.document.cluster_types import BrokerRow, LogDirRow
-from planner.plan.document.front_types import (
+from planner.plan.document.comparison_types import (
     CandidateFigures,
     OutsideRow,
     ParetoRow,
+    RelaxedRow,
     ScenarioRow,
     VariantRow,
 )
 from planner.plan.document.partition_types import BatchRow, PlacementRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import AddBrokerRow, ChangesSection, CreateTopicRow
-from planner.plan.document.term_types import RelaxedRow
 from planner.report.view import Quantity
 
 # In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.

@@ -13,10 +13,9 @@ from planner.model import formats
 from planner.model.formats import counted, number, size
 from planner.plan import headline
 from planner.plan.document.cluster_types import BrokerRow, HeldLoad
-from planner.plan.document.front_types import ComparedRow
+from planner.plan.document.comparison_types import ComparedRow, TermRow
 from planner.plan.document.partition_types import FullestBroker, PartitionRow
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.term_types import TermRow
 from planner.report import sentences
 from planner.report.view import (
     STATED,

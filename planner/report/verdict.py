@@ -11,8 +11,8 @@ from planner.model import formats
 from planner.model.formats import amount, counted, number, percent, size
 from planner.plan import headline
 from planner.plan.document.cluster_types import TopicRow
+from planner.plan.document.comparison_types import TermRow
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.term_types import TermRow
 
 _GROUPS_NAMED = 3
 _DOMAINS = ("broker", "rack")

@@ -13,7 +13,7 @@ from planner.execution.log_dir_placement import BrokerDirs, DirMove, DirPlan, Di
 from planner.model.balance import Tolerance
 from planner.model.cluster import LogDir, LogDirs
 from planner.plan import log_dirs_section
-from planner.plan.document.term_types import TermRow
+from planner.plan.document.comparison_types import TermRow
 
 # Broker 1 moves 30 of 100 bytes from /a, which should hold 45 to 55, to /b; /c has an error.
 A = DirState(LogDir("/a"), LogDirContents(3, 100), LogDirContents(2, 70), (45, 55), 0, 30)

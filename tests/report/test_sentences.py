@@ -9,7 +9,7 @@ from plan_documents import Document, changes_asked, row, typed
 from report_documents import GB, broker, huge, small, with_disks
 
 from planner.plan.document.cluster_types import BrokerRow
-from planner.plan.document.front_types import ComparedRow, ParetoRow, ScenarioRow
+from planner.plan.document.comparison_types import ComparedRow, ParetoRow, ScenarioRow
 from planner.plan.document.request_types import ChangesSection
 from planner.report import sentences
 

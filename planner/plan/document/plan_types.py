@@ -14,15 +14,20 @@ from planner.plan.document.cluster_types import (
     StateSection,
     TopicRow,
 )
-from planner.plan.document.field_types import Name, Section, Sentence, Sha256, doc
-from planner.plan.document.front_types import (
+from planner.plan.document.comparison_types import (
+    BalanceSection,
+    BoundSection,
     CandidatesSection,
     ChoiceSection,
     ComparedRow,
+    LimitRow,
     ParetoRow,
+    RisksSection,
     ScenarioRow,
+    TermRow,
     VariantRow,
 )
+from planner.plan.document.field_types import Name, Section, Sentence, Sha256, doc
 from planner.plan.document.partition_types import (
     BatchRow,
     ExecutionSection,
@@ -38,7 +43,6 @@ from planner.plan.document.request_types import (
     UnfinishedSection,
     ValiditySection,
 )
-from planner.plan.document.term_types import BalanceSection, BoundSection, LimitRow, RisksSection, TermRow
 from planner.plan.document.whatif_types import ConsumersSection, FailuresSection, GrowthSection
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import ValidationError, convert
 
-from planner.plan.document.term_types import BalanceWindows, LimitRow
+from planner.plan.document.comparison_types import BalanceWindows, LimitRow
 
 WINDOWS = dict.fromkeys(BalanceWindows.__struct_fields__, "none")
 
