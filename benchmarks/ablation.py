@@ -30,7 +30,7 @@ from planner.strategies.bounds import GRAIN
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import place
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
-from planner.strategies.load_windows.fractional_program import Rounded, roundings
+from planner.strategies.load_windows.share_program import Rounded, roundings
 from planner.strategies.work_limits import Effort
 
 # What is measured where no case is named: the large ones would take most of a day.

@@ -77,20 +77,15 @@ def solve(
     sooner, and its bound may prove less.
     InfeasibleError where no assignment keeps the replication factors on the target brokers.
     """
-    asked = _asked(problem, balance, seed)
+    wanted, grown = windows(problem, balance), scenarios(replace(problem, balance=balance))
+    every = (wanted, *(scenario.windows for scenario in grown))
+    of_bytes = any(each.disk is not None or each.network_in is not None for each in every)
+    asked = _Asked(problem, balance, lay_out(problem, seed, _ROOM if of_bytes else 1), wanted, grown, of_bytes)
     found = _cheapest(asked, Effort.of(worth, len(asked.layout.rows) * len(asked.layout.targets)))
     assignment = today(problem)
     for step in STEPS:
         assignment = step(asked, found.best, assignment)
     return _proven(asked, found, assignment, certify)
-
-
-def _asked(problem: Problem, balance: Balance, seed: int) -> _Asked:
-    wanted = windows(problem, balance)
-    grown = scenarios(replace(problem, balance=balance))
-    every = (wanted, *(scenario.windows for scenario in grown))
-    of_bytes = any(each.disk is not None or each.network_in is not None for each in every)
-    return _Asked(problem, balance, lay_out(problem, seed, _ROOM if of_bytes else 1), wanted, grown, of_bytes)
 
 
 def _cheapest(asked: _Asked, effort: Effort) -> BestPosition:

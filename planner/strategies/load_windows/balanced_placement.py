@@ -25,30 +25,29 @@ from planner.strategies import bounds
 from planner.strategies.bounds import GRAIN, Case, Certificate
 from planner.strategies.flow import second_objectives
 from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.layout import bounds as count_windows
 from planner.strategies.flow.placement import Placed, on_brokers, widened
 from planner.strategies.flow.tie_breaks import after_flows, settle, ties
 from planner.strategies.load_windows import byte_prices
-from planner.strategies.load_windows.allowed_excess import allowed, closed, reached
-from planner.strategies.load_windows.attempts import (
+from planner.strategies.load_windows.allowed_plans import allowed, closed, reached
+from planner.strategies.load_windows.branch_and_bound import branchings
+from planner.strategies.load_windows.byte_loads import byte_loads
+from planner.strategies.load_windows.local_search import polish, repair
+from planner.strategies.load_windows.local_search_state import Placement, of_layout
+from planner.strategies.load_windows.proof import (
     Best,
     Bound,
+    BranchedProof,
     PlacedPlan,
     Task,
     at_prices,
     chosen_of,
+    facts,
     in_parts,
     of_proof,
     without_prices,
 )
-from planner.strategies.load_windows.branch_and_bound import BranchedProof, branchings
-from planner.strategies.load_windows.byte_loads import byte_loads
-from planner.strategies.load_windows.fractional_program import rounded, roundings
-from planner.strategies.load_windows.local_search import polish, repair
-from planner.strategies.load_windows.local_search_state import Placement, of_layout
-from planner.strategies.load_windows.part_program import Fits
-from planner.strategies.load_windows.proof import facts
 from planner.strategies.load_windows.relaxed_windows import relaxed
+from planner.strategies.load_windows.share_program import Fits, rounded, roundings
 from planner.strategies.work_limits import (
     CLOSE,
     CLOSE_BY_CASES,
@@ -110,7 +109,8 @@ def even(
     if best.plan is None:
         nothing = np.zeros(loads.windows[:, 0].shape, dtype=np.int64)
         best = best.but(_finished(task, Placement(task.search, on_brokers(layout, placed.chosen)), nothing, None), None)
-    found = _again(best) if effort is None and not best.within(CLOSE) else None
+    # With a placement of its own: ties are broken in place.
+    found = best.copy() if effort is None and not best.within(CLOSE) else None
     if best.plan is not None and best.bound is not None and (best.plan.outside or (most and not best.within(FAIR))):
         best, of_loads = relaxed(task, none, best.plan, best.bound)
     if best.plan is None or best.bound is None:
@@ -128,12 +128,6 @@ def _without_prices(task: Task, placed: Placed, by_counts: Placement) -> Best:
     if by_counts.outside().any():
         return Best()
     return Best(PlacedPlan(by_counts, 0, by_counts.cost), without_prices(task, placed))
-
-
-def _again(best: Best) -> Best:
-    """The same with a placement of its own: ties are broken in place."""
-    plan = best.plan
-    return best if plan is None else best._replace(plan=plan._replace(placement=plan.placement.copy()))
 
 
 def _search(task: Task, placed: Placed, best: Best, ways: Sequence[tuple[_Attempts, float]]) -> Best:
@@ -171,8 +165,7 @@ def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | 
     """Where partitions are as large as the windows: by cases of where those lie."""
     if task.effort is None or best.bound is None or isinstance(best.bound.proof, BranchedProof):
         return
-    by_topic, in_all = count_windows(task.layout, task.wanted)
-    fits = Fits(by_topic, in_all, task.loads.windows, task.loads.scales)
+    fits = Fits.of(task.layout, task.wanted, task.loads)
     for proven, shares in branchings(task.about, fits, best.bound.proof, task.effort.part(SHARE_OF_CASES)):
         bound = of_proof(task, proven)
         if shares is None:

@@ -13,7 +13,7 @@ as it must: then every rack has cases of its own, instead of all the racks' case
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray
-from planner.strategies.bounds import GRAIN, Branch, Case, Certificate, Facts, Part, Prices, at_edges
-from planner.strategies.load_windows.part_program import Decision, Duals, Fits, PartProgram
-from planner.strategies.load_windows.proof import Proof
+from planner.strategies.bounds import GRAIN, Branch, Case, Facts, Part, Prices, at_edges
+from planner.strategies.load_windows.proof import BranchedProof, Proof
+from planner.strategies.load_windows.share_program import Decision, Duals, Fits, ShareProgram, as_decided, is_split
 from planner.strategies.work_limits import (
     BRANCHES_TRIED,
     CASE_COLUMNS,
@@ -39,26 +39,14 @@ from planner.strategies.work_limits import (
     Effort,
 )
 
-# Shares are whole within this.
-_WHOLE, _HALF = 1e-6, 0.5
+# A replica is there with more of a share than this, where shares are whole.
+_HALF = 0.5
 # Smaller rows, beside the windows, needn't be decided for a placement.
 _TINY = 1e-5
 # Cases whose costs differ by less than this part of the whole are as good: deeper ones come first.
 _ALIKE = 1e-5
 # Prices of loads are in this part of a byte: partitions of terabytes make coarser ones matter.
 _FINE = 16 * GRAIN
-
-
-@dataclass(frozen=True, eq=False)
-class BranchedProof:
-    """A proof without cases, and the cases of each part."""
-
-    base: Proof
-    parts: tuple[Part, ...]
-
-    def certificate(self, facts: Facts, load_windows: LongArray) -> Certificate:
-        """The certificate of this proof, for windows of loads (D, 2, Bt)."""
-        return replace(self.base.certificate(facts, load_windows), parts=self.parts)
 
 
 class Branched(NamedTuple):
@@ -108,7 +96,7 @@ class _Search:
     `fits`: split replicas can be in all windows. `at` (b,): its brokers. `effort`: what it may still do.
     """
 
-    def __init__(self, program: PartProgram, large: IntArray, sizes: FloatArray, effort: Effort) -> None:
+    def __init__(self, program: ShareProgram, large: IntArray, sizes: FloatArray, effort: Effort) -> None:
         self._program, self._large, self._sizes, self.at = program, large, sizes, program.at
         self.effort = effort
         shape = len(large), len(program.at), 2
@@ -132,20 +120,21 @@ class _Search:
         """The case that is looked at next."""
         return self._open[0][-1]
 
-    def step(self, smallest: float) -> bool:
-        """Split the cheapest case; False where all its rows of at least that size are whole."""
-        node = self.cheapest
+    def run(self, smallest: float) -> bool:
+        """Split the cheapest case until all its rows of that size are whole; False where that took too long."""
         sizes = self._sizes[self._large][:, None]
-        split = _split(node.shares) & (sizes >= smallest)
-        if not split.any():
-            return False
-        self._branch(node, np.where(split, np.minimum(node.shares, 1 - node.shares) * sizes, 0))
-        return True
+        while not self.exhausted:
+            node = self.cheapest
+            split = is_split(node.shares) & (sizes >= smallest)
+            if not split.any():
+                return True
+            self._branch(node, np.where(split, np.minimum(node.shares, 1 - node.shares) * sizes, 0))
+        return False
 
     def placement(self, smallest: float, most: float) -> FloatArray | None:
         """The shares (M, b) of all rows in the cheapest case: next to whole; None where they cost more than that."""
         shares, width = self.cheapest.shares, len(self._program.at)
-        whole = ~_split(shares).any(axis=1) & (self._sizes[self._large] >= smallest)
+        whole = ~is_split(shares).any(axis=1) & (self._sizes[self._large] >= smallest)
         settled, every = np.zeros(len(self._sizes), dtype=bool), np.zeros((len(self._sizes), width))
         settled[self._large[whole]], every[self._large[whole]] = True, shares[whole]
         return self._dive(settled, every, most)
@@ -154,18 +143,18 @@ class _Search:
         """The largest row that is split goes where that costs the least, and all larger ones stay where they are, until
         only tiny ones are split.
         """
-        decided = _as_they_are(np.flatnonzero(settled), shares)
+        decided = as_decided(np.flatnonzero(settled), shares[settled] > _HALF)
         least = self._least(decided)
         for _ in range(DIVE_ROWS):
             if least is None or least > most or self.effort.spent:
                 return None
             shares[~settled] = self._program.shares(np.flatnonzero(~settled))
-            split = _split(shares)
+            split = is_split(shares)
             row = int(np.where(split.any(axis=1), self._sizes, 0).argmax())
             if not split[row].any() or self._sizes[row] < _TINY:
                 return shares
             whole = ~split.any(axis=1) & ~settled & (self._sizes >= self._sizes[row])
-            decided |= _as_they_are(np.flatnonzero(whole), shares)
+            decided |= as_decided(np.flatnonzero(whole), shares[whole] > _HALF)
             settled |= whole
             least = self._settle(decided, row, np.where(split[row], shares[row], -1), least)
         return shares
@@ -257,7 +246,7 @@ def branchings(about: Facts, fits: Fits, base: Proof, effort: Effort) -> Iterato
         return
     if len(about.factors) * max(int(np.isin(about.racks, racks).sum()) for racks in parts) > CASE_COLUMNS:
         return
-    programs = [PartProgram(about, fits, racks, large) for racks in parts]
+    programs = [ShareProgram(about, fits, racks, large) for racks in parts]
     of_cases = [effort.part(SHARE_OF_SPLITTING / len(parts)) for _ in parts]
     searches = [_Search(program, large, sizes, each) for program, each in zip(programs, of_cases, strict=True)]
     if any(search.root is None or not (search.fits or fits.most) for search in searches):
@@ -265,7 +254,7 @@ def branchings(about: Facts, fits: Fits, base: Proof, effort: Effort) -> Iterato
     for smallest in (np.inf, *(0.5**halved for halved in range(CASE_HALVINGS + 1))):
         for search, each in zip(searches, of_cases, strict=True):
             search.effort = each
-        more = [np.isinf(smallest) or _search(search, smallest) for search in searches]
+        more = [np.isinf(smallest) or search.run(smallest) for search in searches]
         shares = _placed(about, searches, smallest, effort.part(SHARE_OF_PLACEMENT))
         if shares is not None or not np.isinf(smallest) or fits.most is not None:
             cases = zip(parts, searches, strict=True)
@@ -287,26 +276,6 @@ def _placed(about: Facts, searches: Sequence[_Search], smallest: float, effort: 
             return None
         shares[:, search.at] = placement
     return shares
-
-
-def _split(shares: FloatArray) -> BoolArray:
-    split: BoolArray = np.minimum(shares, 1 - shares) > _WHOLE
-    return split
-
-
-def _as_they_are(rows: IntArray, shares: FloatArray) -> set[Decision]:
-    """Decisions that leave these whole rows of the shares (M, b) where they are."""
-    on = shares[rows] > _HALF
-    brokers = np.tile(np.arange(shares.shape[1]), len(rows)).tolist()
-    return set(zip(np.repeat(rows, shares.shape[1]).tolist(), brokers, on.ravel().tolist(), strict=True))
-
-
-def _search(search: _Search, smallest: float) -> bool:
-    """Split cases until the cheapest is whole; False where that took too long."""
-    while not search.exhausted:
-        if not search.step(smallest):
-            return True
-    return False
 
 
 def _parts(about: Facts) -> list[tuple[int, ...]]:

@@ -56,10 +56,11 @@ def byte_loads(problem: Problem, layout: Layout, wanted: Windows, grown: Sequenc
     if not asked:
         return None
     total_bytes = int((problem.size_bytes[layout.rows] * layout.factors).sum())
+    totals = [int((of[layout.rows] * layout.factors).sum()) for _, _, of in asked]
     return ByteLoads(
         names=tuple(name for name, _, _ in asked),
         weights=np.stack([of[layout.rows] for _, _, of in asked]),
-        scales=np.array([_scale(total_bytes, of[layout.rows], layout.factors) for _, _, of in asked], dtype=np.int64),
+        scales=np.array([max(1, total_bytes // each) if each else 1 for each in totals], dtype=np.int64),
         windows=np.stack([window[:, layout.order] - _fixed(problem, layout, of) for _, window, of in asked]),
     )
 
@@ -97,11 +98,6 @@ def priced(layout: Layout, loads: ByteLoads, prices: LongArray) -> Layout:
         group_racks=values[0].astype(np.int32),
         group_sizes=np.bincount(groups.reshape(-1)).astype(np.int32),
     )
-
-
-def _scale(total_bytes: int, weights: LongArray, factors: IntArray) -> int:
-    total = int((weights * factors).sum())
-    return max(1, total_bytes // total) if total else 1
 
 
 def _fixed(problem: Problem, layout: Layout, of: LongArray) -> LongArray:

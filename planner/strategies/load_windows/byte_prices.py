@@ -11,14 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its parts are imported where they are first used: most commands use none
 
 from planner.model.problem import FloatArray, IntArray, LongArray
 from planner.scoring.windows import Windows
 from planner.strategies.flow.layout import Layout, bounds
 from planner.strategies.load_windows import linear_program
 from planner.strategies.load_windows.byte_loads import ByteLoads
-from planner.strategies.load_windows.linear_program import Program
+from planner.strategies.load_windows.linear_program import Program, Rows
 from planner.strategies.work_limits import EXACT_PRICE_COLUMNS, PRICE_COLUMNS
 
 
@@ -69,30 +68,12 @@ class _Columns:
         return np.concatenate([[0], np.cumsum(runs)])
 
 
-class _Rows:
-    """Rows of the program, gathered block by block."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.parts: list[tuple[IntArray, IntArray, FloatArray]] = []
-        self.low: list[FloatArray] = []
-        self.high: list[FloatArray] = []
-
-    def add(self, bounds: LongArray | FloatArray, *entries: tuple[IntArray, IntArray, FloatArray | float]) -> None:
-        """Rows within bounds (2, N), with entries of (row in the block, column, value)."""
-        for rows, columns, values in entries:
-            self.parts.append((rows + self.count, columns, np.broadcast_to(values, rows.shape).astype(np.float64)))
-        self.low.append(bounds[0].astype(np.float64).ravel())
-        self.high.append(bounds[1].astype(np.float64).ravel())
-        self.count += bounds[0].size
-
-
 def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | None) -> Program:
     """The program; its last D × Bt rows are the loads'."""
     columns = _Columns.of(layout)
     unit = layout.copy_bytes.sum() / len(layout.rows)
     worth = loads.weights * loads.scales[:, None] / unit
-    rows = _Rows()
+    rows = Rows()
     _add_rows(rows, layout, columns)
     for kind in range(len(worth)):
         _add_arrivals(rows, layout, columns, worth, kind)
@@ -113,12 +94,10 @@ def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | N
     costs[starts[1] : starts[2]] = sizes[columns.enter[0]]
     most[: starts[1]] = 1
     most[starts[1] : starts[2]] = layout.most[columns.enter[0], columns.enter[1]]
-    entries = [np.concatenate(part) for part in zip(*rows.parts, strict=True)]
-    table = scipy.sparse.csr_matrix((entries[2], (entries[0], entries[1])), shape=(rows.count, len(costs)))
-    return Program(costs, table, np.concatenate(rows.low), np.concatenate(rows.high), np.zeros_like(most), most)
+    return rows.program(costs, most)
 
 
-def _add_rows(rows: _Rows, layout: Layout, columns: _Columns) -> None:
+def _add_rows(rows: Rows, layout: Layout, columns: _Columns) -> None:
     """Every row has its replicas, and in each rack as many as the rack rule lets it have."""
     (kept, slots), (entering, racks), starts = columns.keep, columns.enter, columns.starts(0)
     keep, enter = np.arange(starts[1]), np.arange(starts[1], starts[2])
@@ -132,7 +111,7 @@ def _add_rows(rows: _Rows, layout: Layout, columns: _Columns) -> None:
     rows.add(bounds, (at, np.concatenate([keep, enter]), 1.0))
 
 
-def _add_arrivals(rows: _Rows, layout: Layout, columns: _Columns, worth: FloatArray, kind: int) -> None:
+def _add_arrivals(rows: Rows, layout: Layout, columns: _Columns, worth: FloatArray, kind: int) -> None:
     """What enters a rack arrives on its brokers: as a count, and as bytes that fit that count."""
     (entering, racks), (topics, brokers), starts = columns.enter, columns.cells, columns.starts(len(worth))
     count = layout.most.shape[1]
@@ -151,7 +130,7 @@ def _add_arrivals(rows: _Rows, layout: Layout, columns: _Columns, worth: FloatAr
     rows.add(np.stack([-endless, zeros]), (each, arriving, 1.0), (each, counts, -most[topics]))
 
 
-def _add_windows(rows: _Rows, layout: Layout, columns: _Columns, wanted: Windows) -> None:
+def _add_windows(rows: Rows, layout: Layout, columns: _Columns, wanted: Windows) -> None:
     """The windows of counts, of each (topic, broker) and of each broker."""
     (kept, slots), (topics, brokers), starts = columns.keep, columns.cells, columns.starts(0)
     keep, arriving = np.arange(starts[1]), np.arange(starts[2], starts[3])
@@ -162,7 +141,7 @@ def _add_windows(rows: _Rows, layout: Layout, columns: _Columns, wanted: Windows
 
 
 def _add_loads(
-    rows: _Rows, layout: Layout, columns: _Columns, worth: FloatArray, kind: int, window: tuple[FloatArray, IntArray]
+    rows: Rows, layout: Layout, columns: _Columns, worth: FloatArray, kind: int, window: tuple[FloatArray, IntArray]
 ) -> None:
     """The window (2, Bt) of one kind of load, and the columns (1 or 0, 2, Bt) of what is below and above it."""
     (kept, slots), (_, brokers), starts = columns.keep, columns.cells, columns.starts(len(worth))

@@ -1,4 +1,9 @@
-"""The certificate of a plan: what no plan moves less than, of all that are no further outside of their windows."""
+"""The certificate of a plan: what no plan moves less than, of all that are no further outside of their windows.
+
+With a price on each of its edges, a window that may begin anywhere proves the less the further it moves against the sum
+of its prices, so one of its ends proves the least. That end's edges stand in the certificate, and its bound holds for
+all plans with that spread.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +13,39 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.model.balance import Balance
-from planner.model.problem import IntArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.window_excess import Allowed
-from planner.scoring.windows import starting
+from planner.scoring.windows import Windows, starting
 from planner.strategies import bounds
-from planner.strategies.bounds import Case, Certificate, Facts, Outside, Starting, least, none_priced
+from planner.strategies.bounds import (
+    Branch,
+    Case,
+    Certificate,
+    Facts,
+    Lows,
+    Outside,
+    Part,
+    Prices,
+    Starting,
+    least,
+    none_priced,
+)
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import Placed, place
-from planner.strategies.load_windows.allowed_excess import allowed, at_price, closed, reached, within
+from planner.strategies.load_windows.allowed_plans import (
+    Begins,
+    OpenWindows,
+    allowed,
+    at_price,
+    closed,
+    reached,
+    within,
+)
 from planner.strategies.load_windows.byte_loads import ByteLoads
-from planner.strategies.load_windows.open_windows import Anywhere, OpenWindows
 from planner.strategies.load_windows.proof import facts, proof
 from planner.strategies.load_windows.window_positions import BestPosition, Started, WideWindows
+from planner.strategies.work_limits import MOST_STARTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,3 +197,93 @@ def _of_excess(layout: Layout, placed: Placed, about: Facts) -> bounds.Prices:
         .certificate(about, windows)
         .prices
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Anywhere:
+    """What makes a certificate hold for all starts.
+
+    `by_cell`, `in_all`: the edges (2, T or 1, Bt) of windows at the first start, at the last one, and as they are.
+    """
+
+    anywhere: OpenWindows
+    fixed: LongArray
+    by_cell: tuple[LongArray, ...]
+    in_all: tuple[LongArray, ...]
+    lows: Lows = None
+
+    @staticmethod
+    def of(layout: Layout, wanted: Windows, anywhere: OpenWindows) -> Anywhere:
+        """For the windows of a layout."""
+        topics, in_all = wanted.topic_replicas[:, :, layout.order], wanted.replicas[:, None, layout.order]
+        fixed, all_fixed = layout.fixed_cells, layout.fixed_cells.sum(axis=0, keepdims=True)
+        return Anywhere(
+            anywhere=anywhere,
+            fixed=fixed,
+            by_cell=tuple(_edges(anywhere.topics, topics, fixed)),
+            in_all=tuple(_edges(anywhere.replicas, in_all, all_fixed)),
+        )
+
+    def within(self, lows: range) -> Anywhere:
+        """The same, where the window of all brokers' replicas begins at one of these."""
+        begins = replace(self.anywhere.replicas, first=np.array([lows[0]]), last=np.array([lows[-1]]))
+        edges = tuple(_edges(begins, None, self.fixed.sum(axis=0, keepdims=True)))
+        return replace(self, in_all=edges, lows=(lows[0], lows[-1]))
+
+    def certificate(self, certificate: Certificate) -> Certificate:
+        """The certificate with the edges that prove the least."""
+        racks = certificate.facts.racks
+        everywhere = np.ones(len(racks), dtype=bool)
+        parts = [Part(part.racks, self._case(part.case, np.isin(racks, part.racks))) for part in certificate.parts]
+        prices = self._prices(certificate.prices, everywhere)
+        return Certificate(certificate.facts, prices, tuple(parts), lows=self.lows)
+
+    def prices(self, prices: Prices) -> Prices:
+        """Prices of all brokers with the edges that prove the least."""
+        return self._prices(prices, np.ones(self.fixed.shape[1], dtype=bool))
+
+    def case(self, case: Case) -> Case:
+        """A case of all brokers with the edges that prove the least."""
+        return self._case(case, np.ones(self.fixed.shape[1], dtype=bool))
+
+    def _case(self, case: Case, here: BoolArray) -> Case:
+        if isinstance(case, Branch):
+            return replace(case, off=self._case(case.off, here), on=self._case(case.on, here))
+        return self._prices(case, here)
+
+    def _prices(self, prices: Prices, here: BoolArray) -> Prices:
+        """Prices of which those of the brokers `here` (Bt,) count."""
+        is_open, all_open = self.anywhere.topics.open, self.anywhere.replicas.open
+        cells = _least(prices.topic_replicas, self.by_cell, is_open, here)
+        # A table of one window a broker, as one of several windows.
+        numbered = np.concatenate([np.zeros_like(prices.replicas[:1]), prices.replicas])
+        in_all = _least(numbered, self.in_all, all_open, here)
+        return replace(prices, topic_replicas=cells, replicas=in_all[1:])
+
+
+def _edges(begins: Begins, window: LongArray | None, fixed: LongArray) -> Iterator[LongArray]:
+    """The edges of windows, less what the rows hold that may not move: at every start, and where they are.
+
+    No fewer than none of the others can be there, however much those hold. Where there are too many starts, at the
+    first and the last: no other proves less, if it weren't for lower edges cut off at nothing.
+    """
+    several = int((begins.last - begins.first).max(initial=0))
+    every = several <= MOST_STARTS
+    for step in range(several + 1) if every else (0, several):
+        start = np.minimum(begins.first + step, begins.last)
+        low = np.broadcast_to(start[:, None], fixed.shape) - fixed
+        yield np.stack([low.clip(min=0) if every else low, (low + begins.spread).clip(min=0)])
+    if window is not None:
+        yield (window - fixed).clip(min=0)
+
+
+def _least(table: LongArray, edges: tuple[LongArray, ...], is_open: BoolArray, here: BoolArray) -> LongArray:
+    """The table (window, broker, price, edge) with those of several edges (2, K, Bt) that prove the least."""
+    at, brokers, prices = table[:3]
+    tried = [np.where(prices > 0, each[0][at, brokers], each[1][at, brokers]) for each in edges]
+    # Python's integers: prices times edges may be beyond 64 bits.
+    sums = np.zeros((len(tried), len(is_open)), dtype=object)
+    for total, found in zip(sums, tried, strict=True):
+        np.add.at(total, at[here[brokers]], prices[here[brokers]].astype(object) * found[here[brokers]])
+    best = np.stack(tried)[sums.argmin(axis=0)[at], np.arange(len(at))]
+    return np.stack([at, brokers, prices, np.where(is_open[at], best, table[3])])

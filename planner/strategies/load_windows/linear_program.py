@@ -10,7 +10,7 @@ import scipy  # its parts are imported where they are first used: most commands 
 from ortools.pdlp import solvers_pb2
 from ortools.pdlp.python import pdlp
 
-from planner.model.problem import FloatArray, LongArray
+from planner.model.problem import FloatArray, IntArray, LongArray
 from planner.strategies.work_limits import PRICE_ITERATIONS, PRICE_TOLERANCE
 
 # HiGHS' interior point method and its dual simplex: the one for prices alone, the other for few split shares.
@@ -27,6 +27,30 @@ class Program:
     high: FloatArray
     least: FloatArray | LongArray
     most: FloatArray | LongArray
+
+
+class Rows:
+    """The rows of a program, gathered block by block."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._parts: list[tuple[IntArray, IntArray, FloatArray]] = []
+        self._low: list[FloatArray] = []
+        self._high: list[FloatArray] = []
+
+    def add(self, bounds: LongArray | FloatArray, *entries: tuple[IntArray, IntArray, FloatArray | float]) -> None:
+        """Rows within bounds (2, N), with entries of (row in the block, column, value)."""
+        for rows, columns, values in entries:
+            self._parts.append((rows + self._count, columns, np.broadcast_to(values, rows.shape).astype(np.float64)))
+        self._low.append(bounds[0].astype(np.float64).ravel())
+        self._high.append(bounds[1].astype(np.float64).ravel())
+        self._count += bounds[0].size
+
+    def program(self, costs: FloatArray, most: FloatArray) -> Program:
+        """The program of these rows, for columns (K,) from nothing to `most`."""
+        rows, columns, values = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        matrix = scipy.sparse.csr_matrix((values, (rows, columns)), shape=(self._count, len(costs)))
+        return Program(costs, matrix, np.concatenate(self._low), np.concatenate(self._high), np.zeros_like(most), most)
 
 
 class Solved(NamedTuple):

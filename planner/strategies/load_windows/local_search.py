@@ -115,29 +115,23 @@ def _mend(placement: Placement, aim: _Aim, fruitless: _Fruitless) -> None:
 def _help(placement: Placement, broker: int, aim: _Aim, fruitless: _Fruitless) -> list[int]:
     """Exchanges for a broker, made: the best with its first partners, or else with its others; who helped."""
     for partners in _partners(placement, broker):
-        states = {other: _state(placement, broker, other) for other in partners}
-        tried = [other for other, (pair, state) in states.items() if _may_gain(fruitless.get(pair), state, aim.weight)]
+        pairs = {other: (min(broker, other), max(broker, other)) for other in partners}
+        states = {pair: (int(placement.changes[pair[0]]), int(placement.changes[pair[1]])) for pair in pairs.values()}
+        # A pair is tried again where one of the two has changed since, or at a weight at which it may have an exchange.
+        tried = [
+            other
+            for other, pair in pairs.items()
+            if (then := fruitless.get(pair)) is None or then[0] != states[pair] or aim.weight >= then[1]
+        ]
         found = []
         for partner, each in zip(tried, _best(placement, broker, np.array(tried), aim), strict=True):
             if isinstance(each, _Exchange):
                 found.append((each, partner))
             else:
-                pair, state = states[partner]
-                fruitless[pair] = state, each
+                fruitless[pairs[partner]] = states[pairs[partner]], each
         if found:
             return _take(placement, broker, found, aim)
     return []
-
-
-def _state(placement: Placement, broker: int, partner: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The pair, and how often both have changed."""
-    pair = min(broker, partner), max(broker, partner)
-    return pair, (int(placement.changes[pair[0]]), int(placement.changes[pair[1]]))
-
-
-def _may_gain(then: tuple[tuple[int, int], float] | None, state: tuple[int, int], weight: float) -> bool:
-    """True where a pair has changed since it had no exchange, or the weight is one at which it may have one now."""
-    return then is None or then[0] != state or weight >= then[1]
 
 
 def _take(placement: Placement, broker: int, found: list[tuple[_Exchange, int]], aim: _Aim) -> list[int]:
@@ -268,7 +262,9 @@ def _dearer_than_elsewhere(placement: Placement) -> tuple[IntArray, IntArray, In
 
 
 def _saving(placement: Placement, here: int, there: int, rows: IntArray) -> _Exchange | None:
-    """The exchange that saves the most by sending one of these rows there, None where none saves a byte."""
+    """The exchange that saves the most by sending one of these rows there without taking a load further outside, None
+    where none saves a byte.
+    """
     on = placement.on
     ours = rows[on[rows, here] & ~on[rows, there]]
     ours = ours[placement.racks_allow(ours, here, there)]
@@ -276,15 +272,8 @@ def _saving(placement: Placement, here: int, there: int, rows: IntArray) -> _Exc
         return None
     partners, leaving = np.array([there]), Ends(ours, np.zeros_like(ours))
     theirs = coming(placement, here, partners)
-    moving = Moving.of(placement, ours, here, there), Moving.of(placement, theirs.rows, there, here)
-    return _cheapest(placement, (here, there), moving, pairings(placement, here, partners, leaving, theirs))
-
-
-def _cheapest(
-    placement: Placement, brokers: tuple[int, int], moving: tuple[Moving, Moving], pairs: Pairs
-) -> _Exchange | None:
-    """Of these exchanges the one that saves the most without taking a load further outside, None where none saves."""
-    (here, there), (out, back), (at, of, _) = brokers, moving, pairs
+    out, back = Moving.of(placement, ours, here, there), Moving.of(placement, theirs.rows, there, here)
+    at, of, _ = pairings(placement, here, partners, leaving, theirs)
     saved = -(out.costs[at] + back.costs[of])
     saving = np.flatnonzero(saved > 0)
     at, of, saved = at[saving], of[saving], saved[saving]

@@ -1,19 +1,31 @@
-"""What a flow proves, put into the terms of `bounds`: facts that anyone can check, and prices."""
+"""What a flow proves, put into the terms of `bounds`: facts that anyone can check, and prices; and the plans beside it.
+
+An attempt to bring loads into their windows comes to a plan, a bound, or both. `Best` keeps the better ones of each.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.problem import LongArray, Problem
+from planner.model.problem import FloatArray, IntArray, LongArray, Problem
 from planner.scoring.fair_shares import ExactArray
-from planner.scoring.windows import rack_rule
+from planner.scoring.window_excess import Allowed
+from planner.scoring.windows import Windows, rack_rule
 from planner.strategies import bounds
+from planner.strategies.bounds import GRAIN, Facts, Part
 from planner.strategies.flow.layout import Layout
-from planner.strategies.flow.placement import Placed
-from planner.strategies.load_windows.byte_loads import ByteLoads
+from planner.strategies.flow.min_cost_flow import CostRangeError
+from planner.strategies.flow.placement import Placed, matrix, place
+from planner.strategies.load_windows.allowed_plans import within
+from planner.strategies.load_windows.byte_loads import ByteLoads, priced
+from planner.strategies.load_windows.local_search_state import Placement, SearchState
+from planner.strategies.work_limits import Effort
 
+# Prices beyond this many times what a byte is worth would leave the solver's arithmetic.
+_STEEPEST = 3
 # Prices up to this fit 64 bits with room to spare; larger ones are told in coarser parts, by so many bits at most.
 _MOST, _MOST_BITS = 1 << 60, bounds.GRAIN.bit_length() - 1
 
@@ -41,6 +53,18 @@ class Proof:
                 self.grain,
             ),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class BranchedProof:
+    """A proof without cases, and the cases of each part."""
+
+    base: Proof
+    parts: tuple[Part, ...]
+
+    def certificate(self, facts: Facts, load_windows: LongArray) -> bounds.Certificate:
+        """The certificate of this proof, for windows of loads (D, 2, Bt)."""
+        return replace(self.base.certificate(facts, load_windows), parts=self.parts)
 
 
 def facts(problem: Problem, layout: Layout, loads: ByteLoads | None) -> bounds.Facts:
@@ -77,7 +101,9 @@ def proof(layout: Layout, placed: Placed, prices: LongArray, *, of_excess: bool 
     unit, scale = (layout.cost_unit_bytes, layout.tie_scale) if layout.copy_bytes.any() and not of_excess else (1, 1)
     topic_window, broker_window = placed.windowed
     in_parts = [_in_parts(each, grain * unit, unit, scale) for each in (cells - brokers, brokers - nodes[layout.sink])]
-    coarser = min(max(_bits_beyond(each) for each in in_parts), _MOST_BITS)
+    # Where units outside of windows are dear, prices have to be coarser by some bits to be far within 64.
+    beyond = max(int(np.abs(each).max(initial=0)) // _MOST for each in in_parts)
+    coarser = min(beyond.bit_length(), _MOST_BITS)
     coarse_cells, coarse_brokers = ((each >> coarser).clip(-_MOST, _MOST).astype(np.int64) for each in in_parts)
     return Proof(
         cells=coarse_cells,
@@ -97,6 +123,99 @@ def _in_parts(prices: LongArray, times: int, unit: int, scale: int) -> ExactArra
     return (whole * (times // unit) + (rest * (times // unit) + scale // 2) // scale) * unit
 
 
-def _bits_beyond(prices: ExactArray) -> int:
-    """By how many bits prices have to be coarser to be far within 64: where units outside of windows are dear."""
-    return max(0, (int(np.abs(prices).max(initial=0)) // _MOST).bit_length())
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What every attempt is about. `effort`: the work that may be done, None: as little as there is. `most`: what plans
+    may be outside of their windows, None: nothing.
+    """
+
+    problem: Problem
+    layout: Layout
+    wanted: Windows
+    loads: ByteLoads
+    about: Facts
+    search: SearchState
+    effort: Effort | None
+    most: Allowed | None
+
+
+class PlacedPlan(NamedTuple):
+    """A placement with the bytes outside its windows, and what it costs."""
+
+    placement: Placement
+    outside: int
+    cost: int
+
+
+class Bound(NamedTuple):
+    """A proof, and the least bytes by it."""
+
+    proof: Proof | BranchedProof
+    least: int
+
+
+class Best(NamedTuple):
+    """The best plan and the best bound so far."""
+
+    plan: PlacedPlan | None = None
+    bound: Bound | None = None
+
+    def within(self, part: float) -> bool:
+        """True where the plan keeps its windows and is within this part of its bound."""
+        if self.plan is None or self.bound is None or self.plan.outside:
+            return False
+        return self.plan.cost - self.bound.least <= part * self.plan.cost
+
+    def copy(self) -> Best:
+        """The same with a placement of its own."""
+        plan = self.plan
+        return self if plan is None else self._replace(plan=plan._replace(placement=plan.placement.copy()))
+
+    def but(self, plan: PlacedPlan | None, bound: Bound | None) -> Best:
+        """The better ones of these and others."""
+        plans = [each for each in (self.plan, plan) if each is not None]
+        found = [each for each in (self.bound, bound) if each is not None]
+        return Best(
+            min(plans, key=lambda each: (each.outside, each.cost), default=None),
+            max(found, key=lambda each: each.least, default=None),
+        )
+
+
+class Priced(NamedTuple):
+    """The cheapest placement at some prices, and the bound that it proves."""
+
+    placed: Placed
+    bound: Bound
+
+
+def in_parts(task: Task, prices: FloatArray) -> LongArray:
+    """Prices (D, Bt) in bytes a unit as whole parts of GRAIN, none too steep for the solver's arithmetic."""
+    steepest = _STEEPEST * task.loads.scales[:, None]
+    return np.rint(prices.clip(-steepest, steepest) * GRAIN).astype(np.int64)
+
+
+def at_prices(task: Task, prices: LongArray) -> Priced | None:
+    """The flow at prices (D, Bt) in parts of GRAIN a unit; None where they are beyond the solver's arithmetic."""
+    try:
+        layout = priced(task.layout, task.loads, prices)
+        placed = place(task.problem, layout, task.wanted)
+    except CostRangeError:
+        return None
+    return Priced(placed, of_proof(task, proof(layout, placed, prices)))
+
+
+def without_prices(task: Task, placed: Placed) -> Bound:
+    """The bound of a placement that was made without prices."""
+    nothing = np.zeros(task.loads.windows[:, 0].shape, dtype=np.int64)
+    return of_proof(task, proof(task.layout, placed, nothing))
+
+
+def of_proof(task: Task, proven: Proof | BranchedProof) -> Bound:
+    """What a proof comes to for all plans that are no more outside than they may."""
+    certificate = proven.certificate(task.about, task.loads.windows)
+    return Bound(proven, bounds.least(certificate if task.most is None else within(certificate, task.most)))
+
+
+def chosen_of(task: Task, placement: Placement) -> IntArray:
+    """Replicas of the rows (M, W), as brokers of the problem."""
+    return matrix(task.layout, np.stack(np.nonzero(placement.on)), task.problem.width)

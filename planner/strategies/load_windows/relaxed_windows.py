@@ -8,7 +8,6 @@ partitions lie; other prices show how little any placement is outside.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -19,24 +18,24 @@ from planner.strategies.bounds import GRAIN, Case
 from planner.strategies.flow.layout import windowed
 from planner.strategies.flow.placement import on_brokers
 from planner.strategies.load_windows import byte_prices
-from planner.strategies.load_windows.allowed_excess import reached
-from planner.strategies.load_windows.attempts import (
+from planner.strategies.load_windows.allowed_plans import reached
+from planner.strategies.load_windows.branch_and_bound import branchings
+from planner.strategies.load_windows.local_search import polish, repair
+from planner.strategies.load_windows.local_search_state import MostOutside, Placement
+from planner.strategies.load_windows.proof import (
     Best,
     Bound,
+    BranchedProof,
     PlacedPlan,
+    Proof,
     Task,
     at_prices,
     chosen_of,
     in_parts,
     of_proof,
 )
-from planner.strategies.load_windows.branch_and_bound import BranchedProof, branchings
-from planner.strategies.load_windows.fractional_program import rounded
-from planner.strategies.load_windows.local_search import polish, repair
-from planner.strategies.load_windows.local_search_state import MostOutside, Placement
-from planner.strategies.load_windows.part_program import Fits
-from planner.strategies.load_windows.proof import Proof
-from planner.strategies.work_limits import FAIR, SHARE_OF_CLOSEST, SHARE_OF_RELAXED, Effort
+from planner.strategies.load_windows.share_program import Fits, rounded
+from planner.strategies.work_limits import FAIR, SHARE_OF_CLOSEST, SHARE_OF_RELAXED
 
 
 def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[Best, Case | None]:
@@ -48,7 +47,11 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     task = replace(task, effort=None if task.effort is None else task.effort.part(SHARE_OF_RELAXED))
     closest, of_loads = _closest(task, none, base, plan)
     no_cases = task.effort is not None and of_loads is None and closest.outside
-    prices = _prices(task, closest) if no_cases and not _is_best(task, none, closest, base) else None
+    prices = None
+    if no_cases and not _is_best(task, none, closest, base):
+        # Those of a program that may leave as much outside as the plan does.
+        close = byte_prices.solve(task.layout, task.wanted, task.loads, closest.outside)
+        prices = None if close is None else in_parts(task, close)
     if prices is not None:
         closest = _closer(task, closest, prices)
     most = reached(task.layout, none, task.loads, chosen_of(task, closest.placement))
@@ -59,7 +62,11 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     if prices is not None and (found := at_prices(within, prices)) is not None:
         best = best.but(None, found.bound)
     if task.effort is not None:
-        for proven, made in _by_cases(within, base, task.effort):
+        for proven, shares in branchings(task.about, _fits(task, most), base, task.effort):
+            made = None
+            if shares is not None:
+                on = on_brokers(task.layout, rounded(task.problem, task.layout, task.wanted, shares))
+                made = _polished(within, on, of_proof(within, proven).least)
             best = best.but(made, of_proof(within, proven))
             if best.within(FAIR):
                 break
@@ -72,12 +79,6 @@ def _is_best(task: Task, none: Allowed, plan: PlacedPlan, base: Proof) -> bool:
         return False
     most = reached(task.layout, none, task.loads, chosen_of(task, plan.placement))
     return plan.cost - of_proof(replace(task, most=most), base).least <= FAIR * plan.cost
-
-
-def _prices(task: Task, plan: PlacedPlan) -> LongArray | None:
-    """Prices (D, Bt) of loads, in parts of GRAIN, where as much may be outside as of a plan; None: there are none."""
-    close = byte_prices.solve(task.layout, task.wanted, task.loads, plan.outside)
-    return None if close is None else in_parts(task, close)
 
 
 def _closer(task: Task, plan: PlacedPlan, prices: LongArray) -> PlacedPlan:
@@ -102,22 +103,12 @@ def _closest(task: Task, none: Allowed, base: Proof, plan: PlacedPlan) -> tuple[
         case = proven.parts[0].case
         if shares is None:
             continue
-        placement = Placement(task.search, on_brokers(task.layout, _rounded(task, shares)))
+        chosen = rounded(task.problem, task.layout, task.wanted, shares)
+        placement = Placement(task.search, on_brokers(task.layout, chosen))
         repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
         polish(placement)
         plan = min(plan, _plan(placement), key=lambda each: (each.outside, each.cost))
     return plan, case
-
-
-def _by_cases(task: Task, base: Proof, effort: Effort) -> Iterator[tuple[BranchedProof, PlacedPlan | None]]:
-    """Proofs, and placements that are no more outside than they may."""
-    assert task.most is not None
-    for proven, shares in branchings(task.about, _fits(task, task.most), base, effort):
-        if shares is None:
-            yield proven, None
-        else:
-            on = on_brokers(task.layout, _rounded(task, shares))
-            yield proven, _polished(task, on, of_proof(task, proven).least)
 
 
 def _polished(task: Task, on: np.ndarray, enough: int) -> PlacedPlan | None:
@@ -133,10 +124,6 @@ def _polished(task: Task, on: np.ndarray, enough: int) -> PlacedPlan | None:
 
 def _plan(placement: Placement) -> PlacedPlan:
     return PlacedPlan(placement, int(placement.outside().sum()), placement.cost)
-
-
-def _rounded(task: Task, shares: np.ndarray) -> np.ndarray:
-    return rounded(task.problem, task.layout, task.wanted, shares)
 
 
 def _fits(task: Task, most: Allowed, *, only_loads: bool = False) -> Fits:

@@ -23,9 +23,9 @@ from planner.model.problem import LongArray, Problem
 from planner.scoring.windows import Windows, near, opened, starting, starts
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import Placed, place
-from planner.strategies.load_windows.attempts import Best
+from planner.strategies.load_windows.allowed_plans import OpenWindows, by_topic, open_windows
 from planner.strategies.load_windows.balanced_placement import Evened
-from planner.strategies.load_windows.open_windows import OpenWindows, by_topic, open_windows
+from planner.strategies.load_windows.proof import Best
 from planner.strategies.work_limits import (
     FEW_START_COLUMNS,
     SHARE_OF_BEST_START,
@@ -106,12 +106,8 @@ def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywher
         return found
     # What costs least before windows of bytes is brought into those.
     guesses = (_by_topic(search, wanted, anywhere), wanted)
-    guess = min(guesses, key=lambda each: _judged(search.within(each, _nothing).best(lows)))
+    guess = min(guesses, key=lambda each: _judged(search.within(each, lambda *_: None).best(lows)))
     return min(found, search.within(guess).best(lows), key=_judged)
-
-
-def _nothing(*_: object) -> None:
-    return None
 
 
 def _next_to(search: _Search, wanted: Windows, relaxed: Started) -> Windows:

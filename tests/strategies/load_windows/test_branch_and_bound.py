@@ -23,9 +23,8 @@ from planner.strategies.flow.placement import place, widened
 from planner.strategies.load_windows import branch_and_bound
 from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import byte_loads
-from planner.strategies.load_windows.fractional_program import rounded
-from planner.strategies.load_windows.part_program import Duals, Fits, PartProgram
 from planner.strategies.load_windows.proof import facts, proof
+from planner.strategies.load_windows.share_program import Duals, Fits, ShareProgram, rounded
 from planner.strategies.work_limits import Effort
 
 RACKS = {
@@ -88,22 +87,22 @@ def test_some_of_those_can_be_planned() -> None:
 
 def test_prices_that_are_no_numbers_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes of very heavy tails may have such prices; a case then has the bound of what it is a case of."""
-    real, solved = PartProgram.duals, []
+    real, solved = ShareProgram.duals, []
 
-    def duals(program: PartProgram) -> Duals:
+    def duals(program: ShareProgram) -> Duals:
         solved.append(program)
         found = real(program)
         return found if len(solved) == 1 else found._replace(brokers=np.full_like(found.brokers, np.nan))
 
     problem = with_huge("no racks", 3)
     best = min(moved(problem, plan)[0] for plan in plans_within(problem, windows(problem, problem.balance)))
-    monkeypatch.setattr(PartProgram, "duals", duals)
+    monkeypatch.setattr(ShareProgram, "duals", duals)
     with np.errstate(all="raise"):
         ended = last_of(problem)
     assert ended is not None
     assert len(solved) > 1
     assert bounds.least(ended[0]) <= best
-    monkeypatch.setattr(PartProgram, "duals", lambda program: Duals(*(prices * np.nan for prices in real(program))))
+    monkeypatch.setattr(ShareProgram, "duals", lambda program: Duals(*(prices * np.nan for prices in real(program))))
     assert last_of(problem) is None
 
 

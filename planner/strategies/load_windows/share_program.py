@@ -1,24 +1,38 @@
-"""The linear program of the brokers of some racks: the cheapest placement of all rows there if replicas could be split,
-with some rows' replicas decided.
+"""The linear program of shares: the cheapest placement if replicas could be split, on the brokers of some racks or all.
 
-It is solved again and again with other decisions, each time from where it was left, which takes a few per cent of a
-solve from nothing. Its prices go into a proof as they are (see `bounds`). Windows can be left at a high price
-instead of never, so that there are prices where nothing fits, too: they prove it.
+It is solved again and again with other replicas decided, each time from the last basis, which takes a few per cent of
+a solve from nothing. Its prices go into a proof as they are (see `bounds`). Windows can be left at a high price
+instead of never, so that the program has prices even where nothing fits: they prove it.
+
+A basic solution splits few more rows than there are windows of loads. `roundings` turns its shares into placements: a
+flow keeps all counts and follows the shares. Then the largest of the split rows are decided as that flow has them, and
+the program is solved again, which comes closer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from ortools.linear_solver import pywraplp
 
-from planner.model.problem import FloatArray, IntArray, LongArray
+from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
 from planner.scoring.window_excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRICE, Allowed
-from planner.scoring.windows import OPEN_BYTES
+from planner.scoring.windows import OPEN_BYTES, Windows
 from planner.strategies.bounds import Facts
+from planner.strategies.flow.layout import Layout, bounds
+from planner.strategies.flow.placement import on_brokers, place
+from planner.strategies.load_windows.byte_loads import ByteLoads
+from planner.strategies.load_windows.linear_program import Program, Rows, solve
+from planner.strategies.work_limits import (
+    FRACTION_COLUMNS,
+    FRACTION_COLUMNS_IN_ALL,
+    FRACTION_ROUNDS,
+    FROM_NOTHING,
+    Effort,
+)
 
 # A byte outside a window costs as much as so many copied ones; a replica as so many copies of the largest row.
 _OUTSIDE, _TOO_MANY = 100.0, 10.0
@@ -28,6 +42,10 @@ _MORE_OUTSIDE = 10_000.0
 _NOTHING = 1e-6
 # Dual simplex goes on from the last basis, which only the program as it stands has; work is limited, never time.
 _PARAMETERS = "use_preprocessing:false use_dual_simplex:true max_deterministic_time:60"
+# Shares are whole within this.
+_WHOLE = 1e-6
+# What a flow pays for a replica where it has no share, and for a second one on the same broker.
+_NO_SHARE, _TWICE = 100_000, 10_000_000
 
 # Row, place of the broker in the part, and whether the row's replica is there.
 Decision = tuple[int, int, bool]
@@ -49,6 +67,11 @@ class Fits:
     most: Allowed | None = None
     only_loads: bool = False
 
+    @staticmethod
+    def of(layout: Layout, wanted: Windows, loads: ByteLoads) -> Fits:
+        """The windows of a layout, which are asked of what may move."""
+        return Fits(*bounds(layout, wanted), loads.windows, loads.scales)
+
 
 class Duals(NamedTuple):
     """Prices in bytes of (topic, broker of the part) (T, b), brokers (b,), and loads a unit (D, b)."""
@@ -58,7 +81,7 @@ class Duals(NamedTuple):
     loads: FloatArray
 
 
-class PartProgram:
+class ShareProgram:
     """The program of the racks' brokers `at` (b,); `columns` of it. Decisions hold until others are made; those about
     `decidable` rows never leave it without a solution.
     """
@@ -230,3 +253,96 @@ class PartProgram:
             row.SetCoefficient(beyond, sign)
             self._aim.SetCoefficient(beyond, outside)
         return row
+
+
+class Rounded(NamedTuple):
+    """Prices of loads (D, Bt) in bytes a unit, and replicas of the rows (M, W) near what they make cheapest."""
+
+    prices: FloatArray
+    chosen: IntArray
+
+
+def roundings(problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoads, effort: Effort) -> Iterator[Rounded]:
+    """Placements near the windows of loads, one after the other with more rows decided, until the effort is spent; none
+    where there can't be any, or where the program is too large.
+
+    By HiGHS with the flow's own costs, ties included: GLOP stops at other corners of the same optimum, whose roundings
+    moved up to 18 % more bytes on small clusters of large partitions.
+    """
+    shape = len(layout.rows), len(layout.targets)
+    columns = shape[0] * shape[1]
+    if columns > FRACTION_COLUMNS:
+        return
+    program, worth = _whole_program(layout, wanted, loads)
+    settled, on = np.zeros(shape[0], dtype=bool), np.zeros(shape, dtype=bool)
+    for _ in range(min(FRACTION_ROUNDS, FRACTION_COLUMNS_IN_ALL // max(1, columns))):
+        least, most = (np.where(settled[:, None], on, free).ravel() for free in (0, 1))
+        if effort.spent or (solved := solve(replace(program, least=least, most=most), "highs-ds")) is None:
+            return
+        effort.spend(FROM_NOTHING * columns)
+        shares = solved.values.reshape(shape)
+        chosen = rounded(problem, layout, wanted, shares)
+        yield Rounded(solved.prices[-worth.size :].reshape(worth.shape) * worth, chosen)
+        split = np.flatnonzero(is_split(shares).any(axis=1))
+        if not len(split):
+            return
+        largest = split[np.argsort(-layout.enter_costs[split].max(axis=1), kind="stable")]
+        settled[largest[: -(-len(split) // 2)]] = True
+        on = np.where(settled[:, None], on_brokers(layout, chosen), on)
+
+
+def _whole_program(layout: Layout, wanted: Windows, loads: ByteLoads) -> tuple[Program, FloatArray]:
+    """The program of all racks, a column a row and broker; and the worth (D, Bt) of prices of its last D × Bt rows."""
+    count, width = len(layout.rows), len(layout.targets)
+    rows, brokers = np.repeat(np.arange(count), width), np.tile(np.arange(width), count)
+    costs = layout.enter_costs[:, layout.groups]
+    at, slots = np.nonzero(layout.home >= 0)
+    costs[at, layout.home[at, slots]] = layout.keep_costs[at, slots]
+    unit, units = max(1.0, float(costs.mean())), np.maximum(loads.weights.mean(axis=1), 1e-9)
+    by_topic, in_all = bounds(layout, wanted)
+    every, table = np.arange(len(rows)), Rows()
+    table.add(np.stack([layout.factors] * 2), (rows, every, 1.0))
+    racks = np.stack([layout.least, layout.most])
+    table.add(racks, (rows * racks.shape[2] + layout.racks[brokers], every, 1.0))
+    table.add(by_topic, (layout.topics[rows] * width + brokers, every, 1.0))
+    table.add(in_all, (brokers, every, 1.0))
+    for weights, window, each in zip(loads.weights, loads.windows, units, strict=True):
+        opened = np.where(window >= OPEN_BYTES // 2, np.inf, window / each)
+        table.add(opened, (brokers, every, weights[rows] / each))
+    worth = np.repeat(unit * layout.cost_bytes / units[:, None], width, axis=1)
+    return table.program(costs.ravel() / unit, np.ones(len(rows))), worth
+
+
+def is_split(shares: FloatArray) -> BoolArray:
+    """True where a share is neither 0 nor 1."""
+    split: BoolArray = np.minimum(shares, 1 - shares) > _WHOLE
+    return split
+
+
+def as_decided(rows: IntArray, on: BoolArray) -> set[Decision]:
+    """The decisions that every broker has a replica of these rows (K,) or hasn't, as `on` (K, b) says."""
+    brokers = np.tile(np.arange(on.shape[1]), len(rows)).tolist()
+    return set(zip(np.repeat(rows, on.shape[1]).tolist(), brokers, on.ravel().tolist(), strict=True))
+
+
+def rounded(problem: Problem, layout: Layout, wanted: Windows, shares: FloatArray) -> IntArray:
+    """Replicas (M, W) that keep all counts and are the closest to these shares (M, Bt).
+
+    The flow pays the less for a replica the larger its share is.
+    """
+    costs = np.rint(_NO_SHARE * (1 - shares.clip(0, 1))).astype(np.int64)
+    rows, slots = np.nonzero(layout.home >= 0)
+    homes = layout.home[rows, slots]
+    keep: LongArray = np.zeros_like(layout.keep_costs)
+    keep[rows, slots] = costs[rows, homes]
+    costs[rows, homes] = _TWICE
+    brokers = np.arange(len(layout.targets), dtype=np.int32)
+    as_shared = replace(
+        layout,
+        enter_costs=costs,
+        keep_costs=keep,
+        groups=brokers,
+        group_racks=layout.racks,
+        group_sizes=np.ones_like(brokers),
+    )
+    return place(problem, as_shared, wanted).chosen

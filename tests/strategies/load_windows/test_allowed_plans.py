@@ -17,7 +17,7 @@ from planner.scoring.windows import windows
 from planner.strategies import bounds
 from planner.strategies.bounds import Branch
 from planner.strategies.flow.layout import lay_out
-from planner.strategies.load_windows.allowed_excess import allowed, at_price, closed, reached, within
+from planner.strategies.load_windows.allowed_plans import allowed, at_price, closed, reached, within
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.optimum import solve
 

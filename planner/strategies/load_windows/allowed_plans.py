@@ -1,13 +1,12 @@
-"""Windows of replicas that may begin at several places, and what holds wherever they begin.
+"""Which plans a bound is for: windows of replicas that may begin at several places, and what may be outside of windows.
 
-Brokers that differ by no more than a spread are within a window of that width, but nobody says which. With a price on
-each of its edges a window proves the less the further it moves against the sum of its prices: one of its ends proves
-the least. That end's edges stand in the certificate, so that its bound holds for all plans with that spread.
+Brokers that differ by no more than a spread are within a window of that width, but nobody says which: it may begin
+anywhere. Where windows can't all hold, plans may be as far outside of them as one plan is, in the terms of
+`window_excess`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,10 +14,12 @@ import numpy as np
 from planner.model.balance import Balance, Tolerance
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares
-from planner.scoring.windows import TOPIC_PRICE, Windows, excess
-from planner.strategies.bounds import Branch, Case, Certificate, Lows, Part, Prices
+from planner.scoring.window_excess import BROKER_PRICE, Allowed, CountWindows, Loads
+from planner.scoring.windows import TOPIC_PRICE, Windows, excess, starts
+from planner.strategies import bounds
+from planner.strategies.bounds import Branch, Case, Certificate, Outside, Part, Prices, Starting
 from planner.strategies.flow.layout import Layout
-from planner.strategies.work_limits import MOST_STARTS
+from planner.strategies.load_windows.byte_loads import ByteLoads
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,91 +132,78 @@ def _cells(layout: Layout, at: IntArray) -> LongArray:
     return cells
 
 
-@dataclass(frozen=True, eq=False)
-class Anywhere:
-    """What makes a certificate hold for all starts.
+def closed(problem: Problem, balance: Balance, topics: int) -> OpenWindows:
+    """No window that may begin anywhere but that of all replicas where a spread of one leaves two starts."""
+    lows = starts(problem, balance.replicas)
+    ends = np.array([lows[0]]) if lows else np.zeros(1, dtype=np.int64), np.array([lows[-1] if lows else 0])
+    spread = int(balance.replicas.value) if lows else 0
+    none = np.zeros(topics, dtype=np.int64)
+    return OpenWindows(Begins(none > 0, none, none, 0), Begins(np.array([len(lows) > 1]), *ends, spread), range(0))
 
-    `by_cell`, `in_all`: the edges (2, T or 1, Bt) of windows at the first start, at the last one, and as they are.
+
+def allowed(layout: Layout, wanted: Windows, anywhere: OpenWindows, loads: ByteLoads | None) -> Allowed:
+    """The windows asked for, with nothing allowed outside of them yet."""
+    fixed, movable = layout.fixed_cells, layout.topic_replicas
+    in_all = fixed.sum(axis=0, keepdims=True), movable.sum(keepdims=True)
+    width = len(layout.targets)
+    return Allowed(
+        _counts(wanted.topic_replicas[:, :, layout.order], (fixed, movable), TOPIC_PRICE, anywhere.topics),
+        _counts(wanted.replicas[:, None, layout.order], in_all, BROKER_PRICE, anywhere.replicas),
+        Loads(np.zeros((0, 2, width), dtype=np.int64), np.zeros(0, dtype=np.int64))
+        if loads is None
+        else Loads(loads.windows, loads.scales),
+        furthest=np.zeros(0 if loads is None else len(loads.scales), dtype=np.int64),
+    )
+
+
+def _counts(window: LongArray, rows: tuple[LongArray, LongArray], price: int, begins: Begins) -> CountWindows:
+    fixed, movable = rows
+    return CountWindows(window, fixed, movable, price, begins.open, begins.first, begins.last, begins.spread)
+
+
+def reached(layout: Layout, none: Allowed, loads: ByteLoads | None, chosen: IntArray) -> Allowed:
+    """As much as rows of replicas (M, W), as brokers of the problem, are outside."""
+    cells, at = cells_of(layout, chosen)
+    rows, slots = np.nonzero(at >= 0)
+    load = np.zeros((0 if loads is None else len(loads.scales), len(layout.targets)), dtype=np.int64)
+    for held, weights in zip(load, () if loads is None else loads.weights, strict=True):
+        np.add.at(held, at[rows, slots], weights[rows])
+    return none.reached(cells, load)
+
+
+def within(certificate: Certificate, most: Allowed) -> Certificate:
+    """The certificate for all plans that are no more outside than that, at the best prices of what is outside.
+
+    Only parts of all racks are left. Nothing proves yet how much any plan is outside.
     """
-
-    anywhere: OpenWindows
-    fixed: LongArray
-    by_cell: tuple[LongArray, ...]
-    in_all: tuple[LongArray, ...]
-    lows: Lows = None
-
-    @staticmethod
-    def of(layout: Layout, wanted: Windows, anywhere: OpenWindows) -> Anywhere:
-        """For the windows of a layout."""
-        topics, in_all = wanted.topic_replicas[:, :, layout.order], wanted.replicas[:, None, layout.order]
-        fixed, all_fixed = layout.fixed_cells, layout.fixed_cells.sum(axis=0, keepdims=True)
-        return Anywhere(
-            anywhere=anywhere,
-            fixed=fixed,
-            by_cell=tuple(_edges(anywhere.topics, topics, fixed)),
-            in_all=tuple(_edges(anywhere.replicas, in_all, all_fixed)),
-        )
-
-    def within(self, lows: range) -> Anywhere:
-        """The same, where the window of all brokers' replicas begins at one of these."""
-        begins = replace(self.anywhere.replicas, first=np.array([lows[0]]), last=np.array([lows[-1]]))
-        edges = tuple(_edges(begins, None, self.fixed.sum(axis=0, keepdims=True)))
-        return replace(self, in_all=edges, lows=(lows[0], lows[-1]))
-
-    def certificate(self, certificate: Certificate) -> Certificate:
-        """The certificate with the edges that prove the least."""
-        racks = certificate.facts.racks
-        everywhere = np.ones(len(racks), dtype=bool)
-        parts = [Part(part.racks, self._case(part.case, np.isin(racks, part.racks))) for part in certificate.parts]
-        prices = self._prices(certificate.prices, everywhere)
-        return Certificate(certificate.facts, prices, tuple(parts), lows=self.lows)
-
-    def prices(self, prices: Prices) -> Prices:
-        """Prices of all brokers with the edges that prove the least."""
-        return self._prices(prices, np.ones(self.fixed.shape[1], dtype=bool))
-
-    def case(self, case: Case) -> Case:
-        """A case of all brokers with the edges that prove the least."""
-        return self._case(case, np.ones(self.fixed.shape[1], dtype=bool))
-
-    def _case(self, case: Case, here: BoolArray) -> Case:
-        if isinstance(case, Branch):
-            return replace(case, off=self._case(case.off, here), on=self._case(case.on, here))
-        return self._prices(case, here)
-
-    def _prices(self, prices: Prices, here: BoolArray) -> Prices:
-        """Prices of which those of the brokers `here` (Bt,) count."""
-        is_open, all_open = self.anywhere.topics.open, self.anywhere.replicas.open
-        cells = _least(prices.topic_replicas, self.by_cell, is_open, here)
-        # A table of one window a broker, as one of several windows.
-        numbered = np.concatenate([np.zeros_like(prices.replicas[:1]), prices.replicas])
-        in_all = _least(numbered, self.in_all, all_open, here)
-        return replace(prices, topic_replicas=cells, replicas=in_all[1:])
+    every, there = set(bounds.every_rack(certificate.facts)), most.beginning(certificate.lows)
+    parts = tuple(Part(part.racks, priced(part.case, there)) for part in certificate.parts if set(part.racks) == every)
+    nothing = (Starting(bounds.none_priced(certificate.facts)),)
+    outside = Outside(most, nothing, nothing, (), np.zeros(0, dtype=np.int64))
+    others = tuple(replace(within(other, most), outside=None) for other in certificate.others)
+    prices = _priced(certificate.prices, there)
+    return Certificate(certificate.facts, prices, parts, others, outside, certificate.lows)
 
 
-def _edges(begins: Begins, window: LongArray | None, fixed: LongArray) -> Iterator[LongArray]:
-    """The edges of windows, less what the rows hold that may not move: at every start, and where they are.
-
-    No fewer than none of the others can be there, however much those hold. Where there are too many starts, at the
-    first and the last: no other proves less, if it weren't for lower edges cut off at nothing.
-    """
-    several = int((begins.last - begins.first).max(initial=0))
-    every = several <= MOST_STARTS
-    for step in range(several + 1) if every else (0, several):
-        start = np.minimum(begins.first + step, begins.last)
-        low = np.broadcast_to(start[:, None], fixed.shape) - fixed
-        yield np.stack([low.clip(min=0) if every else low, (low + begins.spread).clip(min=0)])
-    if window is not None:
-        yield (window - fixed).clip(min=0)
+def priced(case: Case, most: Allowed) -> Case:
+    """The case with the best prices of what is outside."""
+    if isinstance(case, Branch):
+        return replace(case, off=priced(case.off, most), on=priced(case.on, most))
+    return _priced(case, most)
 
 
-def _least(table: LongArray, edges: tuple[LongArray, ...], is_open: BoolArray, here: BoolArray) -> LongArray:
-    """The table (window, broker, price, edge) with those of several edges (2, K, Bt) that prove the least."""
-    at, brokers, prices = table[:3]
-    tried = [np.where(prices > 0, each[0][at, brokers], each[1][at, brokers]) for each in edges]
-    # Python's integers: prices times edges may be beyond 64 bits.
-    sums = np.zeros((len(tried), len(is_open)), dtype=object)
-    for total, found in zip(sums, tried, strict=True):
-        np.add.at(total, at[here[brokers]], prices[here[brokers]].astype(object) * found[here[brokers]])
-    best = np.stack(tried)[sums.argmin(axis=0)[at], np.arange(len(at))]
-    return np.stack([at, brokers, prices, np.where(is_open[at], best, table[3])])
+def at_price(case: Case, most: Allowed) -> Case:
+    """The case with prices of loads no steeper than that of a unit outside, which is 1; replicas at their best."""
+    if isinstance(case, Branch):
+        return replace(case, off=at_price(case.off, most), on=at_price(case.on, most))
+    clipped = tuple(
+        np.stack([table[0], table[1].clip(-scale * case.grain, scale * case.grain), table[2]])
+        for table, scale in zip(case.loads, most.windows.scales.tolist(), strict=True)
+    )
+    gentle = replace(case, loads=clipped)
+    return replace(gentle, of_replicas=most.prices(gentle.tables)[0], of_loads=case.grain)
+
+
+def _priced(prices: Prices, most: Allowed) -> Prices:
+    of_replicas, of_loads = most.prices(prices.tables)
+    return replace(prices, of_replicas=of_replicas, of_loads=of_loads)

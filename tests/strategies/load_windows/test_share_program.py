@@ -19,9 +19,9 @@ from planner.model.spec import Changes
 from planner.scoring import independent_check
 from planner.scoring.windows import windows
 from planner.strategies.flow.layout import lay_out
-from planner.strategies.load_windows import fractional_program
+from planner.strategies.load_windows import share_program
 from planner.strategies.load_windows.byte_loads import byte_loads
-from planner.strategies.load_windows.fractional_program import Rounded, roundings
+from planner.strategies.load_windows.share_program import Rounded, roundings
 from planner.strategies.work_limits import Effort
 
 
@@ -93,13 +93,13 @@ def test_no_roundings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert loads is not None
     tight = replace(loads, windows=np.array([[[0, 0, 0], [10, 40, 40]]]))
     assert [] == list(roundings(lone, layout, windows(lone, lone.balance), tight, Effort(10**12)))
-    monkeypatch.setattr(fractional_program, "FRACTION_COLUMNS", 17)
+    monkeypatch.setattr(share_program, "FRACTION_COLUMNS", 17)
     assert [] == rounded(expansion())
 
 
 def test_no_more_rounds_than_their_columns_are_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     """18 columns a round: 36 in all are two rounds."""
-    monkeypatch.setattr(fractional_program, "FRACTION_COLUMNS_IN_ALL", 36)
+    monkeypatch.setattr(share_program, "FRACTION_COLUMNS_IN_ALL", 36)
     assert 2 == len(rounded(expansion()))
 
 
