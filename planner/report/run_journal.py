@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from planner.model.errors import Finding, Place, SpecError
 from planner.model.file_reading import Kind, json_value
-from planner.report.view import Column, Lines, Name, Section, Sentence, Table, View, told
+from planner.report.view import SECONDS, Column, Lines, Name, Quantity, Section, Sentence, Table, View, told
 
 # A line a minute for a month makes 10 MB.
 JOURNAL = Kind("a journal of the playbooks", 64 * 2**20)
@@ -18,12 +18,27 @@ _LONGEST = 2_000
 
 
 @dataclass(frozen=True)
+class Figures:
+    """What a batch took and copied, beside what the plan says; 0 planned, and None copied, are unknown."""
+
+    batch: str
+    seconds: int
+    planned_seconds: int
+    copied_bytes: int | None
+    planned_bytes: int
+
+
+@dataclass(frozen=True)
 class Entry:
-    """One line: when in UTC, as ISO 8601 to the second; what kind of event; and the sentence that was printed."""
+    """One line: when in UTC, as ISO 8601 to the second; what kind of event; and the sentence that was printed.
+
+    The end of a batch has figures.
+    """
 
     time: str
     event: str
     said: str
+    figures: Figures | None = None
 
 
 def entries(journal: bytes, name: str) -> tuple[Entry, ...]:
@@ -40,12 +55,14 @@ def entries(journal: bytes, name: str) -> tuple[Entry, ...]:
 
 
 def document(told_by: Sequence[Entry]) -> dict[str, Any]:
-    """The entries as JSON."""
-    return {"entries": [asdict(entry) for entry in told_by]}
+    """The entries as JSON, each with the keys that its line has."""
+    return {
+        "entries": [{k: v for k, v in asdict(entry).items() if v is not None or k != "figures"} for entry in told_by]
+    }
 
 
 def view(name: str, told_by: Sequence[Entry]) -> View:
-    """Every entry, its time first."""
+    """Every entry, its time first; then the figures of the batches, their sum last."""
     table = Table(
         name="journal",
         title="",
@@ -57,7 +74,37 @@ def view(name: str, told_by: Sequence[Entry]) -> View:
         ),
     )
     nothing = Lines(() if told_by else ("The journal is empty.",))
-    return View(Name(name), (Section("", told(table, nothing)),))
+    batches = [entry.figures for entry in told_by if entry.figures]
+    measured = [Section("Planned and measured", told(_figures([*batches, _sum(batches)])))] if batches else []
+    return View(Name(name), (Section("", told(table, nothing)), *measured))
+
+
+def _figures(rows: Sequence[Figures]) -> Table[Figures]:
+    return Table(
+        name="batches",
+        title="",
+        row="batch",
+        rows=rows,
+        columns=(
+            Column("Batch", lambda each: Name(each.batch), numeric=False),
+            Column("Time planned", lambda each: Quantity(each.planned_seconds or None, SECONDS)),
+            Column("Time", lambda each: Quantity(each.seconds, SECONDS)),
+            Column("Bytes planned", lambda each: Quantity(each.planned_bytes or None, "bytes")),
+            Column("Bytes copied", lambda each: Quantity(each.copied_bytes, "bytes")),
+        ),
+    )
+
+
+def _sum(rows: Sequence[Figures]) -> Figures:
+    """All batches; what is unknown of one of them is unknown of all."""
+    known = [each.copied_bytes for each in rows if each.copied_bytes is not None]
+    return Figures(
+        "all",
+        sum(each.seconds for each in rows),
+        sum(each.planned_seconds for each in rows) if all(each.planned_seconds for each in rows) else 0,
+        sum(known) if len(known) == len(rows) else None,
+        sum(each.planned_bytes for each in rows) if all(each.planned_bytes for each in rows) else 0,
+    )
 
 
 def _entry(line: bytes, place: Place) -> Entry | Finding:
@@ -70,4 +117,15 @@ def _entry(line: bytes, place: Place) -> Entry | Finding:
     for key in ("time", "event", "said"):
         if not isinstance(value.get(key), str):
             return Finding(place, key, f"{str(value.get(key))[:40]!r} isn't a text; {_ALLOWED}")
-    return Entry(value["time"], value["event"], value["said"])
+    figures = value.get("figures")
+    if figures is None:
+        return Entry(value["time"], value["event"], value["said"])
+    wanted = {field.name: (int | None if field.name == "copied_bytes" else int) for field in fields(Figures)[1:]}
+    if not (
+        isinstance(figures, dict)
+        and figures.keys() == {"batch", *wanted}
+        and isinstance(figures["batch"], str)
+        and all(isinstance(figures[key], kind) for key, kind in wanted.items())
+    ):
+        return Finding(place, "figures", f"{str(figures)[:40]!r} isn't figures of a batch; {_ALLOWED}")
+    return Entry(value["time"], value["event"], value["said"], Figures(**figures))

@@ -3,6 +3,7 @@
 Copied under each tool's name beside `cluster.json`; the texts are those that Kafka 4.3 prints. A reassignment takes
 `polls` questions to complete, and one of `lost` partitions is given up at the first question, as if cancelled. For
 `lag` questions more, the broker that is asked shows the replicas from before, as one that lags behind the controller.
+The tools don't know `unknown_options`, {tool: options}, as those of Kafka 3.9 don't know some of today's.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ def _main(tool: str, arguments: list[str]) -> int:
 
 
 def _run(tool: str, options: dict[str, str], cluster: dict[str, Any]) -> int:
-    if "--help" in options:
-        _say("--disallow-replication-factor-change    Denies the ability to change a partition's replication factor")
+    for unknown in set(options) & set(cluster.get("unknown_options", {}).get(tool, ())):
+        name = "joptsimple.UnrecognizedOptionException"
+        sys.stderr.write(f'Exception in thread "main" {name}: {unknown[2:]} is not a recognized option\n')
         return 1
     match tool:
         case "kafka-broker-api-versions":

@@ -316,3 +316,37 @@ def test_leaders_alone_change_batch_by_batch(tmp_path: Path) -> None:
     assert {"a-0": 1, "b-0": 2} == {name: site.leaders()[name] for name in ("a-0", "b-0")}
     again = site.play("apply")
     assert (0, 0, 2) == (again.code, again.changed, site.calls("--election-type")), again.output
+
+
+def test_tools_that_lack_an_option_are_called_without_it(site: Site, tmp_path: Path) -> None:
+    """As those of Kafka 3.9: it is tried once a run, and the election tool's older name is used."""
+    config = tmp_path / "client.properties"
+    config.touch()
+    refused = {"kafka-reassign-partitions": ["--disallow-replication-factor-change"]}
+    site.set_cluster(unknown_options=refused | {"kafka-leader-election": ["--command-config"]})
+    run = site.play("apply", "-e", f"kafka_reassign_command_config={config}")
+    assert 0 == run.code, run.output
+    assert TARGET == site.replicas()
+    assert (3, 1) == (site.calls("--execute"), site.calls("--disallow-replication-factor-change"))
+    elections = [call for call in site.cluster["calls"] if call[0] == "kafka-leader-election"]
+    assert [False, True, True] == ["--admin.config" in call for call in elections]
+    assert 0 == site.calls("--help")
+
+
+def test_the_end_says_what_was_planned_and_measured(site: Site) -> None:
+    """Bytes of each batch and of the run, on the terminal, in the journal, and by `planner show --journal`."""
+    held = [{"partition": name, "size": 1_000} for name in ("a-0", "a-1", "a-2")]
+    dirs = [{"logDir": "/a", "error": None, "partitions": held}]
+    site.set_cluster(log_dirs_print=[{"broker": broker, "logDirs": dirs} for broker in (1, 2, 3, 4)])
+    run = site.play("apply")
+    assert 0 == run.code, run.output
+    [end] = [line for line in run.output.splitlines() if line.startswith("The run ended after")]
+    assert end.endswith("(2 s planned at the throttle), 3 kB copied (200 B planned).")
+    kept = site.folder.parent / "home" / ".local" / "state" / "kafka_reassign"
+    [journal] = kept.glob("*-apply-*.jsonl")
+    entries = run_journal.entries(journal.read_bytes(), journal.name)
+    assert end in [entry.said for entry in entries]
+    figures = [entry.figures for entry in entries if entry.figures]
+    assert [("01", 1, 2_000, 100), ("02", 1, 1_000, 100)] == [
+        (each.batch, each.planned_seconds, each.copied_bytes, each.planned_bytes) for each in figures
+    ]

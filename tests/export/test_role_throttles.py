@@ -142,7 +142,8 @@ class Cluster:
     def __init__(self, tmp_path: Path, brokers: str = "", fails: bool = False) -> None:
         target = tmp_path / "target.json"
         target.write_text('{"partitions": [{"topic": "next", "partition": 0, "replicas": [4]}]}')
-        self.given = {"journal_dir": str(tmp_path), "target": str(target), "origin": "", "reassign": ["reassign"]}
+        self.given = {"journal_dir": str(tmp_path), "target": str(target), "origin": ""}
+        self.given["tools"] = self.tools = {"reassign": ["reassign"]}
         self.brokers, self.fails = brokers, fails
         self.calls: list[list[str]] = []
 

@@ -158,6 +158,38 @@ def test_destination_that_is_not_back_within_the_hold(operator: Operator) -> Non
     assert_unharmed(operator, operator.replicas() | again.replicas)
 
 
+def test_one_of_several_destinations_stays_away(operator: Operator) -> None:
+    """What goes to the live one arrives during the hold; the rest is cancelled, and planned anew without the dead one."""
+    operator.create_topic("orders", [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 4)
+    operator.produce("orders", 12, 2 * MEGABYTE)
+    added = [{"id": 4, "rack": "r0"}, {"id": 5, "rack": "r1"}]
+    execution = {"throttle": "100MB/s", "batches": "none"}
+    plan = operator.plan({"add_brokers": added}, brokers=[1, 2, 3], execution=execution)
+    before = operator.replicas()
+    assert {4, 5} <= {broker for replicas in plan.replicas.values() for broker in replicas}
+    to_live = {name: to for name, to in plan.replicas.items() if 4 not in to}
+    assert to_live
+    limits = ("-e", "kafka_reassign_hold_seconds=25", "-e", "kafka_reassign_cancel_on_failure=true")
+    with plan.playbooks.playing("apply", *SLOWLY, *WATCHED, *limits) as running:
+        await_move(operator)
+        operator.lose(4)
+        operator.await_true(lambda: "HELD, Batch 01 of 1: not live: broker 4" in running.text, "the hold")
+        operator.lift_throttle()
+        run = running.wait()
+    assert 2 == run.code, run.output
+    assert "not live: broker 4. Its moves were cancelled" in run.text
+    assert [] == operator.moving()
+    operator.await_equal("", operator.throttles)
+    reached = operator.replicas()
+    assert to_live.items() <= reached.items()
+    others = before.keys() - to_live.keys()
+    assert {name: set(before[name]) for name in others} == {name: set(reached[name]) for name in others}
+
+    again = operator.plan({"add_brokers": added[1:]}, brokers=[1, 2, 3], execution={"throttle": "100MB/s"})
+    assert 0 == (run := again.playbooks.play("apply")).code, run.output
+    assert_unharmed(operator, operator.replicas() | again.replicas)
+
+
 def test_stop_file_in_the_middle_of_a_batch(operator: Operator) -> None:
     """The batch goes on to its end and the run stops before the next one, without a throttle; later it goes on."""
     plan = expansion(operator, 4 * MEGABYTE, moves_per_broker=1)

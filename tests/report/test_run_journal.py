@@ -13,6 +13,18 @@ LINES = (
     {"time": "2026-11-24T08:00:00Z", "event": "begin", "said": "Batch 01 of 2 began."},
     {"time": "2026-11-24T08:05:00Z", "event": "held", "said": "HELD, Batch 01 of 2: not live: broker 4."},
 )
+END = {
+    "time": "2026-11-24T08:09:00Z",
+    "event": "end",
+    "said": "Batch 01 of 2 ended.",
+    "figures": {
+        "batch": "01",
+        "seconds": 540,
+        "planned_seconds": 480,
+        "copied_bytes": 2_000_000,
+        "planned_bytes": 1_900_000,
+    },
+}
 JOURNAL = "".join(f"{json.dumps(line)}\n" for line in LINES).encode()
 
 
@@ -31,12 +43,31 @@ def test_a_journal_is_shown_as_a_table() -> None:
     assert "The journal is empty." in markdown.render(run_journal.view("run.jsonl", ()))
 
 
+def test_batches_are_shown_planned_and_measured() -> None:
+    """Time and bytes of each, and their sum; what is unknown of one batch is unknown of all."""
+    second = END | {"figures": END["figures"] | {"batch": "02", "copied_bytes": None}}
+    journal = JOURNAL + "".join(f"{json.dumps(line)}\n" for line in (END, second)).encode()
+    entries = run_journal.entries(journal, "run.jsonl")
+    assert [*LINES, END, second] == run_journal.document(entries)["entries"]
+    shown = markdown.render(run_journal.view("run.jsonl", entries)).partition("Planned and measured")[2]
+    cells = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in shown.splitlines() if line[:1] == "|"]
+    assert [
+        ["01", "8 min", "9 min", "1.90 MB", "2.00 MB"],
+        ["02", "8 min", "9 min", "1.90 MB", "–"],
+        ["all", "16 min", "18 min", "3.80 MB", "–"],
+    ] == cells[-3:]
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         (b"HELD", "run.jsonl:3:1: isn't JSON (line 1, column 1: Expecting value)"),
         (b"[1]", "run.jsonl:3:1: '[1]' isn't a JSON object"),
         (b'{"time": "x", "event": 5}', "run.jsonl:3:1: event: '5' isn't a text"),
+        (
+            b'{"time": "x", "event": "end", "said": "", "figures": {"batch": 1}}',
+            """run.jsonl:3:1: figures: "{'batch': 1}" isn't figures of a batch""",
+        ),
     ],
 )
 def test_another_file_is_refused_with_its_line(line: bytes, said: str) -> None:

@@ -1,11 +1,13 @@
-"""Looks at the cluster until a batch is complete: prints the progress, and holds or stops the run."""
+"""Watches the cluster until a batch is complete: prints the progress, and holds or stops the run."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import time
 from datetime import datetime, timezone
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from ansible.errors import AnsibleActionFail
@@ -30,18 +32,18 @@ REACTIONS = {
     "lag": "hold",
 }
 _WORDS = ("ignore", "hold", "finish", "cancel")
-# What of the task's arguments is the plugin's alone.
+# The arguments of a task that only this plugin reads; the module gets the others.
 _OWN = {
     *("name", "reactions", "window", "valid_until", "guard_seconds", "hold_seconds", "wait_seconds", "delay"),
     *("batches_left", "planned_bytes", "second_looks", "once", "tool_starts", "return_when_held"),
-    *("planned_seconds", "later_seconds"),
+    *("planned_seconds", "later_seconds", "batch", "digests", "hooks"),
 }
 _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
 _LINE_SECONDS = 60
 
 
 def say(line):
-    """Print a line at once: Ansible doesn't flush its standard output where that is no terminal."""
+    """Print a line on stderr: Ansible doesn't flush its stdout at once where that is no terminal."""
     display.display(line, stderr=True)
 
 
@@ -78,8 +80,21 @@ def check_settings(reactions, lag_limits, window):
     return check_window(window) if window else ""
 
 
+def altered(digests, folders):
+    """Relative paths of `digests`, {path: SHA-256}, whose file in one of the folders has another digest.
+
+    The first folder must have all of them. The others hold copies for people to read, and may be absent.
+    """
+    found = []
+    for path, digest in digests.items():
+        files = [Path(folders[0], path), *(file for each in folders[1:] if (file := Path(each, path)).exists())]
+        if any(not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != digest for file in files):
+            found.append(path)
+    return found
+
+
 def size(value):
-    """Bytes in decimal units, three digits."""
+    """A number of bytes in decimal units, with three digits."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if value < 1000 or unit == "TB":
             return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.3g} {unit}"
@@ -88,7 +103,7 @@ def size(value):
 
 
 def duration(seconds):
-    """Seconds in the largest fitting unit or two."""
+    """Seconds as text, in seconds, in minutes, or in hours and minutes."""
     minutes = round(seconds / 60)
     if minutes < 1:
         return f"{round(seconds)} s"
@@ -96,7 +111,10 @@ def duration(seconds):
 
 
 def progress(name, done, partitions, copied, planned, seconds, later_seconds=0):
-    """One line: partitions, bytes, rate and time left as far as they are known; later batches take `later_seconds`."""
+    """The line that says how far a batch is: partitions, and bytes, rate and time left where they are known.
+
+    `seconds` have passed, and the batches after it are planned to take `later_seconds`.
+    """
     parts = [f"{done} of {partitions} partitions"]
     if copied is not None and planned:
         parts.append(f"{size(min(copied, planned))} of {size(planned)}")
@@ -109,30 +127,51 @@ def progress(name, done, partitions, copied, planned, seconds, later_seconds=0):
     return f"{name}: {', '.join(parts)}, {duration(seconds)} so far"
 
 
+def copied(measured, planned):
+    """Bytes copied beside those planned, or an empty text where one of them is unknown."""
+    return f"{size(measured)} copied ({size(planned)} planned)" if measured is not None and planned else ""
+
+
+def summed_up(seconds, figures):
+    """The sentence on a whole run: its time, and the time and bytes of its batches beside those planned.
+
+    `figures` has a dict for each batch: seconds, planned_seconds, copied_bytes and planned_bytes. What isn't known of
+    every batch isn't said.
+    """
+    if not figures:
+        return f"The run ended after {duration(seconds)}. It started no batch."
+    took, planned = (sum(each[key] for each in figures) for key in ("seconds", "planned_seconds"))
+    said = f"its {len(figures)} {'batch' if len(figures) == 1 else 'batches'} took {duration(took)}"
+    if all(each["planned_seconds"] for each in figures):
+        said += f" ({duration(planned)} planned at the throttle)"
+    if all(each["copied_bytes"] is not None and each["planned_bytes"] for each in figures):
+        said += ", " + copied(*(sum(each[key] for each in figures) for key in ("copied_bytes", "planned_bytes")))
+    return f"The run ended after {duration(seconds)}: {said}."
+
+
 class ActionModule(ActionBase):
-    """The task `kafka_reassign`."""
+    """Runs the tasks `kafka_reassign`: most of them with one call of the module, those that wait with many."""
 
     TRANSFERS_FILES = False
     tool_starts = 0
 
     @property
     def moves(self):
-        """True where a batch is waited for; otherwise there is none yet, or only the cluster is looked at."""
+        """True where a batch runs; False before it has started, or where only the cluster is inspected."""
         return bool(self.given.get("target")) and not self.given.get("before")
 
-    def tell(self, event, line):
-        """Print a line, and have the next call of the module write it to the journal."""
+    def tell(self, event, line, **further):
+        """Print a line; the next call of the module writes it to the journal, with `further` values for programs."""
         say(line)
-        self.entries.append({"event": event, "said": line})
+        self.entries.append({"event": event, "said": line, **further})
 
     def run(self, tmp=None, task_vars=None):
-        """Look until the batch is complete, or until something ends the wait; without a batch until nothing holds."""
+        """Do what the task asks for. A failure is returned: Ansible doesn't retry a task whose plugin raises."""
         result = super().run(tmp, task_vars)
         self.task_vars, self.entries = task_vars, []
         own = {key: value for key, value in self._task.args.items() if key != "guards"}
-        self.given = {**self._task.args["guards"], **own}
+        self.given = {**self._task.args.get("guards", {}), **own}
         self.reactions = dict(REACTIONS, **(self.given.get("reactions") or {}))
-        # A failure is returned: Ansible doesn't try a task again that raises one.
         try:
             result.update(self.answer())
         except AnsibleActionFail as error:
@@ -141,30 +180,70 @@ class ActionModule(ActionBase):
         return result
 
     def answer(self):
-        """What the task was asked for."""
+        """The result of the task."""
         if problem := check_settings(self.reactions, self.given.get("lag_limits"), self.given.get("window")):
             raise AnsibleActionFail(problem)
-        return self.waited() if self.given.get("ask", "look") == "look" else self.module()
+        ask = self.given.get("ask", "look")
+        own = {"look": self.waited, "files": self.files, "summary": self.summary}
+        return own[ask]() if ask in own else self.module()
+
+    def files(self):
+        """Files on this host that aren't the reviewed ones, and files with the operator's tasks that are missing."""
+        playbooks, role = (Path(self.task_vars[key]) for key in ("playbook_dir", "role_path"))
+        hooks = [each for each in self.given["hooks"] if each and not (playbooks / each).exists()]
+        return {"altered": altered(self.given["digests"], [role / "files", playbooks.parent]), "missing": hooks}
+
+    def summary(self):
+        """Say how long the run took, and what its batches took and copied beside what was planned."""
+        found = self.module()
+        if self.given.get("journal"):
+            self.tell("summary", summed_up(found["seconds"], found["figures"]))
+            self.module(ask="note")
+        return found
 
     def waited(self):
-        """The wait, and its begin and end in the journal."""
+        """Wait for a batch, and write its begin and its end, planned and measured, to the journal."""
         name = self.given.get("name", "")
         noted = self.moves and not self.given.get("once")
         if noted:
             self.entries.append({"event": "begin", "said": f"{name} began."})
         found = self.wait()
         if noted and "held" not in found:
-            took, planned = duration(time.monotonic() - self.started), int(self.given.get("planned_seconds") or 0)
-            took += f" ({duration(planned)} planned at the throttle)" if planned else ""
-            reached = f"{found.get('reached', 0)} of {found['partitions']} partitions"
-            before = int(self.given.get("tool_starts", 0))
-            end = f"{name} ended after {took}: {reached} are where they should be. Kafka's tools were started "
-            self.tell("end", f"{end}{before} times for it, {self.tool_starts} times to wait.")
-            self.module(ask="note")
+            self.ended(name, found)
         return found
 
+    def ended(self, name, found):
+        """Say what the batch took and copied beside what was planned, and how often Kafka's tools were started."""
+        figures = {
+            "batch": self.given.get("batch", ""),
+            "seconds": round(time.monotonic() - self.started),
+            "planned_seconds": int(self.given.get("planned_seconds") or 0),
+            "copied_bytes": None,
+            "planned_bytes": int(self.given.get("planned_bytes") or 0),
+        }
+        waiting = self.tool_starts
+        if figures["planned_bytes"]:
+            try:
+                figures["copied_bytes"] = self.module(ask="measure")["copied_bytes"]
+            except AnsibleActionFail as error:
+                say(f"How many bytes were copied isn't known: {error}")
+        took = duration(figures["seconds"])
+        if figures["planned_seconds"]:
+            took += f" ({duration(figures['planned_seconds'])} planned at the throttle)"
+        amount = copied(figures["copied_bytes"], figures["planned_bytes"])
+        reached = f"{found.get('reached', 0)} of {found['partitions']} partitions are where they should be"
+        before = int(self.given.get("tool_starts", 0)) + self.tool_starts - waiting
+        starts = f"Kafka's tools were started {before} times for it, {waiting} times to wait"
+        said = f"{name} ended after {took}: {', '.join(filter(None, (amount, reached)))}. {starts}."
+        self.tell("end", said, **({"figures": figures} if figures["batch"] else {}))
+        self.module(ask="note")
+
     def wait(self):
-        """The last look, and how the wait ended: `failed` with `cancel` and `msg`, or `finish` with reasons to stop."""
+        """Look until the batch is complete, or, before a batch, until nothing holds the run.
+
+        Returns the last look with how the wait ended: `failed` with `cancel` and `msg`, `finish` with the reasons to
+        stop before the next batch, or `held`.
+        """
         self.started, self.parent = time.monotonic(), os.getppid()
         self.held_since, self.hold, self.finish, self.told = None, "", [], set()
         self.rate = int(self.given.get("throttle_bytes_per_sec") or 0)
@@ -199,13 +278,13 @@ class ActionModule(ActionBase):
             self.pause(min(float(self.given["delay"]), 2) if complete else float(self.given["delay"]))
 
     def pause(self, seconds):
-        """Sleep; a killed playbook leaves this process behind, which then ends, too."""
+        """Sleep. Where the playbook was killed, this process is left behind; it ends here."""
         if os.getppid() != self.parent:
             raise AnsibleActionFail("the playbook was ended")
         time.sleep(seconds)
 
     def judge(self, reasons):
-        """Sort the reasons by their reactions and print what is new; the text of those that cancel."""
+        """Sort the reasons by their reactions and print the new ones. Returns the reasons to cancel as one text."""
         of = {word: [said for guard, said in reasons.items() if self.reactions[guard] == word] for word in _WORDS}
         self.finish = of["finish"]
         for said in self.finish:
@@ -216,7 +295,7 @@ class ActionModule(ActionBase):
         return "; ".join(of["cancel"])
 
     def complete(self, look):
-        """True where nothing of the batch moves any more; without a batch, where nothing holds the run."""
+        """True where nothing of the batch moves any more or, before a batch, where nothing holds the run."""
         if self.given.get("once"):
             return True
         if self.moves:
@@ -224,14 +303,14 @@ class ActionModule(ActionBase):
         return bool(self.finish) or not self.hold
 
     def over(self):
-        """Why the wait ends although the batch isn't complete, or None."""
+        """Why the wait ends although the batch isn't complete: a text, empty for the time limit; None to wait on."""
         now = time.monotonic()
         if self.hold and now - self.held_since > float(self.given["hold_seconds"]):
             return f"held for {duration(now - self.held_since)}: {self.hold}"
         return "" if now - self.started > float(self.given["wait_seconds"]) else None
 
     def look(self, deep, measure):
-        """One call of the module on the admin host."""
+        """Ask how far the batch is; `deep` inspects the cluster, too, and `measure` adds up the bytes copied."""
         measure = measure and bool(self.given.get("planned_bytes"))
         found = self.module(look_at_cluster=deep, measure=measure, verify=self.moves)
         if self.given.get("once") and "no_answer" in found["reasons"]:
@@ -239,7 +318,7 @@ class ActionModule(ActionBase):
         return {**found, "rc": found.get("rc", 0), "moving": found.get("moving", [])}
 
     def module(self, **further):
-        """The module's answer."""
+        """Call the module on the admin host, with `further` arguments; its result."""
         arguments = {key: value for key, value in self.given.items() if key not in _OWN}
         arguments.update(further, entries=self.entries)
         self.entries = []
@@ -256,7 +335,7 @@ class ActionModule(ActionBase):
         return found
 
     def follow_throttle(self, look):
-        """Give what moves the rate of the throttle file, where that is another than the last one."""
+        """Where the throttle file has another rate than before, give it to what moves."""
         wanted, problem = look.get("throttle_bytes_per_sec"), look.get("throttle_problem", "")
         if problem and problem not in self.told:
             self.told.add(problem)
@@ -271,7 +350,7 @@ class ActionModule(ActionBase):
             self.rate = wanted
 
     def clock(self):
-        """Reasons of the hour: the window, the plan's expiry, and how many batches this run may start."""
+        """Reasons to stop that the cluster isn't asked for: the window, the expiry, and the number of batches."""
         now = datetime.now(timezone.utc)  # noqa: UP017  (Ansible 2.17 runs on Python 3.10 too)
         found = {}
         window, expiry = self.given.get("window"), self.given.get("valid_until")
@@ -284,7 +363,7 @@ class ActionModule(ActionBase):
         return found
 
     def holds(self, hold):
-        """Print that the run is held, or goes on, where that is news."""
+        """Print that the run is held, or that it goes on, when that changes."""
         now = time.monotonic()
         if hold and hold != self.hold:
             self.held_since = self.held_since or now

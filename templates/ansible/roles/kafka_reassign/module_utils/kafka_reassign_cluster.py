@@ -12,6 +12,8 @@ from ansible.module_utils import kafka_reassign_output as output
 # A list of topics longer than this may not fit into one argument of a command.
 _TOPICS_GIVEN = 100
 _HEAD, _TAIL = 400, 200
+# What Kafka's tools say of a broker that is down.
+NO_BROKER = "Timed out waiting for a node assignment"
 
 
 class ToolError(Exception):
@@ -30,6 +32,7 @@ class Cluster:
     def __init__(self, module):
         self.module = module
         self.given = module.params
+        self.tools = self.given["tools"]
         self.calls = []
 
     def run(self, argv):
@@ -39,14 +42,14 @@ class Cluster:
 
     def asked(self, tool, *options):
         """Output of a tool, or None where it failed: a controller or a broker may just restart."""
-        code, out, _ = self.run([*self.given[tool], *options])
+        code, out, _ = self.run([*self.tools[tool], *options])
         return out if code == 0 else None
 
     def required(self, tool, *options):
         """Output of a tool; ToolError where it failed."""
-        code, out, err = self.run([*self.given[tool], *options])
+        code, out, err = self.run([*self.tools[tool], *options])
         if code != 0:
-            raise ToolError(f"{Path(self.given[tool][0]).name} {' '.join(options[:3])}: {shortened(err + out)}")
+            raise ToolError(f"{Path(self.tools[tool][0]).name} {' '.join(options[:3])}: {shortened(err + out)}")
         return out
 
     def plan_file(self, name):
@@ -63,7 +66,7 @@ class Cluster:
         """Exit code, stdout and stderr of a --verify that leaves the throttles alone."""
         target = self.given["target"]
         options = ["--verify", "--preserve-throttles", "--reassignment-json-file", target]
-        return self.run([*self.given["reassign"], *options])
+        return self.run([*self.tools["reassign"], *options])
 
     def of_log_dirs(self):
         """What --verify says of the target, where the plan names log dirs."""
@@ -170,14 +173,15 @@ class Cluster:
     def batch(self):
         """How far the batch is."""
         code, out, err = self.verified()
-        target, origin = self.lists()
+        target = self.lists()[0]
         found = {"rc": code, "stderr": err, "moving": output.moving(out), "done": output.reached(out)}
         found.update(elsewhere=output.elsewhere(out), reached=len(found["done"]), partitions=len(target))
-        found["copied_bytes"] = self.copied(output.arriving(target, origin)) if self.given["measure"] else None
+        found["copied_bytes"] = self.copied() if self.given["measure"] else None
         return found
 
-    def copied(self, wanted):
-        """Bytes that have arrived so far."""
+    def copied(self):
+        """Bytes that the target's new replicas hold by now, or None where kafka-log-dirs gets no answer."""
+        wanted = output.arriving(*self.lists())
         if not wanted:
             return 0
         topics = sorted({name.rpartition("-")[0] for names in wanted.values() for name in names})

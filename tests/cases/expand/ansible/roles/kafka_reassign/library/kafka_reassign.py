@@ -4,68 +4,66 @@
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
 
-import json
-from datetime import datetime, timezone
-from pathlib import Path
-
+from ansible.module_utils import kafka_reassign_changes as changes
+from ansible.module_utils import kafka_reassign_journal as journal
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.kafka_reassign_cluster import Cluster, ToolError
-from ansible.module_utils.kafka_reassign_throttles import Throttles, folder_of
+from ansible.module_utils.kafka_reassign_throttles import Throttles
 
 DOCUMENTATION = r"""
 ---
 module: kafka_reassign
-short_description: Waits for a batch of a reassignment of Apache Kafka, and looks whether the cluster is well meanwhile
+short_description: Starts a batch of a reassignment of Apache Kafka, and watches the cluster until it is complete
 description:
-  - Asks Kafka's own tools, and keeps a journal and the throttles from before the run on the admin host.
-  - The action plugin of the same name calls it again and again, prints the progress, and holds or stops the run.
+  - Runs Kafka's own tools, and keeps a journal and the throttles from before the run on the admin host.
+  - The action plugin of the same name calls it repeatedly, prints the progress, and holds or stops the run.
 options:
   ask:
     description:
-      - C(check) whether the plan may begin.
-      - C(look) at the cluster and at the batch.
-      - Whether the whole target is C(reached).
-      - Which batches C(leaders) are still to be elected for.
-      - How topics with C(new) partitions stand.
-      - C(begin) a journal, and record the throttles that are set.
-      - C(throttle) what moves at another rate.
-      - C(restore) the throttles from before.
-      - C(note) something in the journal only.
+      - What to do.
+      - C(check) compares the cluster with the plan before anything starts.
+      - C(look) inspects the cluster, the batch, or both.
+      - C(start) starts the reassignment of the target, and C(elect) the elections of the target.
+      - C(reached) counts the partitions of the target that are in place, and C(measure) the bytes that have arrived.
+      - C(leaders) lists the batches whose leaders are still to be elected.
+      - C(new) compares the topics that get new partitions with the plan.
+      - C(begin) creates a journal and records the throttles that are set.
+      - C(throttle) gives what moves another rate, and C(restore) puts back the throttles from before.
+      - C(summary) adds up the journal, and C(note) only writes to it.
     type: str
-    choices: [check, look, reached, leaders, new, begin, throttle, restore, note]
+    choices: [check, look, start, elect, reached, measure, leaders, new, begin, throttle, restore, summary, note]
     default: look
-  reassign:
-    description: Command of kafka-reassign-partitions with its client's options.
+  tools:
+    description:
+      - Commands of Kafka's tools, each a list of words with its client's options, by the names C(reassign), C(topics),
+        C(brokers), C(log_dirs), C(configs), C(groups) and C(election).
+      - The last one has no client's options, since their name depends on its version; see O(command_config).
+    type: dict
+    required: true
+  command_config:
+    description: Properties file of the election tool's client, or nothing.
+    type: str
+    default: ""
+  execute_options:
+    description: Further options for --execute.
     type: list
     elements: str
-    required: true
-  topics:
-    description: Command of kafka-topics with its client's options.
+    default: []
+  keeps_replication_factor:
+    description: Whether Kafka is to refuse to change a replication factor (KIP-860), where the tool can.
+    type: bool
+    default: false
+  with_log_dirs:
+    description: Whether the target names log dirs.
+    type: bool
+    default: false
+  down_brokers:
+    description: Brokers of the plan that are not live.
     type: list
-    elements: str
-    required: true
-  brokers:
-    description: Command of kafka-broker-api-versions with its client's options.
-    type: list
-    elements: str
-    required: true
-  log_dirs:
-    description: Command of kafka-log-dirs with its client's options.
-    type: list
-    elements: str
-    required: true
-  configs:
-    description: Command of kafka-configs with its client's options.
-    type: list
-    elements: str
-    required: true
-  groups:
-    description: Command of kafka-consumer-groups with its client's options.
-    type: list
-    elements: str
-    required: true
+    elements: int
+    default: []
   target:
-    description: Reassignment file on the admin host. Without it there is only a look at the cluster.
+    description: Reassignment or election file on the admin host. Without it only the cluster is inspected.
     type: str
     default: ""
   origin:
@@ -77,7 +75,7 @@ options:
     type: str
     default: ""
   before:
-    description: Whether the batch of the target isn't begun yet. Throttles of topics that are done are lifted then.
+    description: Whether the batch of the target hasn't been started. Then throttles of topics that are done are lifted.
     type: bool
     default: false
   verify:
@@ -176,12 +174,14 @@ author:
 EXAMPLES = r"""
 - name: Look at the cluster between two batches
   kafka_reassign:
-    reassign: [/opt/kafka/bin/kafka-reassign-partitions.sh, --bootstrap-server, "kafka-1:9092"]
-    topics: [/opt/kafka/bin/kafka-topics.sh, --bootstrap-server, "kafka-1:9092"]
-    brokers: [/opt/kafka/bin/kafka-broker-api-versions.sh, --bootstrap-server, "kafka-1:9092"]
-    configs: [/opt/kafka/bin/kafka-configs.sh, --bootstrap-server, "kafka-1:9092"]
-    log_dirs: [/opt/kafka/bin/kafka-log-dirs.sh, --bootstrap-server, "kafka-1:9092"]
-    groups: [/opt/kafka/bin/kafka-consumer-groups.sh, --bootstrap-server, "kafka-1:9092"]
+    tools:
+      reassign: [/opt/kafka/bin/kafka-reassign-partitions.sh, --bootstrap-server, "kafka-1:9092"]
+      topics: [/opt/kafka/bin/kafka-topics.sh, --bootstrap-server, "kafka-1:9092"]
+      brokers: [/opt/kafka/bin/kafka-broker-api-versions.sh, --bootstrap-server, "kafka-1:9092"]
+      configs: [/opt/kafka/bin/kafka-configs.sh, --bootstrap-server, "kafka-1:9092"]
+      log_dirs: [/opt/kafka/bin/kafka-log-dirs.sh, --bootstrap-server, "kafka-1:9092"]
+      groups: [/opt/kafka/bin/kafka-consumer-groups.sh, --bootstrap-server, "kafka-1:9092"]
+      election: [/opt/kafka/bin/kafka-leader-election.sh, --bootstrap-server, "kafka-1:9092"]
     expected_brokers: [1, 2, 3]
 """
 
@@ -258,9 +258,30 @@ elsewhere:
   type: list
   elements: str
 copied_bytes:
-  description: Bytes of the batch's new replicas on their brokers, or null where nobody knows.
-  returned: with verify
+  description: Bytes of the target's new replicas on their brokers, or null where they are unknown.
+  returned: for measure, and with verify
   type: int
+started:
+  description: Whether the reassignment was started.
+  returned: for start
+  type: bool
+elected:
+  description: Whether the tool elected the leaders, or found them elected already.
+  returned: for elect
+  type: bool
+said_by_kafka:
+  description: What the tool said where it failed, else an empty text.
+  returned: for start and elect
+  type: str
+seconds:
+  description: How long the run has taken.
+  returned: for summary
+  type: int
+figures:
+  description: Time and bytes of each batch that the run started, planned and measured.
+  returned: for summary
+  type: list
+  elements: dict
 batches:
   description: Numbers of the batches with a partition that another broker leads than planned.
   returned: for leaders
@@ -293,49 +314,36 @@ said:
 """
 
 
-def _now():
-    return datetime.now(timezone.utc)  # noqa: UP017  (Python 3.8 has no datetime.UTC)
-
-
-def begun(given):
-    """Path of a new journal."""
-    folder = folder_of(given["journal_dir"])
-    name = f"{_now().strftime('%Y%m%dT%H%M%SZ')}-{given['direction']}-{given['plan_id'][:12]}.jsonl"
-    path = folder / name
-    path.touch(mode=0o600)
-    return str(path)
-
-
-def noted(path, entries):
-    """Append entries to a journal."""
-    if path and entries:
-        time = _now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        with Path(path).open("a") as file:
-            file.writelines(json.dumps({"time": time, **each}, sort_keys=True) + "\n" for each in entries)
-
-
-def answered(cluster):
-    """What was asked for."""
+def answer(cluster):
+    """The module's result for what it was asked."""
     given = cluster.given
-    if given["ask"] == "begin":
-        said = Throttles(cluster).begin() if given["throttle_bytes_per_sec"] and given["target"] else []
-        return {"journal": begun(given), "said": said}
     answers = {
         "check": cluster.check,
-        "look": lambda: looked(cluster),
+        "look": lambda: look(cluster),
+        "start": lambda: changes.start(cluster),
+        "elect": lambda: changes.elect(cluster),
         "reached": cluster.batch,
+        "measure": lambda: {"copied_bytes": cluster.copied()},
         "leaders": cluster.leaders,
         "new": cluster.new_partitions,
+        "begin": lambda: begin(cluster),
         "throttle": lambda: {"said": Throttles(cluster).set_rate()},
         "restore": lambda: Throttles(cluster).restore(),
+        "summary": lambda: journal.summary(given["journal"]),
         "note": dict,
     }
-    ask = given["ask"]
-    return answers[ask]()
+    return answers[given["ask"]]()
 
 
-def looked(cluster):
-    """A look at the batch, at the cluster, or at both."""
+def begin(cluster):
+    """A new journal, and the record of the throttles where this run will set some."""
+    given = cluster.given
+    said = Throttles(cluster).begin() if given["throttle_bytes_per_sec"] and given["target"] else []
+    return {"journal": journal.begin(given), "said": said}
+
+
+def look(cluster):
+    """The state of the batch, of the cluster, or of both."""
     given = cluster.given
     result = cluster.batch() if given["verify"] else {}
     result["reasons"] = {}
@@ -349,46 +357,44 @@ def looked(cluster):
     return result
 
 
-def main():
-    """One answer."""
-    tool = {"type": "list", "elements": "str", "required": True}
+def argument_spec():
+    """The options of DOCUMENTATION as AnsibleModule takes them; tests hold the two together."""
     words = {"type": "list", "elements": "str", "default": []}
     numbers = {"type": "list", "elements": "int", "default": []}
     text = {"type": "str", "default": ""}
     by_name = {"type": "dict", "default": {}}
     no = {"type": "bool", "default": False}
-    asks = ["check", "look", "reached", "leaders", "new", "begin", "throttle", "restore", "note"]
-    names = ("target", "origin", "plan_dir", "stop_file", "throttle_file", "journal_dir", "journal", "plan_id")
-    module = AnsibleModule(
-        argument_spec={
-            "ask": {"type": "str", "choices": asks, "default": "look"},
-            **dict.fromkeys(("reassign", "topics", "brokers", "log_dirs", "configs", "groups"), tool),
-            **dict.fromkeys(names, text),
-            **dict.fromkeys(("before", "verify", "measure", "although_moving", "allow_under_replicated"), no),
-            **dict.fromkeys(("racks", "planned_log_dirs", "disk_limits", "lag_limits"), by_name),
-            "look_at_cluster": {"type": "bool", "default": True},
-            **dict.fromkeys(("expected_brokers", "leaving_brokers"), numbers),
-            **dict.fromkeys(("known", "command"), words),
-            "throttle_bytes_per_sec": {"type": "int", "default": 0},
-            "entries": {"type": "list", "elements": "dict", "default": []},
-            "direction": {"type": "str", "default": "apply"},
-        },
-        supports_check_mode=True,
-    )
-    cluster = Cluster(module)
+    asks = "check look start elect reached measure leaders new begin throttle restore summary note"
+    names = "target origin plan_dir stop_file throttle_file journal_dir journal plan_id command_config"
+    flags = "before verify measure although_moving allow_under_replicated keeps_replication_factor with_log_dirs"
+    return {
+        "ask": {"type": "str", "choices": asks.split(), "default": "look"},
+        "tools": {"type": "dict", "required": True},
+        **dict.fromkeys(names.split(), text),
+        **dict.fromkeys(flags.split(), no),
+        **dict.fromkeys(("racks", "planned_log_dirs", "disk_limits", "lag_limits"), by_name),
+        "look_at_cluster": {"type": "bool", "default": True},
+        **dict.fromkeys(("expected_brokers", "leaving_brokers", "down_brokers"), numbers),
+        **dict.fromkeys(("known", "command", "execute_options"), words),
+        "throttle_bytes_per_sec": {"type": "int", "default": 0},
+        "entries": {"type": "list", "elements": "dict", "default": []},
+        "direction": {"type": "str", "default": "apply"},
+    }
+
+
+def main():
+    """Read the arguments, answer, and write the journal."""
+    module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
+    cluster, given = Cluster(module), module.params
     try:
-        result = answered(cluster)
+        result = answer(cluster)
     except ToolError as error:
         module.fail_json(msg=str(error), calls=cluster.calls)
-    told = [*module.params["entries"], *_entries(module.params, result)]
-    noted(result.get("journal") or module.params["journal"], told)
-    module.exit_json(changed=False, calls=cluster.calls, **result)
-
-
-def _entries(given, result):
-    first = {"event": "run", "said": f"A run began: {given['direction']} of plan {given['plan_id'][:12]}."}
+    began = {"event": "run", "said": f"A run began: {given['direction']} of plan {given['plan_id'][:12]}."}
     said = [{"event": "throttles", "said": said} for said in result.get("said", [])]
-    return ([first] if given["ask"] == "begin" else []) + said
+    entries = [*given["entries"], *([began] if given["ask"] == "begin" else []), *said]
+    journal.append(result.get("journal") or given["journal"], entries)
+    module.exit_json(changed=result.pop("changed", False), calls=cluster.calls, **result)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,8 @@ import tempfile
 from pathlib import Path
 
 from ansible.module_utils import kafka_reassign_output as output
-from ansible.module_utils.kafka_reassign_cluster import ToolError, shortened
-
-_NO_BROKER = "Timed out waiting for a node assignment"
+from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, ToolError, shortened
+from ansible.module_utils.kafka_reassign_journal import folder_of
 
 
 class Record:
@@ -112,13 +111,6 @@ def alteration(now, desired):
     return (["--add-config", ",".join(added)] if added else []) + (["--delete-config", ",".join(gone)] if gone else [])
 
 
-def folder_of(given):
-    """The folder of journals and records, which only its owner reads."""
-    folder = Path(given or Path.home() / ".local" / "state" / "kafka_reassign")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
-
-
 class Throttles:
     """Records and restores what is set of throttles."""
 
@@ -159,7 +151,7 @@ class Throttles:
         record.add_rate(rate)
         record.save()
         code, out, err = self.reassigned(rows, "--execute", "--additional", "--throttle", rate)
-        if code != 0 and _NO_BROKER not in out + err:
+        if code != 0 and NO_BROKER not in out + err:
             raise ToolError(f"the throttle couldn't be changed: {shortened(err + out)}")
         return [f"The throttle is {rate} bytes a second from now on."]
 
@@ -270,7 +262,7 @@ class Throttles:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump({"version": 1, "partitions": rows}, file)
             file.flush()
-            return self.cluster.run([*self.given["reassign"], *options, "--reassignment-json-file", file.name])
+            return self.cluster.run([*self.given["tools"]["reassign"], *options, "--reassignment-json-file", file.name])
 
     def live(self):
         """{broker: throttles} of the live brokers."""

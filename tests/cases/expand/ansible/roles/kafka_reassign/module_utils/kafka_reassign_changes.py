@@ -1,0 +1,70 @@
+"""What a run changes in the cluster: it starts a batch's reassignment, and elects preferred leaders."""
+
+# Runs on the admin host: the standard library and Python 3.8 are enough.
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, shortened
+
+_STARTED = "Successfully started"
+_ELECTED = "Successfully completed leader election"
+# How long --execute may wait for the new replicas to be there, so that it can set their log dirs.
+_LOG_DIRS_MILLIS = "60000"
+
+
+def start(cluster):
+    """Start the reassignment of the target file: whether it was started, and otherwise what Kafka's tool said.
+
+    With a broker down, --execute sets the throttles of the topics and of the live brokers, waits a minute for that
+    broker, and gives up before it starts anything. So a second --execute then starts it and leaves the throttles alone.
+    """
+    given = cluster.given
+    execute = [*cluster.tools["reassign"], "--execute", "--reassignment-json-file", given["target"]]
+    rate = str(given["throttle_bytes_per_sec"]) if given["throttle_bytes_per_sec"] else ""
+    throttle, options = ["--throttle", rate] if rate else [], []
+    if given["down_brokers"]:
+        if throttle:
+            _, out, err = cluster.run([*execute, *throttle])
+            if _STARTED not in out and NO_BROKER not in out + err:
+                return {"started": False, "said_by_kafka": shortened(err + out)}
+        throttle = ["--additional"]
+    if given["with_log_dirs"]:
+        options += ["--timeout", _LOG_DIRS_MILLIS]
+        if rate and not given["down_brokers"]:
+            # KIP-113: what brokers move between their log dirs has a throttle of its own.
+            options += ["--replica-alter-log-dirs-throttle", rate]
+    # KIP-860: Kafka itself refuses to change a replication factor. Kafka 4.1 and later have the option.
+    keeps = ["--disallow-replication-factor-change"] if given["keeps_replication_factor"] else []
+    code, out, err = run_newer(cluster, [*execute, *throttle, *options, *given["execute_options"]], keeps, [])
+    started = code == 0 and _STARTED in out
+    return {"started": started, "changed": started, "said_by_kafka": "" if started else shortened(err + out)}
+
+
+def elect(cluster):
+    """Elect the preferred leaders of the partitions in the target file."""
+    given, config = cluster.given, cluster.given["command_config"]
+    argv = [*cluster.tools["election"], "--election-type", "preferred", "--path-to-json-file", given["target"]]
+    # Kafka 4.3 renamed the option; the old name will be removed.
+    newer, older = (["--command-config", config], ["--admin.config", config]) if config else ([], [])
+    code, out, err = run_newer(cluster, argv, newer, older)
+    said = "" if code == 0 else shortened(err + out)
+    return {"elected": code == 0, "changed": _ELECTED in out, "said_by_kafka": said}
+
+
+def run_newer(cluster, argv, newer, older):
+    """Run a command with its `newer` options; where the tool doesn't know the first of them, with the `older` ones.
+
+    A tool reads all of its options before it does anything. One that it doesn't know is kept in the run's folder, so
+    that it is tried once a run.
+    """
+    kept = Path(cluster.given["plan_dir"]) / "unknown-options.json"
+    unknown = json.loads(kept.read_text()) if kept.exists() else []
+    if not newer or newer[0] in unknown:
+        return cluster.run([*argv, *older])
+    code, out, err = cluster.run([*argv, *newer])
+    if code == 0 or f"{newer[0].lstrip('-')} is not a recognized option" not in out + err:
+        return code, out, err
+    kept.write_text(json.dumps([*unknown, newer[0]]))
+    return cluster.run([*argv, *older])

@@ -1,0 +1,47 @@
+"""The journal of a run: a file of JSON lines on the admin host, one for each event."""
+
+# Runs on the admin host: the standard library and Python 3.8 are enough.
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def _now():
+    return datetime.now(timezone.utc)  # noqa: UP017  (Python 3.8 has no datetime.UTC)
+
+
+def folder_of(given):
+    """The folder of journals and throttle records, which only its owner may read."""
+    folder = Path(given or Path.home() / ".local" / "state" / "kafka_reassign")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def begin(given):
+    """Create the journal of a new run; its path."""
+    name = f"{_now().strftime('%Y%m%dT%H%M%SZ')}-{given['direction']}-{given['plan_id'][:12]}.jsonl"
+    path = folder_of(given["journal_dir"]) / name
+    path.touch(mode=0o600)
+    return str(path)
+
+
+def append(path, entries):
+    """Append entries, each with the time of now; nothing without a journal."""
+    if path and entries:
+        time = _now().strftime(_TIME)
+        with Path(path).open("a") as file:
+            file.writelines(json.dumps({"time": time, **each}, sort_keys=True) + "\n" for each in entries)
+
+
+def summary(path):
+    """How long the run has taken, in seconds, and the figures of each batch that it started."""
+    if not path:
+        return {"seconds": 0, "figures": []}
+    entries = [json.loads(line) for line in Path(path).read_text().splitlines()]
+    began = datetime.strptime(entries[0]["time"], _TIME).replace(tzinfo=timezone.utc)  # noqa: UP017
+    figures = [each["figures"] for each in entries if each["event"] == "end" and "figures" in each]
+    return {"seconds": round((_now() - began).total_seconds()), "figures": figures}

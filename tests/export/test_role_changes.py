@@ -1,0 +1,128 @@
+"""What the role starts in a cluster, and how it calls tools of Kafka that lack an option."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from role_files import loaded
+
+changes = loaded("module_utils/kafka_reassign_changes")
+
+STARTED = (0, "Successfully started partition reassignment for a-0\n", "")
+DOWN = (1, "", "Error: Timed out waiting for a node assignment. Call: incrementalAlterConfigs\n")
+KEEPS, RATE = "--disallow-replication-factor-change", "--throttle"
+
+
+def unknown(option: str) -> tuple[int, str, str]:
+    """What a tool of Kafka 3.9 prints that doesn't know an option."""
+    name = "joptsimple.UnrecognizedOptionException"
+    return 1, "", f'Exception in thread "main" {name}: {option} is not a recognized option\n\tat joptsimple...\n'
+
+
+class Cluster:
+    """Answers with what it is given, one call after the other, and keeps the calls."""
+
+    def __init__(self, folder: Path, *answers: tuple[int, str, str], **given: Any) -> None:
+        self.given = {
+            "plan_dir": str(folder),
+            "target": "t.json",
+            "throttle_bytes_per_sec": 50,
+            "down_brokers": [],
+            "with_log_dirs": False,
+            "execute_options": [],
+            "keeps_replication_factor": True,
+            "command_config": "",
+        } | given
+        self.tools = {"reassign": ["reassign"], "election": ["election"]}
+        self.answers, self.calls = list(answers), list[list[str]]()
+
+    def run(self, argv: list[str]) -> tuple[int, str, str]:
+        """The next answer."""
+        self.calls.append(argv)
+        return self.answers.pop(0)
+
+
+def test_a_batch_starts_with_one_call(tmp_path: Path) -> None:
+    """With the throttle, the operator's own options, and Kafka's refusal of other replication factors."""
+    cluster = Cluster(tmp_path, STARTED, execute_options=["--timeout", "5"])
+    assert {"started": True, "changed": True, "said_by_kafka": ""} == changes.start(cluster)
+    execute = ["reassign", "--execute", "--reassignment-json-file", "t.json"]
+    assert [[*execute, RATE, "50", "--timeout", "5", KEEPS]] == cluster.calls
+
+
+def test_a_batch_without_a_throttle_or_with_another_replication_factor(tmp_path: Path) -> None:
+    """Has neither option."""
+    cluster = Cluster(tmp_path, STARTED, throttle_bytes_per_sec=0, keeps_replication_factor=False)
+    assert changes.start(cluster)["started"]
+    assert [["reassign", "--execute", "--reassignment-json-file", "t.json"]] == cluster.calls
+
+
+def test_log_dirs_have_a_throttle_of_their_own(tmp_path: Path) -> None:
+    """But where a broker is down: then --execute may set no throttle."""
+    cluster = Cluster(tmp_path, STARTED, with_log_dirs=True)
+    changes.start(cluster)
+    assert ("--replica-alter-log-dirs-throttle", "50") in pairwise(cluster.calls[0])
+    cluster = Cluster(tmp_path, DOWN, STARTED, with_log_dirs=True, down_brokers=[4])
+    changes.start(cluster)
+    assert "--replica-alter-log-dirs-throttle" not in cluster.calls[1]
+    assert ("--timeout", "60000") in pairwise(cluster.calls[1])
+
+
+def test_with_a_broker_down_the_throttle_is_set_first(tmp_path: Path) -> None:
+    """Kafka's tool gives up on that broker, and a second call starts the batch. Any other error starts nothing."""
+    cluster = Cluster(tmp_path, DOWN, STARTED, down_brokers=[4])
+    assert changes.start(cluster)["started"]
+    throttled, started = cluster.calls
+    assert (RATE in throttled, "--additional" in throttled) == (True, False)
+    assert (RATE in started, "--additional" in started) == (False, True)
+    refused = Cluster(tmp_path, (1, "", "Error: not authorized\n"), down_brokers=[4])
+    assert {"started": False, "said_by_kafka": "Error: not authorized"} == changes.start(refused)
+
+
+def test_what_kafka_says_of_a_batch_that_does_not_start_is_kept(tmp_path: Path) -> None:
+    """Whatever its exit code."""
+    cluster = Cluster(tmp_path, (0, "Cannot execute because there is an existing partition assignment.\n", ""))
+    found = changes.start(cluster)
+    assert (False, False) == (found["started"], found["changed"])
+    assert "Cannot execute because there is an existing partition assignment." == found["said_by_kafka"]
+
+
+def test_an_option_that_the_tool_does_not_know_is_left_out(tmp_path: Path) -> None:
+    """It is tried once a run."""
+    cluster = Cluster(tmp_path, unknown(KEEPS[2:]), STARTED, STARTED)
+    assert changes.start(cluster)["started"]
+    assert changes.start(cluster)["started"]
+    assert [True, False, False] == [KEEPS in call for call in cluster.calls]
+
+
+@pytest.mark.parametrize(
+    ("answers", "options"),
+    [
+        ([(0, "", "")], [["--command-config", "c"]]),
+        ([unknown("command-config"), (0, "", "")], [["--command-config", "c"], ["--admin.config", "c"]]),
+    ],
+)
+def test_the_election_tool_is_given_the_clients_properties(
+    tmp_path: Path, answers: list[tuple[int, str, str]], options: list[list[str]]
+) -> None:
+    """By the name that its version has for the option."""
+    cluster = Cluster(tmp_path, *answers, command_config="c")
+    assert {"elected": True, "changed": False, "said_by_kafka": ""} == changes.elect(cluster)
+    election = ["election", "--election-type", "preferred", "--path-to-json-file", "t.json"]
+    assert [[*election, *each] for each in options] == cluster.calls
+
+
+def test_leaders_that_are_elected_are_a_change(tmp_path: Path) -> None:
+    """Valid ones aren't; a failure is told in the tool's words."""
+    done = Cluster(tmp_path, (0, "Successfully completed leader election (PREFERRED) for partitions a-0\n", ""))
+    assert {"elected": True, "changed": True, "said_by_kafka": ""} == changes.elect(done)
+    assert [] == [word for word in done.calls[0] if "config" in word]
+    failed = Cluster(tmp_path, (1, "", "Not authorized to perform leader election\n"))
+    assert {
+        "elected": False,
+        "changed": False,
+        "said_by_kafka": "Not authorized to perform leader election",
+    } == changes.elect(failed)

@@ -1,0 +1,66 @@
+"""The journal of a run on the admin host: what is written, and how it is added up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from role_files import loaded
+
+from planner.report import run_journal
+
+journal, wait = loaded("module_utils/kafka_reassign_journal"), loaded("action_plugins/kafka_reassign")
+
+FIRST = {"batch": "01", "seconds": 60, "planned_seconds": 50, "copied_bytes": 2_100, "planned_bytes": 2_000}
+SECOND = {"batch": "02", "seconds": 120, "planned_seconds": 100, "copied_bytes": 4_000, "planned_bytes": 4_000}
+
+
+def begun(folder: Path) -> str:
+    """A journal in this folder."""
+    return journal.begin({"journal_dir": str(folder), "direction": "apply", "plan_id": "0123456789abcdef"})
+
+
+def test_a_journal_is_read_by_planner_show(tmp_path: Path) -> None:
+    """Each entry has its time; only its owner may read it."""
+    path = Path(begun(tmp_path / "new"))
+    journal.append(str(path), [{"event": "run", "said": "A run began."}, {"event": "note", "said": "More."}])
+    assert path.name.endswith("Z-apply-0123456789ab.jsonl")
+    assert 0o600 == path.stat().st_mode & 0o777
+    assert ["A run began.", "More."] == [each.said for each in run_journal.entries(path.read_bytes(), path.name)]
+
+
+def test_without_a_journal_nothing_is_written(tmp_path: Path) -> None:
+    """And there is nothing to add up."""
+    journal.append("", [{"event": "run", "said": "A run began."}])
+    assert {"seconds": 0, "figures": []} == journal.summary("")
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_run_is_added_up_from_its_batches(tmp_path: Path) -> None:
+    """Those that it started; what an earlier run left moving has no figures."""
+    path = begun(tmp_path)
+    lines = [
+        {"time": "2026-11-24T00:00:00Z", "event": "run", "said": ""},
+        {"time": "2026-11-24T00:00:09Z", "event": "end", "said": "What an interrupted run left ended"},
+        {"time": "2026-11-24T00:01:00Z", "event": "end", "said": "", "figures": FIRST},
+        {"time": "2026-11-24T00:03:00Z", "event": "end", "said": "", "figures": SECOND},
+    ]
+    Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = journal.summary(path)
+    assert [FIRST, SECOND] == found["figures"]
+    assert 180 <= found["seconds"]
+
+
+def test_the_end_of_a_run_says_planned_and_measured() -> None:
+    """Time and bytes of all its batches; what one of them doesn't know is said of none."""
+    assert "The run ended after 12 s. It started no batch." == wait.summed_up(12, [])
+    assert (
+        "The run ended after 4 min: its 2 batches took 3 min (2 min planned at the throttle), "
+        "6.1 kB copied (6 kB planned)."
+    ) == wait.summed_up(240, [FIRST, SECOND])
+    unknown = SECOND | {"copied_bytes": None}
+    assert "The run ended after 4 min: its 2 batches took 3 min (2 min planned at the throttle)." == wait.summed_up(
+        240, [FIRST, unknown]
+    )
+    unthrottled = FIRST | {"planned_seconds": 0, "planned_bytes": 0}
+    assert "The run ended after 2 min: its 1 batch took 1 min." == wait.summed_up(120, [unthrottled])

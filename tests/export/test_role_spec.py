@@ -1,0 +1,65 @@
+"""What is written of the role's settings and of its module's options more than once is the same everywhere."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+from folders import ROOT
+from role_files import ROLE, loaded
+
+module, wait = loaded("library/kafka_reassign"), loaded("action_plugins/kafka_reassign")
+
+SPECS = yaml.safe_load((ROLE / "meta" / "argument_specs.yml").read_text())["argument_specs"]
+PAGE = (ROOT / "docs" / "carry-out.md").read_text()
+TYPES = {str: "str", bool: "bool", int: "int", list: "list", dict: "dict"}
+
+
+def defaults() -> dict[str, Any]:
+    """The settings of the role of a plan, by name."""
+    cases = ROOT / "tests" / "cases" / "expand" / "ansible" / "roles" / "kafka_reassign" / "defaults" / "main.yml"
+    return yaml.safe_load(cases.read_text().replace("!unsafe ", ""))
+
+
+def test_the_modules_documentation_has_its_options() -> None:
+    """Each with its type, its elements, its choices, its default, and whether it is required."""
+    documented = yaml.safe_load(module.DOCUMENTATION)["options"]
+    assert {
+        name: {key: value for key, value in option.items() if key != "description"}
+        for name, option in documented.items()
+    } == module.argument_spec()
+
+
+def test_what_the_plugin_asks_the_module_can_answer() -> None:
+    """The plugin's own arguments are none of the module's, and the guards are those that it may report."""
+    assert set() == wait._OWN & module.argument_spec().keys()
+    texts = [path.read_text() for path in ROLE.rglob("*.yml")]
+    asked = {ask for text in texts for ask in re.findall(r"^\s+ask: (\w+)$", text, re.MULTILINE)}
+    # The plugin compares files, measures and writes notes by itself; looks are the default.
+    assert asked - {"files"} == set(module.argument_spec()["ask"]["choices"]) - {"look", "measure", "note"}
+
+
+def test_the_roles_specification_has_its_settings() -> None:
+    """With the type of the default value; both entry points have the same."""
+    given = defaults()
+    del given["kafka_reassign_expected_brokers"]  # An expression, which Ansible makes a list.
+    options = SPECS["main"]["options"]
+    assert options == SPECS["verify"]["options"]
+    assert {name: TYPES[type(value)] for name, value in given.items()} == {
+        name: option["type"] for name, option in options.items() if name != "kafka_reassign_expected_brokers"
+    }
+
+
+def test_the_page_names_every_setting() -> None:
+    """In its table, but for the direction, which the playbooks set."""
+    table = PAGE.partition("## Settings")[2]
+    assert {"kafka_reassign_direction"} == {name for name in defaults() if f"`{name}`" not in table}
+    named = set(re.findall(r"`(kafka_reassign_\w+)`", table))
+    assert set() == named - defaults().keys()
+
+
+def test_the_page_has_every_guard_and_its_reaction() -> None:
+    """As the plugin has them by default."""
+    rows = re.findall(r"^\| `(\w+)` \| .* \| (\w+) \|$", PAGE, re.MULTILINE)
+    assert wait.REACTIONS == dict(rows)
