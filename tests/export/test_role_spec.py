@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from typing import Any
 
 import yaml
@@ -63,3 +65,23 @@ def test_the_page_has_every_guard_and_its_reaction() -> None:
     """As the plugin has them by default."""
     rows = re.findall(r"^\| `(\w+)` \| .* \| (\w+) \|$", PAGE, re.MULTILINE)
     assert wait.REACTIONS == dict(rows)
+
+
+def test_what_runs_on_the_admin_host_is_python_3_8() -> None:
+    """Its syntax, and nothing but the standard library, Ansible's and its own modules."""
+    files = [*(ROLE / "library").glob("*.py"), *(ROLE / "module_utils").glob("*.py")]
+    assert 1 < len(files)
+    for file in files:
+        tree = ast.parse(file.read_text(), feature_version=(3, 8))
+        imported = {
+            name.partition(".")[0]
+            for node in ast.walk(tree)
+            for name in (
+                [each.name for each in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+        }
+        assert set() == imported - sys.stdlib_module_names - {"ansible"}, file

@@ -221,7 +221,6 @@ class ActionModule(ActionBase):
             "copied_bytes": None,
             "planned_bytes": int(self.given.get("planned_bytes") or 0),
         }
-        waiting = self.tool_starts
         if figures["planned_bytes"]:
             try:
                 figures["copied_bytes"] = self.module(ask="measure")["copied_bytes"]
@@ -232,8 +231,8 @@ class ActionModule(ActionBase):
             took += f" ({duration(figures['planned_seconds'])} planned at the throttle)"
         amount = copied(figures["copied_bytes"], figures["planned_bytes"])
         reached = f"{found.get('reached', 0)} of {found['partitions']} partitions are where they should be"
-        before = int(self.given.get("tool_starts", 0)) + self.tool_starts - waiting
-        starts = f"Kafka's tools were started {before} times for it, {waiting} times to wait"
+        before = int(self.given.get("tool_starts", 0))
+        starts = f"Kafka's tools were started {before} times for it, {self.tool_starts} times to wait and measure"
         said = f"{name} ended after {took}: {', '.join(filter(None, (amount, reached)))}. {starts}."
         self.tell("end", said, **({"figures": figures} if figures["batch"] else {}))
         self.module(ask="note")

@@ -1,4 +1,4 @@
-"""Where a plan's partitions stand, and what speaks against beginning. Takes values, returns values."""
+"""Compares a cluster with a plan: where partitions are, and why a run must not begin. Pure functions."""
 
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
@@ -18,9 +18,9 @@ def out_of_sync(described):
 
 
 def standing(target, origin, described, active, misplaced):
-    """{word: partitions} of a batch: `done`, `pending`, `moving`, and `strangers`, which are elsewhere, with the lists.
+    """A batch's partitions by where they are: `done`, `pending`, `moving`, or `strangers`, which are anywhere else.
 
-    The right brokers in another order, as a cancelled reassignment leaves them, are pending: no data is elsewhere.
+    A partition on the right brokers in another order, as a cancelled reassignment leaves it, is pending.
     """
     found = {"done": [], "pending": [], "moving": [], "strangers": []}
     for name, wanted in sorted(target.items()):
@@ -37,7 +37,7 @@ def standing(target, origin, described, active, misplaced):
 
 
 def absent(expected, racks, planned_racks):
-    """A sentence on brokers that aren't live, or aren't in the rack that the plan counts on."""
+    """A sentence on brokers that aren't live, or aren't in the rack of the plan; else an empty one."""
     missing = sorted(set(expected) - set(racks))
     if missing:
         return f"Not live: broker {', '.join(map(str, missing))}. Nothing was started."
@@ -55,7 +55,7 @@ def absent(expected, racks, planned_racks):
 
 
 def unusable_dirs(planned, usable):
-    """A sentence on log dirs that the plan names, by broker, and that aren't among the usable ones."""
+    """A sentence on the plan's log dirs, {broker: paths}, that aren't usable; else an empty one."""
     rows = [
         f"{path} of broker {broker}"
         for broker, paths in planned.items()
@@ -65,13 +65,13 @@ def unusable_dirs(planned, usable):
 
 
 def foreign(running, states):
-    """A sentence on reassignments, {partition: the list it ends with}, that no step of the plan ends with."""
+    """A sentence on running reassignments, {partition: its list at the end}, that aren't a step of the plan."""
     rows = [name for name, to in running.items() if sorted(to) not in map(sorted, states.get(name, []))]
     return _sentence("Reassignments that aren't this plan's are running. Nothing was started. They are of", rows)
 
 
 def strangers(states, described, active, any_order):
-    """A sentence on partitions that are on no step of the plan's way; `any_order` lets the right brokers pass."""
+    """A sentence on partitions whose list is none of the plan's steps; `any_order` ignores the order of brokers."""
     rows = []
     for name in sorted(set(states) - set(active)):
         replicas = described[name][1] if name in described else None
@@ -88,7 +88,7 @@ def strangers(states, described, active, any_order):
 
 
 def made_otherwise(topics):
-    """A sentence on topics whose new partitions are there, but not as planned."""
+    """A sentence on topics that have the new partitions, but not as planned."""
     return _sentence(
         "Partitions that the plan wants to make are there with other replicas, or in another number. Nothing was "
         "started; make a new plan from the cluster as it is now. They are of",
@@ -97,7 +97,7 @@ def made_otherwise(topics):
 
 
 def without_leader(described, states, waiting):
-    """A sentence on the plan's partitions that had a leader when it was made; `waiting` had none."""
+    """A sentence on partitions that lost their leader since the plan was made; `waiting` had none then."""
     rows = sorted(name for name in states if name in described and described[name][0] is None and name not in waiting)
     return _sentence(
         f"{len(rows)} partitions of the plan have lost their leader since it was made. Nothing was started; start a "
@@ -107,7 +107,7 @@ def without_leader(described, states, waiting):
 
 
 def behind(described, adding, leaving, waiting):
-    """A sentence on replicas out of sync, but for those that are copied just now and those on brokers that leave."""
+    """A sentence on replicas out of sync, other than those being copied and those on brokers that leave."""
     rows = [
         f"{name} (replicas {_text(replicas)}, in sync {_text(isr)})"
         for name, (_, replicas, isr) in described.items()
@@ -130,7 +130,7 @@ def overfull(used, limits):
 
 
 def lagging(lags, limits):
-    """A phrase on consumer groups that are further behind than they may be, or of which nobody knows."""
+    """A phrase on consumer groups that are behind their limits, or whose lag is unknown; else an empty one."""
     found = []
     for group, limit in sorted(limits.items()):
         if lags[group] is None:
@@ -141,7 +141,7 @@ def lagging(lags, limits):
 
 
 def new_partitions(new, described):
-    """{"unmade": topics, "made_otherwise": topics} of those that the plan creates or gives more partitions."""
+    """Topics whose new partitions are still to be made, and topics that have them with other replicas."""
     found = {"unmade": [], "made_otherwise": []}
     for topic, wanted in new.items():
         there = {
@@ -158,7 +158,7 @@ def new_partitions(new, described):
 
 
 def leading(described):
-    """Who leads what, as the plan's leaders.json has it: `topic number leader`."""
+    """The leader of each partition in the format of the plan's leaders.json: `topic number leader`."""
     return {f"{name.rpartition('-')[0]} {name.rpartition('-')[2]} {row[0]}" for name, row in described.items()}
 
 

@@ -1,4 +1,4 @@
-"""The questions to a cluster and its admin host: each asks one or more of Kafka's tools."""
+"""Reads the state of a cluster with Kafka's tools, and what the operator has set on the admin host."""
 
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
@@ -21,13 +21,13 @@ class ToolError(Exception):
 
 
 def shortened(text):
-    """What a tool said without the middle of a long stack trace."""
+    """The output of a tool; of a long one, such as a stack trace, the middle is left out."""
     text = text.strip()
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} ... {text[-_TAIL:]}"
 
 
 class Cluster:
-    """Asks as the module's arguments say, and keeps every command that it has run."""
+    """Runs Kafka's tools with the module's arguments, and keeps a list of all commands that it ran."""
 
     def __init__(self, module):
         self.module = module
@@ -36,44 +36,44 @@ class Cluster:
         self.calls = []
 
     def run(self, argv):
-        """Exit code, stdout and stderr of a command; arguments are passed on as they are."""
+        """Exit code, stdout and stderr of a command. No variables or ~ are replaced in its arguments."""
         self.calls.append(argv)
         return self.module.run_command(argv, expand_user_and_vars=False)
 
     def asked(self, tool, *options):
-        """Output of a tool, or None where it failed: a controller or a broker may just restart."""
+        """Output of a tool, or None if it failed, as it may while a controller or a broker restarts."""
         code, out, _ = self.run([*self.tools[tool], *options])
         return out if code == 0 else None
 
     def required(self, tool, *options):
-        """Output of a tool; ToolError where it failed."""
+        """Output of a tool; ToolError if it failed."""
         code, out, err = self.run([*self.tools[tool], *options])
         if code != 0:
             raise ToolError(f"{Path(self.tools[tool][0]).name} {' '.join(options[:3])}: {shortened(err + out)}")
         return out
 
     def plan_file(self, name):
-        """Content of a JSON file of the plan on the admin host, or {} where the plan has no such file."""
+        """Content of a JSON file of the plan on the admin host, or {} if the plan has no such file."""
         path = Path(self.given["plan_dir"]) / name
         return json.loads(path.read_text()) if path.exists() else {}
 
     def lists(self):
-        """Lists of the target and of the origin, by partition; nothing without a target."""
+        """The replica lists of the target file and of the origin file, by partition; {} without a file."""
         paths = (self.given["target"], self.given["origin"])
         return [output.lists(Path(path).read_text()) if path else {} for path in paths]
 
     def verified(self):
-        """Exit code, stdout and stderr of a --verify that leaves the throttles alone."""
+        """Exit code, stdout and stderr of --verify with the target file; it leaves the throttles alone."""
         target = self.given["target"]
         options = ["--verify", "--preserve-throttles", "--reassignment-json-file", target]
         return self.run([*self.tools["reassign"], *options])
 
     def of_log_dirs(self):
-        """What --verify says of the target, where the plan names log dirs."""
+        """Output of --verify with the target file if the plan names log dirs, else an empty text."""
         return self.verified()[1] if self.given["planned_log_dirs"] else ""
 
     def check(self):
-        """What speaks against beginning, as `problem`; and how the plan and the cluster stand."""
+        """Compare the cluster with the plan: `problem` says why the run must not begin, or is empty."""
         given = self.given
         racks = output.broker_racks(self.required("brokers"))
         found = {"live": sorted(racks), "done": [], "moving": [], "offline": [], "known": [], "unmade": []}
@@ -96,7 +96,7 @@ class Cluster:
         }
 
     def problem(self, described, running, adding, made_otherwise):
-        """The first sentence on what speaks against beginning, or an empty one. Going back is refused less."""
+        """The first reason not to begin, or an empty text. A rollback has fewer reasons."""
         applied = self.given["direction"] == "apply"
         states = {name: [output.ids(each) for each in lists] for name, lists in self.plan_file("states.json").items()}
         waiting = {name for names in self.plan_file("leaderless.json").values() for name in names}
@@ -109,7 +109,7 @@ class Cluster:
         return said
 
     def unusable_dirs(self):
-        """A sentence on log dirs of the plan. Kafka starts a reassignment before it finds that one isn't there."""
+        """A sentence on log dirs that are missing: Kafka would find that only after it has started to move."""
         planned = self.given["planned_log_dirs"]
         if not planned:
             return ""
@@ -117,7 +117,7 @@ class Cluster:
         return checks.unusable_dirs(planned, output.usable_dirs(text))
 
     def look(self):
-        """Reasons of the brokers and partitions; before a batch, also how its partitions stand."""
+        """The guards' reasons about brokers and partitions; before a batch, also where its partitions are."""
         target, origin = self.lists()
         live, text = self.asked("brokers"), self.asked("topics", "--describe")
         described = output.partitions(text or "")
@@ -144,7 +144,7 @@ class Cluster:
         return {"reasons": reasons, "offline": checks.offline(described), "described": text, **stands}
 
     def limits(self, live):
-        """Reasons of full disks, and of consumer groups that are behind."""
+        """Reasons to stop because of full disks, and of consumer groups that are behind."""
         found = {}
         limited = [broker for broker in self.given["disk_limits"] if int(broker) in live]
         if limited:
@@ -159,7 +159,7 @@ class Cluster:
         return {guard: said for guard, said in found.items() if said}
 
     def operators(self):
-        """Reasons of the operator's own: the stop file, and the command."""
+        """The operator's own reasons to stop: the stop file, and the guard command."""
         found = {}
         if self.given["stop_file"] and Path(self.given["stop_file"]).exists():
             found["stop_file"] = f"the stop file {self.given['stop_file']} exists"
@@ -171,7 +171,7 @@ class Cluster:
         return found
 
     def batch(self):
-        """How far the batch is."""
+        """How far the target's partitions are, as --verify says."""
         code, out, err = self.verified()
         target = self.lists()[0]
         found = {"rc": code, "stderr": err, "moving": output.moving(out), "done": output.reached(out)}
@@ -190,7 +190,7 @@ class Cluster:
         return None if out is None else output.copied_bytes(out, wanted)
 
     def leaders(self):
-        """Batches of which another broker leads a partition than planned; partitions that get an unpreferred leader."""
+        """Batches with a partition that isn't led as planned, and partitions that get back an unpreferred leader."""
         wanted, direction = self.plan_file("leaders.json"), self.given["direction"]
         leading = checks.leading(output.partitions(self.required("topics", "--describe")))
         return {
@@ -199,12 +199,12 @@ class Cluster:
         }
 
     def new_partitions(self):
-        """How the topics stand that the plan creates or gives more partitions."""
+        """Whether the topics that get new partitions have them, by `checks.new_partitions`."""
         described = output.partitions(self.required("topics", "--describe"))
         return checks.new_partitions(self.plan_file("new-partitions.json"), described)
 
     def wanted_rate(self):
-        """The rate of the run, or of the throttle file; and a sentence where that file has none."""
+        """The rate of the throttle file, else of the run; and a sentence if that file holds no rate."""
         path = self.given["throttle_file"]
         if not path or not Path(path).exists():
             return self.given["throttle_bytes_per_sec"], ""

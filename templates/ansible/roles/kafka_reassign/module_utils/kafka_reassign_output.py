@@ -1,4 +1,4 @@
-"""What Kafka's tools print, and what follows from it for a run. Reads text, changes nothing."""
+"""Parses what Kafka's tools print, and finds the guards' reasons in it. Pure functions."""
 
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
@@ -59,14 +59,14 @@ def partitions(text):
 
 
 def reassigned(text):
-    """Partitions that the output of kafka-topics --describe says are reassigned."""
+    """Partitions that are being reassigned, in the output of kafka-topics --describe."""
     return sorted(
         f"{topic}-{number}" for topic, number, _, _, _, rest in _PARTITION.findall(text) if "ing Replicas: " in rest
     )
 
 
 def adding(text):
-    """{partition: brokers that it is being copied to} in the output of kafka-topics --describe."""
+    """{partition: brokers to which it is being copied} in the output of kafka-topics --describe."""
     found = {f"{topic}-{number}": _ADDING.search(rest) for topic, number, _, _, _, rest in _PARTITION.findall(text)}
     return {name: ids(match.group(1)) for name, match in found.items() if match}
 
@@ -95,27 +95,27 @@ def broker_throttles(text):
 
 
 def moving(text):
-    """Partitions, and replicas on their way to a log dir, that the output of --verify says are in progress."""
+    """Partitions that still move, and replicas that move to another log dir, in the output of --verify."""
     return sorted(set(_MOVING.findall(text)))
 
 
 def reached(text):
-    """Partitions that the output of --verify says are where they should be, log dirs included."""
+    """Partitions that are where they should be, log dirs included, in the output of --verify."""
     return sorted(set(_COMPLETED.findall(text)) - misplaced(text))
 
 
 def misplaced(text):
-    """Partitions with a replica that, as the output of --verify says, isn't in its log dir."""
+    """Partitions with a replica that isn't in its log dir, in the output of --verify."""
     return set(_MISPLACED.findall(text))
 
 
 def elsewhere(text):
-    """Partitions that the output of --verify says don't move and are not where they should be, and where they are."""
+    """Partitions that don't move and aren't where they should be, with their lists, in the output of --verify."""
     return sorted({name + (f" (replicas {now})" if now else " (gone)") for name, now in _ELSEWHERE.findall(text)})
 
 
 def listed(text):
-    """{partition: the list that its reassignment ends with} in the output of --list."""
+    """{partition: its list at the end of its reassignment} in the output of --list."""
     return {
         name: [broker for broker in ids(replicas) if broker not in ids(removing)]
         for name, replicas, removing in _LISTED.findall(text)
@@ -128,7 +128,7 @@ def lists(text):
 
 
 def arriving(target, origin):
-    """{broker: partitions that it gets} of two reassignment files' lists."""
+    """{broker: partitions of which it gets a replica}, from the lists of two reassignment files."""
     found = {}
     for name, replicas in target.items():
         for broker in replicas:
@@ -151,7 +151,7 @@ def _log_dirs(text):
 
 
 def used_bytes(text):
-    """{broker: bytes of all its partitions, those on their way included} in the output of kafka-log-dirs."""
+    """{broker: bytes of all its replicas, those being copied included} in the output of kafka-log-dirs."""
     return {
         broker["broker"]: sum(each["size"] for log_dir in broker["logDirs"] for each in log_dir["partitions"])
         for broker in _log_dirs(text) or []
@@ -159,13 +159,13 @@ def used_bytes(text):
 
 
 def lag(text):
-    """Records that a consumer group is behind in the output of kafka-consumer-groups, or None where it says nothing."""
+    """Records that a consumer group is behind, in the output of kafka-consumer-groups; None if it lists none."""
     rows = [each for each in _LAG.findall(text) if each != "-"]
     return sum(map(int, rows)) if rows else None
 
 
 def copied_bytes(text, wanted):
-    """Bytes of the wanted partitions on their brokers in the output of kafka-log-dirs, or None without an answer."""
+    """Bytes of {broker: partitions} on these brokers, in the output of kafka-log-dirs; None without brokers."""
     brokers = _log_dirs(text)
     if brokers is None:
         return None
@@ -178,9 +178,9 @@ def copied_bytes(text, wanted):
 
 
 def cluster_reasons(live, described, under_min_isr, active, expected, leaving, own, known):
-    """What speaks against going on, by guard: a sentence without its full stop each.
+    """Reasons not to go on, {guard: a sentence without its full stop}.
 
-    A partition of the batch may be out of sync: its new replicas are, until they have caught up.
+    The batch's own partitions may be out of sync: new replicas are, until they have caught up.
     """
     dead = sorted(set(expected) - live)
     behind = sorted(
@@ -200,12 +200,12 @@ def cluster_reasons(live, described, under_min_isr, active, expected, leaving, o
 
 
 def ids(text):
-    """Brokers of a replica list as Kafka's tools print it."""
+    """The brokers of a replica list such as `1,2,3`."""
     return [int(broker) for broker in text.split(",") if broker]
 
 
 def _pairs(configs):
-    """Keys and values of `a=1,b=0:1,0:2`: a value may hold commas."""
+    """The keys and values of `a=1,b=0:1,0:2`; values may contain commas."""
     return re.findall(r"(?:^|,)([a-z][a-zA-Z.]*)=(.*?)(?=,[a-z][a-zA-Z.]*=|$)", configs.strip())
 
 

@@ -1,4 +1,4 @@
-"""The throttles of a cluster before a run, kept in a file on the admin host, and what puts them back."""
+"""Records the throttles that a cluster has before a run, in a file on the admin host, and restores them."""
 
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ansible.module_utils.kafka_reassign_journal import folder_of
 
 
 class Record:
-    """The values from before the first run of a plan that isn't finished: of brokers, and of the plan's topics.
+    """The throttles from before the first run of an unfinished plan, of brokers and of the plan's topics.
 
-    `rates` are those that runs have set since; with them a value is told from one that somebody else has set.
+    `rates` are those that runs have set since. Any other value was set by somebody else.
     """
 
     def __init__(self, path, content=None):
@@ -25,7 +25,7 @@ class Record:
 
     @classmethod
     def found(cls, folder, described):
-        """The record of the cluster whose topics are {name: (id, throttles)}, or None."""
+        """The record of the cluster with these topics, {name: (id, throttles)}; None if there is none."""
         for path in sorted(folder.glob("throttles-*.json")):
             content = json.loads(path.read_text())
             if {f"{name} {number}" for name, (number, _) in described.items()} & set(content["topic_ids"]):
@@ -39,31 +39,31 @@ class Record:
 
     @property
     def topics(self):
-        """{topic: {"configs": {throttle: value}, "partitions": numbers that the plan moves}} from before."""
+        """{topic: {"configs": {throttle: value from before}, "partitions": numbers that the plan moves}}."""
         return self.content["topics"]
 
     @property
     def rates(self):
-        """Rates that runs have set, the last one last, as texts."""
+        """Rates that runs have set, as texts, the latest one at the end."""
         return self.content["rates"]
 
     def see(self, brokers, described, moved):
-        """Take over what isn't known yet: {broker: throttles}, {topic: (id, throttles)}, {topic: partitions}."""
+        """Add what isn't recorded yet: {broker: throttles}, {topic: (id, throttles)}, {topic: partitions}."""
         if described:
             self.content["topic_ids"] = sorted(f"{name} {number}" for name, (number, _) in described.items())
         for broker, values in brokers.items():
-            # One that was down at the begin of the run may have its rate by now.
+            # A broker that was down when the run began may have the run's rate by now.
             self.brokers.setdefault(broker, {k: v for k, v in values.items() if v not in self.rates})
         for topic, numbers in moved.items():
             known = self.topics.setdefault(topic, {"configs": described.get(topic, ("", {}))[1], "partitions": []})
             known["partitions"] = sorted(set(known["partitions"]) | set(numbers))
 
     def add_rate(self, rate):
-        """A rate that is about to be set."""
+        """Add a rate that is about to be set."""
         self.content["rates"] = [each for each in self.rates if each != str(rate)] + [str(rate)]
 
     def save(self):
-        """Write the file at once, or remove it where nothing is left to put back."""
+        """Replace the file as a whole, or remove it if nothing is left to restore."""
         if not self.brokers and not self.topics:
             self.path.unlink()
             return
@@ -75,16 +75,16 @@ class Record:
         partial.replace(self.path)
 
     def changed(self, broker, values):
-        """What of a broker's throttles somebody else has set since: neither a run's value nor the one from before."""
+        """A broker's throttles that somebody else has set since: neither a run's rate nor the value from before."""
         before = self.brokers[broker]
         return {k: v for k, v in values.items() if v not in self.rates and v != before.get(k)}
 
     def desired_broker(self, broker, values):
-        """A broker's throttles as they should be: those from before, but what somebody has set since stays."""
+        """The throttles that a broker should get back: those from before, and what somebody else has set since."""
         return {**self.brokers[broker], **self.changed(broker, values)}
 
     def changed_on_topic(self, topic, values):
-        """What of a topic's throttles somebody else has set since: no list of partitions that the plan moves."""
+        """A topic's throttles that somebody else has set since: no list of partitions that the plan moves."""
         known = self.topics[topic]
         return {
             key: value
@@ -93,18 +93,18 @@ class Record:
         }
 
     def desired_topic(self, topic, values):
-        """A topic's throttles as they should be: those from before, but what somebody has set since stays."""
+        """The throttles that a topic should get back: those from before, and what somebody else has set since."""
         return {**self.topics[topic]["configs"], **self.changed_on_topic(topic, values)}
 
 
 def _of_partitions(value, partitions):
-    """True for a list `partition:broker,...` of these partitions alone, or of none, as --execute sets it."""
+    """True for a list `partition:broker,...` with no other partitions than these, as --execute sets it."""
     numbers = [pair.partition(":")[0] for pair in value.split(",") if pair]
     return all(number.isdigit() and int(number) in partitions for number in numbers)
 
 
 def alteration(now, desired):
-    """Options of kafka-configs --alter that turn {key: value} into what is desired; none where it is that already."""
+    """Options of kafka-configs --alter that turn the values `now` into the desired ones; none if they are equal."""
     gone = sorted(key for key in now if key not in desired)
     new = sorted(key for key in desired if desired[key] != now.get(key))
     added = [f"{key}=[{desired[key]}]" if "," in desired[key] else f"{key}={desired[key]}" for key in new]
@@ -112,7 +112,7 @@ def alteration(now, desired):
 
 
 class Throttles:
-    """Records and restores what is set of throttles."""
+    """Records, sets and restores the throttles of a cluster."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -121,7 +121,7 @@ class Throttles:
         self.seen = None
 
     def begin(self):
-        """Record what is set before this run changes it; sentences on what somebody else has set."""
+        """Record the throttles before this run sets its own; sentences on those that there are."""
         described = self.described()
         record = Record.found(self.folder, described)
         left = record is not None
@@ -136,7 +136,7 @@ class Throttles:
         return said + ([f"Throttles from before, put back at the end: {'; '.join(set_before)}."] if set_before else [])
 
     def set_rate(self):
-        """Give what moves another rate, as Kafka's tool does it: the same reassignment, with another throttle."""
+        """Set another rate as Kafka's tool does: execute what still moves once more, with the new throttle."""
         record = self.record()
         rate = str(self.given["throttle_bytes_per_sec"])
         brokers = {} if record is None else self.live()
@@ -156,7 +156,7 @@ class Throttles:
         return [f"The throttle is {rate} bytes a second from now on."]
 
     def restore(self):
-        """Put back what was set before: sentences on what couldn't be, and the plan's partitions that still move."""
+        """Restore the throttles; sentences on what couldn't be restored, and the plan's partitions that still move."""
         record = self.record()
         if record is None:
             return {"said": [], "moving": []}
@@ -170,7 +170,7 @@ class Throttles:
         return {"said": said + self.finish(record, brokers), "moving": []}
 
     def lift(self, described):
-        """Put back those of topics that earlier batches have moved; what couldn't be is left to the end of the run.
+        """Restore the throttles of topics that earlier batches have moved; on a failure the end of the run does it.
 
         What producers write to a throttled topic counts against the throttle even when its replicas are in sync, so
         that later batches would have less and less of it. This one's topics get their lists by its --execute.
@@ -196,7 +196,7 @@ class Throttles:
         return {each: self.described()[each][1] for each in record.topics if each in self.described()}
 
     def put_back(self, record, brokers, topics, active):
-        """Give these brokers and topics what they had before; sentences on what somebody else has set since."""
+        """Restore the throttles of these brokers and topics; sentences on what somebody else has set since."""
         changed = {f"broker {each}": record.changed(each, values) for each, values in sorted(brokers.items())}
         changed.update({f"topic {each}": record.changed_on_topic(each, topics[each]) for each in sorted(topics)})
         said = [
@@ -218,13 +218,13 @@ class Throttles:
         return said
 
     def described(self):
-        """What kafka-topics says is set of throttles on topics; it is asked once."""
+        """{topic: (id, throttles)} by kafka-topics, which is run once."""
         if self.seen is None:
             self.seen = output.topics(self.cluster.required("topics", "--describe"))
         return self.seen
 
     def alter(self, now, desired, active):
-        """Turn what is set into what is desired, with as few calls of Kafka's tools as possible."""
+        """Turn the throttles `now` into the desired ones, with as few calls of Kafka's tools as possible."""
         changes = [each for each, values in now.items() if values != desired.get(each)]
         topics = [name for kind, name in changes if kind == "topics"]
         # --verify clears all live brokers and the topics it is given at once, where nothing moves in the cluster.
@@ -243,7 +243,7 @@ class Throttles:
                 self.cluster.required("configs", "--alter", "--entity-type", kind, "--entity-name", name, *options)
 
     def finish(self, record, brokers):
-        """Forget what is put back; what brokers that aren't live have is kept for later."""
+        """Remove from the record what was restored; brokers that aren't live stay in it for later."""
         away = sorted(int(broker) for broker in record.brokers if broker not in brokers)
         for broker in brokers:
             record.brokers.pop(broker, None)
@@ -258,7 +258,7 @@ class Throttles:
         ]
 
     def reassigned(self, rows, *options):
-        """Call kafka-reassign-partitions with a file of these partitions."""
+        """Exit code, stdout and stderr of kafka-reassign-partitions with a file of these partitions."""
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump({"version": 1, "partitions": rows}, file)
             file.flush()
@@ -277,7 +277,7 @@ class Throttles:
         return found
 
     def record(self):
-        """The record of this cluster, or None; no tool is asked where there is no record at all."""
+        """The record of this cluster, or None. No tool is run if there is no record at all."""
         if not list(self.folder.glob("throttles-*.json")):
             return None
         return Record.found(self.folder, self.described())
