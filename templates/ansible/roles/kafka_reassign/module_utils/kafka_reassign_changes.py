@@ -20,8 +20,8 @@ def start(cluster):
     With a broker down, --execute sets the throttles of the topics and of the live brokers, waits a minute for that
     broker, and gives up before it starts anything. So a second --execute then starts it and leaves the throttles alone.
     """
-    given = cluster.given
-    execute = [*cluster.tools["reassign"], "--execute", "--reassignment-json-file", given["target"]]
+    given, target = cluster.given, cluster.given["target"]
+    execute = [*cluster.tools["reassign"], "--execute", "--reassignment-json-file", target]
     rate = str(given["throttle_bytes_per_sec"]) if given["throttle_bytes_per_sec"] else ""
     throttle, options = ["--throttle", rate] if rate else [], []
     if given["down_brokers"]:
@@ -37,7 +37,7 @@ def start(cluster):
             options += ["--replica-alter-log-dirs-throttle", rate]
     # KIP-860: Kafka itself refuses to change a replication factor. Kafka 4.1 and later have the option.
     keeps = ["--disallow-replication-factor-change"] if given["keeps_replication_factor"] else []
-    code, out, err = run_newer(cluster, [*execute, *throttle, *options, *given["execute_options"]], keeps, [])
+    code, out, err = run_newer(cluster, execute + throttle + options + given["execute_options"], keeps, [])
     started = code == 0 and _STARTED in out
     return {"started": started, "changed": started, "said_by_kafka": "" if started else shortened(err + out)}
 
@@ -45,7 +45,8 @@ def start(cluster):
 def elect(cluster):
     """Elect the preferred leaders of the partitions in the target file."""
     given, config = cluster.given, cluster.given["command_config"]
-    argv = [*cluster.tools["election"], "--election-type", "preferred", "--path-to-json-file", given["target"]]
+    target = given["target"]
+    argv = [*cluster.tools["election"], "--election-type", "preferred", "--path-to-json-file", target]
     # Kafka 4.3 renamed the option; the old name will be removed.
     newer, older = (["--command-config", config], ["--admin.config", config]) if config else ([], [])
     code, out, err = run_newer(cluster, argv, newer, older)
@@ -66,5 +67,5 @@ def run_newer(cluster, argv, newer, older):
     code, out, err = cluster.run([*argv, *newer])
     if code == 0 or f"{newer[0].lstrip('-')} is not a recognized option" not in out + err:
         return code, out, err
-    kept.write_text(json.dumps([*unknown, newer[0]]))
+    kept.write_text(json.dumps(unknown + newer[:1]))
     return cluster.run([*argv, *older])
