@@ -18,6 +18,8 @@ import numpy as np
 from planner.execution.batch_cutting import Batch
 from planner.model.problem import BoolArray, LongArray
 
+Side = Literal["copies in", "leads", "moves inside"]
+
 
 @dataclass(frozen=True)
 class CopyFlow:
@@ -25,7 +27,7 @@ class CopyFlow:
 
     batch: int
     broker: int
-    side: Literal["copies in", "leads", "moves inside"]
+    side: Side
     size_bytes: int
     produced_bytes_per_sec: int
 
@@ -73,13 +75,13 @@ def flows(batch: Batch) -> Iterator[CopyFlow]:
             sent[step.source] += step.bytes_moved
             followers = len(step.before) - 1 + len(step.adding)
             read_from[step.source] += step.bytes_in_per_sec * followers
-    yield from (
-        CopyFlow(batch.number, each, "copies in", received[each], written_to[each]) for each in sorted(received)
+    sides: tuple[tuple[Side, Counter[int], Counter[int]], ...] = (
+        ("copies in", received, written_to),
+        ("leads", sent, read_from),
+        ("moves inside", inside, written_inside),
     )
-    yield from (CopyFlow(batch.number, each, "leads", sent[each], read_from[each]) for each in sorted(sent))
-    yield from (
-        CopyFlow(batch.number, each, "moves inside", inside[each], written_inside[each]) for each in sorted(inside)
-    )
+    for side, sizes, produced in sides:
+        yield from (CopyFlow(batch.number, each, side, sizes[each], produced[each]) for each in sorted(sizes))
 
 
 def seconds_at_throttle(batch: Batch, throttle_bytes_per_sec: int | None) -> int | None:
@@ -122,7 +124,9 @@ def costs(
     for batch, during in _held_during(batches, brokers, now):
         fuller: BoolArray = during > most
         most, when = np.where(fuller, during, most), np.where(fuller, batch.number, when)
-        at = _fullest(during, disks)
+        # The largest share of a disk, or the most bytes where no disk is stated.
+        full = np.where(disks > 0, during / np.maximum(disks, 1), -1.0) if disks.any() else during
+        at = int(full.argmax())
         fullest.append(_peak(brokers[at], int(during[at]), batch.number, disk_bytes) if sizes_known else None)
     peaks = (_peak(*row, disk_bytes) for row in zip(brokers, most.tolist(), when.tolist(), strict=True))
     seconds = tuple(seconds_at_throttle(batch, throttle) for batch in batches)
@@ -147,13 +151,6 @@ def _held_during(batches: Iterable[Batch], brokers: Sequence[int], now: LongArra
                 removed[index[broker]] += step.size_bytes
         yield batch, held + added
         held += added - removed
-
-
-def _fullest(held: LongArray, disks: LongArray) -> int:
-    """Index of the broker with the largest share of its disk, or of the most bytes where no disk is stated."""
-    if not disks.any():
-        return int(held.argmax())
-    return int(np.where(disks > 0, held / np.maximum(disks, 1), -1.0).argmax())
 
 
 def _peak(broker: int, size_bytes: int, batch: int, disk_bytes: Mapping[int, int]) -> Peak:

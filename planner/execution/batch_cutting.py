@@ -8,57 +8,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain, zip_longest
 
 from planner.execution.batch_filling import BatchLoads
 from planner.execution.batch_packing import AT_RISK, pack
-from planner.execution.election_batches import evenly
-from planner.execution.log_dir_batches import deal, of_step
-from planner.execution.reassignment_paths import replica_lists
-from planner.model.cluster import ANY
+from planner.execution.reassignment_steps import Step, step_between, steps_of
 from planner.model.partition_changes import PartitionChange, Reason
 from planner.model.spec import BatchRules
 
 _AT_RISK = (Reason.RACK_RULE, Reason.BROKER_LEAVES)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One reassignment of one partition; broker ids, preferred leader first.
-
-    `size_bytes` is that of one replica. `source` is the broker that is copied from: the one that leads today, while it
-    holds a replica. `bytes_in_per_sec` is what producers write to the partition. `log_dirs_before` and `log_dirs` are
-    parallel to `before` and `after`, ANY where Kafka isn't told one; empty where log dirs aren't planned. `elects` is
-    True for the last step of a partition that gets its preferred leader by an election.
-    """
-
-    topic: str
-    partition: int
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    size_bytes: int
-    source: int
-    bytes_in_per_sec: int = 0
-    log_dirs_before: tuple[str, ...] = ()
-    log_dirs: tuple[str, ...] = ()
-    elects: bool = False
-
-    @cached_property
-    def adding(self) -> tuple[int, ...]:
-        """Brokers that copy the partition in this step."""
-        return tuple(broker for broker in self.after if broker not in self.before)
-
-    @property
-    def dir_moves(self) -> tuple[int, ...]:
-        """Brokers that keep the partition and move it to another of their log dirs in this step."""
-        kept = zip(self.after, self.log_dirs, strict=False)
-        return tuple(broker for broker, path in kept if path != ANY and broker in self.before)
-
-    @property
-    def bytes_moved(self) -> int:
-        """Bytes that this step copies between brokers."""
-        return self.size_bytes * len(self.adding)
 
 
 @dataclass(frozen=True)
@@ -79,23 +37,23 @@ class Batch:
 def split(
     changes: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str] | None = None
 ) -> tuple[Batch, ...]:
-    """Batches that, run in order, turn every change's `before` into its `after`; undone in reverse, they turn it back.
+    """Batches that, run in order, turn every change's `before` into its `after`, and back if undone in reverse order.
 
-    A batch moves at most `rules.bytes` bytes, and keeps each broker busy for `rules.seconds` at most, unless one
-    replica alone takes more: that one moves alone, or alone on its brokers. In a batch at most `rules.moves_per_broker`
-    replicas are copied to a broker, and as many from it; a partition adds at most `rules.replicas_per_partition`; at
-    most `rules.elections` leaders are elected. Larger changes take several batches, through lists that never have
-    fewer or more replicas than the smaller and the larger of both ends. `racks` (broker id → rack) lets those lists
-    stay as spread over the racks as possible. Rules are at least 1 where given.
+    A batch copies at most `rules.bytes` bytes and keeps each broker busy for at most `rules.seconds`. A replica that
+    alone takes more is copied alone, or alone on its brokers. Each broker receives at most `rules.moves_per_broker`
+    replicas in a batch and sends as many, a partition adds at most `rules.replicas_per_partition`, and at most
+    `rules.elections` leaders are elected. Rules are at least 1 where given. A larger change takes several batches.
+    Its lists in between have no fewer replicas than the shorter end, no more than the longer one, and are as spread
+    over `racks` (broker id → rack) as possible.
 
-    Partitions whose replication factor changes stay together by topic where one batch has room for the topic, since
-    Terraform can't read a topic with two replication factors. What is at risk is done as early as the rules let it;
-    what can wait fills up batches without making them longer (unless neither bytes nor moves are limited: then nothing
-    waits). Bytes are dealt so that the bytes of the batches' busiest brokers, which is what they take one after the
-    other, sum up to little more than those of the plan's busiest broker. The order of `changes` makes no difference.
+    Partitions whose replication factor changes stay together by topic if one batch has room for the topic: Terraform
+    can't read a topic with two replication factors. What is at risk is done as early as the rules allow. The rest fills
+    up batches without making them longer; it doesn't wait where neither bytes nor moves are limited. The bytes of each
+    batch's busiest broker add up to little more than those of the plan's busiest broker. The order of `changes` makes
+    no difference.
 
-    Partitions without a leader come last, in batches of their own: nothing of them can be copied until one of their
-    replicas is back, and the others don't wait for that. A batch holds those whose replicas are on the same brokers.
+    Partitions without a leader come last, in batches of their own, one for each set of brokers: nothing can be copied
+    until one of their replicas is back, and the others don't wait for that.
     """
     led, *leaderless = _by_leader(change for change in changes if change.reassigned or change.elects)
     groups = [_split(group, rules, racks or {}) for group in (led, *leaderless)]
@@ -123,11 +81,11 @@ def _split(changes: Sequence[PartitionChange], rules: BatchRules, racks: Mapping
         batches.add(index, steps)
     others = [change for change in changes if set(change.before) == set(change.after)]
     inside = [change for change in others if change.dir_moves]
-    batches.deal(inside, deal(inside, rules, batches.elections))
+    batches.put(inside, log_dir_batches(inside, rules, batches.elections))
     reorders = [change for change in others if change.reassigned and not change.dir_moves]
-    batches.deal(reorders, evenly(len(reorders), batches.elections, rules.elections))
+    batches.put(reorders, evenly(len(reorders), batches.elections, rules.elections))
     elected = [change for change in others if not change.reassigned]
-    batches.deal(elected, evenly(len(elected), batches.elections, rules.elections))
+    batches.put(elected, evenly(len(elected), batches.elections, rules.elections))
     return batches.closed()
 
 
@@ -150,11 +108,11 @@ class _Batches:
             self.steps[index].append(step)
             self.elect[index] += [_name(step)] if step.elects else []
 
-    def deal(self, changes: Sequence[PartitionChange], indices: Sequence[int]) -> None:
+    def put(self, changes: Sequence[PartitionChange], indices: Sequence[int]) -> None:
         """Put changes of one step, or of an election alone, into batches."""
         for change, index in zip(changes, indices, strict=True):
             if change.reassigned:
-                self.add(index, [_step(change, change.before, change.after)])
+                self.add(index, [step_between(change, change.before, change.after)])
             else:
                 self._append(index)
                 self.elect[index].append(_name(change))
@@ -207,7 +165,12 @@ def _loads(
     brokers = set[int]().union(*(change.before for change in moving), *(change.after for change in moving))
     lanes = {broker: 2 * index for index, broker in enumerate(sorted(brokers))}
     loads, of_loads = BatchLoads(2 * len(brokers)), list[Sequence[Step]]()
-    for group in _groups(moving):
+    # A topic that changes its replication factor stays together.
+    groups: defaultdict[tuple[str, int], list[PartitionChange]] = defaultdict(list)
+    for change in moving:
+        resized = len(change.before) != len(change.after)
+        groups[change.topic, -1 if resized else change.partition].append(change)
+    for group in groups.values():
         paths = [steps_of(change, rules, racks) for change in group]
         risk, rounds = min(map(_risk, group)), max(map(len, paths))
         last: list[tuple[int, ...]] = [()] * len(paths)
@@ -219,15 +182,6 @@ def _loads(
             for row in rows:
                 last[row] = (load,)
     return loads, of_loads
-
-
-def _groups(changes: Iterable[PartitionChange]) -> Iterable[list[PartitionChange]]:
-    """The changes that stay together: those of a topic that change its replication factor."""
-    groups: defaultdict[tuple[str, int], list[PartitionChange]] = defaultdict(list)
-    for change in changes:
-        whole_topic = len(change.before) != len(change.after)
-        groups[change.topic, -1 if whole_topic else change.partition].append(change)
-    return groups.values()
 
 
 def _together(
@@ -289,20 +243,82 @@ def _entries(
     return tuple(sizes), tuple(sizes.values()), tuple(moves.values())
 
 
-def steps_of(change: PartitionChange, rules: BatchRules, racks: Mapping[int, str]) -> list[Step]:
-    """The change as steps of as many replicas as one batch lets one partition add, as all come from one broker."""
-    fitting = None if rules.bytes is None else max(rules.bytes // max(change.size_bytes, 1), 1)
-    limits = (rules.replicas_per_partition, rules.moves_per_broker, fitting)
-    at_most = min((limit for limit in limits if limit is not None), default=None)
-    return [_step(change, before, after) for before, after in replica_lists(change, at_most, racks)]
+def evenly(count: int, elections: Sequence[int], most: int | None) -> list[int]:
+    """The batches of `count` elections, ascending: spread evenly over batches that hold some elections already.
+
+    They copy nothing, but many at once would flood the controller, and every client that looks for its leader. A batch
+    takes at most `most` elections with those that it holds. Batches are added where there is no room left.
+    """
+    if not count:
+        return []
+    held = list(elections) or [0]
+    while most is not None and sum(max(most - each, 0) for each in held) < count:
+        held.append(0)
+    rooms = [count if most is None else max(most - each, 0) for each in held]
+    wanted = Counter(at * len(held) // count for at in range(count))
+    taken = [min(wanted[batch], room) for batch, room in enumerate(rooms)]
+    left = count - sum(taken)
+    for batch, room in enumerate(rooms):
+        more = min(left, room - taken[batch])
+        taken[batch] += more
+        left -= more
+    return [batch for batch, number in enumerate(taken) for _ in range(number)]
 
 
-def _step(change: PartitionChange, before: tuple[int, ...], after: tuple[int, ...]) -> Step:
-    leader = change.leader_before
-    source = leader if leader is not None and leader in before else before[0]
-    rate, dirs, elects = (
-        change.bytes_in_per_sec,
-        of_step(change, before, after),
-        change.elects and after == change.after,
-    )
-    return Step(change.topic, change.partition, before, after, change.size_bytes, source, rate, *dirs, elects)
+def log_dir_batches(changes: Sequence[PartitionChange], rules: BatchRules, elections: Sequence[int]) -> list[int]:
+    """The batch of each change whose replicas only move between the log dirs of their brokers.
+
+    Such moves have a throttle of their own (KIP-113), so they are counted apart from what is copied between brokers: a
+    batch moves at most `rules.bytes` bytes, each broker at most what it moves in `rules.seconds` (unless one partition
+    alone is larger), and at most `rules.moves_per_broker` replicas. Without such rules the changes are spread evenly.
+    `elections` are the numbers of elections in the batches that exist; batches are added as needed.
+    """
+    if (rules.bytes, rules.moves_per_broker, rules.bytes_per_broker) == (None, None, None):
+        return evenly(len(changes), elections, rules.elections)
+    held = [_DirMoves(elected) for elected in elections]
+    found = []
+    for change in changes:
+        batch = 0
+        while batch < len(held) and not held[batch].has_room(change, rules):
+            batch += 1
+        if batch == len(held):
+            held.append(_DirMoves())
+        held[batch].put(change, rules)
+        found.append(batch)
+    return found
+
+
+class _DirMoves:
+    """What a batch moves between log dirs so far, and how many leaders it elects."""
+
+    def __init__(self, elections: int = 0) -> None:
+        self.elections, self.size_bytes = elections, 0
+        self.moves, self.loads = Counter[int](), Counter[int]()
+
+    def has_room(self, change: PartitionChange, rules: BatchRules) -> bool:
+        """True where the rules let the batch take the change, too."""
+        more, brokers = change.size_bytes * len(change.dir_moves), change.dir_moves
+        load, of_broker = _dir_load(change, rules), rules.bytes_per_broker
+        return (
+            _within(self.size_bytes, more, rules.bytes)
+            and all(_within(self.loads[broker], load, of_broker) for broker in brokers)
+            and (rules.moves_per_broker is None or all(self.moves[each] < rules.moves_per_broker for each in brokers))
+            and (rules.elections is None or self.elections + change.elects <= rules.elections)
+        )
+
+    def put(self, change: PartitionChange, rules: BatchRules) -> None:
+        """Add a change."""
+        self.size_bytes += change.size_bytes * len(change.dir_moves)
+        self.elections += change.elects
+        self.moves.update(change.dir_moves)
+        for broker in change.dir_moves:
+            self.loads[broker] += _dir_load(change, rules)
+
+
+def _dir_load(change: PartitionChange, rules: BatchRules) -> int:
+    """Bytes that a broker moves inside, with what producers write meanwhile where time is limited."""
+    return change.size_bytes + change.bytes_in_per_sec * (rules.seconds or 0)
+
+
+def _within(held: int, more: int, limit: int | None) -> bool:
+    return limit is None or not held or not more or held + more <= limit

@@ -1,23 +1,22 @@
-"""What `execution` means where the YAML leaves it out: a throttle, and what one batch may hold.
+"""The defaults of the YAML's `execution`: a throttle, and what one batch may hold.
 
-An operator who said nothing gets a plan that a running cluster bears; whatever is derived here is in the plan with the
-key of the YAML that changes it.
+They are chosen so that a running cluster bears the plan. The plan lists each default with the YAML key that changes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from planner.execution.batch_costs import flows
-from planner.execution.batch_cutting import Batch, Step, split, steps_of
+from planner.execution.batch_cutting import Batch, split
+from planner.execution.reassignment_steps import steps_of
 from planner.model.build_problem import brokers_after, today
 from planner.model.formats import size
 from planner.model.partition_changes import PartitionChange
-from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.problem import IntArray, Problem
 from planner.model.spec import BatchRules, Derived, Execution, Spec
 from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers
 
@@ -38,12 +37,26 @@ MOVES_PER_BROKER = 10
 _MEGABYTE = 10**6
 
 
-class _Default(NamedTuple):
-    """A limit of a batch that is left out: its field in BatchRules, its value, and what is said of it."""
-
-    field: str
-    value: int
-    told: Derived
+# The limits of a batch that apply where they are left out: the key, the field in BatchRules, the value, how it reads in
+# YAML, and what is said of it.
+_LIMITS = (
+    ("duration", "seconds", SECONDS, "1h", "that the busiest broker of a batch copies, at the throttle"),
+    (
+        "moves_per_broker",
+        "moves_per_broker",
+        MOVES_PER_BROKER,
+        str(MOVES_PER_BROKER),
+        "replicas copied to or from a broker in a batch, as not all sizes are known",
+    ),
+    (
+        "replicas_per_partition",
+        "replicas_per_partition",
+        REPLICAS_PER_PARTITION,
+        str(REPLICAS_PER_PARTITION),
+        "replica of a partition added in a batch",
+    ),
+    ("elections", "elections", ELECTIONS, str(ELECTIONS), "preferred leaders elected in a batch"),
+)
 
 
 def settled(spec: Spec, problem: Problem, assignment: IntArray, changed: Sequence[PartitionChange]) -> Execution:
@@ -51,9 +64,13 @@ def settled(spec: Spec, problem: Problem, assignment: IntArray, changed: Sequenc
 
     `derived` says which; nothing is `unset` any more.
     """
-    stated, limits = spec.execution, list(_limits(spec))
-    rules = replace(stated.batches, **{each.field: each.value for each in limits})
-    throttle, derived = stated.throttle_bytes_per_sec, [each.told for each in limits]
+    stated, throttle, rules = spec.execution, spec.execution.throttle_bytes_per_sec, spec.execution.batches
+    sized = spec.cluster.sizes_known and not spec.cluster.unsized
+    derived = []
+    for key, field, value, text, why in _LIMITS:
+        if f"batches.{key}" in stated.unset and not (sized and key == "moves_per_broker"):
+            rules = replace(rules, **{field: value})
+            derived.append(Derived(f"execution.batches.{key}", text, why))
     if "throttle" in stated.unset:
         throttle, why = _throttle(spec, problem, assignment, changed, rules)
         derived = [Derived("execution.throttle", f"{throttle // _MEGABYTE}MB/s", why), *derived]
@@ -64,37 +81,10 @@ def settled(spec: Spec, problem: Problem, assignment: IntArray, changed: Sequenc
     return replace(stated, throttle_bytes_per_sec=throttle, batches=rules, unset=(), derived=tuple(derived))
 
 
-def _limits(spec: Spec) -> Iterator[_Default]:
-    """The limits of a batch that the YAML leaves out and that apply."""
-    cluster = spec.cluster
-    sized = cluster.sizes_known and not cluster.unsized
-    found = (
-        ("duration", "seconds", SECONDS, "1h", "that the busiest broker of a batch copies, at the throttle"),
-        (
-            "moves_per_broker",
-            "moves_per_broker",
-            MOVES_PER_BROKER,
-            "",
-            "replicas copied to or from a broker in a batch, as not all sizes are known",
-        ),
-        (
-            "replicas_per_partition",
-            "replicas_per_partition",
-            REPLICAS_PER_PARTITION,
-            "",
-            "replica of a partition added in a batch",
-        ),
-        ("elections", "elections", ELECTIONS, "", "preferred leaders elected in a batch"),
-    )
-    for key, field, value, text, why in found:
-        if f"batches.{key}" in spec.execution.unset and not (sized and key == "moves_per_broker"):
-            yield _Default(field, value, Derived(f"execution.batches.{key}", text or str(value), why))
-
-
 def _throttle(
     spec: Spec, problem: Problem, assignment: IntArray, changed: Sequence[PartitionChange], rules: BatchRules
 ) -> tuple[int, str]:
-    """Bytes/s, and why so many: what networks leave, with what producers write to what moves where that is much."""
+    """Bytes/s, and the reason: a share of what networks have left, plus what producers write to what moves, if much."""
     rate, why = _room(spec, problem, assignment)
     racks = {broker.id: broker.rack for broker in brokers_after(spec) if broker.rack is not None}
     produced = _produced(changed, rules, racks)
@@ -105,9 +95,9 @@ def _throttle(
 
 
 def _produced(changed: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str]) -> int:
-    """The most bytes/s that producers take of a throttle wherever batches are cut.
+    """The most bytes/s that producers can take of a throttle, however the batches are cut.
 
-    Batches of so many seconds are cut smaller where producers take much, down to a single step.
+    Batches that are limited in time get smaller where producers take much, down to a single step.
     """
     written = [change for change in changed if change.bytes_in_per_sec]
     if not written:
@@ -115,21 +105,22 @@ def _produced(changed: Sequence[PartitionChange], rules: BatchRules, racks: Mapp
     if rules.seconds is None:
         batches: Iterable[Batch] = split(changed, rules, racks)
     else:
-        batches = (_alone(step) for change in written for step in steps_of(change, rules, racks))
+        steps = (step for change in written for step in steps_of(change, rules, racks))
+        batches = (Batch(1, (step,), (), step.bytes_moved, len(step.adding)) for step in steps)
     return max((flow.produced_bytes_per_sec for batch in batches for flow in flows(batch)), default=0)
 
 
-def _alone(step: Step) -> Batch:
-    return Batch(1, (step,), (), step.bytes_moved, len(step.adding))
-
-
 def _room(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int, str]:
-    """A share of what the stated networks leave, of the broker with the least; the constant where one isn't stated."""
+    """A share of what stated networks have left, on the broker with the least; the constant where none is stated."""
     brokers = (*spec.cluster.brokers, *spec.changes.add_brokers)
     networks = {each.id: each.network_bytes_per_sec for each in brokers if each.network_bytes_per_sec is not None}
     if not networks:
         return THROTTLE_BYTES_PER_SEC, "no broker states capacity.network, so the rate of Kafka's own documentation"
-    used = _traffic(problem, assignment)
+    # What each network carries in the busier direction, before or after the plan; 0 without rates.
+    traffic = [MEASURES.index("network_in"), MEASURES.index("network_out")]
+    states = ((today(problem), problem.leaders), (assignment, leaders_after(problem, assignment)))
+    sums = [on_all_brokers(problem, replicas, leaders)[traffic] for replicas, leaders in states]
+    used = dict(zip(problem.broker_ids.tolist(), np.max(np.concatenate(sums), axis=0).tolist(), strict=True))
     left = {broker: max(rate - used[broker], 0) for broker, rate in networks.items()}
     least = min(left, key=lambda broker: (left[broker], broker))
     rate = max(left[least] // NETWORK_SHARE // _MEGABYTE, 1) * _MEGABYTE
@@ -138,14 +129,3 @@ def _room(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int, str]
     known = measured(problem) == len(MEASURES)
     users = "clients and replication leave" if known else "are there, with no rates stated (cluster.rates),"
     return rate, f"a quarter of the {size(left[least])}/s that {users} of broker {least}'s network"
-
-
-_TRAFFIC = [MEASURES.index("network_in"), MEASURES.index("network_out")]
-
-
-def _traffic(problem: Problem, assignment: IntArray) -> dict[int, int]:
-    """Broker id to bytes/s that its network carries in the busier direction, before or after; 0 without rates."""
-    states = ((today(problem), problem.leaders), (assignment, leaders_after(problem, assignment)))
-    sums = [on_all_brokers(problem, replicas, leaders)[_TRAFFIC] for replicas, leaders in states]
-    most: LongArray = np.max(np.concatenate(sums), axis=0)
-    return dict(zip(problem.broker_ids.tolist(), most.tolist(), strict=True))

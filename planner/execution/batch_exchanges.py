@@ -1,11 +1,11 @@
-"""Packed batches made shorter by moving single loads, and exchanging pairs, out of what makes a batch long.
+"""Local search on packed batches: single loads are moved, and pairs exchanged, to make the batches shorter.
 
-With many loads the packing leaves little to gain; this is for plans of few or very unlike partitions.
+It is for plans of few or very unlike partitions; with many loads the packing leaves little to gain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -98,7 +98,13 @@ class _Table:
         np.add.at(self.batches, self.at, self.scaled)
         self.lengths = _length(self.batches)
         self.rows = {load: row for row, load in enumerate(members)}
-        self.before, self.after = _neighbours(filling, self.rows)
+        # The loads that come before each one, and the rows of those that come after it.
+        self.before = [filling.loads.after[load] for load in members]
+        self.after: list[list[int]] = [[] for _ in members]
+        for row, loads in enumerate(self.before):
+            for load in loads:
+                if load in self.rows:
+                    self.after[self.rows[load]].append(row)
         self.bounds = np.array([self._bounds(row) for row in range(len(members))], dtype=np.int64)
 
     def worth_it(self) -> bool:
@@ -244,14 +250,3 @@ def _length(batches: FloatArray) -> FloatArray:
     for _ in range(4):
         root = np.sqrt(root)
     return np.asarray(0.9 * batches.max(axis=-1) + 0.1 * root)
-
-
-def _neighbours(filling: BatchFilling, rows: Mapping[int, int]) -> tuple[list[tuple[int, ...]], list[list[int]]]:
-    """The loads that come before each one, and the rows of those that come after it, by row."""
-    before = [filling.loads.after[load] for load in rows]
-    after: list[list[int]] = [[] for _ in rows]
-    for row, loads in enumerate(before):
-        for load in loads:
-            if load in rows:
-                after[rows[load]].append(row)
-    return before, after

@@ -31,21 +31,17 @@ def pack(loads: BatchLoads, rules: BatchRules) -> list[int]:
     at risk go into the first batch, after those of the loads before them, that has room beside others at risk.
     """
     if (rules.bytes, rules.moves_per_broker, rules.bytes_per_broker, rules.elections) == (None,) * 4:
-        return _by_round(loads)
+        # Without limits each load goes right behind those before it.
+        by_round: list[int] = []
+        for after in loads.after:
+            by_round.append(max((1 + by_round[other] for other in after), default=0))
+        return by_round
     filling = BatchFilling(loads, rules)
     for risk in sorted(set(loads.risks)):
         members = [load for load, own in enumerate(loads.risks) if own == risk]
         members.sort(key=lambda load: _placing_order(loads, load))
         filling = _with(filling, members, at_risk=risk == AT_RISK)
     batches: list[int] = np.unique(filling.batch_of, return_inverse=True)[1].tolist()
-    return batches
-
-
-def _by_round(loads: BatchLoads) -> list[int]:
-    """Without limits each load goes right behind those before it."""
-    batches: list[int] = []
-    for after in loads.after:
-        batches.append(max((1 + batches[other] for other in after), default=0))
     return batches
 
 

@@ -13,14 +13,20 @@ from planner.scoring.score import adding
 
 
 def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ...]:
-    """Every partition whose replica list the assignment (P, W) changes, or that needs an election to have its leader.
+    """The partitions whose replica list an assignment (P, W) changes, or whose leader needs an election.
 
-    Sorted by topic and partition; without those to be made, which change nothing (see `new_partitions`).
+    Sorted by topic and partition. Partitions to be made aren't among them (see `new_partitions`).
     """
     before = today(problem)
     elects = problem.may_lead_anew & (problem.leaders != leaders_after(problem, assignment))
     rows = np.flatnonzero(~problem.is_new & ((before != assignment).any(axis=1) | elects))
-    reasons = _reasons(problem, before, assignment)
+    leaves = ((before >= 0) & ~problem.targets[before]).any(axis=1)
+    uneven = independent_check.broken_rules(problem, before)["rack spread"]
+    resized = (before >= 0).sum(axis=1) != problem.replication_factors
+    moved = (np.sort(before, axis=1) != np.sort(assignment, axis=1)).any(axis=1)
+    # In the order of Reason: the first that applies is the reason.
+    applies = [leaves, uneven & moved, resized, moved, np.ones(problem.rows, dtype=bool)]
+    reasons, names = np.argmax(np.stack(applies), axis=0), tuple(Reason)
     ids = problem.broker_ids.tolist()
     named = zip(rows.tolist(), before[rows].tolist(), assignment[rows].tolist(), strict=True)
     return tuple(
@@ -31,7 +37,7 @@ def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ..
             after=_named(ids, new),
             leader_before=ids[problem.leaders[row]] if problem.leaders[row] >= 0 else None,
             size_bytes=int(problem.size_bytes[row]),
-            reason=_ORDER[reasons[row]],
+            reason=names[reasons[row]],
         )
         for row, old, new in named
     )
@@ -45,19 +51,6 @@ def bytes_in_and_out(problem: Problem, assignment: IntArray) -> tuple[LongArray,
     np.add.at(arriving, assignment[rows, slots], problem.size_bytes[rows])
     np.add.at(leaving, source[rows], problem.size_bytes[rows])
     return arriving, leaving
-
-
-_ORDER = tuple(Reason)
-
-
-def _reasons(problem: Problem, before: IntArray, after: IntArray) -> IntArray:
-    """Position in Reason of the first reason that applies to each partition (P,)."""
-    leaves = ((before >= 0) & ~problem.targets[before]).any(axis=1)
-    uneven = independent_check.broken_rules(problem, before)["rack spread"]
-    resized = (before >= 0).sum(axis=1) != problem.replication_factors
-    moved = (np.sort(before, axis=1) != np.sort(after, axis=1)).any(axis=1)
-    applies = [leaves, uneven & moved, resized, moved, np.ones(problem.rows, dtype=bool)]
-    return np.argmax(np.stack(applies), axis=0).astype(np.int32)
 
 
 def _named(ids: list[int], brokers: list[int]) -> tuple[int, ...]:

@@ -1,10 +1,9 @@
 """What a plan puts at risk while it runs: writes that are refused, and partitions that a failure takes offline.
 
-Which plan is chosen goes by its end alone, and no look at its batches could choose a better one. Batches go through
-lists that keep two racks wherever both ends have two (`reassignment_paths`), so at any moment only those partitions
-don't survive that don't today, or won't in the end. Today's are there when the first batch begins, whichever plan it is
-of; so a plan whose end has no others survives every moment as well as any plan can, and the ranking puts that plan
-first.
+Candidates are ranked by the assignment in the end alone; looking at their batches couldn't choose a better one. The
+replica lists in between keep two racks wherever both ends have two (`reassignment_steps`), so a partition that doesn't
+survive a failure at some moment doesn't survive it today or in the end. Those of today are the same for every plan.
+A plan without others in the end survives every moment as well as any plan can, and the ranking puts it first.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from planner.execution.batch_cutting import Batch, Step
+from planner.execution.batch_cutting import Batch
+from planner.execution.reassignment_steps import Step
 from planner.model.build_problem import brokers_after, min_insync_of
-from planner.model.cluster import Partition
 from planner.model.formats import counted
 from planner.model.spec import Spec
 
@@ -37,14 +36,11 @@ def refused_writes(spec: Spec, batches: Iterable[Batch]) -> RefusedWrites:
 
     def under(step: Step) -> bool:
         part = today[step.topic, step.partition]
-        return min(_in_sync(part), len(step.after)) < least[step.topic]
+        in_sync = part.replicas if part.isr is None else part.isr
+        return min(len(in_sync), len(step.after)) < least[step.topic]
 
     known = all(part.isr is not None for part in today.values())
     return RefusedWrites(known, tuple(sum(map(under, batch.steps)) for batch in batches))
-
-
-def _in_sync(part: Partition) -> int:
-    return len(part.replicas if part.isr is None else part.isr)
 
 
 def warnings(spec: Spec, batches: Iterable[Batch]) -> list[str]:

@@ -1,10 +1,9 @@
-"""The gates of `limits`, how their numbers read, and the throttle that can't work: what a plan is refused for."""
+"""The gates: limits of the YAML that a plan is refused for, a throttle that can't work, and how their numbers read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from planner.execution.batch_costs import CopyFlow, Costs, Peak, endless
 from planner.model.errors import UnsafePlanError
@@ -47,24 +46,34 @@ class Gate:
 
 
 def gates(
-    spec: Spec, winner: Mapping[str, Any], costs: Costs, least_bytes: int, least_replicas: int | None
+    spec: Spec, winner: Mapping[str, int], costs: Costs, least_bytes: int, least_replicas: int | None
 ) -> list[Gate]:
-    """The gates that were set: the `limits` of plan.json.
+    """The gates that are set, with what the plan needs: the `limits` of plan.json.
 
     `winner` are the plan's scores; no plan moves less than `least_bytes` and `least_replicas` (None: unknown).
-    `limits.disk_used` is there wherever a broker states a disk, with the broker that comes nearest to what it may hold;
-    what was above it before, and isn't made fuller, is for `overfull_today`. UnsafePlanError where a gate can't be
-    judged.
+    `limits.disk_used` is among them where a broker states a disk, with the broker that comes nearest to its limit. A
+    broker that is above it today, and isn't made fuller, is left to `overfull_today`. UnsafePlanError where a gate
+    can't be judged.
     """
-    _refuse_unjudged(spec)
-    values = {name: winner[name] for name in _OF_SCORES}
+    unjudged = list(_unjudged(spec))
+    if unjudged:
+        raise UnsafePlanError(*(f"nothing was written: {line}" for line in unjudged))
+    values: dict[str, int | None] = {name: winner[name] for name in _OF_SCORES}
     values |= {"eta": costs.total_seconds, "gap": _gap_ppm(winner, least_bytes, least_replicas)}
     found = [
         Gate(f"limits.{name}", limit, value)
         for name, value in values.items()
         if (limit := _limit(spec, name)) is not None and value is not None
     ]
-    return [*found, *_disk_gate(spec, costs)]
+    disks = [
+        peak
+        for peak in costs.peaks
+        if peak.disk_bytes is not None and (peak.batch or peak.size_bytes <= _allowed(spec, peak))
+    ]
+    if disks and spec.cluster.sizes_known:
+        nearest = max(disks, key=lambda peak: peak.size_bytes / (peak.disk_bytes or 1))
+        found.append(Gate("limits.disk_used", _allowed(spec, nearest), nearest.size_bytes, nearest.broker))
+    return found
 
 
 def refuse(spec: Spec, found: Sequence[Gate], costs: Costs) -> None:
@@ -79,9 +88,9 @@ def refuse(spec: Spec, found: Sequence[Gate], costs: Costs) -> None:
 
 
 def overfull_today(spec: Spec, costs: Costs) -> list[str]:
-    """Warnings of the brokers that are above `limits.disk_used` today and that no batch makes fuller.
+    """Warnings for the brokers that are above `limits.disk_used` today and that no batch makes fuller.
 
-    Refusing those would refuse every plan that relieves them.
+    They don't refuse the plan: that would refuse every plan that relieves them.
     """
     return [
         f"broker {peak.broker} holds {size(peak.size_bytes)} today, above limits.disk_used "
@@ -97,14 +106,8 @@ def _limit(spec: Spec, name: str) -> int | None:
     return found
 
 
-def _refuse_unjudged(spec: Spec) -> None:
-    """What reading a YAML refuses already, for specs that were made otherwise."""
-    found = list(_unjudged(spec))
-    if found:
-        raise UnsafePlanError(*(f"nothing was written: {line}" for line in found))
-
-
 def _unjudged(spec: Spec) -> Iterator[str]:
+    """Limits that nothing is known to judge by; reading a YAML refuses them already, this is for other specs."""
     cluster = spec.cluster
     if cluster.unsized or not cluster.sizes_known:
         who = f"{cluster.unsized or 'all'} partitions have no size"
@@ -121,7 +124,7 @@ def _cannot(spec: Spec, names: Sequence[str], why: str) -> Iterator[str]:
         yield f"{' and '.join(asked)} can't be judged{why}"
 
 
-def _gap_ppm(winner: Mapping[str, Any], least: int, least_replicas: int | None) -> int:
+def _gap_ppm(winner: Mapping[str, int], least: int, least_replicas: int | None) -> int:
     """Millionths of what the plan copies that are above the proven least, rounded up: all of it without a proof.
 
     Replicas are counted where no bytes are copied and the least of them is known.
@@ -150,18 +153,6 @@ def _crossed(gate: Gate) -> str:
 
 def _percent(ppm: int) -> str:
     return f"{ppm / 10_000:.4f}".rstrip("0").rstrip(".") + "%"
-
-
-def _disk_gate(spec: Spec, costs: Costs) -> list[Gate]:
-    stated = [
-        peak
-        for peak in costs.peaks
-        if peak.disk_bytes is not None and (peak.batch or peak.size_bytes <= _allowed(spec, peak))
-    ]
-    if not stated or not spec.cluster.sizes_known:
-        return []
-    nearest = max(stated, key=lambda peak: peak.size_bytes / (peak.disk_bytes or 1))
-    return [Gate("limits.disk_used", _allowed(spec, nearest), nearest.size_bytes, nearest.broker)]
 
 
 def _allowed(spec: Spec, peak: Peak) -> int:

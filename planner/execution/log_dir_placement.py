@@ -97,7 +97,7 @@ class DirPlan:
 
 
 def plan(spec: Spec, problem: Problem, assignment: IntArray) -> DirPlan | None:
-    """The log dirs for an assignment (P, W), packed broker by broker; None where they aren't asked for."""
+    """The log dirs for an assignment (P, W), packed broker by broker; None unless the spec asks for them."""
     if spec.log_dirs.kind == "none":
         return None
     lies = {(each.topic, each.partition, each.broker): each for each in spec.cluster.log_dirs.replicas}
@@ -108,20 +108,31 @@ def plan(spec: Spec, problem: Problem, assignment: IntArray) -> DirPlan | None:
     filled = [
         _fill(spec.log_dirs, broker, dirs_of[broker], held[broker], work) for broker in sorted(held.keys() & usable)
     ]
+    left_out = []
+    for broker in sorted(held.keys() - usable):
+        errors = sorted({log_dir.error or "" for log_dir in dirs_of.get(broker, ())})
+        broken = f"all of its log dirs have an error ({', '.join(errors)})"
+        left_out.append((broker, broken if errors else "its log dirs aren't known"))
+    moves = (
+        DirMove(it.topic, it.partition, each.broker, it.home, path, it.size_bytes)
+        for each in filled
+        for it, path in each.placed()
+        if it.home is not None and it.home != path
+    )
     return DirPlan(
         spec.log_dirs,
         tuple(_described(each, before) for each in filled),
-        tuple((broker, _why(dirs_of.get(broker, ()))) for broker in sorted(held.keys() - usable)),
-        tuple(
-            sorted((move for each in filled for move in _moves(each)), key=lambda m: (m.topic, m.partition, m.broker))
-        ),
+        tuple(left_out),
+        tuple(sorted(moves, key=lambda move: (move.topic, move.partition, move.broker))),
         {each.key(it): path for each in filled for it, path in each.placed() if it.home != path},
         {key: each.path for key, each in lies.items()},
     )
 
 
-def told(changed: Sequence[PartitionChange], planned: DirPlan | None, problem: Problem) -> tuple[PartitionChange, ...]:
-    """The changes with their log dirs, and a change for each partition of which only log dirs change, in one order."""
+def with_log_dirs(
+    changed: Sequence[PartitionChange], planned: DirPlan | None, problem: Problem
+) -> tuple[PartitionChange, ...]:
+    """The changes with their log dirs and those that only change log dirs, sorted by topic and partition."""
     if planned is None:
         return tuple(changed)
     known = {(change.topic, change.partition) for change in changed}
@@ -182,13 +193,6 @@ def _dirs_of(spec: Spec) -> dict[int, tuple[LogDir, ...]]:
     return found
 
 
-def _why(dirs: Sequence[LogDir]) -> str:
-    """Why a broker's log dirs can't be planned."""
-    if not dirs:
-        return "its log dirs aren't known"
-    return f"all of its log dirs have an error ({', '.join(sorted({log_dir.error or '' for log_dir in dirs}))})"
-
-
 def _held(
     problem: Problem, assignment: IntArray, lies: Mapping[tuple[str, int, int], ReplicaDir]
 ) -> dict[int, list[_Held]]:
@@ -204,12 +208,17 @@ def _held(
     for row, at, kept in zip(rows.tolist(), brokers.tolist(), stays.tolist(), strict=True):
         topic, partition = problem.topic_names[problem.topic_of[row]], int(problem.partition_ids[row])
         lie = lies.get((topic, partition, ids[at])) if kept else None
+        size_bytes = int(problem.size_bytes[row])
+        if lie is None and problem.leaders[row] >= 0:
+            # A new replica is copied from the leader's; where that isn't known, the largest replica's size counts.
+            lie_of_leader = lies.get((topic, partition, ids[problem.leaders[row]]))
+            size_bytes = lie_of_leader.size_bytes if lie_of_leader else size_bytes
         movable = len(topic) + len(str(partition)) <= _LONGEST_MOVABLE
         held[ids[at]].append(
             _Held(
                 topic,
                 partition,
-                lie.size_bytes if lie else _leaders_size(problem, row, ids, lies),
+                lie.size_bytes if lie else size_bytes,
                 lie.path if lie else None,
                 not kept,
                 movable and (not kept or (lie is not None and not lie.moving and bool(problem.movable[row]))),
@@ -217,15 +226,6 @@ def _held(
             )
         )
     return held
-
-
-def _leaders_size(
-    problem: Problem, row: int, ids: Sequence[int], lies: Mapping[tuple[str, int, int], ReplicaDir]
-) -> int:
-    """The size of the replica that a new one copies, the largest one's where that isn't known."""
-    leader = int(problem.leaders[row])
-    key = (problem.topic_names[problem.topic_of[row]], int(problem.partition_ids[row]), ids[leader])
-    return lies[key].size_bytes if leader >= 0 and key in lies else int(problem.size_bytes[row])
 
 
 def _fill(
@@ -239,7 +239,10 @@ def _fill(
     settled = _loads((each.home, each.size_bytes) for each in others)
     at_rest = np.array([settled[path].size_bytes for path in paths], dtype=np.int64)
     total = sum(each.size_bytes for each in free) + int(at_rest.sum())
-    least, most = _window(tolerance, total, _weights(usable))
+    # Shares are measured by the log dirs' sizes where all are known.
+    disks = [log_dir.disk_bytes or 1 for log_dir in usable]
+    weights = disks if all(log_dir.disk_bytes for log_dir in usable) else [1] * len(usable)
+    least, most = _window(tolerance, total, weights)
     dirs_problem = Dirs(
         np.array([each.size_bytes for each in free], dtype=np.int64),
         np.array([paths[each.home] if each.home is not None else -1 for each in free], dtype=np.int64),
@@ -248,12 +251,6 @@ def _fill(
         most,
     )
     return _Filled(broker, dirs, list(paths), free, others, dirs_problem, pack(dirs_problem, work))
-
-
-def _weights(usable: Sequence[LogDir]) -> list[int]:
-    """What the log dirs' shares are measured by: their sizes, where all are known."""
-    sizes = [log_dir.disk_bytes for log_dir in usable]
-    return [size or 1 for size in sizes] if all(sizes) else [1] * len(usable)
 
 
 def _window(tolerance: Tolerance, total: int, weights: Sequence[int]) -> tuple[LongArray, LongArray]:
@@ -306,12 +303,6 @@ def _described(filled: _Filled, before: Mapping[object, LogDirContents]) -> Brok
         sum(each.home is None for each in filled.others),
         sum(each.moving for each in filled.others),
     )
-
-
-def _moves(filled: _Filled) -> Iterable[DirMove]:
-    for each, path in filled.placed():
-        if each.home is not None and each.home != path:
-            yield DirMove(each.topic, each.partition, filled.broker, each.home, path, each.size_bytes)
 
 
 def _with_dirs(change: PartitionChange, planned: DirPlan) -> PartitionChange:

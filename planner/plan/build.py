@@ -98,7 +98,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
     # A plan of the front is judged by the windows that it was made for.
     problem = replace(problem, balance=of_row(winner).balance)
     dirs = log_dir_placement.plan(spec, problem, proposal.assignment)
-    changed = _with_rates(spec, log_dir_placement.told(changes(problem, proposal.assignment), dirs, problem))
+    changed = _with_rates(spec, log_dir_placement.with_log_dirs(changes(problem, proposal.assignment), dirs, problem))
     spec = replace(spec, execution=batch_defaults.settled(spec, problem, proposal.assignment, changed))
     tried = [replace(each, spec=replace(each.spec, execution=spec.execution)) for each in tried]
     costs = costed(spec, problem, changed)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from planner.model.balance import Tolerance
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import loads
-from planner.scoring.fair_shares import FairShares, Shares, disk_weights, fair_shares, network_weights, sent_by_leader
+from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, network_weights, sent_by_leader
 from planner.scoring.score import ScoringBasis, by_topic
-from planner.scoring.windows import BYTE_WINDOWS, Windows
+from planner.scoring.windows import BYTE_WINDOWS
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,12 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
     cluster = [
         _Window("replicas", wanted.replicas, windows.replicas[:, None], everything[0], fair.replicas),
         _Window("leaders", wanted.leaders, windows.leaders[:, None], everything[1], fair.leaders),
-        *_of_bytes(problem, windows, fair, loads(problem, assignment)),
     ]
+    for name, bounds, held in zip(BYTE_WINDOWS, windows.of_bytes, loads(problem, assignment), strict=True):
+        asked = getattr(wanted, name)
+        # A disk's limit alone is a gate, not a window.
+        if bounds is not None and asked.kind != "none":
+            cluster.append(_Window(name, asked, bounds[:, None], held[None], getattr(fair, name)))
     topics = [
         _Window("topic_replicas", wanted.topic_replicas, windows.topic_replicas, counts[:, 0], fair.topic_replicas)
     ]
@@ -75,14 +79,6 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
         *(found for window in cluster for found in _named(problem, window, (None,))),
         *(found for window in topics for found in _named(problem, window, problem.topic_names)),
     )
-
-
-def _of_bytes(problem: Problem, windows: Windows, fair: FairShares, held: LongArray) -> Iterable[_Window]:
-    """The windows of bytes and traffic that were asked for; a disk's limit alone is a gate, not a window."""
-    for name, bounds, column in zip(BYTE_WINDOWS, windows.of_bytes, held, strict=True):
-        wanted = getattr(problem.balance, name)
-        if bounds is not None and wanted.kind != "none":
-            yield _Window(name, wanted, bounds[:, None], column[None], getattr(fair, name))
 
 
 def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> Iterable[Relaxed]:

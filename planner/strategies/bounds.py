@@ -243,7 +243,9 @@ def _proven(facts: Facts, prices: Prices, racks: tuple[int, ...], decided: _Deci
     free = np.flatnonzero(~settled)
     chunks = [free[at : at + _CHUNK] for at in range(0, len(free), _CHUNK)]
     here = np.isin(facts.racks, racks)
-    total = sum(_at_edges(table[:, here[table[-3]]]) for table in prices.tables)
+    # Prices times edges, in Python's own integers: they may be beyond 64 bits.
+    edges = (table[-2:, here[table[-3]]].tolist() for table in prices.tables)
+    total = sum(price * edge for table in edges for price, edge in zip(*table, strict=True))
     if decided.allowed is not None:
         total -= decided.allowed.cost(prices.tables, prices.of_replicas, prices.of_loads)
     total += sum(_cheapest(facts, _priced(facts, prices, rows), rows, racks) for rows in chunks)
@@ -254,11 +256,6 @@ def _proven(facts: Facts, prices: Prices, racks: tuple[int, ...], decided: _Deci
             costs[np.searchsorted(rows, row), broker] += cost
     total += _cheapest(facts, costs, rows, racks) + _NEVER_EVER * len(decided.on)
     return -(-total // prices.grain)
-
-
-def _at_edges(table: LongArray) -> int:
-    """Prices times edges, in Python's own integers: they may be beyond 64 bits."""
-    return sum(price * edge for price, edge in zip(table[-2].tolist(), table[-1].tolist(), strict=True))
 
 
 def _cheapest(facts: Facts, costs: LongArray, rows: IntArray, racks: tuple[int, ...]) -> int:
@@ -280,7 +277,12 @@ def _priced(facts: Facts, prices: Prices, rows: IntArray) -> LongArray:
 
     Python's integers where 64 bits may be too few.
     """
-    number = np.int64 if _fits(facts, prices) else object
+    tables = zip(facts.loads, prices.loads, strict=True)
+    largest = prices.grain * (_largest(facts.costs) + _largest(facts.home_costs)) + _largest(prices.replicas[-2:-1])
+    largest += _largest(prices.topic_replicas[-2:-1])
+    largest += sum(_largest(load) * _largest(table[-2:-1]) for load, table in tables)
+    # No sum over a row's replicas may leave 64 bits.
+    number = np.int64 if largest * (1 + int(facts.factors.max(initial=0))) < int(_NEVER) else object
     topics, costs, home = facts.topics[rows], facts.costs[rows].astype(number), facts.home[rows]
     by_cell = np.zeros((int(facts.topics.max(initial=0)) + 1, len(facts.racks)), dtype=number)
     cells = prices.topic_replicas[:, prices.topic_replicas[0] < len(by_cell)]
@@ -291,14 +293,6 @@ def _priced(facts: Facts, prices: Prices, rows: IntArray) -> LongArray:
     for load, table in zip(facts.loads, prices.loads, strict=True):
         priced -= load[rows, None].astype(number) * _by_broker(table, len(facts.racks))
     return priced
-
-
-def _fits(facts: Facts, prices: Prices) -> bool:
-    """True where no sum over a row's replicas leaves 64 bits."""
-    tables = zip(facts.loads, prices.loads, strict=True)
-    one = prices.grain * (_largest(facts.costs) + _largest(facts.home_costs)) + _largest(prices.replicas[-2:-1])
-    one += _largest(prices.topic_replicas[-2:-1]) + sum(_largest(of) * _largest(table[-2:-1]) for of, table in tables)
-    return one * (1 + int(facts.factors.max(initial=0))) < int(_NEVER)
 
 
 def _largest(values: LongArray) -> int:

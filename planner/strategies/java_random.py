@@ -30,7 +30,8 @@ class JavaRandom:
     def next_int(self, bound: int | None = None) -> int:
         """`nextInt()`, any Java int, or `nextInt(bound)`, 0 to bound - 1. ValueError unless bound is positive."""
         if bound is None:
-            return _signed(self._next(32), 32)
+            value = self._next(32)
+            return value - (1 << 32) if value >> 31 else value
         if bound <= 0:
             raise ValueError(f"bound must be positive, not {bound}")
         if bound & (bound - 1) == 0:
@@ -50,11 +51,6 @@ class JavaRandom:
         for size in range(len(items), 1, -1):
             other = self.next_int(size)
             items[size - 1], items[other] = items[other], items[size - 1]
-
-
-def _signed(value: int, bits: int) -> int:
-    """The two's complement reading of an unsigned `bits`-bit value."""
-    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def utf16_key(text: str) -> bytes:
@@ -79,10 +75,6 @@ def hash_map_order(keys: Sequence[str | None]) -> list[str | None]:
     capacity = 16
     while len(keys) > capacity * 3 // 4:
         capacity *= 2
-    return sorted(keys, key=lambda key: _spread_hash(key) & (capacity - 1))
-
-
-def _spread_hash(key: str | None) -> int:
-    """HashMap's hash of an Optional: the value's own, its high half folded into the low one; 0 for the empty one."""
-    value = 0 if key is None else string_hash(key)
-    return value ^ value >> 16
+    # A HashMap folds the high half of an Optional's hash, which is the value's own or 0, into the low half.
+    hashes = {key: 0 if key is None else string_hash(key) for key in keys}
+    return sorted(keys, key=lambda key: (hashes[key] ^ hashes[key] >> 16) & (capacity - 1))

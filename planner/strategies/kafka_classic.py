@@ -49,7 +49,8 @@ def place(
     rack_count = len(set(racks))
     placed = []
     for partition in range(first_id, first_id + partitions):
-        shift = next_replica_shift + _wraps(partition, first_id, len(order))
+        # The shift grows at each multiple of the number of brokers, 0 not counted.
+        shift = next_replica_shift + partition // len(order) - max(first_id - 1, 0) // len(order)
         positions = _positions((partition + start_index) % len(order), shift * rack_count, racks, replication_factor)
         placed.append(tuple(order[position] for position in positions))
     return placed
@@ -150,7 +151,7 @@ def starts_and_shifts(problem: Problem, candidate: Candidate) -> tuple[IntArray,
 
 @lru_cache(maxsize=64)
 def _table(racks: tuple[int, ...], replication_factor: int) -> IntArray:
-    """Every replica list there is: (n, max(n - 1, 1), replication_factor) of positions, by first position and turn."""
+    """All replica lists as positions, (n, max(n - 1, 1), replication_factor), by first position and turn."""
     n = len(racks)
     turns = range(max(n - 1, 1))
     lists = [[_positions(first, turn, racks, replication_factor) for turn in turns] for first in range(n)]
@@ -176,11 +177,6 @@ def _positions(first: int, turn: int, racks: Sequence[int], replication_factor: 
     return chosen
 
 
-def _wraps(partition: int, first_id: int, brokers: int) -> int:
-    """How often the shift has grown: the multiples of `brokers` from first_id to partition, 0 not counted."""
-    return partition // brokers - max(first_id - 1, 0) // brokers
-
-
 def _arranged(brokers: Sequence[tuple[int, str | None]], rack_aware: bool) -> tuple[list[int], list[int]]:
     """The brokers' ids in Kafka's order and a rack number for each, all the same without racks."""
     ids = [broker for broker, _ in brokers]
@@ -188,19 +184,15 @@ def _arranged(brokers: Sequence[tuple[int, str | None]], rack_aware: bool) -> tu
     if not rack_aware or not named:
         return ids, [NO_RACK] * len(ids)
     if len(named) < len(ids):
-        raise InfeasibleError(_some_without_rack(sorted(set(ids) - {broker for broker, _ in named})))
+        listed = ", ".join(map(str, sorted(set(ids) - {broker for broker, _ in named})))
+        raise InfeasibleError(
+            f"no rack is known for broker {listed} although other brokers have one; rack-aware placement needs a rack "
+            "on every broker or on none: give each broker a rack, or set rack_aware: disabled"
+        )
     order = rack_alternated(named)
     rack_of = dict(named)
     numbers = {rack: number for number, rack in enumerate(sorted(set(rack_of.values())))}
     return order, [numbers[rack_of[broker]] for broker in order]
-
-
-def _some_without_rack(brokers: list[int]) -> str:
-    listed = ", ".join(map(str, brokers))
-    return (
-        f"no rack is known for broker {listed} although other brokers have one; rack-aware placement needs a rack on "
-        "every broker or on none: give each broker a rack, or set rack_aware: disabled"
-    )
 
 
 def _check_request(brokers: int, partitions: int, replication_factor: int, start_index: int, shift: int) -> None:

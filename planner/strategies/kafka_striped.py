@@ -52,17 +52,23 @@ def assign(problem: Problem, candidate: Candidate) -> IntArray:
     a topic without any other row takes no draw. A topic with unlike replication factors is placed as if it were one
     topic for each: the placer knows one factor a topic. InfeasibleError where a factor exceeds the brokers.
     """
-    brokers = _target_brokers(problem)
+    targets, names = np.flatnonzero(problem.targets).tolist(), problem.topic_names
+    racks = [problem.rack_names[problem.broker_racks[at]] if problem.racks_matter else None for at in targets]
+    brokers = [(at, rack, False) for at, rack in zip(targets, racks, strict=True)]
     wanted = rows_to_place(problem)
     random = JavaRandom(candidate.seed)
     assignment = today(problem)
-    for rows in _rows_of_topics(problem):
+    firsts = np.searchsorted(problem.topic_of, np.arange(len(names) + 1)).tolist()
+    for topic in sorted(range(len(names)), key=lambda topic: utf16_key(names[topic])):
+        rows = np.arange(firsts[topic], firsts[topic + 1])
         if not wanted[rows].any():
             continue
         for factor in np.unique(problem.replication_factors[rows]).tolist():
             _check_brokers(len(brokers), len(brokers), factor)
-            alike = rows.start + np.flatnonzero(problem.replication_factors[rows] == factor)
-            lists = _topic_lists(_Stripes(random, brokers), [factor] * len(alike), problem.width)
+            alike = rows[problem.replication_factors[rows] == factor]
+            stripes = _Stripes(random, brokers)
+            lists = np.array([stripes.next_partition(factor) for _ in alike], dtype=np.int32)
+            lists = np.pad(lists, ((0, 0), (0, problem.width - factor)), constant_values=-1)
             assignment[alike] = np.where(wanted[alike, None], lists, assignment[alike])
     return assignment
 
@@ -120,7 +126,9 @@ class _Stripes:
         self._random = random
         # The order of the draws: the one in which Java's map of racks happens to iterate.
         self._by_hash = {rack: _Rack(members[rack], random) for rack in hash_map_order(list(members))}
-        self._racks = [self._by_hash[rack] for rack in sorted(members, key=_rack_key)]
+        # No rack first, then by name as Java compares strings (Kafka's OptionalStringComparator).
+        names = sorted(members, key=lambda rack: (rack is not None, utf16_key(rack or "")))
+        self._racks = [self._by_hash[rack] for rack in names]
         self._offset = random.next_int(len(self._racks))
         self._round = sum(not fenced for _, _, fenced in brokers)
         self._epoch = 0
@@ -165,11 +173,6 @@ class _Stripes:
             self._random.shuffle(rack.unfenced.brokers)
 
 
-def _rack_key(rack: str | None) -> tuple[bool, bytes]:
-    """Sort key of racks: none first, then by name as Java compares strings (Kafka's OptionalStringComparator)."""
-    return rack is not None, utf16_key(rack or "")
-
-
 def _check_brokers(brokers: int, unfenced: int, replication_factor: int) -> None:
     if replication_factor <= 0:
         raise InfeasibleError(f"replication factor is {replication_factor}: it must be at least 1")
@@ -177,24 +180,3 @@ def _check_brokers(brokers: int, unfenced: int, replication_factor: int) -> None
         raise InfeasibleError(f"all {brokers} brokers are fenced: a partition's leader needs an unfenced one")
     if replication_factor > brokers:
         raise InfeasibleError(f"replication factor is {replication_factor}: at most {brokers}, the number of brokers")
-
-
-def _target_brokers(problem: Problem) -> list[tuple[int, str | None, bool]]:
-    """The target brokers by index, unfenced, with their racks where racks matter."""
-    indices = np.flatnonzero(problem.targets).tolist()
-    racks = problem.broker_racks.tolist()
-    return [(i, problem.rack_names[racks[i]] if problem.racks_matter else None, False) for i in indices]
-
-
-def _rows_of_topics(problem: Problem) -> list[slice]:
-    """The rows of each topic that has any, by topic name in the order of Java's strings."""
-    names = problem.topic_names
-    firsts = np.searchsorted(problem.topic_of, np.arange(len(names) + 1)).tolist()
-    topics = sorted(range(len(names)), key=lambda topic: utf16_key(names[topic]))
-    return [slice(firsts[topic], firsts[topic + 1]) for topic in topics if firsts[topic] < firsts[topic + 1]]
-
-
-def _topic_lists(stripes: _Stripes, replication_factors: list[int], width: int) -> IntArray:
-    """One topic's replica lists (rows, width), each row with its own replication factor, padded with -1."""
-    lists = [stripes.next_partition(factor) + [-1] * (width - factor) for factor in replication_factors]
-    return np.array(lists, dtype=np.int32)

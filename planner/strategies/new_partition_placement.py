@@ -1,10 +1,10 @@
-"""Where partitions to be made go: wherever the cluster comes out most even, as no byte of theirs is copied.
+"""The placement of partitions to be made: the most even one, since none of their bytes are copied.
 
-The optimum's flow only knows how far counts are outside their windows. Brokers that are far below theirs, new ones for
-example, would be filled one after the other. Here each further replica on a broker, and each further one of a topic
-there, costs more than the last, so that all are filled like vessels with water: a min-cost flow again, with everything
-that exists where the plan has put it. First comes how far brokers are outside their windows, then the same of topics
-on brokers, then how much brokers hold within their windows. Leaders are dealt the same way among the replicas.
+The optimum's flow only knows how far counts are outside their windows. Brokers that are far below them, for example new
+ones, would be filled one after the other. Here a min-cost flow fills all of them evenly: each further replica on a
+broker, and each further one of a topic there, costs more than the last. Existing partitions are where the plan puts
+them. What counts first is how far brokers are outside their windows, then the same of topics on brokers, then how much
+brokers hold within their windows. Leaders are chosen among the replicas in the same way.
 """
 
 from __future__ import annotations
@@ -48,16 +48,18 @@ class Filling:
 
 
 def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArray:
-    """The assignment (P, W), leaders first, with the new partitions placed and led most evenly; all others stay.
+    """The assignment (P, W) with the new partitions placed and led most evenly; all others stay as they are.
 
-    As it was where that would take bytes or counts further outside the windows of the problem's balance.
+    It is returned unchanged where that would take bytes or counts further outside the windows of the problem's balance.
     """
     rows = np.flatnonzero(problem.is_new)
     if len(rows) * int(problem.targets.sum()) > LEVEL_CELLS:
         return assignment
     placed = assignment.copy()
     on = filled(_of_replicas(problem, assignment, wanted, rows))
-    placed[rows] = _as_rows(problem, on, problem.width)
+    at, brokers = np.nonzero(on)
+    placed[rows] = -1
+    placed[rows[at], np.arange(len(at)) - np.searchsorted(at, at)] = np.flatnonzero(problem.targets)[brokers]
     ordered = leaders.order(problem, placed, wanted)
     led = filled(_of_leaders(problem, ordered, wanted, rows))
     first = np.flatnonzero(problem.targets)[led.argmax(axis=1)]
@@ -157,14 +159,6 @@ def _held(problem: Problem, replicas: IntArray, rows: IntArray) -> tuple[IntArra
     return topics.astype(np.int32), on[of], on.sum(axis=0)
 
 
-def _as_rows(problem: Problem, on: BoolArray, width: int) -> IntArray:
-    """Rows (N, B) as brokers of the problem (N, width), padded with -1."""
-    rows, brokers = np.nonzero(on)
-    replicas = np.full((len(on), width), -1, dtype=np.int32)
-    replicas[rows, np.arange(len(rows)) - np.searchsorted(rows, rows)] = np.flatnonzero(problem.targets)[brokers]
-    return replicas
-
-
 def _led_by(replicas: IntArray, first: IntArray) -> IntArray:
     """The same replicas (N, W) with another one (N,) first, and the others going round from there.
 
@@ -216,7 +210,9 @@ def _costs(filling: Filling, kinds: tuple[int, int, int], largest: int) -> tuple
     """
     total = int(filling.factors.sum())
     most = int(np.bincount(filling.topics).max())
-    within = _ranks(_levels(filling)) * kinds[2]
+    # What a broker holds with each further unit, by its weight.
+    held = filling.held[:, None] + np.arange(1, len(filling.topics) + 1)
+    within = _ranks(held * int(filling.weights.max()) // filling.weights[:, None]) * kinds[2]
     of_topics = _ranks(_beyond(filling.cells.reshape(-1, 1) + np.arange(most), filling.topic_windows)) * kinds[1]
     outside = _ranks(_beyond(filling.held[:, None] + np.arange(len(filling.topics)), filling.windows)) * kinds[0]
     topic_price = 1 + total * int(within.max())
@@ -230,13 +226,6 @@ def _beyond(counts: LongArray, windows: LongArray) -> LongArray:
     """How far outside its window (2, …) each further unit beyond so many (K, units) is: negative below, 0 within."""
     low, high = (bound.reshape(-1, 1) for bound in windows)
     return np.minimum(counts - low, 0) + np.maximum(counts - high + 1, 0)
-
-
-def _levels(filling: Filling) -> LongArray:
-    """(B, N): what a broker holds with each further unit, by its weight."""
-    counts = filling.held[:, None] + np.arange(1, len(filling.topics) + 1)
-    levels: LongArray = counts * int(filling.weights.max()) // filling.weights[:, None]
-    return levels
 
 
 def _ranks(values: LongArray) -> LongArray:

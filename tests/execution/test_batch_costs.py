@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.execution.batch_costs import CopyFlow, Costs, Peak, costs, endless, flows, seconds_at_throttle
-from planner.execution.batch_cutting import Batch, Step, busiest_bytes, split
+from planner.execution.batch_cutting import Batch, busiest_bytes, split
+from planner.execution.reassignment_steps import Step
 from planner.model.partition_changes import PartitionChange, Reason
 from planner.model.spec import BatchRules
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.execution import failure_risks
-from planner.execution.batch_cutting import Batch, Step, split
-from planner.execution.reassignment_paths import replica_lists
+from planner.execution.batch_cutting import Batch, split
+from planner.execution.reassignment_steps import Step, replica_lists
 from planner.inputs.spec.reading import load
 from planner.model.cluster import Topic
 from planner.model.errors import SpecError

@@ -107,7 +107,12 @@ def _drain(placement: Placement, pair: tuple[int, int], by: Ties) -> bool:
     out, back = _exchanges(placement, here, there, by)
     any_gain = False
     for leaving, coming in zip(out.tolist(), back.tolist(), strict=True):
-        if _outward(placement, leaving, coming, here, there):
+        # No exchange may take a load further outside its window.
+        shifts = [np.array([moving[leaving] - moving[coming]]) for moving in placement.search.loads]
+        if any(
+            (further(placement, load, here, -shift) + further(placement, load, there, shift))[0] > 0
+            for load, shift in enumerate(shifts)
+        ):
             continue
         placement.move(leaving, here, there)
         placement.move(coming, there, here)
@@ -183,15 +188,6 @@ class _Side:
         ranks[order] = np.arange(len(kinds)) - np.searchsorted(kinds[order], kinds[order])
         places: LongArray = kinds * (len(mine) + len(others) + 1) + ranks
         return places
-
-
-def _outward(placement: Placement, leaving: int, coming: int, here: int, there: int) -> bool:
-    """True where the exchange takes a load further outside its window."""
-    for load, moving in enumerate(placement.search.loads):
-        shifted = np.array([moving[leaving] - moving[coming]])
-        if (further(placement, load, here, -shifted) + further(placement, load, there, shifted))[0] > 0:
-            return True
-    return False
 
 
 def _value(placement: Placement, rows: IntArray, broker: int, by: Ties) -> FloatArray:

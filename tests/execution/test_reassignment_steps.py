@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.execution.reassignment_paths import replica_lists
+from planner.execution.reassignment_steps import replica_lists
 from planner.model.partition_changes import PartitionChange, Reason
 
 

@@ -1,0 +1,140 @@
+"""The reassignments, or steps, that take one partition from its replicas of today to those of the plan.
+
+A change takes several steps where a batch may add fewer replicas than it needs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from planner.model.cluster import ANY
+from planner.model.partition_changes import PartitionChange
+from planner.model.spec import BatchRules
+
+
+@dataclass(frozen=True)
+class Step:
+    """One reassignment of one partition; broker ids, preferred leader first.
+
+    `size_bytes` is that of one replica. `source` is the broker that is copied from: the one that leads today, while it
+    holds a replica. `bytes_in_per_sec` is what producers write to the partition. `log_dirs_before` and `log_dirs` are
+    parallel to `before` and `after`, ANY where Kafka isn't told one; empty where log dirs aren't planned. `elects` is
+    True for the last step of a partition that gets its preferred leader by an election.
+    """
+
+    topic: str
+    partition: int
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    size_bytes: int
+    source: int
+    bytes_in_per_sec: int = 0
+    log_dirs_before: tuple[str, ...] = ()
+    log_dirs: tuple[str, ...] = ()
+    elects: bool = False
+
+    @cached_property
+    def adding(self) -> tuple[int, ...]:
+        """Brokers that copy the partition in this step."""
+        return tuple(broker for broker in self.after if broker not in self.before)
+
+    @property
+    def dir_moves(self) -> tuple[int, ...]:
+        """Brokers that keep the partition and move it to another of their log dirs in this step."""
+        kept = zip(self.after, self.log_dirs, strict=False)
+        return tuple(broker for broker, path in kept if path != ANY and broker in self.before)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes that this step copies between brokers."""
+        return self.size_bytes * len(self.adding)
+
+
+def steps_of(change: PartitionChange, rules: BatchRules, racks: Mapping[int, str]) -> list[Step]:
+    """The change as steps of as many added replicas as a batch lets one partition have; all come from one broker."""
+    fitting = None if rules.bytes is None else max(rules.bytes // max(change.size_bytes, 1), 1)
+    limits = (rules.replicas_per_partition, rules.moves_per_broker, fitting)
+    at_most = min((limit for limit in limits if limit is not None), default=None)
+    return [step_between(change, before, after) for before, after in replica_lists(change, at_most, racks)]
+
+
+def step_between(change: PartitionChange, before: tuple[int, ...], after: tuple[int, ...]) -> Step:
+    """The step of a change from one of its replica lists to another."""
+    leader = change.leader_before
+    dirs_before, dirs_after = _log_dirs(change, before, after)
+    return Step(
+        topic=change.topic,
+        partition=change.partition,
+        before=before,
+        after=after,
+        size_bytes=change.size_bytes,
+        source=leader if leader is not None and leader in before else before[0],
+        bytes_in_per_sec=change.bytes_in_per_sec,
+        log_dirs_before=dirs_before,
+        log_dirs=dirs_after,
+        elects=change.elects and after == change.after,
+    )
+
+
+def _log_dirs(
+    change: PartitionChange, before: tuple[int, ...], after: tuple[int, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The log dirs of a step, parallel to its lists before and after; empty where none are planned.
+
+    A replica that is added has its log dir at once, and one that is removed its old one, for the rollback. A replica
+    that stays on its broker moves between log dirs in the last step.
+    """
+    if not change.log_dirs:
+        return (), ()
+    old = dict(zip(change.before, change.log_dirs_before, strict=True))
+    new = dict(zip(change.after, change.log_dirs, strict=True))
+    moves = {broker for broker in change.before if broker in new} if after == change.after else set()
+    come, go = set(after) - set(before), set(before) - set(after)
+    return (
+        tuple(old.get(broker, ANY) if broker in go or broker in moves else ANY for broker in before),
+        tuple(new.get(broker, ANY) if broker in come or broker in moves else ANY for broker in after),
+    )
+
+
+def replica_lists(
+    change: PartitionChange, at_most: int | None, racks: Mapping[int, str]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Pairs of lists from `change.before` to exactly `change.after` that add `at_most` replicas each.
+
+    No list has fewer replicas than the shorter end or more than the longer one. `racks` (broker id → rack) keeps the
+    lists in between as spread as possible.
+    """
+    adding = len(change.adding)
+    size = at_most or adding or 1
+    current = change.before
+    for _ in range(size, adding, size):
+        reached = current
+        for _ in range(size):
+            reached = _one_replica_on(reached, change, racks)
+        yield current, reached
+        current = reached
+    yield current, change.after
+
+
+def _one_replica_on(current: tuple[int, ...], change: PartitionChange, racks: Mapping[int, str]) -> tuple[int, ...]:
+    """`current` with one more broker of `change.after`, in the place of one that leaves where there is no room.
+
+    The first broker stays: until the last step a leader that leaves stays preferred, so clients move once.
+    """
+    added = [broker for broker in change.after if broker not in current]
+    if len(current) < max(len(change.before), len(change.after)):
+        return min(((*current, broker) for broker in added), key=lambda replicas: _crowding(replicas, racks))
+    leaving = [slot for slot in range(len(current) - 1, 0, -1) if current[slot] not in change.after]
+    options = [(slot, broker) for slot in leaving for broker in added]
+    return min(
+        ((*current[:slot], broker, *current[slot + 1 :]) for slot, broker in options),
+        key=lambda replicas: (_crowding(replicas, racks), change.leader_before not in replicas),
+    )
+
+
+def _crowding(replicas: Sequence[int], racks: Mapping[int, str]) -> int:
+    """Grows with every pair of replicas in one rack; a broker without a rack is in none."""
+    return sum(number * number for number in Counter(racks[b] for b in replicas if b in racks).values())
