@@ -16,8 +16,8 @@ from rich.console import Console
 
 from planner.cli import workflow
 from planner.plan.document.plan_types import Plan
-from planner.report import plan_on_terminal
-from planner.report.plan_on_terminal import Detail
+from planner.report import terminal
+from planner.report.terminal import Detail
 
 CASES = TESTS / "cases"
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.yaml"))
@@ -47,7 +47,7 @@ def planned(request, tmp_path_factory):
 def _screen(plan: Plan, detail: Detail) -> bytes:
     """What `planner show` prints to a pipe."""
     screen = io.StringIO()
-    plan_on_terminal.show(plan, Console(file=screen, width=1000), "plan", detail=detail)
+    terminal.show_plan(plan, Console(file=screen, width=1000), "plan", detail=detail)
     return screen.getvalue().encode()
 
 

@@ -15,7 +15,7 @@ from planner.cli.shown import show as show_plan
 from planner.model.file_reading import read_bytes
 from planner.plan import headline, plan_file
 from planner.report import run_journal
-from planner.report.plan_on_terminal import Detail
+from planner.report.terminal import Detail
 
 _SPEC = click.Path(path_type=Path, dir_okay=False)
 _PLAN = click.Path(path_type=Path)

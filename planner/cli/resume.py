@@ -11,7 +11,7 @@ from planner.cli import sources as cli_sources
 from planner.cli import workflow
 from planner.cli.shown import Format, detail_options, format_option, reads_plan, say, show
 from planner.plan import headline
-from planner.report.plan_on_terminal import Detail
+from planner.report.terminal import Detail
 
 
 @click.command()

@@ -18,8 +18,8 @@ from planner.model.formats import printable
 from planner.model.quoting import json_text, page
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
-from planner.report import markdown, plan_on_terminal, terminal
-from planner.report.plan_on_terminal import Detail
+from planner.report import markdown, terminal
+from planner.report.terminal import Detail
 from planner.report.view import View
 
 Format = Literal["text", "json", "markdown"]
@@ -51,7 +51,7 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
             echo_page(workflow.markdown(plan, whole=detail == "everything"))
         case _:
             at = None if folder is None else str(folder)
-            plan_on_terminal.show(plan, screen(_UNWRAPPED), at, files, detail or "summary")
+            terminal.show_plan(plan, screen(_UNWRAPPED), at, files, detail or "summary")
 
 
 def show_view(view: View, form: Literal["text", "markdown"]) -> None:

@@ -29,7 +29,8 @@ from planner.model.problem import Problem
 from planner.plan import bound_file, build, plan_file
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
-from planner.report import plan_html, plan_markdown
+from planner.report import html
+from planner.report import markdown as report_markdown
 from planner.sweep import candidates, evaluate, variants
 from planner.sweep.evaluate import SweepResult
 from planner.sweep.variants import Alternative
@@ -152,7 +153,7 @@ def _beside(path: Path, name: str) -> Path:
 
 def markdown(plan: Plan, *, whole: bool) -> str:
     """The plan as the whole of report.md, or as the short comment that report.md begins with."""
-    return plan_markdown.render(plan, in_plan.pages(plan)) if whole else plan_markdown.comment(plan)
+    return report_markdown.report(plan, in_plan.pages(plan)) if whole else report_markdown.comment(plan)
 
 
 def warm_spark(errors: Console) -> str:
@@ -196,8 +197,8 @@ def rendered_files(plan: Plan) -> dict[str, bytes]:
     return {
         **rendered(plan),
         "plan.json": codec.encode(plan),
-        "report.md": plan_markdown.render(plan, pages).encode(),
-        **plan_html.files(plan, pages),
+        "report.md": report_markdown.report(plan, pages).encode(),
+        **html.files(plan, pages),
     }
 
 

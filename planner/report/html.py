@@ -1,19 +1,51 @@
-"""What people are shown on a page: sections as the template `report.html.j2` takes them, every text escaped."""
+"""What people are shown on a page: report.html, one file that needs no network, and its plots as files of their own.
+
+Sections become what the template `report.html.j2` takes, every text escaped; no name from the cluster gets into the
+script. Each plot has its numbers as a table beside it, and the long tables can be searched and sorted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from typing import Any
 
+import jinja2
 from markupsafe import Markup, escape
 
-from planner.model.formats import counted, printable
-from planner.report.view import Block, Facts, Lines, Section, Table, Value, Writer, left_out_here, sort_key, written
+from planner.model import formats
+from planner.model.file_reading import resource
+from planner.model.formats import counted, number, printable, size
+from planner.plan import headline
+from planner.plan.document.plan_types import Plan
+from planner.plan.templates import environment
+from planner.report import cluster_tables, plan_view, plot_values, plots, verdict
+from planner.report.plan_view import SOURCE
+from planner.report.plot_svg import STYLE, Plot
+from planner.report.view import (
+    Column,
+    Facts,
+    Lines,
+    Section,
+    Table,
+    Value,
+    View,
+    Writer,
+    left_out_here,
+    sort_key,
+    written,
+)
 
 # A page opens at once with that many rows; whoever needs all of them has their source.
 MOST_ROWS = 500
 _MOST_LINES = 100
+MOST_TOPICS, MOST_MOVES = 3_000, 10_000
+_INPUTS_SHOWN = 20
+# Of another command's page, which a cluster of many groups makes long.
+_SECTIONS_SHOWN = 60
 
 
 def _plain(value: str, longest: int) -> str:
@@ -79,39 +111,119 @@ def line(value: Value) -> Markup:
 
 def section(of: Section, name: str, source: str, plot: Any = None) -> HtmlSection:
     """A section under a name of the page's."""
-    return HtmlSection(name, line(of.title), tuple(_block(block, source) for block in of.blocks), plot)
-
-
-def _block(block: Block, source: str) -> HtmlTable | HtmlLines | HtmlFacts:
-    match block:
-        case Lines():
-            shown = tuple(line(each) for each in block.lines[:_MOST_LINES])
-            rest = len(block.lines) - len(shown)
-            more = (Markup(escape(left_out_here(counted(rest, block.line), source))),) if rest else ()
-            return HtmlLines((*shown, *more), "list" if block.bulleted else "paragraphs")
-        case Facts(facts):
-            return HtmlFacts(tuple((label, line(value)) for label, value in facts))
-        case _:
-            return table(block, source)
+    blocks = list[HtmlTable | HtmlLines | HtmlFacts]()
+    for block in of.blocks:
+        match block:
+            case Lines():
+                shown = tuple(line(each) for each in block.lines[:_MOST_LINES])
+                rest = len(block.lines) - len(shown)
+                more = (Markup(escape(left_out_here(counted(rest, block.line), source))),) if rest else ()
+                blocks.append(HtmlLines((*shown, *more), "list" if block.bulleted else "paragraphs"))
+            case Facts(facts):
+                blocks.append(HtmlFacts(tuple((label, line(value)) for label, value in facts)))
+            case _:
+                blocks.append(table(block, source))
+    return HtmlSection(name, line(of.title), tuple(blocks), plot)
 
 
 def table(of: Table[Any], source: str, most_rows: int = MOST_ROWS) -> HtmlTable:
-    """A table of the first rows, or of those that it takes where not all are shown."""
+    """A table of at most so many rows, and what is said of the rest."""
     shown = of.shown(most_rows)
     left_out = of.left_out(shown)
+
+    def cell(column: Column[Any], row: Any) -> HtmlCell:
+        value = column.value(row)
+        return HtmlCell(line(value), column.numeric, sort_key(value) if of.sortable and column.numeric else None)
+
     return HtmlTable(
         of.name,
         of.title,
         tuple((column.heading, column.numeric) for column in of.columns),
-        tuple(_row(of, row) for row in shown),
+        tuple(tuple(cell(column, row) for column in of.columns) for row in shown),
         frozenset(at for at, row in enumerate(shown) if of.strong and of.strong(row)),
         left_out_here(left_out, source) if left_out else "",
     )
 
 
-def _row(of: Table[Any], row: Any) -> tuple[HtmlCell, ...]:
-    values: Sequence[tuple[Value, bool]] = [(column.value(row), column.numeric) for column in of.columns]
-    return tuple(
-        HtmlCell(line(value), numeric, sort_key(value) if of.sortable and numeric else None)
-        for value, numeric in values
+@dataclass(frozen=True)
+class HtmlPage:
+    """What another command shows of the plan, and a sentence on what isn't shown."""
+
+    name: str
+    title: Markup
+    sections: tuple[HtmlSection, ...]
+    left_out: str
+
+
+def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
+    """`report.html` and `plots/*.svg` of a plan.json document, relative path → bytes; the same each time.
+
+    `pages` are those of other commands that the plan tells.
+    """
+    moved = plot_values.movement(plan)
+    drawn = plots.draw(plan, moved)
+    page = _page(plan_view.sections(plan, moved), plan, {plot.name: plot for plot in drawn}, pages).encode()
+    return {"report.html": page, **{f"plots/{plot.name}.svg": plot.file for plot in drawn}}
+
+
+def _page(sections: Sequence[Section], plan: Plan, drawn: Mapping[str, Plot], pages: Sequence[View]) -> str:
+    script = _shipped("report.js")
+    searched = [("topics", "Topics", table(cluster_tables.topics(plan), SOURCE, MOST_TOPICS))]
+    if plan.partitions:
+        moves = table(cluster_tables.partitions(plan), SOURCE, MOST_MOVES)
+        searched.insert(0, ("moves", "Every change, partition by partition", moves))
+    return _template().render(
+        # Everything above the first plot.
+        cluster=printable(plan.cluster.name),
+        first_step=headline.first_step(plan),
+        headline=headline.headline(plan),
+        verdict=verdict.verdict(plan),
+        clear=headline.calm(plan) and not any(row.crossed for row in plan.limits),
+        figures=_figures(plan),
+        plan_id=plan.plan_id,
+        inputs=[(printable(file.path), file.sha256) for file in plan.inputs[:_INPUTS_SHOWN]],
+        sections=[section(each, each.name, SOURCE, drawn.get(each.plot)) for each in sections],
+        pages=[_html_page(page, f"page-{at}") for at, page in enumerate(pages, start=1)],
+        searched=searched,
+        style=STYLE + _shipped("report.css"),
+        script=script,
+        # No other script runs, whatever a name from the cluster might have smuggled in.
+        script_digest=b64encode(sha256(script.encode()).digest()).decode(),
     )
+
+
+def _html_page(page: View, name: str) -> HtmlPage:
+    """The first sections of another command's page."""
+    shown = page.sections[:_SECTIONS_SHOWN]
+    rest = len(page.sections) - len(shown)
+    left_out = left_out_here(counted(rest, "section"), page.source) if rest else ""
+    sections = tuple(section(each, f"{name}-{at}", page.source) for at, each in enumerate(shown, start=1))
+    return HtmlPage(name, line(page.title), sections, left_out)
+
+
+@cache
+def _template() -> jinja2.Template:
+    return environment().overlay(autoescape=True).get_template("report.html.j2")
+
+
+@cache
+def _shipped(name: str) -> str:
+    return resource("templates", name).read_text(encoding="utf-8")
+
+
+def _figures(plan: Plan) -> list[tuple[str, str]]:
+    """The few numbers that a reviewer asks for first."""
+    bound, known = plan.bound, plan.cluster.sizes_known
+    some = bool(plan.cluster.partitions_without_size)
+    seconds = plan.execution.seconds_at_throttle
+    return [
+        ("copied, at least" if some else "copied", size(bound.bytes_moved) if known else formats.UNKNOWN),
+        (
+            "the least for this" if some or plan.unfinished or headline.looser(plan) else "the proven least",
+            size(bound.least_bytes_moved) if known else formats.UNKNOWN,
+        ),
+        ("replicas copied", number(sum(batch.replicas_moved for batch in plan.batches))),
+        ("leaders elected", number(sum(len(batch.elect) for batch in plan.batches))),
+        ("batches", number(len(plan.batches))),
+        ("at least", formats.duration(seconds) if known else formats.UNKNOWN),
+    ]

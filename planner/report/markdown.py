@@ -1,4 +1,8 @@
-"""What people are shown in a pull request: GitHub's and GitLab's Markdown, in which no name is markup."""
+"""What people are shown in a pull request: any view, and report.md, in GitHub's and GitLab's Markdown.
+
+No name is markup. GitHub refuses comments over 65,536 characters, so each section of report.md has its own allowance of
+bytes: what doesn't fit is counted and named, and the two long lists share what the rest has left.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,11 @@ from typing import Any
 
 from planner.model.formats import counted
 from planner.model.markup import code, text
+from planner.plan import headline
+from planner.plan.document.plan_types import Plan
+from planner.plan.templates import environment
+from planner.report import cluster_tables, plan_view, verdict
+from planner.report.plan_view import SOURCE
 from planner.report.view import (
     Block,
     Facts,
@@ -56,7 +65,11 @@ def body(
     With `rooms` only those tables and lists that have one, by the name of the table or of the list's section.
     """
     for section in sections:
-        blocks = list(_blocks(section, source, rooms))
+        blocks = list[str]()
+        for block in section.blocks:
+            name = block.name if isinstance(block, Table) else section.name
+            if rooms is None or name in rooms:
+                blocks.append(_block(block, source, rooms[name] if rooms else Room()))
         if section.plot and blocks:
             blocks.insert(0, f"![Plot: {line(section.title)}](plots/{section.plot}.svg)")
         if section.folded:
@@ -69,29 +82,17 @@ def body(
         yield from blocks
 
 
-def _blocks(section: Section, source: str, rooms: Mapping[str, Room] | None) -> Iterator[str]:
-    for block in section.blocks:
-        name = block.name if isinstance(block, Table) else section.name
-        if rooms is None or name in rooms:
-            yield _block(block, source, rooms[name] if rooms else Room())
-
-
 def _block(block: Block, source: str, room: Room) -> str:
     match block:
         case Lines():
-            return _list(block, source, room)
+            bullet, between = ("- ", "\n") if block.bulleted else ("", "\n\n")
+            shown = list(fitting((f"{bullet}{line(each)}" for each in block.lines), room.most_bytes))
+            rest = len(block.lines) - len(shown)
+            return between.join([*shown, *([f"{bullet}{_rest(counted(rest, block.line), source)}"] if rest else [])])
         case Facts(facts):
             return "\n".join(f"- {label}: {line(value)}" for label, value in facts)
         case _:
             return table(block, source, room)
-
-
-def _list(block: Lines, source: str, room: Room) -> str:
-    bullet = "- " if block.bulleted else ""
-    shown = list(fitting((f"{bullet}{line(each)}" for each in block.lines), room.most_bytes))
-    rest = len(block.lines) - len(shown)
-    more = [f"{bullet}{_rest(counted(rest, block.line), source)}"] if rest else []
-    return ("\n" if block.bulleted else "\n\n").join([*shown, *more])
 
 
 def _rest(what: str, source: str) -> str:
@@ -111,7 +112,11 @@ def fitting(lines: Iterable[str], most_bytes: int | None) -> Iterator[str]:
 def table(of: Table[Any], source: str, room: Room) -> str:
     """A table under its title; folded where its room says so, with how many rows there are."""
     shown = of.shown(room.most_rows)
-    lines = list(fitting(_rows(of, shown), room.most_bytes))
+    written_cells = zip(shown, written_rows(shown, of.columns, _WRITER), strict=True)
+    rows = (
+        _row([f"**{cells[0]}**", *cells[1:]] if of.strong and of.strong(row) else cells) for row, cells in written_cells
+    )
+    lines = list(fitting(rows, room.most_bytes))
     rules = ("--:" if column.numeric else ":--" for column in of.columns)
     head = [_row(column.heading for column in of.columns), f"|{'|'.join(rules)}|"]
     left_out = of.left_out(shown[: len(lines)])
@@ -121,11 +126,6 @@ def table(of: Table[Any], source: str, room: Room) -> str:
     return f"**{of.title}**\n\n{made}" if of.title else made
 
 
-def _rows(of: Table[Any], shown: Sequence[Any]) -> Iterator[str]:
-    for row, cells in zip(shown, written_rows(shown, of.columns, _WRITER), strict=True):
-        yield _row([f"**{cells[0]}**", *cells[1:]] if of.strong and of.strong(row) else cells)
-
-
 def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
@@ -133,3 +133,97 @@ def _row(cells: Iterable[str]) -> str:
 def folded(summary: str, lines: str) -> str:
     """Something to unfold; the blank lines make its content Markdown again."""
     return f"<details>\n<summary>{summary}</summary>\n\n{lines}\n\n</details>"
+
+
+# Below GitHub's 65,536, for a bot that adds a line of its own. Counted in bytes: never fewer than characters.
+MOST_BYTES = 65_000
+# What a decision needs, of the sections in front of the folded ones.
+_COMMENT = {
+    "facts": Room(),
+    "measures": Room(3_000),
+    "warnings": Room(6_000),
+    "limits": Room(2_000),
+    "relaxed": Room(3_000),
+    "risks": Room(),
+    "commands": Room(),
+    "variants": Room(3_000),
+    "scenarios": Room(3_000),
+}
+_ROOMS = _COMMENT | {
+    "racks-table": Room(1_500),
+    "brokers-table": Room(7_000, 60),
+    "batches-table": Room(1_200),
+    "front-table": Room(3_000, 8),
+    "new-partitions": Room(6_000),
+    "new": Room(),
+    "placed-new": Room(2_000),
+    "new-lists": Room(8_000),
+    "log-dirs": Room(4_000, 32),
+    "log-dir-moves": Room(4_000),
+    "terms": Room(7_000),
+    "compared": Room(3_000),
+    "found": Room(),
+}
+# What a folded page's own lines and the sentence on what is left out take, and a little more; a list's names two names.
+_FRAME_BYTES = 400
+_LIST_FRAME_BYTES = 2_000
+
+
+def report(plan: Plan, pages: Sequence[View] = ()) -> str:
+    """The report of a plan.json document, under 65,536 bytes however large the plan; GitHub and GitLab read it alike.
+
+    Sizes are decimal, brokers are ids, a replica list names its preferred leader first. `pages` are folded in.
+    """
+    parts = list(body(plan_view.sections(plan), SOURCE, _ROOMS))
+    parts += _folded_pages(pages, (MOST_BYTES - _bytes(_page(plan, parts))) // 2)
+    free = MOST_BYTES - _bytes(_page(plan, parts))
+    changed = cluster_tables.topics(plan, changed=True)
+    for listed, share in ((changed, free // 3), (cluster_tables.partitions(plan), free)):
+        if listed.rows:
+            fits = min(share, MOST_BYTES - _bytes(_page(plan, parts))) - _LIST_FRAME_BYTES
+            parts.append(table(listed, SOURCE, Room(fits, folded=True)))
+    return _page(plan, parts)
+
+
+def comment(plan: Plan) -> str:
+    """What report.md begins with, to be read by itself: a comment under a pull request."""
+    unfolded = [section for section in plan_view.sections(plan) if not section.folded]
+    return _page(plan, list(body(unfolded, SOURCE, _COMMENT)))
+
+
+def _bytes(page: str) -> int:
+    return len(page.encode())
+
+
+def _page(plan: Plan, parts: Sequence[str]) -> str:
+    """The report with these sections. Of the files' digests it has the beginning; plan.json has all of them."""
+    files = [f"{text(file.path, 120)} (SHA-256 {code(file.sha256[:12])}…)" for file in plan.inputs[:4]]
+    more = len(plan.inputs) - len(files)
+    page = (
+        environment()
+        .get_template("report.md.j2")
+        .render(
+            cluster=text(plan.cluster.name, 100),
+            first_step=text(headline.first_step(plan), 600),
+            headline=text(headline.headline(plan)),
+            verdict=text(verdict.verdict(plan)),
+            parts=parts,
+            terraform=text(verdict.terraform(plan)),
+            plan_id=code(plan.plan_id),
+            inputs=", ".join([*files, *([f"and {counted(more, 'more file')}"] if more else [])]) or "no file",
+        )
+    )
+    return page.rstrip() + "\n"
+
+
+def _folded_pages(pages: Sequence[View], most_bytes: int) -> Iterator[str]:
+    """Pages of other commands, with the same share of the bytes each; what a short one leaves is for those behind."""
+    for number, page in enumerate(pages):
+        lines = "\n\n".join(body(page.sections, page.source)).splitlines()
+        shown = list(fitting(lines, most_bytes // (len(pages) - number) - _FRAME_BYTES))
+        rest = len(lines) - len(shown)
+        if rest:
+            shown += ["", f"{rest:,} lines left out here: see `{page.source}`."]
+        content = "\n".join(shown)
+        most_bytes -= _bytes(content) + _FRAME_BYTES
+        yield folded(line(page.title), content)

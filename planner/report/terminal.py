@@ -1,8 +1,13 @@
-"""What people are shown on a terminal, by rich, which leaves the colors out by itself where there is no terminal."""
+"""What people are shown on a terminal: any view, and a plan, of which one screen is enough to decide on.
+
+Printed by rich, which leaves the colors out by itself where there is no terminal.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any, Literal
 
 from rich.cells import cell_len
@@ -11,7 +16,12 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from planner.model.formats import printable
+from planner.model import formats
+from planner.model.formats import counted, number, printable
+from planner.plan import headline
+from planner.plan.document.plan_types import Plan
+from planner.report import plan_view, sentences, summary, verdict
+from planner.report.plan_view import SOURCE
 from planner.report.view import (
     Column,
     Facts,
@@ -22,6 +32,7 @@ from planner.report.view import (
     View,
     Writer,
     left_out_here,
+    told,
     written,
     written_rows,
 )
@@ -30,6 +41,12 @@ from planner.report.view import (
 _NEVER_WRAPPED, _NAMES = 12, 24
 _LONGEST_REST = 60
 _LONGEST_TEXT = 1_000
+# Of a plan, unless all is asked for.
+_NOTES_SHOWN, _LONGEST_NOTE = 3, 160
+_ROWS_SHOWN = 30
+_MORE = "planner show --verbose lists them"
+
+Detail = Literal["verdict", "summary", "everything"]
 
 
 def plain(value: str, at_most: int = _LONGEST_TEXT) -> str:
@@ -58,11 +75,23 @@ def show(view: View, console: Console) -> None:
 
 
 def sections(shown: Sequence[Section], source: str, console: Console, *, most_rows: int | None = None) -> None:
-    """Print sections with a line between two; tables of at most so many rows."""
+    """Print sections with a blank line between two; tables of at most so many rows."""
     for at, section in enumerate(shown):
         if at:
             console.print()
-        _section(section, source, console, most_rows)
+        if section.title:
+            say(f"[bold]{line(section.title)}[/]", console)
+        for nth, block in enumerate(section.blocks):
+            if nth:
+                console.print()
+            match block:
+                case Lines():
+                    for each in block.lines:
+                        say(f"[dim]{line(each)}[/]" if block.quiet else line(each), console)
+                case Facts(facts):
+                    _facts(facts, console)
+                case _:
+                    table(block, console, source=source, most_rows=most_rows)
 
 
 def first_step(sentence: str, console: Console) -> None:
@@ -86,23 +115,6 @@ def _print(drawn: RichTable, console: Console) -> None:
     console.out("\n".join(each.rstrip() for each in captured.get().splitlines()), highlight=False)
 
 
-def _section(section: Section, source: str, console: Console, most_rows: int | None) -> None:
-    if section.title:
-        say(f"[bold]{line(section.title)}[/]", console)
-    for at, block in enumerate(section.blocks):
-        if at:
-            console.print()
-        match block:
-            case Lines():
-                for each in block.lines:
-                    shown = line(each)
-                    say(f"[dim]{shown}[/]" if block.quiet else shown, console)
-            case Facts(facts):
-                _facts(facts, console)
-            case _:
-                table(block, console, source=source, most_rows=most_rows)
-
-
 def _facts(facts: Sequence[tuple[str, Value]], console: Console) -> None:
     """Labels in a column, and beside each what it is of, which only a terminal wraps."""
     drawn = RichTable.grid(padding=(0, 2, 0, 0))
@@ -123,19 +135,17 @@ def table(of: Table[Any], console: Console, *, source: str, most_rows: int | Non
     shown = of.shown(most_rows)
     columns = [column for column in of.columns if not column.wide]
     rows = list(written_rows(shown, columns, _WRITER))
-    wide = [_width(column, [cells[at] for cells in rows]) for at, column in enumerate(columns)]
-    # Names and sentences give way to a second line.
-    least = [
-        width if each.numeric else min(width, _NEVER_WRAPPED if at else _NAMES)
-        for at, (each, width) in enumerate(zip(columns, wide, strict=True))
+    whole = [
+        max(map(cell_len, (*_heading(column).split("\n"), *(Text.from_markup(cells[at]).plain for cells in rows))))
+        for at, column in enumerate(columns)
     ]
-    fitting = _fitting(least, console.width)
-    widths = _shared(least[:fitting], wide, console.width)
+    widths = _widths(columns, whole, console.width)
+    fitting = len(widths)
     drawn = RichTable(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    for column, width, whole in zip(columns[:fitting], widths, wide, strict=False):
+    for column, width, needed in zip(columns[:fitting], widths, whole, strict=False):
         justify: Literal["left", "right"] = "right" if column.numeric else "left"
         drawn.add_column(
-            escape(_heading(column)), justify=justify, no_wrap=width == whole, width=width, overflow="fold"
+            escape(_heading(column)), justify=justify, no_wrap=width == needed, width=width, overflow="fold"
         )
     for row, cells in zip(shown, rows, strict=True):
         drawn.add_row(*cells[:fitting], style="bold" if of.strong and of.strong(row) else None)
@@ -152,28 +162,84 @@ def _heading(column: Column[Any]) -> str:
     return column.heading if column.narrow is None else column.narrow
 
 
-def _width(column: Column[Any], cells: Sequence[str]) -> int:
-    """The most that a column takes."""
-    lines = [*_heading(column).split("\n"), *(Text.from_markup(cell).plain for cell in cells)]
-    return max(map(cell_len, lines))
+def _widths(columns: Sequence[Column[Any]], whole: Sequence[int], room: int) -> list[int]:
+    """The widths of the columns that fit into `room`, at least two of them; `whole` is what each needs not to wrap.
 
-
-def _shared(least: Sequence[int], wide: Sequence[int], room: int) -> list[int]:
-    """The width of each column that fits: what it needs at least, and those on the left first, what is left over."""
+    Numbers never wrap. Names and sentences may; columns on the left get the room that is left over first.
+    """
+    least = [
+        width if column.numeric else min(width, _NEVER_WRAPPED if at else _NAMES)
+        for at, (column, width) in enumerate(zip(columns, whole, strict=True))
+    ]
+    while len(least) > 2 and sum(least) + 2 * (len(least) - 1) > room:
+        least.pop()
     left = room - sum(least) - 2 * (len(least) - 1)
     widths = []
-    for narrow, whole in zip(least, wide, strict=False):
-        more = max(0, min(left, whole - narrow))
+    for narrow, wide in zip(least, whole, strict=False):
+        more = max(0, min(left, wide - narrow))
         left -= more
         widths.append(narrow + more)
     return widths
 
 
-def _fitting(widths: Sequence[int], room: int) -> int:
-    """How many columns fit, each whole or, where it may wrap, as narrow as it gets; two at least."""
-    taken = -2
-    for at, width in enumerate(widths):
-        taken += 2 + width
-        if taken > room and at >= 2:
-            return at
-    return len(widths)
+def show_plan(
+    plan: Plan, console: Console, folder: str | None = None, files: int = 0, detail: Detail = "summary"
+) -> None:
+    """Print a plan.json document: its verdict alone, some 25 lines of 80 columns, or everything but single partitions.
+
+    `folder` is where the plan is, if it is in one, and `files` how many were written there just now. Sizes are decimal.
+    """
+    first_step(headline.first_step(plan), console)
+    crossed = any(row.crossed for row in plan.limits)
+    style = "bold red" if crossed else "bold green" if headline.calm(plan) else "bold yellow"
+    say(f"[{style}]{plain(verdict.verdict(plan))}[/]", console)
+    say(f"[bold]{plain(headline.headline(plan))}[/]", console)
+    if detail == "verdict":
+        return
+    rest = plan_view.details(plan) if detail == "everything" else (_notes(plan),)
+    shown = [section for section in (summary.section(plan), *rest, _next(plan, folder, files)) if section.blocks]
+    # What stands first needs no title.
+    untitled = (Section("", shown[0].blocks), *shown[1:])
+    console.print()
+    sections(untitled, SOURCE, console, most_rows=_ROWS_SHOWN)
+
+
+def _notes(plan: Plan) -> Section:
+    """Windows that could not be kept, scenarios, risks and warnings; the first few of each, the rest counted."""
+    relaxed = [
+        f"{formats.words(row.window)}{'' if row.topic is None else f' of {row.topic}'}: "
+        f"{sentences.shortfall(row)} ({row.why})"
+        for row in plan.balance.relaxed
+    ]
+    notes = (
+        *([f"writes: {verdict.writes(plan)}"] if plan.partitions else []),
+        *_listed("not met", relaxed),
+        *_listed("scenario", [sentences.scenario(row) for row in plan.scenarios]),
+        *_listed("variant", [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not]),
+        *_listed("warning", plan.warnings),
+    )
+    return Section("", told(Lines(notes)))
+
+
+def _listed(kind: str, notes: Sequence[str]) -> list[str]:
+    shown = [f"{kind}: {formats.printable(note, _LONGEST_NOTE)}" for note in notes[:_NOTES_SHOWN]]
+    rest = len(notes) - len(shown)
+    return [*shown, *([f"{kind}: {number(rest)} more; {_MORE}"] if rest else [])]
+
+
+def _next(plan: Plan, folder: str | None, files: int) -> Section:
+    """Where the files are, and what to type now."""
+    if folder is None:
+        return Section("", ())
+    at = PurePath(folder)
+    play = f"cd {shlex.quote(str(at / 'ansible'))} && ansible-playbook"
+    written = f" ({counted(files, 'file')} written)" if files else ""
+    facts: list[tuple[str, Value]] = [("Read", f"{at / 'report.html'}{written}")]
+    if headline.has_something_to_do(plan):
+        facts += [
+            ("Next", f"{play} apply.yml --check"),
+            ("Then", "ansible-playbook apply.yml, then verify.yml; to go back: rollback.yml"),
+        ]
+    if plan.unfinished:
+        facts.append(("After that", "capture the state again, and planner whatif for the next step"))
+    return Section("", (Facts(tuple(facts)),))

@@ -15,7 +15,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from planner.report import plan_html
+from planner.report import html
 
 pytestmark = pytest.mark.browser
 
@@ -54,7 +54,7 @@ def pages(tmp_path_factory):
 
     def write(name, plan) -> str:
         folder = tmp_path_factory.mktemp(name)
-        for path, content in plan_html.files(typed(plan)).items():
+        for path, content in html.files(typed(plan)).items():
             (folder / path).parent.mkdir(exist_ok=True)
             (folder / path).write_bytes(content)
         return (folder / "report.html").as_uri()

@@ -36,7 +36,7 @@ from planner.model.errors import PlannerError
 from planner.plan import plan_file
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
-from planner.report import plan_on_terminal
+from planner.report import terminal
 
 INPUTS = int(os.environ.get("PLANNER_FUZZ_INPUTS") or properties.scaled(2_000))
 # Of a process's time: a loop without end, not a busy machine.
@@ -155,7 +155,7 @@ def _shown(path: Path) -> None:
     @reads_plan
     def command(plan: Path) -> int:
         read = plan_file.read(plan)
-        plan_on_terminal.show(read, Console(file=StringIO()), detail="everything")
+        terminal.show_plan(read, Console(file=StringIO()), detail="everything")
         markdown(read, whole=True)
         kafka_files.files(read)
         plan_diff.diff(_made(), read)

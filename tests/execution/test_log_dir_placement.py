@@ -30,7 +30,7 @@ from planner.model.cluster import ANY, LogDir, LogDirs, ReplicaDir, merged
 from planner.model.errors import ImportStateError, SpecError, UnsafePlanError
 from planner.model.file_reading import resource
 from planner.model.spec import Spec
-from planner.report import plan_markdown, plan_on_terminal
+from planner.report import markdown, terminal
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 
@@ -220,8 +220,8 @@ def test_a_throttle_that_producers_use_up_inside_a_broker_is_refused(tmp_path: P
 def test_report_and_screen_tell_of_log_dirs(tmp_path: Path) -> None:
     """Both have the log dirs' table and the bytes that move inside, and no leader changes for that."""
     plan = plan_of(spec_of(tmp_path, TWO + INSIDE))
-    told, shown = plan_markdown.render(typed(plan)), io.StringIO()
-    plan_on_terminal.show(typed(plan), Console(file=shown, width=200), detail="everything")
+    told, shown = markdown.report(typed(plan)), io.StringIO()
+    terminal.show_plan(typed(plan), Console(file=shown, width=200), detail="everything")
     for text in (told, shown.getvalue()):
         assert "1 replica (39.0 GB) changes log dir on 1 broker, the proven least." in " ".join(text.split())
     assert "| `/d1` | 1 | 3 → 2 | 80.0 GB → 41.0 GB | 36.0 GB to 44.0 GB | 0 B | 39.0 GB |" in told

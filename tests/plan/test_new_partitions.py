@@ -16,7 +16,7 @@ from planner.model.cluster import Broker
 from planner.model.file_reading import resource
 from planner.model.spec import Changes, NewPartitions, Spec, Sweep
 from planner.plan import headline, new_partitions
-from planner.report import plan_markdown
+from planner.report import markdown
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
 
@@ -152,7 +152,7 @@ def test_who_leads_what_exists_counts_not_who_should():
 
 def test_report_says_what_is_made_and_that_it_stays(plan):
     """Topics, the comparison and every list; that a rollback leaves them."""
-    text = plan_markdown.render(typed(plan))
+    text = markdown.report(typed(plan))
 
     assert "Makes 5 partitions (10 replicas) of 2 topics, 1 of them new. Nothing that exists moves." in text
     assert "| `n` | 0 → 3 | 2 | `min.insync.replicas=2` |" in text
@@ -176,5 +176,5 @@ def test_plans_without_them_say_nothing_of_them():
     plan = planned(spec(add_brokers=(Broker(5),), rebalance="all"))
 
     assert "new-partitions.json" not in kafka_files.files(typed(plan))
-    assert "New partitions" not in plan_markdown.render(typed(plan))
+    assert "New partitions" not in markdown.report(typed(plan))
     assert headline.headline(typed(plan)).startswith("Copies ")

@@ -24,7 +24,7 @@ from planner.model.build_problem import build
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.spec import Budget, Monthly, Rate, ReportSections, Spec
 from planner.plan.document.codec import as_json
-from planner.report import plan_markdown, plan_on_terminal
+from planner.report import markdown, terminal
 from planner.sweep.budget_steps import first_step
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run
@@ -167,7 +167,7 @@ def test_tables_for_people_add_up(spec: Spec) -> None:
     """The rack and broker tables of report.md, whose values are those of report.html, too."""
     plan = plan_of(spec)
     assume(plan["racks"])
-    text = plan_markdown.render(typed(plan))
+    text = markdown.report(typed(plan))
     racks, brokers = (
         [[cells[column] for cells in rows(text, heading)] for column in ("Replicas", "Leaders")]
         for heading in ("**Racks, today → plan**", "**Brokers, today → plan**")
@@ -182,11 +182,11 @@ def test_the_screens_brokers_are_those_of_the_report(spec: Spec) -> None:
     plan = plan_of(spec)
     assume(plan["partitions"])
     out = StringIO()
-    plan_on_terminal.show(typed(plan), Console(file=out, width=200), detail="everything")
+    terminal.show_plan(typed(plan), Console(file=out, width=200), detail="everything")
     shown = re.split(r"\n *Broker ", out.getvalue())[1].splitlines()[1:]
     count = r"(\d+(?: → \d+)?)"
     found = [re.match(rf" *(\d+) +\S+ +(?:(?:added|removed) +)?{count} +{count} ", line) for line in shown]
-    told = rows(plan_markdown.render(typed(plan)), "**Brokers, today → plan**")
+    told = rows(markdown.report(typed(plan)), "**Brokers, today → plan**")
     wanted = sorted((row["Broker"], row["Replicas"], row["Leaders"]) for row in told)
     assert wanted == sorted(match.groups() for match in found[: len(wanted)] if match)
 

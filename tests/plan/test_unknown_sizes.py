@@ -23,7 +23,7 @@ from planner.cli.workflow import rendered_files
 from planner.export.terraform_external import described
 from planner.model.spec import ReportSections, Spec
 from planner.plan.document.codec import as_json
-from planner.report import choice_tables, markdown, plan_on_terminal, terminal
+from planner.report import choice_tables, markdown, terminal
 from planner.whatif import in_plan
 
 # Rates are amounts of bytes too, but not of what is stored: a throttle is known where sizes aren't.
@@ -50,7 +50,7 @@ def unsized(spec: Spec) -> Spec:
 def outputs(plan: dict[str, Any]) -> dict[str, str]:
     """Everything that is printed or written for people, by its name."""
     console = Console(file=StringIO(), width=200)
-    plan_on_terminal.show(typed(plan), console, detail="everything")
+    terminal.show_plan(typed(plan), console, detail="everything")
     planned = [FleetPlan(Job(spec=None, folder=None), typed(plan), ())]  # type: ignore[arg-type]
     terminal.show(fleet.view(planned), console)
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}

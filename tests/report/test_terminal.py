@@ -1,16 +1,27 @@
-"""Views on a terminal: names that look like markup, numbers that are never cut, and lines that programs read."""
+"""The terminal: tables that fit, a plan on one screen, and all of it where it is asked for."""
 
 from __future__ import annotations
 
 import io
+import json
+import re
+from io import StringIO
+from typing import Any
 
+import pytest
+from folders import DATA
+from plan_documents import typed
+from report_documents import broker, huge, small, with_alternatives
 from rich.console import Console
 
 from planner.report import terminal
+from planner.report.terminal import Detail
 from planner.report.view import Column, Facts, Lines, Name, Section, Table, Value, View
 
 
-def shown(*blocks: Lines | Facts | Table[tuple[Value, ...]], width: int = 60, is_terminal: bool = False) -> list[str]:
+def lines_of(
+    *blocks: Lines | Facts | Table[tuple[Value, ...]], width: int = 60, is_terminal: bool = False
+) -> list[str]:
     """The lines of a view of these blocks."""
     screen = io.StringIO()
     console = Console(file=screen, width=width, force_terminal=is_terminal, color_system=None)
@@ -26,20 +37,22 @@ def table(*rows: tuple[Value, ...], most: int | None = None) -> Table[tuple[Valu
 
 def test_numbers_are_flush_right_and_lines_end_where_their_text_ends() -> None:
     """Headings are those for a terminal; off one no line is filled up with blanks."""
-    assert ["Topic   no.", "orders    1", "x       100"] == shown(table((Name("orders"), 1), (Name("x"), 100)))
-    assert ["Topic  no.", "x      100"] == [line.rstrip() for line in shown(table((Name("x"), 100)), is_terminal=True)]
+    assert ["Topic   no.", "orders    1", "x       100"] == lines_of(table((Name("orders"), 1), (Name("x"), 100)))
+    assert ["Topic  no.", "x      100"] == [
+        line.rstrip() for line in lines_of(table((Name("x"), 100)), is_terminal=True)
+    ]
 
 
 def test_names_are_no_markup() -> None:
     """A topic may not be called so, a rack may."""
-    assert ["Topic    no.", "[red]r1    1"] == shown(table((Name("[red]r1"), 1)))
+    assert ["Topic    no.", "[red]r1    1"] == lines_of(table((Name("[red]r1"), 1)))
     assert r"\[bold]" == terminal.plain("[bold]")
-    assert ["[/] and [bold]"] == shown(Lines(("[/] and [bold]",)))
+    assert ["[/] and [bold]"] == lines_of(Lines(("[/] and [bold]",)))
 
 
 def test_names_give_way_to_numbers() -> None:
     """However narrow the screen is; and no letter of them is lost."""
-    lines = shown(table((Name("t" * 200), 123_456_789)), width=40)
+    lines = lines_of(table((Name("t" * 200), 123_456_789)), width=40)
     assert lines[1].endswith("t  123,456,789")
     assert 200 == "".join(lines[1:]).count("t")
     assert 40 == max(map(len, lines))
@@ -47,22 +60,170 @@ def test_names_give_way_to_numbers() -> None:
 
 def test_what_is_left_out_is_counted() -> None:
     """With where it is."""
-    lines = shown(table(*((Name(f"t{number}"), number) for number in range(9)), most=2))
+    lines = lines_of(table(*((Name(f"t{number}"), number) for number in range(9)), most=2))
     assert "7 topics left out here: see --format json." == lines[-1]
 
 
 def test_lines_are_wrapped_for_people_alone() -> None:
     """Programs read a line as it is."""
     long = " ".join(["word"] * 40)
-    assert [long] == shown(Lines((long,)))
-    assert 4 == len(shown(Lines((long,)), is_terminal=True))
+    assert [long] == lines_of(Lines((long,)))
+    assert 4 == len(lines_of(Lines((long,)), is_terminal=True))
 
 
 def test_facts_have_their_labels() -> None:
     """One a line."""
-    assert ["Runs in  3", "Chosen   –"] == shown(Facts((("Runs in", 3), ("Chosen", None))))
+    assert ["Runs in  3", "Chosen   –"] == lines_of(Facts((("Runs in", 3), ("Chosen", None))))
 
 
 def test_long_texts_are_cut() -> None:
     """At as many characters as asked for."""
     assert len(terminal.plain("x" * 500, 60)) <= 60
+
+
+GOLDEN = DATA / "report" / "small.txt"
+
+
+def shown(plan: dict[str, Any], detail: Detail = "summary", folder: str | None = "out", *, columns: int = 0) -> str:
+    """What is printed off a terminal, or on one of so many columns."""
+    out = StringIO()
+    console = Console(file=out, width=columns or 1000, force_terminal=bool(columns), emoji=False)
+    terminal.show_plan(typed(plan), console, folder, 4 if folder else 0, detail)
+    return out.getvalue()
+
+
+def test_the_small_plan_reads_as_reviewed() -> None:
+    """Byte for byte what was looked at, line ends aside; write the new text into the file after looking at it."""
+    assert GOLDEN.read_text(encoding="utf-8").splitlines() == [line.rstrip() for line in shown(small()).splitlines()]
+
+
+def test_plain_text_has_no_escape_codes_and_a_terminal_has_colours() -> None:
+    """A pipe gets the same words without codes."""
+    assert "\x1b" not in shown(small())
+    assert "\x1b[" in shown(small(), columns=80)
+
+
+def test_lines_are_wrapped_on_a_terminal_alone() -> None:
+    """Programs read a line as it is; a screen of 80 columns cuts no digit."""
+    plan = small(warnings=["w " * 60])
+
+    assert any(len(line) > 100 for line in shown(plan).splitlines())
+    lines = _plain(shown(plan, columns=80))
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)
+
+
+def test_a_screen_has_some_thirty_lines_of_eighty_columns() -> None:
+    """Whatever the plan holds: what doesn't fit is counted."""
+    for plan in (small(warnings=["w"] * 9), huge(topics=50, partitions=5), with_alternatives()):
+        assert len(_plain(shown(plan, columns=80))) <= 57, plan["cluster"]["name"]
+    assert len(_plain(shown(small(), columns=80))) <= 30
+
+
+def _plain(text: str) -> list[str]:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
+
+
+def test_the_verdict_stands_alone_where_nothing_else_is_wanted() -> None:
+    """`--quiet`: whether it can be applied, and what it does."""
+    lines = shown(small(), "verdict").splitlines()
+
+    assert ["Ready to apply", "Copies 24.0 GB (2 replicas of 2 partitions), the proven least; elects 2 leaders."] == [
+        line.partition(":")[0] for line in lines
+    ]
+
+
+def test_everything_has_every_section_of_the_report() -> None:
+    """`--verbose`: brokers, the front, all terms and how the plan was found, behind the same first lines."""
+    text = shown(small(), "everything")
+
+    assert text.startswith("".join(f"{line}\n" for line in shown(small()).splitlines()[:4]))
+    for title in ("Risks", "Brokers", "Batches", "Less or more movement", "Every term", "How the plan was found"):
+        assert f"\n\n{title}\n" in text
+
+
+def test_a_proof_is_shown_to_its_end() -> None:
+    """What a bound is about stands at the end of the sentence."""
+    plan = small()
+    plan["bound"]["proof"] = f"{'a long sentence; ' * 40}of those plans, none moves less"
+
+    assert "of those plans, none moves less" in " ".join(shown(plan, "everything").split())
+
+
+def test_many_brokers_are_cut_to_both_ends() -> None:
+    """The fullest, the emptiest and those that come or leave; the rest is counted."""
+    plan = small(brokers=[broker(n, "added" if n == 50 else "stays", (n, 1), (n, 1)) for n in range(100)])
+    text = shown(plan, "everything")
+
+    assert re.search(r"\n +50 +a +added ", text)
+    assert "\n70 brokers left out here: see plan.json.\n" in text
+    assert text.index("\n     0  ") < text.index("\n    99  ")
+
+
+def test_a_stored_plan_shows_the_same() -> None:
+    """`planner show` prints what `planner whatif` printed."""
+    plan = small()
+
+    assert shown(plan, "everything") == shown(json.loads(json.dumps(plan, sort_keys=True)), "everything")
+
+
+@pytest.mark.parametrize("name", ["[bold]x[/bold]", "[/]", "\x1b[31mred", "a\nb", "x\\", "[link=http://y]z[/link]"])
+@pytest.mark.parametrize("detail", ["summary", "everything"])
+def test_names_are_shown_and_never_obeyed(name: str, detail: Detail) -> None:
+    """Markup, escape codes and line breaks in names from the cluster stay characters."""
+    plan = small(warnings=[name], changes={"set_racks": {"1": name}})
+    plan["cluster"]["name"] = name
+    plan["balance"]["relaxed"][0] |= {"topic": name, "why": name}
+    for row in plan["brokers"]:
+        row["rack"] = name
+    text = shown(plan, detail, f"{name}/plan")
+    expected = name.replace("\x1b", "�").replace("\n", "�")
+
+    assert f"\nCluster          {expected}: " in text
+    assert ("\nwarning: " if detail == "summary" else "\nWarnings\n") + expected in text
+    assert "\x1b" not in text
+
+
+def test_what_is_not_met_and_warned_of_is_listed() -> None:
+    """The first of each kind, the rest counted; a crossed limit is called so on top and in its row."""
+    plan = small(warnings=[f"w{n}" for n in range(9)])
+    plan["terms"][3] |= {"limit": 1}
+    plan["limits"] = [{"key": "limits.bytes_moved", "limit": 1, "value": 2}]
+    text = shown(plan)
+
+    assert text.startswith("Refused: 1 of 1 limit is crossed, limits.bytes_moved; ")
+    assert re.search(r"\ncopied +24.0 GB  1 B \(not met\)\n", text)
+    assert "not met: topic replicas: brokers differ by 2, asked for at most 1 (racks" in text
+    assert "warning: w2\nwarning: 6 more; planner show --verbose lists them" in text
+
+
+def test_the_next_command_names_the_folder() -> None:
+    """As a shell takes it; nothing is to be typed where nothing is to be done, or where there is no folder."""
+    assert "\nNext  cd 'my plans/ansible' && ansible-playbook apply.yml --check\n" in shown(small(), folder="my plans")
+    assert "\nRead  out/report.html (4 files written)\n" in shown(small())
+    assert "\nRead" not in shown(small(), folder=None)
+    assert "Next" not in shown(small(partitions=[], batches=[]))
+
+
+def test_an_empty_plan_says_so() -> None:
+    """Nothing to do is the verdict; the measures still stand."""
+    text = shown(small(partitions=[], batches=[]))
+
+    assert "Nothing to apply: " in text
+    assert "Nothing to do: no allowed move brings the balance asked for any closer." in text
+    assert "Duration" not in text
+    assert "\nreplicas per broker " in text
+
+
+def test_variants_scenarios_and_the_choice_are_told() -> None:
+    """The rule and how many scenarios the plan stands; side by side where everything is asked for."""
+    text = " ".join(shown(with_alternatives()).split())
+    everything = " ".join(shown(with_alternatives(), "everything").split())
+
+    assert "Chosen variant one: the most even of all" in text
+    assert "scenario: orders × 2: disk 48.0 GB on broker 4, allowed at most 30.0 GB" in text
+    assert "variant: three: no candidate keeps every rule" in text
+    assert "one 4 24.0 GB 0 % 2 2 +3.25 % leaders nearest 1 of 2 8 min" in everything
+    assert "two_[bold] 5 24.0 GB 0 % 2 2 +3.25 % leaders yes 1 of 2 8 min" in everything
+    assert "changes: replicas 5%, leaders 5% 30.0 GB 20 %" in everything
+    assert not re.search("\nChosen", shown(small()))

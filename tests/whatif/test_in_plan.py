@@ -18,7 +18,7 @@ from planner.inputs.spec import reading
 from planner.model.errors import SpecError
 from planner.model.file_reading import resource
 from planner.plan.document import codec
-from planner.report import plan_markdown
+from planner.report import markdown
 from planner.report.view import Column, Lines, Section, Table, View
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
@@ -207,7 +207,7 @@ def test_pages_share_the_space_that_there_is():
     long = Lines([f"line {number} {'x' * 90}" for number in range(2_000)])
     pages = (View("Short", (Section("", (Lines(("a", "b")),)),), source="planner a"),
              View("Long", (Section("", (long,)),), source="planner b"))  # fmt: skip
-    short, folded = plan_markdown.render(typed(small()), pages).split("<details>\n<summary>")[8:10]
+    short, folded = markdown.report(typed(small()), pages).split("<details>\n<summary>")[8:10]
 
     assert "Short</summary>\n\n- a\n- b\n\n</details>\n\n" == short
     shown = folded.count("- line")
@@ -221,10 +221,10 @@ def test_no_page_makes_a_report_too_long(document):
     """Three pages of a megabyte each, beside a plan of any size."""
     rows = Table("", "", "row", range(150_000), (Column("row", lambda _: "row"),))
     pages = [View(name, (Section("", (rows,)),), source="planner x") for name in ("One", "Two", "Three")]
-    markdown = plan_markdown.render(typed(document()), pages)
+    written = markdown.report(typed(document()), pages)
 
-    assert len(markdown.encode()) <= plan_markdown.MOST_BYTES
-    assert 3 == markdown.count("lines left out here: see `planner x`.")
+    assert len(written.encode()) <= written.MOST_BYTES
+    assert 3 == written.count("lines left out here: see `planner x`.")
 
 
 @pytest.mark.parametrize(
