@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from planner.model import formats
+from planner.model.problem import FloatArray
 from planner.plan.document.cluster_types import BrokerRow, RackRow
 from planner.plan.document.comparison_types import ParetoRow
 from planner.plan.document.plan_types import Plan
-from planner.report import plot_axes, plot_heat, plot_matrix, plot_svg, plot_values, sentences
+from planner.report import plot_axes, plot_movement, plot_svg, plot_values, sentences
 from planner.report.plot_svg import COLOUR, Drawing, Mark, Plot
 from planner.report.plot_values import OTHERS, Movement
 
@@ -23,6 +25,16 @@ Rows = Sequence[BrokerRow] | Sequence[RackRow]
 
 _POINTS_SHOWN = 60
 _BARS_SHOWN = 60
+# From this many brokers on, bars are too thin to compare.
+_MANY_BROKERS = 50
+_COLUMNS_SHOWN = 240
+_IDS_SHOWN = 12
+_ROW_POINTS = 15
+# The faintest is still to be told from an empty cell.
+_FAINTEST, _STRONGEST = 0.1, 0.9
+# A balanced cluster would otherwise show the last replica of difference as strongly as another one shows its half.
+_LEAST_SCALE, _MOST_SCALE = 0.05, 1.0
+_SIDES = (("before", "today"), ("after", "plan"))
 _LONGEST_NAME = 16
 _PANEL_POINTS, _WIDEST_PAIR = 84, 90
 _TRAFFIC = ("network_in", "network_out")
@@ -47,20 +59,17 @@ def draw(plan: Plan, moved: Movement) -> tuple[Plot, ...]:
 def _drawings(plan: Plan, moved: Movement) -> Iterator[tuple[str, Drawing]]:
     if len(plan.pareto) > 1:
         yield "front", _front(plan)
-    if len(plan.brokers) >= plot_heat.BROKERS:
-        yield "brokers", plot_heat.loads(plan, [(key, _WORDS[key], _written(key)) for key in _measures(plan)])
+    if len(plan.brokers) >= _MANY_BROKERS:
+        yield "brokers", _heat_map(plan)
     elif plan.brokers:
-        yield "brokers", _loads(plan, plan.brokers, "broker", [f"{_SIGNS[row.role]}{row.id}" for row in plan.brokers])
+        yield "brokers", _bars(plan, plan.brokers, "broker", [f"{_SIGNS[row.role]}{row.id}" for row in plan.brokers])
     if plan.racks:
-        yield "racks", _loads(plan, plan.racks, "rack", [_rack(row.rack) for row in plan.racks])
+        names = ["none" if row.rack is None else formats.printable(row.rack, _LONGEST_NAME) for row in plan.racks]
+        yield "racks", _bars(plan, plan.racks, "rack", names)
     if moved.copied.any():
-        yield "movement", plot_matrix.movement(plan, moved)
-        yield "batches", plot_matrix.batches(plan, moved)
-        yield "held", plot_matrix.held(plan, moved)
-
-
-def _rack(name: str | None) -> str:
-    return "none" if name is None else formats.printable(name, _LONGEST_NAME)
+        yield "movement", plot_movement.movement(plan, moved)
+        yield "batches", plot_movement.batches(plan, moved)
+        yield "held", plot_movement.held(plan, moved)
 
 
 _SIGNS = {"stays": "", "added": "+", "removed": "−"}
@@ -96,7 +105,9 @@ def _front(plan: Plan) -> Drawing:
         line.set_gid(f"point{at}")
     most = max(point.across for point in drawn) or 1
     axes.set_xlim(-0.02 * most, 1.05 * most)
-    axes.set_ylim(*_window([point.up for point in drawn]))
+    lowest, highest = (pick(0.0, *(point.up for point in drawn)) for pick in (min, max))
+    room = 0.06 * ((highest - lowest) or 1)
+    axes.set_ylim(lowest - room, highest + room)
     plot_axes.names(axes, [(point.across, point.up, point.name) for point in drawn if point.told], beside=11)
     plot_axes.amounts(axes, "x", shown)
     plot_axes.amounts(axes, "y", formats.percent)
@@ -131,21 +142,22 @@ def _seeds(plan: Plan, key: str) -> Iterator[_Point]:
             yield _Point(getattr(row, key), row.imbalance_percent, name, "^", "out", True, sentences.above(row))
 
 
-def _window(values: Sequence[float]) -> tuple[float, float]:
-    least, most = min(0.0, *values), max(0.0, *values)
-    room = 0.06 * ((most - least) or 1)
-    return least - room, most + room
-
-
-def _loads(plan: Plan, rows: Rows, noun: str, labels_of: Sequence[str]) -> Drawing:
+def _bars(plan: Plan, rows: Rows, noun: str, labels_of: Sequence[str]) -> Drawing:
     """A panel for each measure with two bars for each broker or rack: before, and after."""
     keys = _measures(plan)
     kept = shown(rows, keys[0])
     labels = ["others" if at == OTHERS else labels_of[at] for at in kept]
     figure, panels = plot_axes.panels(len(keys), _PANEL_POINTS, labels, widest=_WIDEST_PAIR)
     marks = {}
+
+    def heights(side: str, key: str) -> list[int]:
+        """What each kept row has; of the others the mean, since their sum would dwarf the largest."""
+        every = [getattr(getattr(row, side), key) for row in rows]
+        rest = [every[at] for at in sorted(set(range(len(rows))) - set(kept))]
+        return [round(sum(rest) / len(rest)) if at == OTHERS else every[at] for at in kept]
+
     for axes, key in zip(panels, keys, strict=True):
-        both = [_bars(rows, kept, side, key) for side in ("before", "after")]
+        both = [heights(side, key) for side in ("before", "after")]
         written = _written(key)
         for offset, side, values in zip((-0.4, 0.02), ("before", "after"), both, strict=True):
             gid = f"{key}-{side}"
@@ -166,11 +178,9 @@ def _loads(plan: Plan, rows: Rows, noun: str, labels_of: Sequence[str]) -> Drawi
 
 def _written(key: str) -> Callable[[int], str]:
     """How an amount of a measure is written."""
-    return formats.size if key == "size_bytes" else formats.number if key not in _TRAFFIC else _rate
-
-
-def _rate(value: int) -> str:
-    return formats.amount(value, "bytes/s")
+    if key in _TRAFFIC:
+        return partial(formats.amount, unit="bytes/s")
+    return formats.size if key == "size_bytes" else formats.number
 
 
 def _measures(plan: Plan) -> list[str]:
@@ -184,7 +194,80 @@ def shown(rows: Rows, key: str) -> list[int]:
     return plot_values.largest(most, _BARS_SHOWN, [isinstance(row, BrokerRow) and row.role != "stays" for row in rows])
 
 
-def _bars(rows: Rows, kept: Sequence[int], side: str, key: str) -> list[int]:
-    """What each kept row has; OTHERS their mean, since their sum would dwarf the largest."""
-    rest = [getattr(getattr(row, side), key) for row in (rows[at] for at in sorted(set(range(len(rows))) - set(kept)))]
-    return [round(sum(rest) / len(rest)) if at == OTHERS else getattr(getattr(rows[at], side), key) for at in kept]
+def _heat_map(plan: Plan) -> Drawing:
+    """Two rows for each measure, today and plan; a cell for each broker: how far it is from the mean.
+
+    For clusters whose bars would be too many to compare by eye.
+    """
+    columns, measures = _columns(plan.brokers), _measures(plan)
+    figure, (axes,) = plot_axes.panels(1, _ROW_POINTS * 2 * len(measures))
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(2 * len(measures) - 0.5, -0.5)
+    values = [_values(columns, side, key) for key in measures for side, _ in _SIDES]
+    from_mean = [_from_mean(row) for row in values]
+    scale = min(_MOST_SCALE, max(_LEAST_SCALE, *(float(np.nanmax(np.abs(row), initial=0)) for row in from_mean)))
+    corners: dict[str, list[tuple[float, float, float, float]]] = {"out": [], "heat": []}
+    opacity: dict[str, list[float]] = {"out": [], "heat": []}
+    marks: dict[str, list[Mark]] = {"out": [], "heat": []}
+    for at, (row, away) in enumerate(zip(values, from_mean, strict=True)):
+        key, (side, when) = measures[at // 2], _SIDES[at % 2]
+        words, written = _WORDS[key], _written(key)
+        for column in np.flatnonzero(~np.isnan(away)).tolist():
+            role = "out" if away[column] > 0 else "heat"
+            top = at - 0.4 - 0.1 * (at % 2)
+            corners[role].append((column - 0.5, column + 0.5, top, top + 0.9))
+            part = min(1.0, abs(float(away[column])) / scale)
+            opacity[role].append(round(_FAINTEST + (_STRONGEST - _FAINTEST) * part, 3))
+            name = columns[column][0]
+            title = f"{name}, {when}: {written(round(float(row[column])))} {words}, {_signed(away[column])}"
+            marks[role].append(Mark(f"{key}-{side}-{column + 1}", title))
+    for role, boxes in corners.items():
+        if boxes:
+            plot_axes.boxes(axes, role, boxes, COLOUR[role], opacity[role])
+    plot_axes.beside_axis(axes, [(2 * at + 0.5, _WORDS[key]) for at, key in enumerate(measures)])
+    named = range(0, len(columns), -(-len(columns) // _IDS_SHOWN))
+    plot_axes.under_axis(axes, [(at, columns[at][0].removeprefix("broker ")) for at in named])
+    plot_axes.name_below(axes, "broker")
+    plot_axes.heading(axes, "distance from the mean: upper rows today, lower rows plan")
+    plot_axes.legend(axes, (("heat", "below the mean"), ("out", "above the mean")))
+    more = len(plan.brokers) - len(columns) + 1
+    rest = f" The last column is the mean of the other {more}." if more > 1 else ""
+    words = _HEAT_IN_WORDS.format(scale=formats.percent(100 * scale))
+    return Drawing(figure, "Before and after, by broker", words + rest, {k: v for k, v in marks.items() if v})
+
+
+_HEAT_IN_WORDS = (
+    "A column for each broker, in the order of their ids, and two rows for each measure: today, and after the plan. "
+    "The stronger the color, the farther the broker is from the mean of all brokers; the strongest is {scale} or more. "
+    "An empty cell is a broker that is not in the cluster then."
+)
+
+
+def _columns(brokers: Sequence[BrokerRow]) -> list[tuple[str, Sequence[BrokerRow]]]:
+    """(name, brokers) of each column: one broker each, those that come or leave first; the rest is the last one."""
+    held = np.array([max(row.before.replicas, row.after.replicas) for row in brokers], dtype=np.int64)
+    kept = plot_values.largest(held, _COLUMNS_SHOWN, [row.role != "stays" for row in brokers])
+    columns: list[tuple[str, Sequence[BrokerRow]]] = [
+        (f"broker {brokers[at].id}", (brokers[at],)) for at in kept if at != OTHERS
+    ]
+    rest = [row for at, row in enumerate(brokers) if at not in set(kept)]
+    return [*columns, ("the others", rest)] if rest else columns
+
+
+def _values(columns: Sequence[tuple[str, Sequence[BrokerRow]]], side: str, key: str) -> FloatArray:
+    """(columns,) what each holds on average; NaN where it is not in the cluster then."""
+    absent = "added" if side == "before" else "removed"
+    there = [[getattr(getattr(row, side), key) for row in rows if row.role != absent] for _, rows in columns]
+    return np.array([np.mean(each) if each else np.nan for each in there])
+
+
+def _from_mean(values: FloatArray) -> FloatArray:
+    """Each value's distance from the mean, as a fraction of it."""
+    mean = float(np.nanmean(values)) if not np.isnan(values).all() else 0.0
+    return values / mean - 1 if mean else np.where(np.isnan(values), np.nan, 0.0)
+
+
+def _signed(away: float) -> str:
+    if not away:
+        return "at the mean"
+    return f"{formats.percent(round(100 * abs(away), 2))} {'above' if away > 0 else 'below'} the mean"

@@ -1,0 +1,52 @@
+"""The plots of what is copied: from whom to whom, batch by batch, and what brokers hold meanwhile."""
+
+from __future__ import annotations
+
+import re
+
+from drawn_plots import by_name, marks, texts
+from report_documents import GB, small, with_disks
+
+
+def test_lines_of_disks_are_named_and_have_their_limits():
+    """Brokers that end at about the same share a text; a disk that all have, and the limit, where they are near."""
+    found = texts(by_name(with_disks())["held"])
+
+    assert {"1–3", "4", "disk 50.0 GB", "limits.disk_used 45.0 GB"} <= set(found)
+    assert not [each for each in texts(by_name(small())["held"]) if "disk" in each]
+    assert not [each for each in texts(by_name(with_disks(900 * GB))["held"]) if "disk 900" in each]
+
+
+def test_the_map_has_a_cell_for_each_two_brokers_that_copy():
+    """Senders are the leaders of today."""
+    assert {"from-1-to-4": "1 to 4: 12.0 GB", "from-2-to-4": "2 to 4: 12.0 GB"} == marks(by_name(small())["movement"])
+
+
+def test_batches_along_time_with_what_each_broker_copies():
+    """A box for each batch, and for each broker in it a half for what it copies in, and one for out."""
+    assert {
+        "batch-1": "batch 1: 1 replica, 12.0 GB, 1 election, 4 min",
+        "batch-2": "batch 2: 1 replica, 12.0 GB, 1 election, 4 min",
+        "in-1-4": "batch 1, broker 4: copies in 12.0 GB",
+        "in-2-4": "batch 2, broker 4: copies in 12.0 GB",
+        "out-1-1": "batch 1, broker 1: copies out 12.0 GB",
+        "out-2-2": "batch 2, broker 2: copies out 12.0 GB",
+    } == marks(by_name(small())["batches"])
+
+
+def test_a_line_for_what_each_broker_holds():
+    """Both copies count until the batch is complete."""
+    found = marks(by_name(small())["held"])
+
+    assert 4 == len(found)
+    assert "broker 4: 0 B today, at most 24.0 GB, 2.00 GB afterwards" == found["broker-4"]
+
+
+def test_unknown_sizes_are_counted_in_replicas():
+    """No byte is named anywhere."""
+    plan = small()
+    plan["cluster"]["sizes_known"] = False
+    found = by_name(plan)
+
+    assert {"from-1-to-4": "1 to 4: 1", "from-2-to-4": "2 to 4: 1"} == marks(found["movement"])
+    assert not re.search(r"\d [kMG]?B\b", "".join(plot.svg for plot in found.values()))
