@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
 
+import numpy as np
+
 from benchmarks import cases as bench_cases
 from benchmarks import peers, sweep
 from benchmarks.apart import apart
@@ -23,6 +25,7 @@ CASES = ("expand-small", "expand-mid", "expand-big")
 SEED = "public"
 # Replicas placed one by one, and those that tables are made to stand for: a second or so of either.
 _PLACED, _FROM_TABLES = 2_000_000, 200_000_000
+_BLOCK = 16_384
 
 _COLUMNS = (
     "case",
@@ -85,12 +88,12 @@ def _from_tables(problem: Problem, count: int) -> tuple[float | None, float | No
     """Seconds to make the tables (the first candidate waits for them), and candidates a second from them."""
     if not classic_tables.worthwhile(ScoringBasis.of(problem)):
         return None, None
-    (first,) = sweep.drawn(problem, 1).to_batches()
-    (batch,) = sweep.drawn(problem, count).to_batches()
+    drawn, numbers = sweep.drawn(problem, count), np.arange(count, dtype=np.int64)
     started = perf_counter()
-    evaluate.evaluate(problem, first)
+    evaluate.scored(problem, drawn, numbers[:1])
     made = perf_counter()
-    evaluate.evaluate(problem, batch)
+    for at in range(0, count, _BLOCK):
+        evaluate.scored(problem, drawn, numbers[at : at + _BLOCK])
     return made - started, count / (perf_counter() - made)
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from benchmarks import cases, in_batches
 from benchmarks.apart import peak_bytes
@@ -17,15 +15,16 @@ from benchmarks.in_batches import InBatches
 from planner.execution import batch_cutting, change_reasons
 from planner.model import build_problem
 from planner.model.partition_changes import PartitionChange
-from planner.model.problem import IntArray, Problem
+from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import BatchRules, Spec, Sweep
 from planner.scoring import independent_check, score
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.sweep import evaluate
-from planner.sweep.candidates import candidates
+from planner.sweep.candidates import KAFKA_STRATEGIES, Candidates, candidates
+from planner.sweep.ranking import first
+from planner.sweep.sweep_result import COLUMNS
 
-KAFKA_SEEDS = ("kafka_classic", "kafka_striped")
 # Replicas that the sweep of Kafka's seeds places; fewer candidates the larger the cluster, never by the clock.
 _PLACEMENTS, _FEWEST, _MOST = 20_000_000, 20, 10_000
 # A batch of the measured plans copies at most this part of the plan's bytes.
@@ -208,13 +207,13 @@ def _over_ceiling(basis: ScoringBasis, assignment: IntArray) -> int:
 
 def _baselines(problem: Problem, seeds: int | None) -> tuple[MeasuredPlan, ...]:
     """Do nothing, the best of Kafka's seeds, and round robin: rows of a sweep like any other, without its optima."""
-    rows = candidates(problem, Sweep(candidates=seeds_tried(problem) if seeds is None else _room_for(seeds)))
-    kafka = rows.filter(pc.is_in(rows["strategy"], pa.array(KAFKA_SEEDS)))
-    tried = evaluate.run(problem, kafka.slice(0, seeds)).scores
+    every = candidates(problem, Sweep(candidates=seeds_tried(problem) if seeds is None else _room_for(seeds)))
+    kafka = _of(every, *KAFKA_STRATEGIES)[:seeds]
+    tried = evaluate.scored(problem, every, kafka)
     return (
-        _baseline("do nothing", problem, _of(rows, "unchanged")),
-        _baseline(f"Kafka's seeds, best of {len(tried):,}", problem, _cheapest(tried)),
-        _baseline("round robin", problem, _of(rows, "round_robin")),
+        _baseline("do nothing", problem, every, _of(every, "unchanged")[0]),
+        _baseline(f"Kafka's seeds, best of {len(kafka):,}", problem, every, _cheapest(tried)),
+        _baseline("round robin", problem, every, _of(every, "round_robin")[0]),
     )
 
 
@@ -223,15 +222,19 @@ def _room_for(seeds: int) -> int:
     return seeds + seeds // 4 + 4
 
 
-def _of(rows: pa.Table, strategy: str) -> pa.Table:
-    return rows.filter(pc.equal(rows["strategy"], strategy))
+def _of(every: Candidates, *strategies: str) -> LongArray:
+    """The numbers of the candidates of these strategies."""
+    numbers = np.arange(len(every), dtype=np.int64)
+    return numbers[every.of(numbers, *strategies)]
 
 
-def _cheapest(scores: pa.Table) -> pa.Table:
-    """The row that moves the fewest bytes of those that break the fewest rules: the kindest choice for a baseline."""
-    order = [(name, "ascending") for name in ("violations", "bytes_moved", "candidate")]
-    return scores.take(pc.select_k_unstable(scores, 1, order))
+def _cheapest(tried: LongArray) -> int:
+    """Of scored candidates (COLUMNS, C) the one that moves the fewest bytes of those that break the fewest rules: the
+    kindest choice for a baseline.
+    """
+    order = [tried[COLUMNS.index(name)] for name in ("violations", "bytes_moved", "candidate")]
+    return int(tried[0, first(order, 1)[0]])
 
 
-def _baseline(label: str, problem: Problem, rows: pa.Table) -> MeasuredPlan:
-    return outcome(label, problem, evaluate.propose(problem, rows, 0).assignment)
+def _baseline(label: str, problem: Problem, every: Candidates, number: int) -> MeasuredPlan:
+    return outcome(label, problem, evaluate.propose(problem, every, int(number)).assignment)

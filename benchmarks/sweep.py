@@ -11,9 +11,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
 
-import numpy as np
-import pyarrow as pa
-
 from benchmarks import cases
 from benchmarks.apart import apart, peak_bytes, watched_children
 from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
@@ -22,7 +19,8 @@ from planner.model.problem import Problem
 from planner.model.spec import Sweep
 from planner.sweep import candidates as space
 from planner.sweep import evaluate
-from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, NO_SCENARIOS
+from planner.sweep.candidates import Candidates, Run
+from planner.sweep.sweep_result import SweepResult
 
 CASE, SEED = "expand-small", "public"
 DRAWN, WHATIF, SOLVED = "Kafka's placements", "a what-if", "a fifth solved"
@@ -89,27 +87,16 @@ def _entries(job: str, count: int, workers: Sequence[int]) -> Entries:
         yield row(_cells(timing, first))
 
 
-def rows(problem: Problem, job: str, count: int) -> pa.Table:
-    """The candidates of a job, `count` rows of CANDIDATE_SCHEMA."""
+def rows(problem: Problem, job: str, count: int) -> Candidates:
+    """The candidates of a job, `count` of them."""
     if job == DRAWN:
         return drawn(problem, count)
     return space.candidates(problem, Sweep(candidates=count, solved=count // 5 if job == SOLVED else None))
 
 
-def drawn(problem: Problem, count: int) -> pa.Table:
+def drawn(problem: Problem, count: int) -> Candidates:
     """Kafka's classic placements, seeds 1..count, everything drawn."""
-    unset = pa.array(np.full(count, -1), pa.int32())
-    knobs = {knob: _repeated(str(getattr(problem.balance, knob)), count) for knob in KNOBS}
-    columns = {
-        "candidate": np.arange(count, dtype=np.int64),
-        "strategy": _repeated("kafka_classic", count),
-        "seed": np.arange(1, count + 1, dtype=np.int64),
-        "start_index": unset,
-        "next_replica_shift": unset,
-        **knobs,
-        "scenarios": _repeated(NO_SCENARIOS, count),
-    }
-    return pa.table({name: columns[name] for name in CANDIDATE_SCHEMA.names}, schema=CANDIDATE_SCHEMA)
+    return Candidates((Run("kafka_classic", count, problem.balance, first_seed=1),))
 
 
 def in_this_process(job: str, count: int) -> Timing:
@@ -143,17 +130,11 @@ def _problem() -> Problem:
     return build_problem.build(cases.to_spec(cases.make(CASE, SEED)))
 
 
-def _repeated(word: str, count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(word, pa.string()), count)
-
-
-def _timing(
-    job: str, workers: int, times: tuple[float, float, float], peak: int, result: evaluate.SweepResult
-) -> Timing:
+def _timing(job: str, workers: int, times: tuple[float, float, float], peak: int, result: SweepResult) -> Timing:
     started, opened, ended = times
     best = result.top.slice(0, 1).to_pylist()[0]
     moved = best["bytes_moved"]
-    return Timing(job, len(result.scores), workers, ended - started, opened - started, peak, best["candidate"], moved)
+    return Timing(job, result.evaluated, workers, ended - started, opened - started, peak, best["candidate"], moved)
 
 
 def _cells(timing: Timing, first: Timing | None) -> tuple[str, ...]:

@@ -8,9 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +21,8 @@ from planner.whatif.consumers_sweep import ConsumersStudy
 from planner.whatif.failing_brokers import Scenarios
 from planner.whatif.failure_rows import CHUNK, FailureStudy
 from planner.whatif.lifetime import Case, Row
-from spark_jobs.progress import Progress, follow
-from spark_jobs.sweep import framed, python_faults_named, received, sent, tasks_for
+from spark_jobs.carrier import Received, carried, tasks_for
+from spark_jobs.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,27 +119,14 @@ def _answered(
     progress: Progress | None,
 ) -> pa.Table:
     """What `answer` makes of the rows, which are dealt to the tasks in turn; in whatever order they come back."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     if not len(rows):
         return schema.empty_table()
     tasks = max(1, min(partitions or tasks_for(spark), len(rows)))
-    dealt = pa.concat_tables([rows.take(list(range(task, len(rows), tasks))).combine_chunks() for task in range(tasks)])
-    with sent(spark, [asked]) as payload:
-        frame = framed(spark, dealt).mapInArrow(partial(_answer, payload, answer), from_arrow_schema(schema))
-        with python_faults_named(), follow(spark, progress, tasks):
-            return frame.toArrow().cast(schema)
+    return carried(spark, [(asked, rows, answer, tasks)], _share, schema, tasks, progress)
 
 
-def _answer(payload: Any, answer: Answer, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _share(received: Received, task: int) -> Iterable[pa.Table]:
     """What a task does."""
-    asked = _unpickled(received(payload)[0])
-    for batch in batches:
-        for table in answer(asked, batch.to_pylist()):
-            yield from table.to_batches()
-
-
-@lru_cache(maxsize=1)
-def _unpickled(data: bytes) -> Any:
-    """Once a process."""
-    return pickle.loads(data)
+    asked, rows, answer, tasks = received[0]
+    mine = rows.take(list(range(task, len(rows), tasks)))
+    yield from answer(asked, mine.to_pylist())

@@ -16,7 +16,7 @@ from planner.model.spec import Spec
 from planner.plan import build
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
-from planner.sweep.evaluate import SweepResult
+from planner.sweep.sweep_result import SweepResult
 from planner.sweep.variants import BASE, Swept
 
 Document = dict[str, Any]

@@ -24,7 +24,7 @@ from planner.model import expiry
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import bound_file, headline, plan_file
 from planner.plan.document.plan_types import Plan
-from planner.sweep import candidates
+from planner.sweep import candidates_file, sweep_result
 
 _SHOWN = 20
 
@@ -167,7 +167,7 @@ def _changed(path: Path, plan: Plan, found: FolderCheck) -> Refusal:
         )
     what = f"{path}: not as it was made (plan {plan.plan_id[:12]})"
     # What libraries write that need not write the same in another version.
-    drawn = ("report.html", candidates.FILE, SUMS)
+    drawn = ("report.html", candidates_file.FILE, SUMS)
     only_drawn = all(each.path in drawn or each.path.startswith("plots/") for each in found.differences)
     return Refusal(what, tuple(map(str, found.differences)), f"{_DRAWN}\n{_MEND}" if only_drawn else _MEND)
 
@@ -188,7 +188,7 @@ def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderChec
         # A folder that was rendered from a plan.json alone has neither, and doesn't list them.
         if path in now or path in listed_sums:
             made[path] = sha256
-            sums[path] = listed_sums.get(path, sha256) if path == candidates.FILE else sha256
+            sums[path] = listed_sums.get(path, sha256) if path == candidates_file.FILE else sha256
     made[SUMS] = digest(folder_check.sums(sums))
     return folder_check.held(made, now)
 
@@ -196,13 +196,13 @@ def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderChec
 def _bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) -> dict[str, str]:
     """The digests of the files that can't be rendered again: the bound's certificate and the table of candidates."""
     found = {} if plan.bound.sha256 is None else {bound_file.FILE: plan.bound.sha256}
-    rows, entry = plan.candidates.rows_sha256, now.get(candidates.FILE)
+    rows, entry = plan.candidates.rows_sha256, now.get(candidates_file.FILE)
     if rows is not None:
-        found[candidates.FILE] = ""  # no file's digest
+        found[candidates_file.FILE] = ""  # no file's digest
         if entry is not None and entry.kind == "file":
-            content = (folder / candidates.FILE).read_bytes()
-            if candidates.is_of(content, plan.candidates.evaluated, rows):
-                found[candidates.FILE] = digest(content)
+            content = (folder / candidates_file.FILE).read_bytes()
+            if candidates_file.is_of(content, sweep_result.most_rows(plan.candidates.by_strategy), rows):
+                found[candidates_file.FILE] = digest(content)
     return found
 
 

@@ -9,7 +9,6 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-import pyarrow as pa
 from rich.console import Console
 
 from planner.approval import plan_check, remaining_plan
@@ -31,8 +30,9 @@ from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 from planner.report import html
 from planner.report import markdown as report_markdown
-from planner.sweep import candidates, evaluate, variants
-from planner.sweep.evaluate import SweepResult
+from planner.sweep import candidates_file, evaluate, variants
+from planner.sweep.candidates import Candidates
+from planner.sweep.sweep_result import SweepResult
 from planner.sweep.variants import Alternative
 from planner.whatif import in_plan
 from planner.whatif.assignors import importable
@@ -101,7 +101,7 @@ def _written(
     """Write every plan's folder; each is all or nothing, and where the disk ends between two the error says so."""
     done: list[FleetPlan] = []
     for job, planned, tried in zip(jobs, plans, swept, strict=True):
-        others = {candidates.FILE: candidates.encoded(variants.scores(tried))}
+        others = {candidates_file.FILE: candidates_file.encoded(variants.scores(tried))}
         if planned.bound is not None:
             others[bound_file.FILE] = planned.bound
         try:
@@ -127,7 +127,7 @@ def write_plan(
 
 def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, ...]:
     """Write a plan's files into a folder; the paths written."""
-    beside = {name: _beside(path, name) for name in (bound_file.FILE, candidates.FILE)}
+    beside = {name: _beside(path, name) for name in (bound_file.FILE, candidates_file.FILE)}
     others = {name: read_bytes(file, BOUND) for name, file in beside.items() if file.is_file()}
     return write_plan(out, plan_file.read(path), others, say)
 
@@ -165,7 +165,7 @@ def warm_spark(errors: Console) -> str:
 
 
 def _swept_on_spark(
-    wanted: Sequence[tuple[Problem, pa.Table]], options: WhatifOptions, phase: Phases
+    wanted: Sequence[tuple[Problem, Candidates]], options: WhatifOptions, phase: Phases
 ) -> Sequence[SweepResult]:
     """The sweeps of all problems, each with its candidates, as one job of Spark's, which counts its tasks."""
     partitions = sum(len(problem.topic_of) for problem, _ in wanted)
@@ -175,10 +175,11 @@ def _swept_on_spark(
 
     name = f"sweeping {counted(sum(len(rows) for _, rows in wanted), 'candidate')}, tasks"
     with session.open_session(master=options.master, remote=options.remote) as spark:
-        return job.run_fleet(spark, wanted, partitions=options.partitions, progress=partial(phase.count, name))
+        fleet = [job.Sweep(problem, rows) for problem, rows in wanted]
+        return job.run_fleet(spark, fleet, partitions=options.partitions, progress=partial(phase.count, name))
 
 
-def _swept_here(wanted: Sequence[tuple[Problem, pa.Table]], phase: Phases) -> Sequence[SweepResult]:
+def _swept_here(wanted: Sequence[tuple[Problem, Candidates]], phase: Phases) -> Sequence[SweepResult]:
     """The same one after the other, with one count of all candidates."""
     results, before, total = list[SweepResult](), 0, sum(len(rows) for _, rows in wanted)
     for problem, rows in wanted:

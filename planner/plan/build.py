@@ -91,7 +91,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
     """
     chosen = choice.choose(tried)
     spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
-    proposal = _made_again(problem, winner)
+    proposal = _checked(problem, winner, tried[chosen.at].result.proposals.get(winner["candidate"]))
     file = None if proposal.certificate is None else bound_file.encoded(proposal.certificate)
     asked_for = pareto_front.asked_of(spec, problem)
     of_budget = budget_spent.section(spec, problem, proposal.assignment, winner)
@@ -135,12 +135,12 @@ def finished(plan: Plan) -> Plan:
     return codec.identified(structs.replace(plan, headline=headline.first_line(plan)))
 
 
-def _made_again(problem: Problem, winner: Mapping[str, Any]) -> Proposal:
-    """The winning candidate made again from its row, with its proof.
+def _checked(problem: Problem, winner: Mapping[str, Any], made: Proposal | None) -> Proposal:
+    """The winning candidate with its proof: as the sweep made it here, else made again from its row.
 
     AssertionError if it isn't the assignment that was scored; InfeasibleError if the independent check objects.
     """
-    proposal = prove(planned_for(problem, winner["scenarios"]), of_row(winner))
+    proposal = made or prove(planned_for(problem, winner["scenarios"]), of_row(winner))
     if digest(proposal.assignment) != winner["digest"]:
         raise AssertionError(f"candidate {winner['candidate']} was made differently the second time")
     violations = independent_check.check(problem, proposal.assignment)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-import numpy as np
 import pyarrow as pa
 from msgspec import structs
 
@@ -26,11 +25,13 @@ from planner.plan.document.comparison_types import (
 from planner.scoring.broker_loads import MEASURES
 from planner.scoring.growth_scenarios import without
 from planner.strategies.catalog import UNKNOWN, Proposal
-from planner.sweep import candidates
-from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, generated
+from planner.sweep import candidates_file
+from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, KNOBS, generated
 from planner.sweep.candidates import candidates as candidates_of
 from planner.sweep.choice import Chosen, rule_of, rule_text
-from planner.sweep.evaluate import best, evaluated, ranking_of
+from planner.sweep.evaluate import evaluated
+from planner.sweep.ranking import ranking_of
+from planner.sweep.sweep_result import best, sampled
 from planner.sweep.variants import Swept, scores
 
 Row = Mapping[str, Any]
@@ -99,20 +100,22 @@ def _generated(tried: Swept, asked: Problem, goal: Goal) -> Iterator[ComparedRow
     everything, else a few made here.
     """
     swept = tried.problem is asked and asked.rebalance == "all"
-    scores = tried.result.scores
-    by_kafka = np.isin(scores["strategy"].to_numpy(zero_copy_only=False), ("kafka_classic", "kafka_striped"))
-    seeds = scores.filter(pa.array(by_kafka & swept))
-    if not len(seeds):
+    seeds, count = tried.result.kafka(), tried.result.evaluated
+    of = sum(tried.result.by_strategy.get(name, 0) for name in KAFKA_STRATEGIES)
+    if not swept or not len(seeds):
         everything = replace(without(asked), rebalance="all")
         seeds = evaluated(everything, generated(everything, tried.spec.sweep))
+        count = of = len(seeds)
     if not len(seeds):
         return
-    by_moved = seeds.sort_by([(name, "ascending") for name in ("bytes_moved", "replicas_moved", "candidate")])
-    middle = by_moved.slice((len(seeds) - 1) // 2, 1).to_pylist()[0]
+    # The best of all of them is kept; the median of a large sweep is that of its sample.
+    among = seeds.filter(pa.array(sampled(seeds["candidate"].to_numpy(), count)))
+    by_moved = among.sort_by([(name, "ascending") for name in ("bytes_moved", "replicas_moved", "candidate")])
+    middle = by_moved.slice((len(among) - 1) // 2, 1).to_pylist()[0]
     first = best(seeds, 1, ranking_of(asked)).to_pylist()[0]
     # It places everything, whatever `rebalance` would keep where it is.
-    for label, row in (("best", first), ("median", middle)):
-        made = comparison(f"Kafka --generate, {label} of {len(seeds)}", row, goal)
+    for label, row in ((f"best of {of}", first), (f"median of {len(among)}", middle)):
+        made = comparison(f"Kafka --generate, {label}", row, goal)
         yield structs.replace(made, moves_unforced=asked.rebalance != "all")
 
 
@@ -180,9 +183,9 @@ def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> CandidatesSect
     counts: dict[str, int] = {}
     problem = tried[chosen.at].problem
     for each in tried:
-        for row in each.result.scores["strategy"].value_counts().to_pylist():
-            counts[row["values"]] = counts.get(row["values"], 0) + row["counts"]
-    return searched(problem, counts, chosen.row, candidates.digest(scores(tried)))
+        for strategy, count in each.result.by_strategy.items():
+            counts[strategy] = counts.get(strategy, 0) + count
+    return searched(problem, counts, chosen.row, candidates_file.digest(scores(tried)))
 
 
 def searched(problem: Problem, counts: Mapping[str, int], winner: Row, rows_sha256: str | None) -> CandidatesSection:

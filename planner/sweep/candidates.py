@@ -1,25 +1,22 @@
-"""The candidate space: which rows a sweep evaluates, as a table. A row can be evaluated anywhere, by anyone.
+"""The candidate space: which candidates a sweep evaluates, as a function of their numbers.
 
 The budget is spent by a fixed rule, never by the clock: do nothing; the optimum at the balance asked for; the optimum
 at other points of the knobs' grid, those first that differ in the fewest knobs; further optima of equal cost, by their
 tie-break seeds, until there are `sweep.solved` of both; then Kafka's own placements: every (start index, shift) where
 the budget holds them all, the KRaft placer's seeds, and classic placements with a start index and a shift drawn for
-every topic.
+every topic. Any worker makes any candidate from its number alone, so no table of them is ever made as a whole.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from io import BytesIO
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.build_problem import rows_to_place
@@ -61,12 +58,99 @@ _LEAST_OF_LADDER = 3
 _LOOSER = (Tolerance("percent", 5), Tolerance("percent", 10), Tolerance("percent", 25))
 _OF_DISK = (Tolerance("percent", 2), *_LOOSER, NO_TOLERANCE)
 
+# The strategies that are Kafka's own placements, and the number of the plan that was asked for.
+KAFKA_STRATEGIES = ("kafka_classic", "kafka_striped")
+ASKED = 1
+
 
 class _Point(NamedTuple):
     """What the optimum is asked for."""
 
     balance: Balance
     scenarios: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """Neighbouring candidates that differ in their seed alone, or in start index and shift.
+
+    Seeds count up from `first_seed` where that is above 0, else all are 0. Where `brokers` is above 0, candidate i of
+    the run has start index i // brokers and shift i % brokers; else both are -1: drawn for every topic, or not used.
+    """
+
+    strategy: str
+    count: int
+    balance: Balance
+    scenarios: str = NO_SCENARIOS
+    first_seed: int = 0
+    brokers: int = 0
+
+    def seeds(self, at: LongArray) -> LongArray:
+        """(C,): the seeds of these candidates (C,) of the run, counted from 0."""
+        return at + self.first_seed if self.first_seed else np.zeros_like(at)
+
+    def pairs(self, at: LongArray) -> tuple[LongArray, LongArray]:
+        """Start indices and shifts, both (C,), of these candidates (C,) of the run."""
+        unset = np.full_like(at, -1)
+        return np.divmod(at, self.brokers) if self.brokers else (unset, unset)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The candidates 0 to n - 1 of a sweep."""
+
+    runs: tuple[Run, ...]
+
+    def __len__(self) -> int:
+        return int(self.ends[-1]) if self.runs else 0
+
+    @cached_property
+    def ends(self) -> LongArray:
+        """(runs,): the number after each run's last."""
+        return np.cumsum([run.count for run in self.runs], dtype=np.int64)
+
+    @property
+    def by_strategy(self) -> dict[str, int]:
+        """How many candidates each strategy has, in the order of their numbers."""
+        counts: dict[str, int] = {}
+        for run in self.runs:
+            counts[run.strategy] = counts.get(run.strategy, 0) + run.count
+        return counts
+
+    def of(self, numbers: LongArray, *strategies: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """(C,): True for candidates of these strategies."""
+        named = np.array([run.strategy in strategies for run in self.runs], dtype=bool)
+        return named[np.searchsorted(self.ends, numbers, side="right")]
+
+    def parts(self, numbers: LongArray) -> Iterator[tuple[Run, LongArray, LongArray]]:
+        """The runs of numbers (C,): each with its places in `numbers`, and its candidates there counted from 0."""
+        runs = np.searchsorted(self.ends, numbers, side="right")
+        for number in np.unique(runs).tolist():
+            places = np.flatnonzero(runs == number)
+            run = self.runs[number]
+            yield run, places, numbers[places] - (self.ends[number] - run.count)
+
+    def candidate(self, number: int) -> tuple[Candidate, str]:
+        """A candidate, and which scenarios it plans for: ALL_SCENARIOS or NO_SCENARIOS."""
+        ((run, _, at),) = self.parts(np.array([number], dtype=np.int64))
+        (seed,), (start,), (shift,) = run.seeds(at).tolist(), *(each.tolist() for each in run.pairs(at))
+        return Candidate(run.strategy, seed, start, shift, run.balance), run.scenarios
+
+    def rows(self, numbers: LongArray) -> pa.Table:
+        """These candidates (C,), whose numbers rise, as rows of CANDIDATE_SCHEMA."""
+        tables = [_rows(run, numbers[places], at) for run, places, at in self.parts(numbers)]
+        return pa.concat_tables([CANDIDATE_SCHEMA.empty_table(), *tables]).combine_chunks()
+
+
+def _rows(run: Run, numbers: LongArray, at: LongArray) -> pa.Table:
+    starts, shifts = run.pairs(at)
+    words = [str(getattr(run.balance, knob)) for knob in KNOBS]
+    columns = [numbers, run.strategy, run.seeds(at), starts, shifts, *words, run.scenarios]
+    arrays = [
+        pa.repeat(pa.scalar(column, field.type), len(at)) if isinstance(column, str) else pa.array(column, field.type)
+        for column, field in zip(columns, CANDIDATE_SCHEMA, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=CANDIDATE_SCHEMA)
 
 
 def candidate_budget(problem: Problem, asked: int | None) -> int:
@@ -77,32 +161,25 @@ def candidate_budget(problem: Problem, asked: int | None) -> int:
     return min(max(_PLACEMENTS // replicas, 20), DEFAULT_CANDIDATES)
 
 
-def candidates(problem: Problem, sweep: Sweep, among: int = 1) -> pa.Table:
-    """The table of CANDIDATE_SCHEMA for a problem; never more rows than the budget, never fewer than two.
+def candidates(problem: Problem, sweep: Sweep, among: int = 1) -> Candidates:
+    """The candidates for a problem: never more than the budget, never fewer than two.
 
     `among` is how many problems share the budget.
     """
     count = max(candidate_budget(problem, sweep.candidates) // among, 2)
-    certain = [_values(Candidate("unchanged", balance=problem.balance)), *_solved(problem, sweep, count, among)]
-    left = count - len(certain)
+    certain = [Run("unchanged", 1, problem.balance), *_solved(problem, sweep, count, among)]
+    left = count - sum(run.count for run in certain)
     placed = _kafka(problem, sweep, left) if rows_to_place(problem).any() and left > 0 else []
-    table = pa.concat_tables([pa.Table.from_pylist(certain, schema=CANDIDATE_SCHEMA), *placed])
-    return table.set_column(0, "candidate", pa.array(np.arange(len(table)), pa.int64())).combine_chunks()
+    return Candidates(tuple(run for run in (*certain, *placed) if run.count))
 
 
-def generated(problem: Problem, sweep: Sweep) -> pa.Table:
-    """A few of Kafka's own placements alone, to compare with: CANDIDATE_SCHEMA, numbered from 0."""
+def generated(problem: Problem, sweep: Sweep) -> Candidates:
+    """A few of Kafka's own placements alone, to compare with."""
     replicas = max(1, int(problem.replication_factors.sum()))
-    numbers = np.arange(1, min(max(_COMPARED_PLACEMENTS // replicas, 5), _MOST_COMPARED) + 1, dtype=np.int64)
+    count = min(max(_COMPARED_PLACEMENTS // replicas, 5), _MOST_COMPARED)
     if not rows_to_place(problem).any():
-        numbers = numbers[:0]
-    table = _columns(problem, "kafka_classic", _seeds(sweep, numbers))
-    return table.set_column(0, "candidate", pa.array(np.arange(len(table)), pa.int64())).combine_chunks()
-
-
-def row(table: pa.Table, number: int) -> Candidate:
-    """A row of the table as a candidate."""
-    return of_row(table.slice(number, 1).to_pylist()[0])
+        return Candidates(())
+    return Candidates((Run("kafka_classic", count, problem.balance, first_seed=_seed(sweep, 1)),))
 
 
 def of_row(values: Mapping[str, Any]) -> Candidate:
@@ -111,7 +188,7 @@ def of_row(values: Mapping[str, Any]) -> Candidate:
     return Candidate(values["strategy"], values["seed"], values["start_index"], values["next_replica_shift"], balance)
 
 
-def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[dict[str, object]]:
+def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[Run]:
     """Optima: the grid of knobs first, what is asked for at its head, then tie-break seeds at that."""
     most = _most_solved(problem, sweep, count, among)
     given = budget_steps.asked(problem.budget) or any(getattr(sweep.grid, knob) for knob in KNOBS)
@@ -126,10 +203,9 @@ def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[dict
         price = _price(problem, point.balance)
         if len(points) < most and (price <= kept or len(points) < sure):
             points, kept, left = [*points, point], kept - price, left - price
-    seeds = min(most - len(points), int(left) // _price(problem, asked.balance))
-    rows = [_values(Candidate("optimum", balance=each.balance), each.scenarios) for each in points]
-    again = (Candidate("optimum", _seed(sweep, number), balance=asked.balance) for number in range(1, seeds + 1))
-    return rows + [_values(each, asked.scenarios) for each in again]
+    seeds = max(0, min(most - len(points), int(left) // _price(problem, asked.balance)))
+    again = Run("optimum", seeds, asked.balance, asked.scenarios, _seed(sweep, 1))
+    return [*(Run("optimum", 1, each.balance, each.scenarios) for each in points), again]
 
 
 def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:
@@ -197,80 +273,17 @@ def _filled(problem: Problem, grid: BalanceGrid) -> BalanceGrid:
 _OF_TRAFFIC = (Tolerance("percent", 10), NO_TOLERANCE)
 
 
-def _kafka(problem: Problem, sweep: Sweep, count: int) -> list[pa.Table]:
+def _kafka(problem: Problem, sweep: Sweep, count: int) -> list[Run]:
     """Kafka's own placements: exhaustive where n² fits, KRaft's seeds, and draws for the rest."""
-    brokers = int(problem.targets.sum())
+    brokers, balance = int(problem.targets.sum()), problem.balance
     replicas = max(1, int(problem.replication_factors.sum()))
     fixed = brokers**2 if brokers**2 <= count else 0
     striped = min(count - fixed, max(1, count // 10), max(1, _STRIPED_PLACEMENTS // replicas))
-    numbers = np.arange(1, count - fixed - striped + 1, dtype=np.int64)
-    pairs = np.arange(fixed, dtype=np.int64)
-    round_robin = [Candidate("round_robin", balance=problem.balance)] if len(numbers) else []
+    left = count - fixed - striped
+    round_robin = min(left, 1)
     return [
-        pa.Table.from_pylist([_values(each) for each in round_robin], schema=CANDIDATE_SCHEMA),
-        _columns(problem, "kafka_classic", np.zeros(fixed, dtype=np.int64), pairs // brokers, pairs % brokers),
-        _columns(problem, "kafka_striped", _seeds(sweep, np.arange(1, striped + 1, dtype=np.int64))),
-        _columns(problem, "kafka_classic", _seeds(sweep, numbers[len(round_robin) :])),
+        Run("round_robin", round_robin, balance),
+        Run("kafka_classic", fixed, balance, brokers=brokers),
+        Run("kafka_striped", striped, balance, first_seed=_seed(sweep, 1)),
+        Run("kafka_classic", left - round_robin, balance, first_seed=_seed(sweep, 1 + round_robin)),
     ]
-
-
-def _seeds(sweep: Sweep, numbers: LongArray) -> LongArray:
-    return (np.int64(sweep.seed) << np.int64(32)) + numbers
-
-
-def _columns(
-    problem: Problem,
-    strategy: str,
-    seeds: LongArray,
-    starts: LongArray | None = None,
-    shifts: LongArray | None = None,
-) -> pa.Table:
-    """Rows that differ in their seeds, or their start index and shift, alone."""
-    count = len(seeds)
-    drawn = np.full(count, -1, dtype=np.int64)
-    words = [*(str(getattr(problem.balance, knob)) for knob in KNOBS), NO_SCENARIOS]
-    knobs = [pa.array([word] * count, pa.string()) for word in words]
-    numbers = [pa.array(drawn if column is None else column, pa.int32()) for column in (starts, shifts)]
-    names = pa.array([strategy] * count, pa.string())
-    return pa.Table.from_arrays([pa.array(drawn), names, pa.array(seeds), *numbers, *knobs], schema=CANDIDATE_SCHEMA)
-
-
-def _values(candidate: Candidate, scenarios: str = NO_SCENARIOS) -> dict[str, object]:
-    """The candidate as a row, not numbered yet."""
-    knobs = {knob: str(getattr(candidate.balance, knob)) for knob in KNOBS}
-    return {"candidate": -1, **candidate._asdict(), **knobs, "scenarios": scenarios}
-
-
-FILE = "candidates.parquet"
-
-
-def encoded(rows: pa.Table) -> bytes:
-    """The file; no metadata but the schema's, so equal rows are equal bytes."""
-    buffer = BytesIO()
-    pq.write_table(rows.replace_schema_metadata(None).combine_chunks(), buffer, compression="zstd")
-    return buffer.getvalue()
-
-
-def digest(rows: pa.Table) -> str:
-    """SHA-256 over the names, types and values of the columns, in their order."""
-    found = hashlib.sha256(f"{len(rows)}\n".encode())
-    for field, column in zip(rows.schema, rows.columns, strict=True):
-        head = f"{field.name} {field.type}\n"
-        found.update(head.encode() + json.dumps(column.to_pylist(), separators=(",", ":")).encode() + b"\n")
-    return found.hexdigest()
-
-
-def is_of(content: bytes, row_count: int, sha256: str) -> bool:
-    """True where a file holds exactly the rows of this digest, as this pyarrow or another version of it writes them."""
-    try:
-        file = pq.ParquetFile(BytesIO(content))
-        # The number first: a small file may claim to hold rows without end.
-        if file.metadata.num_rows != row_count:
-            return False
-        rows = file.read()
-        if digest(rows) != sha256:
-            return False
-        ours = encoded(rows)
-    except (pa.ArrowException, OSError, ValueError):
-        return False
-    return content == ours or file.metadata.created_by != pq.ParquetFile(BytesIO(ours)).metadata.created_by

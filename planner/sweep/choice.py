@@ -14,7 +14,8 @@ from planner.model.spec import Choice, Spec
 from planner.scoring.broker_loads import MEASURES
 from planner.strategies.catalog import UNKNOWN
 from planner.sweep import budget_steps
-from planner.sweep.evaluate import SURVIVE_COLUMNS, SweepResult, ranking, ranking_of
+from planner.sweep.ranking import SURVIVE_COLUMNS, ranking, ranking_of
+from planner.sweep.sweep_result import SweepResult
 from planner.sweep.variants import BASE, Swept
 
 Row = Mapping[str, Any]
@@ -175,7 +176,7 @@ def _refuse_spending(tried: Sequence[Swept]) -> None:
     limits = ((term, getattr(tried[0].spec.budget, term)) for term in budget_steps.TERMS)
     lines = [_overspent(term, allowed, sound, len(tried)) for term, allowed in limits if allowed is not None and sound]
     if lines:
-        candidates = sum(len(each.result.scores) for each in tried)
+        candidates = sum(each.result.evaluated for each in tried)
         head = f"nothing was written: no valid plan among {candidates} candidates keeps within the budget:"
         raise UnsafePlanError(head, *lines)
 

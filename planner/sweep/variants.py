@@ -12,8 +12,8 @@ from planner.model import build_problem
 from planner.model.problem import Problem
 from planner.model.spec import Changes, Spec
 from planner.sweep import budget_steps
-from planner.sweep.candidates import candidates
-from planner.sweep.evaluate import SweepResult
+from planner.sweep.candidates import Candidates, candidates
+from planner.sweep.sweep_result import SweepResult
 
 # What `changes` itself is called beside its variants.
 BASE = "changes"
@@ -26,7 +26,7 @@ class Alternative:
     name: str
     spec: Spec
     problem: Problem
-    candidates: pa.Table
+    candidates: Candidates
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ def swept(tried: Sequence[Alternative], results: Sequence[SweepResult]) -> tuple
 
 
 def scores(tried: Sequence[Swept]) -> pa.Table:
-    """All candidates' rows with their scores and the alternative's name in front, one alternative after the other."""
+    """All rows that are kept, with the alternative's name in front, one alternative after the other."""
     return pa.concat_tables([_named(each.name, each.result.scores) for each in tried])
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from benchmarks import candidates, cases, sweep
@@ -12,6 +10,7 @@ from benchmarks.table import Figures
 from planner.model import build_problem
 from planner.model.problem import Problem
 from planner.sweep import evaluate
+from planner.sweep.ranking import RANKING
 
 
 def small() -> Problem:
@@ -26,8 +25,8 @@ def test_the_sweep_names_the_best_candidate():
 
     timing = sweep.in_this_process(DRAWN, 500)
 
-    scores = evaluate.evaluate(flat, rows.to_batches()[0]).to_pylist()
-    best = min(scores, key=lambda score: [score[name] for name in evaluate.RANKING])
+    scores = evaluate.evaluated(flat, rows).to_pylist()
+    best = min(scores, key=lambda score: [score[name] for name in RANKING])
     assert (best["candidate"], best["bytes_moved"]) == (timing.best_candidate, timing.best_bytes_moved)
     assert 500 == len({score["digest"] for score in scores}) == timing.candidates
 
@@ -35,7 +34,7 @@ def test_the_sweep_names_the_best_candidate():
 @pytest.mark.parametrize(("job", "most_solved"), [(WHATIF, 60), (SOLVED, 60)])
 def test_a_whatif_has_solved_plans(job: str, most_solved: int):
     """The other jobs' candidates are those of the command, as many as asked for; in the third a fifth are solved."""
-    strategies = Counter(sweep.rows(small(), job, 300)["strategy"].to_pylist())
+    strategies = sweep.rows(small(), job, 300).by_strategy
 
     assert 300 == sum(strategies.values())
     assert {"unchanged", "optimum", "kafka_classic"} <= set(strategies)

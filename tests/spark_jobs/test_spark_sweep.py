@@ -22,7 +22,7 @@ from planner.model.errors import SetupError
 from planner.model.spec import Changes, Growth, Sweep, Variant
 from planner.sweep import evaluate, variants
 from planner.sweep.candidates import candidates
-from spark_jobs import sweep
+from spark_jobs import carrier, sweep
 
 pytestmark = pytest.mark.spark
 
@@ -38,12 +38,8 @@ def small():
 def fleet(small):
     """Three problems of unlike sizes with their candidates."""
     others = [build_problem.build(cases.to_spec(cases.make(name))) for name in ("expand-small", "raise-rf")]
-    return [small, *((built, candidates(built, Sweep(candidates=60))) for built in others)]
-
-
-def numbered(fleet) -> pa.Table:
-    """All candidates of a fleet in one table."""
-    return pa.concat_tables([sweep._numbered(number, rows) for number, (_, rows) in enumerate(fleet)])
+    every = [small, *((built, candidates(built, Sweep(candidates=60))) for built in others)]
+    return [sweep.Sweep(*each) for each in every]
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
@@ -56,12 +52,26 @@ def test_any_number_of_partitions_gives_what_one_process_gives(spark, small, par
     assert evaluate.run(built, rows) == through_spark
 
 
-def test_the_order_of_the_rows_does_not_matter(spark, small):
-    """Spark may be handed the candidates in any order."""
-    built, rows = small
-    backwards = rows.take(pa.array(range(len(rows) - 1, -1, -1)))
+def test_a_large_sweep_keeps_the_same_rows(spark):
+    """More candidates than rows are kept, reduced by the workers: the same sample, front and best rows."""
+    built = build_problem.build(cases.to_spec(cases.make("no-racks")))
+    rows = candidates(built, Sweep(candidates=130_000, solved=3))
 
-    assert sweep.run(spark, built, rows) == sweep.run(spark, built, backwards)
+    through_spark = sweep.run(spark, built, rows, partitions=5)
+
+    assert evaluate.run(built, rows) == through_spark
+    assert 60_000 < len(through_spark.scores) < 70_000
+
+
+def test_a_plan_made_before_is_not_made_again(spark, small):
+    """The driver's own plan is scored beside what the workers score, and stays at hand."""
+    built, rows = small
+    made = evaluate.asked_for(built, rows)
+
+    (found,) = sweep.run_fleet(spark, [sweep.Sweep(built, rows, made)], partitions=3)
+
+    assert evaluate.run(built, rows) == found
+    assert made == found.proposals
 
 
 def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
@@ -77,7 +87,7 @@ def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
 
 def test_a_fleet_gives_what_each_problem_alone_gives(spark, fleet):
     """Many problems in one job: neither the others nor the number of partitions shows in a result."""
-    assert tuple(evaluate.run(*each) for each in fleet) == sweep.run_fleet(spark, fleet, partitions=3)
+    assert tuple(evaluate.run(*each[:2]) for each in fleet) == sweep.run_fleet(spark, fleet, partitions=3)
 
 
 def test_aims_and_scenarios_go_with_the_problem(spark):
@@ -87,10 +97,10 @@ def test_aims_and_scenarios_go_with_the_problem(spark):
     variant = Variant("drained", Changes(remove_brokers=(spec.cluster.brokers[0].id,)))
     wish = Sweep(candidates=80, aims=("makespan",), variants=(variant,), growth=growth)
     tried = variants.alternatives(replace(spec, sweep=wish))
-    fleet = [(each.problem, each.candidates) for each in tried]
+    fleet = [sweep.Sweep(each.problem, each.candidates) for each in tried]
 
     assert ["changes", "drained"] == [each.name for each in tried]
-    assert tuple(evaluate.run(*each) for each in fleet) == sweep.run_fleet(spark, fleet, partitions=2)
+    assert tuple(evaluate.run(*each[:2]) for each in fleet) == sweep.run_fleet(spark, fleet, partitions=2)
 
 
 def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):
@@ -124,57 +134,21 @@ def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):
 )
 def test_a_python_that_cannot_run_the_sweep_is_one_clear_error(text, said):
     """What goes wrong first on a new cluster: the error says what is missing, and whom to tell."""
-    with pytest.raises(SetupError, match=re.escape(said)), sweep.python_faults_named():
+    with pytest.raises(SetupError, match=re.escape(said)), carrier.python_faults_named():
         raise RuntimeError(f"Job aborted due to stage failure\n{text}")
 
 
 def test_any_other_error_keeps_its_traceback():
     """It is a defect of ours."""
-    with pytest.raises(RuntimeError, match="what is this"), sweep.python_faults_named():
+    with pytest.raises(RuntimeError, match="what is this"), carrier.python_faults_named():
         raise RuntimeError("what is this")
-
-
-def test_dear_rows_are_dealt_evenly(fleet):
-    """Each partition gets its share of every problem's solved plans, which take a thousand times as long as a seed."""
-    chunks = sweep.deal(numbered(fleet), 4)["strategy"].chunks
-
-    for strategy in ("optimum", "kafka_striped", "kafka_classic"):
-        counts = [chunk.to_pylist().count(strategy) for chunk in chunks]
-        assert max(counts) - min(counts) <= len(fleet)
-
-
-def test_rows_scored_from_tables_are_kept_together(fleet):
-    """A worker makes the tables of a problem to score its seeds, so few should; the rest is dealt as evenly as ever."""
-    dealt = sweep.deal(numbered(fleet), 4, range(len(fleet)))
-    placements = [
-        (part, spec)
-        for part, chunk in enumerate(dealt.to_batches())
-        for spec, strategy in zip(chunk["spec"].to_pylist(), chunk["strategy"].to_pylist(), strict=True)
-        if strategy == "kafka_classic"
-    ]
-    solved = [chunk.to_pylist().count("optimum") for chunk in dealt["strategy"].chunks]
-
-    assert len(set(placements)) <= len(fleet) + 4 - 1
-    assert max(solved) - min(solved) <= len(fleet)
-
-
-@pytest.mark.parametrize("with_tables", [(), (0, 2)])
-def test_every_row_is_dealt_once_and_a_problems_rows_are_neighbours(fleet, with_tables):
-    """In chunks of equal size, to the row; a worker goes from one problem to the next, and never back."""
-    rows = numbered(fleet)
-    chunks = sweep.deal(rows, 7, with_tables).to_batches()
-
-    assert [rows.num_rows * (n + 1) // 7 - rows.num_rows * n // 7 for n in range(7)] == [len(each) for each in chunks]
-    assert rows == pa.Table.from_batches(chunks).sort_by([("spec", "ascending"), ("candidate", "ascending")])
-    for chunk in chunks:
-        assert sorted(chunk["spec"].to_pylist()) == chunk["spec"].to_pylist()
 
 
 def test_a_worker_unpickles_the_problem_once(small):
     """The tables that are worked out from a problem are kept with it, so there must be one problem a process."""
     pickled = pickle.dumps(small[0])
 
-    assert sweep._unpickled(pickled) is sweep._unpickled(bytes(bytearray(pickled)))
+    assert carrier._unpickled(pickled) is carrier._unpickled(bytes(bytearray(pickled)))
 
 
 @pytest.mark.parametrize(("master", "partitions"), [("local[1]", 3), ("local[2]", 1)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,16 @@ from planner.model.balance import BalanceGrid, Tolerance
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Growth, Sweep, TopicFilter
 from planner.strategies.catalog import STRATEGIES
-from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, candidate_budget, candidates, row
+from planner.sweep import candidates as space
+from planner.sweep.candidates import CANDIDATE_SCHEMA, KNOBS, candidate_budget, of_row
 
 ROWS = {"x": [(0, 1)] * 10}
+
+
+def candidates(problem: Problem, sweep: Sweep, among: int = 1) -> pa.Table:
+    """All candidates as a table of CANDIDATE_SCHEMA."""
+    every = space.candidates(problem, sweep, among)
+    return every.rows(np.arange(len(every)))
 
 
 def strategies(table: pa.Table) -> dict[str, int]:
@@ -36,7 +44,7 @@ def test_never_more_than_asked(problem: Problem, asked: int, seed: int) -> None:
     assert list(range(len(table))) == table["candidate"].to_pylist()
     assert table.schema.equals(CANDIDATE_SCHEMA)
     assert set(table["strategy"].to_pylist()) <= set(STRATEGIES)
-    first, second = row(table, 0), row(table, 1)
+    first, second = map(of_row, table.slice(0, 2).to_pylist())
     assert ("unchanged", "optimum", 0, problem.balance) == (first.strategy, *second[:2], second.balance)
     if (problem.movable & (problem.forced | (problem.rebalance == "all"))).any():
         assert max(asked, 2) == len(table)
@@ -133,7 +141,7 @@ def test_rows_become_candidates_again() -> None:
     balance = balance_of("2.5%", 2, "none", 1, "10%", "5%", "0.5%")
     problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance)
     table = candidates(problem, Sweep(50, 3))
-    assert problem.balance == row(table, 0).balance
+    assert problem.balance == of_row(table.slice(0, 1).to_pylist()[0]).balance
     assert {("10%", "5%", "0.5%")} == {
         tuple(each[knob] for knob in KNOBS[4:]) for each in table.to_pylist() if each["strategy"] != "optimum"
     }
@@ -214,3 +222,23 @@ def test_scenarios_are_a_knob() -> None:
     assert ["all", "none"] == [each[-1] for each in found[:2]]
     assert found[0][:-1] == found[1][:-1]
     assert {"none"} == {each["scenarios"] for each in candidates(problem, Sweep(50)).to_pylist()[-10:]}
+
+
+@examples(40)
+@given(problems(brokers=5), st.integers(2, 300), st.integers(0, 2**31 - 1), st.randoms(use_true_random=False))
+def test_a_candidate_is_a_function_of_its_number(problem: Problem, asked: int, seed: int, random: Any) -> None:
+    """Rows of any numbers are those of the whole table, and say what the candidate of that number is."""
+    every = space.candidates(problem, Sweep(asked, seed))
+    numbers = np.array(sorted(random.sample(range(len(every)), random.randint(1, len(every)))))
+    rows = every.rows(numbers)
+    assert rows.equals(every.rows(np.arange(len(every))).take(pa.array(numbers)))
+    assert [(of_row(each), each["scenarios"]) for each in rows.to_pylist()] == list(map(every.candidate, numbers))
+    assert [each["strategy"] == "optimum" for each in rows.to_pylist()] == every.of(numbers, "optimum").tolist()
+
+
+def test_a_billion_candidates_are_a_few_runs() -> None:
+    """Nothing grows with their number."""
+    every = space.candidates(problem_of(no_racks(0, 1, 2), ROWS), Sweep(10**9))
+    assert (10**9, "kafka_classic") == (len(every), every.candidate(10**9 - 1)[0].strategy)
+    assert 10**9 == sum(every.by_strategy.values())
+    assert len(every.runs) < 500

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from planner.sweep.candidates import digest, encoded, is_of
+from planner.sweep.candidates_file import digest, encoded, is_of
 
 ROWS = pa.table({"name": ["a", None, "c"], "bytes": pa.array([1, 2, 3], pa.int64())})
 

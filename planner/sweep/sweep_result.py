@@ -1,0 +1,149 @@
+"""What a sweep keeps of its candidates: all rows of a small one; of a large one the best, the front and a sample.
+
+Parts of a sweep are reduced where they are scored, and put together in any order: the result is the same however the
+candidates were dealt. A part is an array of numbers, COLUMNS by candidates; rows for people are made of it at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from planner.model.problem import BoolArray, LongArray, Problem
+from planner.model.seeded_numbers import mix
+from planner.scoring.score import Scores
+from planner.strategies.catalog import Proposal
+from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, Candidates
+from planner.sweep.ranking import RANKING, TIES, first, ranking_of, unbeaten
+
+# `unproven` is 1 where nothing says how few bytes would do at the balance asked for: a baseline, never the winner.
+SCORE_COLUMNS = (*(each.name for each in fields(Scores)), *TIES, "least_bytes", "unproven")
+SCORE_SCHEMA = pa.schema([*CANDIDATE_SCHEMA, *((name, pa.int64()) for name in SCORE_COLUMNS)])
+# What is worked out for a candidate, its number first: the rows of a part.
+COLUMNS = ("candidate", *SCORE_COLUMNS)
+_AT = {name: at for at, name in enumerate(COLUMNS)}
+
+TOP = 10
+# A sweep of no more candidates keeps all of its rows; of a larger one about as many are kept as a sample. A row takes
+# some 300 bytes of memory.
+ALL_ROWS = 100_000
+# Of these strategies every row is kept: a solved plan takes a millisecond at the least, so they are never many.
+_ALWAYS = ("unchanged", "optimum")
+# Parts are put together once they hold so many candidates more than what is kept for certain.
+_MERGE_AT = 50_000
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """What is known of all candidates of a sweep; all tables are of SCORE_SCHEMA.
+
+    `by_strategy`: how many were evaluated. `scores`: the rows that are kept, by candidate; `front`: the Pareto front
+    by what moves; `top`: the best by `ranking`. `proposals`: the plans that were made here, by candidate.
+    """
+
+    by_strategy: Mapping[str, int]
+    scores: pa.Table
+    front: pa.Table
+    top: pa.Table
+    proposals: Mapping[int, Proposal] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def evaluated(self) -> int:
+        """How many candidates there were."""
+        return sum(self.by_strategy.values())
+
+    def kafka(self) -> pa.Table:
+        """The kept rows of Kafka's own placements."""
+        names = self.scores["strategy"].to_numpy(zero_copy_only=False)
+        return self.scores.filter(pa.array(np.isin(names, KAFKA_STRATEGIES)))
+
+
+def sampled(numbers: LongArray, count: int) -> BoolArray:
+    """(C,): True for the candidates of the sample of a sweep of `count`: all, or one of each so many neighbours.
+
+    Which one is a hash of where the neighbours stand, so that the sample has no period in common with the candidates.
+    """
+    stride = -(-count // ALL_ROWS)
+    block, at = np.divmod(numbers, max(stride, 1))
+    return at == (mix(block.astype(np.uint64)) % np.uint64(max(stride, 1))).astype(np.int64)
+
+
+def keep(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray:
+    """Of a part (COLUMNS, C) the candidates that the result needs, in the same order.
+
+    keep(a + b) is keep(keep(a) + keep(b)) but for the order.
+    """
+    if len(candidates) <= ALL_ROWS:
+        return part
+    numbers, moved = part[0], "bytes_moved" if problem.sizes_known else "replicas_moved"
+    order = [part[_AT[name]] for name in ranking_of(problem)]
+    kept = sampled(numbers, len(candidates)) | candidates.of(numbers, *_ALWAYS)
+    kept[first(order, TOP)] = True
+    kafka = np.flatnonzero(candidates.of(numbers, *KAFKA_STRATEGIES))
+    kept[kafka[first([column[kafka] for column in order], 1)]] = True
+    valid = np.flatnonzero(part[_AT["violations"]] == 0)
+    columns = [part[_AT[name]][valid] for name in (moved, "imbalance_ppm", *ranking_of(problem))]
+    kept[valid[unbeaten(columns[0], columns[1], columns[2:])]] = True
+    return part[:, kept]
+
+
+def kept(problem: Problem, candidates: Candidates, parts: Iterable[LongArray]) -> LongArray:
+    """What is kept of all these parts (COLUMNS, C), put together as they come."""
+    whole: LongArray = np.zeros((len(COLUMNS), 0), dtype=np.int64)
+    waiting, size = list[LongArray](), 0
+    for part in parts:
+        waiting.append(keep(problem, candidates, part))
+        size += waiting[-1].shape[1]
+        # As much again as there is, so that what is kept for certain isn't copied again and again.
+        if size > max(_MERGE_AT, whole.shape[1]):
+            whole, waiting, size = keep(problem, candidates, np.concatenate([whole, *waiting], axis=1)), [], 0
+    return keep(problem, candidates, np.concatenate([whole, *waiting], axis=1))
+
+
+def most_rows(by_strategy: Mapping[str, int]) -> int:
+    """How many rows may be kept of a sweep of so many candidates: the best are far fewer than a sample."""
+    solved = sum(by_strategy.get(name, 0) for name in _ALWAYS)
+    return min(sum(by_strategy.values()), 2 * ALL_ROWS + solved)
+
+
+def rows(candidates: Candidates, part: LongArray) -> pa.Table:
+    """The candidates of a part (COLUMNS, C) as rows of SCORE_SCHEMA, by candidate."""
+    part = part[:, np.argsort(part[0])]
+    columns = [*candidates.rows(part[0]).columns, *(pa.array(column) for column in part[1:])]
+    return pa.Table.from_arrays(columns, schema=SCORE_SCHEMA)
+
+
+def result(
+    problem: Problem,
+    scores: pa.Table,
+    by_strategy: Mapping[str, int] | None = None,
+    proposals: Mapping[int, Proposal] | None = None,
+) -> SweepResult:
+    """The result of the rows that are kept, by candidate; without `by_strategy` they are all there were."""
+    order = ranking_of(problem)
+    moved = "bytes_moved" if problem.sizes_known else "replicas_moved"
+    counts = by_strategy or {row["values"]: row["counts"] for row in scores["strategy"].value_counts().to_pylist()}
+    return SweepResult(counts, scores, front(scores, order, moved), best(scores, TOP, order), proposals or {})
+
+
+def best(scores: pa.Table, count: int, order: Sequence[str] = RANKING) -> pa.Table:
+    """The first `count` rows in the order of these columns."""
+    return scores.take(pa.array(first([_column(scores, name) for name in order], count)))
+
+
+def front(scores: pa.Table, order: Sequence[str] = RANKING, moved: str = "bytes_moved") -> pa.Table:
+    """Valid rows that no other beats in both what is moved and imbalance, by those; of equal ones, the first in order.
+
+    Where sizes are unknown what is moved are replicas: all rows have the same bytes, none.
+    """
+    valid = scores.filter(pc.equal(scores["violations"], 0))
+    columns = [_column(valid, name) for name in (moved, "imbalance_ppm", *order)]
+    return valid.take(pa.array(unbeaten(columns[0], columns[1], columns[2:])))
+
+
+def _column(table: pa.Table, name: str) -> LongArray:
+    return np.asarray(table[name], dtype=np.int64)

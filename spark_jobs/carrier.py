@@ -1,0 +1,168 @@
+"""How work gets to Spark's workers and back: what is asked goes to each of them once, and a task is a number.
+
+A task makes all that it works on from its number and from what was sent, so no rows are made on the driver, and
+what comes back is what the tasks answer. A task that is started again, elsewhere, answers the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from planner.model import interrupts
+from planner.model.errors import SetupError
+from spark_jobs.progress import Progress, follow, is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# More would even out the work better, but every task costs about 0.1 s.
+PARTITIONS_PER_CORE = 2
+# A cluster's executors may still be on their way when they are counted, and some start only where tasks wait for them.
+LEAST_ON_A_CLUSTER = 16
+
+
+class Received:
+    """On a worker: the values that were sent, each unpickled when it is looked at."""
+
+    def __init__(self, pickled: Sequence[bytes]) -> None:
+        self._pickled = pickled
+
+    def __getitem__(self, at: int) -> Any:
+        return _unpickled(self._pickled[at])
+
+
+# What a task makes of the values sent, and of its number.
+Answer = Callable[[Received, int], Iterable[pa.Table]]
+
+
+def carried(
+    spark: SparkSession,
+    values: Sequence[Any],
+    answer: Answer,
+    schema: pa.Schema,
+    tasks: int,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """The answers (of `schema`) of the tasks 0 to `tasks` - 1, in whatever order they come; reports finished tasks."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    with _sent(spark, values) as payload:
+        frame = spark.range(0, tasks, 1, tasks).mapInArrow(partial(_run, payload, answer), from_arrow_schema(schema))
+        with python_faults_named(), follow(spark, progress, tasks):
+            return frame.toArrow().cast(schema)
+
+
+def _run(payload: Any, answer: Answer, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a task does. `payload` leads to the pickled values: Spark's broadcast of them, or the name of a file."""
+    pickled = _read(payload) if isinstance(payload, str) else payload.value
+    for batch in batches:
+        for task in batch["id"].to_pylist():
+            for table in answer(Received(pickled), task):
+                yield from table.to_batches()
+
+
+@lru_cache(maxsize=1)
+def _read(name: str) -> tuple[bytes, ...]:
+    """The pickled values in a file that was sent to the workers; once a process."""
+    from pyspark import SparkFiles
+
+    pickled: tuple[bytes, ...] = pickle.loads(Path(SparkFiles.get(name)).read_bytes())
+    return pickled
+
+
+# The job's description and one problem: what is derived from a problem is kept for this very object.
+@lru_cache(maxsize=2)
+def _unpickled(data: bytes) -> Any:
+    """Once a process and value, for as long as it is one of the last two."""
+    return pickle.loads(data)
+
+
+@contextmanager
+def python_faults_named() -> Iterator[None]:
+    """A SetupError where a job failed as the workers' Python isn't one that can run it; any other error as it is."""
+    try:
+        yield
+    except Exception as error:  # Spark's errors are of many kinds: Python's, py4j's, grpc's
+        text = str(error)
+        fault = next((told.format(*found.groups()) for sign, told in _FAULTS if (found := re.search(sign, text))), None)
+        if fault is None:
+            raise
+        raise SetupError(f"the sweep failed on Spark's workers: {fault}") from error
+
+
+_FAULTS = (
+    (
+        r"ModuleNotFoundError: No module named '([\w.]+)'",
+        "their Python has no module {0}; install what kafka-planner depends on for every worker, "
+        "and let PYSPARK_PYTHON name that Python",
+    ),
+    (
+        r'Cannot run program "([^"]+)"',
+        "there is no Python {0}; let PYSPARK_PYTHON name one that every worker has",
+    ),
+    (
+        r"PYTHON_VERSION_MISMATCH|different version in worker",
+        f"their Python isn't {sys.version_info.major}.{sys.version_info.minor}, as this one is; "
+        "let PYSPARK_PYTHON name one that is",
+    ),
+)
+
+
+def tasks_for(spark: SparkSession) -> int:
+    """How many tasks a job has unless told otherwise: two a core, on a cluster at least 16."""
+    # Not above: that module takes packages which executors needn't have.
+    from spark_jobs.session import is_local
+
+    local = not is_connect(spark) and is_local(str(spark.sparkContext.master))
+    return max(PARTITIONS_PER_CORE * _cores(spark), 1 if local else LEAST_ON_A_CLUSTER)
+
+
+def _cores(spark: SparkSession) -> int:
+    """How many tasks run at once; a Connect session can't say, but cuts a range into as many pieces."""
+    if not is_connect(spark):
+        return int(spark.sparkContext.defaultParallelism)
+    from pyspark.sql import functions as fn
+
+    return len(pc.unique(spark.range(4096).select(fn.spark_partition_id().alias("piece")).toArrow()["piece"]))
+
+
+@contextmanager
+def _sent(spark: SparkSession, values: Sequence[Any]) -> Iterator[Any]:
+    """The pickled values as something that a function on its way to the workers may hold.
+
+    Spark Connect has no broadcasts, and what a function itself holds goes over the wire in one message, which may be
+    128 MB at most; a file goes in pieces.
+    """
+    pickled = tuple(pickle.dumps(value) for value in values)
+    if is_connect(spark):
+        yield _sent_as_file(spark, pickle.dumps(pickled))
+        return
+    broadcast = spark.sparkContext.broadcast(pickled)
+    try:
+        yield broadcast
+    finally:
+        # Executors that answer only after the session has ended make Java print a stack of its own on stderr.
+        if not interrupts.pending():
+            broadcast.destroy(blocking=True)
+
+
+def _sent_as_file(spark: SparkSession, data: bytes) -> str:
+    """The name under which the workers find the data; a session takes a name only once, so it is the content's."""
+    name = f"planner-problems-{hashlib.sha256(data).hexdigest()}"
+    with tempfile.TemporaryDirectory(prefix="planner-spark-") as folder:
+        file = Path(folder) / name
+        file.write_bytes(data)
+        spark.addArtifacts(str(file), file=True)
+    return name
