@@ -26,18 +26,15 @@ SHOWN = 10
 
 
 def diff(old: Plan, new: Plan) -> Document:
-    """The difference of two plans as JSON values; `equal` is True where they are one plan."""
+    """The difference of two plans as JSON values; `equal` is True if they are the same plan."""
+    before, after = _comparable(old), _comparable(new)
     return {
         "format_version": FORMAT_VERSION,
         "equal": old.plan_id == new.plan_id,
         "plans": [_head(old), _head(new)],
         "figures": list(_figures(old, new)),
-        "gates": _keyed(_gates(old), _gates(new), "key"),
-        "inputs": _keyed(_inputs(old), _inputs(new), "path"),
-        "changes": _keyed(_wish(old), _wish(new), "key"),
-        "brokers": _keyed(_brokers(old), _brokers(new), "broker"),
+        **{name: _keyed(before[name], after[name], key) for name, key in _KEYS.items()},
         "partitions": _partitions(old, new),
-        "new_partitions": _keyed(_made(old), _made(new), "topic"),
         "warnings": {
             "added": [text for text in new.warnings if text not in old.warnings],
             "removed": [text for text in old.warnings if text not in new.warnings],
@@ -56,7 +53,7 @@ def _head(plan: Plan) -> Document:
 
 
 def _figures(old: Plan, new: Plan) -> Iterator[Document]:
-    """What the plans come to, and their terms: each with both values, None where a plan doesn't have it."""
+    """The figures and terms of the plans, each with both values; None if a plan doesn't have it."""
     for name, unit, value in _FIGURES:
         yield _figure(name, unit, *(_known(plan, name, unit, value(plan)) for plan in (old, new)))
     before, after = ({term.name: term for term in plan.terms} for plan in (old, new))
@@ -74,7 +71,7 @@ def _figure(name: str, unit: str, before: float | None, after: float | None) -> 
 
 
 def _known(plan: Plan, name: str, unit: str, value: float | None) -> float | None:
-    """A figure; None where it is bytes, or follows from them, and the plan knows no sizes."""
+    """A figure; None if it is bytes, or follows from them, and the plan knows no sizes."""
     of_sizes = unit == "bytes" or name in ("time_at_throttle", "peak_disk", "gap")
     return value if plan.cluster.sizes_known or not of_sizes else None
 
@@ -96,32 +93,27 @@ _FIGURES: tuple[tuple[str, str, Callable[[Plan], float | None]], ...] = (
 _NAMED = {name for name, _, _ in _FIGURES}
 
 
-def _gates(plan: Plan) -> dict[str, Document]:
-    return {row.key: {"limit": row.limit, "value": row.value} for row in plan.limits}
+_KEYS = {"gates": "key", "inputs": "path", "changes": "key", "brokers": "broker", "new_partitions": "topic"}
 
 
-def _inputs(plan: Plan) -> dict[str, str]:
-    return {file.path: file.sha256 for file in plan.inputs}
-
-
-def _wish(plan: Plan) -> Document:
-    """What was asked for, key by key as JSON values."""
-    wish = {key: value for key, value in to_builtins(plan.changes).items() if value}
-    balance = {f"balance.{key}": value for key, value in asdict(plan.balance.wanted).items()}
-    return {**wish, **balance, "rack_aware": plan.rack_aware}
-
-
-def _brokers(plan: Plan) -> dict[int, Document]:
-    return {row.id: {"rack": row.rack, "role": row.role, "disk_bytes": row.disk_bytes} for row in plan.brokers}
-
-
-def _made(plan: Plan) -> dict[str, Document]:
-    keys = ("partitions_before", "partitions", "replication_factor", "config", "replicas")
-    return {topic.topic: to_builtins({key: getattr(topic, key) for key in keys}) for topic in plan.new_topics}
+def _comparable(plan: Plan) -> dict[str, dict[Any, Any]]:
+    """What is compared entry by entry, as JSON values: each part of the plan, by what its entries are found by."""
+    wanted = {f"balance.{key}": value for key, value in asdict(plan.balance.wanted).items()}
+    changes = {key: value for key, value in to_builtins(plan.changes).items() if value}
+    of_topic = ("partitions_before", "partitions", "replication_factor", "config", "replicas")
+    return {
+        "gates": {row.key: {"limit": row.limit, "value": row.value} for row in plan.limits},
+        "inputs": {file.path: file.sha256 for file in plan.inputs},
+        "changes": {**changes, **wanted, "rack_aware": plan.rack_aware},
+        "brokers": {row.id: {"rack": row.rack, "role": row.role, "disk_bytes": row.disk_bytes} for row in plan.brokers},
+        "new_partitions": {
+            new.topic: to_builtins({key: getattr(new, key) for key in of_topic}) for new in plan.new_topics
+        },
+    }
 
 
 def _keyed(old: Mapping[Any, Any], new: Mapping[Any, Any], key: str) -> list[Document]:
-    """Entries that only one of both has, or that differ; None where it isn't there."""
+    """Entries that differ, or that only one of both has; the value is None in the other."""
     return [
         {key: each, "before": old.get(each), "after": new.get(each)}
         for each in dict.fromkeys(chain(old, new))
@@ -130,7 +122,7 @@ def _keyed(old: Mapping[Any, Any], new: Mapping[Any, Any], key: str) -> list[Doc
 
 
 def _partitions(old: Plan, new: Plan) -> Document:
-    """Which partitions only one of the plans changes, and which both do otherwise."""
+    """The partitions that only one plan changes, and those that both change in different ways."""
     before, after = ({row.key: row for row in plan.partitions} for plan in (old, new))
     batches = [_batches(plan) for plan in (old, new)]
     both = [(key, before[key], after[key]) for key in before.keys() & after.keys()]
@@ -179,17 +171,16 @@ def verdict(difference: Document) -> str:
     old, new = (plan["plan_id"][:12] for plan in difference["plans"])
     if difference["equal"]:
         return f"Plan {old} in both: nothing differs."
-    figures = {row["name"]: row for row in difference["figures"]}
     told = [
-        f"{words(name)} {arrow(_amount(row['before'], row), _amount(row['after'], row))}"
-        for name in ("bytes_moved", "replicas_moved", "batches")
-        for row in [figures[name]]
+        f"{words(row['name'])} {arrow(_amount(row['before'], row), _amount(row['after'], row))}"
+        for row in difference["figures"]
+        if row["name"] in ("bytes_moved", "replicas_moved", "batches")
     ]
     return f"Plan {old} → {new}: {', '.join(told)}."
 
 
 def first_steps(difference: Document) -> list[str]:
-    """For each of the plans that is only a first step: that it is, and what is left; once where both are one plan."""
+    """For each plan that is only a first step: that it is, and what is left; once if both are the same plan."""
     plans = zip(("before", "after"), difference["plans"], strict=True)
     told = [(which, plan) for which, plan in plans if plan["first_step"]]
     return [f"{plan['first_step']} That is plan {plan['plan_id'][:12]}, {which}." for which, plan in told][
@@ -286,7 +277,7 @@ def _input(row: Document) -> str:
 
 
 def _brokers_shown(rows: Sequence[Document]) -> Iterator[str]:
-    """The fields that differ, with both values; brokers that differ alike in one line."""
+    """The fields that differ, with both values; brokers with the same differences share a line."""
     alike: dict[str, list[int]] = {}
     for row in rows:
         alike.setdefault(_broker(row), []).append(row["broker"])

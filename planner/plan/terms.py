@@ -129,13 +129,13 @@ def _fairness(columns: Columns) -> Iterator[TermRow]:
         limit = int(tolerance.value) if tolerance.kind == "spread" and alike else None
         yield _term("fairness", name, unit, values, limit)
     brokers, brokers_after = (int(column.problem.targets.sum()) for column in columns[::2])
-    by = f"; shares are by {brokers} brokers today, else by the {brokers_after} afterwards"
-    by = by if brokers != brokers_after else ""
+    unlike = f"; shares are by {brokers} brokers today, else by the {brokers_after} afterwards"
+    shares_by = "" if brokers == brokers_after else unlike
     for at, what in enumerate(_ABOVE[: broker_loads.measured(asked)]):
         if what != "bytes" or asked.sizes_known:
             values = tuple(_percent(column.above_ppm[at]) if at < len(column.above_ppm) else 0.0 for column in columns)
             meaning = f"how far the broker furthest above its share of {what.replace('_', ' ')} is above it"
-            yield _term("fairness", f"{what}_above_share", "%", values, meaning=meaning + by)
+            yield _term("fairness", f"{what}_above_share", "%", values, meaning=meaning + shares_by)
 
 
 def _safety(columns: Columns, waiting: int) -> Iterator[TermRow]:
@@ -145,10 +145,9 @@ def _safety(columns: Columns, waiting: int) -> Iterator[TermRow]:
     leaderless = int(((asked.leaders < 0) & ~asked.is_new).sum())
     yield _term("safety", "without_leader", "partitions", (leaderless, leaderless, leaderless))
     counts = [(column.replicas >= 0).sum(axis=1) for column in columns]
-    under = [
-        ((count > 0) & (count < each.problem.min_insync)).sum() for count, each in zip(counts, columns, strict=True)
-    ]
-    yield _term("safety", "under_min_insync", "partitions", [int(count) for count in under])
+    least = [column.problem.min_insync for column in columns]
+    under = [int(((count > 0) & (count < few)).sum()) for count, few in zip(counts, least, strict=True)]
+    yield _term("safety", "under_min_insync", "partitions", under)
     yield _term("safety", "single_replica", "partitions", [int((count == 1).sum()) for count in counts])
 
 
