@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from msgspec.structs import asdict
 
 from planner.approval.cluster_now import Key, Now
-from planner.approval.staleness import PlanOnCluster, Standing, name_of, standing_of_new
+from planner.approval.staleness import PlanOnCluster, Standing, name_of, path_of, standing_of_new
 from planner.export.ansible_vars import text_of
 from planner.export.folder_check import digest
 from planner.model.balance import Balance, Tolerance
@@ -114,9 +114,8 @@ def _strangers(held: PlanOnCluster) -> Iterator[tuple[Key, str]]:
     for key, standing in held.standings.items():
         found = held.partition(key)
         if standing is Standing.ELSEWHERE and found is not None:
-            lists = " → ".join(dict.fromkeys(held.states[key]))
             moving = "is being reassigned to" if key in held.now.moving else "has replicas"
-            yield key, f"{moving} {text_of(found.replicas)}; the plan's lists are {lists}"
+            yield key, f"{moving} {text_of(found.replicas)}; the plan's lists are {path_of(held.states[key])}"
 
 
 def _change(held: PlanOnCluster, row: PartitionRow) -> PartitionChange:

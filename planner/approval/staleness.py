@@ -8,7 +8,7 @@ the plan doesn't touch are reported, but refuse nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -103,10 +103,10 @@ class PlanOnCluster:
         return {row.key: row for row in self.plan.partitions}
 
     @cached_property
-    def states(self) -> dict[Key, list[str]]:
+    def states(self) -> dict[Key, list[tuple[int, ...]]]:
         """The replica lists that each of them passes through; a single one where only a leader is elected."""
         passed = ansible_vars.states(self.plan)
-        return {key: passed.get(row.name, [text_of(row.replicas)]) for key, row in self.rows.items()}
+        return {key: passed.get(key, [row.replicas]) for key, row in self.rows.items()}
 
     @cached_property
     def made(self) -> dict[str, NewPartitionsRow]:
@@ -144,24 +144,28 @@ class PlanOnCluster:
     def own(self, key: Key) -> bool:
         """True if a partition has, or is being reassigned to, the brokers of one of the plan's own steps."""
         found, states = self.partition(key), self.states.get(key, [])
-        return found is not None and any(set(found.replicas) == set(map(int, text.split(","))) for text in states)
+        return found is not None and any(set(found.replicas) == set(replicas) for replicas in states)
 
     def _standing(self, key: Key) -> Standing:
         found, states = self.partition(key), self.states[key]
         if found is None:
             return Standing.GONE
-        text = text_of(found.replicas)
-        if text not in states:
+        if found.replicas not in states:
             return Standing.REORDERED if self.own(key) else Standing.ELSEWHERE
-        if text == states[-1] and (text != states[0] or self._settled(self.rows[key], found)):
+        if found.replicas == states[-1] and (found.replicas != states[0] or self._settled(self.rows[key], found)):
             return Standing.THERE
-        return Standing.FOUND if text == states[0] else Standing.UNDER_WAY
+        return Standing.FOUND if found.replicas == states[0] else Standing.UNDER_WAY
 
     def _settled(self, row: PartitionRow, found: Partition) -> bool:
         """For a replica list that doesn't change: True if the leader and the log dirs are as planned."""
         dirs = zip(row.replicas, row.log_dirs or (), strict=False)
         moved = all(path in (ANY, self.lying.get((*row.key, broker))) for broker, path in dirs)
         return moved and (row.reason == "balance_log_dirs" or found.leader == row.replicas[0])
+
+
+def path_of(states: Iterable[tuple[int, ...]]) -> str:
+    """The distinct replica lists that a partition passes through, in a message: `1,2 → 1,2,3 → 2,3`."""
+    return " → ".join(dict.fromkeys(map(text_of, states)))
 
 
 def name_of(key: Key) -> str:
@@ -201,9 +205,11 @@ def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
             continue
         text, states, was = text_of(found.replicas), held.states[key], held.rows[key].leader_before
         if standing is Standing.ELSEWHERE:
-            yield Difference("replicas", name_of(key), f"has replicas {text}; the plan was made from {states[0]}")
+            yield Difference(
+                "replicas", name_of(key), f"has replicas {text}; the plan was made from {text_of(states[0])}"
+            )
         elif standing is Standing.REORDERED:
-            why = f"has its replicas in the order {text}; the plan's lists are {' → '.join(dict.fromkeys(states))}"
+            why = f"has its replicas in the order {text}; the plan's lists are {path_of(states)}"
             yield Difference("order", name_of(key), why)
         elif standing is Standing.FOUND and found.leader != was:
             leads, led = ("nobody" if leader is None else f"broker {leader}" for leader in (found.leader, was))

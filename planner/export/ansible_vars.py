@@ -85,13 +85,13 @@ def leaders(plan: Plan) -> dict[str, dict[str, list[str]] | list[str]]:
     }
 
 
-def states(plan: Plan) -> dict[str, list[str]]:
-    """By partition, every replica list that it passes through, from today's to the planned one."""
-    passed = {row.name: [text_of(row.replicas_before)] for row in plan.partitions}
+def states(plan: Plan) -> dict[tuple[str, int], list[tuple[int, ...]]]:
+    """By topic and partition, every replica list that it passes through, from today's to the planned one."""
+    passed = {row.key: [row.replicas_before] for row in plan.partitions}
     for batch in plan.batches:
         for step in moves(batch.partitions):
-            passed[step.name].append(text_of(step.replicas))
-    return {name: lists for name, lists in passed.items() if len(lists) > 1}
+            passed[step.key].append(step.replicas)
+    return {key: lists for key, lists in passed.items() if len(lists) > 1}
 
 
 def leaderless(plan: Plan) -> dict[str, list[str]]:

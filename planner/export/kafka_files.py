@@ -116,8 +116,12 @@ def _ansible(plan: Plan, kafka: Files) -> Files:
 def _role_only(plan: Plan) -> Files:
     """Files that only the playbooks read: the lists that partitions pass through, leaders, and their way back."""
     waiting = ansible_vars.leaderless(plan)
+    states = {
+        f"{topic}-{partition}": list(map(ansible_vars.text_of, lists))
+        for (topic, partition), lists in ansible_vars.states(plan).items()
+    }
     return {
-        "states.json": canonical_json(ansible_vars.states(plan)).encode(),
+        "states.json": canonical_json(states).encode(),
         "leaders.json": canonical_json(ansible_vars.leaders(plan)).encode(),
         **{
             f"batches/{name}/preferred-replica-rollback.json": _elections(elect.rollback)

@@ -36,11 +36,20 @@ def query(text: str) -> tuple[str, Path]:
 
 
 def answer(text: str) -> dict[str, str]:
-    """The answer to the query `text`, as read from stdin."""
+    """The answer to a query; StalePlanError if a file that the plan of a `spec` was made from is missing or changed."""
     key, path = query(text)
-    plan = plan_file.read(path if key == "plan" else path.with_suffix(".plan"))
-    if key == "spec":
-        _refuse_changed(plan, path.parent)
+    if key == "plan":
+        return described(plan_file.read(path))
+    plan = plan_file.read(path.with_suffix(".plan"))
+    for file in plan.inputs:
+        made_from = path.parent / file.path
+        try:
+            digest = hashlib.sha256(read_bytes(made_from, STATE_LINES)).hexdigest()
+        except UnreadableError as error:
+            raise StalePlanError(f"{made_from}: the plan was made from it, but {error}") from error
+        if digest != file.sha256:
+            allowed = f"the file with SHA-256 {file.sha256}, or a new plan (planner whatif)"
+            raise StalePlanError(f"{made_from}: changed since the plan was made: SHA-256 {digest}; allowed: {allowed}")
     return described(plan)
 
 
@@ -62,16 +71,3 @@ def described(plan: Plan) -> dict[str, str]:
         "warnings": json_text(plan.warnings, separators=(",", ":")),
         "kafka_topics": json_text(plan.declared_topics, separators=(",", ":")),
     }
-
-
-def _refuse_changed(plan: Plan, folder: Path) -> None:
-    """StalePlanError if a file that the plan was made from is missing or changed."""
-    for file in plan.inputs:
-        path = folder / file.path
-        try:
-            digest = hashlib.sha256(read_bytes(path, STATE_LINES)).hexdigest()
-        except UnreadableError as error:
-            raise StalePlanError(f"{path}: the plan was made from it, but {error}") from error
-        if digest != file.sha256:
-            allowed = f"the file with SHA-256 {file.sha256}, or a new plan (planner whatif)"
-            raise StalePlanError(f"{path}: changed since the plan was made: SHA-256 {digest}; allowed: {allowed}")

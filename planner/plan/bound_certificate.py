@@ -1,4 +1,4 @@
-"""A bound's certificate as plain data, `bound.json`, and back."""
+"""A bound's certificate as the JSON values of `bound.json`, and back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from planner.strategies.bounds import (
 
 
 def to_document(certificate: Certificate) -> dict[str, Any]:
-    """Plain data, by the names of the dataclasses; parts where there are any."""
+    """JSON values under the names of the dataclasses' fields; empty parts are left out."""
     facts, prices = certificate.facts, certificate.prices
     others = [
         {"prices": _case_document(other.prices), **_parts_document(other.parts), **_lows_document(other.lows)}
@@ -52,7 +52,7 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> Certificate:
-    """The certificate of such data; ValueError or KeyError where it isn't one."""
+    """The certificate in JSON values; ValueError or KeyError if they are none."""
     if document["measure"] not in ("bytes", "replicas"):
         raise ValueError(f"measure {document['measure']!r}")
     rows, loads = len(document["factors"]), document["loads"]
@@ -81,7 +81,7 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
 
 
 def _check_outside(certificate: Certificate, outside: Outside) -> None:
-    """ValueError where some part isn't of all racks, some start isn't proven, or an edge isn't that of its window."""
+    """ValueError if a part isn't of all racks, a start has no proof, or an edge isn't that of its window."""
     facts, allowed = certificate.facts, outside.allowed
     every = (certificate, *certificate.others)
     if any(set(part.racks) != set(every_rack(facts)) for each in every for part in each.parts):
@@ -128,7 +128,7 @@ def _case_document(case: Case) -> dict[str, Any]:
 
 
 def _excess_prices(prices: Prices) -> dict[str, int]:
-    """What units outside of windows cost, where they cost anything."""
+    """The prices of units outside of windows, if not 0."""
     named = {"of_replicas": prices.of_replicas, "of_loads": prices.of_loads}
     return {name: price for name, price in named.items() if price}
 
@@ -199,7 +199,7 @@ def _windows(document: Mapping[str, Any], price: int, brokers: int) -> CountWind
 
 
 def _parts(facts: Facts, documents: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
-    """Parts that share no rack; ValueError where they do."""
+    """The parts; ValueError if two of them share a rack."""
     racks = [rack for part in documents for rack in part["racks"]]
     if len(set(racks)) < len(racks) or not set(racks) <= set(range(facts.least.shape[1])):
         raise ValueError(f"parts of racks {racks!r}")

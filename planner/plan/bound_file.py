@@ -1,6 +1,6 @@
-"""The plan's bound as a file of its own, and the check of it: arithmetic on that file alone, no solver.
+"""The plan's bound in a file of its own, bound.json, and the check of it: arithmetic on that file, without a solver.
 
-`bound.json` holds what `strategies.bounds` needs; plan.json holds its SHA-256, so that the two can't drift apart.
+`bound.json` holds what `strategies.bounds` needs; plan.json holds the file's SHA-256, so that the two belong together.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def gap_percent(moved: int, least: int) -> float:
 
 
 def method(certificate: Certificate | None, forced_only: bool) -> BoundMethod:
-    """Which of METHODS a certificate is of."""
+    """Which of METHODS a certificate belongs to."""
     if certificate is None:
         return "none"
     if forced_only:
@@ -78,7 +78,7 @@ def method(certificate: Certificate | None, forced_only: bool) -> BoundMethod:
 
 
 def proof(certificate: Certificate | None, forced_only: bool) -> str:
-    """What is proven, and how, in a sentence; where windows don't all hold, of which plans."""
+    """What is proven, and how, in a sentence; if some windows don't hold, also for which plans."""
     name = method(certificate, forced_only)
     if certificate is None or certificate.outside is None:
         return METHODS[name]
@@ -93,7 +93,7 @@ def proof(certificate: Certificate | None, forced_only: bool) -> str:
 
 
 def excess(certificate: Certificate | None) -> ExcessSection | None:
-    """The `bound.excess` of plan.json; None where plans have to be within their windows, or windows don't matter."""
+    """The `bound.excess` of plan.json; None if the bound is about plans within their windows, or about all plans."""
     if certificate is None or certificate.outside is None:
         return None
     facts, allowed = certificate.facts, certificate.outside.allowed
@@ -113,7 +113,7 @@ def excess(certificate: Certificate | None) -> ExcessSection | None:
 
 
 def _outside(found: ExcessSection) -> str:
-    """What plans are outside of, and at least would have to be."""
+    """How far the plans that a bound covers are outside of the windows, and the least for any plan."""
     said = []
     if found.replicas:
         said.append(f"replicas by a weight of {found.replicas:,}{_at_least(found.replicas, found.least_replicas, str)}")
@@ -141,7 +141,7 @@ def sha256(file: bytes) -> str:
 
 
 def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
-    """A plan's bound worked out again; StalePlanError where the file isn't the plan's, or comes to another bound."""
+    """The bound worked out again; StalePlanError if the file isn't the plan's, or comes to another bound."""
     stated = plan.bound
     if sha256(file) != stated.sha256:
         raise StalePlanError(f"{shown}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
@@ -152,7 +152,11 @@ def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
     claimed = stated.least_bytes_moved if in_bytes else stated.least_replicas_moved
     if worked_out != claimed:
         raise StalePlanError(f"{shown}: the prices come to a bound of {worked_out}, the plan says {claimed}")
-    moved = _moved(plan, in_bytes)
+    # Counted again, from the plan's own list of partitions.
+    moved = sum(
+        len(set(row.replicas) - set(row.replicas_before)) * (row.size_bytes if in_bytes else 1)
+        for row in plan.partitions
+    )
     if moved < worked_out:
         raise StalePlanError(
             f"{shown}: the prices say that no plan moves fewer than {worked_out}, this one moves {moved}"
@@ -168,14 +172,8 @@ def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
     )
 
 
-def _moved(plan: Plan, in_bytes: bool) -> int:
-    """What the plan's own list of partitions moves, counted again."""
-    adding = [(len(set(each.replicas) - set(each.replicas_before)), each.size_bytes) for each in plan.partitions]
-    return sum(count * (size if in_bytes else 1) for count, size in adding)
-
-
 def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:
-    """StalePlanError where the plan isn't one of those that the bound is for, or says something else of them."""
+    """StalePlanError if the plan isn't one of those that the bound covers, or states another excess."""
     found, stated = excess(certificate), plan.bound.excess
     if found != stated:
         raise StalePlanError(f"{shown}: the bound is for plans with an excess of {found}, the plan says {stated}")
@@ -192,7 +190,7 @@ def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:
 
 
 def _placed(plan: Plan, facts: Facts, outside: Outside, shown: str) -> tuple[LongArray, LongArray]:
-    """Replicas (T, Bt) and loads (D, Bt) of the partitions that the bound is about, by the plan's own lists."""
+    """The replicas (T, Bt) and loads (D, Bt) of the partitions that the bound covers, by the plan's own lists."""
     placed = {each.key: each.replicas for each in plan.partitions}
     for new in plan.new_topics:
         numbers = range(new.partitions_before, new.partitions)

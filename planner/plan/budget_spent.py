@@ -28,9 +28,9 @@ from planner.sweep.budget_steps import TERMS, asked
 
 
 def section(spec: Spec, problem: Problem, assignment: IntArray, spent: Mapping[str, int]) -> BudgetSection | None:
-    """The `budget` of plan.json: what was allowed and spent, and what stays undone with its cost; None without one.
+    """The `budget` of plan.json: what was allowed and spent, what stays undone, and its cost; None without a budget.
 
-    `problem` is what was planned: the spec's, or the first step of it (see `budget_steps`).
+    `problem` is the one that was planned: the spec's, or its first step (see `budget_steps`).
     """
     if not asked(spec.budget):
         return None
@@ -44,10 +44,10 @@ def section(spec: Spec, problem: Problem, assignment: IntArray, spent: Mapping[s
 def unfinished(
     problem: Problem, asked: Problem, assignment: IntArray, budget: BudgetSection | None
 ) -> UnfinishedSection | None:
-    """The `unfinished` of plan.json: what a plan within a budget leaves for later steps; None where nothing.
+    """The `unfinished` of plan.json: what a plan within a budget leaves for later steps; None if it leaves nothing.
 
-    `problem` and `budget` as of `section`, `asked` is the whole of what is asked for. The number of steps is a lower
-    bound, by what partitions must copy at least.
+    `problem` and `budget` are as in `section`; `asked` is the problem of everything asked for. The number of steps is a
+    lower bound, from the least that partitions must copy.
     """
     if budget is None or not (budget.undone.partitions or any(getattr(budget.undone, term) for term in TERMS)):
         return None
@@ -89,7 +89,7 @@ def _least_needed(problem: Problem, asked: Problem) -> dict[str, LongArray]:
 
 
 def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> UndoneSection:
-    """What this step leaves undone, partitions that wait and windows left open, and what doing that would take."""
+    """What this step leaves undone (partitions that wait, windows that are missed), and what doing it would take."""
     waiting = np.zeros(problem.rows, dtype=bool) if problem.deferred is None else problem.deferred
     windows = sorted({each.window for each in relaxed(ScoringBasis.of(problem), assignment)})
     held = np.unique(problem.replicas[waiting])
@@ -116,7 +116,7 @@ def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> UndoneSection
 
 
 def after(problem: Problem, assignment: IntArray, waiting: BoolArray, leaders: IntArray) -> Problem:
-    """What is left of a problem once an assignment (P, W) with these leaders (P,) is carried out; some (P,) wait."""
+    """The problem that is left after an assignment (P, W) with these leaders (P,); some partitions (P,) wait."""
     return replace(
         problem,
         replicas=assignment,

@@ -1,8 +1,8 @@
-"""The state that a plan was made from, small enough for plan.json: what changed since can be counted, partition by
-partition, without a copy of it.
+"""A fingerprint of the state that a plan was made from, small enough for plan.json.
 
-A topic has two characters for each partition's replica list, and one for who leads it. The two are 12 bits of a
-checksum: of the lists that changed one in 4,096 looks unchanged. The digest over everything misses none.
+It tells which partitions have changed since, without a copy of the state. Each partition has two characters for its
+replica list and one for its leader. The two are 12 bits of a checksum, so one changed list in 4,096 looks unchanged;
+the digest of the whole state misses no change.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def digest(topics: Sequence[Topic]) -> str:
 
 
 def of_replicas(partition: Partition) -> str:
-    """Two characters for a replica list in its order."""
+    """Two characters: a checksum of a replica list, in its order."""
     number = crc32(_text(partition).encode()) % len(_ALPHABET) ** 2
     return _ALPHABET[number // len(_ALPHABET)] + _ALPHABET[number % len(_ALPHABET)]
 
 
 def of_leader(partition: Partition) -> str:
-    """One character for which of its replicas leads a partition."""
+    """One character: the position of the leader in the replica list."""
     if partition.leader not in partition.replicas:
         return _NOBODY
     return _ALPHABET[partition.replicas.index(partition.leader) % len(_ALPHABET)]
@@ -62,7 +62,7 @@ def _text(partition: Partition) -> str:
 
 
 def unlike(before: StateRow, topic: Topic) -> tuple[list[int], list[int]]:
-    """The partitions of a topic whose replicas changed, and those of which another leads, of those there were."""
+    """The numbers of a topic's earlier partitions whose replicas changed, and of those with another leader only."""
     replicas, leaders = before.replicas, before.leaders
     rows = topic.partitions[: len(leaders)]
     changed = [at for at, each in enumerate(rows) if of_replicas(each) != replicas[2 * at : 2 * at + 2]]

@@ -18,7 +18,11 @@ PLAN = typed(DOCUMENT)
 
 def test_states_are_the_way_of_each_partition() -> None:
     """From the list it was found with, step by step, to the planned one; a partition that only elects has none."""
-    assert {"a-0": ["1,2", "1,4", "3,4"], "a-1": ["2,1", "1,2"], "b-0": ["1", "1,3"]} == ansible_vars.states(PLAN)
+    assert {
+        ("a", 0): [(1, 2), (1, 4), (3, 4)],
+        ("a", 1): [(2, 1), (1, 2)],
+        ("b", 0): [(1,), (1, 3)],
+    } == ansible_vars.states(PLAN)
 
 
 def test_leaders_of_both_directions() -> None:
