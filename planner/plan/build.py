@@ -1,7 +1,7 @@
-"""The plan document: everything that people and tools see is rendered from it.
+"""Builds the plan document, from which everything that people and tools see is rendered.
 
-`planned` makes it from the alternatives of a spec and the results of their sweeps. Its id is the SHA-256 of its own
-canonical JSON, so any change to it shows.
+`planned` builds it from the alternatives of a spec and the results of their sweeps. Its id is the SHA-256 of its own
+canonical JSON, so that any change shows.
 """
 
 from __future__ import annotations
@@ -77,17 +77,17 @@ from planner.sweep.variants import Swept
 
 
 class Planned(NamedTuple):
-    """A plan, and the file that proves its bound where it has one."""
+    """A plan, and the file that proves its bound; None without a proof."""
 
     plan: Plan
     bound: bytes | None
 
 
 def planned(tried: Sequence[Swept]) -> Planned:
-    """The plan that `sweep.choose` asks for of all alternatives (at least one), made again and judged again.
+    """The plan that `sweep.choose` picks from all alternatives (at least one), made again and checked again.
 
-    UnsafePlanError where the winner crosses a gate of `limits` or the throttle can't work; InfeasibleError where no
-    candidate is valid. Either way there is no plan.
+    UnsafePlanError if the winner crosses a gate of `limits` or the throttle can't work; InfeasibleError if no candidate
+    is valid.
     """
     chosen = choice.choose(tried)
     spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
@@ -150,7 +150,7 @@ def _checked(problem: Problem, winner: Mapping[str, Any], made: Proposal | None)
 
 
 def within_limits(spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: BoundSection) -> tuple[LimitRow, ...]:
-    """The `limits` of plan.json; UnsafePlanError where one is crossed."""
+    """The `limits` of plan.json; UnsafePlanError if one is crossed."""
     found = gates.gates(spec, winner, costs, bound.least_bytes_moved, bound.least_replicas_moved)
     gates.refuse(spec, found, costs)
     return tuple(LimitRow(**asdict(gate)) for gate in found)
@@ -246,7 +246,7 @@ def asked(spec: Spec) -> Asked:
 
 
 def validity(captured_at: str | None, valid_for_seconds: int | None) -> ValiditySection | None:
-    """The `validity` of plan.json; None where the YAML doesn't say when the state was captured."""
+    """The `validity` of plan.json; None if the YAML doesn't say when the state was captured."""
     if captured_at is None:
         return None
     return ValiditySection(
@@ -259,8 +259,9 @@ def validity(captured_at: str | None, valid_for_seconds: int | None) -> Validity
 def _balance(
     spec: Spec, problem: Problem, proposal: Proposal, dirs: log_dir_placement.DirPlan | None
 ) -> BalanceSection:
-    """The windows that the plan was made for, those asked for, and which of each it is outside of: over the brokers,
-    then over their log dirs.
+    """The windows that the plan was made for, those asked for, and those of each that it misses.
+
+    Windows over brokers come first, then those over log dirs.
     """
     over_brokers = _asked_windows(problem, relaxed(ScoringBasis.of(problem), proposal.assignment))
     as_asked = over_brokers
@@ -279,7 +280,7 @@ def _balance(
 
 
 def _asked_windows(problem: Problem, found: Iterable[Relaxed]) -> list[Relaxed]:
-    """Those that the mode asks about: where only leaders may change, nothing is asked of replicas and their bytes."""
+    """The missed windows that count: if only leaders may change, those of replicas and bytes don't."""
     of_leaders = problem.rebalance == "leaders" and not problem.forced.any()
     return [each for each in found if not of_leaders or each.window in _OF_LEADERS]
 
@@ -301,7 +302,7 @@ def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[Partiti
 
 
 def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Costs:
-    """The changes in batches, with what those cost."""
+    """The changes cut into batches, with the costs of each."""
     execution, racks = spec.execution, {b.id: b.rack for b in brokers_after(spec) if b.rack is not None}
     known = (*spec.cluster.brokers, *spec.changes.add_brokers)
     held = on_all_brokers(problem, today(problem), problem.leaders)
@@ -325,7 +326,7 @@ _SEARCHED = (
 
 
 def _bound(problem: Problem, winner: Mapping[str, Any], proposal: Proposal, file: bytes | None) -> BoundSection:
-    """The least that any plan could move; doing nothing needs no proof."""
+    """The `bound` of plan.json: the least that any plan could move; doing nothing needs no proof."""
     certificate, moved, replicas = proposal.certificate, winner["bytes_moved"], winner["replicas_moved"]
     least, least_replicas = max(proposal.least_bytes, 0), proposal.least_replicas
     forced_only = problem.rebalance != "all"

@@ -87,7 +87,7 @@ def compared(tried: Swept, winner: Row) -> tuple[ComparedRow, ...]:
 
 
 def _at_once(tried: Swept, asked: Problem) -> Row | None:
-    """What the whole change would take in one step, whatever the budget; None where the plan is no first step."""
+    """The whole change in one step, without the budget; None if the plan isn't a first step."""
     if tried.problem is asked:
         return None
     free = replace(without(asked), budget=Budget())
@@ -143,7 +143,7 @@ def asked_of(spec: Spec, problem: Problem) -> Problem:
 
 
 def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[ParetoRow, ...]:
-    """The front of all alternatives by bytes moved, with the plan in its place even where another beats it."""
+    """The Pareto front of all alternatives, by bytes moved; the plan is in it even if another candidate beats it."""
     moved = "bytes_moved" if tried[0].spec.cluster.sizes_known else "replicas_moved"
     kept = _unbeaten(((at, row) for at, each in enumerate(tried) for row in each.result.front.to_pylist()), moved)
     winner = (chosen.at, chosen.row["candidate"])
@@ -157,7 +157,7 @@ def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[
 
 
 def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[VariantRow, ...]:
-    """Every alternative with the best plan it has by the rule; empty where there is only one."""
+    """Every alternative with its best plan by the rule; empty if there is only one alternative."""
     if len(tried) < 2:
         return ()
     rows = []
@@ -179,7 +179,7 @@ def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tupl
 
 
 def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> CandidatesSection:
-    """How many were tried of what, and from which of them the plan can be made again."""
+    """How many candidates were tried of each strategy, and the one that the plan can be made from again."""
     counts: dict[str, int] = {}
     problem = tried[chosen.at].problem
     for each in tried:
@@ -189,7 +189,7 @@ def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> CandidatesSect
 
 
 def searched(problem: Problem, counts: Mapping[str, int], winner: Row, rows_sha256: str | None) -> CandidatesSection:
-    """The `candidates` of plan.json, of so many rows by strategy."""
+    """The `candidates` of plan.json; `counts` are the rows of each strategy."""
     return CandidatesSection(
         evaluated=sum(counts.values()),
         by_strategy=counts,
@@ -212,7 +212,7 @@ def choice(tried: Sequence[Swept], chosen: Chosen) -> ChoiceSection:
 
 
 def _unbeaten(points: Iterable[tuple[int, Row]], moved: str) -> list[tuple[int, Row]]:
-    """The points that no other beats in both bytes and imbalance; of equal ones, the first."""
+    """The points that no other point beats in both bytes and imbalance; the first of equal ones."""
     kept: list[tuple[int, Row]] = []
     for at, row in sorted(points, key=lambda each: (each[1][moved], each[1]["imbalance_ppm"], each[0])):
         if not kept or row["imbalance_ppm"] < kept[-1][1]["imbalance_ppm"]:

@@ -50,10 +50,10 @@ _PYTHON: Mapping[type[types.Type], tuple[str, type | tuple[type, ...]]] = {
 
 
 def encode(plan: Plan) -> bytes:
-    """The canonical bytes of a plan; ValueError where they wouldn't be read back as this plan.
+    """The canonical bytes of a plan; ValueError if they wouldn't be read back as this plan.
 
-    The types are only checked when something is read, so this is where a value that can't be is found: not a number,
-    a negative size, a list for a tuple.
+    msgspec checks types only when it reads, so values that a plan can't have are found here: not a number, a negative
+    size, a list for a tuple.
     """
     data = _written(plan)
     if _DECODER.decode(data) != plan:
@@ -62,7 +62,7 @@ def encode(plan: Plan) -> bytes:
 
 
 def decode(data: bytes, source: str) -> Plan:
-    """The plan in the bytes of a file; PlannerError, naming the file as `source`, where there is none."""
+    """The plan in a file's bytes; PlannerError, which names the file as `source`, if they aren't a plan."""
     try:
         plan = _DECODER.decode(data)
     except (ValueError, RecursionError) as error:
@@ -82,9 +82,9 @@ def as_json(section: Section) -> dict[str, Any]:
 
 
 def identified(plan: Plan) -> Plan:
-    """The plan with its id: SHA-256 of its canonical JSON without the id; PlannerError for a value that none may have.
+    """The plan with its id, the SHA-256 of its canonical JSON without the id; PlannerError for an impossible value.
 
-    A type is checked when something is read, so what is written is read here, too.
+    msgspec checks types only when it reads, so what is written is read here as well.
     """
     made = msgspec.structs.replace(plan, plan_id=_NO_ID)
     data = _written(made)
@@ -113,7 +113,7 @@ def _written(plan: Plan) -> bytes:
 
 
 def _refusal(data: bytes, source: str, said: str) -> PlannerError:
-    """Why bytes aren't a plan that we read, as the most helpful sentence there is."""
+    """Why this planner doesn't read bytes as a plan, in the most helpful sentence that can be said."""
     try:
         value = json_value(data)
     except ValueError as error:
@@ -135,7 +135,7 @@ def _of_another_format(version: Any) -> str | None:
 
 
 def _require_distinct_keys(data: bytes, source: str) -> None:
-    """StalePlanError for a key that an object has twice: a reviewer reads the one, a program the other."""
+    """StalePlanError for a key that an object has twice: a reviewer may read one value, and a program the other."""
 
     def checked(pairs: list[tuple[str, Any]]) -> None:
         seen: set[str] = set()
@@ -159,7 +159,7 @@ class Misfit(NamedTuple):
 
 
 def misfits(value: Any) -> Iterator[Misfit]:
-    """Everything of a JSON value that keeps it from being a plan, in the order of the types."""
+    """All the reasons why a JSON value isn't a plan, in the order of the types."""
     return _misfits(value, _plan(), "$")
 
 
@@ -197,7 +197,7 @@ def _in_array(value: list[Any], kind: types.VarTupleType, path: str) -> Iterator
 
 
 def _is_sound_row(value: Any, kind: types.Type) -> bool:
-    """Whether a row of a table is as its class says: found out at once, since there may be a million of them."""
+    """True if a row fits its class; the library checks it, since there may be a million rows."""
     if not isinstance(kind, types.StructType):
         return False
     try:
@@ -208,7 +208,7 @@ def _is_sound_row(value: Any, kind: types.Type) -> bool:
 
 
 def _refused(value: Any, kind: types.Type) -> str | None:
-    """What is allowed in the place of a value of the right type; None where that is."""
+    """What is allowed instead of a value of the right type; None if the value is allowed."""
     match kind:
         case types.StrType(pattern=str(pattern)):
             return None if re.search(pattern, value) else f"text that matches {pattern}"
@@ -250,7 +250,7 @@ def _in_object(value: dict[str, Any], kind: types.StructType, path: str) -> Iter
 
 
 def _outside(value: float, least: float | None, most: float | None) -> str | None:
-    """What is allowed where a number, or a length, is below the least or above the most that it may be."""
+    """What is allowed instead of a number or a length below `least` or above `most`; None if it is within."""
     if most is not None and abs(value) > most >= LARGEST:
         return "numbers of at most 64 bits"
     if least is not None and value < least:
@@ -268,7 +268,7 @@ def _described(field: types.Field) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: as JSON, and cut where it is long."""
+    """A value in a message: as JSON, cut if it is long."""
     text = json_text(value)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
 

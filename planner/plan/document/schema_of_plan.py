@@ -59,7 +59,7 @@ def _object(kind: types.StructType, definitions: dict[str, Any]) -> dict[str, An
 
 
 def left_out(field: types.Field) -> types.Type:
-    """The type of an optional key where it is there: then it isn't null."""
+    """The type of an optional key's value, which is never null."""
     assert field.default is None or field.default is NODEFAULT
     return _without_null(field.type)
 
@@ -103,7 +103,7 @@ def _union(members: tuple[types.Type, ...], definitions: dict[str, Any]) -> dict
 
 
 def _allowed(kind: types.Type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """What a value of a type must also be. That numbers have at most 64 bits goes without saying."""
+    """The limits on a value of a type. That numbers have at most 64 bits isn't stated."""
     found: dict[str, Any] = {}
     match kind:
         case types.IntType(ge=least, le=most) | types.FloatType(ge=least, le=most):
