@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from planner.execution.gates import gate_cells
@@ -198,7 +198,7 @@ def placed_new(plan: Plan) -> Table[PlacementRow]:
     columns = (
         Column[PlacementRow]("Placed by", lambda row: row.label, numeric=False, narrow="\nNew partitions"),
         *(
-            Column[PlacementRow](heading, _field(key), narrow=short)
+            Column[PlacementRow](heading, attrgetter(key), narrow=short)
             for (key, heading), short in zip(keys, narrow, strict=True)
         ),
     )
@@ -211,7 +211,3 @@ def placed_new(plan: Plan) -> Table[PlacementRow]:
         columns,
         strong=lambda row: row.label == _THIS,
     )
-
-
-def _field(key: str) -> Callable[[Any], Value]:
-    return lambda row: getattr(row, key)

@@ -55,22 +55,18 @@ def _rack(name: str | None) -> Value:
     return None if name is None else Name(name, _LONGEST_RACK)
 
 
-def _ids(broker: BrokerRow) -> str:
-    return str(broker.id)
-
-
-def _fullest_and_emptiest(rows: Sequence[BrokerRow]) -> str:
-    ids = formats.ranges(row.id for row in rows)
-    return f"{counted(len(rows), 'broker')} neither among the fullest nor the emptiest ({ids})"
-
-
 def brokers(plan: Plan) -> Table[BrokerRow]:
     """Every broker before and after, what it copies, and how full it becomes."""
     column = Column[BrokerRow]
+
+    def neither(rows: Sequence[BrokerRow]) -> str:
+        ids = formats.ranges(row.id for row in rows)
+        return f"{counted(len(rows), 'broker')} neither among the fullest nor the emptiest ({ids})"
+
     role = column("", lambda row: "" if row.role == "stays" else Strong(row.role), numeric=False, narrow="\n")
     peak = column("Peak disk", sentences.broker_peak, narrow="\npeak disk")
     columns = (
-        column("Broker", _ids, narrow="\nBroker"),
+        column("Broker", lambda row: str(row.id), narrow="\nBroker"),
         column("Rack", lambda row: _rack(row.rack), numeric=False, narrow="\nrack"),
         *((role,) if any(row.role != "stays" for row in plan.brokers) else ()),
         *_loads(plan),
@@ -86,7 +82,7 @@ def brokers(plan: Plan) -> Table[BrokerRow]:
         plan.brokers,
         columns,
         few=sentences.fullest_and_emptiest,
-        rest=_fullest_and_emptiest,
+        rest=neither,
     )
 
 
@@ -139,8 +135,13 @@ def new_partitions(plan: Plan) -> Table[NewPartitionsRow]:
 
 
 def _named_topics(rows: Sequence[NewPartitionsRow]) -> str:
-    first, last = (printable(row.topic, _LONGEST_NAMED) for row in (rows[0], rows[-1]))
-    return f"{counted(len(rows), 'topic')}{f', {first} to {last},' if len(rows) > 1 else ''}"
+    return _first_to_last([row.topic for row in rows], "topic")
+
+
+def _first_to_last(names: Sequence[str], row: str) -> str:
+    """`3 topics, a to c,`: how many rows, and the first and the last of them."""
+    first, last = (printable(names[at], _LONGEST_NAMED) for at in (0, -1))
+    return f"{counted(len(names), row)}{f', {first} to {last},' if len(names) > 1 else ''}"
 
 
 def new_lists(plan: Plan) -> Table[NewPartitionsRow]:
@@ -206,11 +207,16 @@ def log_dir_moves(plan: Plan) -> Table[LogDirMoveRow]:
 def topics(plan: Plan, *, changed: bool = False) -> Table[TopicRow]:
     """The topics, or those of them that change; first those that copy most."""
     column = Column[TopicRow]
+
+    def factor(row: TopicRow) -> Value:
+        before = "/".join(map(str, row.replication_factor_before)) or None
+        return Change(before, "mixed" if row.replication_factor is None else str(row.replication_factor))
+
     columns = (
         column("Topic", lambda row: Name(row.name), numeric=False),
         column("Partitions", lambda row: row.partitions),
         column("Changed", lambda row: row.partitions_changed),
-        column("Replication factor", _replication_factor),
+        column("Replication factor", factor),
         column("Replicas moved", lambda row: row.replicas_moved),
         column("Copied", lambda row: plan_size(plan, row.bytes_moved)),
     )
@@ -225,14 +231,12 @@ def topics(plan: Plan, *, changed: bool = False) -> Table[TopicRow]:
     return Table("topics-table", title, "topic", rows, columns, rest=rest, sortable=True)
 
 
-def _replication_factor(row: TopicRow) -> Value:
-    before = "/".join(map(str, row.replication_factor_before)) or None
-    return Change(before, "mixed" if row.replication_factor is None else str(row.replication_factor))
-
-
 def partitions(plan: Plan) -> Table[PartitionRow]:
     """Every partition that changes."""
     column = Column[PartitionRow]
+
+    def rest(rows: Sequence[PartitionRow]) -> str:
+        return _first_to_last([f"{row.topic}-{row.partition}" for row in rows], "partition")
 
     def leaders(row: PartitionRow) -> Value:
         leader = "none" if row.leader_before is None else str(row.leader_before)
@@ -248,14 +252,7 @@ def partitions(plan: Plan) -> Table[PartitionRow]:
         column("Size", lambda row: plan_size(plan, row.size_bytes)),
         column("Reason", lambda row: formats.words(row.reason), numeric=False),
     )
-    return Table(
-        "partitions", "Partition changes", "partition", plan.partitions, columns, rest=_named_partitions, sortable=True
-    )
-
-
-def _named_partitions(rows: Sequence[PartitionRow]) -> str:
-    first, last = (printable(f"{row.topic}-{row.partition}", _LONGEST_NAMED) for row in (rows[0], rows[-1]))
-    return f"{counted(len(rows), 'partition')}{f', {first} to {last},' if len(rows) > 1 else ''}"
+    return Table("partitions", "Partition changes", "partition", plan.partitions, columns, rest=rest, sortable=True)
 
 
 def _measured(plan: Plan, value: int) -> Quantity:

@@ -30,6 +30,7 @@ def sections(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
 def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
     """The sections behind the summary. In Markdown those are folded that a decision doesn't need."""
     new = (Lines((Joined((_NEW_PARTITIONS[0], Name("rollback.json"), _NEW_PARTITIONS[1])),), bulleted=False),)
+    scenarios = Lines(tuple(map(sentences.scenario, plan.scenarios)), "scenario")
     every = (
         Section("Warnings", told(Lines(plan.warnings, "warning")), "warnings"),
         Section("Limits and balance", told(choice_tables.limits(plan), choice_tables.relaxed(plan)), "gates"),
@@ -40,7 +41,7 @@ def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
         *_movement(plan, moved),
         Section("Less or more movement", told(choice_tables.front(plan)), "front", plot="front", folded=True),
         Section("Variants", told(choice_tables.variants(plan)), "variants-and-plans"),
-        Section("In the scenarios", told(_scenarios(plan)), "scenarios"),
+        Section("In the scenarios", told(scenarios), "scenarios"),
         Section(
             "New partitions",
             told(
@@ -107,10 +108,6 @@ def _movement(plan: Plan, moved: Movement | None) -> tuple[Section, ...]:
         Section("Batches", (*batches, cluster_tables.copies(plan, moved)), "batches", plot="batches"),
         Section("Disk during execution", told(cluster_tables.held(plan, moved)), "held", plot="held"),
     )
-
-
-def _scenarios(plan: Plan) -> Lines:
-    return Lines(tuple(map(sentences.scenario, plan.scenarios)), "scenario")
 
 
 def _found(plan: Plan) -> Facts:

@@ -6,7 +6,7 @@ Nothing here knows Markdown or a terminal; whoever prints a text from the cluste
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.model.formats import (
@@ -25,7 +25,6 @@ from planner.model.formats import (
 from planner.plan.document.cluster_types import BrokerRow, LogDirRow
 from planner.plan.document.comparison_types import (
     CandidateFigures,
-    OutsideRow,
     ParetoRow,
     RelaxedRow,
     ScenarioRow,
@@ -33,7 +32,7 @@ from planner.plan.document.comparison_types import (
 )
 from planner.plan.document.partition_types import BatchRow, PlacementRow
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.request_types import AddBrokerRow, ChangesSection, CreateTopicRow
+from planner.plan.document.request_types import ChangesSection
 from planner.report.view import Quantity
 
 # In this order, whatever the order of a document's keys: a plan reads the same before and after it was stored.
@@ -76,24 +75,20 @@ def completes(plan: Plan, row: CandidateFigures) -> str:
         return f"{number(left)} left"
     if not row.balance_kept:
         return "not even"
-    return "nearest" if _as_planned(plan, row) and over_brokers(plan) else "yes"
+    # Of the changes that the plan makes, not of another variant's.
+    match row:
+        case ParetoRow():
+            as_planned = row.variant == plan.choice.variant
+        case VariantRow():
+            as_planned = row.name == plan.choice.variant
+        case _:
+            as_planned = True
+    return "nearest" if as_planned and over_brokers(plan) else "yes"
 
 
 def over_brokers(plan: Plan) -> list[RelaxedRow]:
     """The windows over brokers that can't be met; those of log dirs are each of one broker."""
     return [each for each in plan.balance.relaxed if each.window != "log_dirs"]
-
-
-def _as_planned(plan: Plan, row: CandidateFigures) -> bool:
-    """True where a row is of the changes that the plan makes, not of another variant's."""
-    of = plan.choice.variant
-    match row:
-        case ParetoRow():
-            return row.variant == of
-        case VariantRow():
-            return row.name == of
-        case _:
-            return True
 
 
 def above(row: CandidateFigures) -> str:
@@ -116,16 +111,15 @@ def scenario(row: ScenarioRow) -> str:
     """Whether the plan stands a scenario, or the first brokers that don't."""
     if row.feasible:
         return f"{printable(row.name, 60)}: every window of bytes and every disk holds"
-    shown = [_outside(each) for each in row.outside[:3]]
-    more = len(row.outside) - len(shown)
-    return f"{printable(row.name, 60)}: {'; '.join([*shown, *([f'and {number(more)} more'] if more else [])])}"
-
-
-def _outside(row: OutsideRow) -> str:
-    unit = "bytes/s" if row.window.startswith("network") else "bytes"
-    value, least, most = (amount(getattr(row, key), unit) for key in ("value", "least", "most"))
-    allowed = f"at least {least}" if row.value < row.least else f"at most {most}"
-    return f"{words(row.window)} {value} on broker {row.broker}, allowed {allowed}"
+    shown = list[str]()
+    for each in row.outside[:3]:
+        unit = "bytes/s" if each.window.startswith("network") else "bytes"
+        value, least, most = (amount(bound, unit) for bound in (each.value, each.least, each.most))
+        allowed = f"at least {least}" if each.value < each.least else f"at most {most}"
+        shown.append(f"{words(each.window)} {value} on broker {each.broker}, allowed {allowed}")
+    if len(row.outside) > len(shown):
+        shown.append(f"and {number(len(row.outside) - len(shown))} more")
+    return f"{printable(row.name, 60)}: {'; '.join(shown)}"
 
 
 def disk(size_bytes: int, disk_bytes: int | None) -> str:
@@ -169,16 +163,20 @@ def peak_disk(batch: BatchRow) -> str:
 
 def wishes(changes: ChangesSection, at_most: int = 12) -> str:
     """The changes asked for, as one sentence without its full stop; those beyond `at_most` are counted."""
+    new_by_rack: dict[str | None, list[int]] = {}
+    for broker in changes.add_brokers:
+        new_by_rack.setdefault(broker.rack, []).append(broker.id)
     asked = [
-        *_added(changes.add_brokers),
+        *(f"add {_brokers(ids)}" + ("" if rack is None else f" in rack {rack}") for rack, ids in new_by_rack.items()),
         *([f"remove {_brokers(changes.remove_brokers)}"] if changes.remove_brokers else []),
         *(f"replace broker {old} by {new}" for old, new in _by_broker(changes.replace_brokers)),
         *(f"set the rack of broker {broker} to {rack}" for broker, rack in _by_broker(changes.set_racks)),
+        *(f"replication factor {row.replication_factor} for {row.topics}" for row in changes.set_replication_factor),
         *(
-            f"replication factor {change.replication_factor} for {change.topics}"
-            for change in changes.set_replication_factor
+            f"create {topic.name} with {counted(topic.partitions, 'partition')} of "
+            f"{counted(topic.replication_factor, 'replica')}"
+            for topic in changes.create_topics
         ),
-        *(_created(topic) for topic in changes.create_topics),
         *(f"{topic.partitions} partitions of {topic.topic}" for topic in changes.add_partitions),
         f"rebalance: {changes.rebalance}",
     ]
@@ -186,21 +184,8 @@ def wishes(changes: ChangesSection, at_most: int = 12) -> str:
     return "; ".join([*shown, *([f"and {number(len(asked) - at_most)} more"] if len(asked) > at_most else [])])
 
 
-def _created(topic: CreateTopicRow) -> str:
-    shape = f"{counted(topic.partitions, 'partition')} of {counted(topic.replication_factor, 'replica')}"
-    return f"create {topic.name} with {shape}"
-
-
 def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(mapping.items(), key=lambda item: int(item[0]))
-
-
-def _added(brokers: Iterable[AddBrokerRow]) -> list[str]:
-    """One text a rack, so that a hundred new brokers take one line and not a hundred."""
-    racks: dict[str | None, list[int]] = {}
-    for broker in brokers:
-        racks.setdefault(broker.rack, []).append(broker.id)
-    return [f"add {_brokers(ids)}" + ("" if rack is None else f" in rack {rack}") for rack, ids in racks.items()]
 
 
 def _brokers(ids: Sequence[int]) -> str:

@@ -5,7 +5,7 @@ Every output of a plan begins with it. Plain values; a renderer writes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.execution.gates import gate_cells
@@ -13,7 +13,7 @@ from planner.model import formats
 from planner.model.formats import counted, number, size
 from planner.plan import headline
 from planner.plan.document.cluster_types import BrokerRow, HeldLoad
-from planner.plan.document.comparison_types import ComparedRow, TermRow
+from planner.plan.document.comparison_types import TermRow
 from planner.plan.document.partition_types import FullestBroker, PartitionRow
 from planner.plan.document.plan_types import Plan
 from planner.report import sentences
@@ -59,16 +59,22 @@ def section(plan: Plan) -> Section:
 
 
 def facts(plan: Plan) -> Facts:
-    """A label and a sentence each; what a plan has nothing of is left out."""
+    """A label and a sentence each; a fact that a plan has nothing of is left out."""
     does = bool(plan.partitions)
+    # More to choose from than the balance asked for.
+    had_a_choice = bool(plan.variants) or plan.choice.rule != "asked"
+    duration = sentences.pace(plan)
+    if plan.execution.throttle_bytes_per_sec is not None:
+        default = any(row.key == "execution.throttle" for row in plan.execution.derived)
+        duration = f"{duration} ({'default' if default else 'your'} throttle)"
     every: tuple[tuple[str, Value], ...] = (
         ("Cluster", _cluster(plan)),
         ("Asked for", Sentence(sentences.wishes(plan.changes, 6), _LONGEST_WISHES)),
         ("Why", sentences.reasons(plan)),
-        ("Chosen", headline.chosen(plan) if _had_a_choice(plan) else ""),
+        ("Chosen", headline.chosen(plan) if had_a_choice else ""),
         ("Proof", _proof(plan) if does else ""),
         ("Kafka's tool", _kafka(plan) if does else ""),
-        ("Duration", _takes(plan) if does else ""),
+        ("Duration", duration if does else ""),
         ("Removed", _leaving(plan)),
         ("Most data after", _fullest(plan) if does else ""),
         ("Peak disk use", _peak(plan)),
@@ -78,34 +84,27 @@ def facts(plan: Plan) -> Facts:
     return Facts(tuple((label, value) for label, value in every if value))
 
 
-def _had_a_choice(plan: Plan) -> bool:
-    """True where there was more to choose from than the balance asked for."""
-    return bool(plan.variants) or plan.choice.rule != "asked"
-
-
 def _cluster(plan: Plan) -> Value:
-    """The cluster as it is today, and how old that is."""
-    today = [broker for broker in plan.brokers if broker.role != "added"]
-    racks = {broker.rack for broker in today if broker.rack is not None}
+    """The cluster as it is today, how many brokers and racks it has afterwards where that differs, and its age."""
+
+    def brokers_and_racks(absent: str) -> tuple[int, int]:
+        there = [broker for broker in plan.brokers if broker.role != absent]
+        return len(there), len({broker.rack for broker in there if broker.rack is not None})
+
+    today, after = brokers_and_racks("added"), brokers_and_racks("removed")
+    (brokers, racks), (brokers_after, racks_after) = today, after
+    then = ""
+    if today != after:
+        then = f" (then {number(brokers_after)}" + (f" in {number(racks_after)})" if racks_after else ")")
     added = sum(topic.partitions - topic.partitions_before for topic in plan.new_topics)
-    partitions = sum(topic.partitions for topic in plan.topics) - added
-    held = sum(broker.before.size_bytes for broker in today)
-    parts = [
-        counted(len(today), "broker") + (f" in {counted(len(racks), 'rack')}" if racks else "") + _then(plan, racks),
-        counted(partitions, "partition"),
+    held = sum(broker.before.size_bytes for broker in plan.brokers if broker.role != "added")
+    parts = (
+        counted(brokers, "broker") + (f" in {counted(racks, 'rack')}" if racks else "") + then,
+        counted(sum(topic.partitions for topic in plan.topics) - added, "partition"),
         size(held) if plan.cluster.sizes_known else "sizes unknown",
-    ]
-    parts.append(f"captured {plan.validity.captured_at}" if plan.validity else "capture time unknown")
+        f"captured {plan.validity.captured_at}" if plan.validity else "capture time unknown",
+    )
     return Joined((Name(plan.cluster.name, 60), f": {', '.join(parts)}"))
-
-
-def _then(plan: Plan, racks: Set[str]) -> str:
-    """How many brokers and racks there are afterwards, where that differs."""
-    after = [broker for broker in plan.brokers if broker.role != "removed"]
-    racks_after = {broker.rack for broker in after if broker.rack is not None}
-    if len(after) == sum(broker.role != "added" for broker in plan.brokers) and len(racks) == len(racks_after):
-        return ""
-    return f" (then {number(len(after))}" + (f" in {number(len(racks_after))})" if racks_after else ")")
 
 
 def _proof(plan: Plan) -> str:
@@ -133,26 +132,11 @@ def _kafka(plan: Plan) -> str:
     tried = sum(rows for name, rows in plan.candidates.by_strategy.items() if name.startswith("kafka"))
     if best is None or not tried or not plan.cluster.sizes_known:
         return ""
-    copies = f"copies {size(best.bytes_moved)}{_falls_short(best)}"
+    falls_short = "" if best.balance_kept else " and is less even"
+    if best.left_to_change:
+        falls_short = f", leaves {counted(best.left_to_change, 'partition')} not as asked"
+    copies = f"copies {size(best.bytes_moved)}{falls_short}"
     return f"--generate's placement, the best of {number(tried)} seeds: {copies}"
-
-
-def _falls_short(row: ComparedRow) -> str:
-    if row.left_to_change:
-        return f", leaves {counted(row.left_to_change, 'partition')} not as asked"
-    return "" if row.balance_kept else " and is less even"
-
-
-def _load(plan: Plan, held: HeldLoad) -> int:
-    return held.size_bytes if plan.cluster.sizes_known else held.replicas
-
-
-def _takes(plan: Plan) -> str:
-    """Batches and time; a throttle that the YAML doesn't state is said to be the default."""
-    if plan.execution.throttle_bytes_per_sec is None:
-        return sentences.pace(plan)
-    derived = any(row.key == "execution.throttle" for row in plan.execution.derived)
-    return f"{sentences.pace(plan)} ({'default' if derived else 'your'} throttle)"
 
 
 def _leaving(plan: Plan) -> str:
@@ -172,7 +156,7 @@ def _fullest(plan: Plan) -> str:
     by_disk = sized and all(broker.disk_bytes for broker in plan.brokers)
 
     def fullness(broker: BrokerRow) -> float:
-        held = _load(plan, broker.after)
+        held = broker.after.size_bytes if sized else broker.after.replicas
         return held / broker.disk_bytes if by_disk and broker.disk_bytes else held
 
     def told(broker: BrokerRow) -> str:
@@ -215,17 +199,13 @@ def _largest_moves(plan: Plan) -> Value:
         return len(set(row.replicas) - set(row.replicas_before)) * (row.size_bytes or 1)
 
     moved = sorted(filter(copied, plan.partitions), key=lambda row: (-copied(row), row.topic, row.partition))
-    shown = moved[:_MOVES_NAMED]
-    if not shown:
-        return ""
-    rest = len(moved) - len(shown)
-    parts: list[Value] = [_move(row) for row in shown]
-    return Joined((*parts, *([f"{number(rest)} more"] if rest else [])), "; ")
-
-
-def _move(row: PartitionRow) -> Value:
-    before, after = (",".join(map(str, replicas)) for replicas in (row.replicas_before, row.replicas))
-    return Joined((Name(f"{row.topic}-{row.partition}", 60), " ", Change(before, after)))
+    parts = list[Value]()
+    for row in moved[:_MOVES_NAMED]:
+        before, after = (",".join(map(str, replicas)) for replicas in (row.replicas_before, row.replicas))
+        parts.append(Joined((Name(f"{row.topic}-{row.partition}", 60), " ", Change(before, after))))
+    if len(moved) > _MOVES_NAMED:
+        parts.append(f"{number(len(moved) - _MOVES_NAMED)} more")
+    return Joined(tuple(parts), "; ") if parts else ""
 
 
 def measures(plan: Plan) -> Table[Measure]:
@@ -244,7 +224,12 @@ def measures(plan: Plan) -> Table[Measure]:
         column("Plan", reached),
         column("Target", allowed, numeric=False),
     )
-    rows = [*_balance(plan), *_changed(plan), *_movement(plan), *_gates(plan)]
+    rows = [*_balance(plan), *_changed(plan), *_movement(plan)]
+    for gate in plan.limits:
+        key = gate.key.removeprefix("limits.")
+        if key not in _MEASURED:
+            value, limit = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
+            rows.append(Measure(formats.words(key), "", value, limit, gate.crossed))
     return Table("measures", "Today and with the plan", "measure", rows, columns)
 
 
@@ -317,25 +302,13 @@ def _movement(plan: Plan) -> Iterator[Measure]:
     }
     if not plan.partitions:
         return
+    crossed = {row.key for row in plan.limits if row.crossed}
     for term in plan.terms:
         if term.name in names and (term.limit is not None or (term.plan and term.name in _COPIED)):
-            limit = _limit(term)
-            yield Measure(names[term.name], "", Quantity(term.plan, term.unit), limit, _crossed(plan, term.name))
+            missed = f"limits.{term.name}" in crossed
+            yield Measure(names[term.name], "", Quantity(term.plan, term.unit), _limit(term), missed)
 
 
 def _limit(term: TermRow) -> Value:
     """In the unit that it was written in; empty without one, which isn't an unknown one."""
     return "" if term.limit is None else Quantity(term.limit, STATED if term.unit == "bytes" else term.unit)
-
-
-def _crossed(plan: Plan, name: str) -> bool:
-    return any(row.crossed for row in plan.limits if row.key == f"limits.{name}")
-
-
-def _gates(plan: Plan) -> Iterator[Measure]:
-    """The gates that no other measure tells."""
-    for row in plan.limits:
-        key = row.key.removeprefix("limits.")
-        if key not in _MEASURED:
-            value, allowed = gate_cells(row.key, row.value, row.limit, row.broker)
-            yield Measure(formats.words(key), "", value, allowed, row.crossed)

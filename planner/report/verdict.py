@@ -20,24 +20,19 @@ _DOMAINS = ("broker", "rack")
 
 def verdict(plan: Plan) -> str:
     """Whether it can be applied, and what asks for a second look; the first thing to read."""
-    warnings = len(plan.warnings)
-    until = plan.valid_until
+    lead = "Ready to apply as a first step" if plan.unfinished else "Ready to apply"
+    if any(gate.crossed for gate in plan.limits):
+        lead = "Refused"
+    elif not headline.has_something_to_do(plan):
+        lead = "Nothing to apply"
     parts = [
         *_limits(plan),
         headline.balance(plan),
         *headline.racks(plan),
-        counted(warnings, "warning") if warnings else "no warnings",
-        *([f"refused from {until} on"] if until else []),
+        counted(len(plan.warnings), "warning") if plan.warnings else "no warnings",
+        *([f"refused from {plan.valid_until} on"] if plan.valid_until else []),
     ]
-    return f"{_lead(plan)}: {'; '.join(parts)}."
-
-
-def _lead(plan: Plan) -> str:
-    if any(gate.crossed for gate in plan.limits):
-        return "Refused"
-    if not headline.has_something_to_do(plan):
-        return "Nothing to apply"
-    return "Ready to apply as a first step" if plan.unfinished else "Ready to apply"
+    return f"{lead}: {'; '.join(parts)}."
 
 
 def _limits(plan: Plan) -> Iterator[str]:

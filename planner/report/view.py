@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from planner.model import formats
@@ -101,21 +102,13 @@ def written(value: Value, writer: Writer) -> str:
         case Strong(inner):
             shown = written(inner, writer)
             return writer.strong(shown) if shown else shown
-        case Quantity():
-            return writer.text(_quantity(value), _LONGEST_TEXT)
+        case Quantity(number, unit):
+            in_unit = _OF_UNIT.get(unit, partial(amount, unit=unit))
+            return writer.text(UNKNOWN if number is None else in_unit(number), _LONGEST_TEXT)
         case str():
             return writer.text(value, _LONGEST_TEXT)
         case _:
             return UNKNOWN if value is None else formats.number(value)
-
-
-def _quantity(quantity: Quantity) -> str:
-    value = quantity.value
-    if value is None:
-        return UNKNOWN
-    if quantity.unit in _OF_UNIT:
-        return _OF_UNIT[quantity.unit](value)
-    return amount(value, quantity.unit)
 
 
 _OF_UNIT: dict[str, Callable[[float], str]] = {
@@ -190,7 +183,7 @@ class Table(Generic[T]):
         rooms = [room for room in (at_most, self.most) if room is not None]
         if not rooms or len(self.rows) <= min(rooms):
             return self.rows
-        return (self.few or _first)(self.rows, min(rooms))
+        return self.few(self.rows, min(rooms)) if self.few else self.rows[: min(rooms)]
 
     def left_out(self, shown: Sequence[T], at_most: int | None = None) -> str:
         """What isn't shown, as the beginning of a sentence; empty where all is, the count where that is too long."""
@@ -206,10 +199,6 @@ class Table(Generic[T]):
 def left_out_here(what: str, source: str) -> str:
     """The sentence on what isn't shown."""
     return f"{what} left out here: see {source}."
-
-
-def _first(rows: Sequence[T], at_most: int) -> Sequence[T]:
-    return rows[:at_most]
 
 
 def written_rows(rows: Sequence[T], columns: Sequence[Column[T]], writer: Writer) -> Iterator[list[str]]:
@@ -269,15 +258,9 @@ class View:
 
 
 def told(*blocks: Block) -> tuple[Block, ...]:
-    """The blocks that have something to show."""
-    return tuple(block for block in blocks if _says_something(block))
-
-
-def _says_something(block: Block) -> bool:
-    match block:
-        case Table():
-            return bool(block.rows)
-        case Lines(lines):
-            return bool(lines)
-        case _:
-            return True
+    """The blocks that have something to show: tables with rows, lists with lines, and all facts."""
+    return tuple(
+        block
+        for block in blocks
+        if isinstance(block, Facts) or (block.rows if isinstance(block, Table) else block.lines)
+    )

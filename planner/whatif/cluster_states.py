@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from planner.model.cluster import Partition
 from planner.model.effective_config import in_force
 from planner.model.errors import StalePlanError
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
@@ -73,7 +72,9 @@ def stages(spec: Spec, problem: Problem, batches: Sequence[BatchRow]) -> Iterato
     StalePlanError where a batch doesn't begin with what the one before it has left.
     """
     every = np.arange(problem.rows, dtype=np.int64)
-    settled = _today(spec, problem, _width(problem, batches))
+    # The most replicas that a partition ever has, old and new ones together.
+    unions = (len({*step.replicas_before, *step.replicas}) for batch in batches for step in batch.partitions)
+    settled = _today(spec, problem, max([problem.replicas.shape[1], *unions]))
     yield Stage(TODAY, 0, every, settled, settled)
     at = _Finder(problem) if batches else None
     last: LongArray = every[:0]
@@ -115,11 +116,10 @@ def _today(spec: Spec, problem: Problem, width: int) -> Rows:
     ]
     replicas = np.pad(problem.replicas, ((0, 0), (0, width - problem.replicas.shape[1])), constant_values=-1)
     held = replicas >= 0
-    known = {at: part.isr for at, part in enumerate(partitions) if part.isr is not None and _lags(part)}
     in_sync = held.copy()
-    ids = problem.broker_ids
-    for row, isr in known.items():
-        in_sync[row] &= np.isin(ids[replicas[row]], isr)
+    for row, part in enumerate(partitions):
+        if part.isr is not None and set(part.isr) != set(part.replicas):
+            in_sync[row] &= np.isin(problem.broker_ids[replicas[row]], part.isr)
     in_sync[problem.leaders < 0] = False
     configs = {topic.name: in_force(topic, spec.cluster.config_defaults) for topic in spec.cluster.topics}
     unclean = [configs[name].get("unclean.leader.election.enable") == "true" for name in problem.topic_names]
@@ -134,17 +134,6 @@ def _today(spec: Spec, problem: Problem, width: int) -> Rows:
         problem.bytes_in_per_sec,
         problem.bytes_out_per_sec,
     )
-
-
-def _lags(partition: Partition) -> bool:
-    return set(partition.isr or ()) != set(partition.replicas)
-
-
-def _width(problem: Problem, batches: Sequence[BatchRow]) -> int:
-    """The most replicas that a partition ever has, old and new ones together."""
-    steps = (step for batch in batches for step in batch.partitions)
-    unions = (len({*step.replicas_before, *step.replicas}) for step in steps)
-    return max(problem.replicas.shape[1], max(unions, default=1))
 
 
 def _batch(settled: Rows, at: _Finder, batch: BatchRow) -> tuple[LongArray, Rows, Rows]:
@@ -248,10 +237,22 @@ def outcome(rows: Rows, failed: BoolArray) -> Outcome:
     leaders, live = _elected(rows, failed)
     online = leaders >= 0
     lost: BoolArray = ~np.any(rows.holding & ~failed, axis=1)
-    facts = _facts(rows, leaders, live, lost)
+    facts = {
+        "offline": ~online,
+        "unclean": online & ~(rows.in_sync & (rows.replicas == leaders[:, None])).any(axis=1),
+        "writes_refused": ~online | (live < rows.min_insync),
+        "at_risk": online & (live == 1),
+        "lost": lost,
+        "lost_bytes": lost * rows.size_bytes,
+        "leaders_moved": online & (leaders != rows.leaders),
+    }
     followers = np.maximum(((rows.replicas >= 0) & ~failed).sum(axis=1) - 1, 0)
-    written = np.where(online, rows.bytes_in, 0)
-    return Outcome(facts, leaders, written, np.where(online, rows.bytes_in * followers + rows.bytes_out, 0))
+    return Outcome(
+        np.stack([facts[name].astype(np.int64) for name in FACTS], axis=1),
+        leaders,
+        np.where(online, rows.bytes_in, 0),
+        np.where(online, rows.bytes_in * followers + rows.bytes_out, 0),
+    )
 
 
 def worse(one: LongArray, other: LongArray) -> LongArray:
@@ -279,18 +280,3 @@ def _first(replicas: IntArray, among: BoolArray) -> IntArray:
     slots = among.argmax(axis=1)
     every = np.arange(len(replicas))
     return np.where(among[every, slots], replicas[every, slots], -1)
-
-
-def _facts(rows: Rows, leaders: IntArray, live: LongArray, lost: BoolArray) -> LongArray:
-    online = leaders >= 0
-    behind = online & ~(rows.in_sync & (rows.replicas == leaders[:, None])).any(axis=1)
-    columns = (
-        ~online,
-        behind,
-        ~online | (live < rows.min_insync),
-        online & (live == 1),
-        lost,
-        lost * rows.size_bytes,
-        online & (leaders != rows.leaders),
-    )
-    return np.stack([column.astype(np.int64) for column in columns], axis=1)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
 
 from planner.model.errors import SetupError
-from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.problem import IntArray, Problem
 from planner.model.seeded_numbers import mix
 from planner.whatif.offline_sums import Domains
 
@@ -88,17 +88,15 @@ def explained(scenarios: Scenarios) -> str:
 
 
 def _drawn(brokers: int, count: int, draws: int, seed: int) -> IntArray:
-    """Sets (draws, count) of different brokers, ascending; every set as likely (Floyd's algorithm, CACM 1987)."""
+    """Sets (draws, count) of different brokers, ascending; every set as likely (Floyd's algorithm, CACM 1987).
+
+    Its numbers are hashes of seed, column and draw: the same on every machine.
+    """
     chosen = np.full((draws, count), -1, dtype=np.int64)
     for column, last in enumerate(range(brokers - count, brokers)):
-        pick = _numbers(seed, column, draws, last + 1)
+        start = mix(np.array([(seed << 8) + column], dtype=np.uint64))
+        hashes = mix(start + np.arange(1, draws + 1, dtype=np.uint64) * _GOLDEN_GAMMA)
+        pick = ((hashes >> np.uint64(32)) * np.uint64(last + 1) >> np.uint64(32)).astype(np.int64)
         taken = (chosen[:, :column] == pick[:, None]).any(axis=1)
         chosen[:, column] = np.where(taken, last, pick)
     return np.sort(chosen, axis=1).astype(np.int32)
-
-
-def _numbers(seed: int, column: int, draws: int, bound: int) -> LongArray:
-    """(draws,) numbers below `bound`, hashes of seed, column and draw: the same on every machine."""
-    start = mix(np.array([(seed << 8) + column], dtype=np.uint64))
-    hashes = mix(start + np.arange(1, draws + 1, dtype=np.uint64) * _GOLDEN_GAMMA)
-    return ((hashes >> np.uint64(32)) * np.uint64(bound) >> np.uint64(32)).astype(np.int64)

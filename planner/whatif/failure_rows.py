@@ -17,7 +17,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Spec
 from planner.plan.document.partition_types import BatchRow
 from planner.scoring.broker_loads import measured
-from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Rows, Stage, stages
+from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, stages
 from planner.whatif.failing_brokers import BROKERS, KINDS, RACKS, Scenarios, brokers_of, named, scenarios
 from planner.whatif.offline_sums import LOADS, Domains, SignedRows, Table, add, table
 
@@ -77,11 +77,18 @@ def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Ite
     names, held, tables = list[str](), list[LongArray](), {key: list[Table]() for key in orders}
     before: Stage | None = None
     for stage in stages(spec, problem, batches):
-        parts = _difference(before, stage)
+        parts = [_part(1, stage, stage.rows)]
+        if before is not None:
+            parts.append(_part(-1, before, stage.rows))
         for key, (domains, order) in orders.items():
             tables[key].append(table(parts, domains, order, measures))
         names.append(stage.name)
-        held.append(_held(problem, stage.first))
+        # Copies that aren't complete yet count in full.
+        replicas, slots = stage.first.replicas, stage.first.replicas >= 0
+        sizes = np.broadcast_to(stage.first.size_bytes[:, None], replicas.shape)
+        on_brokers = np.zeros(len(problem.broker_ids), dtype=np.int64)
+        np.add.at(on_brokers, replicas[slots], sizes[slots])
+        held.append(on_brokers)
         before = stage
     brokers = brokers_after(spec)
     return FailureStudy(
@@ -200,11 +207,16 @@ def _folded(states: Sequence[_State]) -> list[_State]:
 
 
 def _columns(study: FailureStudy, scenarios: Scenarios, sets: IntArray, start: int, state: _State) -> pa.Table:
+    """The rows (ROW_SCHEMA) of a state; at the end of each, which brokers lead more than before, and how many more."""
     problem, count = study.problem, len(sets)
     known = [True, study.measures > 1, study.measures > 1]
     lists = [pa.nulls(count, pa.list_(pa.int32())), pa.nulls(count, pa.list_(pa.int64()))]
     if state.gained is not None:
-        lists = _lists(problem, state.gained)
+        rows, brokers = np.nonzero(state.gained > 0)
+        ends = np.cumsum(np.bincount(rows, minlength=count))
+        offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+        to, more = problem.broker_ids[brokers].astype(np.int32), state.gained[rows, brokers].astype(np.int64)
+        lists = [pa.ListArray.from_arrays(offsets, pa.array(each)) for each in (to, more)]
     columns = [
         pa.array([scenarios.kind] * count, pa.string()),
         pa.array(np.arange(start, start + count, dtype=np.int64)),
@@ -225,36 +237,9 @@ def _columns(study: FailureStudy, scenarios: Scenarios, sets: IntArray, start: i
     return pa.Table.from_arrays(columns, schema=ROW_SCHEMA)
 
 
-def _lists(problem: Problem, gained: LongArray) -> list[pa.Array]:
-    """The brokers that lead more than before, by id, and how many more, for each scenario (C, B)."""
-    rows, brokers = np.nonzero(gained > 0)
-    ends = np.cumsum(np.bincount(rows, minlength=len(gained)))
-    offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
-    to = pa.array(problem.broker_ids[brokers].astype(np.int32))
-    return [
-        pa.ListArray.from_arrays(offsets, to),
-        pa.ListArray.from_arrays(offsets, pa.array(gained[rows, brokers].astype(np.int64))),
-    ]
-
-
-def _difference(before: Stage | None, now: Stage) -> list[SignedRows]:
-    """What is added and taken away from the sums of the stage before."""
-    parts = [_part(1, now, now.rows)]
-    return parts if before is None else [*parts, _part(-1, before, now.rows)]
-
-
 def _part(sign: int, stage: Stage, rows: LongArray) -> SignedRows:
     first = stage.first.take(rows)
     return SignedRows(sign, first, first if stage.second is stage.first else stage.second.take(rows))
-
-
-def _held(problem: Problem, rows: Rows) -> LongArray:
-    """(B,) bytes on each broker, those of copies that aren't complete yet in full."""
-    held = np.zeros(len(problem.broker_ids), dtype=np.int64)
-    for column in rows.replicas.T:
-        there = column >= 0
-        np.add.at(held, column[there], rows.size_bytes[there])
-    return held
 
 
 def _stated(values: Iterable[int | None]) -> LongArray:

@@ -66,16 +66,15 @@ def resolve(declared: Sequence[ConsumerGroup], topics: Sequence[Topic]) -> tuple
     What is declared of a member takes precedence over what is found. Members own partitions of the cluster only.
     """
     counts = {topic.name: len(topic.partitions) for topic in topics}
-    groups = [
-        _observed(each, each.described, counts) if each.described else _declared(each, counts) for each in declared
-    ]
+    groups = list[Group]()
+    for group in declared:
+        if group.described:
+            groups.append(_observed(group, group.described, counts))
+            continue
+        members = {member.id: _subscribed(member.topics, counts) for member in group.members}
+        racks = {member.id: member.rack for member in group.members if member.rack is not None}
+        groups.append(_with_owners(group.name, group.assignor or DEFAULT_ASSIGNOR, counts, members, racks))
     return tuple(sorted(groups, key=lambda group: group.name))
-
-
-def _declared(group: ConsumerGroup, counts: Mapping[str, int]) -> Group:
-    members = {member.id: _subscribed(member.topics, counts) for member in group.members}
-    racks = {member.id: member.rack for member in group.members if member.rack is not None}
-    return _with_owners(group.name, group.assignor or DEFAULT_ASSIGNOR, counts, members, racks)
 
 
 def _with_owners(

@@ -133,10 +133,13 @@ def rate_ppm(spec: Spec, topic: str) -> int:
 def retention(config: Mapping[str, str]) -> Retention:
     """What a topic's configuration says of how long it keeps how much."""
     tiered = config.get("remote.storage.enable") == "true"
-    milliseconds, size_bytes = (
-        _local(config, kind, default) if tiered else float(config.get(f"retention.{kind}", default))
-        for kind, default in (("ms", WEEK_MS), ("bytes", -1))
-    )
+
+    def kept(kind: str, default: int) -> float:
+        """Of a tiered topic what it keeps on the brokers; -2 stands for all of its retention."""
+        local = float(config.get(f"local.retention.{kind}", -2)) if tiered else -2
+        return float(config.get(f"retention.{kind}", default)) if local == -2 else local
+
+    milliseconds, size_bytes = kept("ms", WEEK_MS), kept("bytes", -1)
     return Retention(
         "compact" not in config.get("cleanup.policy", "delete"),
         _FOREVER if milliseconds < 0 else milliseconds / 1000,
@@ -144,9 +147,3 @@ def retention(config: Mapping[str, str]) -> Retention:
         float(config.get("segment.ms", WEEK_MS)) / 1000,
         float(config.get("segment.bytes", GIBIBYTE)),
     )
-
-
-def _local(config: Mapping[str, str], kind: str, default: int) -> float:
-    """`local.retention.*`; -2 stands for the topic's retention."""
-    local = float(config.get(f"local.retention.{kind}", -2))
-    return float(config.get(f"retention.{kind}", default)) if local == -2 else local

@@ -81,7 +81,7 @@ def evaluate(case: Case) -> Row:
     tried = list(_plans(case))
     if not tried:
         return {"case": case.name, "feasible": False}
-    reached, _, assignment = max(tried, key=lambda each: (_lasts(each[0]), -each[1]))
+    reached, _, assignment = max(tried, key=lambda each: (each[0].first < 0, each[0].first, -each[1]))
     return _row(case, reached, assignment)
 
 
@@ -115,10 +115,6 @@ def lists(reached: Reached) -> dict[str, list[int]]:
         "network_month": reached.network.tolist(),
         **{name: getattr(reached, name)[-1].tolist() for name in ("size_bytes", "network_in", "network_out")},
     }
-
-
-def _lasts(reached: Reached) -> int:
-    return 1 << 30 if reached.first < 0 else reached.first
 
 
 def _plans(case: Case) -> Iterator[tuple[Reached, int, IntArray]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +61,7 @@ class Domains:
 
 def table(parts: Iterable[SignedRows], domains: Domains, order: int, measures: int) -> Table:
     """The sum of the parts, for sets of up to `order` domains and the first `measures` of LOADS."""
-    blocks = list(chain.from_iterable(_blocks(part) for part in parts))
+    blocks = [block for part in parts for block in _blocks(part)]
     wide = max((block.first.replicas.shape[1] for block in blocks), default=1)
     order, base = min(order, wide), domains.count + 1
     if base**order > 2**62 // (len(domains.of) + 1):
@@ -78,7 +78,10 @@ def add(table: Table, sets: IntArray, facts: LongArray, loads: LongArray) -> Non
     for size in range(min(table.order, sets.shape[1]) + 1):
         for columns in combinations(range(sets.shape[1]), size):
             codes = _codes(sets[:, list(columns)], table.base)
-            _add_facts(table, codes, facts)
+            if len(table.sets):
+                at = np.searchsorted(table.sets, codes).clip(max=len(table.sets) - 1)
+                found = table.sets[at] == codes
+                facts[found] += table.facts[at[found]]
             _add_loads(table, codes, loads)
 
 
@@ -134,7 +137,12 @@ class _Block:
         for subset in self.subsets:
             rows = np.flatnonzero((self.slots[:, list(subset)] >= 0).all(axis=1))
             codes = _codes(np.sort(self.slots[rows][:, list(subset)], axis=1), self.domains.count + 1)
-            signed = [(self.part.sign * _sign(subset, part), part) for part in _subsets(subset)]
+            # Inclusion and exclusion: a part that lacks an odd number of the subset's members counts negative.
+            signed = [
+                (self.part.sign * (-1) ** (len(subset) - size), part)
+                for size in range(len(subset) + 1)
+                for part in combinations(subset, size)
+            ]
             value = sum(sign * self.facts[part][rows] for sign, part in signed)
             facts.append(_without_zeros(_Pairs(codes, np.asarray(value))))
             loads += self._loads(rows, codes, signed, measures)
@@ -174,14 +182,6 @@ def _among(here: IntArray, failed: IntArray) -> BoolArray:
     return found
 
 
-def _subsets(of: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
-    return chain.from_iterable(combinations(of, size) for size in range(len(of) + 1))
-
-
-def _sign(whole: tuple[int, ...], part: tuple[int, ...]) -> int:
-    return -1 if (len(whole) - len(part)) % 2 else 1
-
-
 def _codes(sets: IntArray, base: int) -> LongArray:
     """Each set (n, s), ascending, as one number; 0 for the empty one."""
     codes = np.zeros(len(sets), dtype=np.int64)
@@ -207,14 +207,6 @@ def _reduced(pieces: Sequence[_Pairs], columns: int) -> _Pairs:
     keys = keys[order]
     starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
     return _without_zeros(_Pairs(keys[starts], np.add.reduceat(values[order], starts, axis=0)))
-
-
-def _add_facts(table: Table, codes: LongArray, facts: LongArray) -> None:
-    if not len(table.sets):
-        return
-    at = np.searchsorted(table.sets, codes).clip(max=len(table.sets) - 1)
-    found = table.sets[at] == codes
-    facts[found] += table.facts[at[found]]
 
 
 def _add_loads(table: Table, codes: LongArray, loads: LongArray) -> None:
