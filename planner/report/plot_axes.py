@@ -178,7 +178,9 @@ def time(axes: Axes, seconds_known: bool) -> None:
     """The axis of time, in seconds from 0, named and in round numbers of its largest unit; else of batches."""
     most = axes.get_xlim()[1]
     unit, name = next((each for each in _UNITS if most >= 2 * each[0]), _UNITS[-1]) if seconds_known else (1, "batches")
-    step = _round_up(most / unit / 6)
+    # The next of 1, 2, 5, 10, 20 …, so that there are at most six or seven.
+    round_steps = (step * 10**power for power in range(16) for step in (1, 2, 5))
+    step = next(each for each in round_steps if each >= most / unit / 6)
     values = [at * step * unit for at in range(int(most / unit / step) + 1)]
     under_axis(axes, [(value, f"{value / unit:g}") for value in values])
     _grid(axes, "x", values)
@@ -186,11 +188,6 @@ def time(axes: Axes, seconds_known: bool) -> None:
 
 
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
-
-
-def _round_up(value: float) -> int:
-    """The next of 1, 2, 5, 10, 20 …, at least 1."""
-    return next(step for power in range(16) for step in (10**power, 2 * 10**power, 5 * 10**power) if step >= value)
 
 
 def heading(axes: Axes, text: str) -> None:

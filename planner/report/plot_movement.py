@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,11 @@ def movement(plan: Plan, moved: Movement) -> Drawing:
     rows, columns = (_busy(moved.copied.sum(axis=axis), _MAP_SIDE) for axis in (1, 0))
     amounts = plot_values.summed(plot_values.summed(moved.copied, columns).T, rows).T
     senders, receivers = ([_name(moved, at) for at in kept] for kept in (rows, columns))
-    figure, axes = _grid(senders, receivers)
+    cell = 22 if len(senders) <= 12 else 14
+    figure, (axes,) = plot_axes.panels(1, cell * len(senders), receivers, widest=_WIDEST_CELL, name="to broker")
+    # The first sender is on top.
+    axes.set_ylim(len(senders) - 0.5, -0.5)
+    plot_axes.beside_axis(axes, list(enumerate(senders)))
     pairs = [(int(r), int(c), int(amounts[r, c])) for r, c in zip(*np.nonzero(amounts), strict=True)]
     most = _most(amounts[: len(rows) - (OTHERS in rows)], columns)
     plot_axes.boxes(
@@ -80,22 +84,18 @@ def _opacity(amount: int, most: int) -> float:
     return round(_FAINTEST + (_STRONGEST - _FAINTEST) * min(1.0, amount / most), 3)
 
 
-def _grid(rows: Sequence[str], columns: Sequence[str]) -> tuple[Any, Axes]:
-    """An empty map, with the first row on top."""
-    cell = 22 if len(rows) <= 12 else 14
-    figure, (axes,) = plot_axes.panels(1, cell * len(rows), columns, widest=_WIDEST_CELL, name="to broker")
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    plot_axes.beside_axis(axes, list(enumerate(rows)))
-    return figure, axes
-
-
 def batches(plan: Plan, moved: Movement) -> Drawing:
     """Batches along time; for each what brokers copy in (upper half of their row) and out (lower half)."""
     _, written = plot_values.measure(plan)
     parts = plot_values.runs(plan, _RUNS_SHOWN)
     rows = _busy((moved.received + moved.sent).sum(axis=0), _ROWS_SHOWN)
     names = [_name(moved, at) for at in rows]
-    halves = {gid: _by_run(side, parts, rows) for gid, side in (("in", moved.received), ("out", moved.sent))}
+    halves = dict[str, LongArray]()
+    for gid, side in (("in", moved.received), ("out", moved.sent)):
+        by_run = np.stack([side[part.first : part.end].sum(axis=0) for part in parts])
+        halves[gid] = plot_values.summed(by_run, rows)
+        if OTHERS in rows:
+            halves[gid][:, -1] //= _others(side, rows)
     most = max(_most(half, rows) for half in halves.values())
     figure, axes = _timeline(plan, parts, names)
     marks = {"batch": _strip(axes, plan, parts)}
@@ -116,15 +116,6 @@ _BATCHES_IN_WORDS = (
     "Time runs across, batch by batch. A row for each broker that copies: its upper half is what it copies in, "
     "its lower half what it copies out; darker means more."
 )
-
-
-def _by_run(side: LongArray, parts: Sequence[Run], rows: Sequence[int]) -> LongArray:
-    """(runs, rows) what is copied in each run of batches, of OTHERS the mean."""
-    by_run = np.stack([side[part.first : part.end].sum(axis=0) for part in parts])
-    amounts = plot_values.summed(by_run, rows)
-    if OTHERS in rows:
-        amounts[:, -1] //= max(1, _others(side, rows))
-    return amounts
 
 
 def _others(side: LongArray, rows: Sequence[int]) -> int:
@@ -163,16 +154,19 @@ def _strip(axes: Axes, plan: Plan, parts: Sequence[Run]) -> list[Mark]:
         text = str(part.first + 1)
         if part.seconds / _end(parts) * plot_axes.WIDTH * 0.85 > 7 * len(text):
             axes.text(part.start + part.seconds / 2, -1.03, text, ha="center", va="center", fontsize=8)
-    return [Mark(f"batch-{at + 1}", _told(plan, part)) for at, part in enumerate(parts)]
+    return [Mark(f"batch-{at + 1}", _in_words(plan, part)) for at, part in enumerate(parts)]
 
 
-def _told(plan: Plan, part: Run) -> str:
+def _in_words(plan: Plan, part: Run) -> str:
+    """What a run of batches copies and elects, and how long it takes, as far as that is known."""
     own = plan.batches[part.first : part.end]
-    copied = formats.counted(sum(batch.replicas_moved for batch in own), "replica")
-    size = formats.size(sum(batch.bytes_moved for batch in own)) if plan.cluster.sizes_known else ""
-    elected = formats.counted(sum(len(batch.elect) for batch in own), "election")
-    time = formats.duration(round(part.seconds)) if plot_values.times_known(plan) else ""
-    return f"{part.name}: {', '.join(filter(None, (copied, size, elected, time)))}"
+    parts = [formats.counted(sum(batch.replicas_moved for batch in own), "replica")]
+    if plan.cluster.sizes_known:
+        parts.append(formats.size(sum(batch.bytes_moved for batch in own)))
+    parts.append(formats.counted(sum(len(batch.elect) for batch in own), "election"))
+    if plot_values.times_known(plan):
+        parts.append(formats.duration(round(part.seconds)))
+    return f"{part.name}: {', '.join(parts)}"
 
 
 def held(plan: Plan, moved: Movement) -> Drawing:
@@ -198,10 +192,10 @@ def held(plan: Plan, moved: Movement) -> Drawing:
     plot_axes.time(axes, plot_values.times_known(plan))
     plot_axes.heading(axes, "held by each broker")
     plot_axes.legend(axes, [(_LINE[role], _ROLE_WORDS[role]) for role in _LINE if role in roles])
-    marks = [
-        Mark(f"broker-{_name(moved, at)}", f"broker {_name(moved, at)}: {_course(column, written)}")
-        for at, column in zip(rows, values.T, strict=True)
-    ]
+    marks = []
+    for at, column in zip(rows, values.T.tolist(), strict=True):
+        course = f"{written(column[0])} today, at most {written(max(column))}, {written(column[-1])} afterwards"
+        marks.append(Mark(f"broker-{_name(moved, at)}", f"broker {_name(moved, at)}: {course}"))
     rest = " Others are their mean." if OTHERS in rows else ""
     return Drawing(figure, "What brokers hold meanwhile", _HELD_IN_WORDS + rest, {"lines": marks})
 
@@ -263,8 +257,3 @@ def _held_by_run(plan: Plan, moved: Movement, parts: Sequence[Run], rows: Sequen
 def _roles(plan: Plan, moved: Movement, rows: Sequence[int]) -> list[str]:
     roles = {broker.id: broker.role for broker in plan.brokers}
     return ["stays" if at == OTHERS else roles.get(moved.brokers[at], "stays") for at in rows]
-
-
-def _course(column: LongArray, written: Callable[[int], str]) -> str:
-    today, most, after = int(column[0]), int(column.max()), int(column[-1])
-    return f"{written(today)} today, at most {written(most)}, {written(after)} afterwards"

@@ -189,7 +189,8 @@ def _drop_ids(root: ET.Element, name: str) -> None:
 def _colour(root: ET.Element) -> None:
     """Style attributes as presentation attributes, which a style sheet overrides, and a class for each role."""
     for element in root.iter():
-        declared = _declarations(element.attrib.pop("style", ""))
+        pairs = (each.split(":", 1) for each in element.attrib.pop("style", "").split(";") if ":" in each)
+        declared = {key.strip(): value.strip() for key, value in pairs}
         if "font" in declared:
             declared["font-size"] = re.sub(r"^\D*([\d.]+)px.*$", r"\1", declared.pop("font"))
         classes = [element.get("class", "")]
@@ -199,11 +200,6 @@ def _colour(root: ET.Element) -> None:
                 classes.append(f"{key}-{_ROLE[value]}")
         if any(classes):
             element.set("class", " ".join(filter(None, classes)))
-
-
-def _declarations(style: str) -> dict[str, str]:
-    pairs = (declaration.split(":", 1) for declaration in style.split(";") if ":" in declaration)
-    return {key.strip(): value.strip() for key, value in pairs}
 
 
 def _describe(root: ET.Element, name: str, drawing: Drawing) -> None:

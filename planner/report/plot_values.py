@@ -62,13 +62,10 @@ def movement(plan: Plan) -> Movement:
     np.add.at(removed, (removals[:, 0], np.searchsorted(brokers, removals[:, 1])), removals[:, 2])
     before = {broker.id: getattr(broker.before, key) for broker in plan.brokers}
     today = np.array([before.get(broker, 0) for broker in brokers.tolist()], dtype=np.int64)
-    return Movement(tuple(brokers.tolist()), copied, received, sent, _held(today, received, removed))
-
-
-def _held(today: LongArray, received: LongArray, removed: LongArray) -> LongArray:
-    """(N + 1, B): what a batch removes goes when it is complete."""
+    # What a batch removes goes when it is complete; until then both copies count.
     done = np.vstack([np.zeros_like(today)[None], np.cumsum(received - removed, axis=0)])
-    return np.vstack([today[None], today + done[:-1] + received])
+    held = np.vstack([today[None], today + done[:-1] + received])
+    return Movement(tuple(brokers.tolist()), copied, received, sent, held)
 
 
 def _steps(plan: Plan, in_bytes: bool) -> tuple[LongArray, LongArray]:

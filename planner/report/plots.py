@@ -203,7 +203,7 @@ def _heat_map(plan: Plan) -> Drawing:
     figure, (axes,) = plot_axes.panels(1, _ROW_POINTS * 2 * len(measures))
     axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_ylim(2 * len(measures) - 0.5, -0.5)
-    values = [_values(columns, side, key) for key in measures for side, _ in _SIDES]
+    values = [_means(columns, side, key) for key in measures for side, _ in _SIDES]
     from_mean = [_from_mean(row) for row in values]
     scale = min(_MOST_SCALE, max(_LEAST_SCALE, *(float(np.nanmax(np.abs(row), initial=0)) for row in from_mean)))
     corners: dict[str, list[tuple[float, float, float, float]]] = {"out": [], "heat": []}
@@ -254,7 +254,7 @@ def _columns(brokers: Sequence[BrokerRow]) -> list[tuple[str, Sequence[BrokerRow
     return [*columns, ("the others", rest)] if rest else columns
 
 
-def _values(columns: Sequence[tuple[str, Sequence[BrokerRow]]], side: str, key: str) -> FloatArray:
+def _means(columns: Sequence[tuple[str, Sequence[BrokerRow]]], side: str, key: str) -> FloatArray:
     """(columns,) what each holds on average; NaN where it is not in the cluster then."""
     absent = "added" if side == "before" else "removed"
     there = [[getattr(getattr(row, side), key) for row in rows if row.role != absent] for _, rows in columns]

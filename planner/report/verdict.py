@@ -51,7 +51,11 @@ def risks(plan: Plan) -> Iterator[str]:
     """A sentence for each thing that may hurt while the plan runs or after it, good news included."""
     if plan.partitions:
         yield f"Writes: {writes(plan)}."
-        yield from _racks(plan)
+        crossing = next((term.plan for term in plan.terms if term.name == "cross_rack_bytes"), None)
+        moved = plan.bound.bytes_moved
+        if plan.racks and moved and crossing is not None and plan.cluster.sizes_known:
+            share = percent(100 * crossing / moved)
+            yield f"Copied to another rack: {size(int(crossing))} of {size(moved)} ({share})."
         yield from _groups(plan)
     yield from _failures(plan)
 
@@ -92,13 +96,6 @@ def writes(plan: Plan) -> str:
     where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
     total = counted(sum(found.under_min_isr), "partition")
     return f"REFUSED with acks=all: {total} of {where} under min.insync.replicas{unknown}"
-
-
-def _racks(plan: Plan) -> Iterator[str]:
-    crossing = next((term.plan for term in plan.terms if term.name == "cross_rack_bytes"), None)
-    moved = plan.bound.bytes_moved
-    if plan.racks and moved and crossing is not None and plan.cluster.sizes_known:
-        yield f"Copied to another rack: {size(int(crossing))} of {size(moved)} ({percent(100 * crossing / moved)})."
 
 
 def _failures(plan: Plan) -> Iterator[str]:

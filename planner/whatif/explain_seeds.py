@@ -218,7 +218,9 @@ def _best(topic: Topic, lists: Iterable[BrokerList]) -> Explanation:
     lengths = Counter(len(partition.replicas) for partition in topic.partitions)
     factor = max(lengths, key=lambda length: (lengths[length], length))
     best = Explanation(topic.name, len(topic.partitions), factor, "none")
-    replicas = _replicas(topic, factor)
+    # A list of another length, which no pair can give, becomes a row of -1.
+    rows = [each.replicas if len(each.replicas) == factor else (-1,) * factor for each in topic.partitions]
+    replicas = np.array(rows, dtype=np.int64).reshape(-1, factor)
     for brokers in lists:
         if len(brokers.order) >= factor:
             best = _better(best, _explained(topic, factor, replicas, brokers))
@@ -236,12 +238,20 @@ def _explained(topic: Topic, factor: int, replicas: IntArray, brokers: BrokerLis
         return found
     if _may_have_grown(seen, brokers) and (grown := _grown(nothing, seen, brokers)):
         return grown
-    return replace(found, differences=tuple(_differences(topic, found))) if found.brokers else nothing
+    if not found.brokers:
+        return nothing
+    expected = placed(found, [each.id for each in topic.partitions])
+    pairs = zip(topic.partitions, expected, strict=True)
+    differ = (PlacementDifference(part.id, part.replicas, lists) for part, lists in pairs if part.replicas != lists)
+    return replace(found, differences=tuple(differ))
 
 
 def _nearest(nothing: Explanation, seen: _Observed, brokers: BrokerList) -> Explanation:
     """The pair that the most partitions agree with; `nothing` where it is less than half of them."""
-    starts = _starts(seen, len(brokers.order))
+    n, firsts = len(brokers.order), seen.replicas[:, 0]
+    # Start indices that fewer than half of the leaders ask for can't give half of the partitions.
+    votes = np.bincount((firsts - seen.ids)[firsts >= 0] % n, minlength=n)
+    starts = np.flatnonzero((2 * votes >= len(seen.ids)) & (votes > 0))
     if not len(starts):
         return nothing
     agreeing = _agreeing(seen, starts, brokers, nothing.replication_factor)
@@ -252,19 +262,6 @@ def _nearest(nothing: Explanation, seen: _Observed, brokers: BrokerList) -> Expl
     shifts = tuple(np.flatnonzero(agreeing[at] == most).tolist())
     verdict: Verdict = "exact" if most == count else "nearest"
     return replace(nothing, verdict=verdict, brokers=brokers, start_index=int(starts[at]), shifts=shifts)
-
-
-def _starts(seen: _Observed, n: int) -> IntArray:
-    """The start indices that at least half of the leaders ask for: no other can give half of the partitions."""
-    firsts = seen.replicas[:, 0]
-    votes = np.bincount((firsts - seen.ids)[firsts >= 0] % n, minlength=n)
-    return np.flatnonzero((2 * votes >= len(seen.ids)) & (votes > 0))
-
-
-def _replicas(topic: Topic, factor: int) -> IntArray:
-    """(P, factor) broker ids; a row of another length, which no pair can give, is -1."""
-    lists = [each.replicas if len(each.replicas) == factor else (-1,) * factor for each in topic.partitions]
-    return np.array(lists, dtype=np.int64).reshape(-1, factor)
 
 
 def _observed(topic: Topic, replicas: IntArray, brokers: BrokerList) -> _Observed:
@@ -391,10 +388,3 @@ def _growth(longest: int, seen: _Observed, brokers: BrokerList, factor: int) -> 
         if (_rows(brokers, factor, pair, seen.ids[at:], None) == observed[at:]).all():
             return at
     return None
-
-
-def _differences(topic: Topic, found: Explanation) -> Iterator[PlacementDifference]:
-    expected = placed(found, [each.id for each in topic.partitions])
-    for partition, replicas in zip(topic.partitions, expected, strict=True):
-        if partition.replicas != replicas:
-            yield PlacementDifference(partition.id, partition.replicas, replicas)

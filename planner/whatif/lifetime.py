@@ -118,7 +118,7 @@ def lists(reached: Reached) -> dict[str, list[int]]:
 
 
 def _plans(case: Case) -> Iterator[tuple[Reached, int, IntArray]]:
-    """Plans with what they reach and the bytes that they move; the first that lasts is the last one.
+    """Plans, each with when it reaches limits and the bytes that it moves; none after the first that lasts.
 
     Windows at the end besides those of today never make a plan cheaper.
     """

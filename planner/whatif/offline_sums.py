@@ -61,7 +61,13 @@ class Domains:
 
 def table(parts: Iterable[SignedRows], domains: Domains, order: int, measures: int) -> Table:
     """The sum of the parts, for sets of up to `order` domains and the first `measures` of LOADS."""
-    blocks = [block for part in parts for block in _blocks(part)]
+    blocks = list[SignedRows]()
+    for part in parts:
+        for start in range(0, len(part.first.leaders), _BLOCK):
+            rows = np.arange(start, min(start + _BLOCK, len(part.first.leaders)), dtype=np.int64)
+            first = part.first.take(rows)
+            second = first if part.second is part.first else part.second.take(rows)
+            blocks.append(SignedRows(part.sign, first, second))
     wide = max((block.first.replicas.shape[1] for block in blocks), default=1)
     order, base = min(order, wide), domains.count + 1
     if base**order > 2**62 // (len(domains.of) + 1):
@@ -95,14 +101,6 @@ class _Pairs(NamedTuple):
 
     keys: LongArray
     values: LongArray
-
-
-def _blocks(part: SignedRows) -> Iterable[SignedRows]:
-    count = len(part.first.leaders)
-    for start in range(0, count, _BLOCK):
-        rows = np.arange(start, min(start + _BLOCK, count), dtype=np.int64)
-        first = part.first.take(rows)
-        yield SignedRows(part.sign, first, first if part.second is part.first else part.second.take(rows))
 
 
 class _Block:
