@@ -1,11 +1,11 @@
-# What the plan says, read anew at every terraform plan; nothing is planned or written here.
+# Reads the plan's figures at every terraform plan; plans and writes nothing.
 data "external" "plan" {
   count   = var.plan == "" ? 0 : 1
   program = ["planner", "external"]
   query   = { plan = var.plan }
 }
 
-# Refuses tfvars that aren't those of the plan: applying old ones would undo its replication factors.
+# Refuses tfvars that don't belong to the plan: applying old ones would undo its replication factors.
 module "agreed" {
   source       = "./agreed"
   plan         = one(data.external.plan[*].result)
@@ -23,8 +23,7 @@ resource "kafka_topic" "this" {
   lifecycle {
     prevent_destroy = true
 
-    # The throttle of a reassignment is no wish of anybody's: while it lasts, or where a play ended before it was
-    # cleared, Terraform would take it away.
+    # The throttle of a reassignment isn't declared anywhere: without this, Terraform would remove it while replicas move.
     ignore_changes = [
       config["leader.replication.throttled.replicas"],
       config["follower.replication.throttled.replicas"],

@@ -4,13 +4,13 @@ variable "bootstrap_servers" {
 }
 
 variable "plan" {
-  description = "The folder that planner whatif wrote; empty where no plan was carried out last."
+  description = "The folder that planner whatif wrote; empty if the last change wasn't a plan."
   type        = string
   default     = ""
 }
 
 variable "kafka_topics" {
-  description = "All topics by name: terraform/kafka_topics.auto.tfvars.json of the plan that was carried out last."
+  description = "All topics by name: terraform/kafka_topics.auto.tfvars.json of the plan that was applied last."
   type = map(object({
     partitions         = number
     replication_factor = number

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any
 
 import yaml
+from docs_pages import ROOT
 
 from planner.inputs.spec.schema_errors import allowed
 from planner.model.file_reading import resource
@@ -16,21 +17,32 @@ Schema = Mapping[str, Any]
 
 _YAML_INTRO = """# Every key of the YAML
 
-Made from [schemas/spec.schema.json](../schemas/spec.schema.json), which is also what `planner validate` checks by: an
-editor that knows JSON Schema completes and explains the keys while you write. A name that ends in `[]` is an item of a
-list, one that ends in `{}` is a value under a key of your own. Keys in **bold** are required.
+Use this to look up a key. [recipes.md](recipes.md) starts from the task instead.
+
+## An annotated example
+
+This is [examples/annotated/every-section.yaml](../examples/annotated/every-section.yaml):
+
+```yaml
+{example}```
+
+The tables below are made from [schemas/spec.schema.json](../schemas/spec.schema.json), the same file that
+`planner validate` checks against. An editor that supports JSON Schema completes and explains the keys while you write.
+A name that ends in `[]` is an item of a list; one that ends in `{{}}` is a value under a key of your own. Keys in
+**bold** are required.
 """
 _PLAN_INTRO = """# plan.json
 
-Made from [schemas/plan.schema.json](../schemas/plan.schema.json). Everything that people and tools see is rendered from
-this file. A name that ends in `[]` is an item of a list, one that ends in `{}` is a value under a key of its own. Keys
-in **bold** are always there.
+Use this to read a plan with a program. All other files of a plan are generated from this one. The page is made from
+[schemas/plan.schema.json](../schemas/plan.schema.json). A name that ends in `[]` is an item of a list; one that ends in
+`{}` is a value under a key of its own. Keys in **bold** are always present.
 """
 
 
 def spec_page() -> str:
     """docs/yaml.md."""
-    return _page("spec.schema.json", _YAML_INTRO)
+    example = (ROOT / "examples" / "annotated" / "every-section.yaml").read_text(encoding="utf-8")
+    return _page("spec.schema.json", _YAML_INTRO.format(example=example))
 
 
 def plan_page() -> str:

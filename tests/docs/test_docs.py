@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,8 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from click.testing import CliRunner
 from docs_pages import ROOT, commands, missing
 from reference_pages import plan_page, spec_page
+
+from planner.cli.commands import command as planner_command
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
@@ -28,6 +33,17 @@ def test_reference_page_is_made_from_its_schema(name, request):
         (DOCS / name).write_text(made, encoding="utf-8")
 
     assert (DOCS / name).read_text(encoding="utf-8") == made
+
+
+def test_the_annotated_example_has_every_section_and_is_valid():
+    """Each key of the top level, but for the two that its last line explains."""
+    path = ROOT / "examples" / "annotated" / "every-section.yaml"
+    ran = CliRunner().invoke(planner_command("validate"), [str(path)])
+    written = yaml.safe_load(path.read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "schemas" / "spec.schema.json").read_text(encoding="utf-8"))
+
+    assert {"rack_aware", "budget"} == set(schema["properties"]) - set(written)
+    assert (0, f"{path}: nothing wrong\n") == (ran.exit_code, ran.stdout)
 
 
 @pytest.fixture

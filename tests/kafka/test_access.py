@@ -16,7 +16,7 @@ from secured_cluster import MOVER, SecuredCluster
 
 pytestmark = pytest.mark.kafka
 
-# What docs/carry-out.md says is enough.
+# What docs/apply.md says is enough.
 ACLS = [("cluster", "Alter"), ("cluster", "AlterConfigs"), ("topic", "Describe"), ("topic", "AlterConfigs")]
 
 
@@ -93,7 +93,7 @@ def test_the_least_acls_are_enough(secured: SecuredCluster, plan: Plan) -> None:
         assert 0 == run.code, run.output
         assert wanted == seen(secured)
         assert_no_rates(secured)
-    page = (ROOT / "docs" / "carry-out.md").read_text()
+    page = (ROOT / "docs" / "apply.md").read_text()
     assert [] == [acl for acl in ACLS if f"| {acl[0]} | `{acl[1]}` |" not in page]
 
 

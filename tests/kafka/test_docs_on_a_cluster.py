@@ -1,4 +1,4 @@
-"""The commands of docs/carry-out.md and docs/tutorial.md, typed as they stand there, on a real cluster."""
+"""The commands of docs/apply.md and docs/tutorial.md, typed as they stand there, on a real cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from test_loop import added, fill, ring
 pytestmark = pytest.mark.kafka
 
 
-@pytest.mark.parametrize("page", ["carry-out", "tutorial"])
+@pytest.mark.parametrize("page", ["apply", "tutorial"])
 def test_a_page_carries_a_plan_out_and_back(page: str, operator: Operator) -> None:
     """A plan is looked at, carried out, verified and rolled back by the page's own lines."""
     fill(operator, {"orders": ring([1, 2, 3], 6, 2)})
