@@ -1,4 +1,4 @@
-"""The commands. Only this package prints, and knows exit codes.
+"""The list of commands, with the summaries and examples of `--help`. Only this package prints and knows exit codes.
 
 Exit codes are Terraform's: 0 done; 1 anything wrong with the input or the usage; with `--detailed-exitcode` 2 where
 there is something to do; 3 where a gate in `limits` was crossed or the throttle can't work. stdout is the result,
@@ -13,7 +13,6 @@ from typing import NamedTuple
 import click
 
 from planner import __version__
-from planner.cli.help_examples import EXAMPLES
 
 
 class Listed(NamedTuple):
@@ -42,7 +41,7 @@ class Commands(click.Group):
 
 
 def command(name: str) -> click.Command:
-    """The command of a name, imported; its help ends with its examples. KeyError where there is none."""
+    """The command with this name, imported; its help ends with its examples. KeyError if there is none."""
     module, _, function = COMMANDS[name].place.partition(":")
     found: click.Command = getattr(import_module(f"planner.cli.{module}"), function)
     if name in EXAMPLES:
@@ -64,10 +63,10 @@ GROUPS = {
         "whatif": Listed("Choose the best plan for each SPEC, and write its folder.", "planning:whatif"),
     },
     "Review": {
-        "show": Listed("Show PLAN, a plan.json or its folder.", "planning:show"),
-        "diff": Listed("Show what changed from the plan BEFORE to the plan AFTER.", "diff:diff"),
-        "check": Listed("Check that PLAN is unchanged and fits the cluster.", "check:check"),
-        "resume": Listed("Plan what is left of PLAN after a run that stopped.", "resume:resume"),
+        "show": Listed("Show PLAN, a plan.json or its folder.", "review:show"),
+        "diff": Listed("Show what changed from the plan BEFORE to the plan AFTER.", "review:diff"),
+        "check": Listed("Check that PLAN is unchanged and fits the cluster.", "review:check"),
+        "resume": Listed("Plan what is left of PLAN after a run that stopped.", "review:resume"),
     },
     "What if": {
         "failures": Listed("Show what breaks when brokers or racks of SPEC fail.", "failures:failures"),
@@ -75,13 +74,60 @@ GROUPS = {
         "consumers": Listed("Show who reads what in SPEC's consumer groups.", "consumers:consumers"),
     },
     "Kafka's own placement": {
-        "place": Listed("Show where Kafka places new partitions.", "place:place"),
-        "seeds": Listed("Find the seeds that explain each topic's assignment.", "seeds:seeds"),
+        "place": Listed("Show where Kafka places new partitions.", "placement:place"),
+        "seeds": Listed("Find the seeds that explain each topic's assignment.", "placement:seeds"),
     },
     "Housekeeping": {
         "render": Listed("Write PLAN's files again, the same bytes.", "planning:render"),
-        "external": Listed("Answer Terraform's `external` data source.", "external:external"),
+        "external": Listed("Answer Terraform's `external` data source.", "planning:external"),
         "spark": Listed("Prepare this machine for Spark.", "planning:spark"),
     },
 }
 COMMANDS = {name: listed for group in GROUPS.values() for name, listed in group.items()}
+
+# What `--help` of each command ends with: lines to type, the most common one first.
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "whatif": (
+        "planner whatif expand.yaml",
+        "planner whatif expand.yaml --engine local --candidates 300",
+        "planner whatif clusters/a.yaml clusters/b.yaml --out plans --master spark://host:7077",
+        "planner whatif expand.yaml --detailed-exitcode --format markdown",
+    ),
+    "validate": ("planner validate expand.yaml", "planner validate clusters/a.yaml clusters/b.yaml"),
+    "show": (
+        "planner show expand.plan",
+        "planner show expand.plan/plan.json --format json",
+        "planner show --journal run.jsonl",
+    ),
+    "render": ("planner render expand.plan --out again",),
+    "check": (
+        "planner check expand.plan",
+        "planner check expand.plan --state topics-describe.txt",
+        "planner check expand.plan --bound",
+    ),
+    "resume": ("planner resume expand.plan --state topics-describe.txt --state log-dirs.txt --out rest.plan",),
+    "diff": ("planner diff main/expand.plan expand.plan", "planner diff a.plan b.plan --format markdown"),
+    "external": ("planner external",),
+    "import": (
+        "planner import topics-describe.txt log-dirs.txt -o cluster.yaml",
+        "planner import znodes/",
+        "planner import --bootstrap-servers kafka-1:9092 --command-config client.properties -o cluster.yaml",
+    ),
+    "failures": (
+        "planner failures expand.yaml",
+        "planner failures expand.plan --of racks --of pairs --format json",
+        "planner failures expand.yaml --of 3 --rows failures.parquet",
+    ),
+    "growth": ("planner growth orders.yaml", "planner growth orders.yaml --months 24 --format markdown"),
+    "consumers": (
+        "planner consumers orders.yaml --group billing --engine local",
+        "planner consumers orders.yaml --add-partitions orders=48 --key customer-42",
+        "planner consumers orders.yaml --sweep --consumers 2-12",
+    ),
+    "place": (
+        "planner place --brokers 0,1,2 --partitions 6 --replication-factor 3 --start-index 2 --next-replica-shift 0",
+        "planner place --algorithm round-robin --brokers 0,1,2 --partitions 6 --replication-factor 2",
+        "planner place orders.yaml --partitions 12 --replication-factor 3 --format replica-assignment",
+    ),
+    "seeds": ("planner seeds orders.yaml", "planner seeds topics-describe.txt --topic orders"),
+}

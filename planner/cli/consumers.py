@@ -1,4 +1,4 @@
-"""`planner consumers`: what a change does to those who read."""
+"""`planner consumers`: how a consumer group shares its partitions, and what a change does to that."""
 
 from __future__ import annotations
 
@@ -37,30 +37,27 @@ class ConsumersOptions(EngineOptions):
 
 
 def answer(path: Path, options: ConsumersOptions) -> ConsumersDocument:
-    """The answer for a spec as a document; SpecError or PlannerError with what is wrong."""
+    """The document for a spec. SpecError or PlannerError if the spec or an option is wrong."""
     wish = reading.load(path)
     if not wish.consumers:
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
     plan = None if options.plan is None else plan_file.read(options.plan)
     replicas = None if plan is None else consumers_report.replicas_of(plan)
     with importable(path.resolve().parent, wish.consumers):
-        groups = _asked(group_loads.resolve(wish.consumers, wish.cluster.topics), options.groups)
+        groups = group_loads.resolve(wish.consumers, wish.cluster.topics)
+        known = {group.name for group in groups}
+        for name in options.groups:
+            if name not in known:
+                guess = did_you_mean(name, known)
+                raise PlannerError(f"--group {name} isn't in consumers; {guess}allowed: {', '.join(sorted(known))}")
+        groups = tuple(group for group in groups if not options.groups or group.name in options.groups)
         question = ConsumersQuestion(wish, groups, _partition_counts(wish, options.grown), options.keys, replicas)
         document = consumers_report.document(question, (headline.first_step(plan) if plan else "") or None)
         return structs.replace(document, sweep=_swept(wish, groups, options)) if options.sweep else document
 
 
-def _asked(groups: tuple[Group, ...], names: Sequence[str]) -> tuple[Group, ...]:
-    known = {group.name for group in groups}
-    for name in names:
-        if name not in known:
-            guess = did_you_mean(name, known)
-            raise PlannerError(f"--group {name} isn't in consumers; {guess}allowed: {', '.join(sorted(known))}")
-    return tuple(group for group in groups if not names or group.name in names)
-
-
 def _partition_counts(spec: Spec, grown: Sequence[tuple[str, int]]) -> Mapping[str, int]:
-    """The partition counts asked for; a topic only grows."""
+    """The partition counts of `--add-partitions`, by topic. PlannerError for one that isn't higher than today's."""
     counts = {topic.name: len(topic.partitions) for topic in spec.cluster.topics}
     for topic, count in grown:
         if count <= counts.get(topic, count):
@@ -71,7 +68,7 @@ def _partition_counts(spec: Spec, grown: Sequence[tuple[str, int]]) -> Mapping[s
 
 
 def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> ConsumersSweep:
-    """The sweep's part of the document."""
+    """What `--sweep` adds to the document: each number of consumers with each assignor, here or on Spark."""
     unit = group_loads.measure(spec.cluster)
     loads = group_loads.loads(spec.cluster.topics, unit)
     study = consumers_sweep.study(groups, loads, spec.sweep.growth)
@@ -89,7 +86,7 @@ _TOPIC = re.compile(r"([A-Za-z0-9._-]{1,249})=([0-9]{1,6})", re.ASCII)
 
 
 def _grown(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """`orders=24`: a topic and its new partition count."""
+    """The topics and their new partition counts, of `orders=24`."""
     found = [_TOPIC.fullmatch(value) for value in values]
     for value, match in zip(values, found, strict=True):
         if match is None:
@@ -98,7 +95,7 @@ def _grown(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
 
 
 def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    """`2-12`: the fewest and the most consumers."""
+    """The fewest and the most consumers, of `2-12`."""
     if value is None:
         return None
     match = _COUNTS.fullmatch(value)

@@ -38,7 +38,7 @@ class FailuresOptions(EngineOptions):
 
 
 def run(path: Path, options: FailuresOptions, errors: Console) -> FailuresDocument:
-    """The document of a spec or a plan; writes the rows where `options.rows` says so."""
+    """The document of a spec or a plan. With `options.rows` it also writes a row for each scenario to that file."""
     if options.rows is not None and not Path(os.path.realpath(options.rows)).parent.is_dir():
         raise SetupError(f"{options.rows}: can't be written: {options.rows.parent} isn't a folder")
     subject = find(path, options.plan)
@@ -52,9 +52,10 @@ def run(path: Path, options: FailuresOptions, errors: Console) -> FailuresDocume
 
 
 def find(path: Path, plan: Path | None) -> Subject:
-    """The spec and the plan that are meant: SPEC with the plan beside it, if there is one, or a plan with its spec.
+    """The spec and the plan to study: a spec with the plan beside it, if there is one, or a plan with its spec.
 
-    StalePlanError where a plan was made from other files than there are now, and no other plan will do.
+    StalePlanError if the files that a plan was made from have changed; a plan that was only found beside the spec is
+    left out then.
     """
     if path.is_dir() or path.name == "plan.json":
         if plan is not None:
@@ -68,7 +69,7 @@ def find(path: Path, plan: Path | None) -> Subject:
 
 
 def _spec_of(path: Path) -> Path:
-    """The spec that a plan was made from: beside the plan's folder, under the name that the plan knows."""
+    """The spec that a plan was made from: the plan has its name, and it has to be beside the plan's folder."""
     folder = path if path.is_dir() else path.parent
     name = plan_file.read(path).inputs[0].path
     found = folder.resolve().parent / name
@@ -78,7 +79,7 @@ def _spec_of(path: Path) -> Path:
 
 
 def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
-    """The spec with its plan; one that was only found beside it is passed over where it is of other files."""
+    """The spec with its plan. One `found` beside it is left out, with a note, if it was made from other files."""
     wish, made = reading.load(path), plan_file.read(plan)
     if [(each.path, each.sha256) for each in made.inputs] == [(each.path, each.sha256) for each in wish.inputs]:
         return Subject.of(wish, made)
@@ -91,6 +92,7 @@ def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
 
 
 def _rows(study: failure_rows.FailureStudy, wanted: Sequence[Scenarios], options: FailuresOptions) -> pa.Table:
+    """A row for each scenario, worked out here, or on Spark where there are many."""
     many = any(each.kind not in KINDS for each in wanted)
     if not on_spark(options, otherwise=many):
         return failure_rows.run(study, wanted)
@@ -101,6 +103,7 @@ def _rows(study: failure_rows.FailureStudy, wanted: Sequence[Scenarios], options
 
 
 def _write(rows: pa.Table, out: Path) -> None:
+    """Write the rows as Parquet. SetupError if that isn't possible."""
     buffer = BytesIO()
     pq.write_table(rows.replace_schema_metadata(None).combine_chunks(), buffer, compression="zstd")
     try:
@@ -110,7 +113,7 @@ def _write(rows: pa.Table, out: Path) -> None:
 
 
 class _Kind(click.ParamType[str]):
-    """`brokers`, `racks`, `pairs`, or a number of brokers."""
+    """A value of `--of`: `brokers`, `racks`, `pairs`, or a number of brokers."""
 
     name = "KIND"
 

@@ -1,8 +1,7 @@
-"""`planner growth`: how long a cluster lasts, and what helps."""
+"""`planner growth`: when a growing cluster reaches its limits, and how many more brokers would help."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,8 @@ class GrowthOptions(EngineOptions):
 
 
 def run(path: Path, options: GrowthOptions) -> GrowthDocument:
-    """The document of a spec. PlannerError where there is nothing to judge growth by."""
-    spark = on_spark(options, otherwise=False)
+    """The document of a spec. PlannerError if the spec has neither sizes nor rates to judge growth by."""
+    spark_wanted = on_spark(options, otherwise=False)
     wish = reading.load(path)
     rated = any(part.bytes_in_per_sec for topic in wish.cluster.topics for part in topic.partitions)
     if not wish.cluster.sizes_known and not rated:
@@ -35,16 +34,14 @@ def run(path: Path, options: GrowthOptions) -> GrowthDocument:
             f"{path}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
         )
     cases = lifetime.cases(wish, options.months)
-    return document(wish, cases, lifetime.as_it_is(cases[0]), _rows(cases, options, on_spark=spark))
+    if spark_wanted:
+        from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
 
-
-def _rows(cases: Sequence[lifetime.Case], options: GrowthOptions, *, on_spark: bool) -> list[lifetime.Row]:
-    if not on_spark:
-        return lifetime.run(cases)
-    from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
-
-    with session.open_session(master=options.master, remote=options.remote) as spark:
-        return whatif.growth(spark, cases, partitions=options.partitions)
+        with session.open_session(master=options.master, remote=options.remote) as spark:
+            rows = whatif.growth(spark, cases, partitions=options.partitions)
+    else:
+        rows = lifetime.run(cases)
+    return document(wish, cases, lifetime.as_it_is(cases[0]), rows)
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""`planner import`: what a cluster prints, of any age and format, as the `cluster` part of a spec."""
+"""`planner import`: the `cluster` part of a spec, from outputs of Kafka's tools in any known format."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,11 @@ from planner.inputs.state.live_cluster import read_live
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
 from planner.inputs.state.state_files import UnreadableError, files_in, read_file
 from planner.model import interrupts
-from planner.model.cluster import Broker, Topic
+from planner.model.cluster import Broker
 from planner.model.errors import Finding, ImportStateError, SetupError, SpecError
 from planner.model.formats import counted, printable, size
 
-# Beyond, YAML takes its time to be read, and nobody reads it.
+# With more partitions the YAML takes long to read, and is too long for people.
 MOST_INLINE = 2_000
 # As in the schema of the YAML; the client takes other addresses too, which playbooks can't.
 _LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
@@ -54,7 +54,7 @@ class ImportOptions:
 
 @dataclass(frozen=True)
 class Result:
-    """The YAML, what was found, what is worth knowing about the state in sentences, and the paths written."""
+    """The YAML, a summary of what was found, notes on the state as sentences, and the paths that were written."""
 
     yaml: str
     found: str
@@ -63,9 +63,9 @@ class Result:
 
 
 def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
-    """Read every source, and write what they say where `options.out` says, if it does.
+    """Read all sources, and write the YAML to `options.out` if that is given.
 
-    SpecError with every fault of every source; SetupError where the cluster can't be reached, or `out` not written.
+    SpecError has every fault of every source. SetupError if the cluster can't be reached, or `out` can't be written.
     """
     if not files and options.bootstrap_servers is None:
         raise SetupError("nothing to import; allowed: files, --bootstrap-servers, or both")
@@ -79,12 +79,15 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
     imported = _imported(merged, options)
     notes = (*merged.notes, *conditions(merged))
     if options.out is None:
-        return Result(text(imported), _found(imported), (*notes, *_long(imported)))
+        count = sum(len(topic.partitions) for topic in imported.topics)
+        # YAML with every partition in it takes a second or two to be read for each thousand of them.
+        large = f"{count:,} partitions make a YAML that takes long to read: with --output they go into files beside it"
+        return Result(text(imported), _found(imported), (*notes, large) if count > MOST_INLINE else notes)
     return _written(imported, notes, options.out)
 
 
 def _found(imported: Imported) -> str:
-    """`6 brokers in 3 racks, 21 topics, 91 partitions, 402 MB`; what isn't known is said to be unknown."""
+    """A summary such as `6 brokers in 3 racks, 21 topics, 91 partitions, 402 MB`."""
     racks = {broker.rack for broker in imported.brokers if broker.rack is not None}
     replicas = {(topic.name, each.id): len(each.replicas) for topic in imported.topics for each in topic.partitions}
     brokers, where = counted(len(imported.brokers), "broker"), counted(len(racks), "rack")
@@ -100,14 +103,8 @@ def _found(imported: Imported) -> str:
     return ", ".join(parts)
 
 
-def _long(imported: Imported) -> Iterator[str]:
-    """YAML with every partition in it takes a second or two of a core for each thousand of them, to be read."""
-    count = sum(len(topic.partitions) for topic in imported.topics)
-    if count > MOST_INLINE:
-        yield f"{count:,} partitions make a YAML that takes long to read: with --output they go into files beside it"
-
-
 def _parts(files: Sequence[Path], options: ImportOptions) -> list[StatePart]:
+    """What each source says, that of a running cluster first."""
     parts: list[StatePart] = []
     findings: list[Finding] = []
     if options.bootstrap_servers is not None:
@@ -127,6 +124,7 @@ def _parts(files: Sequence[Path], options: ImportOptions) -> list[StatePart]:
 
 
 def _imported(merged: Merged, options: ImportOptions) -> Imported:
+    """The merged state with what the YAML needs besides: a name, all brokers that hold replicas, and addresses."""
     topics = merged.assignment.topics
     seen = {broker.id: Broker(broker.id, broker.rack) for broker in merged.brokers}
     held = {broker for topic in topics for partition in topic.partitions for broker in partition.replicas}
@@ -145,15 +143,17 @@ def _imported(merged: Merged, options: ImportOptions) -> Imported:
 
 
 def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
-    """Write the YAML, and for many partitions the state in files beside it, each complete before it takes its place."""
+    """Write the YAML, and with many partitions the state into files beside it. Each file is replaced as a whole."""
     count = sum(len(topic.partitions) for topic in imported.topics)
     folder = out.with_name(f"{out.stem}.state")
     beside = {} if count <= MOST_INLINE else _state_files(imported)
     if beside:
-        imported = replace(imported, state=_state(folder.name, beside))
+        described, sizes, configs = (f"{folder.name}/{name}" if name in beside else None for name in _STATE_FILES)
+        state = {"assignment": described, "sizes": sizes, "files": [configs] if configs else None}
+        imported = replace(imported, state={key: value for key, value in state.items() if value})
     written = text(imported)
     try:
-        # Both, or none: a YAML from before doesn't fit the new state.
+        # Both or none: the old YAML doesn't fit the new state.
         with interrupts.held():
             if beside:
                 _replace_folder(folder, beside)
@@ -169,9 +169,9 @@ def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
 
 
 def _state_files(imported: Imported) -> dict[str, str]:
-    """The state as Kafka's tools print it; nothing where that wouldn't be read back as it is.
+    """The state in the format of Kafka's tools, by file name; empty if reading it back would give another state.
 
-    Topics' own configurations are in a file of their own, where it is known which those are.
+    The topics' own configurations have a file if the sources tell them from inherited ones.
     """
     described, listed = describe(imported.topics), topic_configs(imported.topics)
     told = any(topic.config for topic in imported.topics) and not any(
@@ -183,27 +183,18 @@ def _state_files(imported: Imported) -> dict[str, str]:
         back = merge(parts)
     except ImportStateError:
         return {}
-    if back.assignment.topics != _without_sizes(imported.topics) or back.config_defaults:
+    unsized = tuple(
+        replace(topic, partitions=tuple(replace(each, size_bytes=0) for each in topic.partitions))
+        for topic in imported.topics
+    )
+    if back.assignment.topics != unsized or back.config_defaults:
         return {}
     sizes = {_STATE_FILES[1]: log_dirs(imported.topics, imported.sizes)} if imported.sizes else {}
     return {_STATE_FILES[0]: described, **sizes, **({_STATE_FILES[2]: listed} if told else {})}
 
 
-def _state(folder: str, beside: dict[str, str]) -> dict[str, str | list[str]]:
-    """`cluster.state` for these files of a folder."""
-    described, sizes, configs = (f"{folder}/{name}" if name in beside else None for name in _STATE_FILES)
-    found = {"assignment": described, "sizes": sizes, "files": [configs] if configs else None}
-    return {key: value for key, value in found.items() if value}
-
-
-def _without_sizes(topics: Sequence[Topic]) -> tuple[Topic, ...]:
-    return tuple(
-        replace(topic, partitions=tuple(replace(each, size_bytes=0) for each in topic.partitions)) for topic in topics
-    )
-
-
 def _require_ours(out: Path) -> None:
-    """What isn't an earlier import, as it was written, isn't replaced: someone has worked on it."""
+    """SetupError if `out` or the folder beside it isn't an unchanged earlier import: somebody has worked on it."""
     folder = out.with_name(f"{out.stem}.state")
     try:
         if out.exists() and not (out.is_file() and is_as_written(out.read_bytes())):
@@ -218,26 +209,24 @@ def _require_ours(out: Path) -> None:
 
 
 def _replace_folder(folder: Path, files: dict[str, str]) -> None:
+    """Write the files into a new folder, and put it in the place of the old one; on an error the old one stays."""
     staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         new = staging / "new"
         new.mkdir()
         for name, content in files.items():
             (new / name).write_bytes(content.encode())
+        old = staging / "old"
         if folder.exists():
-            folder.rename(staging / "old")
-        _rename_or_restore(new, folder, staging / "old")
+            folder.rename(old)
+        try:
+            new.rename(folder)
+        except OSError:
+            if old.exists():
+                old.rename(folder)
+            raise
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-
-
-def _rename_or_restore(new: Path, folder: Path, old: Path) -> None:
-    try:
-        new.rename(folder)
-    except OSError:
-        if old.exists():
-            old.rename(folder)
-        raise
 
 
 @click.command("import")

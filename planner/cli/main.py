@@ -1,6 +1,6 @@
-"""The edge of the command line: what is typed comes in, an exit code goes out, and no traceback ever does.
+"""The entry point: runs a command, turns errors into messages on stderr, and exits with a code; never a traceback.
 
-The commands are imported only in here, since that takes most of a second, in which somebody may press Ctrl-C.
+The commands are imported only inside of functions: that takes most of a second, and Ctrl-C has to work meanwhile.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.model import interrupts
 
@@ -29,14 +29,19 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(load: Callable[[], click.Command], name: str, arguments: list[str] | None = None) -> None:
-    """Import a command, run it under its name, and exit."""
+    """Import a command with `load`, run it under its name, and exit."""
     _open_closed_streams()
     _escape_what_streams_lack()
     with interrupts.watched() as watch:
         try:
-            code = int(_result(load, name, arguments) or 0)
+            from planner.model import processes
+
+            processes.keep_freed()
+            code = int(load().main(arguments, prog_name=name, standalone_mode=False) or 0)
+            # A full disk can still be reported here.
+            sys.stdout.flush()
         except BaseException as error:
-            # On the way out after a signal anything may fail.
+            # After a signal, anything may fail while the command ends.
             if watch.signal:
                 watch.end()
             code = _exit_code(error)
@@ -51,18 +56,8 @@ def _commands() -> click.Command:
     return commands
 
 
-def _result(load: Callable[[], click.Command], name: str, arguments: list[str] | None) -> Any:
-    from planner.model import processes
-
-    processes.keep_freed()
-    code = load().main(arguments, prog_name=name, standalone_mode=False)
-    # While a full disk can still be said.
-    sys.stdout.flush()
-    return code
-
-
 def _exit_code(error: BaseException) -> int:
-    """What is the user's to mend is said in a paragraph, what is ours in a line."""
+    """Print the message of an error, and return the exit code."""
     import click
 
     from planner.model.errors import PlannerError, SpecError
@@ -92,7 +87,7 @@ def _exit_code(error: BaseException) -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    """What no part of the program has foreseen: out of memory, or a defect of ours."""
+    """Report an error that nothing else handles: too little memory, or a defect of the planner."""
     if os.environ.get(DEBUG):
         raise error
     if isinstance(error, MemoryError):
@@ -105,11 +100,11 @@ def _unexpected(error: Exception) -> int:
 
 
 def _say(*lines: str) -> None:
-    """A message on stderr, line by line: names that it repeats add none, nor control characters; and not endless."""
+    """Print a message on stderr. Line breaks and control characters in names are replaced; long messages are cut."""
     from planner.model.errors import MOST_SHOWN, capped
     from planner.model.formats import printable
 
-    # A text of findings is capped already, with a line that says so.
+    # A list of findings is cut already; its last line says so.
     shown = lines if len(lines) <= MOST_SHOWN + 1 else capped(lines)
     import click
 
@@ -120,7 +115,7 @@ def _say(*lines: str) -> None:
 
 
 def _unwritable(error: OSError) -> int:
-    """What the system refuses: stdout, whose reader may end when it likes, or a file that nobody else has named."""
+    """Report what the operating system refuses. A reader of stdout that has ended, such as `head`, is no error."""
     if error.errno == errno.EPIPE:
         _drop_stdout()
         return 0
@@ -135,7 +130,7 @@ def _unwritable(error: OSError) -> int:
 
 
 def _drop_stdout() -> None:
-    """Python would try once more at its end, and complain."""
+    """Point stdout at nothing: otherwise Python would write to it again when it exits, and print an error."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
@@ -143,7 +138,7 @@ def _drop_stdout() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Where a shell has closed stdin, stdout or stderr, the next file would take its number, and get its output."""
+    """Open stdin, stdout and stderr where the shell has closed them: else the next file opened would get the output."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is not None:
             continue
@@ -156,7 +151,7 @@ def _open_closed_streams() -> None:
 
 
 def _escape_what_streams_lack() -> None:
-    """A character that a terminal's encoding lacks is written as JSON writes it, instead of ending the command."""
+    """Have characters that the terminal's encoding lacks written as JSON escapes, instead of failing."""
     codecs.register_error(_ESCAPED, _escaped)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

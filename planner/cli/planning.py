@@ -1,7 +1,8 @@
-"""`planner whatif`, `validate`, `show`, `render` and `spark warm`: from a spec to a plan's folder, and back."""
+"""`planner whatif`, `validate`, `render`, `external` and `spark warm`: make plans, and write their files."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from planner.cli import fleet, workflow
 from planner.cli.engine import engine_options
 from planner.cli.shown import Format, detail_options, echo_json, echo_line, format_option, reads_plan, say, show_view
 from planner.cli.shown import show as show_plan
-from planner.model.file_reading import read_bytes
-from planner.plan import headline, plan_file
-from planner.report import run_journal
+from planner.export import terraform_external
+from planner.model.errors import PlannerError
+from planner.model.file_reading import SHORT
+from planner.plan import headline
 from planner.report.terminal import Detail
 
 _SPEC = click.Path(path_type=Path, dir_okay=False)
@@ -70,34 +72,6 @@ def validate(specs: tuple[Path, ...]) -> int:
 
 
 @click.command()
-@click.argument("plan", type=_PLAN, required=False)
-@click.option("--journal", type=_SPEC, help="Show this journal of a run of the playbooks instead of a plan.")
-@format_option
-@detail_options
-@reads_plan
-def show(plan: Path | None, journal: Path | None, form: Format, detail: Detail | None) -> int:
-    """Show PLAN, a plan.json or its folder.
-
-    Or what a run of its playbooks did."""
-    if (plan is None) == (journal is None):
-        raise click.UsageError("show takes a PLAN or --journal FILE, one of them")
-    if journal is not None:
-        return _show_journal(journal, form)
-    assert plan is not None
-    show_plan(plan_file.read(plan), form, detail, plan if plan.is_dir() else plan.parent)
-    return 0
-
-
-def _show_journal(path: Path, form: Format) -> int:
-    entries = run_journal.entries(read_bytes(path, run_journal.JOURNAL), path.as_posix())
-    if form == "json":
-        echo_json(run_journal.document(entries))
-    else:
-        show_view(run_journal.view(path.name, entries), form)
-    return 0
-
-
-@click.command()
 @click.argument("plan", type=_PLAN)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
 @reads_plan
@@ -105,6 +79,32 @@ def render(plan: Path, out: Path) -> int:
     """Write PLAN's files again, the same bytes."""
     for name in workflow.render(plan, out, say):
         echo_line(name)
+    return 0
+
+
+@click.command()
+@reads_plan
+def external() -> int:
+    """Answer Terraform's `external` data source.
+
+    Reads a query from stdin; writes a flat JSON object of strings to stdout.
+
+    The query is {"plan": PATH} for a plan.json or its folder, or {"spec": PATH} for the plan beside a YAML, which is
+    refused where a file that it was made from has changed since. Nothing is planned or written.
+
+    \b
+    data "external" "plan" {
+      program = ["planner", "external"]
+      query   = { plan = "${path.module}/../expand.plan" }
+    }
+    """
+    try:
+        text = sys.stdin.read(SHORT.most_bytes + 1)  # it may have no end
+    except UnicodeDecodeError:
+        raise PlannerError("stdin: isn't text in UTF-8; allowed: a query as Terraform sends it") from None
+    if len(text) > SHORT.most_bytes:
+        raise PlannerError(f"stdin: has more than {SHORT.most_bytes:,} characters; allowed: a query, which is short")
+    echo_json(terraform_external.answer(text))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""How commands read a plan and show it on stdout: on a screen, as JSON, or as the report."""
+"""What commands share to print: a plan or a view as text, JSON or Markdown, and lines on stdout and stderr."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from planner.report.view import View
 
 Format = Literal["text", "json", "markdown"]
 
-# Paths may be of any length, and programs read them.
+# Columns where stdout is no terminal: paths may be long, and programs read them.
 _UNWRAPPED = 1000
 
 format_option = click.option(
@@ -43,7 +43,7 @@ def detail_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = None, files: int = 0) -> None:
-    """A plan; `folder` is where it is, and `files` how many were written there just now."""
+    """Print a plan. `folder` is where it is, and `files` is how many files were just written there."""
     match form:
         case "json":
             echo_json(codec.as_json(plan))
@@ -55,7 +55,7 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
 
 
 def show_view(view: View, form: Literal["text", "markdown"]) -> None:
-    """What a command shows, to be read; off a terminal it is as wide as it needs to be."""
+    """Print a view; where stdout is no terminal, no line is wrapped."""
     if form == "markdown":
         echo_page(markdown.render(view))
     else:
@@ -63,52 +63,49 @@ def show_view(view: View, form: Literal["text", "markdown"]) -> None:
 
 
 def echo_json(value: Mapping[str, Any]) -> None:
-    """One line, keys sorted."""
+    """Print JSON on one line, with its keys sorted."""
     click.echo(json_text(value))
 
 
 def say(line: str) -> None:
-    """A line about what happens meanwhile, on stderr."""
+    """Print a line about the progress, on stderr."""
     echo_line(line, err=True)
 
 
 def echo_line(text: str, *, err: bool = False) -> None:
-    """One line, whatever it repeats of a name: no line break, and nothing that a terminal would obey."""
+    """Print one line; line breaks and control characters in the names of it are replaced."""
     click.echo(printable(text, len(text)), err=err)
 
 
 def echo_page(text: str) -> None:
-    """A page of lines, which ends its last line itself; what a terminal would obey is replaced."""
+    """Print lines, of which the last one ends with a line break; control characters are replaced."""
     click.echo(page(text), nl=False)
 
 
 def screen(columns: int) -> Console:
-    """As wide as the terminal; off one as wide as given."""
-    # A name such as `:fire:` is no picture.
-    return _Screen(emoji=False, width=None if _on_terminal() else columns)
+    """A console that is as wide as the terminal, or as wide as given where stdout is a pipe, a file or closed."""
+    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    # Without `emoji=False` a name such as `:fire:` would be printed as a picture.
+    return _Screen(emoji=False, width=None if on_terminal else columns)
 
 
 class _Screen(Console):
-    """A console that takes it that what reads it has ended, as `head` does: the exit code stays the command's."""
+    """A console that stays quiet if the reader of stdout ends, as `head` does; the command keeps its exit code."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
-        # Python would try once more at its end, and complain.
+        # Otherwise Python would write to it again when it exits, and print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
-
-
-def _on_terminal() -> bool:
-    """False where stdout is a pipe, a file, or closed."""
-    return sys.stdout is not None and sys.stdout.isatty()
 
 
 _DEBUG = "PLANNER_DEBUG"
 
 
 def reads_plan(command: Callable[..., int]) -> Callable[..., int]:
-    """The command, refusing a plan whose parts don't fit together.
+    """Turn any unexpected error of a command into StalePlanError: the parts of the plan contradict each other.
 
-    Its id fits, or it wouldn't have been read: somebody has made that anew after a change, or we have a defect.
+    The plan's id fits its content, or it wouldn't have been read. So either somebody changed the plan and computed a
+    new id, or the planner has a defect.
     """
 
     @wraps(command)

@@ -11,7 +11,7 @@ from plan_documents import change, document, new_partitions, typed
 
 from planner.approval import plan_diff
 from planner.approval.plan_diff import SHOWN, figure_rows, first_steps, sections, verdict
-from planner.cli.diff import view
+from planner.cli.review import diff_view
 from planner.report import markdown
 
 SCHEMA = json.loads((ROOT / "schemas" / "plan-diff.schema.json").read_text(encoding="utf-8"))
@@ -177,7 +177,7 @@ def test_long_lists_are_bounded_and_the_rest_is_counted() -> None:
 def test_markdown_takes_nothing_of_a_name_for_markup() -> None:
     """Racks and warnings may hold anything."""
     new = plan([A0], number=1, warnings=["`*b*` </details> @all"])
-    text = markdown.render(view(diff(plan([A0]), new)))
+    text = markdown.render(diff_view(diff(plan([A0]), new)))
 
     assert "- ``+ `*b*` </details> @all``\n" in text
     assert text.startswith("# Plan 000000000000 → 000000000000:")
@@ -214,4 +214,4 @@ def test_a_first_step_is_said_first() -> None:
     assert [f"{whole}before."] == first_steps(valid(diff(step, plan([A0], number=1))))
     assert [f"{whole}after."] == first_steps(diff(step, step))
     assert [] == first_steps(diff(plan([A0]), plan([A0])))
-    assert markdown.render(view(diff(step, step))).startswith("**FIRST STEP ONLY")
+    assert markdown.render(diff_view(diff(step, step))).startswith("**FIRST STEP ONLY")

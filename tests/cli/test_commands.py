@@ -1,83 +1,65 @@
-"""The commands as a user runs them: exit codes, what goes to stdout and to stderr, what is written."""
+"""The list of commands: their summaries and examples, what `--help` imports, and wrong usage."""
 
 from __future__ import annotations
 
-import json
-import shutil
+import shlex
 import subprocess
 import sys
 
 import pytest
-from command_line import Ran
-from folders import EXAMPLES
+from click.testing import CliRunner
 
-from planner.cli.commands import COMMANDS, command
+from planner.cli.commands import COMMANDS, EXAMPLES, command, commands
 
-
-@pytest.fixture
-def whatif(planner, tmp_path):
-    """Runs `whatif` on a spec with few candidates, in process, into a folder of the test's own."""
-
-    def run(spec, *arguments) -> Ran:
-        out = ("--out", tmp_path / "plan") if "--out" not in arguments else ()
-        return planner("whatif", spec, "--engine", "local", "--candidates", 20, *out, *arguments)
-
-    return run
+LINES = [line for lines in EXAMPLES.values() for line in lines]
 
 
-def test_whatif_succeeds_and_says_where_it_wrote(whatif, tmp_path):
-    """Exit code 0; the folder, and what to type next."""
-    ran = whatif(EXAMPLES / "expand.yaml")
-
-    assert 0 == ran.code
-    assert (tmp_path / "plan" / "plan.json").exists()
-    assert f"\nRead  {tmp_path}/plan/report.html (" in ran.out
-    assert f"\nNext  cd {tmp_path}/plan/ansible && ansible-playbook apply.yml --check\n" in ran.out
-    assert "" == ran.err
+def test_every_command_has_examples() -> None:
+    """Those that do more than one thing of their own are groups."""
+    assert set(EXAMPLES) == set(COMMANDS) - {"spark"}
 
 
-@pytest.mark.slow
-def test_detailed_exitcode_tells_plans_with_moves_from_plans_without(whatif, tmp_path):
-    """2 where the plan does something, 0 where the cluster is as wanted already."""
-    assert 2 == whatif(EXAMPLES / "expand.yaml", "--detailed-exitcode").code
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_help_ends_with_them(name: str) -> None:
+    """Each on a line of its own, however narrow the terminal."""
+    shown = CliRunner().invoke(commands, [name, "--help"], terminal_width=60).output
 
-    even = tmp_path / "even.yaml"
-    even.write_text(
-        "version: 1\ncluster:\n  name: even\n  brokers: [{id: 1}, {id: 2}]\n"
-        "  topics:\n    - name: t\n      partitions: [{replicas: [1], size: 1GB}, {replicas: [2], size: 1GB}]\n"
-    )
-    assert 0 == whatif(even, "--detailed-exitcode", "--out", tmp_path / "even").code
+    assert [] == [line for line in EXAMPLES[name] if f"  {line}\n" not in shown]
 
 
-@pytest.mark.slow
-def test_a_crossed_gate_exits_3_and_writes_nothing(whatif, tmp_path):
-    """Every crossed gate is named with its key, its limit and what the plan needs."""
-    spec = tmp_path / "gated.yaml"
-    text = (EXAMPLES / "expand.yaml").read_text().replace("limits: {bytes_moved: 300MB, leaders_changed: 60}", "")
-    spec.write_text(text + "\nlimits: {bytes_moved: 1MB, replicas_moved: 3}\n")
-    shutil.copytree(EXAMPLES / "state", tmp_path / "state")
+@pytest.mark.parametrize("line", LINES)
+def test_each_parses(line: str) -> None:
+    """Options and values exist; nothing is run."""
+    program, name, *words = shlex.split(line)
+    context = command(name).make_context(name, words, parent=None)
 
-    ran = whatif(spec)
-
-    assert 3 == ran.code
-    assert "limits.bytes_moved" in ran.err
-    assert "limits.replicas_moved" in ran.err
-    assert "allowed: at most 3" in ran.err
-    assert not (tmp_path / "plan").exists()
+    assert "planner" == program
+    assert [] == context.args
 
 
-def test_bad_input_exits_1_with_the_place_and_no_traceback(whatif, tmp_path):
-    """One line a fault, on stderr; nothing written."""
-    spec = tmp_path / "bad.yaml"
-    spec.write_text("version: 1\nclutser: {}\n")
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the docs tell to put into the shell's start-up file."""
+    monkeypatch.setenv("_PLANNER_COMPLETE", f"{shell}_source")
+    shown = CliRunner().invoke(commands, [], prog_name="planner")
 
-    ran = whatif(spec)
+    assert 0 == shown.exit_code
+    assert "_PLANNER_COMPLETE" in shown.output
 
-    assert 1 == ran.code
-    assert f"{spec}:2:1" in ran.err
-    assert "did you mean" in ran.err.lower()
-    assert "Traceback" not in ran.err
-    assert not (tmp_path / "plan").exists()
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_summary_in_the_list_is_the_command_s_own(name: str) -> None:
+    """`planner --help` imports no command, so its list says again what each begins with."""
+    assert COMMANDS[name].summary == command(name).get_short_help_str(1_000)
+
+
+def test_help_imports_no_command() -> None:
+    """Nor numpy: what is typed most is shown at once."""
+    program = "import sys; from planner.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    program += "print(sorted({'numpy', 'pyarrow', 'planner.cli.workflow'} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "[]" == ran.stdout.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -96,137 +78,3 @@ def test_wrong_usage_exits_1(planner, arguments, said):
 
     assert 1 == ran.code
     assert said in ran.err
-
-
-def test_spark_options_are_refused_with_the_local_engine(whatif):
-    """An option that would be ignored is an error."""
-    ran = whatif(EXAMPLES / "expand.yaml", "--master", "local[2]")
-
-    assert 1 == ran.code
-    assert "--master" in ran.err
-
-
-def test_a_folder_that_is_not_ours_is_refused_before_the_sweep_and_kept(whatif, tmp_path):
-    """The output folder is never written over somebody else's files."""
-    precious = tmp_path / "plan" / "thesis.tex"
-    precious.parent.mkdir()
-    precious.write_text("years of work")
-
-    ran = whatif(EXAMPLES / "expand.yaml")
-
-    assert 1 == ran.code
-    assert "years of work" == precious.read_text()
-    assert [precious] == list(precious.parent.iterdir())
-
-
-@pytest.mark.slow
-def test_planning_again_replaces_the_earlier_plan(whatif, tmp_path):
-    """Every file a plan writes is known as a plan's own: the second run gives the first one's bytes."""
-    folder = tmp_path / "plan"
-    runs = [
-        (whatif(EXAMPLES / "expand.yaml").code, {path: path.read_bytes() for path in folder.rglob("*.json")})
-        for _ in range(2)
-    ]
-    assert 0 == runs[0][0]
-    assert runs[0] == runs[1]
-
-
-@pytest.mark.slow
-def test_show_prints_the_plan_again_in_each_format(whatif, planner, tmp_path):
-    """text, json and markdown of a written plan; json is the document itself."""
-    whatif(EXAMPLES / "expand.yaml")
-    folder = tmp_path / "plan"
-
-    document = json.loads(planner("show", folder, "--format", "json").out)
-
-    assert json.loads((folder / "plan.json").read_text()) == document
-    report = (folder / "report.md").read_text()
-    assert report == planner("show", folder, "--format", "markdown", "--verbose").out
-    assert planner("show", folder, "--format", "markdown").out.splitlines()[:5] == report.splitlines()[:5]
-    assert 2 == len(planner("show", folder, "-q").out.splitlines())
-    assert 0 == planner("show", folder / "plan.json").code
-
-
-@pytest.mark.slow
-def test_render_writes_the_same_bytes_again(whatif, planner, tmp_path):
-    """All comes from plan.json, but for the bound's file and the candidates' table, which are copied from beside it."""
-    whatif(EXAMPLES / "expand.yaml")
-    folder, again = tmp_path / "plan", tmp_path / "again"
-
-    assert 0 == planner("render", folder, "--out", again).code
-
-    first = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    second = {path.relative_to(again): path.read_bytes() for path in again.rglob("*") if path.is_file()}
-    assert first == second
-
-
-@pytest.mark.slow
-def test_a_plan_that_was_edited_is_refused(whatif, planner, tmp_path):
-    """plan_id binds the content: one changed broker id shows."""
-    whatif(EXAMPLES / "expand.yaml")
-    file = tmp_path / "plan" / "plan.json"
-    file.write_text(file.read_text().replace('"rebalance": "all"', '"rebalance": "none"'))
-
-    ran = planner("show", file)
-
-    assert 1 == ran.code
-    assert "changed after it was made" in ran.err
-
-
-def test_validate_reads_everything_and_writes_nothing(planner, tmp_path):
-    """`validate` is what a pre-commit hook runs."""
-    before = sorted(EXAMPLES.rglob("*"))
-
-    assert 0 == planner("validate", EXAMPLES / "expand.yaml").code
-    assert before == sorted(EXAMPLES.rglob("*"))
-
-
-def test_a_byte_limit_needs_every_size(whatif, tmp_path):
-    """A gate on bytes can't be judged where partitions have no size: refused with its place, before any sweep."""
-    spec = tmp_path / "unsized.yaml"
-    spec.write_text(
-        "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1}, {id: 2}]\n"
-        "  topics: [{name: t, partitions: [{replicas: [1], size: 1GB}, {replicas: [1]}]}]\nlimits: {bytes_moved: 9GB}\n"
-    )
-
-    ran = whatif(spec)
-
-    assert 1 == ran.code
-    assert ran.err.endswith(
-        "unsized.yaml:6:10: limits.bytes_moved: '9GB' can't be judged with 1 partition without a size; allowed: sizes "
-        "for every partition (cluster.state.sizes, or size in cluster.topics), or no such limit\n"
-    )
-    assert not (tmp_path / "plan").exists()
-
-
-def test_a_topic_with_unlike_replication_factors_is_planned(whatif, tmp_path):
-    """Every strategy copes with it, Kafka's own placers included."""
-    spec = tmp_path / "mixed.yaml"
-    spec.write_text(
-        "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1, rack: a}, {id: 2, rack: b}]\n"
-        "  topics: [{name: t, partitions: [{replicas: [1, 2]}, {replicas: [1]}, {replicas: [1, 2]}]}]\n"
-    )
-
-    assert 0 == whatif(spec).code
-
-
-def test_where_it_runs_is_never_replaced(whatif, tmp_path, monkeypatch):
-    """`--out .` would take the folder away from under the shell."""
-    monkeypatch.chdir(tmp_path)
-
-    assert 1 == whatif(EXAMPLES / "expand.yaml", "--out", ".").code
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_summary_in_the_list_is_the_command_s_own(name: str) -> None:
-    """`planner --help` imports no command, so its list says again what each begins with."""
-    assert COMMANDS[name].summary == command(name).get_short_help_str(1_000)
-
-
-def test_help_imports_no_command() -> None:
-    """Nor numpy: what is typed most is shown at once."""
-    program = "import sys; from planner.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
-    program += "print(sorted({'numpy', 'pyarrow', 'planner.cli.workflow'} & set(sys.modules)))"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    assert "[]" == ran.stdout.splitlines()[-1]

@@ -17,7 +17,7 @@ from rich.console import Console
 from test_totals import plan_of, wishes
 
 from planner.approval import plan_diff
-from planner.cli import diff, fleet
+from planner.cli import fleet, review
 from planner.cli.fleet import FleetPlan, Job
 from planner.cli.workflow import rendered_files
 from planner.export.terraform_external import described
@@ -55,14 +55,14 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     terminal.show(fleet.view(planned), console)
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}
     difference = plan_diff.diff(typed(nothing), typed(plan))
-    terminal.show(diff.view(difference), console)
+    terminal.show(review.diff_view(difference), console)
     files_made = rendered_files(typed(plan)).items()
     files = {name: content.decode() for name, content in files_made if name.endswith((".yml", ".svg", ".md", ".html"))}
     return files | {
         "screen": console.file.getvalue(),  # type: ignore[attr-defined]
         "report.html": unescape(re.sub(r"<(style|script).*?</\1>|<[^>]*>", " ", files["report.html"], flags=re.S)),
         "fleet.md": markdown.render(fleet.view(planned)),
-        "diff.md": markdown.render(diff.view(difference)),
+        "diff.md": markdown.render(review.diff_view(difference)),
         "external": described(typed(plan))["headline"],
     }
 

@@ -1,15 +1,16 @@
-"""`planner place`: Kafka's placements as a table, as the tools' own strings, and what is refused."""
+"""`planner place` and `planner seeds`: placements, what explains them, and what is refused."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
-from folders import EXAMPLES
+from folders import DATA, EXAMPLES
 
-from planner.cli.brokers import of_file
+from planner.cli.placement import of_file
 from planner.strategies import kafka_striped
 
+ZOOKEEPER = DATA / "zookeeper-3.9" / "kafka-topics-describe.txt"
 PAIR = ("--start-index", 2, "--next-replica-shift", 0)
 SIX = ("place", "--partitions", 6, "--replication-factor", 3)
 
@@ -180,3 +181,75 @@ def test_a_round_robin_has_a_start_index_alone(planner, option):
     assert (1, True) == (ran.code, "round-robin takes --start-index alone" in ran.err)
     ran = planner(*arguments, "--replication-factor", 3)
     assert (1, True) == (ran.code, "replication factor is 3: it must be from 1 to 2" in ran.err)
+
+
+def test_seeds_knows_a_round_robin_again(planner, tmp_path):
+    """What `place` made, `seeds` calls by its name."""
+    made = ("place", "--algorithm", "round-robin", "--brokers", "0,1,2", "--partitions", 9, "--replication-factor", 2)
+    (tmp_path / "r.json").write_text(planner(*made, "--topic", "orders", "--format", "json").out)
+
+    ran = planner("seeds", tmp_path / "r.json")
+
+    assert (0, True) == (ran.code, "1 topic: 1 placed by a plain round robin" in ran.out)
+    (document,) = json.loads(planner("seeds", tmp_path / "r.json", "--format", "json").out)["topics"]
+    assert ("round_robin", 0, None) == (document["verdict"], document["start_index"], document["rack_aware"])
+
+
+def test_seeds_shows_a_table(planner):
+    """A line a topic, a line for each partition that differs, and the counts."""
+    code, out, _ = planner("seeds", ZOOKEEPER, "--topic", "topic-test4", "--topic", "topic-test1")
+
+    assert 0 == code
+    assert (
+        "Topic        Partitions  RF  Placed by        Start index  Shift  On                         Differ\n"
+        "topic-test1           4   2  a pair, exactly            0  0–1    brokers up to 1                 0\n"
+        "topic-test4           6   3  nearest pair               3  0, 3   the brokers with replicas       2\n"
+        "\n"
+        "topic-test4-4: 3,2,0, where the pair gives 3,1,2\n"
+        "topic-test4-5: 0,3,1, where the pair gives 0,2,3\n"
+        "\n"
+        "2 topics: 1 explained by a pair, 1 near a pair\n"
+    ) == out
+
+
+def test_seeds_as_json_and_markdown(planner):
+    """With the racks all topics are explained; JSON has every field, Markdown the same table."""
+    options = ("--brokers", "0,1,2,3", "--racks", "0=a,1=b,2=a,3=b", "--topic", "orders")
+    code, out, _ = planner("seeds", ZOOKEEPER, *options, "--format", "json")
+
+    assert 0 == code
+    assert {
+        "topic": "orders",
+        "partitions": 10,
+        "replication_factor": 2,
+        "verdict": "exact",
+        "start_index": 0,
+        "next_replica_shifts": [0, 3],
+        "brokers": [0, 1, 2, 3],
+        "brokers_are": "today's brokers",
+        "rack_aware": True,
+        "created_with_partitions": None,
+        "differences": [],
+    } == json.loads(out)["topics"][0]
+    page = planner("seeds", ZOOKEEPER, *options, "--format", "markdown")[1]
+    assert "| `orders` | 10 | 2 | a pair, exactly | 0 | 0, 3 | today's brokers | 0 |" in page
+
+
+def test_seeds_takes_a_spec(planner):
+    """The brokers and racks are the spec's."""
+    code, out, _ = planner("seeds", EXAMPLES / "tp_demo_03.yaml")
+
+    assert 0 == code
+    assert "1 topic: 1 explained by a pair" in out
+
+
+def test_seeds_names_what_it_does_not_know(planner):
+    """An unknown topic, a rack without its broker, a file that is none."""
+    code, _, err = planner("seeds", ZOOKEEPER, "--topic", "nope")
+    assert (1, True) == (code, "no such topic; allowed: logs, orders, topic-test1, topic-test4" in err)
+
+    code, _, err = planner("seeds", ZOOKEEPER, "--brokers", "0,1", "--racks", "7=a")
+    assert (1, True) == (code, "--racks names broker 7; allowed: 0, 1" in err)
+
+    code, _, err = planner("seeds", "nowhere.txt")
+    assert (1, True) == (code, "'nowhere.txt' can't be read" in err)

@@ -1,0 +1,330 @@
+"""`planner place` and `planner seeds`: what Kafka's placement gives, and which seeds explain an assignment.
+
+Both take their brokers from a spec or from `--brokers 0,1,2 --racks 0=a,1=b`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from planner.cli.shown import Format, echo_json, show_view
+from planner.inputs.spec import reading
+from planner.inputs.state.merge import merge
+from planner.inputs.state.state_files import files_in, read_file
+from planner.model.cluster import Topic
+from planner.model.errors import InfeasibleError, did_you_mean
+from planner.model.formats import counted, ranges
+from planner.report.view import Column, Joined, Lines, Name, Section, Table, Value, View, told
+from planner.strategies import kafka_classic, kafka_striped, round_robin
+from planner.whatif import explain_seeds
+from planner.whatif.explain_seeds import Explanation, Verdict
+
+Brokers = tuple[tuple[int, str | None], ...]
+
+Lists = Sequence[tuple[int, ...]]
+
+LARGEST_ID = 2**31 - 1
+# A spec has the key `cluster` within its first bytes, after a comment.
+_HEAD_BYTES = 65_536
+_COUNT = click.IntRange(min=1, max=200_000)
+_INDEX = click.IntRange(min=0, max=2**31 - 1)
+# Rows of the table of a placement. The option below the table has all of them, and so has JSON.
+_ROWS_SHOWN = 10_000
+# By verdict: the words in the table, and those after its count.
+_VERDICTS: dict[Verdict, tuple[str, str]] = {
+    "exact": ("a pair, exactly", "explained by a pair"),
+    "nearest": ("nearest pair", "near a pair"),
+    "round_robin": ("plain round robin", "placed by a plain round robin"),
+    "striped": ("KRaft (no pair)", "placed by KRaft"),
+    "none": ("none: edited by hand", "edited by hand"),
+}
+_DIFFERENCES_SHOWN = 20
+
+
+def _ids(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """The broker ids of `0,1,2`, in ascending order as Kafka sorts them; each may be there once."""
+    if value is None:
+        return None
+    ids = [_id(word) for word in value.split(",")]
+    if None in ids or len(set(ids)) < len(ids):
+        raise click.BadParameter(f"{value!r} isn't a list of brokers; allowed: ids, each once, such as 0,1,2")
+    return tuple(sorted(each for each in ids if each is not None))
+
+
+def _racks(_: click.Context, __: click.Parameter, value: str | None) -> tuple[tuple[int | None, str], ...] | None:
+    """The rack of each broker, of `0=a,1=b`."""
+    if value is None:
+        return None
+    pairs = [word.partition("=") for word in value.split(",")]
+    racks = tuple((_id(broker), rack.strip()) for broker, _, rack in pairs)
+    if any(broker is None or not rack for broker, rack in racks) or len(dict(racks)) < len(racks):
+        raise click.BadParameter(f"{value!r} isn't a list of racks; allowed: a rack a broker, such as 0=a,1=b")
+    return racks
+
+
+def _id(word: str) -> int | None:
+    text = word.strip()
+    return int(text) if re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) and int(text) <= LARGEST_ID else None
+
+
+def broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options `--brokers`, `--racks` and `--disable-rack-aware`."""
+    for option in (
+        click.option("--disable-rack-aware", is_flag=True, help="Place without looking at racks."),
+        click.option("--racks", callback=_racks, metavar="0=a,1=b", help="Their racks."),
+        click.option("--brokers", callback=_ids, metavar="0,1,2", help="The brokers, instead of a file's."),
+    ):
+        command = option(command)
+    return command
+
+
+def given(brokers: tuple[int, ...] | None, racks: tuple[tuple[int, str], ...] | None) -> Brokers:
+    """The brokers of `--brokers` with the racks of `--racks`. UsageError if a rack is given for another broker."""
+    named = dict(racks or ())
+    unknown = sorted(named.keys() - set(brokers or ()))
+    if unknown:
+        allowed = ", ".join(map(str, brokers)) if brokers else "only together with --brokers"
+        raise click.UsageError(f"--racks names broker {unknown[0]}; allowed: {allowed}")
+    return tuple((broker, named.get(broker)) for broker in brokers or ())
+
+
+def of_file(path: Path) -> tuple[tuple[Topic, ...], Brokers, bool]:
+    """The topics, the brokers with their racks, and whether placement is rack-aware, read from a spec or state files.
+
+    State files are outputs of Kafka's tools, or a folder of them. Only some of them list the brokers; otherwise there
+    are none. SpecError or ImportStateError if the file is neither.
+    """
+    if _is_spec(path):
+        wish = reading.load(path)
+        brokers = tuple(sorted((each.id, each.rack) for each in wish.cluster.brokers))
+        return wish.cluster.topics, brokers, wish.rack_aware
+    merged = merge([read_file(each, each.as_posix()).part for each in files_in(path)])
+    return merged.assignment.topics, tuple((each.id, each.rack) for each in merged.brokers), True
+
+
+def _is_spec(path: Path) -> bool:
+    """True if the file's name ends as YAML's does, or if a line of it begins with the key `cluster`."""
+    if path.suffix in (".yaml", ".yml"):
+        return True
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return re.search(rb"^cluster\s*:", file.read(_HEAD_BYTES), re.MULTILINE) is not None
+    except OSError:  # The reader of the file says why it can't be read.
+        return False
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@broker_options
+@click.option(
+    "--algorithm", type=click.Choice(["classic", "striped", "round-robin"]), default="classic", show_default=True
+)
+@click.option("--partitions", type=_COUNT, required=True, help="How many partitions to place.")
+@click.option("--replication-factor", type=click.IntRange(min=1, max=32_767), required=True)
+@click.option("--start-index", type=_INDEX, help="Position of partition 0's leader among the brokers.")
+@click.option("--next-replica-shift", type=_INDEX, help="Distance of its second replica, less one (classic).")
+@click.option("--start-partition", type=_INDEX, default=0, show_default=True, help="The first partition's id.")
+@click.option(
+    "--java-random-seed", type=click.IntRange(-(2**63), 2**63 - 1), help="Seed of java.util.Random (striped)."
+)
+@click.option("--topic", help="The topic's name, which JSON needs.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "markdown", "replica-assignment"]), default="text")
+def place(
+    spec: Path | None,
+    form: Literal["text", "json", "markdown", "replica-assignment"],
+    topic: str | None,
+    **options: Any,
+) -> int:
+    """Show where Kafka places new partitions.
+
+    For a new topic, or for partitions added to one.
+
+    The brokers are those of --brokers, or of SPEC. The classic algorithm (AdminUtils) is that of ZooKeeper clusters
+    and of kafka-reassign-partitions --generate before Kafka 4.1; striped is KRaft's. round-robin is the plain one of
+    many introductions, replica j of partition i on broker (i + j) mod n: Kafka's own shifts the followers after each
+    round of the brokers, so that the load of one that fails goes to more than its neighbors.
+    """
+    brokers, rack_aware = _brokers(spec, options)
+    lists = _placed(brokers, rack_aware, options)
+    first = options["start_partition"]
+    match form:
+        case "json":
+            if not topic:
+                raise click.UsageError("--format json needs --topic; allowed: the topic's name")
+            rows = [{"topic": topic, "partition": first + n, "replicas": list(each)} for n, each in enumerate(lists)]
+            echo_json({"version": 1, "partitions": rows})
+        case "replica-assignment":
+            click.echo(replica_assignment(lists))
+        case "text" | "markdown":
+            show_view(_placement_view(first, lists, dict(brokers)), form)
+    return 0
+
+
+def replica_assignment(lists: Lists) -> str:
+    """The lists as `kafka-topics --replica-assignment` takes them: `0:1,1:0,0:1`, a comma between two partitions."""
+    return ",".join(":".join(map(str, replicas)) for replicas in lists)
+
+
+def _brokers(spec: Path | None, options: dict[str, Any]) -> tuple[Brokers, bool]:
+    """The brokers of the options or of the spec, by id, and whether the placement is rack-aware."""
+    if (spec is None) == (options["brokers"] is None):
+        raise click.UsageError("the brokers come from --brokers or from SPEC; allowed: one of them")
+    if spec is None:
+        return given(options["brokers"], options["racks"]), not options["disable_rack_aware"]
+    given(None, options["racks"])
+    _, brokers, rack_aware = of_file(spec)
+    if not brokers:
+        raise click.UsageError(f"{spec}: a state file doesn't list the brokers; allowed: a spec, or --brokers")
+    return brokers, rack_aware and not options["disable_rack_aware"]
+
+
+def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> Lists:
+    """The replica lists by the algorithm of the options. UsageError if they have a seed that it doesn't take."""
+    count, factor = options["partitions"], options["replication_factor"]
+    pair, seed = (options["start_index"], options["next_replica_shift"]), options["java_random_seed"]
+    if options["algorithm"] == "round-robin":
+        if pair[1] is not None or seed is not None:
+            raise click.UsageError("round-robin takes --start-index alone; allowed: no shift, no --java-random-seed")
+        racked = [(broker, rack) for broker, rack in brokers if rack is not None]
+        alternated = rack_aware and len(racked) == len(brokers)
+        order = kafka_classic.rack_alternated(racked) if alternated else [broker for broker, _ in brokers]
+        return round_robin.place(order, count, factor, (pair[0] or 0) + options["start_partition"])
+    if options["algorithm"] == "striped":
+        if seed is None or pair != (None, None):
+            raise click.UsageError("striped takes --java-random-seed; allowed: no --start-index, no shift")
+        known = [(broker, rack if rack_aware else None, False) for broker, rack in brokers]
+        return kafka_striped.place(known, count, factor, java_random_seed=seed)
+    if None in pair or seed is not None:
+        raise click.UsageError("classic takes --start-index and --next-replica-shift; allowed: no --java-random-seed")
+    try:
+        return kafka_classic.place(
+            brokers,
+            count,
+            factor,
+            start_index=pair[0],
+            next_replica_shift=pair[1],
+            start_partition_id=options["start_partition"],
+            rack_aware=rack_aware,
+        )
+    except InfeasibleError as error:
+        raise InfeasibleError(str(error).replace("set rack_aware: disabled", "use --disable-rack-aware")) from None
+
+
+def _placement_view(first: int, lists: Lists, racks: dict[int, str | None]) -> View:
+    """A row for each partition, with racks if any broker has one; then all lists as an option of Kafka's tools."""
+
+    def named(replicas: tuple[int, ...]) -> Value:
+        names = (racks[broker] for broker in replicas)
+        return Joined(tuple(None if rack is None else Name(rack) for rack in names), ",")
+
+    column = Column[tuple[int, tuple[int, ...]]]
+    racked = any(rack is not None for rack in racks.values())
+    columns = (
+        column("Partition", lambda row: str(row[0])),
+        column("Replicas", lambda row: ",".join(map(str, row[1])), numeric=False),
+        *((column("Racks", lambda row: named(row[1]), numeric=False),) if racked else ()),
+    )
+    option = f"--replica-assignment {replica_assignment(lists)}"
+    table = Table("", "", "partition", list(enumerate(lists, start=first)), columns, most=_ROWS_SHOWN)
+    return View("", (Section("", (table, Lines((Name(option, len(option)),), bulleted=False))),))
+
+
+@click.command()
+@click.argument("file", metavar="SPEC|STATE-FILE", type=click.Path(path_type=Path))
+@broker_options
+@click.option("--topic", "names", multiple=True, help="Only this topic; may be given again.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text")
+def seeds(file: Path, names: tuple[str, ...], form: Format, **options: Any) -> int:
+    """Find the seeds that explain each topic's assignment.
+
+    A start index and the next replica shift, by topic.
+
+    Where a shift stands as a list, each of them gives the same assignment. A plain round robin has no shift: replica j
+    of partition i is on broker (start index + i + j) mod n. The brokers are those of SPEC, or of
+    --brokers; with neither, those that hold replicas.
+    """
+    topics, brokers, rack_aware = of_file(file)
+    stated = given(options["brokers"], options["racks"]) or brokers
+    found = explain_seeds.explain(topics, stated, rack_aware=rack_aware and not options["disable_rack_aware"])
+    known = {each.topic for each in found}
+    for name in names:
+        if name not in known:
+            message = f"--topic {name}: {file} has no such topic; {did_you_mean(name, known)}allowed"
+            others = f" and {counted(len(known) - 5, 'other')}" if len(known) > 5 else ""
+            raise click.UsageError(f"{message}: {', '.join(sorted(known)[:5])}{others}")
+    shown = [each for each in found if not names or each.topic in names]
+    match form:
+        case "json":
+            echo_json({"topics": [_seeds_document(each) for each in shown]})
+        case _:
+            show_view(_seeds_view(shown), form)
+    return 0
+
+
+def _seeds_document(found: Explanation) -> dict[str, Any]:
+    """The explanation of a topic as JSON."""
+    return {
+        "topic": found.topic,
+        "partitions": found.partitions,
+        "replication_factor": found.replication_factor,
+        "verdict": found.verdict,
+        "start_index": found.start_index if found.start_index >= 0 else None,
+        "next_replica_shifts": list(found.shifts),
+        "brokers": list(found.brokers.order) if found.brokers else None,
+        "brokers_are": found.brokers.name if found.brokers else None,
+        "rack_aware": found.brokers.rack_aware if found.brokers and found.shifts else None,
+        "created_with_partitions": found.grown_from,
+        "differences": [
+            {"partition": each.partition, "replicas": list(each.replicas), "expected": list(each.expected)}
+            for each in found.differences
+        ],
+    }
+
+
+def _seeds_view(found: Sequence[Explanation]) -> View:
+    """A row for each topic, a line for each partition that differs, and how often each verdict was found."""
+    column = Column[Explanation]
+    columns = (
+        column("Topic", lambda row: Name(row.topic), numeric=False),
+        column("Partitions", lambda row: row.partitions),
+        column("RF", lambda row: str(row.replication_factor)),
+        column("Placed by", _placed_by, numeric=False),
+        column("Start index", lambda row: str(row.start_index) if row.start_index >= 0 else None),
+        column("Shift", lambda row: ranges(row.shifts) if row.shifts else None, numeric=False),
+        column("On", lambda row: row.brokers.name if row.brokers else None, numeric=False),
+        column("Differ", lambda row: len(row.differences) if row.shifts else None),
+    )
+    differ = [(each.topic, difference) for each in found for difference in each.differences]
+    lines = [
+        Joined(
+            (
+                Name(f"{topic}-{each.partition}"),
+                f": {_listed(each.replicas)}, where the pair gives {_listed(each.expected)}",
+            )
+        )
+        for topic, each in differ[:_DIFFERENCES_SHOWN]
+    ]
+    rest = len(differ) - len(lines)
+    more = (f"and {counted(rest, 'more partition')} that differ; --format json has all",) if rest else ()
+    counts = Counter(each.verdict for each in found)
+    verdicts = [f"{counts[verdict]} {words}" for verdict, (_, words) in _VERDICTS.items() if counts[verdict]]
+    summary = f"{counted(len(found), 'topic')}: {', '.join(verdicts)}"
+    blocks = told(Table("", "", "topic", found, columns), Lines(lines), Lines((*more, summary), bulleted=False))
+    return View("", (Section("", blocks),))
+
+
+def _placed_by(found: Explanation) -> str:
+    grown = "" if found.grown_from is None else f"; {found.grown_from} grew to {found.partitions}"
+    return f"{_VERDICTS[found.verdict][0]}{grown}"
+
+
+def _listed(replicas: Sequence[int]) -> str:
+    return ",".join(map(str, replicas))

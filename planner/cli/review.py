@@ -1,0 +1,238 @@
+"""`planner show`, `diff`, `check` and `resume`: a plan is read, compared with another, and held against the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from planner.approval import plan_check, plan_diff
+from planner.approval.cluster_now import Sources
+from planner.approval.plan_check import CheckedPlan, Wanted
+from planner.cli import workflow
+from planner.cli.shown import Format, detail_options, echo_json, echo_line, format_option, reads_plan, say, show_view
+from planner.cli.shown import show as show_plan
+from planner.model.file_reading import read_bytes
+from planner.model.formats import gap_shown, number
+from planner.plan import headline, plan_file
+from planner.report import run_journal
+from planner.report.terminal import Detail
+from planner.report.view import Column, Lines, Name, Section, Table, View, told
+
+_PLAN = click.Path(path_type=Path)
+_LONGEST_LINE = 400
+
+_SOURCES = (
+    click.option(
+        "--state",
+        "files",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        help="What Kafka's tools print now, or a folder of it; any format that planner import reads. May be repeated.",
+    ),
+    click.option("--bootstrap-servers", metavar="HOST:PORT,...", help="Ask a running cluster; needs the extra 'live'."),
+    click.option(
+        "--command-config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="A Java client's properties for TLS and SASL, as Kafka's tools take them.",
+    ),
+)
+
+
+def source_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that say where the cluster's state comes from; the command gets them as one `sources`."""
+
+    @wraps(command)
+    def given(files: tuple[Path, ...], bootstrap_servers: str | None, command_config: Path | None, **rest: Any) -> int:
+        return command(sources=Sources(files, bootstrap_servers, command_config), **rest)
+
+    for option in reversed(_SOURCES):
+        given = option(given)
+    return given
+
+
+@click.command()
+@click.argument("plan", type=_PLAN, required=False)
+@click.option(
+    "--journal",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Show this journal of a run of the playbooks instead of a plan.",
+)
+@format_option
+@detail_options
+@reads_plan
+def show(plan: Path | None, journal: Path | None, form: Format, detail: Detail | None) -> int:
+    """Show PLAN, a plan.json or its folder.
+
+    Or what a run of its playbooks did."""
+    if (plan is None) == (journal is None):
+        raise click.UsageError("show takes a PLAN or --journal FILE, one of them")
+    if plan is not None:
+        show_plan(plan_file.read(plan), form, detail, plan if plan.is_dir() else plan.parent)
+        return 0
+    assert journal is not None
+    entries = run_journal.entries(read_bytes(journal, run_journal.JOURNAL), journal.as_posix())
+    if form == "json":
+        echo_json(run_journal.document(entries))
+    else:
+        show_view(run_journal.view(journal.name, entries), form)
+    return 0
+
+
+def diff_view(difference: dict[str, Any]) -> View:
+    """What `plan_diff.diff` found, as a view: the verdict, the figures that differ, and the lists of differences."""
+    figure = Column[tuple[str, str, str, str]]
+    columns = (
+        figure("", itemgetter(0), numeric=False),
+        figure("before", itemgetter(1)),
+        figure("after", itemgetter(2)),
+        figure("", itemgetter(3), numeric=False),
+    )
+    figures = Table("", "", "figure", plan_diff.figure_rows(difference), columns)
+    lists = (
+        # A line holds names from the cluster, so all of it is written as a name.
+        Section(f"{title} ({number(count)})", (Lines([Name(line, _LONGEST_LINE) for line in lines]),), folded=True)
+        for title, count, lines in plan_diff.sections(difference)
+    )
+    sections = (Section("", told(figures)), *lists)
+    return View(plan_diff.verdict(difference), sections, tuple(plan_diff.first_steps(difference)))
+
+
+@click.command("diff")
+@click.argument("before", type=_PLAN)
+@click.argument("after", type=_PLAN)
+@format_option
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plans differ.")
+@reads_plan
+def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> int:
+    """Show what changed from the plan BEFORE to the plan AFTER.
+
+    Each is a plan.json or its folder.
+
+    Figures before and after, gates, inputs, what was asked for, brokers, partitions that only one of them changes or
+    that go elsewhere, and warnings. Lists are bounded, what is left out is counted.
+
+    \b
+    planner diff main/expand.plan expand.plan --format markdown
+    """
+    difference = plan_diff.diff(plan_file.read(before), plan_file.read(after))
+    match form:
+        case "json":
+            echo_json(difference)
+        case _:
+            show_view(diff_view(difference), form)
+    return 2 if detailed_exitcode and not difference["equal"] else 0
+
+
+@click.command()
+@click.argument("plan", type=_PLAN)
+@source_options
+@click.option("--plan-id", metavar="ID", help="The plan_id that was approved; any other plan is refused.")
+@click.option("--strict", is_flag=True, help="Refuse your own files in the folder, which are only listed otherwise.")
+@click.option("--strict-state", is_flag=True, help="Refuse a cluster that changed outside the plan as well.")
+@click.option("--now", metavar="MOMENT", help="The time to judge valid_for by. [default: the clock's]")
+@click.option("--bound", is_flag=True, help="Work the bound out again from bound.json: arithmetic, no solver.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What stdout shows.")
+@reads_plan
+def check(
+    plan: Path,
+    sources: Sources,
+    plan_id: str | None,
+    strict: bool,
+    strict_state: bool,
+    now: str | None,
+    bound: bool,
+    form: Literal["text", "json"],
+) -> int:
+    """Check that PLAN is unchanged and fits the cluster.
+
+    Makes every file of the plan's folder again and compares; with --state or --bootstrap-servers, the cluster too.
+
+    The files of a folder are made again from plan.json and compared byte for byte, whatever SHA256SUMS says; no other
+    file may be there. Your own (inventory, variables, what Terraform keeps) can't be judged: each is listed with what
+    it could do. With --state or --bootstrap-servers the plan is held against the cluster as it is now: every partition
+    has to be where the plan found it, or on the plan's own way. What isn't is listed, and the exit code is 1.
+
+    \b
+    planner check expand.plan
+    planner check expand.plan --state state/topics-describe.txt --state state/brokers.txt
+    """
+    wanted = Wanted(plan_check.parse_plan_id(plan_id), strict, strict_state, plan_check.parse_now(now))
+    checked = plan_check.check(plan, sources, workflow.rendered_files, wanted)
+    if form == "json":
+        echo_json(plan_check.document(checked))
+    checked.require_approved()
+    if form == "text":
+        for line in _approved_lines(plan, checked):
+            echo_line(line)
+    if bound:
+        proof = workflow.check_bound(plan)
+        echo_line(
+            f"{plan}: no plan{headline.bounded(checked.plan)} copies fewer than {proof.least:,} {proof.measure}, "
+            f"verified from {proof.prices:,} prices and {proof.partitions:,} partitions; "
+            f"this one copies {proof.moved:,}: within {gap_shown(proof.gap_percent)}",
+            err=form == "json",
+        )
+    return 0
+
+
+def _approved_lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
+    """What `check` prints of a plan that it approves: what was checked, and what couldn't be."""
+    plan, held = checked.plan, checked.held
+    of_files = f", with all of its {held.files} files" if held else ""
+    step = headline.first_step(plan)
+    yield from [step] if step else []
+    yield f"{path}: plan {plan.plan_id[:12]} is unchanged{of_files}"
+    if held and held.own:
+        yield f"not checked: {len(held.own)} of the folder's files are your own; each could change what runs:"
+        yield from (f"  {line}" for line in plan_check.listed(tuple(map(str, held.own))))
+    yield from [f"valid until {plan.valid_until}"] if plan.valid_until else []
+    if checked.fit is not None:
+        yield f"fits the cluster now: {checked.fit.progress()}"
+        if not checked.fit.brokers_known:
+            yield "not checked: which brokers are live and in which racks; no source says"
+        yield from (f"note: {line}" for line in plan_check.listed(tuple(map(str, checked.fit.told))))
+    yield from checked.since.sentences() if checked.since is not None else ()
+
+
+@click.command()
+@click.argument("plan", type=_PLAN)
+@source_options
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
+@click.option("--captured-at", metavar="MOMENT", help="When the state was captured; a plan with valid_for needs it.")
+@click.option(
+    "--leave-moved", is_flag=True, help="Leave partitions that others have moved where they are, and list them."
+)
+@format_option
+@detail_options
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where there is something left to do.")
+@reads_plan
+def resume(
+    plan: Path,
+    sources: Sources,
+    out: Path,
+    captured_at: str | None,
+    leave_moved: bool,
+    form: Format,
+    detail: Detail | None,
+    detailed_exitcode: bool,
+) -> int:
+    """Plan what is left of PLAN after a run that stopped.
+
+    The same target, in new batches, from the cluster as it is now.
+
+    What is where PLAN wants it drops out; what no longer exists is dropped and listed among the warnings. Partitions
+    that aren't on PLAN's way are refused, with exit code 1. PLAN's limits are judged again; beyond one nothing is
+    written, and the exit code is 3.
+
+    \b
+    planner resume expand.plan --state state/now/ --out expand-rest.plan
+    """
+    rest, files = workflow.resume(plan, sources, out, captured_at, leave_moved=leave_moved, say=say)
+    show_plan(rest, form, detail, out, len(files))
+    return 2 if detailed_exitcode and headline.has_something_to_do(rest) else 0

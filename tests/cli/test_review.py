@@ -1,0 +1,73 @@
+"""`planner show`: plans, journals and what is refused. `diff`, `check` and `resume` are tested in tests/approval."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from folders import EXAMPLES
+
+JOURNAL = (
+    '{"event": "run", "said": "A run began.", "time": "2026-11-24T08:00:00Z"}\n'
+    '{"event": "end", "said": "Batch 01 of 1 ended.", "time": "2026-11-24T08:01:00Z", "figures": {"batch": "01", '
+    '"seconds": 60, "planned_seconds": 50, "copied_bytes": 2000000, "planned_bytes": 2000000}}\n'
+)
+
+
+@pytest.fixture
+def whatif(planner, tmp_path):
+    """Plans a spec with few candidates, in process, into the folder `plan`."""
+
+    def run(spec) -> None:
+        options = ("--engine", "local", "--candidates", 20, "--out", tmp_path / "plan")
+        assert 0 == planner("whatif", spec, *options).code
+
+    return run
+
+
+@pytest.mark.slow
+def test_show_prints_the_plan_again_in_each_format(whatif, planner, tmp_path):
+    """text, json and markdown of a written plan; json is the document itself."""
+    whatif(EXAMPLES / "expand.yaml")
+    folder = tmp_path / "plan"
+
+    document = json.loads(planner("show", folder, "--format", "json").out)
+
+    assert json.loads((folder / "plan.json").read_text()) == document
+    report = (folder / "report.md").read_text()
+    assert report == planner("show", folder, "--format", "markdown", "--verbose").out
+    assert planner("show", folder, "--format", "markdown").out.splitlines()[:5] == report.splitlines()[:5]
+    assert 2 == len(planner("show", folder, "-q").out.splitlines())
+    assert 0 == planner("show", folder / "plan.json").code
+
+
+@pytest.mark.slow
+def test_a_plan_that_was_edited_is_refused(whatif, planner, tmp_path):
+    """plan_id binds the content: one changed broker id shows."""
+    whatif(EXAMPLES / "expand.yaml")
+    file = tmp_path / "plan" / "plan.json"
+    file.write_text(file.read_text().replace('"rebalance": "all"', '"rebalance": "none"'))
+
+    ran = planner("show", file)
+
+    assert 1 == ran.code
+    assert "changed after it was made" in ran.err
+
+
+def test_a_journal_is_shown_with_planned_and_measured_figures(planner, tmp_path):
+    """As text, and as JSON with the lines that the file has."""
+    journal = tmp_path / "run.jsonl"
+    journal.write_text(JOURNAL)
+    ran = planner("show", "--journal", journal)
+    assert (0, "") == (ran.code, ran.err)
+    assert "2026-11-24T08:00:00Z  A run began.\n" in ran.out
+    assert "Planned and measured" in ran.out
+    found = json.loads(planner("show", "--journal", journal, "--format", "json").out)
+    assert [json.loads(line) for line in JOURNAL.splitlines()] == found["entries"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("expand.plan", "--journal", "run.jsonl")])
+def test_show_takes_a_plan_or_a_journal(planner, arguments):
+    """One of them."""
+    ran = planner("show", *arguments)
+    assert (1, True) == (ran.code, "show takes a PLAN or --journal FILE, one of them" in ran.err)
