@@ -1,10 +1,10 @@
-"""Fair shares, as exact fractions: of replicas, leaders and bytes, by the brokers' capacities and the rack rule.
+"""Fair shares of replicas, leaders and bytes as exact fractions, by the brokers' capacities and the rack rule.
 
-A broker's fair share is what its capacity is of all capacities, unless the rack rule or one replica a broker forbid it:
-a rack of two brokers that must hold one replica of every partition carries more a broker than a rack of four, and no
-broker holds more than one replica of each partition. Shares are filled like water into racks and brokers, between what
-each must and may hold. Counts are filled as int64; sums of bytes, which don't leave room for a product, as Python's
-integers in object arrays, by the same code.
+A broker's fair share is its part of the total capacity, unless the rack rule or one replica per broker forbids that. A
+rack of two brokers that must hold one replica of every partition has more per broker than a rack of four, and no broker
+holds more than one replica of a partition. Shares are found by water filling over racks and brokers, between what each
+must and may hold. Counts are int64. Sums of bytes times weights don't fit 64 bits, so they are Python's integers in
+object arrays, in the same code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 # int64, or objects that are Python's integers.
 ExactArray = NDArray[Any]
 
-# What all weights together are at most: times a million of replicas, and as much again, they are far below 2^63.
+# The most that all weights add up to: times a million replicas, and a million again, that is far below 2^63.
 _MOST_WEIGHT = 1_000_000
 
 
@@ -53,14 +53,14 @@ def rack_rule(problem: Problem) -> RackRule:
 
 
 def _per_rack(sizes: LongArray, factor: int) -> tuple[LongArray, LongArray]:
-    """The evenest spread of `factor` replicas over racks of these sizes: level by level, as racks have room."""
+    """Least and most replicas (R,) in racks of these sizes at the most even spread of `factor` replicas."""
     level = 0
     while np.minimum(sizes, level).sum() < factor:
         level += 1
         if level > factor:
             break
     most = np.minimum(sizes, level)
-    # Where the last level is filled up there is no choice; said here, or shares would be as if there were.
+    # Where the last level is filled completely, least is most; else shares would come out as if there was a choice.
     return most if most.sum() == factor else np.minimum(sizes, max(level - 1, 0)), most
 
 
@@ -73,7 +73,7 @@ class Shares:
 
 
 def weights(capacities: LongArray) -> LongArray:
-    """Capacities (Bt,) as weights of which all together are at most about a million; equal ones are 1 each."""
+    """Capacities (Bt,) as small integer weights that add up to about a million at most; 1 each where all are equal."""
     stated = [int(capacity) for capacity in capacities]
     divisor = gcd(*stated)
     total = sum(stated)
@@ -114,10 +114,10 @@ class FairShares:
 # A sweep asks for those of one problem, that of its variant, with every candidate.
 @lru_cache(maxsize=2)
 def fair_shares(problem: Problem) -> FairShares:
-    """Everybody's fair shares: replicas and bytes by disks, leaders and traffic by networks."""
+    """The fair shares of all brokers: of replicas and bytes by disks, of leaders and traffic by networks."""
     rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
     topic_replicas = _filling(problem, np.ones(problem.rows, dtype=np.int64), partial(_by_topic, problem), disk, rule)
-    # Those that nobody leads, now or once the plan is carried out, are nobody's share of leaders.
+    # Partitions that have no leader, today or after the plan, don't count in the shares of leaders.
     led = problem.may_lead_anew | (problem.leaders >= 0)
     leaders = _by_topic(problem, led[:, None].astype(np.int64))
     # Bytes times weights are beyond 64 bits.
@@ -153,7 +153,7 @@ class ShareFilling:
     rule: RackRule
 
     def summed(self) -> ShareFilling:
-        """All of the K together, as one."""
+        """The K totals added up to one."""
         columns = (self.totals, self.least, self.most, self.cap)
         totals, least, most, cap = (column.sum(axis=0, keepdims=True) for column in columns)
         return ShareFilling(totals, least, most, cap, self.weights, self.rule)
@@ -162,8 +162,8 @@ class ShareFilling:
 def water_filled(filling: ShareFilling) -> Shares:
     """Shares by weights between what the racks and brokers must and may hold.
 
-    Racks pinned at a bound leave the rest to the others; pinning is repeated until nothing changes, at most R times.
-    Racks above their `most` are pinned first, as that raises the level of all others; then those below their `least`.
+    Racks that cross a bound are pinned to it, and the others share the rest, until nothing changes (at most R times).
+    Racks above their `most` are pinned first, since that raises the level of the others; then those below `least`.
     """
     pinned = np.full_like(filling.least, -1)
     for bound, beyond in ((filling.most, np.greater), (filling.least, np.less)):
@@ -180,9 +180,9 @@ def water_filled(filling: ShareFilling) -> Shares:
 
 @dataclass(frozen=True)
 class _Level:
-    """How high it stands in each rack: `rest / parts` a weight; (K, R) but for `full`.
+    """The water level in each rack, `rest / parts` per unit of weight; arrays are (K, R) except `full`.
 
-    full (K, Bt) says which brokers hold what they may, and stand out; held is what the rack holds, times `parts`.
+    full (K, Bt): brokers that hold the most they may. held: what the rack holds, times `parts`.
     """
 
     rest: ExactArray
@@ -192,7 +192,7 @@ class _Level:
 
 
 def _level(filling: ShareFilling, pinned: ExactArray) -> _Level:
-    """The level where the racks of `pinned` (K, R) hold that, -1 for those that share what is left."""
+    """The level where racks hold what `pinned` (K, R) says; -1: racks that share what is left."""
     full = np.zeros((len(pinned), len(filling.weights)), dtype=bool)
     while True:
         used, open_weight = _by_rack(filling, full, filling.cap), _by_rack(filling, ~full, filling.weights)

@@ -1,9 +1,10 @@
-"""How far outside of windows: what a unit beyond one weighs, and how much of it a bound allows plans to have.
+"""The excess: how far an assignment is outside the windows by weight, and how much excess a bound allows plans to have.
 
-Where windows can't all hold, a bound is for all plans with no more excess than the plan at hand, whichever brokers
-carry it. `Allowed` is that set: the windows, the excess of counts by weight, the excess of loads in sum, and how far
-outside any one broker is. `Allowed.cost` is what it takes off a bound made of prices: for prices α of a window's edges
-and a price λ of a unit of excess, `λ × excess + Σ most × max(0, α − λ)`, by the duality of linear programs.
+Where the windows can't all hold, a bound is for all plans with no more excess than the plan at hand, on whichever
+brokers. `Allowed` describes that set: the windows, the weight of the excess of counts, the weighed sum of the excess of
+loads, and how far outside a single broker is. `Allowed.cost` is what it takes off a bound made of prices. For prices α
+of a window's edges and a price λ of a unit of excess that is `λ × excess + Σ most × max(0, α − λ)`, by the duality of
+linear programs.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from numpy.typing import NDArray
 
 from planner.model.problem import BoolArray, LongArray
 
-# What a unit beyond a window weighs: the first at the price, the next few at three times it, the rest at ten times it:
-# one window isn't broken deeply where several could be broken by one. One unit beyond a broker's window weighs more
-# than the units beyond topics' windows that would mend it.
+# What a unit beyond a window weighs: the first unit the price, the next three 3 times, all others 10 times as much, so
+# that several windows are missed by one unit rather than one window by several. One unit beyond a broker's window
+# weighs more than the units beyond topics' windows that would avoid it.
 EXCESS_STEPS = ((1, 1), (3, 3), (1 << 30, 10))
 TOPIC_PRICE, BROKER_PRICE = 1, 100
 # Takes more off a bound than there is.
@@ -38,7 +39,7 @@ def beyond(bounds: LongArray, held: LongArray) -> LongArray:
 
 
 def weight(units: LongArray, price: int) -> LongArray:
-    """What so many units (…) beyond windows weigh, at the price of the first."""
+    """The weights of numbers of units (…) beyond windows; `price` is that of the first unit."""
     left, total = units.copy(), np.zeros_like(units)
     for count, step in EXCESS_STEPS:
         taken = np.minimum(left, count)
@@ -66,7 +67,7 @@ class CountWindows:
     spread: int
 
     def beginning(self, lows: tuple[int, int] | None) -> CountWindows:
-        """The same where open windows begin at one of these starts, None: at any."""
+        """These windows with the open ones limited to begin within a range of starts; None: at any."""
         if lows is None:
             return self
         first, last = (np.where(self.open, low, end) for low, end in zip(lows, (self.first, self.last), strict=True))
@@ -81,12 +82,12 @@ class CountWindows:
             yield np.where(self.open[:, None], np.stack([low, low + self.spread]), self.bounds)
 
     def weigh(self, moved: LongArray) -> int:
-        """The weight of what is outside where movable replicas lie like this (K, Bt), open windows where it suits."""
+        """The weight of what is outside with movable replicas (K, Bt); open windows begin where that is least."""
         held = self.fixed + moved
         return int(np.min([excess(bounds, held, self.price) for bounds in self.starts()], axis=0).sum())
 
     def bears(self, table: LongArray) -> bool:
-        """True where the edges of prices (window, broker, price, edge) prove no more than those of any start."""
+        """True where the edges in prices (window, broker, price, edge) prove no more than the windows at any start."""
         at, brokers, prices, stated = table
         total = np.zeros(len(self.movable), dtype=object)
         np.add.at(total, at, prices.astype(object) * stated)
@@ -110,7 +111,7 @@ class CountWindows:
         return np.stack([np.maximum(low - self.movable.sum(), 0), np.maximum(-high, 0)])
 
     def cost(self, table: LongArray, price: int) -> int:
-        """What prices (window, broker, price, edge) beyond that of a weighed unit take off a bound."""
+        """What the parts of prices (window, broker, price, edge) above `price` per weighed unit take off a bound."""
         steep = np.abs(table[2]).astype(object)
         beyond_it = (room * np.maximum(steep - step * price, 0) for step, room in self.rooms(table))
         return sum(int(each.sum()) for each in beyond_it)
@@ -129,7 +130,7 @@ class CountWindows:
 
 @dataclass(frozen=True, eq=False)
 class Loads:
-    """Windows (D, 2, Bt) of the loads that movable replicas bring, and what a unit beyond one weighs, (D,)."""
+    """Windows (D, 2, Bt) of the loads of movable replicas, and the weights (D,) of a unit beyond each."""
 
     bounds: LongArray
     scales: LongArray
@@ -160,11 +161,11 @@ class Allowed:
     furthest: LongArray | None = None
 
     def beginning(self, lows: tuple[int, int] | None) -> Allowed:
-        """The same where the window of all replicas begins at one of these starts, None: at any."""
+        """The same with the window of all replicas limited to begin within a range of starts; None: at any."""
         return replace(self, brokers=self.brokers.beginning(lows))
 
     def covered(self, lows: Sequence[tuple[int, int] | None]) -> bool:
-        """True where the window of all replicas begins at one of these starts, whatever plan it is."""
+        """True where these ranges contain every start that the window of all replicas may have."""
         if None in lows:
             return True
         told = {low for ends in lows if ends is not None for low in range(ends[0], ends[1] + 1)}
@@ -193,7 +194,7 @@ class Allowed:
         return sum(int(weight(each.certain(), each.price).sum()) for each in (self.topics, self.brokers))
 
     def reached(self, cells: LongArray, load: LongArray) -> Allowed:
-        """As much as a plan has: movable replicas (T, Bt), and the loads (D, Bt) that they bring."""
+        """The excess of a plan with these movable replicas (T, Bt) and their loads (D, Bt)."""
         low, high = self.windows.bounds.transpose(1, 0, 2)
         outside = beyond(np.stack([low, high]), load).sum(axis=0)
         return replace(
@@ -225,8 +226,9 @@ class Allowed:
         return _cheapest(of_counts, self.replicas - self.certain), _cheapest(of_loads, self.loads)
 
     def cost(self, prices: tuple[LongArray, ...], of_replicas: int, of_loads: int) -> int:
-        """What being allowed so much takes off a bound of these tables of prices: by topic, in all, and of each load;
-        a weighed unit of counts costs `of_replicas`, one of loads `of_loads`.
+        """What the allowed excess takes off a bound of these tables of prices: by topic, in all, and of each load.
+
+        A weighed unit of counts costs `of_replicas`, one of loads `of_loads`.
         """
         return (
             self.topics.cost(prices[0], of_replicas)

@@ -1,7 +1,7 @@
-"""What "even" means, in numbers: how many replicas, leaders, bytes and how much traffic each broker may hold.
+"""The windows: how many replicas, leaders, bytes and how much traffic each broker may hold.
 
-A window is the tolerance around a broker's fair share (see `fair_shares`). The strategies aim at these windows and the
-score measures against them; neither is told how the other does it.
+A window is the tolerance around a broker's fair share (see `fair_shares`). The strategies aim at the windows, and the
+score measures against them, independently of each other.
 """
 
 from __future__ import annotations
@@ -89,8 +89,9 @@ def windows(problem: Problem, balance: Balance) -> Windows:
 
 
 def starts(problem: Problem, tolerance: Tolerance) -> range:
-    """Where the window of all brokers' replicas may begin so that it holds their shares; empty where they are unlike,
-    or where no spread is asked for.
+    """Where the window of all brokers' replicas may begin so that it contains their shares.
+
+    Empty where the shares differ, or where no spread is asked for.
     """
     fair = fair_shares(problem).replicas
     floor = fair.count // fair.parts
@@ -101,13 +102,13 @@ def starts(problem: Problem, tolerance: Tolerance) -> range:
 
 
 def starting(wanted: Windows, low: int, spread: int) -> Windows:
-    """The windows, where that of all brokers' replicas begins at `low`."""
+    """The windows, with that of all brokers' replicas beginning at `low`."""
     lows = np.full_like(wanted.replicas[0], low)
     return replace(wanted, replicas=np.stack([lows, lows + spread]))
 
 
 def near(problem: Problem, balance: Balance, wanted: Windows, assignment: IntArray) -> Windows:
-    """The windows of replicas, where those that may begin anywhere begin next to what an assignment (P, W) holds."""
+    """The windows, with those that may begin anywhere set to begin nearest to what an assignment (P, W) holds."""
     fair = fair_shares(problem)
     held = counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))
     return replace(
@@ -118,12 +119,12 @@ def near(problem: Problem, balance: Balance, wanted: Windows, assignment: IntArr
 
 
 def opened(window: LongArray) -> LongArray:
-    """A window (2, …) as it is where none is asked for."""
+    """A window (2, …) of this shape that allows everything."""
     return np.stack([np.zeros_like(window[0]), np.full_like(window[1], np.iinfo(np.int32).max)])
 
 
 def excess_anywhere(bounds: LongArray, counts: LongArray, price: int, tolerance: Tolerance) -> LongArray:
-    """As `excess`; but brokers with windows alike that keep the spread asked for keep it wherever the window begins."""
+    """As `excess`, but 0 where all brokers have the same window and are within its spread, wherever it would begin."""
     outside = excess(bounds, counts, price)
     if tolerance.kind != "spread":
         return outside
@@ -174,10 +175,10 @@ def _around(fair: Shares, tolerance: Tolerance, today: LongArray) -> LongArray:
 
 
 def _begin(fair: Shares, today: LongArray, spread: int) -> LongArray:
-    """(K, 1): where a window of alike shares begins so that the fewest replicas have to move, the lowest of several.
+    """(K, 1): where a window around equal shares begins so that the fewest replicas move; the lowest of several.
 
-    The higher it begins, the fewer have to leave what is above it, and the more have to arrive below it, among them
-    those that are on no target broker yet. Both are monotonous, so the place where they meet is found by halving.
+    The higher it begins, the fewer replicas have to leave brokers above it, and the more have to arrive on brokers
+    below it. Both numbers are monotonic, so the point where they meet is found by bisection.
     """
     count, brokers = fair.count[:, :1], fair.parts[:, :1]
     missing = count - today.sum(axis=1, keepdims=True)
@@ -210,7 +211,7 @@ def _byte_window(fair: Shares, tolerance: Tolerance) -> LongArray | None:
 
 
 def _disk_window(problem: Problem, fair: Shares, tolerance: Tolerance) -> LongArray | None:
-    """The same, and no more than a broker's disk may hold where that is stated."""
+    """The window (2, Bt) of bytes, cut to what each broker's disk may hold where that is stated."""
     asked = _byte_window(fair, tolerance)
     limits = problem.disk_limit_bytes[problem.targets]
     if (limits < 0).all():

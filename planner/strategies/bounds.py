@@ -1,22 +1,22 @@
-"""The least that any plan could move, from prices alone: a bound that needs no solver to be checked.
+"""The lower bound of what any plan moves, worked out from prices alone, so that no solver is needed to check it.
 
-Every window gets a price a unit, every broker's bytes (or traffic) a price a byte. A partition then pays, for each
-replica, what copying it costs less the prices where it lies; its cheapest choice of brokers, within the racks and the
-replication factor, is found by sorting. The sum of those over all partitions, plus each price times the edge of its
-window (the low one where the price is positive, else the high one), is never above what any plan within the windows
-moves, whatever the prices are. Good prices make it tight: they are the node potentials of the optimum's flow.
+This is Lagrangian relaxation. Every window gets a price per unit, and each broker's bytes (or traffic) a price per
+byte. A partition pays, for each replica, the cost of copying it less the prices at its broker. Its cheapest choice of
+brokers within the racks and the replication factor is found by sorting. The sum of those over all partitions, plus each
+price times the edge of its window (the low edge for a positive price, else the high one), is never above what a plan
+within the windows moves, whatever the prices. Good prices, which are the node potentials of the optimum's flow, make
+the bound tight.
 
-Where single partitions are as large as the windows of bytes, no prices do. Then the bound goes by cases: a partition
-has a replica on a broker or it hasn't, each case has prices of its own, or two cases more, and the least of them all is
-the bound. What the brokers of one rack cost can be bounded apart from those of others, which keeps the cases few: their
-sum is the bound. A window that may begin anywhere is one more reason for cases: it begins at one of these places, or
-at one of those.
+Prices alone don't suffice where single partitions are as large as the windows of bytes. Then the bound branches into
+cases: a partition has a replica on a broker, or it doesn't. Each case has its own prices or branches again, and the
+bound is the least of all cases. The cost of one rack's brokers can be bounded separately, which keeps the cases few;
+the bound is then the sum over racks. A window that may begin anywhere branches too: into ranges of where it begins.
 
-Where windows can't all hold, the bound is for all plans that are no further outside of them than `excess.Allowed`
-says, and a unit outside has a price, too. With bytes left out of what plans cost, the same prices prove how much any
-plan is outside.
+Where the windows can't all hold, the bound is for all plans that are no further outside them than
+`window_excess.Allowed` says, and a unit outside has a price too. With the bytes left out of the costs, the same prices
+prove how far outside any plan is.
 
-Everything is an integer: prices are in whole parts (`grain`) of a byte, so nothing is lost to rounding.
+All numbers are integers: prices are in whole parts (`grain`) of a byte, so nothing is lost to rounding.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GRAIN = 256
 FINEST = 1 << 20
 # Rows priced at once: rows × brokers numbers are held.
 _CHUNK = 20_000
-# More than any choice costs, in 64 bits, and where they are too few.
+# More than any choice costs: as 64 bits, and where 64 bits are too few.
 _NEVER, _NEVER_EVER = np.int64(1) << np.int64(60), 1 << 200
 
 
@@ -69,7 +69,7 @@ class Facts:
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """A price and the window's edge for everything that has a price other than 0; prices in parts of `grain`.
+    """The prices other than 0, each with the edge of its window; in parts of `grain`.
 
     topic_replicas (4, K): topic, broker, price, edge · replicas (3, K): broker, price, edge · loads: the same for each
     kind of bytes · of_replicas, of_loads: of a unit of what may be outside of windows, by weight
@@ -84,13 +84,13 @@ class Prices:
 
     @property
     def tables(self) -> tuple[LongArray, ...]:
-        """All of them."""
+        """The tables of all prices: by topic, by broker, then of each load."""
         return (self.topic_replicas, self.replicas, *self.loads)
 
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """Two cases, one of which every plan is: the row (its place in the facts) has no replica on a broker, or it has."""
+    """Two cases that cover every plan: a row (its place in the facts) has no replica on a broker, or it has one."""
 
     row: int
     broker: int
@@ -103,7 +103,7 @@ Case = Branch | Prices
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Racks whose brokers' cost is bounded by itself, and by which cases."""
+    """Some racks, and the cases that bound the cost of their brokers."""
 
     racks: tuple[int, ...]
     case: Case
@@ -123,10 +123,10 @@ class Starting:
 
 @dataclass(frozen=True, eq=False)
 class Outside:
-    """What the plans that a bound is for may be outside of their windows, and what proves how much every plan is.
+    """How far outside their windows the bound's plans may be, and the proof of how far outside every plan is.
 
-    `replicas` and `loads`: cases in which a unit outside has the price of `grain`, together for all starts; the one
-    that proves the least counts. `topic_names` (T,) and `partitions` (M,), Kafka's ids, say which partition is which.
+    `replicas` and `loads` are cases in which a unit outside has the price of `grain`. Together they cover all starts,
+    and the one that proves the least counts. `topic_names` (T,) and `partitions` (M,), Kafka's ids, name the rows.
     """
 
     allowed: Allowed
@@ -138,11 +138,11 @@ class Outside:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Facts, and prices or also parts: enough to work out the bound again.
+    """Facts with prices, and maybe parts: all that is needed to work out the bound again.
 
-    Where a window may begin at any of several places, these may be for some of them only; `others` are the certificates
-    of the same facts for the rest, and the bound is the least of all. `outside`: None where plans are within their
-    windows; else there is one part at most, of all racks, and `lows` are the starts that these prices are for.
+    Where a window may begin at several places, the prices may be for some of those starts, `lows`. `others` are then
+    the certificates of the same facts for the other starts, and the bound is the least of all. `outside` is None where
+    plans are within their windows; else there is at most one part, of all racks.
     """
 
     facts: Facts
@@ -162,7 +162,7 @@ class LeastOutside(NamedTuple):
 
 @dataclass(frozen=True)
 class _Decided:
-    """What a case has decided so far, (row, broker) pairs that are and aren't; and what plans may be outside."""
+    """The (row, broker) pairs that a case has decided to be or not to be, and what plans may be outside of windows."""
 
     allowed: Allowed | None
     on: frozenset[tuple[int, int]] = frozenset()
@@ -170,12 +170,12 @@ class _Decided:
 
 
 def least(certificate: Certificate) -> int:
-    """The bound in bytes (or replicas): no plan of those that it is for moves less. Never negative."""
+    """The bound in bytes (or replicas), at least 0: no plan that the certificate is for moves less."""
     return _least_of(certificate, None if certificate.outside is None else certificate.outside.allowed)
 
 
 def least_outside(facts: Facts, outside: Outside) -> LeastOutside:
-    """How much every plan is outside: of counts; and of loads, of all plans with no more of counts."""
+    """How far every plan is outside: of counts, and of loads among the plans that are no further outside of counts."""
     free = replace(facts, costs=np.zeros_like(facts.costs), home_costs=np.zeros_like(facts.home_costs))
     racks, allowed = every_rack(facts), replace(outside.allowed, loads=0, furthest=None)
     of_replicas, of_loads = [], []
@@ -213,7 +213,7 @@ def leaves(case: Case) -> Iterator[Prices]:
 
 
 def none_priced(facts: Facts) -> Prices:
-    """No prices at all: the bound of what the racks, the brokers and the replication factors force alone."""
+    """Prices of 0: their bound is what the racks, the brokers and the replication factors force."""
     none = np.zeros((3, 0), np.int64)
     return Prices(np.zeros((4, 0), np.int64), none, (none,) * len(facts.load_names))
 
@@ -226,7 +226,7 @@ def at_edges(prices: LongArray, windows: LongArray) -> LongArray:
 
 
 def _least(facts: Facts, case: Case, racks: tuple[int, ...], decided: _Decided) -> int:
-    """The least that the brokers of these racks cost with what is decided; not negative."""
+    """The least cost of the brokers of these racks with what is decided; at least 0."""
     if isinstance(case, Prices):
         return max(0, _proven(facts, case, racks, decided))
     pair = frozenset({(case.row, case.broker)})
@@ -237,7 +237,7 @@ def _least(facts: Facts, case: Case, racks: tuple[int, ...], decided: _Decided) 
 
 
 def _proven(facts: Facts, prices: Prices, racks: tuple[int, ...], decided: _Decided) -> int:
-    """What the prices prove for these racks: beyond all reason where nothing fits what is decided."""
+    """The bound by these prices for these racks; huge where no choice fits what is decided."""
     settled = np.zeros(len(facts.factors), dtype=bool)
     settled[[row for row, _ in decided.on | decided.off]] = True
     free = np.flatnonzero(~settled)
@@ -259,10 +259,10 @@ def _proven(facts: Facts, prices: Prices, racks: tuple[int, ...], decided: _Deci
 
 
 def _cheapest(facts: Facts, costs: LongArray, rows: IntArray, racks: tuple[int, ...]) -> int:
-    """The cheapest choices (m, Bt) of these rows, summed.
+    """The costs (m, Bt) of the cheapest choices of these rows, summed.
 
-    In all racks a row has as many replicas as its factor says; in some, as many as those must, and may if that is worth
-    it.
+    Over all racks a row has as many replicas as its replication factor. Over some racks it has as many as they must
+    hold, and more, up to what they may hold, where that has a negative cost.
     """
     forced, spare, left = _by_rack(facts, costs, facts.factors[rows], racks)
     if len(racks) < facts.least.shape[1]:

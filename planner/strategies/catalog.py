@@ -1,4 +1,4 @@
-"""Every way of making an assignment; reading `STRATEGIES` is reading the list."""
+"""The strategies, ways to make an assignment: `STRATEGIES` lists them, a `Candidate` says which one to run and how."""
 
 from __future__ import annotations
 
@@ -6,14 +6,27 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from planner.model.balance import Balance
 from planner.model.build_problem import today
 from planner.model.problem import IntArray, Problem
 from planner.strategies import kafka_classic, kafka_striped, optimum, round_robin
 from planner.strategies.bounds import Certificate
-from planner.strategies.candidate import Candidate
 from planner.strategies.work_limits import ASKED, OTHERS
 
 UNKNOWN = -1
+
+
+class Candidate(NamedTuple):
+    """A strategy's name with its seeds and knobs: all that is needed to make the assignment again.
+
+    `start_index` and `next_replica_shift` are Kafka's, -1: drawn for each topic from the seed.
+    """
+
+    strategy: str
+    seed: int = 0
+    start_index: int = -1
+    next_replica_shift: int = -1
+    balance: Balance = Balance()
 
 
 class Proposal(NamedTuple):
@@ -50,8 +63,10 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
         # Do nothing: the baseline that every plan is held against.
         "unchanged": lambda problem, candidate: Proposal(today(problem)),
         "optimum": lambda problem, candidate: _solved(problem, candidate, certify=False),
-        "round_robin": lambda problem, candidate: Proposal(round_robin.assign(problem, candidate)),
-        "kafka_classic": lambda problem, candidate: Proposal(kafka_classic.assign(problem, candidate)),
-        "kafka_striped": lambda problem, candidate: Proposal(kafka_striped.assign(problem, candidate)),
+        "round_robin": lambda problem, it: Proposal(round_robin.assign(problem, it.seed, it.start_index)),
+        "kafka_classic": lambda problem, it: Proposal(
+            kafka_classic.assign(problem, it.seed, it.start_index, it.next_replica_shift)
+        ),
+        "kafka_striped": lambda problem, it: Proposal(kafka_striped.assign(problem, it.seed)),
     }
 )

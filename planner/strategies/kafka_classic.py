@@ -1,8 +1,8 @@
 """The placement of `kafka-reassign-partitions --generate` and of ZooKeeper clusters: Kafka's AdminUtils.
 
-One walk serves both of Kafka's variants: without racks, the rack-aware walk over one single rack skips nothing and
-is the rack-unaware formula. Every replica list depends on the first replica's position and on the shift modulo n - 1
-alone, so a table of n x (n - 1) lists holds all there is, and many candidates are one look-up.
+One function serves both of Kafka's variants: over a single rack the rack-aware algorithm skips nothing and equals the
+rack-unaware formula. A replica list depends only on the first replica's position and on the shift modulo n - 1. So a
+table of n × (n - 1) lists holds all of them, and many candidates are placed by one look-up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from planner.model.build_problem import rows_to_place, today
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, Problem
 from planner.model.seeded_numbers import topic_draws
-from planner.strategies.candidate import Candidate
 from planner.strategies.java_random import utf16_key
 
 NO_RACK = -1
@@ -69,34 +68,14 @@ def rack_alternated(brokers: Sequence[tuple[int, str]]) -> list[int]:
     return [broker for broker in chain.from_iterable(rounds) if broker is not None]
 
 
-def place_all(
-    order: IntArray,
-    racks: IntArray,
-    partitions: int,
-    replication_factor: int,
-    starts: IntArray,
-    shifts: IntArray,
-    start_partition_id: int = 0,
-) -> IntArray:
-    """`place` for C candidates at once: (C, partitions, replication_factor) of the values in `order`.
-
-    `order` (n,) is Kafka's order of the brokers (see `broker_order`), `racks` (n,) the rack of each position, all -1
-    to place without racks; `starts` and `shifts` (C,). InfeasibleError as in `place`.
-    """
-    _check_request(len(order), partitions, replication_factor, int(starts.min(initial=0)), int(shifts.min(initial=0)))
-    first_id = max(start_partition_id, 0)
-    ids = np.arange(first_id, first_id + partitions, dtype=np.int32)
-    # place_rows starts to count rounds at partition 0: take those before the first partition off again.
-    rounds_before = max(first_id - 1, 0) // len(order)
-    return place_rows(order, racks, replication_factor, ids, starts[:, None], shifts[:, None] - rounds_before)
-
-
 def place_rows(
     order: IntArray, racks: IntArray, replication_factor: int, ids: IntArray, starts: IntArray, shifts: IntArray
 ) -> IntArray:
     """The replica list of each partition id under its own start index and shift (those of the topic's partition 0).
 
-    `ids`, `starts` and `shifts` broadcast to a shape S, the result is S + (replication_factor,), values of `order`.
+    `order` (n,) is Kafka's order of the brokers (see `broker_order`), `racks` (n,) the rack of each position, all -1 to
+    place without racks. `ids`, `starts` and `shifts` broadcast to a shape S; the result is S + (replication_factor,),
+    values of `order`.
     """
     n = len(order)
     table = order[_table(tuple(racks.tolist()), replication_factor)]
@@ -109,7 +88,7 @@ def place_rows(
 
 
 def broker_order(problem: Problem) -> tuple[IntArray, IntArray]:
-    """The target brokers' indices in Kafka's order and the rack of each, both (n,): what `place_all` wants.
+    """The target brokers' indices in Kafka's order and the rack of each, both (n,): what `place_rows` takes.
 
     Alternated by rack where racks matter; otherwise by id, and every rack is -1.
     """
@@ -122,15 +101,17 @@ def broker_order(problem: Problem) -> tuple[IntArray, IntArray]:
     return order, problem.broker_racks[order]
 
 
-def assign(problem: Problem, candidate: Candidate) -> IntArray:
+def assign(problem: Problem, seed: int = 0, start_index: int = -1, next_replica_shift: int = -1) -> IntArray:
     """Kafka's placement of every topic that may move, as an assignment (P, W) of broker indices padded with -1.
+
+    A start index or shift of -1 is drawn for each topic from the seed.
 
     The target brokers stand in `broker_order`; each partition has the list that its topic would have given it at
     the replication factor wanted of it. Rows that `rows_to_place` leaves out keep today's replicas.
     InfeasibleError where a replication factor exceeds the number of target brokers.
     """
     order, racks = broker_order(problem)
-    starts, shifts = starts_and_shifts(problem, candidate)
+    starts, shifts = starts_and_shifts(problem, seed, start_index, next_replica_shift)
     wanted = rows_to_place(problem)
     assignment = today(problem)
     for factor in np.unique(problem.replication_factors[wanted]).tolist():
@@ -142,11 +123,9 @@ def assign(problem: Problem, candidate: Candidate) -> IntArray:
     return assignment
 
 
-def starts_and_shifts(problem: Problem, candidate: Candidate) -> tuple[IntArray, IntArray]:
-    """Each topic's start index and shift, both (T,): the candidate's, or drawn below the number of target brokers."""
-    brokers = int(problem.targets.sum())
-    topics = len(problem.topic_names)
-    return topic_draws(candidate.seed, candidate.start_index, candidate.next_replica_shift, topics, max(brokers, 1))
+def starts_and_shifts(problem: Problem, seed: int, start_index: int, shift: int) -> tuple[IntArray, IntArray]:
+    """Each topic's start index and shift, both (T,): as given, or for -1 drawn below the number of target brokers."""
+    return topic_draws(seed, start_index, shift, len(problem.topic_names), max(int(problem.targets.sum()), 1))
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,6 @@ import numpy as np
 from planner.model.build_problem import rows_to_place, today
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, Problem
-from planner.strategies.candidate import Candidate
 from planner.strategies.java_random import JavaRandom, hash_map_order, utf16_key
 
 
@@ -44,19 +43,19 @@ def place(
     return [tuple(stripes.next_partition(replication_factor)) for _ in range(partitions)]
 
 
-def assign(problem: Problem, candidate: Candidate) -> IntArray:
+def assign(problem: Problem, seed: int) -> IntArray:
     """KRaft's placement of every topic that may move, as an assignment (P, W) of broker indices padded with -1.
 
-    One java.util.Random of the candidate's seed serves the topics in the order of their names, as if the controller
-    created them one after the other on the target brokers, none fenced. Rows that may not move keep today's replicas;
-    a topic without any other row takes no draw. A topic with unlike replication factors is placed as if it were one
-    topic for each: the placer knows one factor a topic. InfeasibleError where a factor exceeds the brokers.
+    One java.util.Random of this seed serves the topics in the order of their names, as if the controller created them
+    one after the other on the target brokers, none fenced. Rows that may not move keep today's replicas; a topic that
+    has only such rows takes no draw. A topic with several replication factors is placed like one topic for each, since
+    the placer knows one factor a topic. InfeasibleError where a factor exceeds the number of brokers.
     """
     targets, names = np.flatnonzero(problem.targets).tolist(), problem.topic_names
     racks = [problem.rack_names[problem.broker_racks[at]] if problem.racks_matter else None for at in targets]
     brokers = [(at, rack, False) for at, rack in zip(targets, racks, strict=True)]
     wanted = rows_to_place(problem)
-    random = JavaRandom(candidate.seed)
+    random = JavaRandom(seed)
     assignment = today(problem)
     firsts = np.searchsorted(problem.topic_of, np.arange(len(names) + 1)).tolist()
     for topic in sorted(range(len(names)), key=lambda topic: utf16_key(names[topic])):

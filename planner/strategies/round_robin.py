@@ -13,7 +13,6 @@ import numpy as np
 from planner.model.build_problem import rows_to_place, today
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, Problem
-from planner.strategies.candidate import Candidate
 from planner.strategies.kafka_classic import broker_order, starts_and_shifts
 
 
@@ -29,14 +28,14 @@ def place(brokers: Sequence[int], partitions: int, replication_factor: int, star
     return [tuple(brokers[(start + i + j) % n] for j in replicas) for i in range(partitions)]
 
 
-def assign(problem: Problem, candidate: Candidate) -> IntArray:
+def assign(problem: Problem, seed: int = 0, start_index: int = -1) -> IntArray:
     """Round robin of every topic that may move, as an assignment (P, W) of broker indices padded with -1.
 
-    The target brokers stand in Kafka's order, alternated by rack where racks matter; the shift is of no use here.
-    Rows that may not move keep today's replicas. InfeasibleError as in `place`.
+    The target brokers are in Kafka's order, alternated by rack where racks matter. A start index of -1 is drawn for
+    each topic from the seed. Rows that may not move keep today's replicas. InfeasibleError as in `place`.
     """
     order, _ = broker_order(problem)
-    starts, _ = starts_and_shifts(problem, candidate)
+    starts, _ = starts_and_shifts(problem, seed, start_index, 0)
     rows = np.flatnonzero(rows_to_place(problem))
     assignment = today(problem)
     factors = problem.replication_factors[rows]

@@ -22,7 +22,7 @@ from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.build_problem import rows_to_place
 from planner.model.problem import LongArray, Problem
 from planner.model.spec import Sweep
-from planner.strategies.candidate import Candidate
+from planner.strategies.catalog import Candidate
 from planner.sweep import budget_steps
 
 KNOBS = ("replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out")

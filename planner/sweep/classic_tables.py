@@ -17,7 +17,6 @@ from planner.scoring import score
 from planner.scoring.score import Scores, ScoringBasis, Tally
 from planner.scoring.windows import BYTE_WINDOWS
 from planner.strategies import kafka_classic
-from planner.strategies.candidate import Candidate
 
 # Larger tables than this are not worth their memory, nor their making.
 _MOST_BYTES, _MOST_PLACEMENTS = 128 << 20, 20_000_000
@@ -74,7 +73,7 @@ def scores(basis: ScoringBasis, tables: Tables, starts: IntArray, shifts: IntArr
 
 
 def _tally(basis: ScoringBasis, start: int, shift: int) -> Tally:
-    assignment = kafka_classic.assign(basis.problem, Candidate("kafka_classic", 0, start, shift))
+    assignment = kafka_classic.assign(basis.problem, 0, start, shift)
     return score.by_topic(basis, assignment)
 
 

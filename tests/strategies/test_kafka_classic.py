@@ -18,10 +18,9 @@ from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem
 from planner.model.spec import Changes, Spec, TopicFilter
 from planner.strategies import kafka_classic
-from planner.strategies.candidate import Candidate
 
 VECTORS = json.loads((DATA / "kafka-classic-assignments.json").read_text(encoding="utf-8"))
-CANDIDATE = Candidate("kafka_classic", seed=5)
+SEED = 5
 NO_CHANGES = Changes()
 ALL_TOPICS = TopicFilter()
 
@@ -127,7 +126,7 @@ def test_negative_start_or_shift(start: int, shift: int) -> None:
 
 
 @given(st.data())
-def test_place_all_is_place(data: st.DataObject) -> None:
+def test_place_rows_is_place(data: st.DataObject) -> None:
     """Many candidates at once give what each alone gives, with and without racks, from any first partition."""
     racks = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=9))
     aware = data.draw(st.booleans())
@@ -139,9 +138,11 @@ def test_place_all_is_place(data: st.DataObject) -> None:
     first = data.draw(st.integers(0, 20))
     pairs = data.draw(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=4))
     starts, shifts = np.array(pairs, dtype=np.int32).T
-    got = kafka_classic.place_all(
-        np.array(order, dtype=np.int32), np.array(numbers, dtype=np.int32), partitions, factor, starts, shifts, first
-    )
+    # place_rows counts the rounds of shifts from partition 0: those before the first partition are taken off again.
+    before = max(first - 1, 0) // n
+    ids = np.arange(first, first + partitions, dtype=np.int32)
+    arrays = (np.array(each, dtype=np.int32) for each in (order, numbers))
+    got = kafka_classic.place_rows(*arrays, factor, ids, starts[:, None], shifts[:, None] - before)
     expected = [
         kafka_classic.place(
             brokers, partitions, factor, start_index=start, next_replica_shift=shift, start_partition_id=first
@@ -149,14 +150,6 @@ def test_place_all_is_place(data: st.DataObject) -> None:
         for start, shift in pairs
     ]
     assert expected == [[tuple(row) for row in rows] for rows in got.tolist()]
-
-
-def test_place_all_refuses_what_place_refuses() -> None:
-    """A replication factor above the number of brokers is refused, not wrapped around."""
-    one = np.zeros(1, dtype=np.int32)
-    order, racks = np.arange(2, dtype=np.int32), np.full(2, -1, dtype=np.int32)
-    with pytest.raises(InfeasibleError, match="factor is 3: at most 2"):
-        kafka_classic.place_all(order, racks, 1, 3, one, one)
 
 
 @pytest.mark.parametrize("rack_aware", [True, False])
@@ -168,7 +161,7 @@ def test_assign_places_each_topic_as_place_does(rack_aware: bool) -> None:
     def placed(factor: int) -> list[tuple[int, ...]]:
         return kafka_classic.place(brokers, 5, factor, start_index=4, next_replica_shift=1, rack_aware=rack_aware)
 
-    got = kafka_classic.assign(problem, CANDIDATE._replace(start_index=4, next_replica_shift=1))
+    got = kafka_classic.assign(problem, SEED, start_index=4, next_replica_shift=1)
     assert [*placed(3), placed(1)[0], placed(2)[1], placed(2)[2]] == ids(problem, got)
     assert ("int32", (8, 3)) == (str(got.dtype), got.shape)
 
@@ -176,7 +169,7 @@ def test_assign_places_each_topic_as_place_does(rack_aware: bool) -> None:
 def test_assign_draws_for_each_topic() -> None:
     """With -1 the topics begin on brokers of their own, and other seeds begin elsewhere."""
     problem = small_problem()
-    drawn = [kafka_classic.assign(problem, Candidate("kafka_classic", seed)) for seed in range(50)]
+    drawn = [kafka_classic.assign(problem, seed) for seed in range(50)]
     begins = {(int(rows[0, 0]), int(rows[5, 0])) for rows in drawn}
     assert len(begins) > 20
     assert any(one != two for one, two in begins)
@@ -185,14 +178,14 @@ def test_assign_draws_for_each_topic() -> None:
 def test_assign_uses_target_brokers_only() -> None:
     """A broker that leaves gets nothing; a broker that is added is used."""
     problem = small_problem(Changes(add_brokers=(Broker(9, "a"),), remove_brokers=(1,)))
-    used = {broker for row in ids(problem, kafka_classic.assign(problem, CANDIDATE)) for broker in row}
+    used = {broker for row in ids(problem, kafka_classic.assign(problem, SEED)) for broker in row}
     assert {9} == used & {1, 9}
 
 
 def test_assign_keeps_what_may_not_move() -> None:
     """Topics outside of the filter keep today's replicas, in today's order."""
     problem = small_problem(topics=TopicFilter(exclude=("two",)))
-    got = ids(problem, kafka_classic.assign(problem, CANDIDATE))
+    got = ids(problem, kafka_classic.assign(problem, SEED))
     assert [(1,), (1, 2), (2, 3)] == got[5:]
     assert [(1, 2, 3)] * 5 != got[:5]
 
@@ -201,7 +194,7 @@ def test_assign_keeps_what_may_not_move() -> None:
 def test_assign_places_only_forced_partitions_unless_all_may_move(rebalance: Any) -> None:
     """Without `rebalance: all` only partitions that a change forces are placed anew."""
     problem = small_problem(Changes(remove_brokers=(3,), rebalance=rebalance), TopicFilter(include=("two",)))
-    got = ids(problem, kafka_classic.assign(problem, CANDIDATE))
+    got = ids(problem, kafka_classic.assign(problem, SEED))
     assert [(1, 2, 3)] * 5 + [(1,), (1, 2)] == got[:7]
     assert 3 not in got[7]
 
@@ -210,10 +203,10 @@ def test_assign_with_too_few_brokers() -> None:
     """A replication factor that the target can't hold is refused."""
     problem = small_problem(Changes(remove_brokers=(1, 2, 3, 4)))
     with pytest.raises(InfeasibleError, match="factor is 3: at most 2"):
-        kafka_classic.assign(problem, CANDIDATE)
+        kafka_classic.assign(problem, SEED)
 
 
 def test_assign_of_no_partitions() -> None:
     """A cluster without topics has an empty assignment."""
     problem = build(Spec(Cluster("c", (Broker(1),), ())))
-    assert (0, 1) == kafka_classic.assign(replace(problem, replicas=np.empty((0, 1), np.int32)), CANDIDATE).shape
+    assert (0, 1) == kafka_classic.assign(replace(problem, replicas=np.empty((0, 1), np.int32)), SEED).shape

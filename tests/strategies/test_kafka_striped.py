@@ -16,7 +16,6 @@ from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem
 from planner.model.spec import Changes, Spec, TopicFilter
 from planner.strategies import kafka_striped
-from planner.strategies.candidate import Candidate
 from planner.strategies.java_random import JavaRandom
 
 VECTORS = json.loads((DATA / "kafka-striped-assignments.json").read_text(encoding="utf-8"))
@@ -34,7 +33,7 @@ def problem_of(changes: Changes = NO_CHANGES, topics: TopicFilter = ALL_TOPICS, 
 
 def assigned(problem: Problem, seed: int) -> list[tuple[int, ...]]:
     """The assignment of a seed as broker ids, without the padding."""
-    rows = kafka_striped.assign(problem, Candidate("kafka_striped", seed)).tolist()
+    rows = kafka_striped.assign(problem, seed).tolist()
     return [tuple(int(problem.broker_ids[at]) for at in row if at >= 0) for row in rows]
 
 

@@ -22,8 +22,7 @@ from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after, loads, on_all_brokers
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies import new_partition_placement
-from planner.strategies.candidate import Candidate
-from planner.strategies.catalog import STRATEGIES
+from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.strategies.new_partition_placement import Filling
 from planner.strategies.optimum import solve
 

@@ -21,8 +21,7 @@ from planner.model.problem import IntArray, Problem
 from planner.model.spec import Changes, Rebalance, ReplicationFactorChange, TopicFilter
 from planner.scoring import independent_check
 from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, Windows, excess, windows
-from planner.strategies.candidate import Candidate
-from planner.strategies.catalog import STRATEGIES
+from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.strategies.optimum import solve
 
 MOST_PLANS = 60_000

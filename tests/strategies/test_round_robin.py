@@ -12,7 +12,6 @@ from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem
 from planner.model.spec import Changes, Spec, TopicFilter
 from planner.strategies import kafka_classic, round_robin
-from planner.strategies.candidate import Candidate
 
 NO_CHANGES = Changes()
 ALL_TOPICS = TopicFilter()
@@ -28,7 +27,7 @@ def problem_of(changes: Changes = NO_CHANGES, topics: TopicFilter = ALL_TOPICS) 
 
 def assigned(problem: Problem, start: int) -> list[tuple[int, ...]]:
     """The assignment of a start index as broker ids, without the padding."""
-    rows = round_robin.assign(problem, Candidate("round_robin", 3, start_index=start)).tolist()
+    rows = round_robin.assign(problem, 3, start_index=start).tolist()
     return [tuple(int(problem.broker_ids[at]) for at in row if at >= 0) for row in rows]
 
 
@@ -76,7 +75,7 @@ def test_assign_draws_the_start_of_each_topic() -> None:
     problem = problem_of()
     begins = set()
     for seed in range(200):
-        rows = round_robin.assign(problem, Candidate("round_robin", seed))
+        rows = round_robin.assign(problem, seed)
         begins.add((int(rows[0, 0]), int(rows[5, 0])))
     assert 16 == len(begins)
 

@@ -26,8 +26,7 @@ from planner.plan.document.codec import as_json
 from planner.scoring import independent_check
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
-from planner.strategies.candidate import Candidate
-from planner.strategies.catalog import STRATEGIES
+from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.sweep import candidates, variants
 from planner.sweep.budget_steps import TERMS, first_step, within
 from planner.sweep.evaluate import run

@@ -14,7 +14,6 @@ from planner.model.problem import Problem
 from planner.model.seeded_numbers import draws
 from planner.scoring.score import Scores, ScoringBasis, score
 from planner.strategies import kafka_classic
-from planner.strategies.candidate import Candidate
 from planner.sweep import classic_tables
 
 
@@ -32,7 +31,7 @@ def test_drawn_candidates_score_alike(problem: Problem, seeds: list[int]) -> Non
     starts, shifts = draws(np.array(seeds), len(problem.topic_names), brokers)
     found = classic_tables.scores(basis, classic_tables.make(basis), starts, shifts)
     for at, seed in enumerate(seeds):
-        assignment = kafka_classic.assign(problem, Candidate("kafka_classic", seed))
+        assignment = kafka_classic.assign(problem, seed)
         assert one(score(basis, assignment), 0) == one(found, at)
 
 
@@ -43,7 +42,7 @@ def test_traffic_and_windows_of_bytes_score_alike(problem: Problem, seed: int) -
     basis = ScoringBasis.of(problem)
     starts, shifts = draws(np.array([seed]), len(problem.topic_names), int(problem.targets.sum()))
     found = classic_tables.scores(basis, classic_tables.make(basis), starts, shifts)
-    assignment = kafka_classic.assign(problem, Candidate("kafka_classic", seed))
+    assignment = kafka_classic.assign(problem, seed)
     assert one(score(basis, assignment), 0) == one(found, 0)
 
 
@@ -56,7 +55,7 @@ def test_scenarios_score_alike(problem: Problem, seed: int, factors: list[int]) 
     basis = ScoringBasis.of(problem)
     starts, shifts = draws(np.array([seed]), len(problem.topic_names), int(problem.targets.sum()))
     found = classic_tables.scores(basis, classic_tables.make(basis), starts, shifts)
-    assignment = kafka_classic.assign(problem, Candidate("kafka_classic", seed))
+    assignment = kafka_classic.assign(problem, seed)
     assert one(score(basis, assignment), 0) == one(found, 0)
 
 
@@ -69,7 +68,7 @@ def test_given_candidates_score_alike(problem: Problem, data: st.DataObject) -> 
     start, shift = data.draw(st.integers(0, brokers - 1)), data.draw(st.integers(0, 3 * brokers))
     columns = (np.full((1, len(problem.topic_names)), value, dtype=np.int32) for value in (start, shift))
     found = classic_tables.scores(basis, classic_tables.make(basis), *columns)
-    assignment = kafka_classic.assign(problem, Candidate("kafka_classic", 0, start, shift))
+    assignment = kafka_classic.assign(problem, 0, start, shift)
     assert one(score(basis, assignment), 0) == one(found, 0)
 
 

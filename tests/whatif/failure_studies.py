@@ -7,8 +7,7 @@ from planner.execution.change_reasons import changes
 from planner.model.build_problem import brokers_after, build
 from planner.model.spec import BatchRules
 from planner.plan.brokers_topics_partitions import batch_rows
-from planner.strategies.candidate import Candidate
-from planner.strategies.catalog import STRATEGIES
+from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.whatif import failure_rows
 
 NO_LIMITS = BatchRules()

@@ -1,16 +1,17 @@
-"""The optimum's flow on a smaller network: what leaves a broker and what arrives there, instead of every partition.
+"""The optimum's flow on a smaller network: of what leaves brokers and what arrives, instead of every partition.
 
-Where a row may keep all the replicas that it could keep, a plan is what leaves. A replica that leaves a broker goes to
-the pool of its topic and rack, or on through the topic's hub to that of another rack, and from there to a broker; what
-no broker has yet begins at the hub. A topic's window on a broker bounds what leaves and what arrives there. So only the
-replicas that it can spare are arcs, the cheapest first, and nothing stands for a partition, nor for a topic on a
-broker: the network has a tenth of the arcs and a hundredth of the nodes, and the same optimum.
+Where a row may keep all the replicas that can stay, a plan is given by what leaves. A replica that leaves a broker goes
+to the pool of its topic and rack, or through the topic's hub to the pool of another rack, and from there to a broker.
+Replicas that are on no broker yet begin at the hub. A topic's window on a broker limits what leaves and arrives there.
+So only the replicas that the window can spare are arcs, the cheapest first, and there are no nodes for partitions or
+for topics on brokers. The network has a tenth of the arcs and a hundredth of the nodes, and the same optimum.
 
-A pool doesn't know which row a replica is of: the flow is a relaxation, and the optimum where its newcomers can be
-given to rows again. The rack rule may forbid that, hence of equal flows the one that changes racks least often is
-taken; topics that fail all the same are laid out in full, as are those whose rows can't keep what they have.
+A pool doesn't know which row a replica belongs to. The flow is a relaxation, and its optimum is the optimum wherever
+its newcomers can be given to rows again. The rack rule may forbid that, so of equal flows the one that changes racks
+least often is taken. Topics that fail all the same are laid out in full, like those with rows that can't keep all they
+have.
 
-Windows are hard here. Where they can't all hold there is no answer, and the full network finds the least excess.
+Windows are hard limits here. Where they can't all hold there is no result, and the full network finds the least excess.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def solve(
 ) -> min_cost_flow.Flow | None:
     """The cheapest flow of the full network within its windows of topics and of brokers.
 
-    None where there is none, where what a row pays depends on the broker that it enters, or where too little can be
+    None where there is none, where a row's cost depends on which broker it enters, or where too little can be
     condensed. No row may have arcs of its own to every broker.
     """
     several_prices = len(layout.group_racks) > layout.most.shape[1] or np.ptp(layout.enter_costs, axis=1).any()
@@ -165,7 +166,7 @@ class _Small:
 def _leave(
     layout: Layout, at: tuple[IntArray, ...], spare: LongArray, nodes: _Nodes
 ) -> tuple[tuple[IntArray, ...], min_cost_flow.Arcs]:
-    """Of each (topic, broker) the cheapest replicas, as many as its window can spare; those above it must leave."""
+    """The arcs of replicas that may leave: the cheapest ones that a window can spare; what is above it must leave."""
     rows, brokers = at[0], layout.home[at]
     costs = layout.enter_costs[rows, 0] - np.broadcast_to(layout.keep_costs, layout.home.shape)[at]
     cells = layout.topics[rows].astype(np.int64) * nodes.brokers + brokers
@@ -183,9 +184,9 @@ def _leave(
 def _through_hubs(
     layout: Layout, kept: LongArray, full: BoolArray, nodes: _Nodes
 ) -> tuple[min_cost_flow.Arcs, min_cost_flow.Arcs, BoolArray]:
-    """Between the racks of a topic: no more than its rows may lose in one, and have room for in the other.
+    """Arcs from pools to hubs and back, limited by what the rows may lose in a rack and have room for in another.
 
-    The way there costs 1 in topics of few rows, which are the last answer (T,).
+    Going to a hub costs 1 in topics of few rows, which are the third result (T,).
     """
     topics, racks = np.nonzero(np.broadcast_to(~full[:, None], (nodes.topics, nodes.racks)))
     pools, hubs = nodes.pool(topics, racks), nodes.hub(topics)
@@ -249,7 +250,7 @@ class _Large:
 
 
 def _renumbered(part: Layout, topics: IntArray, nodes: _Nodes) -> IntArray:
-    """Of each node of a part its number in the whole, -1 for (topic, broker) of topics that aren't in it."""
+    """The number in the whole network of each node of a part, -1 for (topic, broker) of topics that aren't in it."""
     first = nodes.sink + 1
     numbers = np.full(part.sink + 1, -1, dtype=np.int32)
     numbers[: part.first_pool] = first + np.arange(part.first_pool)
@@ -262,7 +263,7 @@ def _renumbered(part: Layout, topics: IntArray, nodes: _Nodes) -> IntArray:
 
 
 def _read(layout: Layout, small: _Small, large: _Large, units: LongArray, shift: int) -> _Solved:
-    """What the flow says of the condensed topics and of those in full."""
+    """The flow's units of the condensed topics and of those in full, as what stays, enters and arrives."""
     leave, take = len(small.leaving[0]), len(small.taking[0])
     in_full = np.zeros(len(large.network.arcs.tails), dtype=np.int64)
     in_full[large.used] = units[len(units) - len(large.used) :]

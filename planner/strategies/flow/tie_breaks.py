@@ -1,10 +1,10 @@
-"""Which of the equally cheap placements: fewer leaders and partitions changed, and copies within racks.
+"""The choice among equally cheap placements: fewer leaders and partitions changed, and copies within racks.
 
-Where windows are of counts alone, flows choose (see `second_objectives`), and exchanges bring copies into the racks
-that they come from. With windows of bytes exchanges do all of it, as well as they can: rows of a topic change places
-where that costs nothing, leaves every count and leaves no load further outside its window. What is gained is the
-partitions whose leader keeps its replica, those that stay as they are, and bytes that come from a broker of the same
-rack; whether leaders or racks come first is the user's (`sweep.aims`).
+Where only counts have windows, flows choose (see `second_objectives`), and exchanges then bring copies into the racks
+that they come from. With windows of bytes, exchanges do all of it as well as they can. Rows of a topic change places
+where that costs nothing, keeps every count and takes no load further outside its window. An exchange gains where a
+leader keeps its replica, where a partition stays as it is, or where bytes come from a broker of the same rack. Whether
+leaders or racks come first is up to the user (`sweep.aims`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Ties:
 
 
 def ties(problem: Problem, layout: Layout) -> Ties | None:
-    """What is left to choose by; None where no such aim is asked for or the placement is too large."""
+    """The worth of leaders and racks by the problem's aims; None without such an aim, or for too large a placement."""
     aims = [aim for aim in problem.aims if aim in ("leaders_changed", "cross_rack_bytes")]
     if not aims or not 0 < len(layout.rows) * len(layout.targets) <= TIE_CELLS:
         return None
@@ -84,12 +84,12 @@ def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -
 
 
 def after_flows(problem: Problem, by: Ties) -> Ties:
-    """What is left to exchanges once flows have chosen: copies for copies, unless racks come before leaders."""
+    """The ties that exchanges decide after the flows: only copies for copies, unless racks come before leaders."""
     return by if problem.aims[:1] == ("cross_rack_bytes",) else replace(by, copies_only=True)
 
 
 def settle(placement: Placement, by: Ties) -> None:
-    """Take every exchange within a topic that costs nothing and gains by the ties."""
+    """Make every exchange within a topic that costs nothing and gains by the ties."""
     for _ in range(TIE_ROUNDS):
         if not sum([_drain(placement, pair, by) for pair in combinations(range(placement.on.shape[1]), 2)]):
             return
@@ -123,7 +123,7 @@ def _drain(placement: Placement, pair: tuple[int, int], by: Ties) -> bool:
 def _exchanges(placement: Placement, here: int, there: int, by: Ties) -> tuple[IntArray, IntArray]:
     """Rows that leave `here` and those that come back, of the same topic and for the same bytes and replicas.
 
-    Of rows alike in that the one that gains most meets the one that gains most: no pair need be looked at twice.
+    Among rows with the same costs, the ones that gain most are paired first, so no pair is looked at twice.
     """
     ours, theirs = _Side.of(placement, here, there, by), _Side.of(placement, there, here, by)
     ours = ours.worth_it(theirs)
@@ -170,13 +170,13 @@ class _Side:
         return _Side(rows, search.topics[rows], search.costs[rows] * copies, copies, gains)
 
     def worth_it(self, other: _Side) -> _Side:
-        """The rows of the other side's topics that gain with the best of it: whom they meet is who they met before."""
+        """The rows of the other side's topics that gain together with its best row; their order stays."""
         count = int(np.searchsorted(-self.gains, other.gains.max(initial=-np.inf) - _NOTHING, "left"))
         kept = np.flatnonzero(np.isin(self.topics[:count], other.topics))
         return _Side(self.rows[kept], self.topics[kept], self.costs[kept], self.copies[kept], self.gains[kept])
 
     def places(self, other: _Side, sign: int) -> LongArray:
-        """(K,): equal for rows of two sides that undo each other's costs and have the same rank among their like."""
+        """(K,): the same number for rows of two sides that undo each other's costs and have the same rank by gain."""
         mine, others = (
             np.stack([side.topics, turn * side.costs, turn * side.copies], axis=1)
             for side, turn in ((self, sign), (other, -sign))
@@ -191,7 +191,7 @@ class _Side:
 
 
 def _value(placement: Placement, rows: IntArray, broker: int, by: Ties) -> FloatArray:
-    """What it is worth that these rows lie on a broker."""
+    """(K,): the worth of having these rows on a broker."""
     search = placement.search
     copied = np.where(search.levels[rows, broker] > 0, by.size_bytes[rows], 0)
     within = copied * (by.racks[rows] == by.broker_racks[broker])

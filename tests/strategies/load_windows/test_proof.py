@@ -20,8 +20,7 @@ from planner.scoring import independent_check
 from planner.scoring.windows import windows
 from planner.strategies import bounds
 from planner.strategies.bounds import GRAIN, Certificate
-from planner.strategies.candidate import Candidate
-from planner.strategies.catalog import STRATEGIES
+from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.strategies.flow.layout import bounds as count_windows
 from planner.strategies.flow.layout import lay_out
 from planner.strategies.load_windows.byte_loads import byte_loads
