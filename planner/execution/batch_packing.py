@@ -1,9 +1,9 @@
-"""Loads packed into batches: as few as the rules allow, in the order of risk, each batch's brokers alike in bytes.
+"""Loads packed into batches: as few as the rules allow, in order of risk, with even bytes over each batch's brokers.
 
-A batch takes as long as its busiest broker, and the next one waits for it. So the batches together take least where in
-each of them the broker with most to do overall is the busiest, and no other one holds it up: every batch gets a cap on
-the bytes of a broker's side, the caps sum up to the bytes of the busiest broker, and loads go, large ones first, where
-they fill the caps most evenly.
+A batch takes as long as its busiest broker, and the next batch waits for it. So the batches together take least time if
+the broker with most to do overall is the busiest one in each batch, and no other broker delays it. Every batch gets a
+cap on the bytes of one side of a broker, the caps add up to the bytes of the busiest broker, and each load, large ones
+first, goes where it fills the caps most evenly.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _TRIES_AT_RISK = ((0, True), (1, False))
 
 
 def pack(loads: BatchLoads, rules: BatchRules) -> list[int]:
-    """The batch of each load, from 0 without gaps. An empty batch must have room for each load, but for its bytes.
+    """The batch of each load, from 0 without gaps. Each load must fit into an empty batch, except for its bytes.
 
-    Risk by risk: a less risky load goes into a batch of riskier ones only where it makes that batch no longer. Loads
-    at risk go into the first batch, after those of the loads before them, that has room beside others at risk.
+    Risks are packed one after the other. A less risky load goes into a batch of riskier ones only if that batch gets no
+    longer. A load at risk goes into the first batch, after the loads it waits for, that has room beside others at risk.
     """
     if (rules.bytes, rules.moves_per_broker, rules.bytes_per_broker, rules.elections) == (None,) * 4:
         # Without limits each load goes right behind those before it.
@@ -69,7 +69,7 @@ def _with(filling: BatchFilling, members: Sequence[int], at_risk: bool) -> Batch
 
 
 def _fill_up(filling: BatchFilling, load: int, end: int) -> bool:
-    """Put a load into one of the first `end` batches, complete already but for what makes none of them longer."""
+    """Put a load into one of the first `end` batches if none gets longer by it; False if there is no such batch."""
     if not end or any(filling.batch_of[other] == NOWHERE for other in filling.loads.after[load]):
         return False
     first = filling.not_before(load)
@@ -112,7 +112,7 @@ def _batches_needed(filling: BatchFilling, members: Sequence[int]) -> int:
 
 
 def _shares(filling: BatchFilling, members: Sequence[int], batches: int, to_the_brim: bool) -> FloatArray:
-    """(batches,) what part of all bytes to plan for each batch: alike, or full ones first."""
+    """(batches,) the share of all bytes planned for each batch: equal ones, or full batches first."""
     limit, of_broker = filling.rules.bytes, filling.rules.bytes_per_broker
     total = sum(filling.loads.bytes_moved[load] for load in members)
     busiest = int(filling.loads.sizes_of(members).max())
@@ -124,7 +124,7 @@ def _shares(filling: BatchFilling, members: Sequence[int], batches: int, to_the_
 
 
 class _Packing:
-    """The batches from `first` on, with a cap each: planned for by its share, or reached already."""
+    """The batches from `first` on, each with a cap: its planned share, or what it holds already if that is more."""
 
     def __init__(
         self, filling: BatchFilling, members: Sequence[int], first: int, shares: FloatArray, at_risk: bool
@@ -160,7 +160,7 @@ class _Packing:
         return self.first + first, self.first + end
 
     def _best(self, load: int, first: int, end: int) -> tuple[int, float]:
-        """The batch that the load fills up most evenly, and the bytes above its cap; nowhere and infinite for none."""
+        """The batch that the load fills most evenly, and the bytes above its cap; NOWHERE and infinity for none."""
         if first >= end:
             return NOWHERE, np.inf
         caps = self.caps[first - self.first : end - self.first]
@@ -186,7 +186,7 @@ class _Packing:
         return self.filling.count - 1
 
     def _level(self) -> FloatArray:
-        """(batches,) caps: what is left for the busiest broker is dealt by share to batches that aren't over theirs."""
+        """(batches,) caps: what is left of the busiest broker, by share, for batches that don't hold more already."""
         busiest = self.filling.busiest[self.first : self.filling.count]
         order = np.argsort(-busiest / self.shares, kind="stable")
         taken = np.cumsum(busiest[order]) - busiest[order]

@@ -1,7 +1,7 @@
-"""One broker's replicas among its log dirs: within the windows with the fewest bytes moved, and the proof of how few.
+"""One broker's replicas packed into its log dirs, within their windows at the fewest bytes moved, with a lower bound.
 
-Exchanges of single replicas give a plan, and what dirs hold beyond their windows gives a bound. Where the two differ,
-CP-SAT closes the gap, or tells how much of it is left: it stops by its own deterministic count of work, not by a clock.
+Exchanges of single replicas make a packing, and what the log dirs hold outside their windows gives a bound. Where the
+two differ, CP-SAT closes the gap or makes it smaller. It stops by its own deterministic count of work, not by a clock.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Packed:
 
 
 def pack(dirs: Dirs, work: float = MOST_WORK) -> Packed:
-    """The replicas at their dirs: first as near to the windows as can be, then with the fewest bytes moved.
+    """A packing as near to the windows as possible, and among those with the fewest bytes moved.
 
     `work` is what CP-SAT may spend, in its own units. Deterministic: ties go to the first replica and dir.
     """
@@ -101,7 +101,7 @@ def pack(dirs: Dirs, work: float = MOST_WORK) -> Packed:
 
 
 def _least(dirs: Dirs, outside: int) -> int:
-    """Bytes that must leave dirs that hold too much of what lies there, or reach those that new replicas can't fill.
+    """A lower bound of the bytes moved: what must leave too full dirs, or reach those that new replicas can't fill.
 
     A packing that is `outside` the windows by some bytes may save as many.
     """
@@ -114,7 +114,7 @@ def _least(dirs: Dirs, outside: int) -> int:
 
 
 def _dealt(dirs: Dirs) -> IntArray:
-    """What lies in a dir stays there; each new replica, the largest first, goes where most is missing."""
+    """A first packing: replicas stay in their dirs, and new ones, the largest first, go where most is missing."""
     places = dirs.homes.copy()
     new = np.flatnonzero(dirs.homes < 0)
     loads = dirs.settled.copy()
@@ -131,9 +131,9 @@ def _dealt(dirs: Dirs) -> IntArray:
 
 
 def _exchanged(dirs: Dirs, places: IntArray) -> IntArray:
-    """The packing after single replicas went where that brings dirs nearer to their windows, then where it is cheaper.
+    """The packing improved by moves of single replicas: first nearer to the windows, then with fewer bytes moved.
 
-    Every step is better than the one before, so they end.
+    Every move makes it better, so the moves end.
     """
     places, loads = places.copy(), dirs.held(places)
     while len(places):
@@ -192,7 +192,7 @@ def _fewest(dirs: Dirs, places: IntArray, outside: int, work: float) -> tuple[In
 
 
 def _solved(model: Any, work: float, gap: float) -> tuple[Any, str]:
-    """CP-SAT's solver after its work, and its word for the outcome; a packing is always possible, whatever it says."""
+    """CP-SAT's solver after its work, and the name of its status; a packing exists in any case."""
     solver = _cp_model().CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0

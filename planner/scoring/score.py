@@ -1,8 +1,8 @@
-"""What an assignment costs and how even it is, as raw terms with units; integers, so that no sum depends on its order.
+"""The scores of an assignment: what it costs and how even it is, as raw terms with units.
 
-Everything but the last step is additive over topics: a `Tally` of one topic's partitions holds counts for each broker
-and sums, and the tally of a plan is the sum of its topics'. That is what lets a sweep score a million candidates by
-adding up rows of a table (see `classic_tables`).
+All terms are integers, so that no sum depends on its order. Everything but the last step is additive over topics: a
+`Tally` of a topic's partitions holds sums and counts for each broker, and a plan's tally is the sum over its topics. A
+sweep scores a million candidates by adding up rows of a table (see `classic_tables`).
 """
 
 from __future__ import annotations
@@ -17,15 +17,8 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.seeded_numbers import mix
 from planner.scoring import broker_loads, failure_costs, fair_shares, independent_check
 from planner.scoring.growth_scenarios import Scenario, scenarios
-from planner.scoring.windows import (
-    BROKER_PRICE,
-    BYTE_WINDOWS,
-    TOPIC_PRICE,
-    Windows,
-    byte_excess,
-    excess_anywhere,
-    windows,
-)
+from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
+from planner.scoring.windows import BYTE_WINDOWS, Windows, byte_excess, excess_anywhere, windows
 
 # Columns of a tally before the per-broker counts. The topic spread is a maximum, the others are sums.
 SUMS = (
@@ -42,12 +35,12 @@ SUMS = (
 
 @dataclass(frozen=True, eq=False)
 class ScoringBasis:
-    """A problem with what its scores are measured against: the windows of the balance asked for.
+    """A problem with what its scores are measured against: the windows of its balance.
 
-    `measures` is how many of `loads.MEASURES` there are to say of it; `parts` (measures, Bt) is how many times a
-    broker's capacity makes up all capacities; `totals` (measures,) what all brokers together are to hold, so that a
-    broker's share is `totals / parts`, whatever is still elsewhere. `room_bytes` (Bt,) is what a broker's disk holds
-    where all state theirs, else its fair share; `held_bytes` (Bt,) what lies there today.
+    `measures` is how many of `broker_loads.MEASURES` the problem has, counted from the first. `parts` (measures, Bt) is
+    the total capacity divided by each broker's, and `totals` (measures,) is what all brokers together are to hold, so a
+    broker's share is `totals / parts`. `room_bytes` (Bt,) is a broker's disk where all brokers state theirs, else its
+    fair share of the bytes; `held_bytes` (Bt,) is what it holds today.
     """
 
     problem: Problem
@@ -111,14 +104,14 @@ class Tally:
 class Scores:
     """Terms of C candidates, each (C,) int64.
 
-    `imbalance_ppm` is how far the fullest broker is above its share, by capacity, of replicas, leaders, bytes or
-    traffic, whichever is the farthest, in parts per million; `imbalance_measure` is which of `loads.MEASURES` that is.
-    `busiest_bytes` is the most that any broker copies in, or
-    sends from the leaders that are copied from: at a throttle, how long copying takes follows it. `peak_disk_ppm` is
-    how full the fullest broker is while everything is copied, today's bytes and what arrives, in parts per million of
-    its disk where all state theirs, else of its fair share. `scenario_excess` is that of the windows of bytes summed
-    over the scenarios, and `scenarios_missed` in how many of them there is any. `broker_offline` to `rack_refused` are
-    what the worst single failure costs (see `failure_costs`), `rack_leaders` the leaders of the rack that has most.
+    `imbalance_ppm` is the largest distance of a broker above its share, by capacity, of replicas, leaders, bytes or
+    traffic, in parts per million; `imbalance_measure` is the index of that one in `broker_loads.MEASURES`.
+    `busiest_bytes` is the most that any broker copies in, or sends as a leader that is copied from; at a throttle it
+    decides how long copying takes. `peak_disk_ppm` is how full the fullest broker is while everything is copied (the
+    bytes of today and those that arrive), in parts per million of its disk where all brokers state theirs, else of its
+    fair share. `scenario_excess` is the excess of the windows of bytes summed over the scenarios, `scenarios_missed`
+    the number of scenarios with any. `broker_offline` to `rack_refused` are the costs of the worst single failure (see
+    `failure_costs`), `rack_leaders` is the number of leaders in the rack that has most.
     """
 
     digest: LongArray
@@ -151,7 +144,7 @@ class Scores:
 
 
 def score(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None = None) -> Scores:
-    """The scores (1,) of one assignment (P, W), led as by `leaders_after` unless by others (P,), -1: none."""
+    """The scores (1,) of one assignment (P, W); leaders (P,), -1: none, are those of `leaders_after` unless given."""
     return finish(basis, _tally(basis, assignment, leaders, _Groups.whole(basis.problem)))
 
 
@@ -162,7 +155,7 @@ def by_topic(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """What is tallied together: the group (P,) of each partition, and the first topic (G,) of each group."""
+    """Groups of partitions that are tallied together: the group (P,) of each, the first topic and row (G,) of each."""
 
     of: IntArray
     first_topic: IntArray
@@ -298,7 +291,7 @@ def _grown(basis: ScoringBasis, assignment: IntArray, leaders: IntArray, groups:
 
 
 def _peak_ppm(basis: ScoringBasis, arriving: LongArray) -> LongArray:
-    """(C,) of the bytes (C, B) that arrive; 0 where nobody has any room to fill."""
+    """`peak_disk_ppm` (C,) with these bytes (C, B) arriving; 0 where no broker has room."""
     room = basis.room_bytes
     held = basis.held_bytes + arriving[:, basis.problem.targets]
     full = np.where(room > 0, held / np.maximum(room, 1) * 1_000_000, 0)
@@ -315,8 +308,8 @@ def _in_scenarios(basis: ScoringBasis, grown: LongArray) -> dict[str, LongArray]
 
 
 def above_shares(basis: ScoringBasis, held: LongArray) -> LongArray:
-    """How far the broker furthest above its share is above it, in parts per million, by measure: (C, measures, Bt) to
-    (C, measures). 0 where there is nothing to share, or nobody is above.
+    """The largest distance of a broker above its share, in parts per million, by measure: (C, measures, Bt) to
+    (C, measures). 0 where there is nothing to share, or no broker is above its share.
     """
     share = (held * basis.parts).max(axis=2) / np.maximum(basis.totals, 1)
     above = np.rint((share - 1) * 1_000_000).astype(np.int64)

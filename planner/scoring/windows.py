@@ -14,21 +14,8 @@ import numpy as np
 from planner.model.balance import Balance, Tolerance
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.scoring.broker_loads import counts_by_group, leaders_after
-from planner.scoring.fair_shares import RackRule, Shares, fair_shares, rack_rule
-from planner.scoring.window_excess import BROKER_PRICE, EXCESS_STEPS, TOPIC_PRICE, beyond, excess
-
-__all__ = [
-    "BROKER_PRICE",
-    "BYTE_WINDOWS",
-    "EXCESS_STEPS",
-    "TOPIC_PRICE",
-    "RackRule",
-    "Windows",
-    "byte_excess",
-    "excess",
-    "rack_rule",
-    "windows",
-]
+from planner.scoring.fair_shares import Shares, fair_shares
+from planner.scoring.window_excess import BROKER_PRICE, beyond, excess
 
 # Beyond a window of bytes a unit is this part of the broker's fair share.
 _BYTE_UNITS = 1000

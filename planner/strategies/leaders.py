@@ -19,7 +19,8 @@ from planner.model.build_problem import taken_over, today
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
 from planner.scoring.fair_shares import sent_by_leader
-from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, Windows
+from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
+from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.placement import as_wide
 from planner.strategies.load_windows.local_search import Placement, SearchState, polish, repair

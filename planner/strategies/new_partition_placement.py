@@ -15,9 +15,10 @@ import numpy as np
 
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring import broker_loads
-from planner.scoring.fair_shares import disk_weights, network_weights
+from planner.scoring.fair_shares import disk_weights, network_weights, rack_rule
 from planner.scoring.growth_scenarios import scenarios
-from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, Windows, byte_excess, excess_anywhere, rack_rule
+from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
+from planner.scoring.windows import Windows, byte_excess, excess_anywhere
 from planner.strategies import leaders
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.work_limits import LEVEL_CELLS

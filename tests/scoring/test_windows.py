@@ -16,17 +16,9 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Changes
-from planner.scoring.windows import (
-    BROKER_PRICE,
-    BYTE_WINDOWS,
-    OPEN_BYTES,
-    Windows,
-    byte_excess,
-    excess,
-    excess_anywhere,
-    rack_rule,
-    windows,
-)
+from planner.scoring.fair_shares import rack_rule
+from planner.scoring.window_excess import BROKER_PRICE, excess
+from planner.scoring.windows import BYTE_WINDOWS, OPEN_BYTES, Windows, byte_excess, excess_anywhere, windows
 
 OPEN = np.iinfo(np.int32).max
 

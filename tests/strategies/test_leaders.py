@@ -18,7 +18,8 @@ from planner.model.build_problem import build, today
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Changes, Rebalance, ReplicationFactorChange, Spec, TopicFilter
 from planner.scoring.broker_loads import leaders_after, loads
-from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, excess, windows
+from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
+from planner.scoring.windows import windows
 from planner.strategies.leaders import even_out, led_in_sync, order
 from planner.strategies.optimum import solve
 

@@ -20,7 +20,8 @@ from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Changes, Rebalance, ReplicationFactorChange, TopicFilter
 from planner.scoring import independent_check
-from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, Windows, excess, windows
+from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
+from planner.scoring.windows import Windows, windows
 from planner.strategies.catalog import STRATEGIES, Candidate
 from planner.strategies.optimum import solve
 

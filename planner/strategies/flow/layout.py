@@ -11,7 +11,9 @@ from planner.model.build_problem import rows_to_place
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.seeded_numbers import mix
 from planner.scoring.broker_loads import counts_by_group
-from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, Windows, rack_rule
+from planner.scoring.fair_shares import rack_rule
+from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
+from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
 
 # Costs are bytes in units of this part of the smallest partition: no plan's bytes are off by more than 0.001 %.

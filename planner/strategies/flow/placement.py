@@ -1,4 +1,4 @@
-"""A layout placed by one min-cost flow, and its flow as replica lists: which partition gets which broker."""
+"""The placement of a layout by one min-cost flow, and the flow as replica lists: which partition gets which broker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Placed:
 
 
 def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | None = None) -> Placed:
-    """The cheapest placement, at the least excess over the windows; where `rebalance` isn't `all`, costs come first.
+    """The cheapest placement at the least excess over the windows; costs come first unless `rebalance` is `all`.
 
     Rows of the mask `own` (M,) have an arc to each broker from the start.
     InfeasibleError where no assignment keeps the replication factors on the target brokers.
@@ -66,7 +66,7 @@ def on_brokers(layout: Layout, chosen: IntArray) -> BoolArray:
 
 
 def widened(layout: Layout, wanted: Windows, placed: Placed) -> Windows:
-    """The windows of counts, as wide as a placement has made them where they couldn't all hold."""
+    """The windows with those of counts widened to contain a placement, where they couldn't all hold."""
     topic_units, broker_units = placed.solved.through
     here = np.argsort(layout.order)
     cells = (topic_units.reshape(layout.fixed_cells.shape) + layout.fixed_cells)[:, here]

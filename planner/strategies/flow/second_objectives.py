@@ -1,6 +1,6 @@
-"""Which of the cheapest placements: the fewest leaders changed, then partitions touched, then even arrivals.
+"""The choice among the cheapest placements: fewest leaders changed, then fewest partitions touched, then even arrivals.
 
-Each objective is a flow of its own over the arcs that all objectives before it leave free (see `optimal_face`):
+Each objective is a flow of its own over the arcs that all objectives before it leave free (see `min_cost_flow.Face`):
 
 1. Partitions whose leader loses its replica; the preferred leader counts where nobody leads. One unit a partition, on
    the arc by which that broker keeps its replica: exact. Where `rebalance` is `none` this comes before the windows of
@@ -27,7 +27,8 @@ import numpy as np
 
 from planner.model.build_problem import taken_over
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.scoring.windows import EXCESS_STEPS, Windows
+from planner.scoring.window_excess import EXCESS_STEPS
+from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.layout import Layout, Network
 from planner.strategies.flow.min_cost_flow import Face, face_of
@@ -40,13 +41,13 @@ _COST_BITS = 30
 
 
 def leaders_today(problem: Problem) -> IntArray:
-    """(P,): who leads each partition, the preferred leader where nobody does; or who replaces that broker."""
+    """(P,): the leader of each partition, the preferred one where there is none; or the broker that replaces it."""
     leaders = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])
     return taken_over(problem, leaders[:, None])[:, 0]
 
 
 def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed) -> Placed:
-    """The placement of the same cost that is the best by the objectives."""
+    """The best placement by the objectives of all with the same cost."""
     while True:
         units = _Face.of(problem, layout, placed).best()
         if (units == placed.solved.units).all():
@@ -195,7 +196,7 @@ class _Charges:
 
 
 def _fewest_touched(now: _Face) -> Face:
-    """The fewest rows of which a replica leaves that needn't, among those that could stay as they are."""
+    """The face with the fewest rows touched of those that could stay as they are."""
     charges = _Charges.of(now)
     if not charges.open_rows.any():
         return now.face

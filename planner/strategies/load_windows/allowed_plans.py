@@ -14,8 +14,8 @@ import numpy as np
 from planner.model.balance import Balance, Tolerance
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares
-from planner.scoring.window_excess import BROKER_PRICE, Allowed, CountWindows, Loads
-from planner.scoring.windows import TOPIC_PRICE, Windows, excess, starts
+from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, Allowed, CountWindows, Loads, excess
+from planner.scoring.windows import Windows, starts
 from planner.strategies import bounds
 from planner.strategies.bounds import Branch, Case, Certificate, Outside, Part, Prices, Starting
 from planner.strategies.flow.layout import Layout

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.model.problem import FloatArray, IntArray, LongArray, Problem
-from planner.scoring.fair_shares import ExactArray
+from planner.scoring.fair_shares import ExactArray, rack_rule
 from planner.scoring.window_excess import Allowed
-from planner.scoring.windows import Windows, rack_rule
+from planner.scoring.windows import Windows
 from planner.strategies import bounds
 from planner.strategies.bounds import GRAIN, Facts, Part
 from planner.strategies.flow.layout import Layout

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from planner.scoring.windows import excess
+from planner.scoring.window_excess import excess
 from planner.strategies.flow import min_cost_flow
 
 

@@ -18,7 +18,8 @@ from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import Changes, ReplicationFactorChange
 from planner.scoring import score
 from planner.scoring.score import ScoringBasis
-from planner.scoring.windows import BROKER_PRICE, TOPIC_PRICE, excess, windows
+from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
+from planner.scoring.windows import windows
 from planner.strategies.flow import second_objectives
 from planner.strategies.flow.second_objectives import leaders_today
 from planner.strategies.optimum import solve
