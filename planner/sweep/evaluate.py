@@ -17,8 +17,7 @@ from planner.model.problem import LongArray, Problem
 from planner.model.seeded_numbers import draws
 from planner.scoring import growth_scenarios, score
 from planner.scoring.score import Scores, ScoringBasis
-from planner.strategies.candidate import Candidate
-from planner.strategies.catalog import STRATEGIES, UNKNOWN, Proposal, prove
+from planner.strategies.catalog import STRATEGIES, UNKNOWN, Candidate, Proposal, prove
 from planner.sweep import classic_tables, dealing, sweep_result
 from planner.sweep.candidates import ALL_SCENARIOS, ASKED, Candidates, Run
 from planner.sweep.classic_tables import Tables
