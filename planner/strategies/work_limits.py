@@ -34,6 +34,8 @@ CLOSE_BY_CASES = 5e-4
 # in full, the full network is as quick. On large clusters the condensed
 # network gives the same plans in a quarter of the time.
 FEW_ROWS, MOST_IN_FULL = 64, 0.5
+# So many prices that brokers have are condensed, too; single prices of all brokers aren't.
+PRICE_CLASSES = 4
 # Flows solved for fewer partitions touched, after the first; a third one rarely gained anything. A partition's charge
 # is divided by so many replicas at most.
 TOUCHED_SLOPES, TOUCHED_SHARES = 6, 6

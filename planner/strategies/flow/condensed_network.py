@@ -38,24 +38,24 @@ def solve(
     several_prices = len(layout.group_racks) > layout.most.shape[1] or np.ptp(layout.enter_costs, axis=1).any()
     if not len(layout.rows) or several_prices:
         return None
-    kept = _per_rack(layout, *np.nonzero(layout.home >= 0))
+    kept = per_rack(layout, *np.nonzero(layout.home >= 0))
     # Topics in full: at first those with a row that can't keep all that it has.
     missing = layout.factors - kept.sum(axis=1)
     too_few_left = np.maximum(layout.least - kept, 0).sum(axis=1) > missing
     full = np.zeros(layout.topic_count, dtype=bool)
     full[layout.topics[(kept > layout.most).any(axis=1) | too_few_left]] = True
     while np.count_nonzero(full[layout.topics]) <= MOST_IN_FULL * len(layout.rows):
-        solved = _Solved.of(layout, windows, kept, full)
+        solved = Solved.of(layout, windows, kept, full)
         if solved is None:
             return None
         entered, failed = _given_back(layout, solved, full)
         if not failed.any():
-            return _in_full(layout, network, replace(solved, entered=entered))
+            return in_full(layout, network, replace(solved, entered=entered))
         full |= failed
     return None
 
 
-def _per_rack(layout: Layout, rows: IntArray, slots: IntArray) -> LongArray:
+def per_rack(layout: Layout, rows: IntArray, slots: IntArray) -> LongArray:
     """(M, R): how many of these replicas of today lie in each rack."""
     counts = np.zeros(layout.most.shape, dtype=np.int64)
     np.add.at(counts, (rows, layout.racks[layout.home[rows, slots]]), 1)
@@ -63,7 +63,7 @@ def _per_rack(layout: Layout, rows: IntArray, slots: IntArray) -> LongArray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Solved:
+class Solved:
     """A solved flow: which of today's replicas stay (M, W), newcomers of the rows in full in each rack (M, R), and
     newcomers of each topic on each broker (T, Bt). Costs were rounded down by `shift` bits.
     """
@@ -76,12 +76,12 @@ class _Solved:
     @staticmethod
     def of(
         layout: Layout, windows: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed], kept: LongArray, full: BoolArray
-    ) -> _Solved | None:
+    ) -> Solved | None:
         """The optimum of the network with these topics in full; None where the windows can't hold."""
-        nodes = _Nodes(layout.topic_count, layout.most.shape[1], len(layout.targets))
+        nodes = Nodes(layout.topic_count, layout.most.shape[1], len(layout.targets))
         bounds = np.stack([windows[0].low, windows[0].high]).reshape(2, nodes.topics, nodes.brokers)
         small = _Small.of(layout, bounds, kept, full, nodes)
-        large = _Large.of(layout, bounds, full, nodes)
+        large = InFull.of(layout, bounds, full, nodes)
         supplies = np.concatenate([small.supplies, large.supplies])
         supplies[nodes.sink] = -int(layout.factors.sum())
         brokers = nodes.broker(np.arange(nodes.brokers))
@@ -99,7 +99,7 @@ class _Solved:
 
 
 @dataclass(frozen=True)
-class _Nodes:
+class Nodes:
     """Numbers of nodes: pools by (topic, rack), hubs by topic, brokers, the sink; then those of the rows in full."""
 
     topics: int
@@ -142,7 +142,7 @@ class _Small:
     crossings: int
 
     @staticmethod
-    def of(layout: Layout, bounds: LongArray, kept: LongArray, full: BoolArray, nodes: _Nodes) -> _Small:
+    def of(layout: Layout, bounds: LongArray, kept: LongArray, full: BoolArray, nodes: Nodes) -> _Small:
         """The arcs of all topics that aren't in full, for windows (2, T, Bt)."""
         stays = (layout.home >= 0) & ~full[layout.topics][:, None]
         at = np.nonzero(stays)
@@ -164,7 +164,7 @@ class _Small:
 
 
 def _leave(
-    layout: Layout, at: tuple[IntArray, ...], spare: LongArray, nodes: _Nodes
+    layout: Layout, at: tuple[IntArray, ...], spare: LongArray, nodes: Nodes
 ) -> tuple[tuple[IntArray, ...], min_cost_flow.Arcs]:
     """The arcs of replicas that may leave: the cheapest ones that a window can spare; what is above it must leave."""
     rows, brokers = at[0], layout.home[at]
@@ -182,7 +182,7 @@ def _leave(
 
 
 def _through_hubs(
-    layout: Layout, kept: LongArray, full: BoolArray, nodes: _Nodes
+    layout: Layout, kept: LongArray, full: BoolArray, nodes: Nodes
 ) -> tuple[min_cost_flow.Arcs, min_cost_flow.Arcs, BoolArray]:
     """Arcs from pools to hubs and back, limited by what the rows may lose in a rack and have room for in another.
 
@@ -191,7 +191,7 @@ def _through_hubs(
     topics, racks = np.nonzero(np.broadcast_to(~full[:, None], (nodes.topics, nodes.racks)))
     pools, hubs = nodes.pool(topics, racks), nodes.hub(topics)
     out, into = (
-        _by_topic(layout.topics, room.clip(min=0), nodes.topics)[topics, racks]
+        by_topic(layout.topics, room.clip(min=0), nodes.topics)[topics, racks]
         for room in (kept - layout.least, layout.most - kept)
     )
     few = np.bincount(layout.topics, minlength=nodes.topics) <= FEW_ROWS
@@ -202,7 +202,7 @@ def _through_hubs(
     )
 
 
-def _by_topic(topics: IntArray, values: LongArray, count: int) -> LongArray:
+def by_topic(topics: IntArray, values: LongArray, count: int) -> LongArray:
     """Sums of rows (K, R) by their topics (K,): (count, R)."""
     sums = np.zeros((count, values.shape[1]), dtype=np.int64)
     np.add.at(sums, topics, values)
@@ -210,7 +210,7 @@ def _by_topic(topics: IntArray, values: LongArray, count: int) -> LongArray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Large:
+class InFull:
     """The topics in full: the layout and network of their rows `at`, and those of its arcs that are `used`, which are
     all but those of the other topics, in the numbers of the whole.
     """
@@ -224,7 +224,7 @@ class _Large:
     supplies: LongArray
 
     @staticmethod
-    def of(layout: Layout, bounds: LongArray, full: BoolArray, nodes: _Nodes) -> _Large:
+    def of(layout: Layout, bounds: LongArray, full: BoolArray, nodes: Nodes) -> InFull:
         """The network of these topics; its pools and brokers are those of the whole."""
         at = np.flatnonzero(full[layout.topics])
         of_rows = (
@@ -246,10 +246,23 @@ class _Large:
         supplies = np.zeros(part.first_pool + len(cells), dtype=np.int64)
         supplies[: len(at)] = part.factors
         windowed = min_cost_flow.Windowed(cells, heads, low, high, nothing, nothing, 1)
-        return _Large(part, network, at, used, arcs, windowed, supplies)
+        return InFull(part, network, at, used, arcs, windowed, supplies)
+
+    def added(self, solved: Solved, units: LongArray) -> Solved:
+        """The solution of the condensed topics with that of these topics, whose arcs' units are the last of (K,)."""
+        in_full = np.zeros(len(self.network.arcs.tails), dtype=np.int64)
+        in_full[self.used] = units[len(units) - len(self.used) :]
+        decided, entered_here, arriving = self.network.read(self.layout, in_full)
+        entered, stays = solved.entered.copy(), solved.stays.copy()
+        entered[self.at] = entered_here
+        rows, slots = np.nonzero(self.layout.home >= 0)
+        width = len(self.layout.targets)
+        homes = rows.astype(np.int64) * width + self.layout.home[rows, slots]
+        stays[self.at[rows], slots] = np.isin(homes, decided[0].astype(np.int64) * width + decided[1])
+        return replace(solved, stays=stays, entered=entered, arriving=solved.arriving + arriving)
 
 
-def _renumbered(part: Layout, topics: IntArray, nodes: _Nodes) -> IntArray:
+def _renumbered(part: Layout, topics: IntArray, nodes: Nodes) -> IntArray:
     """The number in the whole network of each node of a part, -1 for (topic, broker) of topics that aren't in it."""
     first = nodes.sink + 1
     numbers = np.full(part.sink + 1, -1, dtype=np.int32)
@@ -262,31 +275,22 @@ def _renumbered(part: Layout, topics: IntArray, nodes: _Nodes) -> IntArray:
     return numbers
 
 
-def _read(layout: Layout, small: _Small, large: _Large, units: LongArray, shift: int) -> _Solved:
+def _read(layout: Layout, small: _Small, large: InFull, units: LongArray, shift: int) -> Solved:
     """The flow's units of the condensed topics and of those in full, as what stays, enters and arrives."""
     leave, take = len(small.leaving[0]), len(small.taking[0])
-    in_full = np.zeros(len(large.network.arcs.tails), dtype=np.int64)
-    in_full[large.used] = units[len(units) - len(large.used) :]
-    decided, entered_here, arriving = large.network.read(large.layout, in_full)
-    entered = np.zeros(layout.enter_costs.shape, dtype=np.int32)
-    entered[large.at] = entered_here
-    arriving[small.taking] += units[leave : leave + take].astype(arriving.dtype)
-    stays = small.stays.copy()
-    left = units[:leave] > 0
+    stays, left = small.stays.copy(), units[:leave] > 0
     stays[small.leaving[0][left], small.leaving[1][left]] = False
-    rows, slots = np.nonzero(large.layout.home >= 0)
-    width = len(layout.targets)
-    homes = rows.astype(np.int64) * width + large.layout.home[rows, slots]
-    stays[large.at[rows], slots] = np.isin(homes, decided[0].astype(np.int64) * width + decided[1])
-    return _Solved(stays, entered, arriving, shift)
+    arriving = np.zeros((layout.topic_count, len(layout.targets)), dtype=np.int32)
+    arriving[small.taking] = units[leave : leave + take]
+    return large.added(Solved(stays, np.zeros(layout.enter_costs.shape, dtype=np.int32), arriving, shift), units)
 
 
-def _given_back(layout: Layout, solved: _Solved, full: BoolArray) -> tuple[IntArray, BoolArray]:
+def _given_back(layout: Layout, solved: Solved, full: BoolArray) -> tuple[IntArray, BoolArray]:
     """Newcomers of each row in each rack (M, R), and the topics whose newcomers the rack rule leaves over (T,).
 
     A flow from the condensed rows to those pools of their topics in whose racks they have room.
     """
-    kept = _per_rack(layout, *np.nonzero(solved.stays))
+    kept = per_rack(layout, *np.nonzero(solved.stays))
     missing = np.where(full[layout.topics], 0, layout.factors - kept.sum(axis=1))
     movers = np.flatnonzero(missing)
     topics = layout.topics[movers]
@@ -295,14 +299,14 @@ def _given_back(layout: Layout, solved: _Solved, full: BoolArray) -> tuple[IntAr
     arrivals = np.zeros((layout.topic_count, layout.most.shape[1]), dtype=np.int64)
     np.add.at(arrivals.T, layout.racks, solved.arriving.T)
     arrivals[full] = 0
-    left = arrivals - _by_topic(topics, sure, len(arrivals))
-    given = _spread(topics, missing[movers] - sure.sum(axis=1), room, left)
+    left = arrivals - by_topic(topics, sure, len(arrivals))
+    given = spread(topics, missing[movers] - sure.sum(axis=1), room, left)
     entered = solved.entered.copy()
     entered[movers] = sure + given
-    return entered, (_by_topic(topics, given, len(arrivals)) != left).any(axis=1)
+    return entered, (by_topic(topics, given, len(arrivals)) != left).any(axis=1)
 
 
-def _spread(topics: IntArray, units: LongArray, room: LongArray, arrivals: LongArray) -> LongArray:
+def spread(topics: IntArray, units: LongArray, room: LongArray, arrivals: LongArray) -> LongArray:
     """(K, R): `units` (K,) over racks with `room` (K, R), as much as topics have `arrivals` (T, R)."""
     if (room.sum(axis=1) == units).all():
         return room
@@ -320,9 +324,10 @@ def _spread(topics: IntArray, units: LongArray, room: LongArray, arrivals: LongA
     return given
 
 
-def _in_full(layout: Layout, network: Network, solved: _Solved) -> min_cost_flow.Flow:
+def in_full(layout: Layout, network: Network, solved: Solved) -> min_cost_flow.Flow:
     """The flow as one of the full network, whose arcs are: keep, enter, none of rows' own, arrive, racks."""
-    in_racks = _per_rack(layout, *np.nonzero(solved.stays)) + solved.entered
+    in_racks = per_rack(layout, *np.nonzero(solved.stays))
+    np.add.at(in_racks.T, layout.group_racks, solved.entered.T)
     units = np.concatenate(
         [
             solved.stays[layout.home >= 0],

@@ -10,7 +10,7 @@ from ortools.graph.python import max_flow
 from planner.model.errors import InfeasibleError
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.windows import Windows
-from planner.strategies.flow import condensed_network, min_cost_flow
+from planner.strategies.flow import condensed_network, condensed_prices, min_cost_flow
 from planner.strategies.flow.layout import Layout, Network, windowed
 
 
@@ -41,6 +41,8 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
         # Bytes come before windows where little may move, and rows with arcs of their own can't be condensed.
         quick = problem.rebalance == "all" and not own.any()
         solved = condensed_network.solve(layout, network, windows) if quick else None
+        if solved is None and quick:
+            solved = condensed_prices.solve(layout, network, windows)
         if solved is None:
             solve = min_cost_flow.solve_excess_first if problem.rebalance == "all" else min_cost_flow.solve_cost_first
             solved = solve(network.arcs, windows, network.supplies)

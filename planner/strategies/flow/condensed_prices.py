@@ -1,0 +1,267 @@
+"""The condensed network where loads have prices, and brokers only a few different ones: empty new brokers, say.
+
+What a row pays depends on the price of the broker that it enters. So each (topic, broker) has a node, from which its
+replicas leave by arcs to the pools of each price. Replicas of equal cost share an arc. All else is as in
+`condensed_network`, and as exact: the flow is a relaxation, and its optimum is the optimum wherever its newcomers can
+be given to rows again. Topics for which that fails are laid out in full. So are topics with rows that lack replicas, or
+that have some on brokers which are cheaper to enter than others.
+
+Of 50,000 rows on 90 brokers this takes 2 s of CPU, the full network 12 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.model.problem import BoolArray, IntArray, LongArray
+from planner.strategies.flow import min_cost_flow
+from planner.strategies.flow.condensed_network import InFull, Nodes, Solved, by_topic, in_full, per_rack, spread
+from planner.strategies.flow.layout import Layout, Network
+from planner.strategies.work_limits import LARGE_PLACEMENT, MOST_IN_FULL, PRICE_CLASSES
+
+
+@dataclass(frozen=True, eq=False)
+class _Classes:
+    """The prices of brokers, C in all, the dearest to enter first.
+
+    of_group (G,) of each group · sample (C,) a group of each · groups (R, C) the group of each in a rack, -1: none
+    """
+
+    of_group: IntArray
+    sample: IntArray
+    groups: IntArray
+
+    @staticmethod
+    def of(layout: Layout) -> _Classes | None:
+        """The prices of a layout; None where they are too many."""
+        sample: list[int] = []
+        of_group = np.zeros(len(layout.group_racks), dtype=np.int64)
+        for group, column in enumerate(layout.enter_costs.T):
+            same = [at for at, other in enumerate(sample) if np.array_equal(column, layout.enter_costs[:, other])]
+            if not same and len(sample) == PRICE_CLASSES:
+                return None
+            of_group[group] = same[0] if same else len(sample)
+            sample += [] if same else [group]
+        dearest = np.argsort(-layout.enter_costs[:, sample].sum(axis=0), kind="stable")
+        of_group = np.argsort(dearest)[of_group]
+        groups = np.full((layout.most.shape[1], len(sample)), -1, dtype=np.int64)
+        groups[layout.group_racks, of_group] = np.arange(len(of_group))
+        return _Classes(of_group, np.array(sample)[dearest], groups)
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaving:
+    """What may leave to brokers of one price: K replicas of today by (topic, broker) and cost, and their N arcs.
+
+    at (K,) places among the condensed replicas · arc_of (K,) number of each one's arc
+    cells, capacities, costs (N,) of the arcs; those without capacity are cut
+    """
+
+    at: IntArray
+    arc_of: IntArray
+    cells: LongArray
+    capacities: LongArray
+    costs: LongArray
+
+    @staticmethod
+    def of(cells: LongArray, costs: LongArray, turns: IntArray, spare: LongArray) -> _Leaving:
+        """Replicas in their cells (K,): of each cell the cheapest, as many as it can spare; of those alike by turns."""
+        order = np.lexsort((turns, costs, cells))
+        cells, costs = cells[order], costs[order]
+        rank = np.arange(len(cells)) - np.searchsorted(cells, cells)
+        first = (np.diff(cells, prepend=-1) != 0) | (np.diff(costs, prepend=-1) != 0)
+        arc_of = np.cumsum(first) - 1
+        capacities = np.bincount(arc_of[rank < spare[cells]], minlength=int(first.sum()))
+        return _Leaving(order, arc_of, cells[first], capacities, costs[first])
+
+    def chosen(self, units: LongArray, used: BoolArray) -> tuple[IntArray, BoolArray]:
+        """Replicas that leave, as many as the arcs (N,) say, of those not used (K,); and the arcs that lack some."""
+        taken = used[self.at]
+        order = np.lexsort((taken, self.arc_of))
+        rank = np.arange(len(order)) - np.searchsorted(self.arc_of, self.arc_of)
+        leaves = (rank < units[self.arc_of]) & ~taken[order]
+        found = np.bincount(self.arc_of[leaves], minlength=len(units))
+        return self.at[order[leaves]], found < units
+
+
+def solve(
+    layout: Layout, network: Network, windows: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed]
+) -> min_cost_flow.Flow | None:
+    """The cheapest flow of the full network within its windows of topics and of brokers.
+
+    None where there is none, on small clusters, where there are too many prices, or where too little can be condensed.
+    No row may have arcs of its own to every broker.
+    """
+    if len(layout.rows) * len(layout.targets) <= LARGE_PLACEMENT or (classes := _Classes.of(layout)) is None:
+        return None
+    kept = per_rack(layout, *np.nonzero(layout.home >= 0))
+    full = np.zeros(layout.topic_count, dtype=bool)
+    full[layout.topics[_not_condensed(layout, classes, kept)]] = True
+    while np.count_nonzero(full[layout.topics]) <= MOST_IN_FULL * len(layout.rows):
+        solved = _Condensed(layout, windows, classes, kept, full).solved()
+        if solved is None:
+            return None
+        found, failed = solved
+        if not failed.any():
+            return in_full(layout, network, found)
+        full |= failed
+    return None
+
+
+def _not_condensed(layout: Layout, classes: _Classes, kept: LongArray) -> BoolArray:
+    """(M,): rows that lack replicas, have too many in a rack, or for which another broker is cheaper than their own."""
+    home = layout.home >= 0
+    elsewhere = (classes.of_group[layout.groups[layout.home]] > 0) & home
+    entering = layout.enter_costs[:, classes.sample].min(axis=1)
+    gains = (entering[:, None] < layout.keep_costs) & home
+    unlike = (kept.sum(axis=1) != layout.factors) | (kept > layout.most).any(axis=1) | (kept < layout.least).any(axis=1)
+    found: BoolArray = unlike | (elsewhere | gains).any(axis=1)
+    return found
+
+
+class _Condensed:
+    """The network with these topics in full (T,)."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        windows: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed],
+        classes: _Classes,
+        kept: LongArray,
+        full: BoolArray,
+    ) -> None:
+        self._layout, self._classes, self._kept, self._full = layout, classes, kept, full
+        self._nodes = nodes = Nodes(layout.topic_count, len(layout.group_racks), len(layout.targets))
+        bounds = np.stack([windows[0].low, windows[0].high]).reshape(2, nodes.topics, nodes.brokers)
+        self._large = InFull.of(layout, bounds, full, nodes)
+        self._in_all = windows[1]
+        stays = (layout.home >= 0) & ~full[layout.topics][:, None]
+        self._at = np.nonzero(stays)
+        self._cells = layout.topics[self._at[0]].astype(np.int64) * nodes.brokers + layout.home[self._at]
+        held = np.bincount(self._cells, minlength=nodes.topics * nodes.brokers).reshape(nodes.topics, nodes.brokers)
+        # What each (topic, broker) can spare, and what it must give away; how much it must and may take.
+        self._held, self._spare = held, np.where(full[:, None], 0, held - bounds)
+        self._stays = stays
+
+    def solved(self) -> tuple[Solved, BoolArray] | None:
+        """What the flow says, and topics whose newcomers can't be given to rows (T,); None where there is no flow."""
+        nodes, layout = self._nodes, self._layout
+        spare, must = (each.ravel().clip(min=0) for each in self._spare)
+        leaving = list(self._leaving(spare))
+        sending = np.flatnonzero(spare)
+        first_cell = nodes.sink + 1 + len(self._large.supplies)
+        cell_nodes = np.zeros(spare.size, dtype=np.int64)
+        cell_nodes[sending] = first_cell + np.arange(len(sending))
+        first_hub = first_cell + len(sending)
+        brokers = nodes.broker(np.arange(nodes.brokers))
+        send = min_cost_flow.arcs(
+            brokers[sending % nodes.brokers], cell_nodes[sending], spare[sending], 0, must[sending]
+        )
+        leave = [self._leave(each, at, cell_nodes, first_hub) for at, each in enumerate(leaving)]
+        low, high = (-self._spare).clip(min=0)
+        taking = np.nonzero(high)
+        pools = nodes.pool(taking[0], layout.groups[taking[1]])
+        take = min_cost_flow.arcs(pools, nodes.broker(taking[1]), high[taking], 0, low[taking])
+        across, back = self._through_hubs(first_hub)
+        plain = min_cost_flow.join(*leave, send, take)
+        supplies = np.zeros(first_hub + nodes.topics * len(self._classes.sample), dtype=np.int64)
+        supplies[brokers] = self._held.sum(axis=0)
+        supplies[nodes.sink + 1 : first_cell] = self._large.supplies
+        supplies[nodes.sink] = -int(layout.factors.sum())
+        # A replica that changes racks costs 1 more; together that is less than the smallest difference of other costs.
+        # Costs are whole multiples of a power of two at most prices: rounded down by those bits they are exact.
+        costs = np.concatenate([plain.costs, self._large.arcs.costs])
+        every, factor = int(np.bitwise_or.reduce(costs, initial=0)), int(spare[sending].sum()) + 1
+        shift = max((every & -every).bit_length() - 1, 0)
+        while (int(costs.max(initial=0)) >> shift) * factor > min_cost_flow.largest_cost(len(supplies)):
+            shift += 1
+        plain, large = (replace(arcs, costs=(arcs.costs >> shift) * factor) for arcs in (plain, self._large.arcs))
+        arcs = min_cost_flow.join(plain, across, back, large)
+        in_all = replace(self._in_all, tails=brokers, heads=np.full_like(brokers, nodes.sink))
+        flow = min_cost_flow.solve(arcs, (self._large.cells, in_all), supplies)
+        if flow is None:
+            return None
+        sizes = [*(len(each.tails) for each in leave), len(send.tails), len(take.tails)]
+        *left, _, taken, _ = np.split(flow.units, np.cumsum(sizes))
+        return self._read(flow.units, leaving, left, (taking, taken), shift)
+
+    def _leaving(self, spare: LongArray) -> Iterator[_Leaving]:
+        """What may leave to brokers of each price."""
+        rows, slots = self._at
+        keep = np.broadcast_to(self._layout.keep_costs, self._layout.home.shape)[rows, slots]
+        # Of one row's replicas another one each time comes first, or tied rows would lose all of theirs.
+        turns = (slots - rows) % self._layout.home.shape[1]
+        for group in self._classes.sample.tolist():
+            yield _Leaving.of(self._cells, self._layout.enter_costs[rows, group] - keep, turns, spare)
+
+    def _leave(self, leaving: _Leaving, at: int, cell_nodes: LongArray, first_hub: int) -> min_cost_flow.Arcs:
+        """Arcs to the pools of a price in the broker's rack, or to its hub where that rack has no such brokers."""
+        used = np.flatnonzero(leaving.capacities)
+        topics, brokers = np.divmod(leaving.cells[used], self._nodes.brokers)
+        groups = self._classes.groups[self._layout.racks[brokers], at]
+        hubs = first_hub + topics * len(self._classes.sample) + at
+        heads = np.where(groups >= 0, self._nodes.pool(topics, groups), hubs)
+        return min_cost_flow.arcs(cell_nodes[leaving.cells[used]], heads, leaving.capacities[used], leaving.costs[used])
+
+    def _through_hubs(self, first_hub: int) -> tuple[min_cost_flow.Arcs, min_cost_flow.Arcs]:
+        """Between the racks of a topic and price: no more than rows may lose in one, and have room for in the other."""
+        layout, nodes = self._layout, self._nodes
+        topics, groups = np.nonzero(np.broadcast_to(~self._full[:, None], (nodes.topics, nodes.racks)))
+        pools = nodes.pool(topics, groups)
+        hubs = first_hub + topics * len(self._classes.sample) + self._classes.of_group[groups]
+        out, into = (
+            by_topic(layout.topics, room.clip(min=0), nodes.topics)[topics, layout.group_racks[groups]]
+            for room in (self._kept - layout.least, layout.most - self._kept)
+        )
+        return min_cost_flow.arcs(pools, hubs, out, 1), min_cost_flow.arcs(hubs, pools, into, 0)
+
+    def _read(
+        self,
+        units: LongArray,
+        leaving: list[_Leaving],
+        left: list[LongArray],
+        took: tuple[tuple[IntArray, ...], LongArray],
+        shift: int,
+    ) -> tuple[Solved, BoolArray]:
+        layout, nodes, large = self._layout, self._nodes, self._large
+        used, failed = np.zeros(len(self._cells), dtype=bool), np.zeros(nodes.topics, dtype=bool)
+        newcomers = np.zeros((len(layout.rows), len(leaving)), dtype=np.int64)
+        for at, (each, some) in enumerate(zip(leaving, left, strict=True)):
+            wanted = np.zeros(len(each.cells), dtype=np.int64)
+            wanted[each.capacities > 0] = some
+            chosen, short = each.chosen(wanted, used)
+            failed[each.cells[short] // nodes.brokers] = True
+            used[chosen] = True
+            np.add.at(newcomers[:, at], self._at[0][chosen], 1)
+        stays = self._stays.copy()
+        stays[self._at[0][used], self._at[1][used]] = False
+        arriving = np.zeros((nodes.topics, nodes.brokers), dtype=np.int32)
+        arriving[took[0]] = took[1]
+        condensed = Solved(stays, np.zeros(layout.enter_costs.shape, dtype=np.int32), arriving, shift)
+        entered, lacking = self._given_back(condensed, newcomers)
+        return large.added(replace(condensed, entered=entered), units), failed | lacking
+
+    def _given_back(self, solved: Solved, newcomers: LongArray) -> tuple[IntArray, BoolArray]:
+        """Newcomers of each row in each group (M, G), and the topics whose newcomers the rack rule leaves over (T,)."""
+        layout, classes = self._layout, self._classes
+        kept, count = per_rack(layout, *np.nonzero(solved.stays)), len(classes.sample)
+        rows, prices = np.nonzero(newcomers)
+        of = layout.topics[rows].astype(np.int64) * count + prices
+        # By topic and price, and by rack.
+        arrivals = np.zeros((layout.topic_count, count * layout.most.shape[1]), dtype=np.int64)
+        places = classes.of_group[layout.groups] * layout.most.shape[1] + layout.racks
+        np.add.at(arrivals.T, places, solved.arriving.T)
+        arrivals = arrivals.reshape(layout.topic_count * count, -1)
+        room = np.where(classes.groups.T[prices] >= 0, (layout.most - kept).clip(min=0)[rows], 0)
+        given = spread(of, newcomers[rows, prices], room, arrivals)
+        lacking = (by_topic(of, given, len(arrivals)) != arrivals).any(axis=1).reshape(-1, count).any(axis=1)
+        entered = solved.entered.copy()
+        at_rows, racks = np.nonzero(given)
+        entered[rows[at_rows], classes.groups[racks, prices[at_rows]]] += given[at_rows, racks].astype(np.int32)
+        held = kept + by_topic(rows, given, len(kept))
+        wrong = ~self._full[layout.topics] & ((held > layout.most) | (held < layout.least)).any(axis=1)
+        lacking[layout.topics[wrong]] = True
+        return entered, lacking

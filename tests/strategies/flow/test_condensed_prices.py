@@ -1,0 +1,133 @@
+"""The condensed network at prices of loads against the full one: the same least cost wherever it has an answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from clusters import problem_of, problems
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import examples
+
+from benchmarks import cases
+from planner.model.balance import SPREAD_1, Balance, Tolerance
+from planner.model.build_problem import build
+from planner.model.cluster import Broker
+from planner.model.problem import LongArray, Problem
+from planner.model.spec import Changes
+from planner.scoring.windows import windows
+from planner.strategies.bounds import GRAIN
+from planner.strategies.flow import condensed_prices, min_cost_flow
+from planner.strategies.flow.layout import Layout, Network, lay_out, windowed
+from planner.strategies.load_windows.byte_loads import byte_loads, priced
+
+
+@pytest.fixture(autouse=True)
+def _small_clusters_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(condensed_prices, "LARGE_PLACEMENT", -1)
+
+
+def at_prices(problem: Problem, prices: LongArray) -> tuple[Layout, Network, tuple[min_cost_flow.Windowed, ...]]:
+    """The network of a problem with disks at these prices (Bt,) in parts of GRAIN."""
+    asked = replace(problem, balance=replace(problem.balance, disk=Tolerance("percent", 20)))
+    wanted, layout = windows(asked, asked.balance), lay_out(asked, 0, 1024)
+    loads = byte_loads(asked, layout, wanted)
+    assert loads is not None
+    of_price = priced(layout, loads, prices[None])
+    return of_price, Network.of(of_price, np.zeros(len(layout.rows), dtype=bool)), windowed(of_price, wanted)
+
+
+def empty(problem: Problem) -> LongArray:
+    """(Bt,): 1 for target brokers that hold nothing today."""
+    held = np.bincount(problem.replicas[problem.replicas >= 0], minlength=len(problem.broker_ids))
+    return (held[np.flatnonzero(problem.targets)] == 0).astype(np.int64)
+
+
+def same_as_in_full(problem: Problem, prices: LongArray) -> bool:
+    """True where there is an answer: it is then a flow of the full network, and the cheapest."""
+    layout, network, bounds = at_prices(problem, prices)
+    quick = condensed_prices.solve(layout, network, (bounds[0], bounds[1]))
+    if quick is None:
+        return False
+    full = min_cost_flow.solve(network.arcs, bounds, network.supplies)
+    assert full is not None
+    assert quick.cost == full.cost
+    carried = [(network.arcs.tails, network.arcs.heads, quick.units)]
+    carried += [(each.tails, each.heads, units) for each, units in zip(bounds, quick.through, strict=True)]
+    net = network.supplies.copy()
+    for tails, heads, units in carried:
+        np.subtract.at(net, tails, units)
+        np.add.at(net, heads, units)
+    assert not net.any()
+    assert ((network.arcs.lows <= quick.units) & (quick.units <= network.arcs.capacities)).all()
+    assert all(
+        ((each.low <= units) & (units <= each.high)).all() for each, units in zip(bounds, quick.through, strict=True)
+    )
+    return True
+
+
+@examples(200)
+@given(problems(), st.integers(0, 1000), st.sampled_from([GRAIN // 2, GRAIN, 2 * GRAIN]))
+def test_it_costs_what_the_full_network_costs(problem: Problem, seed: int, price: int) -> None:
+    """With prices on the new brokers, and with some on any of them."""
+    if not lay_out(problem, 0).rows.size:
+        return
+    rng = np.random.default_rng(seed)
+    sized = replace(problem, size_bytes=rng.integers(10**6, 10**8, problem.rows))
+    fresh = empty(sized)
+    same_as_in_full(sized, price * fresh)
+    same_as_in_full(sized, price // 2 * fresh + price // 2 * fresh * rng.integers(0, 2, len(fresh)))
+    same_as_in_full(sized, price * rng.integers(0, 2, len(fresh)))
+
+
+@pytest.mark.parametrize("case", ["expand-small", "expand-mid", "no-racks"])
+def test_cases_of_the_benchmark_are_condensed(case: str) -> None:
+    """New brokers that get a byte a byte: there is an answer, and it is the full network's."""
+    problem = build(cases.to_spec(cases.make(case)))
+    assert same_as_in_full(problem, GRAIN * empty(problem))
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 5])
+def test_newcomers_that_change_racks_are_given_to_rows(partitions: int) -> None:
+    """More racks than replicas: a replica that leaves may go to any rack that its partition isn't in."""
+    racks = {1: "a", 2: "b", 3: "c", 4: "d"}
+    lists = {name: [(1, 2, 3), (2, 3, 4), (3, 4, 1), (4, 1, 2)] * partitions for name in ("t", "u")}
+    sizes = {name: list(range(10**6, 10**6 + 4 * partitions)) for name in lists}
+    added = tuple(Broker(broker + 4, rack) for broker, rack in racks.items())
+    problem = problem_of(racks, lists, sizes=sizes, changes=Changes(add_brokers=added))
+    assert same_as_in_full(problem, GRAIN * empty(problem))
+
+
+def test_a_rack_without_new_brokers_sends_its_replicas_across() -> None:
+    """Rack d is new and the only one that is priced: what leaves the others changes racks."""
+    racks = {1: "a", 2: "b", 3: "c"}
+    lists = {"t": [(1, 2), (2, 3), (3, 1)] * 4}
+    sizes = {"t": [10**6 + at for at in range(12)]}
+    balance = Balance(topic_replicas=SPREAD_1)
+    problem = problem_of(racks, lists, sizes=sizes, changes=Changes(add_brokers=(Broker(4, "d"),)), balance=balance)
+    assert same_as_in_full(problem, GRAIN * empty(problem))
+
+
+def test_topics_that_fail_are_laid_out_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where newcomers can't be given back the topic is solved again in full, and the answer is still exact."""
+    given_back, rounds = condensed_prices._Condensed._given_back, []
+
+    def fails_once(self, solved, newcomers):
+        entered, failed = given_back(self, solved, newcomers)
+        rounds.append(int(self._full.sum()))
+        return entered, failed | (np.arange(len(failed)) == 0) if len(rounds) == 1 else failed
+
+    monkeypatch.setattr(condensed_prices._Condensed, "_given_back", fails_once)
+    problem = build(cases.to_spec(cases.make("expand-small")))
+    assert same_as_in_full(problem, GRAIN * empty(problem))
+    assert [0, 1] == rounds
+
+
+def test_too_many_prices_and_small_clusters_are_left_to_the_full_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every broker with a price of its own; and any prices where there are few rows."""
+    problem = build(cases.to_spec(cases.make("expand-small")))
+    assert not same_as_in_full(problem, np.arange(len(empty(problem))))
+    monkeypatch.setattr(condensed_prices, "LARGE_PLACEMENT", 10**6)
+    assert not same_as_in_full(problem, GRAIN * empty(problem))
