@@ -14,7 +14,7 @@ from role_files import ROLE, loaded
 module, wait = loaded("library/kafka_reassign"), loaded("action_plugins/kafka_reassign")
 
 SPECS = yaml.safe_load((ROLE / "meta" / "argument_specs.yml").read_text())["argument_specs"]
-PAGE = (ROOT / "docs" / "carry-out.md").read_text()
+PAGE = (ROOT / "docs" / "apply.md").read_text()
 TYPES = {str: "str", bool: "bool", int: "int", list: "list", dict: "dict"}
 
 
