@@ -81,11 +81,26 @@ class Launch:
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     def end(self) -> None:
-        """End the JVM and its workers, and let pyspark forget them: the next session starts another one."""
+        """Kill the JVM and its workers, and let pyspark forget them: the next session starts another one."""
+        processes.end_all()
+        self._forget()
+
+    def retire(self) -> subprocess.Popen[bytes] | None:
+        """Let the JVM, whose session is stopped, end in its own time; None where it was started by somebody else."""
+        from pyspark import SparkContext
+
+        gateway = SparkContext._gateway
+        if self.process is None or self.process.stdin is None or gateway is None:
+            return None
+        gateway.shutdown()
+        self._forget()
+        self.process.stdin.close()
+        return self.process
+
+    def _forget(self) -> None:
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
 
-        processes.end_all()
         for owner, names in (
             (SparkContext, ("_gateway", "_jvm", "_active_spark_context")),
             (SparkSession, ("_instantiatedSession",)),
@@ -125,8 +140,12 @@ _DIED = "Spark's Java process ended before its work was done ({}); nothing was w
 @contextmanager
 def own_session(launch: Launch) -> Iterator[None]:
     """A JVM that is started in the block leads a session of its own, which a terminal's Ctrl-C doesn't reach."""
-    from pyspark import java_gateway
+    from pyspark import accumulators, java_gateway
     from pyspark.core import context
+
+    # It is the JVM that ends these connections, when it is killed; Python would print where it was.
+    for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
+        setattr(server, "handle_error", lambda *_: None)  # noqa: B010  mypy: a method
 
     gateway, spark_context = _names(java_gateway), _names(context)
     popen, signals = gateway["Popen"], spark_context["signal"]

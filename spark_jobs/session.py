@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from planner.model import interrupts, processes
 from planner.model.errors import SetupError
 from spark_jobs import java, launch
+from spark_jobs.recording import Recording
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,11 +90,13 @@ def open_session(
     remote: str | None = None,
     note: Callable[[str], None] | None = None,
     java_options: str | None = None,
+    recording: Recording | None = None,
 ) -> Iterator[SparkSession]:
     """A session on `master` (default `local[*]`) or on the Spark Connect server `remote` (`sc://host:port`).
 
     `note` is told what was passed over on the way to a usable Java. `java_options` are given to the driver's JVM
-    instead of those for the archive of classes. Stops the session and restores `os.environ` at the end of the block.
+    instead of those for the archive of classes; where a local session has no archive yet, `recording` makes one at its
+    end. Stops the session and restores `os.environ` at the end of the block.
     SetupError where there is no Java, no server, or Spark doesn't start.
     """
     if master and remote:
@@ -109,10 +112,12 @@ def open_session(
             return
         with launch.launched() as jvm:
             with launch.own_session(jvm):
-                spark = _classic(master or LOCAL, Path(scratch), java_options, note)
+                spark = _classic(master or LOCAL, Path(scratch), java_options, recording, note)
             jvm.stop = spark.stop
             jvm.said.pass_on()
             yield spark
+        if recording is not None and recording.made is not None:
+            recording.java = jvm.retire()
 
 
 def is_local(master: str) -> bool:
@@ -145,7 +150,13 @@ def code_archive(folder: Path) -> Path:
     return target
 
 
-def _classic(master: str, scratch: Path, java_options: str | None, note: Callable[[str], None] | None) -> SparkSession:
+def _classic(
+    master: str,
+    scratch: Path,
+    java_options: str | None,
+    recording: Recording | None,
+    note: Callable[[str], None] | None,
+) -> SparkSession:
     from pyspark.sql import SparkSession
 
     if master.startswith("spark://"):
@@ -158,6 +169,8 @@ def _classic(master: str, scratch: Path, java_options: str | None, note: Callabl
     _set_environment(master, java.shim_home(found, cache))
     archive = java.class_archive(found, spark_home(), cache)
     options = java_options if java_options is not None else _archive_option(archive)
+    if recording is not None and not options and is_local(master):
+        options = recording.begin(found, archive)
     builder = SparkSession.builder.master(_patient(master)).appName("planner")
     for key, value in _options(master, scratch, options).items():
         builder = builder.config(key, value)

@@ -6,6 +6,7 @@ keeps the problem it works on, and what `evaluate` derives from it, for as long 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -13,14 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from planner.model.problem import LongArray, Problem
 from planner.sweep import dealing, evaluate, sweep_result
-from planner.sweep.candidates import Candidates
+from planner.sweep.candidates import ASKED, Candidates
 from planner.sweep.evaluate import Proposals
 from planner.sweep.sweep_result import COLUMNS, SweepResult
 from spark_jobs.carrier import Received, carried, tasks_for
+from spark_jobs.opening import Opening
 from spark_jobs.progress import Progress
 
 if TYPE_CHECKING:
@@ -33,18 +34,19 @@ MOST_A_TASK = 20_000_000
 
 
 class Sweep(NamedTuple):
-    """One of the sweeps of a fleet; `proposals`: plans that were made before, by candidate."""
+    """One of the sweeps of a fleet."""
 
     problem: Problem
     candidates: Candidates
-    proposals: Proposals = {}  # noqa: RUF012  never changed
 
 
 class Job(NamedTuple):
-    """What every task knows: the sweeps, whether each has tables to score from, and the candidates that are scored."""
+    """What every task knows: the sweeps, whether each has tables to score from, and those whose plan that was asked
+    for isn't made by a task.
+    """
 
     sweeps: tuple[tuple[Candidates, bool], ...]
-    done: tuple[tuple[int, ...], ...]
+    without_asked: frozenset[int]
     tasks: int
 
 
@@ -71,35 +73,70 @@ def run_fleet(
 
     The job has `partitions` tasks: by default two a core, on a cluster at least 16, and so many that none is long. The
     results, one a sweep, depend on neither their number, nor that of the workers, nor on which of them die meanwhile,
-    nor on what else is in the fleet. Plans that were made before are scored here, and not made again unless the
-    candidate is chosen from another process.
+    nor on what else is in the fleet.
     """
+    parts = _parts(spark, fleet, frozenset(), partitions, progress)
+    return tuple(evaluate.result(*each, iter([part])) for each, part in zip(fleet, parts, strict=True))
+
+
+def run_beside(
+    opening: Opening[list[LongArray]],
+    fleet: Sequence[Sweep],
+    *,
+    partitions: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[SweepResult, ...]:
+    """As `run_fleet`, in a session that still opens. Until it is there this thread solves the plans that were asked
+    for, one after the other; it goes on with the last one while the workers sweep.
+    """
+    lock, mine, full = threading.Lock(), list[int](), threading.Event()
+
+    def job(spark: SparkSession) -> list[LongArray]:
+        with lock:
+            full.set()
+        return _parts(spark, fleet, frozenset(mine), partitions, progress)
+
+    opening.submit(job)
+    made: dict[int, tuple[LongArray, Proposals]] = {}
+    for number, each in enumerate(fleet):
+        with lock:
+            if full.is_set() or opening.error is not None:
+                break
+            mine.append(number)
+        proposals = evaluate.asked_for(*each)
+        made[number] = evaluate.scored(*each, np.array([ASKED]), proposals), proposals
+    results = []
+    for number, (each, part) in enumerate(zip(fleet, opening.result(), strict=True)):
+        own, known = made.get(number, (part[:, :0], {}))
+        results.append(evaluate.result(*each, iter([part, own]), known))
+    return tuple(results)
+
+
+def _parts(
+    spark: SparkSession,
+    fleet: Sequence[Sweep],
+    without_asked: frozenset[int],
+    partitions: int | None,
+    progress: Progress | None,
+) -> list[LongArray]:
+    """(COLUMNS, C) of every sweep: what the tasks have kept."""
     count = sum(len(each.candidates) for each in fleet)
     tasks = max(1, min(partitions or max(tasks_for(spark), -(-count // MOST_A_TASK)), count))
-    dealt = tuple((each.candidates, evaluate.has_tables(each.problem)) for each in fleet)
-    job = Job(dealt, tuple(tuple(each.proposals) for each in fleet), tasks)
-    values = [job, *(each.problem for each in fleet)]
+    sweeps = tuple((each.candidates, evaluate.has_tables(each.problem)) for each in fleet)
+    values = [Job(sweeps, without_asked, tasks), *(each.problem for each in fleet)]
     table = carried(spark, values, _evaluated, SCHEMA, tasks, progress)
-    return tuple(_result(each, table.filter(pc.equal(table["sweep"], at))) for at, each in enumerate(fleet))
+    kept = np.stack([np.asarray(table[name], dtype=np.int64) for name in SCHEMA.names])
+    return [kept[1:, kept[0] == number] for number in range(len(fleet))]
 
 
 def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
     """What a task answers: of each sweep what the result keeps of the task's share."""
     job: Job = received[0]
-    for number, pieces in groupby(dealing.pieces(job.sweeps, task, job.tasks), attrgetter("sweep")):
-        problem, candidates = received[1 + number], job.sweeps[number][0]
-        parts = (
-            evaluate.scored(problem, candidates, numbers[~np.isin(numbers, job.done[number])])
-            for _, numbers in dealing.blocks(pieces)
-        )
+    for sweep, pieces in groupby(dealing.pieces(job.sweeps, task, job.tasks), attrgetter("sweep")):
+        problem, candidates = received[1 + sweep], job.sweeps[sweep][0]
+        skipped = ASKED if sweep in job.without_asked else -1
+        shares = (numbers[numbers != skipped] for _, numbers in dealing.blocks(pieces))
+        parts = (evaluate.scored(problem, candidates, numbers) for numbers in shares)
         kept = sweep_result.kept(problem, candidates, parts)
-        columns = [np.full(kept.shape[1], number), *kept]
+        columns = [np.full(kept.shape[1], sweep), *kept]
         yield pa.table([pa.array(*each) for each in zip(columns, SCHEMA.types, strict=True)], schema=SCHEMA)
-
-
-def _result(sweep: Sweep, table: pa.Table) -> SweepResult:
-    """The result of what the tasks have kept of a sweep, and of what was made before."""
-    kept = np.stack([np.asarray(table[name], dtype=np.int64) for name in COLUMNS])
-    made = np.array(sorted(sweep.proposals), dtype=np.int64)
-    parts: list[LongArray] = [kept, evaluate.scored(sweep.problem, sweep.candidates, made, sweep.proposals)]
-    return evaluate.result(sweep.problem, sweep.candidates, iter(parts), sweep.proposals)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -37,6 +38,8 @@ from planner.sweep.variants import Alternative
 from planner.whatif import in_plan
 from planner.whatif.assignors import importable
 
+Sweeper = Callable[[Sequence[tuple[Problem, Candidates]]], Sequence[SweepResult]]
+
 
 @dataclass(frozen=True)
 class WhatifOptions(EngineOptions):
@@ -66,12 +69,12 @@ def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Cons
     jobs = fleet.jobs(arguments, options.out)
     specs = [job.spec for job in jobs]
     say = partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
-    with phases.shown(errors) as phase:
+    with phases.shown(errors) as phase, _sweeper(options, phase, spark=spark) as sweep:
         phase.begin("reading the state")
         wishes = fleet.each(specs, lambda number: _wish(jobs[number], options))
         # All alternatives of all specs are swept in one go.
         wanted = [(each.problem, each.candidates) for wish in wishes for each in wish]
-        results = iter(_swept_on_spark(wanted, options, phase) if spark else _swept_here(wanted, phase))
+        results = iter(sweep(wanted))
         swept = [variants.swept(wish, list(islice(results, len(wish)))) for wish in wishes]
         phase.begin("choosing the plan and proving its bound")
         plans = fleet.each(specs, lambda number: _planned(jobs[number], swept[number]))
@@ -164,23 +167,36 @@ def warm_spark(errors: Console) -> str:
         return warm.warm()
 
 
-def _swept_on_spark(
-    wanted: Sequence[tuple[Problem, Candidates]], options: WhatifOptions, phase: Phases
-) -> Sequence[SweepResult]:
-    """The sweeps of all problems, each with its candidates, as one job of Spark's, which counts its tasks."""
-    partitions = sum(len(problem.topic_of) for problem, _ in wanted)
-    phase.begin(f"starting Spark for {counted(partitions, 'partition')}")
-    from spark_jobs import session  # planner never imports pyspark; this is its only door
+@contextmanager
+def _sweeper(options: WhatifOptions, phase: Phases, *, spark: bool) -> Iterator[Sweeper]:
+    """What sweeps all problems, each with its candidates: a function that takes them, on Spark or in this process.
+
+    Spark starts at once, beside whatever is done before the function is called; and where that fails, it is ended.
+    """
+    if not spark:
+        yield partial(_swept_here, phase=phase)
+        return
+    from spark_jobs import opening, recording, session  # planner never imports pyspark; this is its only door
     from spark_jobs import sweep as job
 
-    name = f"sweeping {counted(sum(len(rows) for _, rows in wanted), 'candidate')}, tasks"
-    with session.open_session(master=options.master, remote=options.remote) as spark:
-        fleet = [job.Sweep(problem, rows) for problem, rows in wanted]
-        return job.run_fleet(spark, fleet, partitions=options.partitions, progress=partial(phase.count, name))
+    record = recording.Recording()
+    opens = session.open_session(master=options.master, remote=options.remote, recording=record)
+    with opening.opened(opens) as opened:
+
+        def swept(wanted: Sequence[tuple[Problem, Candidates]]) -> Sequence[SweepResult]:
+            partitions = sum(len(problem.topic_of) for problem, _ in wanted)
+            phase.begin(f"starting Spark for {counted(partitions, 'partition')}")
+            name = f"sweeping {counted(sum(len(rows) for _, rows in wanted), 'candidate')}, tasks"
+            fleet = [job.Sweep(problem, rows) for problem, rows in wanted]
+            progress = partial(phase.count, name)
+            return job.run_beside(opened, fleet, partitions=options.partitions, progress=progress)
+
+        yield swept
+    record.finish()
 
 
 def _swept_here(wanted: Sequence[tuple[Problem, Candidates]], phase: Phases) -> Sequence[SweepResult]:
-    """The same one after the other, with one count of all candidates."""
+    """The sweeps one after the other, with one count of all candidates."""
     results, before, total = list[SweepResult](), 0, sum(len(rows) for _, rows in wanted)
     for problem, rows in wanted:
 
