@@ -103,6 +103,14 @@ def python_faults_named() -> Iterator[None]:
 
 
 _FAULTS = (
+    # What a worker refuses itself, in a sentence.
+    (r"planner\.model\.errors\.SetupError: (.+)", "{0}"),
+    (r"No space left on device", "the disk of Spark's scratch folder is full; SPARK_LOCAL_DIRS names another folder"),
+    (
+        r"\bMemoryError\b|Cannot allocate memory|Python worker exited unexpectedly",
+        "a worker ended again and again, most often for lack of memory; allowed: fewer workers at once, such as "
+        "--master 'local[1]', or more memory",
+    ),
     (
         r"ModuleNotFoundError: No module named '([\w.]+)'",
         "their Python has no module {0}; install what kafka-planner depends on for every worker, "

@@ -18,7 +18,8 @@ import pyarrow as pa
 from planner.model.problem import LongArray, Problem
 from planner.sweep import dealing, evaluate, sweep_result
 from planner.sweep.candidates import ASKED, Candidates
-from planner.sweep.evaluate import Proposals
+from planner.sweep.evaluate import Proposals, Search
+from planner.sweep.scores_folder import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SweepResult
 from spark_jobs.carrier import Received, carried, tasks_for
 from spark_jobs.opening import Opening
@@ -33,19 +34,13 @@ SCHEMA = pa.schema([("sweep", pa.int32()), *((name, pa.int64()) for name in COLU
 MOST_A_TASK = 20_000_000
 
 
-class Sweep(NamedTuple):
-    """One of the sweeps of a fleet."""
-
-    problem: Problem
-    candidates: Candidates
-
-
 class Job(NamedTuple):
-    """What every task knows: the sweeps, whether each has tables to score from, and those whose plan that was asked
-    for isn't made by a task.
+    """What every task knows: the sweeps, whether each has tables to score from, where all rows go, and those sweeps
+    whose plan that was asked for isn't made by a task.
     """
 
     sweeps: tuple[tuple[Candidates, bool], ...]
+    scores: tuple[ScoresFolder | None, ...]
     without_asked: frozenset[int]
     tasks: int
 
@@ -59,12 +54,12 @@ def run(
     progress: Progress | None = None,
 ) -> SweepResult:
     """Evaluates all candidates in `partitions` tasks; see `run_fleet`."""
-    return run_fleet(spark, [Sweep(problem, candidates)], partitions=partitions, progress=progress)[0]
+    return run_fleet(spark, [Search(problem, candidates)], partitions=partitions, progress=progress)[0]
 
 
 def run_fleet(
     spark: SparkSession,
-    fleet: Sequence[Sweep],
+    fleet: Sequence[Search],
     *,
     partitions: int | None = None,
     progress: Progress | None = None,
@@ -75,13 +70,14 @@ def run_fleet(
     results, one a sweep, depend on neither their number, nor that of the workers, nor on which of them die meanwhile,
     nor on what else is in the fleet.
     """
+    _clear(fleet)
     parts = _parts(spark, fleet, frozenset(), partitions, progress)
-    return tuple(evaluate.result(*each, iter([part])) for each, part in zip(fleet, parts, strict=True))
+    return tuple(evaluate.result(*each[:2], iter([part])) for each, part in zip(fleet, parts, strict=True))
 
 
 def run_beside(
     opening: Opening[list[LongArray]],
-    fleet: Sequence[Sweep],
+    fleet: Sequence[Search],
     *,
     partitions: int | None = None,
     progress: Progress | None = None,
@@ -96,6 +92,7 @@ def run_beside(
             full.set()
         return _parts(spark, fleet, frozenset(mine), partitions, progress)
 
+    _clear(fleet)
     opening.submit(job)
     made: dict[int, tuple[LongArray, Proposals]] = {}
     for number, each in enumerate(fleet):
@@ -103,18 +100,33 @@ def run_beside(
             if full.is_set() or opening.error is not None:
                 break
             mine.append(number)
-        proposals = evaluate.asked_for(*each)
-        made[number] = evaluate.scored(*each, np.array([ASKED]), proposals), proposals
+        made[number] = _asked(each)
     results = []
     for number, (each, part) in enumerate(zip(fleet, opening.result(), strict=True)):
         own, known = made.get(number, (part[:, :0], {}))
-        results.append(evaluate.result(*each, iter([part, own]), known))
+        results.append(evaluate.result(*each[:2], iter([part, own]), known))
     return tuple(results)
+
+
+def _asked(search: Search) -> tuple[LongArray, Proposals]:
+    """The plan that was asked for as a part (COLUMNS, 1), and itself where there is one."""
+    problem, candidates, scores = search
+    proposals = evaluate.asked_for(problem, candidates)
+    part = evaluate.scored(problem, candidates, np.array([ASKED]), proposals)
+    if scores is not None:
+        list(scores.copied(candidates, [part], "asked"))
+    return part, proposals
+
+
+def _clear(fleet: Sequence[Search]) -> None:
+    for each in fleet:
+        if each.scores is not None:
+            each.scores.clear()
 
 
 def _parts(
     spark: SparkSession,
-    fleet: Sequence[Sweep],
+    fleet: Sequence[Search],
     without_asked: frozenset[int],
     partitions: int | None,
     progress: Progress | None,
@@ -123,7 +135,10 @@ def _parts(
     count = sum(len(each.candidates) for each in fleet)
     tasks = max(1, min(partitions or max(tasks_for(spark), -(-count // MOST_A_TASK)), count))
     sweeps = tuple((each.candidates, evaluate.has_tables(each.problem)) for each in fleet)
-    values = [Job(sweeps, without_asked, tasks), *(each.problem for each in fleet)]
+    values = [
+        Job(sweeps, tuple(each.scores for each in fleet), without_asked, tasks),
+        *(each.problem for each in fleet),
+    ]
     table = carried(spark, values, _evaluated, SCHEMA, tasks, progress)
     kept = np.stack([np.asarray(table[name], dtype=np.int64) for name in SCHEMA.names])
     return [kept[1:, kept[0] == number] for number in range(len(fleet))]
@@ -136,7 +151,9 @@ def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
         problem, candidates = received[1 + sweep], job.sweeps[sweep][0]
         skipped = ASKED if sweep in job.without_asked else -1
         shares = (numbers[numbers != skipped] for _, numbers in dealing.blocks(pieces))
-        parts = (evaluate.scored(problem, candidates, numbers) for numbers in shares)
+        parts: Iterator[LongArray] = (evaluate.scored(problem, candidates, numbers) for numbers in shares)
+        if (scores := job.scores[sweep]) is not None:
+            parts = scores.copied(candidates, parts, f"{task:05d}")
         kept = sweep_result.kept(problem, candidates, parts)
         columns = [np.full(kept.shape[1], sweep), *kept]
         yield pa.table([pa.array(*each) for each in zip(columns, SCHEMA.types, strict=True)], schema=SCHEMA)

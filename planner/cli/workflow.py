@@ -25,20 +25,19 @@ from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import BOUND, read_bytes
 from planner.model.formats import counted
-from planner.model.problem import Problem
 from planner.plan import bound_file, build, plan_file
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 from planner.report import html
 from planner.report import markdown as report_markdown
-from planner.sweep import candidates_file, evaluate, variants
-from planner.sweep.candidates import Candidates
+from planner.sweep import candidates_file, evaluate, scores_folder, variants
+from planner.sweep.evaluate import Search
 from planner.sweep.sweep_result import SweepResult
 from planner.sweep.variants import Alternative
 from planner.whatif import in_plan
 from planner.whatif.assignors import importable
 
-Sweeper = Callable[[Sequence[tuple[Problem, Candidates]]], Sequence[SweepResult]]
+Sweeper = Callable[[Sequence[Search]], Sequence[SweepResult]]
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,8 @@ def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Cons
         phase.begin("reading the state")
         wishes = fleet.each(specs, lambda number: _wish(jobs[number], options))
         # All alternatives of all specs are swept in one go.
-        wanted = [(each.problem, each.candidates) for wish in wishes for each in wish]
+        wanted = [_search(job, each) for job, wish in zip(jobs, wishes, strict=True) for each in wish]
+        _require_apart(wanted)
         results = iter(sweep(wanted))
         swept = [variants.swept(wish, list(islice(results, len(wish)))) for wish in wishes]
         phase.begin("choosing the plan and proving its bound")
@@ -89,6 +89,20 @@ def _wish(job: Job, options: WhatifOptions) -> tuple[Alternative, ...]:
     count = wish.sweep.candidates if options.candidates is None else options.candidates
     seed = wish.sweep.seed if options.seed is None else options.seed
     return variants.alternatives(replace(wish, sweep=replace(wish.sweep, candidates=count, seed=seed)))
+
+
+def _search(job: Job, tried: Alternative) -> Search:
+    root = tried.spec.sweep.scores
+    beside = job.spec.resolve().parent
+    scores = None if root is None else scores_folder.folder(root, beside, tried.spec.cluster.name, tried.name)
+    return Search(tried.problem, tried.candidates, scores)
+
+
+def _require_apart(wanted: Sequence[Search]) -> None:
+    """SetupError where the rows of two sweeps would be written to the same folder."""
+    paths = [each.scores.path for each in wanted if each.scores is not None]
+    if twice := next((path for path in paths if paths.count(path) > 1), None):
+        raise SetupError(f"sweep.scores: {twice} is that of two clusters of one name; allowed: a folder for each")
 
 
 def _planned(job: Job, tried: Sequence[variants.Swept]) -> build.Planned:
@@ -183,27 +197,26 @@ def _sweeper(options: WhatifOptions, phase: Phases, *, spark: bool) -> Iterator[
     opens = session.open_session(master=options.master, remote=options.remote, recording=record)
     with opening.opened(opens) as opened:
 
-        def swept(wanted: Sequence[tuple[Problem, Candidates]]) -> Sequence[SweepResult]:
-            partitions = sum(len(problem.topic_of) for problem, _ in wanted)
+        def swept(wanted: Sequence[Search]) -> Sequence[SweepResult]:
+            partitions = sum(len(each.problem.topic_of) for each in wanted)
             phase.begin(f"starting Spark for {counted(partitions, 'partition')}")
-            name = f"sweeping {counted(sum(len(rows) for _, rows in wanted), 'candidate')}, tasks"
-            fleet = [job.Sweep(problem, rows) for problem, rows in wanted]
+            name = f"sweeping {counted(sum(len(each.candidates) for each in wanted), 'candidate')}, tasks"
             progress = partial(phase.count, name)
-            return job.run_beside(opened, fleet, partitions=options.partitions, progress=progress)
+            return job.run_beside(opened, wanted, partitions=options.partitions, progress=progress)
 
         yield swept
     record.finish()
 
 
-def _swept_here(wanted: Sequence[tuple[Problem, Candidates]], phase: Phases) -> Sequence[SweepResult]:
+def _swept_here(wanted: Sequence[Search], phase: Phases) -> Sequence[SweepResult]:
     """The sweeps one after the other, with one count of all candidates."""
-    results, before, total = list[SweepResult](), 0, sum(len(rows) for _, rows in wanted)
-    for problem, rows in wanted:
+    results, before, total = list[SweepResult](), 0, sum(len(each.candidates) for each in wanted)
+    for problem, rows, scores in wanted:
 
         def progress(done: int, _: int, before: int = before) -> None:
             phase.count("sweeping candidates", before + done, total)
 
-        results.append(evaluate.run(problem, rows, progress))
+        results.append(evaluate.run(problem, rows, progress, scores))
         before += len(rows)
     return results
 

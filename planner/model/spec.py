@@ -253,6 +253,7 @@ class Sweep:
     variants: tuple[Variant, ...] = ()
     growth: tuple[Growth, ...] = ()
     solved: int | None = None
+    scores: str | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +22,24 @@ from planner.strategies.catalog import STRATEGIES, UNKNOWN, Candidate, Proposal,
 from planner.sweep import classic_tables, dealing, sweep_result
 from planner.sweep.candidates import ALL_SCENARIOS, ASKED, Candidates, Run
 from planner.sweep.classic_tables import Tables
+from planner.sweep.scores_folder import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
 
 Progress = Callable[[int, int], None]
 Proposals = Mapping[int, Proposal]
 
 
-def run(problem: Problem, candidates: Candidates, progress: Progress | None = None) -> SweepResult:
+class Search(NamedTuple):
+    """A problem with the candidates to evaluate, and where all of their rows are to be written, if anywhere."""
+
+    problem: Problem
+    candidates: Candidates
+    scores: ScoresFolder | None = None
+
+
+def run(
+    problem: Problem, candidates: Candidates, progress: Progress | None = None, scores: ScoresFolder | None = None
+) -> SweepResult:
     """The sweep in this process."""
     proposals = asked_for(problem, candidates)
 
@@ -39,7 +51,10 @@ def run(problem: Problem, candidates: Candidates, progress: Progress | None = No
             if progress:
                 progress(done, len(candidates))
 
-    return result(problem, candidates, parts(), proposals)
+    if scores is not None:
+        scores.clear()
+    every = parts() if scores is None else scores.copied(candidates, parts(), f"{0:05d}")
+    return result(problem, candidates, every, proposals)
 
 
 def result(

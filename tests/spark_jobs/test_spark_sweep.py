@@ -22,6 +22,7 @@ from planner.model.errors import SetupError
 from planner.model.spec import Changes, Growth, Sweep, Variant
 from planner.sweep import evaluate, variants
 from planner.sweep.candidates import candidates
+from planner.sweep.evaluate import Search
 from spark_jobs import carrier, sweep
 
 pytestmark = pytest.mark.spark
@@ -39,7 +40,7 @@ def fleet(small):
     """Three problems of unlike sizes with their candidates."""
     others = [build_problem.build(cases.to_spec(cases.make(name))) for name in ("expand-small", "raise-rf")]
     every = [small, *((built, candidates(built, Sweep(candidates=60))) for built in others)]
-    return [sweep.Sweep(*each) for each in every]
+    return [Search(*each) for each in every]
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
@@ -61,17 +62,6 @@ def test_a_large_sweep_keeps_the_same_rows(spark):
 
     assert evaluate.run(built, rows) == through_spark
     assert 60_000 < len(through_spark.scores) < 70_000
-
-
-def test_a_plan_made_before_is_not_made_again(spark, small):
-    """The driver's own plan is scored beside what the workers score, and stays at hand."""
-    built, rows = small
-    made = evaluate.asked_for(built, rows)
-
-    (found,) = sweep.run_fleet(spark, [sweep.Sweep(built, rows, made)], partitions=3)
-
-    assert evaluate.run(built, rows) == found
-    assert made == found.proposals
 
 
 def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
@@ -97,7 +87,7 @@ def test_aims_and_scenarios_go_with_the_problem(spark):
     variant = Variant("drained", Changes(remove_brokers=(spec.cluster.brokers[0].id,)))
     wish = Sweep(candidates=80, aims=("makespan",), variants=(variant,), growth=growth)
     tried = variants.alternatives(replace(spec, sweep=wish))
-    fleet = [sweep.Sweep(each.problem, each.candidates) for each in tried]
+    fleet = [Search(each.problem, each.candidates) for each in tried]
 
     assert ["changes", "drained"] == [each.name for each in tried]
     assert tuple(evaluate.run(*each[:2]) for each in fleet) == sweep.run_fleet(spark, fleet, partitions=2)

@@ -351,6 +351,7 @@ def _sweep(document: Document, topics: Sequence[Topic]) -> Sweep:
         variants=tuple(Variant(item["name"], _changes(view, topics)) for item, view in variants(document)),
         growth=sections.growth(document),
         solved=sweep.get("solved"),
+        scores=sweep.get("scores"),
     )
 
 

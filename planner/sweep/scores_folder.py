@@ -1,0 +1,93 @@
+"""Every candidate's row as Parquet, written where it is scored: for notebooks, in folders cluster=NAME/variant=NAME.
+
+Each task writes a file of its own, renamed into place when it is whole, so a task that is started again replaces what
+it has written. Which rows are in which file depends on the number of tasks; the rows don't.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from planner.model.errors import SetupError
+from planner.model.problem import LongArray
+from planner.sweep import sweep_result
+from planner.sweep.candidates import Candidates
+
+# Rows of a row group: some 5 MB in memory.
+_GROUP_ROWS = 16_384
+
+
+@dataclass(frozen=True)
+class ScoresFolder:
+    """Where the rows of one sweep go: `root` is an absolute path, or a URI that pyarrow can write to."""
+
+    root: str
+    cluster: str
+    variant: str
+
+    @property
+    def path(self) -> str:
+        """The sweep's folder, with its names quoted as in a URI."""
+        return f"{self.root.rstrip('/')}/cluster={quote(self.cluster, safe='')}/variant={quote(self.variant, safe='')}"
+
+    def clear(self) -> None:
+        """Make the folder, without what an earlier sweep has written there; SetupError where that can't be."""
+        with self._opened() as (files, path):
+            files.create_dir(path, recursive=True)
+            for entry in files.get_file_info(fs.FileSelector(path)):
+                if entry.is_file and entry.base_name.startswith("part-") and entry.extension == "parquet":
+                    files.delete_file(entry.path)
+
+    def copied(self, candidates: Candidates, parts: Iterable[LongArray], name: str) -> Iterator[LongArray]:
+        """The parts (COLUMNS, C) as they come, their rows being written to part-`name`.parquet; SetupError as above."""
+        with self._opened() as (files, path):
+            whole = f"{path}/part-{name}.parquet"
+            making = f"{path}/.{uuid4().hex}.making"
+            try:
+                yield from _written(files, making, candidates, parts)
+                files.move(making, whole)
+            finally:
+                with suppress(OSError):
+                    files.delete_file(making)
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[fs.FileSystem, str]]:
+        """The file system, and the folder's path in it."""
+        try:
+            if "://" in self.root:
+                yield fs.FileSystem.from_uri(self.path)
+            else:
+                yield fs.LocalFileSystem(), self.path
+        except (OSError, pa.ArrowException) as error:
+            raise SetupError(f"sweep.scores: {self.path}: can't be written ({' '.join(str(error).split())})") from error
+
+
+def folder(root: str, beside: Path, cluster: str, variant: str) -> ScoresFolder:
+    """The folder that `sweep.scores` names; a path is meant from where the YAML lies."""
+    return ScoresFolder(root if "://" in root else str((beside / root).resolve()), cluster, variant)
+
+
+def _written(
+    files: fs.FileSystem, path: str, candidates: Candidates, parts: Iterable[LongArray]
+) -> Iterator[LongArray]:
+    waiting, size = list[LongArray](), 0
+    with pq.ParquetWriter(path, sweep_result.SCORE_SCHEMA, filesystem=files, compression="zstd") as writer:
+        for part in parts:
+            waiting.append(part)
+            size += part.shape[1]
+            if size >= _GROUP_ROWS:
+                writer.write_table(sweep_result.rows(candidates, np.concatenate(waiting, axis=1)))
+                waiting, size = [], 0
+            yield part
+        if size:
+            writer.write_table(sweep_result.rows(candidates, np.concatenate(waiting, axis=1)))
