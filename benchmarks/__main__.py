@@ -17,6 +17,7 @@ from planner.cli.shown import echo_page
 @click.option("--windows", is_flag=True, help="Even disks, and peers' own balance.")
 @click.option("--candidates", is_flag=True, help="Candidates a second on one core.")
 @click.option("--sweep", is_flag=True, help="The sweep through Spark, with one worker and with two.")
+@click.option("--long", is_flag=True, help="With --sweep: 100 million placements, too, which take an hour.")
 @click.option("--scale", is_flag=True, help="Time and memory from a thousand replicas to 2.8 million.")
 @click.option("--corners", is_flag=True, help="Clusters that are slow to plan: large partitions, unlike brokers.")
 @click.option("--exact", type=click.IntRange(min=1), help="Plans of so many random clusters, judged by CP-SAT.")
@@ -25,14 +26,20 @@ from planner.cli.shown import echo_page
 @click.option("--seeds", type=click.IntRange(min=1), help="Kafka's placements tried. [default: by the cluster's size]")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for numbers and plots.")
 def benchmarks(
-    cases: tuple[str, ...], exact: int | None, seed: str, seeds: int | None, out: Path | None, **sections: bool
+    cases: tuple[str, ...],
+    exact: int | None,
+    seed: str,
+    seeds: int | None,
+    out: Path | None,
+    long: bool,
+    **sections: bool,
 ) -> int:
     """Measure plans of the benchmark CASES, and how speed grows, as Markdown.
 
     Without CASES or a section everything is measured, which takes most of an hour.
     """
     asked = tuple(section for section, wanted in {**sections, "exact": exact is not None}.items() if wanted)
-    scope = benchmark.Scope(cases, asked, seed, seeds, out, exact)
+    scope = benchmark.Scope(cases, asked, seed, seeds, out, exact, long)
     for line in benchmark.lines(scope):
         echo_page(f"{line}\n")
     return 0

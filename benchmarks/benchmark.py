@@ -19,6 +19,7 @@ from benchmarks import (
     plans,
     scale,
     sweep,
+    sweep_pairs,
     windows,
 )
 from benchmarks.cases import CASES
@@ -32,6 +33,7 @@ class Scope:
 
     `seed` is the cases' seed, `seeds` how many of Kafka's placements are tried as a baseline (None: fewer the larger
     the cluster), `out` a folder for the numbers and plots, `clusters` how many the exact solver judges (None: some).
+    With `long` the sweep has its long cases, too.
     """
 
     cases: tuple[str, ...] = ()
@@ -40,6 +42,7 @@ class Scope:
     seeds: int | None = None
     out: Path | None = None
     clusters: int | None = None
+    long: bool = False
 
 
 def lines(scope: Scope) -> Iterator[str]:
@@ -96,11 +99,17 @@ def _ablate(scope: Scope) -> Entries:
         yield from log_dir_ablation.entries()
 
 
+def _sweep(scope: Scope) -> Entries:
+    yield from sweep.entries()
+    yield ""
+    yield from sweep_pairs.entries(long=scope.long)
+
+
 SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "plans": _plans,
     "windows": _windows,
     "candidates": lambda scope: candidates.entries(),
-    "sweep": lambda scope: sweep.entries(),
+    "sweep": _sweep,
     "scale": lambda scope: scale.entries(),
     "corners": lambda scope: corners.entries(),
     "exact": lambda scope: exact_table.entries(scope.clusters or exact_table.CLUSTERS),

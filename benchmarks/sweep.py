@@ -44,7 +44,8 @@ _COLUMNS = (
 @dataclass(frozen=True)
 class Timing:
     """One engine's sweep: wall seconds, those of them that its session took to start, and the most memory of any one
-    worker, 0 where unknown; the best candidate's number and its bytes moved. `workers` 0: without Spark.
+    worker and of the Python that drives them, 0 where unknown; the best candidate's number and its bytes moved.
+    `workers` 0: without Spark.
     """
 
     job: str
@@ -55,6 +56,7 @@ class Timing:
     peak_bytes: int
     best_candidate: int
     best_bytes_moved: int
+    driver_peak_bytes: int = 0
 
     @property
     def sweep_seconds(self) -> float:
@@ -134,7 +136,8 @@ def _timing(job: str, workers: int, times: tuple[float, float, float], peak: int
     started, opened, ended = times
     best = result.top.slice(0, 1).to_pylist()[0]
     moved = best["bytes_moved"]
-    return Timing(job, result.evaluated, workers, ended - started, opened - started, peak, best["candidate"], moved)
+    seconds = ended - started, opened - started
+    return Timing(job, result.evaluated, workers, *seconds, peak, best["candidate"], moved, peak_bytes())
 
 
 def _cells(timing: Timing, first: Timing | None) -> tuple[str, ...]:

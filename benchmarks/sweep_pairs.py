@@ -1,0 +1,103 @@
+"""What Spark costs and gives, as pairs: two measurements of the same work, one after the other on the same machine.
+
+Only the ratio of a pair says anything: this machine may be busy, and both are as busy then.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+
+from benchmarks import candidates, sweep
+from benchmarks.apart import apart
+from benchmarks.sweep import DRAWN, SOLVED, Timing
+from benchmarks.table import Entries, Figures, head, ratio, row
+from planner.model.errors import SetupError
+
+EXAMPLE, BIG = Path("examples/expand.yaml"), "expand-big"
+MILLION = 1_000_000
+_COLUMNS = ("what", "first", "second", "first ÷ second", "to reach")
+_LONGEST_SECONDS = 1800
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two amounts of the same kind, in `unit`; `to_reach` is said of the first ÷ the second."""
+
+    what: str
+    first: float
+    second: float
+    unit: str
+    to_reach: str
+
+
+def entries(*, long: bool) -> Entries:
+    """The pairs as Markdown, a line as soon as both are measured; with `long` also a sweep of 10^8 placements."""
+    yield from ("### Pairs", "", *head(_COLUMNS))
+    for pair in _pairs(long=long):
+        yield Figures("pairs", asdict(pair))
+        shown = (f"{amount:,.2f} {pair.unit}" for amount in (pair.first, pair.second))
+        yield row((pair.what, *shown, ratio(pair.first, pair.second), pair.to_reach))
+
+
+def _pairs(*, long: bool) -> Iterator[Pair]:
+    yield from _whole_command()
+    yield from _placements(MILLION)
+    one, two = (apart(sweep.through_spark, SOLVED, 5_000, workers) for workers in (1, 2))
+    yield _timed("5,000 candidates, 1,000 solved: one worker, two", one, two, "≥ 1.8")
+    speed = apart(candidates.measure, BIG)
+    per_second = speed.per_second * speed.replicas / MILLION
+    yield Pair(f"placements a second and core, {speed.replicas:,} replicas", per_second, 20, "million", "≥ 1")
+    if long:
+        yield from _long()
+
+
+def _placements(count: int) -> Iterator[Pair]:
+    """Kafka's placements with the session started: one worker and two, and one worker and no Spark."""
+    one, two = (apart(sweep.through_spark, DRAWN, count, workers) for workers in (1, 2))
+    here = apart(sweep.in_this_process, DRAWN, count)
+    yield _timed(f"{count:,} placements: one worker, two", one, two, "≥ 1.6")
+    yield _timed(f"{count:,} placements: Spark with one worker, in process", one, here, "≤ 1.0")
+
+
+def _long() -> Iterator[Pair]:
+    ten, hundred = (apart(sweep.through_spark, DRAWN, count, 2) for count in (10 * MILLION, 100 * MILLION))
+    yield _timed("10^8 placements, 10^7", hundred, ten, "10")
+    for whose, peak, most in (("the driver", hundred.driver_peak_bytes, 600), ("a worker", hundred.peak_bytes, 300)):
+        yield Pair(f"10^8 placements, peak memory of {whose}", peak / 1e6, most, "MB", "≤ 1")
+
+
+def _timed(what: str, first: Timing, second: Timing, to_reach: str) -> Pair:
+    return Pair(what, first.sweep_seconds, second.sweep_seconds, "s", to_reach)
+
+
+def _whole_command() -> Iterator[Pair]:
+    """The example planned by the whole command: on Spark the first time and once Java's classes are archived."""
+    with tempfile.TemporaryDirectory(prefix="planner-bench-") as folder:
+        cache = {"XDG_CACHE_HOME": f"{folder}/cache"}
+        first, here = _whatif(folder, cache), _whatif(folder, cache, "--engine", "local")
+        yield Pair(f"whatif {EXAMPLE}: Spark the first time, in process", first, here, "s", "≤ 1.5")
+        _run(cache, "spark", "warm")
+        again, here = _whatif(folder, cache), _whatif(folder, cache, "--engine", "local")
+        yield Pair(f"whatif {EXAMPLE}: Spark with the archive, in process", again, here, "s", "≤ 1.2")
+
+
+def _whatif(folder: str, environment: Mapping[str, str], *options: str) -> float:
+    started = perf_counter()
+    _run(environment, "whatif", str(EXAMPLE), "--out", f"{folder}/plan", *options)
+    return perf_counter() - started
+
+
+def _run(environment: Mapping[str, str], *arguments: str) -> None:
+    command = [sys.executable, "-c", "from planner.cli.main import main; main()", *arguments]
+    ran = subprocess.run(
+        command, env=os.environ | environment, capture_output=True, text=True, timeout=_LONGEST_SECONDS, check=False
+    )
+    if ran.returncode:
+        raise SetupError(f"planner {' '.join(arguments)} ended with {ran.returncode}: {ran.stderr[-500:]}")
