@@ -74,8 +74,8 @@ GROUPS = {
         "consumers": Listed("Show who reads what in SPEC's consumer groups.", "consumers:consumers"),
     },
     "Kafka's own placement": {
-        "place": Listed("Show where Kafka places new partitions.", "placement:place"),
-        "seeds": Listed("Find the seeds that explain each topic's assignment.", "placement:seeds"),
+        "place": Listed("Show where Kafka places new partitions.", "placing:place"),
+        "seeds": Listed("Find the seeds that explain each topic's assignment.", "placing:seeds"),
     },
     "Housekeeping": {
         "render": Listed("Write PLAN's files again, the same bytes.", "planning:render"),

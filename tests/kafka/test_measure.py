@@ -1,10 +1,12 @@
-"""What the plan says of its costs, held to the brokers' disks."""
+"""What the plan says of its costs, compared with the brokers' disks and with what a run measures."""
 
 from __future__ import annotations
 
 import pytest
 from measure import BYTES_WITHIN, copied, expansion, move, produce, stored
 from operator_at_work import Operator
+
+from planner.report import run_journal
 
 pytestmark = pytest.mark.kafka
 
@@ -21,3 +23,21 @@ def test_bytes_copied(operator: Operator) -> None:
     within = BYTES_WITHIN / 100
     assert 0 < planned[4]
     assert pytest.approx(planned, rel=within) == copied(before, stored(operator))
+
+
+def test_the_end_of_a_run_says_bytes_and_time(operator: Operator) -> None:
+    """The bytes of its batches are those planned, give or take a few percent; printed with -s, as is the time."""
+    produce(operator, 3 * 10**7)
+    operator.capture()
+    plan = operator.whatif(expansion(operator, throttle="1MB/s", batches={"bytes": "15MB"}))
+    run = plan.playbooks.play("apply")
+    assert 0 == run.code, run.output
+    [end] = [line for line in run.output.splitlines() if line.startswith("The run ended after")]
+    [journal] = operator.folder.rglob("*-apply-*.jsonl")
+    entries = run_journal.entries(journal.read_bytes(), journal.name)
+    assert end in [entry.said for entry in entries]
+    figures = [entry.figures for entry in entries if entry.figures]
+    assert len(plan.document["batches"]) == len(figures)
+    for each in figures:
+        assert pytest.approx(each.planned_bytes, rel=BYTES_WITHIN / 100) == each.copied_bytes
+    print(end)  # noqa: T201

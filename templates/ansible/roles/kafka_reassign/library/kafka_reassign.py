@@ -20,7 +20,6 @@ description:
 options:
   ask:
     description:
-      - What to do.
       - C(check) compares the cluster with the plan before anything starts.
       - C(look) inspects the cluster, the batch, or both.
       - C(start) starts the reassignment of the target, and C(elect) the elections of the target.
@@ -35,13 +34,12 @@ options:
     default: look
   tools:
     description:
-      - Commands of Kafka's tools, each a list of words with its client's options, by the names C(reassign), C(topics),
-        C(brokers), C(log_dirs), C(configs), C(groups) and C(election).
-      - The last one has no client's options, since their name depends on its version; see O(command_config).
+      - Commands of Kafka's tools with the client's options, each a list of words, by the names C(reassign), C(topics),
+        C(brokers), C(log_dirs), C(configs), C(groups), and C(election), which has no client's options.
     type: dict
     required: true
   command_config:
-    description: Properties file of the election tool's client, or nothing.
+    description: Client properties for the election tool, whose option for them depends on its version; or nothing.
     type: str
     default: ""
   execute_options:

@@ -296,7 +296,14 @@ def _seeds_view(found: Sequence[Explanation]) -> View:
         column("Topic", lambda row: Name(row.topic), numeric=False),
         column("Partitions", lambda row: row.partitions),
         column("RF", lambda row: str(row.replication_factor)),
-        column("Placed by", _placed_by, numeric=False),
+        column(
+            "Placed by",
+            lambda row: (
+                _VERDICTS[row.verdict][0]
+                + ("" if row.grown_from is None else f"; {row.grown_from} grew to {row.partitions}")
+            ),
+            numeric=False,
+        ),
         column("Start index", lambda row: str(row.start_index) if row.start_index >= 0 else None),
         column("Shift", lambda row: ranges(row.shifts) if row.shifts else None, numeric=False),
         column("On", lambda row: row.brokers.name if row.brokers else None, numeric=False),
@@ -319,11 +326,6 @@ def _seeds_view(found: Sequence[Explanation]) -> View:
     summary = f"{counted(len(found), 'topic')}: {', '.join(verdicts)}"
     blocks = told(Table("", "", "topic", found, columns), Lines(lines), Lines((*more, summary), bulleted=False))
     return View("", (Section("", blocks),))
-
-
-def _placed_by(found: Explanation) -> str:
-    grown = "" if found.grown_from is None else f"; {found.grown_from} grew to {found.partitions}"
-    return f"{_VERDICTS[found.verdict][0]}{grown}"
 
 
 def _listed(replicas: Sequence[int]) -> str:

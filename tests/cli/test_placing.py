@@ -7,7 +7,7 @@ import json
 import pytest
 from folders import DATA, EXAMPLES
 
-from planner.cli.placement import of_file
+from planner.cli.placing import of_file
 from planner.strategies import kafka_striped
 
 ZOOKEEPER = DATA / "zookeeper-3.9" / "kafka-topics-describe.txt"
