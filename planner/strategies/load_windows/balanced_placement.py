@@ -54,6 +54,7 @@ from planner.strategies.work_limits import (
     FAIR,
     LARGE_PLACEMENT,
     NEARLY_EVEN,
+    POLISHED,
     SHARE_OF_CASES,
     Effort,
 )
@@ -241,7 +242,8 @@ def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple
 def _finished(task: Task, placement: Placement, prices: LongArray, bound: Bound | None) -> PlacedPlan:
     """The placement brought into the windows at these prices, and polished as far as the bound lets it be."""
     repair(placement, prices / GRAIN)
-    polish(placement, 0 if bound is None else bound.least)
+    near = POLISHED if _is_large(task) else 0.0
+    polish(placement, 0 if bound is None else bound.least + int(near * bound.least))
     return PlacedPlan(placement, int(placement.outside().sum()), placement.cost)
 
 

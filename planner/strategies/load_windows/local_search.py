@@ -33,7 +33,13 @@ from planner.strategies.load_windows.local_search_state import (
     pairings,
     within_topics,
 )
-from planner.strategies.work_limits import FAR_OUTSIDE, FIRST_PARTNERS, POLISH_ROUNDS
+from planner.strategies.work_limits import (
+    EXCHANGES_AT_ONCE,
+    FAR_OUTSIDE,
+    FIRST_PARTNERS,
+    LARGE_PLACEMENT,
+    POLISH_ROUNDS,
+)
 
 __all__ = ["Placement", "SearchState", "further", "movers", "polish", "repair", "within_topics"]
 
@@ -93,7 +99,7 @@ def polish(placement: Placement, enough: int = 0) -> None:
     `enough`.
     """
     for _ in range(POLISH_ROUNDS):
-        if placement.cost <= enough or not _cheapen(placement):
+        if (left := placement.cost - enough) <= 0 or not _cheapen(placement, left):
             return
 
 
@@ -232,19 +238,33 @@ def _best_of(
     return _EXACT * float(((1 - gain[nearer]) / -beyond[nearer]).min(initial=np.inf))
 
 
-def _cheapen(placement: Placement) -> bool:
-    """All exchanges that save bytes; True where there were any.
+def _cheapen(placement: Placement, enough: int) -> bool:
+    """All exchanges that save bytes, until they have saved enough; True where there were any.
 
-    Each sends some row to where it costs less, so only those rows are tried, each with all that could come back.
+    Each sends some row to where it costs less, so only those rows are tried, each with all that could come back. In
+    large placements several exchanges of two brokers are made at a look, as far as each still saves after the others.
     """
     rows, here, there = _dearer_than_elsewhere(placement)
-    width, any_saved = placement.on.shape[1], False
+    width, saved = placement.on.shape[1], 0
+    at_once = EXCHANGES_AT_ONCE if placement.on.size > LARGE_PLACEMENT else 1
     first = np.flatnonzero(np.diff(here * width + there, prepend=-1))
     for of, at in zip(np.split(rows, first[1:]), first.tolist(), strict=False):
-        while found := _saving(placement, int(here[at]), int(there[at]), of):
-            _apply(placement, int(here[at]), int(there[at]), found)
-            any_saved = True
-    return any_saved
+        pair = int(here[at]), int(there[at])
+        while saved < enough and (found := _saving(placement, *pair, of, at_once)):
+            for number, each in enumerate(found):
+                if number == 0 or _is_possible(placement, *pair, each):
+                    _apply(placement, *pair, each)
+                    saved += int(each.gain)
+    return saved > 0
+
+
+def _is_possible(placement: Placement, here: int, there: int, exchange: _Exchange) -> bool:
+    """True where an exchange that was found before others keeps every count, and takes no load further outside."""
+    if not can_exchange(placement, here, there, exchange.there, exchange.back):
+        return False
+    loads = placement.search.loads
+    shifted = sum(sign * loads[:, [row]] for row, sign in ((exchange.there, 1), (exchange.back, -1)) if row >= 0)
+    return not outward(placement, (here, there), np.stack([-shifted, shifted]))[0]
 
 
 def _dearer_than_elsewhere(placement: Placement) -> tuple[IntArray, IntArray, IntArray]:
@@ -261,15 +281,15 @@ def _dearer_than_elsewhere(placement: Placement) -> tuple[IntArray, IntArray, In
     return rows[order], here[order], there[order]
 
 
-def _saving(placement: Placement, here: int, there: int, rows: IntArray) -> _Exchange | None:
-    """The exchange that saves the most by sending one of these rows there without taking a load further outside, None
-    where none saves a byte.
+def _saving(placement: Placement, here: int, there: int, rows: IntArray, at_once: int) -> list[_Exchange]:
+    """Exchanges that send one of these rows there, save bytes and take no load further outside: those that save the
+    most of all, as many as are made at once, no row in two of them.
     """
     on = placement.on
     ours = rows[on[rows, here] & ~on[rows, there]]
     ours = ours[placement.racks_allow(ours, here, there)]
     if not len(ours):
-        return None
+        return []
     partners, leaving = np.array([there]), Ends(ours, np.zeros_like(ours))
     theirs = coming(placement, here, partners)
     out, back = Moving.of(placement, ours, here, there), Moving.of(placement, theirs.rows, there, here)
@@ -279,7 +299,10 @@ def _saving(placement: Placement, here: int, there: int, rows: IntArray) -> _Exc
     at, of, saved = at[saving], of[saving], saved[saving]
     shifted = out.loads[:, at] - back.loads[:, of]
     saved[outward(placement, (here, there), np.stack([-shifted, shifted]))] = 0
-    if not saved.any():
-        return None
-    best = int(saved.argmax())
-    return _Exchange(float(saved[best]), int(out.rows[at[best]]), int(back.rows[of[best]]))
+    found, used = list[_Exchange](), set[int]()
+    for each in np.argsort(-saved, kind="stable")[: at_once**2].tolist():
+        rows_of = int(out.rows[at[each]]), int(back.rows[of[each]])
+        if saved[each] > 0 and len(found) < at_once and used.isdisjoint(rows_of):
+            found.append(_Exchange(float(saved[each]), *rows_of))
+            used.update(row for row in rows_of if row >= 0)
+    return found

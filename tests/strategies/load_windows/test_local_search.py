@@ -5,6 +5,7 @@ is lost.
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 from clusters import balance_of, no_racks, problem_of, problems
@@ -19,6 +20,7 @@ from planner.model.spec import Changes
 from planner.scoring.windows import windows
 from planner.strategies.flow.layout import lay_out
 from planner.strategies.flow.placement import on_brokers, place, widened
+from planner.strategies.load_windows import local_search
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.local_search import polish, repair
 from planner.strategies.load_windows.local_search_state import Placement, SearchState, of_layout
@@ -84,6 +86,56 @@ def test_polishing_never_costs_and_never_breaks(pair: tuple[Placement, Placement
     polish(placement)
     assert placement.cost <= cost
     assert placement.outside().sum() <= outside
+
+
+@examples(80)
+@given(placements(brokers=6, topics=3, partitions=6))
+def test_several_exchanges_at_once_keep_the_same_promises(pair: tuple[Placement, Placement]) -> None:
+    """As large placements are polished: no count leaves its window, no load goes further out, and nothing is left."""
+    placement, _ = pair
+    repair(placement, np.zeros(placement.load.shape))
+    replicas, cost, outside = placement.on.sum(axis=1), placement.cost, placement.outside().sum()
+    with patch.object(local_search, "LARGE_PLACEMENT", 0):
+        polish(placement)
+    promises(placement, replicas)
+    assert placement.cost <= cost
+    assert placement.outside().sum() <= outside
+    polished = placement.cost
+    polish(placement)
+    assert polished == placement.cost
+
+
+def test_enough_is_enough() -> None:
+    """Polishing stops as soon as the placement costs no more than was asked for."""
+    costs = []
+    for enough in (10**9, 12, 0):
+        placement = far_from_home(6)
+        polish(placement, enough)
+        costs.append(placement.cost)
+    assert [24, 12, 0] == costs
+
+
+def far_from_home(pairs: int) -> Placement:
+    """So many pairs of rows of one topic, each row of 2 bytes where the other one is at home."""
+    rows = 2 * pairs
+    home = np.arange(rows) % 2
+    levels = np.ones((rows, 2), dtype=np.int8)
+    levels[np.arange(rows), home] = 0
+    search = SearchState(
+        topics=np.zeros(rows, dtype=np.int64),
+        costs=np.full(rows, 2, dtype=np.int64),
+        levels=levels,
+        allowed=None,
+        racks=np.zeros(2, dtype=np.int64),
+        least=np.ones((rows, 1), dtype=np.int64),
+        most=np.ones((rows, 1), dtype=np.int64),
+        loads=np.full((1, rows), 2, dtype=np.int64),
+        scales=np.ones(1, dtype=np.int64),
+        load_windows=np.array([[[0, 0], [100, 100]]], dtype=np.int64),
+        cell_windows=np.array([[[pairs, pairs]], [[pairs, pairs]]], dtype=np.int64),
+        broker_windows=np.array([[pairs, pairs], [pairs, pairs]], dtype=np.int64),
+    )
+    return Placement(search, levels.astype(bool))
 
 
 @examples(80)
