@@ -1,0 +1,196 @@
+"""Samples of partitions' load, added up by hour: the first step of a load profile, done wherever the samples are read.
+
+A sample is what was measured of a partition at a time. Rows of hours are as few as the data allows, so that Spark
+shuffles a row a partition and block of samples, and not a row a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from planner.model.problem import BoolArray, IntArray, LongArray
+
+HOUR_SECONDS = 3600
+
+# `at` is in seconds since 1970, UTC. A value that wasn't measured is null. `source` is a place in SOURCES.
+SAMPLE_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("at", pa.int64()),
+        ("bytes_in_per_sec", pa.int64()),
+        ("bytes_out_per_sec", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("source", pa.int8()),
+    ]
+)
+# How a partition's rates are known: measured by partition, or its topic's rate shared by log end offsets or by sizes.
+SOURCES = ("measured", "offsets", "size")
+
+_HOURS = pa.list_(pa.int32())
+_SUMS = pa.list_(pa.int64())
+# One partition's samples of a block: lists of the same length, by hour since 1970; and the last known size.
+BLOCK_FIELDS = (
+    pa.field("hours", _HOURS),
+    pa.field("in_sums", _SUMS),
+    pa.field("in_counts", _HOURS),
+    pa.field("out_sums", _SUMS),
+    pa.field("out_counts", _HOURS),
+    pa.field("sized_at", pa.int64()),
+    pa.field("size_bytes", pa.int64()),
+    pa.field("source", pa.int8()),
+    pa.field("samples", pa.int64()),
+    pa.field("repeated", pa.int64()),
+)
+BLOCK_SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), *BLOCK_FIELDS])
+# Samples that are added up at once: some 150 MB.
+BLOCK_SAMPLES = 1_500_000
+
+
+@dataclass(frozen=True)
+class Span:
+    """The hours of a history since 1970, UTC: from `first` to before `end`."""
+
+    first: int
+    end: int
+
+    @property
+    def hours(self) -> int:
+        """How many hours it has."""
+        return self.end - self.first
+
+
+# Hours that lie apart from the rest by more than this belong to a clock that was wrong.
+_APART_HOURS = 7 * 24
+
+
+def span_of(hours: LongArray, samples: LongArray) -> tuple[Span, int]:
+    """The span of a history, from its distinct hours (N,) and their numbers of samples; and samples outside of it.
+
+    Hours more than a week apart from the others are taken for a wrong clock: the span is the run with most samples.
+    """
+    order = np.argsort(hours)
+    hours, samples = hours[order], samples[order]
+    run = np.concatenate([[0], np.cumsum(np.diff(hours) > _APART_HOURS)])
+    totals = np.bincount(run, weights=samples)
+    kept = run == totals.argmax()
+    return Span(int(hours[kept][0]), int(hours[kept][-1]) + 1), int(samples[~kept].sum())
+
+
+def blocks(batches: Iterable[pa.RecordBatch], span: Span) -> Iterator[pa.RecordBatch]:
+    """Batches of samples (SAMPLE_SCHEMA) as rows of BLOCK_SCHEMA; samples outside of the span are left out."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += len(batch)
+        if count >= BLOCK_SAMPLES:
+            yield from _block(pa.Table.from_batches(held), span)
+            held, count = [], 0
+    if held:
+        yield from _block(pa.Table.from_batches(held), span)
+
+
+def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
+    hours = pc.divide(samples["at"], HOUR_SECONDS)
+    samples = samples.filter(pc.and_(pc.greater_equal(hours, span.first), pc.less(hours, span.end)))
+    if not len(samples):
+        return
+    topics = samples["topic"].combine_chunks().dictionary_encode()
+    topic_of, partitions = np.asarray(topics.indices, dtype=np.int64), np.asarray(samples["partition"], dtype=np.int64)
+    width = int(partitions.max()) + 1
+    at = np.asarray(samples["at"], dtype=np.int64)
+    pair = topic_of * width + partitions
+    # Samples of one partition and time are one: the mean of what was measured.
+    order = np.lexsort((at, pair))
+    pair, at = pair[order], at[order]
+    times = _firsts(pair, at)
+    values = {name: _means(samples[name], order, times) for name in ("bytes_in_per_sec", "bytes_out_per_sec")}
+    pair_at, hour = pair[times], at[times] // HOUR_SECONDS
+    firsts = _firsts(pair_at, hour)
+    rows = _firsts(pair_at[firsts])
+    offsets = np.append(rows, len(firsts)).astype(np.int32)
+    lists = [pa.ListArray.from_arrays(offsets, pa.array(hour[firsts].astype(np.int32)))]
+    for means, known in values.values():
+        for sums, kind in ((np.where(known, means, 0), np.int64), (known, np.int32)):
+            added = np.add.reduceat(sums.astype(np.int64), firsts).astype(kind)
+            lists.append(pa.ListArray.from_arrays(offsets, pa.array(added)))
+    pairs = pair_at[firsts][rows]
+    groups = np.searchsorted(pair, pairs)
+    counts = np.diff(np.append(groups, len(pair)))
+    distinct = np.diff(np.append(np.searchsorted(pair_at, pairs), len(pair_at)))
+    sized_at, sizes = _last_sizes(samples["size_bytes"], order, at, groups)
+    sources = np.maximum.reduceat(np.asarray(samples["source"].fill_null(0), dtype=np.int8)[order], groups)
+    columns = [
+        topics.dictionary.take(pa.array(pairs // width)),
+        pa.array((pairs % width).astype(np.int32)),
+        *lists,
+        *map(pa.array, (sized_at, sizes, sources, counts, counts - distinct)),
+    ]
+    yield pa.record_batch([each.cast(field.type) for each, field in zip(columns, BLOCK_SCHEMA, strict=True)], BLOCK_SCHEMA)
+
+
+def _firsts(*sorted_keys: LongArray) -> LongArray:
+    """Where each run of equal keys begins."""
+    changes: BoolArray = np.ones(len(sorted_keys[0]), dtype=bool)
+    changes[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in sorted_keys])
+    return np.flatnonzero(changes)
+
+
+def _means(column: pa.ChunkedArray, order: LongArray, times: LongArray) -> tuple[LongArray, BoolArray]:
+    """The mean of each run's known values, 0 where none is known; and where one is."""
+    known = np.asarray(column.is_valid())[order]
+    sums = np.add.reduceat(np.asarray(column.fill_null(0), dtype=np.int64)[order], times)
+    counts = np.add.reduceat(known.astype(np.int64), times)
+    return sums // counts.clip(min=1), counts > 0
+
+
+def _last_sizes(
+    column: pa.ChunkedArray, order: LongArray, at: LongArray, groups: LongArray
+) -> tuple[LongArray, LongArray]:
+    """Of each group of sorted samples: the time of the last one with a size, -1 without any; and the largest then."""
+    sizes = np.asarray(column.fill_null(-1), dtype=np.int64)[order]
+    times = np.where(sizes >= 0, at, -1)
+    last = np.maximum.reduceat(times, groups)
+    of_group = np.repeat(np.arange(len(groups)), np.diff(np.append(groups, len(at))))
+    return last, np.maximum.reduceat(np.where(times == last[of_group], sizes, -1), groups)
+
+
+def added_up(parts: pa.ListArray, span: Span) -> tuple[LongArray, LongArray, LongArray, LongArray]:
+    """Blocks of K partitions, a list of structs of BLOCK_FIELDS each, as (K, H) sums and counts in, sums and counts out."""
+    flat = parts.flatten()
+    partition_of_block = np.asarray(pc.list_parent_indices(parts), dtype=np.int64)
+    hours = flat.field("hours")
+    row = partition_of_block[np.asarray(pc.list_parent_indices(hours), dtype=np.int64)]
+    column = np.asarray(hours.flatten(), dtype=np.int64) - span.first
+    place = row * span.hours + column
+    results: list[LongArray] = []
+    for name in ("in_sums", "in_counts", "out_sums", "out_counts"):
+        total: LongArray = np.zeros(len(parts) * span.hours, dtype=np.int64)
+        np.add.at(total, place, np.asarray(flat.field(name).flatten(), dtype=np.int64))
+        results.append(total.reshape(len(parts), span.hours))
+    in_sums, in_counts, out_sums, out_counts = results
+    return in_sums, in_counts, out_sums, out_counts
+
+
+def sizes_of(parts: pa.ListArray) -> tuple[LongArray, IntArray, LongArray, LongArray]:
+    """Of K partitions' blocks (K,) each: the last known size, -1 without one; the source; samples; repeated samples."""
+    flat, owner = parts.flatten(), np.asarray(pc.list_parent_indices(parts), dtype=np.int64)
+    count = len(parts)
+    last: LongArray = np.full(count, -1, dtype=np.int64)
+    sized_at, size = (np.asarray(flat.field(name), dtype=np.int64) for name in ("sized_at", "size_bytes"))
+    np.maximum.at(last, owner, sized_at)
+    sizes: LongArray = np.full(count, -1, dtype=np.int64)
+    np.maximum.at(sizes, owner, np.where(sized_at == last[owner], size, -1))
+    source = np.zeros(count, dtype=np.int8)
+    np.maximum.at(source, owner, np.asarray(flat.field("source"), dtype=np.int8))
+    samples, repeated = (
+        np.bincount(owner, weights=np.asarray(flat.field(name)), minlength=count).astype(np.int64)
+        for name in ("samples", "repeated")
+    )
+    return sizes, source, samples, repeated

@@ -1,0 +1,200 @@
+"""What metric files say of topics and partitions: Prometheus' JSON and text, and what Kafka's tools print.
+
+Every value is one measure of a topic (by broker) or of a partition at a time; `load_counters` makes rates of them.
+The names are those that the JMX exporter gives Kafka's own beans: `kafka.server:type=BrokerTopicMetrics` (bytes in and
+out, counters by topic and broker) and `kafka.log:type=Log` (`Size`, `LogEndOffset`, by partition and broker).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+
+from planner.inputs.importers import log_dirs_describe
+from planner.model.errors import PlannerError
+
+Kind = Literal["bytes_in", "bytes_out", "offset", "size"]
+FileKind = Literal["query_range", "export", "exposition", "offsets", "log_dirs"]
+
+# `partition` is -1 for a topic's measure; `broker` tells apart who measured, whatever the label is called.
+MEASURE_SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("broker", pa.string()),
+        ("at", pa.int64()),
+        ("value", pa.float64()),
+    ]
+)
+
+
+class Measure(NamedTuple):
+    """One value; see MEASURE_SCHEMA."""
+
+    kind: Kind
+    topic: str
+    partition: int
+    broker: str
+    at: int
+    value: float
+
+
+# By names in lower case without underscores, so that all usual configurations of the exporter are known.
+_TOPIC_METRIC = re.compile(r"kafkaserverbrokertopicmetrics.*?bytes(in|out)(?:persec)?(?:total|count)?$")
+_LOG_METRIC = re.compile(r"kafkalog(?:log)?.*?(size|logendoffset)(?:value)?$")
+_NOT_COUNTERS = ("oneminuterate", "fiveminuterate", "fifteenminuterate", "meanrate")
+_BROKER_LABELS = ("broker", "broker_id", "kafka_broker_id", "strimzi_io_pod_name", "pod", "instance")
+_OFFSET_LINE = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249}):(?P<partition>\d{1,10}):(?P<offset>\d{1,19})?")
+_SAMPLE_LINE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)\{(?P<labels>.*)\}\s+(?P<value>\S+)(?:\s+(?P<at>-?\d+))?\s*")
+_LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"')
+_STAMP = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_-]?(\d\d)[:.-]?(\d\d)[:.-]?(\d\d)Z?")
+
+
+def file_kind(head: str) -> FileKind | None:
+    """What a text is, by how it begins; None where it is none of these."""
+    text = head.lstrip()
+    if text.startswith("{") and '"metric"' in text and '"timestamps"' in text:
+        return "export"
+    if text.startswith("{") and '"resultType"' in text:
+        return "query_range"
+    if log_dirs_describe.recognises(text) or text.startswith("Querying brokers for log directories"):
+        return "log_dirs"
+    first = next((line for line in text.splitlines() if line and not line.startswith("#")), "")
+    if _OFFSET_LINE.fullmatch(first):
+        return "offsets"
+    return "exposition" if text.startswith("# HELP") or _SAMPLE_LINE.fullmatch(first) else None
+
+
+def captured_at(name: str) -> int | None:
+    """The time in a file's name, such as `offsets-2026-11-20T10:00:00Z.txt` or `20261120T100000Z`, in seconds; or None."""
+    found = _STAMP.search(name)
+    if not found:
+        return None
+    try:
+        return int(datetime(*map(int, found.groups()), tzinfo=UTC).timestamp())  # type: ignore[misc, arg-type]
+    except ValueError:
+        return None
+
+
+def measures(kind: FileKind, text: str, file: str) -> Iterator[Measure]:
+    """Every value of a file, or of a line of an export. PlannerError where it can't be read as what it is."""
+    match kind:
+        case "query_range":
+            yield from _query_range(_json(text, file), file)
+        case "export":
+            yield from _exported(_json(text, file), file)
+        case "exposition":
+            yield from _exposed(text, _stamp(file))
+        case "offsets":
+            yield from _offsets(text.splitlines(), _stamp(file), file)
+        case "log_dirs":
+            at = _stamp(file)
+            for each in log_dirs_describe.places(text, file).replicas:
+                yield Measure("size", each.topic, each.partition, str(each.broker), at, each.size_bytes)
+
+
+def _json(text: str, file: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PlannerError(f"{file}: can't be read as JSON ({error}); allowed: an answer of Prometheus") from None
+
+
+def _stamp(file: str) -> int:
+    at = captured_at(file.rpartition("/")[2])
+    if at is None:
+        raise PlannerError(
+            f"{file}: when it was captured is unknown; allowed: a name with the time in UTC, "
+            "such as offsets-2026-11-20T10:00:00Z.txt"
+        )
+    return at
+
+
+def _query_range(answer: Any, file: str) -> Iterator[Measure]:
+    try:
+        data = answer["data"]
+        if data["resultType"] != "matrix":
+            raise PlannerError(f"{file}: resultType is {data['resultType']!r}; allowed: matrix, as query_range answers")
+        for series in data["result"]:
+            if named := _named(series["metric"]):
+                for at, value in series["values"]:
+                    yield from _measured(named, float(at), float(value))
+    except (KeyError, TypeError, ValueError) as error:
+        raise PlannerError(f"{file}: isn't an answer of query_range: {type(error).__name__} {error}") from None
+
+
+def _exported(series: Any, file: str) -> Iterator[Measure]:
+    try:
+        if named := _named(series["metric"]):
+            for at, value in zip(series["timestamps"], series["values"], strict=True):
+                if value is not None:
+                    yield from _measured(named, at / 1000, float(value))
+    except (KeyError, TypeError, ValueError) as error:
+        raise PlannerError(f"{file}: a line isn't a series of an export: {type(error).__name__} {error}") from None
+
+
+def _exposed(text: str, captured: int) -> Iterator[Measure]:
+    for line in text.splitlines():
+        if line.startswith("#") or not (found := _SAMPLE_LINE.fullmatch(line)):
+            continue
+        labels = {each["name"]: _unescaped(each["value"]) for each in _LABEL.finditer(found["labels"])}
+        if named := _named({"__name__": found["name"], **labels}):
+            at = int(found["at"]) / 1000 if found["at"] else captured
+            yield from _measured(named, at, float(found["value"]))
+
+
+def _unescaped(value: str) -> str:
+    return value.replace(r"\\", "\0").replace(r"\"", '"').replace(r"\n", "\n").replace("\0", "\\")
+
+
+def _offsets(lines: Iterable[str], at: int, file: str) -> Iterator[Measure]:
+    for number, line in enumerate(lines, start=1):
+        found = _OFFSET_LINE.fullmatch(line.strip())
+        if not found:
+            if line.strip():
+                raise PlannerError(
+                    f"{file}:{number}: {line[:80]!r} isn't topic:partition:offset; "
+                    "allowed: what kafka-get-offsets.sh prints"
+                )
+        elif found["offset"]:
+            yield Measure("offset", found["topic"], int(found["partition"]), "", at, float(found["offset"]))
+
+
+class _Named(NamedTuple):
+    kind: Kind
+    topic: str
+    partition: int
+    broker: str
+
+
+def _named(labels: Mapping[str, str]) -> _Named | None:
+    """What a series is a measure of; None where it is something else: another metric, or all topics together."""
+    parts = (labels.get("__name__", ""), labels.get("name", ""), labels.get("attribute", ""))
+    name = "".join(parts).lower().replace("_", "").replace(":", "")
+    topic = labels.get("topic", "")
+    if not topic or name.endswith(_NOT_COUNTERS):
+        return None
+    broker = next((labels[each] for each in _BROKER_LABELS if labels.get(each)), "")
+    if of_topic := _TOPIC_METRIC.search(_without_count(name)):
+        return _Named("bytes_in" if of_topic[1] == "in" else "bytes_out", topic, -1, broker)
+    of_log = _LOG_METRIC.search(name)
+    if not of_log or not labels.get("partition", "").isdigit():
+        return None
+    return _Named("size" if of_log[1] == "size" else "offset", topic, int(labels["partition"]), broker)
+
+
+def _without_count(name: str) -> str:
+    """Without rules, the exporter puts the attribute before the bean's name: `…BrokerTopicMetrics_Count{name=…}`."""
+    return name.replace("brokertopicmetricscount", "brokertopicmetrics")
+
+
+def _measured(named: _Named, at: float, value: float) -> Iterator[Measure]:
+    if math.isfinite(at) and math.isfinite(value):
+        yield Measure(*named, int(at), value)

@@ -1,0 +1,158 @@
+"""The file of a load profile: a row a partition, Parquet, the same bytes for the same history.
+
+Rates are whole bytes a second. Hours of the week are rounded to seven significant bits (less than 0.8 % off), so that a
+profile of 50,000 partitions stays small enough to be committed; every other column is exact.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from planner.inputs.load.hourly_sums import SOURCES, Span, added_up, sizes_of
+from planner.inputs.load.profile_statistics import (
+    HOURS_OF_WEEK,
+    PERCENTILES,
+    Statistics,
+    growth,
+    hourly_means,
+    statistics,
+)
+from planner.model.problem import FloatArray
+
+VERSION = 1
+_ABOUT = b"kafka-planner.load"
+_RATE_FIELDS = ("mean", *(f"p{each}" for each in PERCENTILES), "max")
+RATE_COLUMNS = tuple(f"bytes_{way}_per_sec_{name}" for way in ("in", "out") for name in _RATE_FIELDS)
+_HOURS = pa.list_(pa.float32())
+PROFILE_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("size_bytes", pa.int64()),
+        *((name, pa.int64()) for name in RATE_COLUMNS),
+        ("hours_in", _HOURS),
+        ("hours_out", _HOURS),
+        ("growth_per_month", pa.float64()),
+        ("growth_low", pa.float64()),
+        ("growth_high", pa.float64()),
+        ("coverage", pa.float64()),
+        ("source", pa.string()),
+    ]
+)
+# What is known of the samples themselves, for the findings; it isn't in the file.
+FLAW_FIELDS = (
+    pa.field("samples", pa.int64()),
+    pa.field("repeated", pa.int64()),
+    pa.field("first_hour", pa.int64()),
+    pa.field("last_hour", pa.int64()),
+)
+JUDGED_SCHEMA = pa.schema([*PROFILE_SCHEMA, *FLAW_FIELDS])
+
+_MANTISSA_BITS = 7
+_GROWTH_DIGITS, _COVERAGE_DIGITS = 5, 4
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a history has of flaws, each with how often it was found; and topics not to be trusted, each with why."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    untrusted: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class About:
+    """What a profile says of its history: its hours since 1970, UTC, from `first` to before `end`; the findings.
+
+    `time_zone` is the cluster's, by name, for people; hours of the week are UTC whatever it is.
+    """
+
+    span: Span
+    time_zone: str = "UTC"
+    findings: Findings = field(default_factory=Findings)
+
+
+def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Span) -> pa.RecordBatch:
+    """Rows (JUDGED_SCHEMA) of K partitions from their blocks (see `hourly_sums`)."""
+    in_sums, in_counts, out_sums, out_counts = added_up(parts, span)
+    sizes, source, samples, repeated = sizes_of(parts)
+    hourly_in, hourly_out = hourly_means(in_sums, in_counts), hourly_means(out_sums, out_counts)
+    known = (in_counts + out_counts) > 0
+    first, last = known.argmax(axis=1), span.hours - 1 - known[:, ::-1].argmax(axis=1)
+    coverage = np.where(known.any(axis=1), known.mean(axis=1), 0)
+    of_in, of_out = statistics(hourly_in, span), statistics(hourly_out, span)
+    columns = [
+        topics,
+        partitions,
+        pa.array(sizes, mask=sizes < 0),
+        *_rates(of_in),
+        *_rates(of_out),
+        _hours(of_in.week),
+        _hours(of_out.week),
+        *(_fractions(each, _GROWTH_DIGITS) for each in growth(hourly_in, span)),
+        _fractions(coverage, _COVERAGE_DIGITS),
+        pa.array(np.array(SOURCES)[source]),
+        *map(pa.array, (samples, repeated, span.first + first, span.first + last)),
+    ]
+    return pa.record_batch([each.cast(column.type) for each, column in zip(columns, JUDGED_SCHEMA, strict=True)], JUDGED_SCHEMA)
+
+
+def _rates(of: Statistics) -> tuple[pa.Array, ...]:
+    return tuple(_whole(each) for each in (of.mean, *of.percentiles.T, of.highest))
+
+
+def _whole(values: FloatArray) -> pa.Array:
+    unknown = np.isnan(values)
+    return pa.array(np.rint(np.where(unknown, 0, values)).astype(np.int64), mask=unknown)
+
+
+def _fractions(values: FloatArray, digits: int) -> pa.Array:
+    # An infinite end of an interval says no more than that it is unknown.
+    unknown = ~np.isfinite(values)
+    return pa.array(np.round(np.where(unknown, 0, values), digits) + 0.0, mask=unknown)
+
+
+def _hours(week: FloatArray) -> pa.Array:
+    mantissa, exponent = np.frexp(np.nan_to_num(week))
+    rounded = np.ldexp(np.rint(mantissa * 2**_MANTISSA_BITS) / 2**_MANTISSA_BITS, exponent).astype(np.float32)
+    flat = pa.array(rounded.ravel(), mask=np.isnan(week).ravel())
+    return pa.ListArray.from_arrays(np.arange(len(week) + 1, dtype=np.int32) * HOURS_OF_WEEK, flat)
+
+
+def encoded(rows: pa.Table, about: About) -> bytes:
+    """The file of a profile's rows (PROFILE_SCHEMA, in any order)."""
+    order = [("topic", "ascending"), ("partition", "ascending")]
+    text = json.dumps({"version": VERSION, **asdict(about)}, sort_keys=True, separators=(",", ":"))
+    table = rows.select(PROFILE_SCHEMA.names).cast(PROFILE_SCHEMA).sort_by(order).combine_chunks()
+    sink = BytesIO()
+    pq.write_table(
+        table.replace_schema_metadata({_ABOUT: text.encode()}),
+        sink,
+        compression="zstd",
+        compression_level=12,
+        use_dictionary=["topic", "source"],
+        # Bytes of one significance together compress better: neighbours have like exponents.
+        use_byte_stream_split=[name for name in ("hours_in.list.element", "hours_out.list.element")],
+        write_statistics=False,
+        store_schema=False,
+    )
+    return sink.getvalue()
+
+
+def about_of(metadata: Mapping[bytes, bytes] | None) -> About | None:
+    """What a file's metadata says; None where it is no profile of this version."""
+    try:
+        found: dict[str, Any] = json.loads((metadata or {})[_ABOUT])
+        findings = Findings(dict(found["findings"]["counts"]), dict(found["findings"]["untrusted"]))
+        span = Span(int(found["span"]["first"]), int(found["span"]["end"]))
+        return About(span, str(found["time_zone"]), findings) if found["version"] == VERSION else None
+    except (KeyError, TypeError, ValueError):
+        return None

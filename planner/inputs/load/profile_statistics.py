@@ -1,0 +1,113 @@
+"""From hourly means of partitions' load to what a profile says of each: level, percentiles, the week, the trend.
+
+Growth is a seasonal Theil-Sen estimate (Sen 1968; Hirsch and Slack 1984): the median over all pairs of days of the same
+weekday of how the logarithm of the day's mean changed a day, so that a weekly curve and a few odd days don't matter. Its
+interval is Sen's, by the variance of Kendall's statistic within the weekdays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.inputs.load.hourly_sums import Span
+from planner.model.problem import FloatArray, LongArray
+
+HOURS_OF_WEEK, WEEK_DAYS, DAY_HOURS = 168, 7, 24
+MONTH_DAYS = 365.25 / 12
+# 1 January 1970 was a Thursday; hours of the week begin on Monday, 00:00 UTC.
+_EPOCH_HOUR_OF_WEEK = 72
+PERCENTILES = (50, 95, 99)
+# A day counts for the trend if it has at least half of its hours.
+_LEAST_HOURS_OF_DAY = 12
+_NORMAL_975 = 1.959964
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Of K partitions in bytes a second: NaN where nothing was measured.
+
+    mean, highest (K,) of the hourly means; percentiles (K, 3), see PERCENTILES; week (K, 168)
+    """
+
+    mean: FloatArray
+    percentiles: FloatArray
+    highest: FloatArray
+    week: FloatArray
+
+
+def hourly_means(sums: LongArray, counts: LongArray) -> FloatArray:
+    """(K, H) means of the samples of each hour, NaN without any."""
+    return np.where(counts > 0, sums / counts.clip(min=1), np.nan)
+
+
+def statistics(hourly: FloatArray, span: Span) -> Statistics:
+    """What a profile says of hourly means (K, H)."""
+    some = ~np.isnan(hourly).all(axis=1)
+    count = len(hourly)
+    mean, highest = np.full((2, count), np.nan)
+    percentiles, week = np.full((count, len(PERCENTILES)), np.nan), np.full((count, HOURS_OF_WEEK), np.nan)
+    measured = hourly[some]
+    if len(measured):
+        mean[some], highest[some] = np.nanmean(measured, axis=1), np.nanmax(measured, axis=1)
+        percentiles[some] = np.nanpercentile(measured, PERCENTILES, axis=1).T
+        week[some] = _by_hour_of_week(measured, span)
+    return Statistics(mean, percentiles, highest, week)
+
+
+def _by_hour_of_week(hourly: FloatArray, span: Span) -> FloatArray:
+    """(K, 168) means over the weeks, NaN for hours of the week that were never measured."""
+    before = (span.first + _EPOCH_HOUR_OF_WEEK) % HOURS_OF_WEEK
+    after = -(before + span.hours) % HOURS_OF_WEEK
+    weeks = np.pad(hourly, ((0, 0), (before, after)), constant_values=np.nan).reshape(len(hourly), -1, HOURS_OF_WEEK)
+    counts = (~np.isnan(weeks)).sum(axis=1)
+    return np.where(counts > 0, np.nansum(weeks, axis=1) / counts.clip(min=1), np.nan)
+
+
+def growth(hourly: FloatArray, span: Span) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(K,) growth a month, and the ends of its 95 % interval, as fractions; NaN where two weeks don't show it."""
+    days = _daily_means(hourly, span)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(days > 0, np.log(days), np.nan)
+    first, second = np.triu_indices(logs.shape[1], k=1)
+    same = (second - first) % WEEK_DAYS == 0
+    first, second = first[same], second[same]
+    result = np.full((3, len(hourly)), np.nan)
+    if not len(first):
+        return result[0], result[1], result[2]
+    slopes = np.sort((logs[:, second] - logs[:, first]) / (second - first), axis=1)
+    pairs = (~np.isnan(slopes)).sum(axis=1)
+    half = _NORMAL_975 * np.sqrt(_kendall_variance(logs)) / 2
+    some = np.flatnonzero(pairs > 0)
+    middle = (pairs[some] - 1) / 2
+    for at, place in enumerate((middle, middle - half[some], middle + half[some])):
+        result[at, some] = np.expm1(_interpolated(slopes[some], place.clip(0, pairs[some] - 1)) * MONTH_DAYS)
+    return result[0], result[1], result[2]
+
+
+def _daily_means(hourly: FloatArray, span: Span) -> FloatArray:
+    """(K, D) means of UTC days, NaN where fewer than half of the hours are known."""
+    before = span.first % DAY_HOURS
+    after = -(before + span.hours) % DAY_HOURS
+    days = np.pad(hourly, ((0, 0), (before, after)), constant_values=np.nan).reshape(len(hourly), -1, DAY_HOURS)
+    counts = (~np.isnan(days)).sum(axis=2)
+    return np.where(counts >= _LEAST_HOURS_OF_DAY, np.nansum(days, axis=2) / counts.clip(min=1), np.nan)
+
+
+def _kendall_variance(days: FloatArray) -> FloatArray:
+    """(K,) the variance of Kendall's S, added up over the weekdays, each with as many days as are known."""
+    total: FloatArray = np.zeros(len(days))
+    for weekday in range(min(WEEK_DAYS, days.shape[1])):
+        known = (~np.isnan(days[:, weekday::WEEK_DAYS])).sum(axis=1)
+        total += known * (known - 1) * (2 * known + 5) / 18
+    return total
+
+
+def _interpolated(rows: FloatArray, place: FloatArray) -> FloatArray:
+    """(K,) the value at a place between the columns of sorted rows."""
+    low = np.floor(place).astype(np.int64)
+    high = np.ceil(place).astype(np.int64)
+    at = np.arange(len(rows))
+    below = rows[at, low]
+    return below + (place - low) * (rows[at, high] - below)

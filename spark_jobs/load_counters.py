@@ -1,0 +1,102 @@
+"""From counters of topics and partitions (MEASURE_SCHEMA) to samples of partitions (SAMPLE_SCHEMA), with Spark's windows.
+
+Brokers count bytes by topic only. A partition's part of its topic's rate follows from its log end offsets in the same
+hour, or from its size where no offsets are known. Where nobody counted bytes, a log's growth tells the rate, except
+between two values where it shrank because old segments were deleted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.inputs.load.hourly_sums import HOUR_SECONDS, SOURCES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Between two values further apart than this nobody knows when what came: a gap.
+GAP_SECONDS = 6 * HOUR_SECONDS
+_PARTITION_HOUR = ("topic", "partition", "hour")
+
+
+def increments(measures: DataFrame) -> DataFrame:
+    """What each series grew by in each hour: kind, topic, partition, broker, hour, added, seconds, resets, gaps.
+
+    A counter that falls began again at 0: it has grown by its new value. A log that shrank says nothing of that time.
+    Growth between two values is spread evenly over the hours between them; `seconds` is how long it was watched.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as fn
+
+    series = Window.partitionBy("kind", "topic", "partition", "broker").orderBy("at")
+    values = measures.groupBy("kind", "topic", "partition", "broker", "at").agg(fn.max("value").alias("value"))
+    steps = (
+        values.withColumn("since", fn.lag("at").over(series))
+        .withColumn("before", fn.lag("value").over(series))
+        .where("since IS NOT NULL")
+        .withColumn("gap", fn.expr(f"at - since > {GAP_SECONDS}"))
+        .withColumn("reset", fn.expr("value < before AND kind <> 'size'"))
+        .withColumn("unseen", fn.expr("gap OR (value < before AND kind = 'size')"))
+        .withColumn("added", fn.expr("CASE WHEN unseen THEN 0 WHEN reset THEN value ELSE value - before END"))
+    )
+    begun, ended = f"since div {HOUR_SECONDS}", f"(at - 1) div {HOUR_SECONDS}"
+    hours = steps.withColumn("hour", fn.explode(fn.expr(f"sequence({begun}, {ended})")))
+    within = f"least(at, (hour + 1) * {HOUR_SECONDS}) - greatest(since, hour * {HOUR_SECONDS})"
+    once = f"hour = {begun}"
+    return hours.groupBy("kind", *_PARTITION_HOUR, "broker").agg(
+        fn.sum(fn.expr(f"added * ({within}) / (at - since)")).alias("added"),
+        fn.sum(fn.expr(f"IF(unseen, 0, {within})")).alias("seconds"),
+        fn.count_if(fn.expr(f"{once} AND reset")).alias("resets"),
+        fn.count_if(fn.expr(f"{once} AND gap")).alias("gaps"),
+    )
+
+
+def samples(measures: DataFrame) -> DataFrame:
+    """Samples (SAMPLE_SCHEMA) of every partition and hour that offsets or sizes are known of."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as fn
+
+    grown = increments(measures).where("seconds > 0").withColumn("rate", fn.expr("added / seconds"))
+    of_topic = grown.groupBy("topic", "hour").agg(
+        *(fn.sum(fn.when(fn.col("kind") == kind, fn.col("rate"))).alias(kind) for kind in ("bytes_in", "bytes_out"))
+    )
+    # Every replica's log has the same offsets and grows alike; the leader's is ahead.
+    of_partition = grown.where("partition >= 0").groupBy(*_PARTITION_HOUR).agg(
+        fn.max(fn.when(fn.col("kind") == "offset", fn.col("rate"))).alias("messages"),
+        fn.max(fn.when(fn.col("kind") == "size", fn.col("rate"))).alias("grown"),
+    )
+    hour = fn.expr(f"at div {HOUR_SECONDS}").alias("hour")
+    sizes = measures.where("kind = 'size'").groupBy("topic", "partition", hour).agg(fn.max("value").alias("size"))
+    topic = Window.partitionBy("topic", "hour")
+    both = of_partition.join(sizes, list(_PARTITION_HOUR), "full").join(of_topic, ["topic", "hour"], "left")
+    totals = both.withColumn("all_messages", fn.sum("messages").over(topic)).withColumn(
+        "all_sizes", fn.sum("size").over(topic)
+    )
+    share = "coalesce(IF(all_messages > 0, coalesce(messages, 0) / all_messages, NULL), size / all_sizes)"
+    rate_in, rate_out = f"coalesce(bytes_in * ({share}), grown)", f"bytes_out * ({share})"
+    by_offsets, by_size = SOURCES.index("offsets"), SOURCES.index("size")
+    return totals.select(
+        "topic",
+        "partition",
+        fn.expr(f"hour * {HOUR_SECONDS}").alias("at"),
+        fn.expr(f"CAST(round({rate_in}) AS BIGINT)").alias("bytes_in_per_sec"),
+        fn.expr(f"CAST(round({rate_out}) AS BIGINT)").alias("bytes_out_per_sec"),
+        fn.expr("CAST(size AS BIGINT)").alias("size_bytes"),
+        fn.expr(f"CAST(IF(bytes_in IS NOT NULL AND all_messages > 0, {by_offsets}, {by_size}) AS TINYINT)").alias("source"),
+    )
+
+
+def flaws(measures: DataFrame) -> dict[str, int]:
+    """How often counters began again, how many gaps there were, and how many partitions moved to other brokers."""
+    from pyspark.sql import functions as fn
+
+    counted = increments(measures).agg(fn.sum("resets"), fn.sum("gaps")).first()
+    held = measures.where("kind = 'size' AND broker <> ''").groupBy("topic", "partition", "broker")
+    stays = held.agg(fn.min("at").alias("first"), fn.max("at").alias("last"))
+    firsts = stays.groupBy("topic", "partition").agg(
+        fn.expr("max(first) - min(first)").alias("late"), fn.expr("max(last) - min(last)").alias("early")
+    )
+    # Scrapes of several brokers aren't made in the same second.
+    moved = firsts.where(f"greatest(late, early) > {HOUR_SECONDS}").count()
+    resets, gaps = (counted[0] or 0, counted[1] or 0) if counted else (0, 0)
+    return {"counter_resets": int(resets), "gaps_in_counters": int(gaps), "moved_partitions": moved}
