@@ -182,5 +182,12 @@ def _table(
     counted["misdated"] += int((misdated < recipe.flaws.misdated).sum())
     topics = pa.DictionaryArray.from_arrays(pa.array(curves.topic_of[rows]), names)
     sizes = (curves.rate[rows] * 3 * DAY).astype(np.int64)
-    columns = (pa.array(times, pa.timestamp("ms", tz="UTC")), topics, curves.partition_ids[rows], rates, read[rows], sizes)
+    columns = (
+        pa.array(times, pa.timestamp("ms", tz="UTC")),
+        topics,
+        curves.partition_ids[rows],
+        rates,
+        read[rows],
+        sizes,
+    )
     return pa.table([pa.array(each) for each in columns], schema=_SCHEMA)

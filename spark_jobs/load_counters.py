@@ -61,9 +61,13 @@ def samples(measures: DataFrame) -> DataFrame:
         *(fn.sum(fn.when(fn.col("kind") == kind, fn.col("rate"))).alias(kind) for kind in ("bytes_in", "bytes_out"))
     )
     # Every replica's log has the same offsets and grows alike; the leader's is ahead.
-    of_partition = grown.where("partition >= 0").groupBy(*_PARTITION_HOUR).agg(
-        fn.max(fn.when(fn.col("kind") == "offset", fn.col("rate"))).alias("messages"),
-        fn.max(fn.when(fn.col("kind") == "size", fn.col("rate"))).alias("grown"),
+    of_partition = (
+        grown.where("partition >= 0")
+        .groupBy(*_PARTITION_HOUR)
+        .agg(
+            fn.max(fn.when(fn.col("kind") == "offset", fn.col("rate"))).alias("messages"),
+            fn.max(fn.when(fn.col("kind") == "size", fn.col("rate"))).alias("grown"),
+        )
     )
     hour = fn.expr(f"at div {HOUR_SECONDS}").alias("hour")
     sizes = measures.where("kind = 'size'").groupBy("topic", "partition", hour).agg(fn.max("value").alias("size"))
@@ -82,7 +86,9 @@ def samples(measures: DataFrame) -> DataFrame:
         fn.expr(f"CAST(round({rate_in}) AS BIGINT)").alias("bytes_in_per_sec"),
         fn.expr(f"CAST(round({rate_out}) AS BIGINT)").alias("bytes_out_per_sec"),
         fn.expr("CAST(size AS BIGINT)").alias("size_bytes"),
-        fn.expr(f"CAST(IF(bytes_in IS NOT NULL AND all_messages > 0, {by_offsets}, {by_size}) AS TINYINT)").alias("source"),
+        fn.expr(f"CAST(IF(bytes_in IS NOT NULL AND all_messages > 0, {by_offsets}, {by_size}) AS TINYINT)").alias(
+            "source"
+        ),
     )
 
 

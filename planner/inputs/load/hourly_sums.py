@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,8 @@ from planner.model.problem import BoolArray, IntArray, LongArray
 
 HOUR_SECONDS = 3600
 
-# `at` is in seconds since 1970, UTC. A value that wasn't measured is null. `source` is a place in SOURCES.
+# `at` is in seconds since 1970, UTC. A value that wasn't measured is null, one that makes no sense is below 0. `source`
+# is a place in SOURCES.
 SAMPLE_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
@@ -46,8 +48,11 @@ BLOCK_FIELDS = (
     pa.field("source", pa.int8()),
     pa.field("samples", pa.int64()),
     pa.field("repeated", pa.int64()),
+    pa.field("unusable", pa.int64()),
 )
 BLOCK_SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), *BLOCK_FIELDS])
+_RATES = ("bytes_in_per_sec", "bytes_out_per_sec")
+_UNMEASURED = np.iinfo(np.int64).min
 # Samples that are added up at once: some 150 MB.
 BLOCK_SAMPLES = 1_500_000
 
@@ -110,13 +115,14 @@ def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
     order = np.lexsort((at, pair))
     pair, at = pair[order], at[order]
     times = _firsts(pair, at)
-    values = {name: _means(samples[name], order, times) for name in ("bytes_in_per_sec", "bytes_out_per_sec")}
+    rates = [np.asarray(samples[name].fill_null(_UNMEASURED), dtype=np.int64)[order] for name in _RATES]
+    values = [_means(each, times) for each in rates]
     pair_at, hour = pair[times], at[times] // HOUR_SECONDS
     firsts = _firsts(pair_at, hour)
     rows = _firsts(pair_at[firsts])
     offsets = np.append(rows, len(firsts)).astype(np.int32)
     lists = [pa.ListArray.from_arrays(offsets, pa.array(hour[firsts].astype(np.int32)))]
-    for means, known in values.values():
+    for means, known in values:
         for sums, kind in ((np.where(known, means, 0), np.int64), (known, np.int32)):
             added = np.add.reduceat(sums.astype(np.int64), firsts).astype(kind)
             lists.append(pa.ListArray.from_arrays(offsets, pa.array(added)))
@@ -125,14 +131,17 @@ def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
     counts = np.diff(np.append(groups, len(pair)))
     distinct = np.diff(np.append(np.searchsorted(pair_at, pairs), len(pair_at)))
     sized_at, sizes = _last_sizes(samples["size_bytes"], order, at, groups)
+    unusable = np.add.reduceat(sum(((each < 0) & (each > _UNMEASURED)) for each in rates).astype(np.int64), groups)
     sources = np.maximum.reduceat(np.asarray(samples["source"].fill_null(0), dtype=np.int8)[order], groups)
     columns = [
         topics.dictionary.take(pa.array(pairs // width)),
         pa.array((pairs % width).astype(np.int32)),
         *lists,
-        *map(pa.array, (sized_at, sizes, sources, counts, counts - distinct)),
+        *map(pa.array, (sized_at, sizes, sources, counts, counts - distinct, unusable)),
     ]
-    yield pa.record_batch([each.cast(field.type) for each, field in zip(columns, BLOCK_SCHEMA, strict=True)], BLOCK_SCHEMA)
+    yield pa.record_batch(
+        [each.cast(field.type) for each, field in zip(columns, BLOCK_SCHEMA, strict=True)], BLOCK_SCHEMA
+    )
 
 
 def _firsts(*sorted_keys: LongArray) -> LongArray:
@@ -142,10 +151,10 @@ def _firsts(*sorted_keys: LongArray) -> LongArray:
     return np.flatnonzero(changes)
 
 
-def _means(column: pa.ChunkedArray, order: LongArray, times: LongArray) -> tuple[LongArray, BoolArray]:
-    """The mean of each run's known values, 0 where none is known; and where one is."""
-    known = np.asarray(column.is_valid())[order]
-    sums = np.add.reduceat(np.asarray(column.fill_null(0), dtype=np.int64)[order], times)
+def _means(values: LongArray, times: LongArray) -> tuple[LongArray, BoolArray]:
+    """The mean of each run's values that are at least 0, 0 where there is none; and where there is one."""
+    known = values >= 0
+    sums = np.add.reduceat(np.where(known, values, 0), times)
     counts = np.add.reduceat(known.astype(np.int64), times)
     return sums // counts.clip(min=1), counts > 0
 
@@ -178,8 +187,18 @@ def added_up(parts: pa.ListArray, span: Span) -> tuple[LongArray, LongArray, Lon
     return in_sums, in_counts, out_sums, out_counts
 
 
-def sizes_of(parts: pa.ListArray) -> tuple[LongArray, IntArray, LongArray, LongArray]:
-    """Of K partitions' blocks (K,) each: the last known size, -1 without one; the source; samples; repeated samples."""
+class Noted(NamedTuple):
+    """Of K partitions (K,) each: the last known size, -1 without one; the source; counts of samples and of flawed ones."""
+
+    sizes: LongArray
+    source: IntArray
+    samples: LongArray
+    repeated: LongArray
+    unusable: LongArray
+
+
+def noted(parts: pa.ListArray) -> Noted:
+    """What K partitions' blocks say beside their hours."""
     flat, owner = parts.flatten(), np.asarray(pc.list_parent_indices(parts), dtype=np.int64)
     count = len(parts)
     last: LongArray = np.full(count, -1, dtype=np.int64)
@@ -189,8 +208,8 @@ def sizes_of(parts: pa.ListArray) -> tuple[LongArray, IntArray, LongArray, LongA
     np.maximum.at(sizes, owner, np.where(sized_at == last[owner], size, -1))
     source = np.zeros(count, dtype=np.int8)
     np.maximum.at(source, owner, np.asarray(flat.field("source"), dtype=np.int8))
-    samples, repeated = (
+    counts = (
         np.bincount(owner, weights=np.asarray(flat.field(name)), minlength=count).astype(np.int64)
-        for name in ("samples", "repeated")
+        for name in ("samples", "repeated", "unusable")
     )
-    return sizes, source, samples, repeated
+    return Noted(sizes, source, *counts)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from planner.inputs.load.hourly_sums import SOURCES, Span, added_up, sizes_of
+from planner.inputs.load.hourly_sums import SOURCES, Span, added_up, noted
 from planner.inputs.load.profile_statistics import (
     HOURS_OF_WEEK,
     PERCENTILES,
@@ -51,6 +51,7 @@ PROFILE_SCHEMA = pa.schema(
 FLAW_FIELDS = (
     pa.field("samples", pa.int64()),
     pa.field("repeated", pa.int64()),
+    pa.field("unusable", pa.int64()),
     pa.field("first_hour", pa.int64()),
     pa.field("last_hour", pa.int64()),
 )
@@ -83,7 +84,7 @@ class About:
 def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Span) -> pa.RecordBatch:
     """Rows (JUDGED_SCHEMA) of K partitions from their blocks (see `hourly_sums`)."""
     in_sums, in_counts, out_sums, out_counts = added_up(parts, span)
-    sizes, source, samples, repeated = sizes_of(parts)
+    also = noted(parts)
     hourly_in, hourly_out = hourly_means(in_sums, in_counts), hourly_means(out_sums, out_counts)
     known = (in_counts + out_counts) > 0
     first, last = known.argmax(axis=1), span.hours - 1 - known[:, ::-1].argmax(axis=1)
@@ -92,17 +93,19 @@ def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Sp
     columns = [
         topics,
         partitions,
-        pa.array(sizes, mask=sizes < 0),
+        pa.array(also.sizes, mask=also.sizes < 0),
         *_rates(of_in),
         *_rates(of_out),
         _hours(of_in.week),
         _hours(of_out.week),
         *(_fractions(each, _GROWTH_DIGITS) for each in growth(hourly_in, span)),
         _fractions(coverage, _COVERAGE_DIGITS),
-        pa.array(np.array(SOURCES)[source]),
-        *map(pa.array, (samples, repeated, span.first + first, span.first + last)),
+        pa.array(np.array(SOURCES)[also.source]),
+        *map(pa.array, (also.samples, also.repeated, also.unusable, span.first + first, span.first + last)),
     ]
-    return pa.record_batch([each.cast(column.type) for each, column in zip(columns, JUDGED_SCHEMA, strict=True)], JUDGED_SCHEMA)
+    return pa.record_batch(
+        [each.cast(column.type) for each, column in zip(columns, JUDGED_SCHEMA, strict=True)], JUDGED_SCHEMA
+    )
 
 
 def _rates(of: Statistics) -> tuple[pa.Array, ...]:
