@@ -1,4 +1,4 @@
-"""From counters of topics and partitions (MEASURE_SCHEMA) to samples of partitions (SAMPLE_SCHEMA), with Spark's windows.
+"""From counters (MEASURE_SCHEMA) to samples of partitions (SAMPLE_SCHEMA), with Spark's windows.
 
 Brokers count bytes by topic only. A partition's part of its topic's rate follows from its log end offsets in the same
 hour, or from its size where no offsets are known. Where nobody counted bytes, a log's growth tells the rate, except

@@ -64,15 +64,16 @@ def _opened(spark: SparkSession, file: str) -> DataFrame | FileKind:
     try:
         if name.endswith(".csv"):
             return spark.read.csv(file, header=True)
-        if not name.endswith((".parquet", ".pq")):
-            head = spark.read.text(file).limit(20).toArrow()["value"].to_pylist()
-            if kind := metric_values.file_kind("\n".join(head)[:_HEAD_CHARACTERS]):
-                return kind
-            if head and head[0].lstrip().startswith("{"):
-                return spark.read.json(file, primitivesAsString=True)
-        return spark.read.parquet(file)
+        with suppress(AnalysisException, Py4JError):
+            return spark.read.parquet(file)
+        head = spark.read.text(file).limit(20).toArrow()["value"].to_pylist()
+        if kind := metric_values.file_kind("\n".join(head)[:_HEAD_CHARACTERS]):
+            return kind
+        if head and head[0].lstrip().startswith("{"):
+            return spark.read.json(file, primitivesAsString=True)
     except Exception as error:  # of many kinds: the path, the file system, the format
         raise SetupError(f"{file}: can't be read: {_reason(error)}; {_ALLOWED}") from error
+    raise SetupError(f"{file}: isn't known by how it begins; {_ALLOWED}")
 
 
 _ALLOWED = (

@@ -71,6 +71,7 @@ GROUPS = {
     "What if": {
         "failures": Listed("Show what breaks when brokers or racks of SPEC fail.", "failures:failures"),
         "growth": Listed("Show when which broker of SPEC reaches a limit.", "growth:growth"),
+        "load": Listed("Write a profile of each partition's load from FILEs of metrics.", "load:load"),
         "consumers": Listed("Show who reads what in SPEC's consumer groups.", "consumers:consumers"),
     },
     "Kafka's own placement": {

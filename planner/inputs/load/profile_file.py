@@ -25,6 +25,7 @@ from planner.inputs.load.profile_statistics import (
     hourly_means,
     statistics,
 )
+from planner.model.errors import PlannerError
 from planner.model.problem import FloatArray
 
 VERSION = 1
@@ -143,11 +144,32 @@ def encoded(rows: pa.Table, about: About) -> bytes:
         compression_level=12,
         use_dictionary=["topic", "source"],
         # Bytes of one significance together compress better: neighbours have like exponents.
-        use_byte_stream_split=[name for name in ("hours_in.list.element", "hours_out.list.element")],
+        use_byte_stream_split=["hours_in.list.element", "hours_out.list.element"],
         write_statistics=False,
         store_schema=False,
     )
     return sink.getvalue()
+
+
+def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
+    """The rows (PROFILE_SCHEMA) of a profile's file, and what it says. PlannerError where it is none."""
+    try:
+        table = pq.read_table(BytesIO(content))
+    except (OSError, pa.ArrowException) as error:
+        raise PlannerError(f"{file}: can't be read as a load profile ({error}); {_ALLOWED}") from None
+    about = about_of(table.schema.metadata)
+    if about is None:
+        raise PlannerError(f"{file}: is a Parquet file, but no load profile of version {VERSION}; {_ALLOWED}")
+    lacking = [field.name for field in PROFILE_SCHEMA if field.name not in table.schema.names]
+    if lacking:
+        raise PlannerError(f"{file}: lacks the columns {', '.join(lacking)}; {_ALLOWED}")
+    try:
+        return table.select(PROFILE_SCHEMA.names).cast(PROFILE_SCHEMA), about
+    except pa.ArrowException as error:
+        raise PlannerError(f"{file}: has a column of another type ({error}); {_ALLOWED}") from None
+
+
+_ALLOWED = "allowed: what planner load writes"
 
 
 def about_of(metadata: Mapping[bytes, bytes] | None) -> About | None:

@@ -1,8 +1,9 @@
 """From hourly means of partitions' load to what a profile says of each: level, percentiles, the week, the trend.
 
-Growth is a seasonal Theil-Sen estimate (Sen 1968; Hirsch and Slack 1984): the median over all pairs of days of the same
-weekday of how the logarithm of the day's mean changed a day, so that a weekly curve and a few odd days don't matter. Its
-interval is Sen's, by the variance of Kendall's statistic within the weekdays.
+Growth is a seasonal Theil-Sen estimate (Sen 1968; Hirsch and Slack 1984). For all pairs of days of the same weekday, it
+takes the change of the logarithm of the daily mean, divided by the days between them; the estimate is their median.
+Neither a weekly curve nor a few odd days disturb it. Its 95 % interval is Sen's, with the variance of Kendall's
+statistic added up over the weekdays.
 """
 
 from __future__ import annotations

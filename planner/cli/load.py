@@ -1,0 +1,104 @@
+"""`planner load`: a profile of a cluster's load from weeks of metrics; and what a profile says."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import click
+from rich.console import Console
+
+from planner.cli import phases
+from planner.cli.engine import EngineOptions, on_spark
+from planner.cli.shown import Format, echo_json, echo_line, format_option, show_view
+from planner.export.output_folder import replace_file
+from planner.inputs.load import profile_file
+from planner.model.errors import SetupError, did_you_mean
+from planner.model.file_reading import BOUND, read_bytes
+from planner.model.formats import counted
+from planner.whatif import load_view
+
+_COLUMNS = ("time", "topic", "partition", "bytes_in_per_sec", "bytes_out_per_sec", "size_bytes")
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False), help="Profile to write.")
+@click.option("--show", is_flag=True, help="Show FILE, a profile, instead of making one.")
+@click.option("--column", "columns", multiple=True, help="NAME=COLUMN: what a table calls time, topic, size_bytes, …")
+@click.option("--time-zone", default="UTC", show_default=True, help="The cluster's, such as Europe/Berlin.")
+@click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
+@click.option("--remote", help="Spark Connect server, such as sc://host:15002.")
+@click.option("--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it.")
+@format_option
+def load(
+    files: tuple[str, ...],
+    out: Path | None,
+    show: bool,
+    columns: tuple[str, ...],
+    time_zone: str,
+    form: Format,
+    **engine: str | int | None,
+) -> int:
+    """Write a profile of each partition's load from FILEs of metrics.
+
+    A FILE is a table (Parquet, CSV, JSON lines), an answer of Prometheus, or what Kafka's tools print.
+    """
+    if show:
+        if len(files) != 1 or out:
+            raise click.UsageError("--show takes one profile, and no --output")
+        rows, about = profile_file.decoded(read_bytes(Path(files[0]), BOUND), files[0])
+        _show(load_view.summary(rows, about), form)
+        return 0
+    if out is None:
+        raise click.UsageError("Missing option '-o' / '--output': the profile to write, such as load.parquet")
+    options = EngineOptions("spark", **engine)  # type: ignore[arg-type]
+    on_spark(options, otherwise=True)
+    summary, content = _made(files, _names(columns), _zone(time_zone), options)
+    replace_file(out, content)
+    _show(summary, form)
+    partitions = counted(summary.partitions, "partition")
+    echo_line(f"{out}: {partitions}, {len(content):,} bytes; next: cluster.load: {out} in the YAML", err=True)
+    return 0
+
+
+def _made(
+    files: tuple[str, ...], names: Mapping[str, str], zone: str, options: EngineOptions
+) -> tuple[load_view.LoadSummary, bytes]:
+    with phases.shown(Console(stderr=True)) as phase:
+        phase.begin("starting Spark")
+        from spark_jobs import load as job  # planner never imports pyspark; this is its only door
+        from spark_jobs import session
+
+        with session.open_session(master=options.master, remote=options.remote) as spark:
+            request = job.LoadRequest(files, names, zone)
+            rows, about = job.profile(spark, request, options.partitions, phase.begin)
+    return load_view.summary(rows, about), profile_file.encoded(rows, about)
+
+
+def _names(columns: tuple[str, ...]) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for each in columns:
+        name, sign, column = each.partition("=")
+        if not sign or not column or name not in _COLUMNS:
+            raise SetupError(
+                f"--column {each}: {did_you_mean(name, _COLUMNS)}allowed: NAME=COLUMN with one of {', '.join(_COLUMNS)}"
+            )
+        names[name] = column
+    return names
+
+
+def _zone(name: str) -> str:
+    try:
+        return ZoneInfo(name).key
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise SetupError(f"--time-zone {name}: is no time zone; allowed: a name such as Europe/Berlin or UTC") from None
+
+
+def _show(summary: load_view.LoadSummary, form: Format) -> None:
+    if form == "json":
+        echo_json(dataclasses.asdict(summary))
+    else:
+        show_view(load_view.view(summary), form)

@@ -1,0 +1,208 @@
+"""A load profile as people are shown it: the busiest topics and hours, the trend, and what is wrong with the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+
+from planner.inputs.load.findings import doubts
+from planner.inputs.load.profile_file import About, Findings
+from planner.inputs.load.profile_statistics import HOURS_OF_WEEK
+from planner.model.formats import counted, number
+from planner.model.problem import FloatArray, LongArray
+from planner.report.view import Column, Facts, Lines, Name, Quantity, Section, Table, View, told
+
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_TOPICS_SHOWN, _HOURS_SHOWN, _UNTRUSTED_SHOWN = 10, 5, 10
+_LONGEST_TOPIC = 60
+_RATE = "bytes/s"
+# Any Monday at 00:00 UTC.
+_MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class LoadedTopic:
+    """A topic's partitions together; rates in bytes a second; growth is None where it is unknown.
+
+    `busiest_hour` is the hour of the week, Monday 00:00 UTC is 0, with the highest mean rate in, None without rates.
+    """
+
+    topic: str
+    partitions: int
+    size_bytes: int
+    mean_in: float
+    mean_out: float
+    busiest_hour: int | None
+    busiest_in: float
+    growth_per_month: float | None
+
+
+@dataclass(frozen=True)
+class BusyHour:
+    """An hour of the week, Monday 00:00 UTC is 0, and the mean rates of all topics then."""
+
+    hour: int
+    rate_in: float
+    rate_out: float
+
+
+@dataclass(frozen=True)
+class LoadSummary:
+    """What a profile says of the whole cluster: topics by rate in, hours by rate in, busiest first."""
+
+    about: About
+    partitions: int
+    size_bytes: int
+    mean_in: float
+    mean_out: float
+    hours: tuple[BusyHour, ...]
+    topics: tuple[LoadedTopic, ...]
+
+
+def summary(rows: pa.Table, about: About) -> LoadSummary:
+    """The summary of a profile's rows (PROFILE_SCHEMA)."""
+    encoded = rows["topic"].combine_chunks().dictionary_encode()
+    of: LongArray = np.asarray(encoded.indices, dtype=np.int64)
+    names: list[str] = encoded.dictionary.to_pylist()
+    mean_in, mean_out, size = (
+        _known(rows[name]) for name in ("bytes_in_per_sec_mean", "bytes_out_per_sec_mean", "size_bytes")
+    )
+    week_in, week_out = _by_topic(rows["hours_in"], of, len(names)), _by_topic(rows["hours_out"], of, len(names))
+    growth, weight = _known(rows["growth_per_month"]), np.where(_valid(rows["growth_per_month"]), mean_in, 0)
+
+    def added(values: FloatArray) -> FloatArray:
+        return np.bincount(of, weights=values, minlength=len(names))
+
+    grown, weights = added(growth * weight), added(weight)
+    totals = zip(added(np.ones(len(of))), added(size), added(mean_in), added(mean_out), strict=True)
+    topics = [
+        LoadedTopic(
+            names[at],
+            int(count),
+            int(held),
+            rate_in,
+            rate_out,
+            int(week_in[at].argmax()) if week_in[at].any() else None,
+            float(week_in[at].max()),
+            float(grown[at] / weights[at]) if weights[at] > 0 else None,
+        )
+        for at, (count, held, rate_in, rate_out) in enumerate(totals)
+    ]
+    all_in, all_out = week_in.sum(axis=0), week_out.sum(axis=0)
+    hours = [BusyHour(hour, float(all_in[hour]), float(all_out[hour])) for hour in range(HOURS_OF_WEEK)]
+    return LoadSummary(
+        about,
+        len(of),
+        int(size.sum()),
+        float(mean_in.sum()),
+        float(mean_out.sum()),
+        tuple(sorted(hours, key=lambda each: (-each.rate_in, each.hour))),
+        tuple(sorted(topics, key=lambda each: (-each.mean_in, each.topic))),
+    )
+
+
+def _valid(column: pa.ChunkedArray) -> FloatArray:
+    return np.asarray(column.is_valid(), dtype=bool)
+
+
+def _known(column: pa.ChunkedArray) -> FloatArray:
+    """The values, 0 where unknown."""
+    return np.asarray(column.fill_null(0), dtype=np.float64)
+
+
+def _by_topic(column: pa.ChunkedArray, of: LongArray, topics: int) -> FloatArray:
+    """(T, 168) sums of the partitions' hours; what is unknown counts as nothing."""
+    flat = np.asarray(column.combine_chunks().flatten().fill_null(0), dtype=np.float64)
+    total: FloatArray = np.zeros((topics, HOURS_OF_WEEK))
+    np.add.at(total, of, flat.reshape(len(of), HOURS_OF_WEEK))
+    return total
+
+
+def view(of: LoadSummary) -> View:
+    """What `planner load --show` prints."""
+    facts = Facts(
+        (
+            ("History", _history(of.about)),
+            ("Partitions", f"{counted(of.partitions, 'partition')} of {counted(len(of.topics), 'topic')}"),
+            ("Stored", Quantity(of.size_bytes, "bytes")),
+            ("Written", Quantity(of.mean_in, _RATE)),
+            ("Read", Quantity(of.mean_out, _RATE)),
+        )
+    )
+    found = (*doubts(of.about.span), *_flaws(of.about.findings))
+    blocks = told(facts, _hours(of), _topics(of), Lines(found, quiet=True))
+    return View("Load profile", (Section("", blocks),))
+
+
+def _history(about: About) -> str:
+    first, end = (datetime.fromtimestamp(hour * 3600, UTC) for hour in (about.span.first, about.span.end))
+    return f"{first:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC ({counted(about.span.hours, 'hour')})"
+
+
+def hour_name(hour: int, zone: str = "UTC") -> str:
+    """An hour of the week for people, such as `Monday 09:00 UTC`; in a zone of its own as it is in January."""
+    at = (_MONDAY + timedelta(hours=hour)).astimezone(ZoneInfo(zone))
+    return f"{_DAYS[at.weekday()]} {at:%H:%M} {zone}"
+
+
+def _hours(of: LoadSummary) -> Table[BusyHour]:
+    column = Column[BusyHour]
+    columns = (
+        column("Busiest hours", lambda row: hour_name(row.hour, of.about.time_zone), numeric=False),
+        column("Written", lambda row: Quantity(row.rate_in, _RATE)),
+        column("Read", lambda row: Quantity(row.rate_out, _RATE)),
+    )
+    busy = [each for each in of.hours if each.rate_in or each.rate_out]
+    return Table("", "", "hour of the week", busy, columns, most=_HOURS_SHOWN)
+
+
+def _topics(of: LoadSummary) -> Table[LoadedTopic]:
+    column = Column[LoadedTopic]
+
+    def busiest(row: LoadedTopic) -> str | None:
+        return None if row.busiest_hour is None else hour_name(row.busiest_hour, of.about.time_zone)
+
+    def growth(row: LoadedTopic) -> Quantity:
+        return Quantity(None if row.growth_per_month is None else round(100 * row.growth_per_month, 1), "%")
+
+    columns = (
+        column("Busiest topics", lambda row: Name(row.topic, _LONGEST_TOPIC), numeric=False),
+        column("Partitions", lambda row: row.partitions),
+        column("Stored", lambda row: Quantity(row.size_bytes, "bytes")),
+        column("Written", lambda row: Quantity(row.mean_in, _RATE)),
+        column("Read", lambda row: Quantity(row.mean_out, _RATE)),
+        column("Busiest hour", busiest, numeric=False),
+        column("Written then", lambda row: Quantity(row.busiest_in, _RATE)),
+        column("Growth per month", growth),
+    )
+    return Table("", "", "topic", of.topics, columns, most=_TOPICS_SHOWN)
+
+
+_FLAW_NAMES = {
+    "repeated_samples": "sample with the time of another one (their mean counts)",
+    "unusable_values": "value that is negative or no number (left out)",
+    "misdated_samples": "sample more than a week apart from the others, as of a wrong clock (left out)",
+    "hours_without_samples": "hour of a partition without a sample",
+    "appeared_partitions": "partition that appeared after the history began",
+    "vanished_partitions": "partition without samples at the end of the history",
+    "counter_resets": "counter that began again at 0",
+    "gaps_in_counters": "gap of more than six hours in a counter",
+    "moved_partitions": "partition that moved to other brokers",
+}
+
+
+def _flaws(findings: Findings) -> Iterator[str]:
+    for key, words in _FLAW_NAMES.items():
+        if count := findings.counts.get(key, 0):
+            noun, _, rest = words.partition(" ")
+            yield f"{number(count)} {noun}{'' if count == 1 else 's'} {rest}"
+    for topic, why in list(findings.untrusted.items())[:_UNTRUSTED_SHOWN]:
+        yield f"topic {topic} can't be trusted: {why}"
+    more = len(findings.untrusted) - _UNTRUSTED_SHOWN
+    if more > 0:
+        yield f"{counted(more, 'more topic')} can't be trusted"
