@@ -24,7 +24,7 @@ MEASURED = ("bytes_in_per_sec", "bytes_out_per_sec", "size_bytes")
 COLUMNS = (*REQUIRED, *MEASURED)
 # An epoch of milliseconds is above this from 1973 on, one of seconds not before the year 5138.
 _MILLISECONDS_FROM = 100_000_000_000
-_HEAD_CHARACTERS = 4096
+_HEAD_CHARACTERS, _LINES_READ, _NAMES_READ = 4096, 20, 1000
 _BATCH_MEASURES = 100_000
 
 
@@ -42,7 +42,7 @@ def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) ->
     for file in files:
         found = _opened(spark, file)
         if isinstance(found, str):
-            texts.setdefault(found, []).append(file)  # type: ignore[arg-type]
+            texts.setdefault(found, []).append(file)
         else:
             tables.append(_table(found, file, names))
     measures = [_measures(spark, kind, paths) for kind, paths in texts.items()]
@@ -60,20 +60,26 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame | None:
 
 def _opened(spark: SparkSession, file: str) -> DataFrame | FileKind:
     """The table in a file or folder, or what kind of text it is."""
-    name = file.rstrip("/").lower().removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2")
     try:
+        # Nothing but names is read here: of a folder, those of the files in it.
+        inside = spark.read.format("binaryFile").load(file).select("path").limit(_NAMES_READ).toArrow()["path"]
+        name = min((_bare(path) for path in inside.to_pylist()), default="")
         if name.endswith(".csv"):
             return spark.read.csv(file, header=True)
-        with suppress(AnalysisException, Py4JError):
+        if name.endswith((".parquet", ".pq")):
             return spark.read.parquet(file)
-        head = spark.read.text(file).limit(20).toArrow()["value"].to_pylist()
+        head = spark.read.text(file).limit(_LINES_READ).toArrow()["value"].to_pylist()
         if kind := metric_values.file_kind("\n".join(head)[:_HEAD_CHARACTERS]):
             return kind
         if head and head[0].lstrip().startswith("{"):
             return spark.read.json(file, primitivesAsString=True)
     except Exception as error:  # of many kinds: the path, the file system, the format
         raise SetupError(f"{file}: can't be read: {_reason(error)}; {_ALLOWED}") from error
-    raise SetupError(f"{file}: isn't known by how it begins; {_ALLOWED}")
+    raise SetupError(f"{file}: isn't known by its name or how it begins; {_ALLOWED}")
+
+
+def _bare(path: str) -> str:
+    return path.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2")
 
 
 _ALLOWED = (

@@ -1,4 +1,4 @@
-"""A load profile as people are shown it: the busiest topics and hours, the trend, and what is wrong with the history."""
+"""A load profile as people are shown it: the busiest topics and hours, the trend, and the flaws of the history."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from planner.inputs.load.findings import doubts
 from planner.inputs.load.profile_file import About, Findings
 from planner.inputs.load.profile_statistics import HOURS_OF_WEEK
 from planner.model.formats import counted, number
-from planner.model.problem import FloatArray, LongArray
+from planner.model.problem import BoolArray, FloatArray, LongArray
 from planner.report.view import Column, Facts, Lines, Name, Quantity, Section, Table, View, told
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -76,7 +76,7 @@ def summary(rows: pa.Table, about: About) -> LoadSummary:
     growth, weight = _known(rows["growth_per_month"]), np.where(_valid(rows["growth_per_month"]), mean_in, 0)
 
     def added(values: FloatArray) -> FloatArray:
-        return np.bincount(of, weights=values, minlength=len(names))
+        return np.bincount(of, weights=values, minlength=len(names)).astype(np.float64)
 
     grown, weights = added(growth * weight), added(weight)
     totals = zip(added(np.ones(len(of))), added(size), added(mean_in), added(mean_out), strict=True)
@@ -106,7 +106,7 @@ def summary(rows: pa.Table, about: About) -> LoadSummary:
     )
 
 
-def _valid(column: pa.ChunkedArray) -> FloatArray:
+def _valid(column: pa.ChunkedArray) -> BoolArray:
     return np.asarray(column.is_valid(), dtype=bool)
 
 
@@ -158,7 +158,7 @@ def _hours(of: LoadSummary) -> Table[BusyHour]:
         column("Read", lambda row: Quantity(row.rate_out, _RATE)),
     )
     busy = [each for each in of.hours if each.rate_in or each.rate_out]
-    return Table("", "", "hour of the week", busy, columns, most=_HOURS_SHOWN)
+    return Table("", "", "hour", busy, columns, most=_HOURS_SHOWN)
 
 
 def _topics(of: LoadSummary) -> Table[LoadedTopic]:
@@ -184,8 +184,8 @@ def _topics(of: LoadSummary) -> Table[LoadedTopic]:
 
 
 _FLAW_NAMES = {
-    "repeated_samples": "sample with the time of another one (their mean counts)",
-    "unusable_values": "value that is negative or no number (left out)",
+    "repeated_samples": "sample with the same time as another one (their mean counts)",
+    "unusable_values": "value below 0 or no number (left out)",
     "misdated_samples": "sample more than a week apart from the others, as of a wrong clock (left out)",
     "hours_without_samples": "hour of a partition without a sample",
     "appeared_partitions": "partition that appeared after the history began",

@@ -1,4 +1,4 @@
-"""What is wrong with a history, from what is known of each partition's samples: counts, and topics not to be trusted."""
+"""The flaws of a history, from what is known of each partition's samples: counts, and topics not to be trusted."""
 
 from __future__ import annotations
 

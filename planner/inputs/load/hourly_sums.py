@@ -131,7 +131,8 @@ def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
     counts = np.diff(np.append(groups, len(pair)))
     distinct = np.diff(np.append(np.searchsorted(pair_at, pairs), len(pair_at)))
     sized_at, sizes = _last_sizes(samples["size_bytes"], order, at, groups)
-    unusable = np.add.reduceat(sum(((each < 0) & (each > _UNMEASURED)) for each in rates).astype(np.int64), groups)
+    senseless = np.sum([(each < 0) & (each > _UNMEASURED) for each in rates], axis=0)
+    unusable = np.add.reduceat(senseless.astype(np.int64), groups)
     sources = np.maximum.reduceat(np.asarray(samples["source"].fill_null(0), dtype=np.int8)[order], groups)
     columns = [
         topics.dictionary.take(pa.array(pairs // width)),
@@ -171,7 +172,7 @@ def _last_sizes(
 
 
 def added_up(parts: pa.ListArray, span: Span) -> tuple[LongArray, LongArray, LongArray, LongArray]:
-    """Blocks of K partitions, a list of structs of BLOCK_FIELDS each, as (K, H) sums and counts in, sums and counts out."""
+    """(K, H) sums and counts in, sums and counts out, of K partitions' blocks: lists of structs of BLOCK_FIELDS."""
     flat = parts.flatten()
     partition_of_block = np.asarray(pc.list_parent_indices(parts), dtype=np.int64)
     hours = flat.field("hours")
@@ -188,7 +189,7 @@ def added_up(parts: pa.ListArray, span: Span) -> tuple[LongArray, LongArray, Lon
 
 
 class Noted(NamedTuple):
-    """Of K partitions (K,) each: the last known size, -1 without one; the source; counts of samples and of flawed ones."""
+    """Of K partitions (K,) each: the last size, -1 where unknown; the source; counts of samples and of flawed ones."""
 
     sizes: LongArray
     source: IntArray

@@ -73,7 +73,7 @@ def file_kind(head: str) -> FileKind | None:
 
 
 def captured_at(name: str) -> int | None:
-    """The time in a file's name, such as `offsets-2026-11-20T10:00:00Z.txt` or `20261120T100000Z`, in seconds; or None."""
+    """Seconds since 1970 of the time in a file's name, as in `offsets-2026-11-20T10:00:00Z.txt`; None without one."""
     found = _STAMP.search(name)
     if not found:
         return None

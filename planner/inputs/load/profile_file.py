@@ -146,7 +146,6 @@ def encoded(rows: pa.Table, about: About) -> bytes:
         # Bytes of one significance together compress better: neighbours have like exponents.
         use_byte_stream_split=["hours_in.list.element", "hours_out.list.element"],
         write_statistics=False,
-        store_schema=False,
     )
     return sink.getvalue()
 
