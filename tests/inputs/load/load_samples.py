@@ -1,0 +1,36 @@
+"""Samples and blocks for the tests of load profiles."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from planner.inputs.load import profile_file
+from planner.inputs.load.hourly_sums import BLOCK_FIELDS, SAMPLE_SCHEMA, Span
+
+# Monday, 2 November 2026, 00:00 UTC, in hours since 1970.
+MONDAY = 498_216
+
+Sample = tuple[str, int, int, int | None, int | None, int | None]
+
+
+def sample_batch(*rows: Sample) -> pa.RecordBatch:
+    """Rows of topic, partition, second, bytes in, bytes out, size; all measured."""
+    columns = [list(column) for column in zip(*((*row, 0) for row in rows), strict=True)]
+    return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SAMPLE_SCHEMA, strict=True)], SAMPLE_SCHEMA)
+
+
+def gathered(batches: list[pa.RecordBatch]) -> tuple[list[tuple[str, int]], pa.ListArray]:
+    """The partitions, sorted, and each one's blocks, as Spark brings them together."""
+    by_key: dict[tuple[str, int], list[dict[str, object]]] = {}
+    for each in batches:
+        for row in pa.Table.from_batches([each]).to_pylist():
+            by_key.setdefault((row["topic"], row["partition"]), []).append({f.name: row[f.name] for f in BLOCK_FIELDS})
+    keys = sorted(by_key)
+    return keys, pa.array([by_key[key] for key in keys], pa.list_(pa.struct(list(BLOCK_FIELDS))))
+
+
+def rows_of(batches: list[pa.RecordBatch], span: Span) -> pa.RecordBatch:
+    """The profile's rows (JUDGED_SCHEMA) of blocks."""
+    keys, parts = gathered(batches)
+    topics, partitions = zip(*keys, strict=True)
+    return profile_file.judged(pa.array(topics), pa.array(partitions, pa.int32()), parts, span)

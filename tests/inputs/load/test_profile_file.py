@@ -1,0 +1,82 @@
+"""A profile's file: the same bytes for the same history, exact but for the hours, refused where it is none."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from load_samples import MONDAY, rows_of, sample_batch
+
+from planner.inputs.load import hourly_sums, profile_file
+from planner.inputs.load.hourly_sums import BLOCK_FIELDS, Span
+from planner.inputs.load.profile_file import About, Findings
+from planner.model.errors import PlannerError
+
+SPAN = Span(MONDAY, MONDAY + 21 * 24)
+ABOUT = About(SPAN, "Europe/Berlin", Findings({"samples": 3}, {"a": "why"}))
+
+
+def judged() -> pa.RecordBatch:
+    """Two partitions: one measured every hour, one of which only a size is known."""
+    samples = [("a", 0, MONDAY * 3600 + hour * 3600, 1000 + hour % 24, 2000, 77) for hour in range(SPAN.hours)]
+    samples.append(("a", 1, MONDAY * 3600, None, None, 5))
+    return rows_of(list(hourly_sums.blocks([sample_batch(*samples)], SPAN)), SPAN)
+
+
+def test_what_is_written_is_read_again() -> None:
+    """What is written is read again."""
+    rows = pa.Table.from_batches([judged()])
+
+    table, about = profile_file.decoded(profile_file.encoded(rows, ABOUT), "load.parquet")
+
+    assert ABOUT == about
+    assert (
+        rows.select(["topic", "partition", "bytes_in_per_sec_mean"]).to_pylist()
+        == table.select(["topic", "partition", "bytes_in_per_sec_mean"]).to_pylist()
+    )
+
+
+def test_the_order_of_the_rows_does_not_show() -> None:
+    """The order of the rows does not show."""
+    rows = pa.Table.from_batches([judged()])
+
+    assert profile_file.encoded(rows, ABOUT) == profile_file.encoded(rows.take([1, 0]), ABOUT)
+
+
+def test_a_partition_says_what_was_measured() -> None:
+    """A partition says what was measured."""
+    first, second = judged().to_pylist()
+
+    assert (77, 1012, 2000, 1023) == tuple(
+        first[name] for name in ("size_bytes", "bytes_in_per_sec_p50", "bytes_out_per_sec_mean", "bytes_in_per_sec_max")
+    )
+    assert (1.0, "measured", 0.0) == (first["coverage"], first["source"], first["growth_per_month"])
+    assert (5, None, None, 0.0) == tuple(
+        second[name] for name in ("size_bytes", "bytes_in_per_sec_mean", "growth_per_month", "coverage")
+    )
+
+
+def test_hours_are_less_than_one_percent_off() -> None:
+    """Hours are less than one percent off."""
+    hours = np.array(judged().to_pylist()[0]["hours_in"])
+
+    assert np.abs(hours / (1000 + np.arange(168) % 24) - 1).max() < 0.008
+
+
+def test_another_file_is_refused() -> None:
+    """Another file is refused."""
+    sink = BytesIO()
+    pq.write_table(pa.table({"topic": ["a"]}), sink)
+
+    with pytest.raises(PlannerError, match=r"x.parquet: is a Parquet file, but no load profile of version 1"):
+        profile_file.decoded(sink.getvalue(), "x.parquet")
+    with pytest.raises(PlannerError, match=r"x.parquet: can't be read as a load profile"):
+        profile_file.decoded(b"no Parquet", "x.parquet")
+
+
+def test_a_block_field_is_in_the_schema() -> None:
+    """A block field is in the schema."""
+    assert [field.name for field in BLOCK_FIELDS] == hourly_sums.BLOCK_SCHEMA.names[2:]
