@@ -1,0 +1,143 @@
+"""Metrics in every form that they come in: which series count, whose they are, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from planner.inputs.load import metric_values
+from planner.inputs.load.metric_values import Measure
+from planner.model.errors import PlannerError
+
+# 20 November 2026, 10:00 UTC.
+AT = 1_795_168_800
+
+
+def query_range(*series: dict[str, object]) -> str:
+    """Prometheus' answer with these series."""
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": list(series)}})
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"__name__": "kafka_server_brokertopicmetrics_bytesin_total", "topic": "a"},
+        {"__name__": "kafka_server_brokertopicmetrics_bytesinpersec_total", "topic": "a"},
+        {"__name__": "kafka_server_brokertopicmetrics_bytesinpersec_count", "topic": "a"},
+        {"__name__": "kafka_server_BrokerTopicMetrics_Count", "name": "BytesInPerSec", "topic": "a"},
+        {"__name__": "kafka_server_brokertopicmetrics_bytesin", "topic": "a"},
+    ],
+)
+def test_usual_names_of_the_exporter_are_known(labels: dict[str, str]) -> None:
+    """Bytes in of a topic, by each of the names that common configurations give them."""
+    text = query_range({"metric": {**labels, "instance": "kafka-1:7071"}, "values": [[AT, "12.5"]]})
+
+    assert [Measure("bytes_in", "a", -1, "kafka-1:7071", AT, 12.5)] == list(
+        metric_values.measures("query_range", text, "f.json")
+    )
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"__name__": "kafka_server_brokertopicmetrics_bytesin_total"},
+        {"__name__": "kafka_server_brokertopicmetrics_bytesin_oneminuterate", "topic": "a"},
+        {"__name__": "kafka_server_brokertopicmetrics_bytesrejected_total", "topic": "a"},
+        {"__name__": "kafka_server_brokertopicmetrics_messagesin_total", "topic": "a"},
+        {"__name__": "kafka_log_log_logstartoffset", "topic": "a", "partition": "0"},
+        {"__name__": "kafka_log_log_size", "topic": "a"},
+        {"__name__": "up", "topic": "a"},
+    ],
+)
+def test_other_series_are_passed_over(labels: dict[str, str]) -> None:
+    """All topics together, rates that Kafka has averaged, other metrics."""
+    text = query_range({"metric": labels, "values": [[AT, "1"]]})
+
+    assert [] == list(metric_values.measures("query_range", text, "f.json"))
+
+
+def test_an_export_is_read_line_by_line() -> None:
+    """Times in milliseconds; a value that is null is none."""
+    metric = {"__name__": "kafka_log_log_logendoffset", "topic": "a", "partition": "3", "pod": "kafka-0"}
+    line = json.dumps({"metric": metric, "values": [5, None, 9], "timestamps": [AT * 1000, 0, (AT + 60) * 1000]})
+
+    assert [Measure("offset", "a", 3, "kafka-0", AT, 5), Measure("offset", "a", 3, "kafka-0", AT + 60, 9)] == list(
+        metric_values.measures("export", line, "f.jsonl")
+    )
+
+
+def test_text_of_an_exporter_is_of_the_time_in_its_name() -> None:
+    """Comments and series without labels are passed over; a label may hold any character."""
+    text = (
+        "# HELP kafka_log_log_size bytes\n# TYPE kafka_log_log_size gauge\n"
+        'kafka_log_log_size{partition="0",topic="a",path="c:\\\\x,}\\"=",} 42.0\n'
+        "jvm_threads 3\n"
+        f'kafka_log_log_size{{topic="b",partition="1"}} 1e3 {(AT + 5) * 1000}\n'
+    )
+
+    assert [Measure("size", "a", 0, "", AT, 42), Measure("size", "b", 1, "", AT + 5, 1000)] == list(
+        metric_values.measures("exposition", text, "kafka-1/20261120T100000Z.prom")
+    )
+
+
+def test_offsets_as_the_tool_prints_them() -> None:
+    """A partition without a leader has no offset."""
+    text = "a:0:17\na.b-c:12:9\na:1:\n"
+
+    assert [Measure("offset", "a", 0, "", AT, 17), Measure("offset", "a.b-c", 12, "", AT, 9)] == list(
+        metric_values.measures("offsets", text, "offsets-2026-11-20T10:00:00Z.txt")
+    )
+
+
+def test_sizes_as_the_tool_prints_them() -> None:
+    """Each broker's replica."""
+    replica = {"partition": "a-b-1", "size": 5, "offsetLag": 0, "isFuture": False}
+    text = json.dumps(
+        {"version": 1, "brokers": [{"broker": 7, "logDirs": [{"logDir": "/d", "partitions": [replica]}]}]}
+    )
+
+    assert [Measure("size", "a-b", 1, "7", AT, 5)] == list(
+        metric_values.measures("log_dirs", text, "x/log-dirs_2026-11-20_10-00-00.json")
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "file", "why"),
+    [
+        ("offsets", "a:0:1\n", "offsets.txt", "when it was captured is unknown"),
+        ("offsets", "a:0:1\nError\n", "o-2026-11-20T10:00:00Z.txt", ":2: 'Error' isn't topic:partition:offset"),
+        ("query_range", "{", "f.json", "can't be read as JSON"),
+        ("query_range", '{"data": {"resultType": "vector"}}', "f.json", "resultType is 'vector'; allowed: matrix"),
+        ("query_range", "[1]", "f.json", "isn't an answer of query_range"),
+        ("export", '{"metric": {"topic": "a"}}', "f.json", None),
+        ("export", "[]", "f.json", "a line isn't a series of an export"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(kind: metric_values.FileKind, text: str, file: str, why: str | None) -> None:
+    """One error that names the file; a series of something else is passed over."""
+    if why is None:
+        assert [] == list(metric_values.measures(kind, text, file))
+        return
+    with pytest.raises(PlannerError) as caught:
+        list(metric_values.measures(kind, text, file))
+    assert str(caught.value).startswith(file)
+    assert why in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        ('{"metric":{"__name__":"x"},"values":[1],"timestamps":[2]}', "export"),
+        ('{"status":"success","data":{"resultType":"matrix","result":[]}}', "query_range"),
+        ("# HELP x y\n", "exposition"),
+        ('kafka_log_log_size{topic="a"} 3\n', "exposition"),
+        ("orders:0:17\n", "offsets"),
+        ("Querying brokers for log directories information\n", "log_dirs"),
+        ('{"time":1,"topic":"a","partition":0}', None),
+        ("", None),
+    ],
+)
+def test_a_text_is_known_by_how_it_begins(head: str, kind: str | None) -> None:
+    """What isn't known may be a table."""
+    assert kind == metric_values.file_kind(head)
