@@ -16,7 +16,7 @@ from planner.cli.shown import Format, echo_json, echo_line, format_option, show_
 from planner.export.output_folder import replace_file
 from planner.inputs.load import profile_file
 from planner.model.errors import SetupError, did_you_mean
-from planner.model.file_reading import BOUND, read_bytes
+from planner.model.file_reading import LOAD, read_bytes
 from planner.model.formats import counted
 from planner.whatif import load_view
 
@@ -49,7 +49,7 @@ def load(
     if show:
         if len(files) != 1 or out:
             raise click.UsageError("--show takes one profile, and no --output")
-        rows, about = profile_file.decoded(read_bytes(Path(files[0]), BOUND), files[0])
+        rows, about = profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
         _show(load_view.summary(rows, about), form)
         return 0
     if out is None:

@@ -36,6 +36,7 @@ STATE_LINES = Kind("a state file of kafka-topics --describe", 1024 * _MIB)
 STATE = Kind("a state file in any other format", 512 * _MIB)
 # A million replicas that move make some 300 MB.
 PLAN = Kind("a plan.json", 1024 * _MIB)
+LOAD = Kind("a load profile", 1024 * _MIB)
 BOUND = Kind("the bound of a plan", 1024 * _MIB)
 GROUPS = Kind("the output of kafka-consumer-groups", 64 * _MIB)
 # SHA256SUMS, a client's properties, what Terraform asks.

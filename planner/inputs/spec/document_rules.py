@@ -32,11 +32,11 @@ DOCUMENT_RULES: RuleList[DocumentRule] = RuleList()
 _reads = DOCUMENT_RULES.reads
 
 _REMOVED, _REPLACED = "changes.remove_brokers", "changes.replace_brokers"
-_LOADS = ("cluster.state", "cluster.topics", "cluster.rates")
+_LOADS = ("cluster.state", "cluster.topics", "cluster.rates", "cluster.load")
 # Where brokers are listed with what they can hold.
 _LISTS = (("cluster", "brokers"), ("changes", "add_brokers"))
 _SIZES = "sizes for every partition (cluster.state.sizes, or size in cluster.topics)"
-_RATES = "rates (cluster.rates, or bytes_in and bytes_out in cluster.topics)"
+_RATES = "rates (cluster.rates, cluster.load, or bytes_in and bytes_out in cluster.topics)"
 _LONGEST_DAYS = 3650
 # How many brokers fail together, at the least.
 _TOGETHER = {"brokers": 1, "racks": 1, "pairs": 2}

@@ -14,6 +14,7 @@ from planner.inputs.importers import consumer_groups, log_dirs_describe
 from planner.inputs.importers.any_format import Expected
 from planner.inputs.importers.state_parts import Assignment, StatePart
 from planner.inputs.importers.terraform_show import target_notes, targets
+from planner.inputs.load import cluster_load, profile_file
 from planner.inputs.spec import sections
 from planner.inputs.spec.build_spec import Sizes, brokers_today, build_spec, inline_assignment, inline_sizes, with_sizes
 from planner.inputs.spec.document_rules import DOCUMENT_RULES, known_findings, size_findings, source_findings
@@ -29,8 +30,8 @@ from planner.inputs.yaml_source import Document, decode, read_yaml
 from planner.inputs.yaml_source import Path as Keys
 from planner.model import file_reading
 from planner.model.cluster import LogDirs, merged
-from planner.model.errors import Finding, ImportStateError, Place, SpecError
-from planner.model.spec import DescribedGroup, InputFile, Spec
+from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
+from planner.model.spec import DescribedGroup, InputFile, Rate, Spec
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class _Topics:
     inputs: tuple[InputFile, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    growth: tuple[Rate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def load(path: Path) -> Spec:
     unreadable = {finding.key for finding in document.findings}
     refused = [finding for finding in refused if finding.key not in unreadable]
     broken = [*document.findings, *refused, *source_findings(document)]
-    topics = _topics(document, path.parent, broken)
+    topics = _with_load(_topics(document, path.parent, broken), path.parent, broken)
     written, document = document, topics.document
     # What stands inside a key that isn't acted on can't mislead a rule.
     ignored = tuple(f"{finding.key}{mark}" for finding in unsupported for mark in ".[")
@@ -98,7 +100,9 @@ def load(path: Path) -> Spec:
     inputs = (InputFile(path.name, hashlib.sha256(data).hexdigest()), *topics.inputs, *told)
     dirs = _log_dirs(written, path.parent)
     spec = build_spec(document, topics.assignment, topics.sizes, inputs, dirs, groups.described)
-    return replace(spec, cluster=replace(spec.cluster, notes=topics.notes))
+    # Of several rates of growth that match a topic the first one counts: what the YAML states comes first.
+    growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth))
+    return replace(spec, cluster=replace(spec.cluster, notes=topics.notes), growth=growth)
 
 
 def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
@@ -111,6 +115,35 @@ def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
     if not document.get("cluster", "state"):
         return _Topics(document)
     return _merged(document, _read_sources(document, folder), bad_keys)
+
+
+def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
+    """The topics with what the profile that `cluster.load` names knows of them and nothing else states."""
+    document, keys = topics.document, ("cluster", "load")
+    name = document.get(*keys)
+    if topics.assignment is None or any(finding.key in ("cluster", "cluster.load") for finding in broken) or not name:
+        return topics
+    found, sized = document.finding(keys, ""), topics.sizes.known
+    try:
+        content = _read(folder / name, found, file_reading.LOAD)
+        load = cluster_load.cluster_load(*profile_file.decoded(content, (folder / name).as_posix()))
+    except SpecError as error:
+        return replace(topics, findings=(*topics.findings, *error.findings))
+    except PlannerError as error:
+        return replace(topics, findings=(*topics.findings, replace(found, message=str(error))))
+    today = topics.assignment.topics
+    if why := cluster_load.misfit(today, load, sized=sized):
+        return replace(topics, findings=(*topics.findings, replace(found, message=f"{name!r} {why}")))
+    unsized = cluster_load.unsized(today, load)
+    known = sum(len(topic.partitions) for topic in today) > unsized
+    return replace(
+        topics,
+        assignment=cluster_load.loaded(topics.assignment, load, sized=sized),
+        sizes=topics.sizes if sized else Sizes(known, unsized if known else 0),
+        inputs=(*topics.inputs, InputFile(name, hashlib.sha256(content).hexdigest())),
+        notes=(*topics.notes, *cluster_load.notes(today, load)),
+        growth=load.growth,
+    )
 
 
 def _read_sources(document: Document, folder: Path) -> _Parts:

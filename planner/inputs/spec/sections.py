@@ -99,13 +99,15 @@ def _class(name: str, capacity: Mapping[str, Any]) -> BrokerClass:
 
 
 def knows_sizes(document: Document) -> bool:
-    """True where a state file, or any inline partition, gives sizes."""
-    return document.get("cluster", "state", "sizes") is not None or _inline(document, "size")
+    """True where a state file, a load profile, or any inline partition gives sizes."""
+    given = document.get("cluster", "state", "sizes") or document.get("cluster", "load")
+    return given is not None or _inline(document, "size")
 
 
 def knows_traffic(document: Document, window: str) -> bool:
     """True where any rate is stated that a window of `balance`, `network_in` or `network_out`, is about."""
-    written = bool(document.get("cluster", "rates")) or _inline(document, "bytes_in")
+    given = document.get("cluster", "rates") or document.get("cluster", "load")
+    written = bool(given) or _inline(document, "bytes_in")
     return written or (window == "network_out" and _inline(document, "bytes_out"))
 
 

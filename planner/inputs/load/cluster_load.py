@@ -1,0 +1,131 @@
+"""A load profile joined with a cluster: sizes, rates and growth wherever the YAML doesn't state them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+
+from planner.inputs.importers.state_parts import Assignment
+from planner.inputs.load.profile_file import About
+from planner.model.cluster import Partition, Topic
+from planner.model.formats import counted
+from planner.model.spec import Rate
+
+_PPM = 1_000_000
+_SIZES_COMPARED = 10_000
+# Units that people mistake for each other, by the ratio of two sizes of the same thing.
+_MISTAKEN = {1024: "KiB", 1024**2: "MiB", 1024**3: "GiB", 1000: "kB", 1000**2: "MB", 1000**3: "GB", 8: "bits"}
+_ALIKE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLoad:
+    """What a profile says of a partition; None where it is unknown."""
+
+    size_bytes: int | None
+    bytes_in_per_sec: int | None
+    bytes_out_per_sec: int | None
+
+
+@dataclass(frozen=True)
+class ClusterLoad:
+    """A profile by (topic, partition), the growth of its topics, and what it says of its history."""
+
+    partitions: Mapping[tuple[str, int], PartitionLoad]
+    growth: tuple[Rate, ...]
+    about: About
+
+
+def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
+    """The load in a profile's rows (PROFILE_SCHEMA); a topic's growth is its partitions', weighted by their rates in."""
+    topics, numbers = rows["topic"].to_pylist(), rows["partition"].to_pylist()
+    columns = (rows[name].to_pylist() for name in ("size_bytes", "bytes_in_per_sec_mean", "bytes_out_per_sec_mean"))
+    loads = map(PartitionLoad, *columns)
+    return ClusterLoad(dict(zip(zip(topics, numbers, strict=True), loads, strict=True)), _growth(rows), about)
+
+
+def _growth(rows: pa.Table) -> tuple[Rate, ...]:
+    known = rows.filter(rows["growth_per_month"].is_valid())
+    encoded = known["topic"].combine_chunks().dictionary_encode()
+    of, names = np.asarray(encoded.indices, dtype=np.int64), encoded.dictionary.to_pylist()
+    weights = np.asarray(known["bytes_in_per_sec_mean"].fill_null(0), dtype=np.float64).clip(min=1)
+    rates = np.asarray(known["growth_per_month"], dtype=np.float64)
+    sums = np.bincount(of, weights=weights * rates, minlength=len(names))
+    totals = np.bincount(of, weights=weights, minlength=len(names))
+    ppm = np.rint(sums / totals.clip(min=1) * _PPM).astype(np.int64).tolist()
+    return tuple(
+        sorted((Rate(name, rate) for name, rate in zip(names, ppm, strict=True)), key=lambda each: each.topics)
+    )
+
+
+def loaded(assignment: Assignment, load: ClusterLoad, *, sized: bool) -> Assignment:
+    """The assignment with the profile's rates where a partition has none of its own, and with its sizes unless it is `sized`."""
+    topics = tuple(
+        replace(topic, partitions=tuple(_loaded(topic.name, each, load, sized=sized) for each in topic.partitions))
+        for topic in assignment.topics
+    )
+    return replace(assignment, topics=topics)
+
+
+def _loaded(topic: str, partition: Partition, load: ClusterLoad, *, sized: bool) -> Partition:
+    found = load.partitions.get((topic, partition.id))
+    if found is None:
+        return partition
+    return replace(
+        partition,
+        size_bytes=partition.size_bytes if sized else found.size_bytes or 0,
+        bytes_in_per_sec=partition.bytes_in_per_sec or found.bytes_in_per_sec or 0,
+        bytes_out_per_sec=partition.bytes_out_per_sec or found.bytes_out_per_sec or 0,
+    )
+
+
+def unsized(topics: Sequence[Topic], load: ClusterLoad) -> int:
+    """How many partitions the profile has no size of."""
+    keys = ((topic.name, partition.id) for topic in topics for partition in topic.partitions)
+    return sum((found := load.partitions.get(key)) is None or found.size_bytes is None for key in keys)
+
+
+def misfit(topics: Sequence[Topic], load: ClusterLoad, *, sized: bool) -> str | None:
+    """Why a profile can't be this cluster's, with what is allowed; None where it can."""
+    rows = [
+        (partition, load.partitions.get((topic.name, partition.id)))
+        for topic in topics
+        for partition in topic.partitions
+    ]
+    both = [(partition, found) for partition, found in rows if found is not None]
+    if rows and not both:
+        return "has none of the cluster's partitions; allowed: a profile of the same cluster"
+    ratios = [
+        found.size_bytes / partition.size_bytes
+        for partition, found in both[:_SIZES_COMPARED]
+        if sized and found.size_bytes and partition.size_bytes
+    ]
+    ratio = median(ratios) if ratios else 1.0
+    for factor, unit in _MISTAKEN.items():
+        for times, words in ((factor, f"{factor} times"), (1 / factor, f"1/{factor} of")):
+            if abs(ratio / times - 1) < _ALIKE:
+                return (
+                    f"has sizes that are {words} those of the cluster's state, as if one of them were in {unit}; "
+                    "allowed: bytes in both"
+                )
+    return None
+
+
+def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
+    """What a plan has to say of its profile: partitions that it doesn't have, topics not to be trusted."""
+    keys = ((topic.name, partition.id) for topic in topics for partition in topic.partitions)
+    lacking = sum(key not in load.partitions for key in keys)
+    untrusted = [topic.name for topic in topics if topic.name in load.about.findings.untrusted]
+    found: list[str] = []
+    if lacking:
+        found.append(
+            f"cluster.load doesn't have {counted(lacking, 'partition')}: they count as idle where the YAML says nothing"
+        )
+    if untrusted:
+        shown = ", ".join(untrusted[:3]) + (", …" if len(untrusted) > 3 else "")
+        found.append(f"cluster.load has {counted(len(untrusted), 'topic')} not to be trusted: {shown}")
+    return tuple(found)

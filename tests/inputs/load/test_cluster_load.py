@@ -1,0 +1,117 @@
+"""What a load profile gives a cluster: what isn't stated otherwise, and nothing where it is another cluster's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from load_samples import MONDAY, rows_of, sample_batch
+
+from planner.inputs.load import hourly_sums, profile_file
+from planner.inputs.load.hourly_sums import Span
+from planner.inputs.load.profile_file import About
+from planner.inputs.spec import reading
+from planner.model.errors import SpecError
+from planner.model.spec import Rate
+
+SPAN = Span(MONDAY, MONDAY + 28 * 24)
+SPEC = """\
+version: 1
+cluster:
+  name: n
+  load: load.parquet
+  brokers: [{{id: 1}}, {{id: 2}}]
+  {rates}
+  topics:
+    - name: orders
+      partitions: [{{replicas: [1, 2]{first}}}, {{replicas: [2, 1]}}]
+    - name: idle
+      partitions: [{{replicas: [1, 2]}}]
+balance: {{replicas: 1, leaders: 1, network_in: 50%}}
+"""
+
+
+def profile(folder: Path, topic: str = "orders", size: int = 1000) -> None:
+    """A profile in which partition 0 is written 100 bytes a second, partition 1 300, and both double in a month."""
+    samples = []
+    for hour in range(SPAN.hours):
+        at, grown = (MONDAY + hour) * 3600, 2 ** (hour / (365.25 * 2))
+        samples += [(topic, 0, at, round(1e6 * grown), 50, size), (topic, 1, at, round(3e6 * grown), 60, 3 * size)]
+    rows = rows_of(list(hourly_sums.blocks([sample_batch(*samples)], SPAN)), SPAN)
+    (folder / "load.parquet").write_bytes(profile_file.encoded(pa.Table.from_batches([rows]), About(SPAN)))
+
+
+def spec(folder: Path, rates: str = "", first: str = "") -> Path:
+    """The YAML beside its profile."""
+    path = folder / "s.yaml"
+    path.write_text(SPEC.format(rates=rates, first=first))
+    return path
+
+
+def test_sizes_rates_and_growth_come_from_the_profile(tmp_path: Path) -> None:
+    """The partition that it doesn't have is idle and has no size; the plan says so."""
+    profile(tmp_path)
+
+    found = reading.load(spec(tmp_path))
+
+    idle, orders = found.cluster.topics
+    assert [1000, 3000] == [each.size_bytes for each in orders.partitions]
+    assert [50, 60] == [each.bytes_out_per_sec for each in orders.partitions]
+    first, second = (each.bytes_in_per_sec for each in orders.partitions)
+    assert second == pytest.approx(3 * first, rel=1e-5)
+    assert (0, 0) == (idle.partitions[0].size_bytes, idle.partitions[0].bytes_in_per_sec)
+    assert (True, 1) == (found.cluster.sizes_known, found.cluster.unsized)
+    assert ["cluster.load doesn't have 1 partition: they count as idle where the YAML says nothing"] == [
+        note for note in found.cluster.notes if "cluster.load" in note
+    ]
+    (rate,) = found.growth.rates
+    assert "orders" == rate.topics
+    assert rate.ppm == pytest.approx(1_000_000, rel=0.01)
+    assert ["s.yaml", "load.parquet"] == [each.path for each in found.inputs]
+
+
+def test_what_the_yaml_states_takes_precedence(tmp_path: Path) -> None:
+    """Rates by topic, a partition's own, and growth."""
+    profile(tmp_path)
+    path = spec(tmp_path, rates="rates: [{topics: orders, bytes_in: 10MB/s}]", first=", bytes_in: 1MB/s, size: 5kB")
+    path.write_text(path.read_text() + "growth: [{topics: orders, per_month: 1%}]\n")
+
+    found = reading.load(path)
+
+    orders = found.cluster.topics[1]
+    assert [1_000_000, 5_000_000] == [each.bytes_in_per_sec for each in orders.partitions]
+    assert [50, 60] == [each.bytes_out_per_sec for each in orders.partitions]
+    assert 5000 == orders.partitions[0].size_bytes
+    assert Rate("orders", 10_000) == found.growth.rates[0]
+
+
+@pytest.mark.parametrize(
+    ("topic", "size", "first", "why"),
+    [
+        ("other", 1000, "", "has none of the cluster's partitions; allowed: a profile of the same cluster"),
+        ("orders", 1000, ", size: 1024kB", "has sizes that are 1/1024 of those of the cluster's state"),
+        ("orders", 8000, ", size: 1kB", "has sizes that are 8 times those of the cluster's state, as if one"),
+    ],
+)
+def test_a_profile_that_does_not_fit_is_refused(tmp_path: Path, topic: str, size: int, first: str, why: str) -> None:
+    """At the key that names it."""
+    profile(tmp_path, topic, size)
+
+    with pytest.raises(SpecError) as caught:
+        reading.load(spec(tmp_path, first=first))
+    (line,) = str(caught.value).splitlines()
+    assert f"s.yaml:4:3: cluster.load: 'load.parquet' {why}" in line
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(None, "No such file or directory"), (b"PAR1", "can't be read as a load profile")],
+)
+def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, content: bytes | None, why: str) -> None:
+    """At the key that names it, too."""
+    if content is not None:
+        (tmp_path / "load.parquet").write_bytes(content)
+
+    with pytest.raises(SpecError, match=rf"s\.yaml:4:3: cluster\.load: .*{why}"):
+        reading.load(spec(tmp_path))
