@@ -97,23 +97,20 @@ def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
     """A table as samples: a value that is negative or no number counts as unusable and becomes -1."""
     from pyspark.sql import functions as fn
 
-    missing = [
-        f"no column {names.get(column, column)!r} for {column}"
-        for column in COLUMNS
-        if names.get(column, column) not in frame.columns and (column in REQUIRED or column in names)
-    ]
+    called = {column: names.get(column, column) for column in COLUMNS}
+    missing = [each for each in COLUMNS if called[each] not in frame.columns and (each in REQUIRED or each in names)]
     if missing:
-        hint = did_you_mean(names.get("time", "time"), frame.columns)
+        lacks = ", ".join(f"no column {called[each]!r} for {each}" for each in missing)
         raise PlannerError(
-            f"{file}: {', '.join(missing)}; {hint}it has {', '.join(map(repr, frame.columns[:20]))}; "
-            "allowed: --column NAME=COLUMN says what a table calls it"
+            f"{file}: {lacks}; {did_you_mean(called[missing[0]], frame.columns)}it has "
+            f"{', '.join(map(repr, frame.columns[:20]))}; allowed: --column NAME=COLUMN says what a table calls it"
         )
-    there = [column for column in MEASURED if names.get(column, column) in frame.columns]
+    there = [column for column in MEASURED if called[column] in frame.columns]
     if not there:
         raise PlannerError(f"{file}: none of {', '.join(MEASURED)} is there; allowed: at least one of them")
 
     def column(name: str) -> Column:
-        return fn.col(f"`{names.get(name, name)}`")
+        return fn.col(f"`{called[name]}`")
 
     def measured(name: str) -> Column:
         if name not in there:
@@ -125,7 +122,7 @@ def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
     return frame.select(
         column("topic").cast("string").alias("topic"),
         column("partition").try_cast("int").alias("partition"),
-        _seconds(frame, names.get("time", "time")).alias("at"),
+        _seconds(frame, called["time"]).alias("at"),
         *map(measured, MEASURED),
         fn.lit(SOURCES.index("measured")).cast("tinyint").alias("source"),
     ).where("topic IS NOT NULL AND partition >= 0 AND at IS NOT NULL")

@@ -41,7 +41,7 @@ class ClusterLoad:
 
 
 def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
-    """The load in a profile's rows (PROFILE_SCHEMA); a topic's growth is its partitions', weighted by their rates in."""
+    """The load in a profile's rows (PROFILE_SCHEMA); a topic grows as its partitions do, weighted by their rates in."""
     topics, numbers = rows["topic"].to_pylist(), rows["partition"].to_pylist()
     columns = (rows[name].to_pylist() for name in ("size_bytes", "bytes_in_per_sec_mean", "bytes_out_per_sec_mean"))
     loads = map(PartitionLoad, *columns)
@@ -63,7 +63,7 @@ def _growth(rows: pa.Table) -> tuple[Rate, ...]:
 
 
 def loaded(assignment: Assignment, load: ClusterLoad, *, sized: bool) -> Assignment:
-    """The assignment with the profile's rates where a partition has none of its own, and with its sizes unless it is `sized`."""
+    """The assignment with the profile's rates where a partition has none, and with its sizes unless it is `sized`."""
     topics = tuple(
         replace(topic, partitions=tuple(_loaded(topic.name, each, load, sized=sized) for each in topic.partitions))
         for topic in assignment.topics

@@ -1,0 +1,104 @@
+"""Counters become rates: by hour, through restarts and gaps, and shared among a topic's partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from planner.inputs.load.hourly_sums import SOURCES
+from planner.inputs.load.metric_values import MEASURE_SCHEMA, Measure
+from spark_jobs import load_counters
+
+pytestmark = pytest.mark.spark
+
+HOUR = 3600
+START = 498_216 * HOUR
+
+
+def frame(spark: Any, measures: Iterable[Measure]) -> Any:
+    """Measures as Spark has them."""
+    return spark.createDataFrame(pa.Table.from_pylist([each._asdict() for each in measures], MEASURE_SCHEMA))
+
+
+def rates(spark: Any, measures: Iterable[Measure]) -> dict[tuple[str, int, int], tuple[int | None, int | None, str]]:
+    """(topic, partition, hour of the history) to bytes in and out a second, and the source."""
+    rows = load_counters.samples(frame(spark, measures)).collect()
+    return {
+        (row.topic, row.partition, row["at"] // HOUR - START // HOUR): (
+            row.bytes_in_per_sec,
+            row.bytes_out_per_sec,
+            SOURCES[row.source],
+        )
+        for row in rows
+    }
+
+
+def counter(kind: str, steps: Iterable[tuple[int, float]], partition: int = -1, broker: str = "1") -> list[Measure]:
+    """A counter of topic `a`: (second of the history, value)."""
+    return [Measure(kind, "a", partition, broker, START + at, value) for at, value in steps]  # type: ignore[arg-type]
+
+
+def test_a_topics_rate_is_shared_by_offsets(spark: Any) -> None:
+    """Partition 0 gets a quarter of the messages, whatever the sizes; both brokers' counters are added."""
+    measures = [
+        *counter("bytes_in", [(0, 0), (HOUR, 36e6)]),
+        *counter("bytes_in", [(0, 5e9), (HOUR, 5e9 + 36e6)], broker="2"),
+        *counter("bytes_out", [(0, 0), (HOUR, 144e6)]),
+        *counter("offset", [(0, 100), (HOUR, 200)], 0),
+        *counter("offset", [(0, 0), (HOUR, 300)], 1),
+        *counter("size", [(0, 10), (HOUR, 10)], 0),
+        *counter("size", [(0, 10), (HOUR, 10)], 1),
+    ]
+
+    found = rates(spark, measures)
+
+    assert (5000, 10_000, "offsets") == found["a", 0, 0]
+    assert (15_000, 30_000, "offsets") == found["a", 1, 0]
+
+
+def test_without_offsets_sizes_share(spark: Any) -> None:
+    """And where nobody counts bytes, a log's growth is the rate, except where it shrank."""
+    sized = [*counter("size", [(0, 100), (HOUR - 1, 100)], 0), *counter("size", [(0, 300), (HOUR - 1, 300)], 1)]
+    assert (1000, None, "size") == rates(spark, [*counter("bytes_in", [(0, 0), (HOUR, 14.4e6)]), *sized])["a", 0, 0]
+    grown = counter("size", [(0, 0), (1800, 18e6), (2700, 1e6), (3600, 10e6)], 0)
+    assert (10_000, None, "size") == rates(spark, grown)["a", 0, 0]
+
+
+def test_a_counter_that_began_again_has_grown_by_its_new_value(spark: Any) -> None:
+    """Between the last value and the restart nobody knows; a reset is counted once."""
+    measures = [
+        *counter("bytes_in", [(0, 9e9), (HOUR // 2, 36e6), (HOUR, 72e6)]),
+        *counter("offset", [(0, 0), (HOUR, 10)], 0),
+    ]
+
+    assert (20_000, None, "offsets") == rates(spark, measures)["a", 0, 0]
+    assert 1 == load_counters.flaws(frame(spark, measures))["counter_resets"]
+
+
+def test_growth_over_several_hours_is_spread_and_a_gap_is_left_out(spark: Any) -> None:
+    """Two hours without a value are filled evenly, eight aren't."""
+    measures = [
+        *counter("bytes_in", [(0, 0), (2 * HOUR, 72e6), (10 * HOUR, 99e9), (11 * HOUR, 99e9 + 36e6)]),
+        *counter("offset", [(0, 0), (2 * HOUR, 10), (10 * HOUR, 20), (11 * HOUR, 30)], 0),
+    ]
+
+    found = rates(spark, measures)
+
+    assert {0: 10_000, 1: 10_000, 10: 10_000} == {hour: rate[0] for (_, _, hour), rate in found.items()}
+    assert 2 == load_counters.flaws(frame(spark, measures))["gaps_in_counters"]
+
+
+def test_partitions_that_moved_are_counted(spark: Any) -> None:
+    """Broker 2 took partition 0 over after three hours; partition 1 stayed."""
+    times = [0, HOUR, 2 * HOUR, 3 * HOUR, 4 * HOUR]
+    measures = [
+        *counter("size", [(at, 5) for at in times[:3]], 0, "1"),
+        *counter("size", [(at, 5) for at in times[3:]], 0, "2"),
+        *counter("size", [(at, 5) for at in times], 1, "1"),
+        *counter("size", [(at + 30, 5) for at in times], 1, "2"),
+    ]
+
+    assert 1 == load_counters.flaws(frame(spark, measures))["moved_partitions"]

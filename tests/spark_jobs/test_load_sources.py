@@ -1,0 +1,104 @@
+"""Files of every kind become the same samples; what can't be read is one error that says what is allowed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from planner.model.errors import PlannerError
+from spark_jobs import load_sources
+
+pytestmark = pytest.mark.spark
+
+# 20 November 2026, 10:00 UTC.
+AT = 1_795_168_800
+ROWS = [
+    {"time": "2026-11-20T10:00:00Z", "topic": "a", "partition": 0, "bytes_in_per_sec": 12.4, "size_bytes": 7},
+    {"time": "2026-11-20T11:00:00+01:00", "topic": "b", "partition": 3, "bytes_in_per_sec": -4.0, "size_bytes": None},
+    {"time": "2026-11-20T10:00:01Z", "topic": "c", "partition": 1, "bytes_in_per_sec": None, "size_bytes": 9},
+]
+EXPECTED = [("a", 0, AT, 12, None, 7), ("b", 3, AT, -1, None, None), ("c", 1, AT + 1, None, None, 9)]
+
+
+def samples(spark: Any, file: Path, **names: str) -> list[tuple[object, ...]]:
+    """The samples of a table, sorted."""
+    tables = load_sources.read(spark, [str(file)], names).tables
+    assert tables is not None
+    return sorted(tuple(row)[:6] for row in tables.collect())
+
+
+def written(folder: Path, kind: str) -> Path:
+    """The rows as a file of a kind."""
+    table, path = pa.Table.from_pylist(ROWS), folder / f"rows.{kind}"
+    match kind:
+        case "parquet":
+            pq.write_table(table, path)
+        case "csv":
+            pa.csv.write_csv(table, path)
+        case _:
+            path.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "json"])
+def test_a_table_of_any_format_has_the_same_samples(spark: Any, tmp_path: Path, kind: str) -> None:
+    """A rate below 0 is marked as unusable, what is left empty is unknown."""
+    assert EXPECTED == samples(spark, written(tmp_path, kind))
+
+
+@pytest.mark.parametrize("time", [AT, AT * 1000, f"{AT}", "2026-11-20 10:00:00"])
+def test_times_in_seconds_milliseconds_and_text(spark: Any, tmp_path: Path, time: object) -> None:
+    """All of them are the same second."""
+    file = tmp_path / "t.parquet"
+    pq.write_table(pa.Table.from_pylist([{"ts": time, "topic": "a", "partition": 0, "size": 1}]), file)
+
+    assert [("a", 0, AT, None, None, 1)] == samples(spark, file, time="ts", size_bytes="size")
+
+
+def test_a_folder_of_parquet_files_is_a_table(spark: Any, tmp_path: Path) -> None:
+    """As Spark and others write them."""
+    (tmp_path / "history").mkdir()
+    written(tmp_path / "history", "parquet")
+
+    assert EXPECTED == samples(spark, tmp_path / "history")
+
+
+@pytest.mark.parametrize(
+    ("row", "names", "why"),
+    [
+        ({"ts": 1, "topic": "a", "partition": 0, "size_bytes": 1}, {}, "no column 'time' for time; it has 'ts'"),
+        ({"time": 1, "topic": "a", "partition": 0}, {}, "none of bytes_in_per_sec, bytes_out_per_sec, size_bytes"),
+        (
+            {"time": 1, "topic": "a", "partition": 0, "size_bytes": 1},
+            {"bytes_in_per_sec": "in"},
+            "no column 'in' for bytes_in_per_sec; it has 'time', 'topic', 'partition', 'size_bytes'; allowed: --column",
+        ),
+    ],
+)
+def test_a_column_that_lacks_is_named(
+    spark: Any, tmp_path: Path, row: dict[str, object], names: dict[str, str], why: str
+) -> None:
+    """With the columns that are there."""
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "t.parquet")
+
+    with pytest.raises(PlannerError) as caught:
+        load_sources.read(spark, [str(tmp_path / "t.parquet")], names)
+    assert why in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "content"), [("gone.csv", None), ("notes.txt", b"hello\n"), ("t.parquet", b"PAR1")])
+def test_what_cannot_be_read_is_refused(spark: Any, tmp_path: Path, name: str, content: bytes | None) -> None:
+    """With the file and what is allowed."""
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+
+    with pytest.raises(PlannerError) as caught:
+        load_sources.read(spark, [str(tmp_path / name)], {})
+    assert name in str(caught.value)
+    assert "allowed: a Parquet, CSV or JSON-lines table" in str(caught.value)
