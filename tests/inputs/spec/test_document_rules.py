@@ -174,7 +174,7 @@ CASES: list[Case] = [
         "network_in_without_rates",
         after("balance: {network_in: 5%}\n"),
         "11:11 balance.network_in",
-        "'5%' can't be judged without rates; allowed: rates (cluster.rates, or bytes_in and bytes_out",
+        "'5%' can't be judged without rates; allowed: rates (cluster.rates, cluster.load, or bytes_in and bytes_out",
     ),
     (
         "network_in_of_consumers_alone",
