@@ -69,7 +69,7 @@ def _made(
 ) -> tuple[load_view.LoadSummary, bytes]:
     with phases.shown(Console(stderr=True)) as phase:
         phase.begin("starting Spark")
-        from spark_jobs import load as job  # planner never imports pyspark; this is its only door
+        from spark_jobs import load_profile as job  # planner never imports pyspark; this is its only door
         from spark_jobs import session
 
         with session.open_session(master=options.master, remote=options.remote) as spark:

@@ -10,8 +10,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from planner.inputs.load.findings import doubts
-from planner.inputs.load.profile_file import About, Findings
+from planner.inputs.load.profile_file import About, Findings, doubts
 from planner.inputs.load.profile_statistics import HOURS_OF_WEEK
 from planner.model.formats import counted, number
 from planner.model.problem import BoolArray, FloatArray, LongArray

@@ -13,8 +13,8 @@ from benchmarks.load_history import History, HistoryRecipe, write
 from planner.inputs.load import profile_file
 from planner.inputs.load.profile_file import About
 from planner.model.errors import PlannerError
-from spark_jobs import load
-from spark_jobs.load import LoadRequest
+from spark_jobs import load_profile
+from spark_jobs.load_profile import LoadRequest
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +28,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, History]:
 
 def profiled(spark: Any, folder: Path, partitions: int) -> tuple[pa.Table, About]:
     """The rows and what they say of the history."""
-    return load.profile(spark, LoadRequest((str(folder),)), partitions, lambda _: None)
+    return load_profile.profile(spark, LoadRequest((str(folder),)), partitions, lambda _: None)
 
 
 @pytest.fixture(scope="module")
@@ -73,4 +73,4 @@ def test_files_without_a_sample_are_refused(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "20261120T100000Z.prom").write_text("# HELP x y\nx 1\n")
 
     with pytest.raises(PlannerError, match="no sample of a partition"):
-        load.profile(spark, LoadRequest((str(tmp_path / "20261120T100000Z.prom"),)), 1, lambda _: None)
+        load_profile.profile(spark, LoadRequest((str(tmp_path / "20261120T100000Z.prom"),)), 1, lambda _: None)
