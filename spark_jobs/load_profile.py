@@ -7,6 +7,7 @@ hours of each partition where they come together. A task holds one block, or the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ import pyarrow as pa
 from planner.inputs.load import hourly_sums, profile_file
 from planner.inputs.load.hourly_sums import BLOCK_FIELDS, BLOCK_SCHEMA, HOUR_SECONDS, Span
 from planner.inputs.load.profile_file import About
+from planner.model import interrupts
 from planner.model.errors import PlannerError
 from spark_jobs import load_counters, load_sources
 from spark_jobs.carrier import python_faults_named, tasks_for
@@ -64,9 +66,21 @@ def profile(
         span, misdated = hours
         phase(f"profiling {span.hours:,} hours")
         judged = _profiled(samples, span, partitions or tasks_for(spark)).toArrow()
-    return judged, About(
-        span, request.time_zone, profile_file.findings(judged, span, {**others, "misdated_samples": misdated})
-    )
+    found = profile_file.findings(judged, span, {**others, "misdated_samples": misdated})
+    return judged, About(span, request.time_zone, found)
+
+
+@contextmanager
+def _settings(spark: SparkSession) -> Iterator[None]:
+    """The session's settings for as long as the block runs."""
+    before = {key: spark.conf.get(key, None) for key in _SETTINGS}
+    for key, value in _SETTINGS.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in () if interrupts.pending() else before.items():
+            spark.conf.unset(key) if old is None else spark.conf.set(key, old)
 
 
 # Partitions whose hours a task holds at once: 256 times a year of hours is 70 MB a measure.
