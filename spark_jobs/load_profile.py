@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from planner.inputs.load import hourly_sums, profile_file
-from planner.inputs.load.hourly_sums import BLOCK_FIELDS, BLOCK_SCHEMA, HOUR_SECONDS, Span
-from planner.inputs.load.profile_file import About
+from planner.inputs.load.hourly_sums import BLOCK_FIELDS, BLOCK_SCHEMA, HOUR_SECONDS
 from planner.model import interrupts
 from planner.model.errors import PlannerError
+from planner.model.load_history import About, Span
 from spark_jobs import load_counters, load_sources
 from spark_jobs.carrier import python_faults_named, tasks_for
 

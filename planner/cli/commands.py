@@ -120,6 +120,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "planner failures expand.yaml --of 3 --rows failures.parquet",
     ),
     "growth": ("planner growth orders.yaml", "planner growth orders.yaml --months 24 --format markdown"),
+    "load": (
+        "planner load history/ -o load.parquet --time-zone Europe/Berlin",
+        "planner load s3a://metrics/kafka/ -o load.parquet --column time=ts --column size_bytes=size",
+        "planner load --show load.parquet",
+    ),
     "consumers": (
         "planner consumers orders.yaml --group billing --engine local",
         "planner consumers orders.yaml --add-partitions orders=48 --key customer-42",

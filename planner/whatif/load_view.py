@@ -10,9 +10,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from planner.inputs.load.profile_file import About, Findings, doubts
-from planner.inputs.load.profile_statistics import HOURS_OF_WEEK
 from planner.model.formats import counted, number
+from planner.model.load_history import HOURS_OF_WEEK, About, Findings, doubts
 from planner.model.problem import BoolArray, FloatArray, LongArray
 from planner.report.view import Column, Facts, Lines, Name, Quantity, Section, Table, View, told
 

@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks.load_history import History, HistoryRecipe, write
 from planner.inputs.load import profile_file
-from planner.inputs.load.profile_file import About
 from planner.model.errors import PlannerError
+from planner.model.load_history import About
 from spark_jobs import load_profile
 from spark_jobs.load_profile import LoadRequest
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from planner.inputs.importers.state_parts import Assignment
-from planner.inputs.load.profile_file import About
 from planner.model.cluster import Partition, Topic
 from planner.model.formats import counted
+from planner.model.load_history import About
 from planner.model.spec import Rate
 
 _PPM = 1_000_000

@@ -7,13 +7,13 @@ shuffles a row a partition and block of samples, and not a row a sample.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from planner.model.load_history import Span
 from planner.model.problem import BoolArray, IntArray, LongArray
 
 HOUR_SECONDS = 3600
@@ -55,19 +55,6 @@ _RATES = ("bytes_in_per_sec", "bytes_out_per_sec")
 _UNMEASURED = np.iinfo(np.int64).min
 # Samples that are added up at once: some 150 MB.
 BLOCK_SAMPLES = 1_500_000
-
-
-@dataclass(frozen=True)
-class Span:
-    """The hours of a history since 1970, UTC: from `first` to before `end`."""
-
-    first: int
-    end: int
-
-    @property
-    def hours(self) -> int:
-        """How many hours it has."""
-        return self.end - self.first
 
 
 # Hours that lie apart from the rest by more than this belong to a clock that was wrong.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from io import BytesIO
 from typing import Any
 
@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from planner.inputs.load.hourly_sums import SOURCES, Span, added_up, noted
+from planner.inputs.load.hourly_sums import SOURCES, added_up, noted
 from planner.inputs.load.profile_statistics import (
-    HOURS_OF_WEEK,
     PERCENTILES,
     Statistics,
     growth,
@@ -27,6 +26,7 @@ from planner.inputs.load.profile_statistics import (
 )
 from planner.model.errors import PlannerError
 from planner.model.formats import percent
+from planner.model.load_history import HOURS_OF_WEEK, About, Findings, Span
 from planner.model.problem import FloatArray
 
 VERSION = 1
@@ -61,26 +61,6 @@ JUDGED_SCHEMA = pa.schema([*PROFILE_SCHEMA, *FLAW_FIELDS])
 
 _MANTISSA_BITS = 7
 _GROWTH_DIGITS, _COVERAGE_DIGITS = 5, 4
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What a history has of flaws, each with how often it was found; and topics not to be trusted, each with why."""
-
-    counts: Mapping[str, int] = field(default_factory=dict)
-    untrusted: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class About:
-    """What a profile says of its history: its hours since 1970, UTC, from `first` to before `end`; the findings.
-
-    `time_zone` is the cluster's, by name, for people; hours of the week are UTC whatever it is.
-    """
-
-    span: Span
-    time_zone: str = "UTC"
-    findings: Findings = field(default_factory=Findings)
 
 
 def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Span) -> pa.RecordBatch:
@@ -220,15 +200,3 @@ def _untrusted(topics: pa.ChunkedArray, coverage: FloatArray, unusable: FloatArr
         else:
             found[names[at]] = f"only {percent(round(100 * float(covered[at]), 1))} of the history is known"
     return dict(sorted(found.items()))
-
-
-def doubts(span: Span) -> tuple[str, ...]:
-    """What a history is too short for."""
-    days = span.hours / 24
-    if span.hours < 7 * 24:
-        return (
-            f"the history has {days:.3g} days: hours of the week that it doesn't have are unknown, and so is growth",
-        )
-    if span.hours < 14 * 24 + 12:
-        return (f"the history has {days:.3g} days: growth needs more than two weeks, and is unknown",)
-    return ()

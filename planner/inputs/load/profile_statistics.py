@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.inputs.load.hourly_sums import Span
+from planner.model.load_history import HOURS_OF_WEEK, Span
 from planner.model.problem import FloatArray, LongArray
 
-HOURS_OF_WEEK, WEEK_DAYS, DAY_HOURS = 168, 7, 24
+WEEK_DAYS, DAY_HOURS = 7, 24
 MONTH_DAYS = 365.25 / 12
 # 1 January 1970 was a Thursday; hours of the week begin on Monday, 00:00 UTC.
 _EPOCH_HOUR_OF_WEEK = 72

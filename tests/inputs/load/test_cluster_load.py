@@ -9,10 +9,9 @@ import pytest
 from load_samples import MONDAY, rows_of, sample_batch
 
 from planner.inputs.load import hourly_sums, profile_file
-from planner.inputs.load.hourly_sums import Span
-from planner.inputs.load.profile_file import About
 from planner.inputs.spec import reading
 from planner.model.errors import SpecError
+from planner.model.load_history import About, Span
 from planner.model.spec import Rate
 
 SPAN = Span(MONDAY, MONDAY + 28 * 24)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from load_samples import Sample, gathered, sample_batch
 
 from planner.inputs.load import hourly_sums
-from planner.inputs.load.hourly_sums import Span
+from planner.model.load_history import Span
 
 HOUR = 3600
 SPAN = Span(10, 14)

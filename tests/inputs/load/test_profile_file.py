@@ -11,9 +11,9 @@ import pytest
 from load_samples import MONDAY, rows_of, sample_batch
 
 from planner.inputs.load import hourly_sums, profile_file
-from planner.inputs.load.hourly_sums import BLOCK_FIELDS, Span
-from planner.inputs.load.profile_file import About, Findings
+from planner.inputs.load.hourly_sums import BLOCK_FIELDS
 from planner.model.errors import PlannerError
+from planner.model.load_history import About, Findings, Span
 
 SPAN = Span(MONDAY, MONDAY + 21 * 24)
 ABOUT = About(SPAN, "Europe/Berlin", Findings({"samples": 3}, {"a": "why"}))

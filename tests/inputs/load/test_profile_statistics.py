@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.inputs.load import profile_statistics as statistics
-from planner.inputs.load.hourly_sums import Span
+from planner.model.load_history import Span
 
 # Monday, 2 November 2026, 00:00 UTC, in hours since 1970.
 MONDAY = 498_216

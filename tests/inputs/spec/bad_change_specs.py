@@ -106,7 +106,7 @@ CHANGE_CASES: list[Case] = [
         "rate_missing",
         line(3, '  name: demo\n  rates: [{topics: "*"}]'),
         "4:11 cluster.rates[0].bytes_in",
-        "is missing; allowed: bytes a second that producers write",
+        "is missing; allowed: bytes per second that producers write",
     ),
     (
         "bytes_in_size",
