@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "approval": ("plan", "export", "inputs"),
     "report": ("plan",),
     "whatif": ("plan", "report"),
-    "spark_jobs": ("whatif",),
+    "spark_jobs": ("whatif", "inputs"),
     "cli": ("whatif", "approval", "report", "spark_jobs"),
     "consumers": ("whatif",),
     "benchmarks": ("cli",),
