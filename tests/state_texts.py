@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.inputs.importers.any_format import read_part
 from planner.inputs.state.merge import merge
+from planner.inputs.state.state_files import read_part
 from planner.model.cluster import Topic
 
 

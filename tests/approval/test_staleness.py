@@ -10,7 +10,7 @@ from plan_documents import change, document, new_partitions, typed
 
 from planner.approval.cluster_now import Now, now_of
 from planner.approval.staleness import Fit, Standing, fit
-from planner.inputs.importers.any_format import read_part
+from planner.inputs.state.state_files import read_part
 from planner.model.cluster import Partition, Topic
 
 # a-0 takes two batches, a-1 changes its order, b-0 gets a replica, c-0 only another leader; broker 9 leaves.

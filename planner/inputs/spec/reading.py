@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from planner.inputs.importers import consumer_groups, log_dirs_describe
-from planner.inputs.importers.any_format import Expected
 from planner.inputs.importers.state_parts import Assignment, StatePart
 from planner.inputs.importers.terraform_show import target_notes, targets
 from planner.inputs.load import cluster_load, profile_file
@@ -23,9 +22,9 @@ from planner.inputs.spec.rules import Rules, rule_findings
 from planner.inputs.spec.schema_errors import schema_findings
 from planner.inputs.spec.sections import Described, state_files_of_groups
 from planner.inputs.spec.topic_rules import PATTERN_RULES, TOPIC_RULES, described_findings
-from planner.inputs.state.merge import Merged, broker_notes, merge
-from planner.inputs.state.merged_configs import UNKNOWN
-from planner.inputs.state.state_files import UnreadableError, files_in, read_file, read_text
+from planner.inputs.state.cluster_conditions import UNKNOWN, broker_notes
+from planner.inputs.state.merge import Merged, merge
+from planner.inputs.state.state_files import Expected, UnreadableError, files_in, read_file, read_text
 from planner.inputs.yaml_source import Document, decode, read_yaml
 from planner.inputs.yaml_source import Path as Keys
 from planner.model import file_reading

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from planner.inputs.importers.state_parts import BrokerSeen
-from planner.inputs.state.merge import Merged
-from planner.inputs.state.merged_configs import UNKNOWN, unknown_origin
-from planner.model.cluster import Partition
+from planner.inputs.state.merge import Merged, rack_named
+from planner.model.cluster import Broker, Config, Partition
+from planner.model.formats import counted
 from planner.model.state_warnings import down, partition_name, some, unions
+
+UNKNOWN = (
+    "no source tells configurations: min.insync.replicas counts as 1, Kafka's default, unless cluster.config_defaults "
+    "says otherwise"
+)
 
 
 def conditions(merged: Merged) -> Iterator[str]:
@@ -59,3 +64,33 @@ def _unknown_brokers(rows: Sequence[tuple[str, Partition]], seen: Sequence[Broke
             yield f"broker {broker} holds replicas, but isn't live: its rack isn't known"
     if not live or all(broker.rack is None for broker in seen):
         yield "no source tells racks: add them to cluster.brokers, or the output of kafka-broker-api-versions"
+
+
+def unknown_origin(effective: Mapping[str, Config]) -> Iterator[str]:
+    """A note on what is in force without a known origin, and on what would tell."""
+    topics = [topic for topic, config in effective.items() if config]
+    if topics:
+        keys = sorted({key for config in effective.values() for key, _ in config})
+        listed = ", ".join(keys[:2]) + (f" and {len(keys) - 2} more" if len(keys) > 2 else "")
+        of = f"{listed} ({counted(len(topics), 'topic')})"
+        yield (
+            f"own or inherited isn't known of {of}: kafka-topics --describe doesn't say; the tfvars leave these topics'"
+            " configs out; kafka-configs --describe --entity-type topics --all tells"
+        )
+
+
+def broker_notes(listed: Sequence[Broker], seen: Sequence[BrokerSeen]) -> Iterator[str]:
+    """How the brokers of the YAML differ from those that are registered; nothing where no source knows those."""
+    racks = {broker.id: broker.rack for broker in listed}
+    for broker in seen:
+        if broker.id not in racks:
+            yield f"broker {broker.id} is live by {broker.source}, but isn't in cluster.brokers: it gets no replica"
+        elif broker.rack != racks[broker.id]:
+            yield (
+                f"broker {broker.id} is in rack {rack_named(broker.rack)} by {broker.source}, in rack "
+                f"{rack_named(racks[broker.id])} by cluster.brokers, which counts"
+            )
+    live = {broker.id for broker in seen}
+    for number in racks if seen else ():
+        if number not in live:
+            yield f"broker {number} of cluster.brokers isn't among the live ones of {seen[0].source}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from planner.inputs.importers.state_parts import AssignmentEntry, BrokerSeen, Rank, RunningReassignment, StatePart
-from planner.inputs.state.merged_configs import Configs
+from planner.inputs.state.merge import Configs
 from planner.model.cluster import Config, Partition
 from planner.model.effective_config import INHERITED, MIN_INSYNC, OF_TOPIC, largest_min_insync
 from planner.model.errors import Place, SetupError

@@ -4,14 +4,16 @@ The rule for which wins. What brokers answer (`kafka-topics --describe`, a live 
 before documents (reassignment JSON, replica assignments, Cruise Control); of two of a kind the first named wins. The
 topics and partitions of the first kind are the cluster's: others add leaders, ISRs and configuration that are not
 known otherwise, and are held against it. Sizes, brokers and running reassignments come from whoever knows them.
-Which configuration is a topic's own: see `planner.inputs.state.merged_configs`.
+
+`kafka-topics --describe` shows the configuration in force without its origin. A source that knows topics' own
+configurations (`kafka-configs`, znodes, Terraform's state) tells them apart: what it doesn't have is inherited.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from planner.inputs.importers.state_parts import (
     LARGEST_ID,
@@ -24,9 +26,10 @@ from planner.inputs.importers.state_parts import (
     assignment,
     moving_finding,
 )
-from planner.inputs.state.merged_configs import merged_configs
-from planner.model.cluster import Broker, Config, Partition
+from planner.model.cluster import Config, Partition
+from planner.model.effective_config import MIN_INSYNC, TOPIC_ONLY, largest_min_insync
 from planner.model.errors import Finding, ImportStateError, Place
+from planner.model.formats import counted
 from planner.model.state_warnings import some
 
 Key = tuple[str, int]
@@ -51,6 +54,26 @@ class Merged:
     configs_known: bool = True
 
 
+@dataclass(frozen=True)
+class Configs:
+    """Topics' own configurations, what is in force beside them without a known origin, and what all topics inherit."""
+
+    own: Mapping[str, Config] = field(default_factory=dict)
+    effective: Mapping[str, Config] = field(default_factory=dict)
+    defaults: Config = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class _Found:
+    """What is collected while topics go by: by topic, by inherited key, and the topics that sources disagree about."""
+
+    own: dict[str, Config] = field(default_factory=dict)
+    effective: dict[str, Config] = field(default_factory=dict)
+    inherited: dict[str, set[str]] = field(default_factory=dict)
+    unlike: list[str] = field(default_factory=list)
+
+
 def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     """The parts as one state. ImportStateError where they hold no partition, contradict themselves, or are moving.
 
@@ -66,7 +89,7 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     if moving and not to_targets:
         raise ImportStateError(moving_finding(each) for each in moving.values())
     entries, of_entries = _entries(parts, ranked, moving)
-    configs = merged_configs(parts)
+    configs = _merged_configs(parts)
     deleting = frozenset().union(*(part.deleting for part in parts))
     merged = assignment(entries, configs.own, deleting, configs.effective)
     sizes = _sizes(parts)
@@ -161,6 +184,45 @@ def _sizes(parts: Sequence[StatePart]) -> dict[Key, int] | None:
         for key, size_bytes in more.items():
             sizes[key] = max(size_bytes, sizes.get(key, 0))
     return sizes
+
+
+def _merged_configs(parts: Sequence[StatePart]) -> Configs:
+    """The configurations of all parts; where they differ, the first part of the highest rank counts."""
+    ranked = sorted(parts, key=lambda part: part.rank)
+    found = _Found()
+    for topic in dict.fromkeys(topic for part in ranked for topic in part.configs):
+        _merge_topic(topic, [part for part in ranked if topic in part.configs], found)
+    stated = [dict(part.config_defaults) for part in ranked]
+    defaults = {key: next(iter(values)) for key, values in found.inherited.items() if len(values) == 1}
+    for each in reversed(stated):
+        defaults |= each
+    unlike = found.unlike
+    first = ", ".join(unlike[:3]) + (f" and {len(unlike) - 3:,} more" if len(unlike) > 3 else "")
+    disagree = f"sources disagree about the configuration of {counted(len(unlike), 'topic')} ({first})"
+    seen = [*(each.get(MIN_INSYNC) for each in stated), *found.inherited.get(MIN_INSYNC, ())]
+    least, notes = largest_min_insync(seen)
+    all_notes = (*notes, disagree) if unlike else notes
+    return Configs(found.own, found.effective, tuple(sorted((defaults | least).items())), all_notes)
+
+
+def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Found) -> None:
+    """Add one topic's configuration, from the parts that know something of it."""
+    first = parts[0]
+    telling = next((part for part in parts if not part.effective_configs.get(topic)), None)
+    if telling is None:
+        found.own[topic], found.effective[topic] = first.configs[topic], first.effective_configs[topic]
+        return
+    own = dict(telling.configs[topic])
+    shown = next((part for part in parts if part.effective_configs.get(topic)), None)
+    if shown is not None:
+        in_force = {**dict(shown.configs[topic]), **dict(shown.effective_configs[topic])}
+        if any(in_force.get(key) != value for key, value in own.items()):
+            found.unlike.append(topic)
+        if shown.rank < telling.rank:
+            own = {key: in_force[key] for key in own if key in in_force}
+        for key in in_force.keys() - own.keys() - TOPIC_ONLY:
+            found.inherited.setdefault(key, set()).add(in_force[key])
+    found.own[topic] = tuple(sorted(own.items()))
 
 
 def _size_notes(merged: Assignment, winner: str, sizes: Mapping[Key, int]) -> Iterator[str]:
@@ -281,30 +343,14 @@ def brokers_seen(parts: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...], tu
             first = seen.setdefault(broker.id, replace(broker, source=part.file))
             if first.rack != broker.rack:
                 notes.append(
-                    f"broker {broker.id} is in rack {_named(broker.rack)} by {part.file}, in rack "
-                    f"{_named(first.rack)} by {first.source}, which counts"
+                    f"broker {broker.id} is in rack {rack_named(broker.rack)} by {part.file}, in rack "
+                    f"{rack_named(first.rack)} by {first.source}, which counts"
                 )
     if wrong:
         raise ImportStateError(wrong)
     return tuple(seen[number] for number in sorted(seen)), tuple(notes)
 
 
-def broker_notes(listed: Sequence[Broker], seen: Sequence[BrokerSeen]) -> Iterator[str]:
-    """How the brokers of the YAML differ from those that are registered; nothing where no source tells those."""
-    racks = {broker.id: broker.rack for broker in listed}
-    for broker in seen:
-        if broker.id not in racks:
-            yield f"broker {broker.id} is live by {broker.source}, but isn't in cluster.brokers: it gets no replica"
-        elif broker.rack != racks[broker.id]:
-            yield (
-                f"broker {broker.id} is in rack {_named(broker.rack)} by {broker.source}, in rack "
-                f"{_named(racks[broker.id])} by cluster.brokers, which counts"
-            )
-    live = {broker.id for broker in seen}
-    for number in racks if seen else ():
-        if number not in live:
-            yield f"broker {number} of cluster.brokers isn't among the live ones of {seen[0].source}"
-
-
-def _named(rack: str | None) -> str:
+def rack_named(rack: str | None) -> str:
+    """A rack for a message."""
     return "none" if rack is None else repr(rack)

@@ -1,4 +1,4 @@
-"""Opens the files of a cluster's state: the only module that does. `any_format` reads their text.
+"""State files: opened, and read in the format that their content tells.
 
 Files are read, never written, and only regular ones, so `..` in a path can't do harm. A long output of
 `kafka-topics --describe` goes through line by line; everything else is JSON, or short, and is read as a whole.
@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Literal, Protocol
 
-from planner.inputs.importers.any_format import (
-    HEAD_CHARACTERS,
-    Expected,
-    is_read_by_line,
-    read_lines,
-    read_part,
-    require,
+from planner.inputs.importers import (
+    broker_versions,
+    configs_describe,
+    cruise_control,
+    log_dirs_describe,
+    reassign_partitions,
+    terraform_show,
+    topics_describe,
+    znodes,
 )
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.yaml_source import decode
@@ -29,8 +31,12 @@ from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.file_reading import UnreadableError
 from planner.model.spec import InputFile
 
-__all__ = ["StateFile", "UnreadableError", "files_in", "read_file", "read_text"]
+__all__ = ["Expected", "StateFile", "UnreadableError", "files_in", "read_file", "read_part", "read_text"]
 
+Expected = Literal["state", "assignment", "sizes"]
+
+# So much of a text tells its format; what a terminal or a logger printed may stand above.
+_HEAD_CHARACTERS = 65_536
 _BOM = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 # A longer line is no line of Kafka's tools: a topic's configuration has a few dozen keys.
@@ -39,6 +45,18 @@ _LONGEST_LINE_BYTES = 2**24
 _NOT_STATE = frozenset({".git", ".gitattributes", ".gitignore", ".gitkeep", ".hg", ".keep", ".svn", ".DS_Store"})
 # A cluster's capture has a few files, one of znodes two a topic and one a partition.
 _MOST_FILES = 1_000_000
+
+
+_ASSIGNMENT = (
+    "the output of kafka-topics --describe or kafka-reassign-partitions (--generate, --execute), a reassignment JSON, "
+    "a znode, a replica assignment such as 0:1,1:0, Cruise Control's kafka_cluster_state"
+)
+_ALLOWED: dict[Expected, str] = {
+    "assignment": _ASSIGNMENT,
+    "sizes": f"the output of {log_dirs_describe.TITLE}",
+    "state": f"{_ASSIGNMENT} or proposals, the output of {log_dirs_describe.TITLE}, {configs_describe.TITLE}, "
+    "kafka-broker-api-versions or kafka-reassign-partitions --list, a topics-to-move JSON, terraform show -json",
+}
 
 
 @dataclass(frozen=True)
@@ -100,7 +118,7 @@ def read_file(
     file_reading.require_text_name(path)
     try:
         with file_reading.open_file(path, file_reading.STATE_LINES, piped=piped) as handle:
-            part = require(_read(handle, digest, path, topic, expected), expected)
+            part = _require(_read(handle, digest, path, topic, expected), expected)
     except OSError as error:
         raise file_reading.unreadable(path, error) from None
     return StateFile(replace(part, file=written), InputFile(written, digest.hexdigest()))
@@ -120,11 +138,11 @@ class _Digest(Protocol):
 
 def _read(handle: BinaryIO, digest: _Digest, path: Path, topic: str | None, expected: Expected) -> StatePart:
     file, most = path.as_posix(), file_reading.STATE.most_bytes
-    head = handle.read(4 * HEAD_CHARACTERS)
+    head = handle.read(4 * _HEAD_CHARACTERS)
     file_reading.refuse_compressed(head, path)
     _refuse_utf_16(head, file)
-    if is_read_by_line(head.removeprefix(_BOM).decode("utf-8", errors="replace")):
-        return read_lines(_lines(head, handle, digest, path), file)
+    if _is_read_by_line(head.removeprefix(_BOM).decode("utf-8", errors="replace")):
+        return topics_describe.read_part(_lines(head, handle, digest, path), file)
     data = head + handle.read(most + 1 - len(head))
     if len(data) > most:
         raise file_reading.too_large(path, file_reading.STATE)
@@ -166,3 +184,56 @@ def _raw_lines(begun: bytes, handle: BinaryIO, digest: _Digest, path: Path) -> I
         begun = b""
     if begun:
         yield begun
+
+
+def _is_read_by_line(head: str) -> bool:
+    """True where a text that begins so is read line by line, by `topics_describe`."""
+    return topics_describe.recognises(head) and not head.lstrip().startswith("{")
+
+
+def read_part(text: str, file: str, topic: str | None = None, expected: Expected = "state") -> StatePart:
+    """What a text of any known format says; `topic` for formats that don't name theirs.
+
+    ImportStateError where the format isn't known, or not one of those expected, with all that are; and for each fault.
+    """
+    if _is_read_by_line(text[:_HEAD_CHARACTERS]):
+        return _require(topics_describe.read_part(text.split("\n"), file), expected)
+    for recognises, read in _READERS:
+        if recognises(text):
+            return _require(read(text, file, topic), expected)
+    raise _unknown(file, expected)
+
+
+def _require(part: StatePart, expected: Expected) -> StatePart:
+    """The part, where it says what is expected of it: an assignment, sizes, or anything. Else ImportStateError."""
+    if (expected == "assignment" and not part.entries) or (expected == "sizes" and part.sizes is None):
+        raise _unknown(part.file, expected)
+    return part
+
+
+def _unknown(file: str, expected: Expected) -> ImportStateError:
+    message = f"no {expected} in a known format; allowed: {_ALLOWED[expected]}"
+    return ImportStateError([Finding(Place(file, 1, 1), "", message)])
+
+
+_Reader = Callable[[str, str, str | None], StatePart]
+
+
+def _unnamed(read: Callable[[str, str], StatePart]) -> _Reader:
+    """A reader of a format that names its topics itself."""
+    return lambda text, file, _: read(text, file)
+
+
+# The order matters where a format's mark may be inside another one: the most specific marks come first.
+_READERS: tuple[tuple[Callable[[str], bool], _Reader], ...] = (
+    (terraform_show.recognises, _unnamed(terraform_show.read_part)),
+    (cruise_control.recognises, _unnamed(cruise_control.read_part)),
+    (log_dirs_describe.recognises, _unnamed(log_dirs_describe.read_part)),
+    (reassign_partitions.is_list, _unnamed(reassign_partitions.read_list)),
+    (configs_describe.recognises, _unnamed(configs_describe.read_part)),
+    (broker_versions.recognises, _unnamed(broker_versions.read_part)),
+    (reassign_partitions.is_topics_to_move, _unnamed(reassign_partitions.read_topics_to_move)),
+    (znodes.recognises, znodes.read_part),
+    (reassign_partitions.is_reassignment, _unnamed(reassign_partitions.read_reassignment)),
+    (reassign_partitions.is_replica_assignment, reassign_partitions.read_replica_assignment),
+)

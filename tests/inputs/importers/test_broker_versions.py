@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.inputs.importers.any_format import read_part
+from planner.inputs.state.state_files import read_part
 from planner.model.errors import ImportStateError
 
 VERSIONS = """\

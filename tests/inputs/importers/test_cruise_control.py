@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from planner.inputs.importers.any_format import read_part
 from planner.inputs.importers.state_parts import Rank
+from planner.inputs.state.state_files import read_part
 from planner.model.cluster import Partition
 from planner.model.errors import ImportStateError
 

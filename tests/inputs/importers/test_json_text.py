@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.inputs.importers.any_format import read_part
 from planner.inputs.importers.json_text import item_positions, read_alone, read_object
+from planner.inputs.state.state_files import read_part
 from planner.model.errors import ImportStateError
 
 

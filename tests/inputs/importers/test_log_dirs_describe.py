@@ -8,7 +8,7 @@ import pytest
 from folders import capture
 
 from planner.inputs.importers import log_dirs_describe
-from planner.inputs.importers.any_format import read_part
+from planner.inputs.state.state_files import read_part
 from planner.model.errors import ImportStateError
 
 

@@ -6,7 +6,7 @@ import pytest
 from folders import capture
 from state_texts import read_topics
 
-from planner.inputs.importers.any_format import read_part
+from planner.inputs.state.state_files import read_part
 from planner.model.cluster import Partition, Topic
 from planner.model.errors import ImportStateError
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from state_texts import read_topics
 
-from planner.inputs.importers.any_format import read_part
 from planner.inputs.importers.state_parts import TopicTarget
 from planner.inputs.importers.terraform_show import Targets, target_notes, targets
+from planner.inputs.state.state_files import read_part
 from planner.model.errors import ImportStateError, Place
 
 

@@ -8,10 +8,9 @@ import pytest
 from folders import TESTS
 from state_texts import read_topics
 
-from planner.inputs.importers.any_format import read_part
 from planner.inputs.importers.state_parts import BrokerSeen, RunningReassignment
 from planner.inputs.state.merge import merge
-from planner.inputs.state.state_files import files_in, read_file
+from planner.inputs.state.state_files import files_in, read_file, read_part
 from planner.model.cluster import Partition
 from planner.model.errors import ImportStateError
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from planner.inputs.importers.any_format import read_part
-from planner.inputs.state.cluster_conditions import conditions
+import json
+from pathlib import Path
+
+from planner.inputs.spec.reading import load
+from planner.inputs.state.cluster_conditions import UNKNOWN, conditions, unknown_origin
 from planner.inputs.state.merge import merge
+from planner.inputs.state.state_files import read_part
 
 
 def told(*texts: str) -> list[str]:
@@ -48,3 +52,26 @@ def test_fenced_brokers_are_told() -> None:
     versions = "h:1 (id: 1 rack: a isFenced: false) -> (\n)\nh:2 (id: 2 rack: b isFenced: true) -> (\n)\n"
     found = told(described(("1", "1,2", "1,2")), versions)
     assert ["broker 2 is fenced by f1: it is down, or not yet up"] == [each for each in found if "fenced" in each]
+
+
+def test_sources_without_configurations_leave_the_least_unknown(tmp_path: Path) -> None:
+    """That is said, unless the YAML has what topics inherit; kafka-topics that shows nothing says there is nothing."""
+    moves = json.dumps({"version": 1, "partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2]}]})
+    (tmp_path / "r.json").write_text(moves)
+    top = "version: 1\ncluster: {name: c, brokers: [{id: 1}, {id: 2}], state: {assignment: r.json}"
+    notes = []
+    for rest in ("}", ", config_defaults: {min.insync.replicas: 2}}"):
+        (tmp_path / "s.yaml").write_text(f"{top}{rest}\n")
+        notes.append(load(tmp_path / "s.yaml").cluster.notes)
+
+    assert [(UNKNOWN,), ()] == notes
+    assert UNKNOWN in told(moves)
+    assert UNKNOWN not in told(described(("1", "1,2", "1,2")))
+
+
+def test_what_nobody_tells_is_said_once() -> None:
+    """With the keys, and what would tell."""
+    config = (("min.insync.replicas", "2"),)
+    (note,) = unknown_origin({"a": config, "b": config})
+    assert note.startswith("own or inherited isn't known of min.insync.replicas (2 topics): kafka-topics --describe")
+    assert [] == list(unknown_origin({"a": ()}))

@@ -1,4 +1,4 @@
-"""Several sources of one state: which wins, what is told of the rest, and reassignments in progress."""
+"""Several sources of one state: which wins, notes on the rest, running reassignments, and topics' configurations."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from planner.inputs.importers.any_format import read_part
 from planner.inputs.importers.state_parts import AssignmentEntry, RunningReassignment, StatePart
 from planner.inputs.state.merge import Merged, merge, reassigned, target
+from planner.inputs.state.state_files import read_part
 from planner.model.cluster import Partition
 from planner.model.errors import ImportStateError, Place
 
@@ -211,3 +211,92 @@ def test_a_partition_has_arrived() -> None:
         "1 partition is being reassigned: the plan starts from the target",
         "gone-5 is being reassigned (1 such), but isn't in the assignment",
     ) == notes
+
+
+A = "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
+MIN_2 = "min.insync.replicas=2"
+
+
+def describe(a: str = MIN_2, b: str = f"{MIN_2},retention.ms=5") -> str:
+    """Two topics with what kafka-topics shows as their configs."""
+    heading = "Topic: a\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: "
+    return f"{heading}{a}\n{A}{(heading + b).replace('Topic: a', 'Topic: b')}\n{A.replace('Topic: a', 'Topic: b')}"
+
+
+def own(**configs: str) -> str:
+    """What kafka-configs shows of topics: `topic="key=value"`, or an empty text."""
+    blocks = []
+    for topic, entry in configs.items():
+        line = f"  {entry} sensitive=false synonyms={{DYNAMIC_TOPIC_CONFIG:{entry}}}\n" if entry else ""
+        blocks.append(f"Dynamic configs for topic {topic} are:\n{line}")
+    return "".join(blocks)
+
+
+def of_configs(*texts: str, znode: str = "config/topics/a") -> Merged:
+    """The texts as one state; `znode` is the path of one that is a znode."""
+    return merge([read_part(text, znode if '"config"' in text[:40] else f"f{at}") for at, text in enumerate(texts)])
+
+
+def configs(state: Merged) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
+    """Topic to its own configuration, and to what is in force for it otherwise, of unknown origin."""
+    return {topic.name: (dict(topic.config), dict(topic.effective_config)) for topic in state.assignment.topics}
+
+
+def test_what_every_topic_shows_may_be_inherited() -> None:
+    """What one of them doesn't show is inherited by none: it is the topic's own that shows it."""
+    state = of_configs(describe())
+    in_force = {"min.insync.replicas": "2"}
+    assert {"a": ({}, in_force), "b": ({"retention.ms": "5"}, in_force)} == configs(state)
+    assert () == state.config_defaults
+
+
+def test_throttles_are_topics_own_even_where_all_have_them() -> None:
+    """Kafka has no such configuration of brokers."""
+    throttled = "leader.replication.throttled.replicas=0:1"
+    assert {"a": ({"leader.replication.throttled.replicas": "0:1"}, {})} == {
+        "a": configs(of_configs(describe(throttled, throttled)))["a"]
+    }
+
+
+def test_a_topic_that_is_being_deleted_says_nothing_of_others() -> None:
+    """Its configuration may be gone already."""
+    text = describe("").replace("Configs: \n", "Configs: \tMarkedForDeletion: true\n")
+    assert {} == configs(of_configs(text))["b"][0]
+
+
+def test_who_knows_topics_own_configurations_tells_the_rest_apart() -> None:
+    """What is in force and isn't a topic's own is inherited by all."""
+    state = of_configs(describe(), own(a="", b="retention.ms=5"))
+    assert {"a": ({}, {}), "b": ({"retention.ms": "5"}, {})} == configs(state)
+    assert (("min.insync.replicas", "2"),) == state.config_defaults
+    assert () == state.notes
+
+
+def test_one_topic_that_is_known_leaves_the_other_unknown() -> None:
+    """It may set what it would inherit anyway."""
+    state = of_configs(describe(), own(a=""))
+    assert {"a": ({}, {}), "b": ({"retention.ms": "5"}, {"min.insync.replicas": "2"})} == configs(state)
+    assert (("min.insync.replicas", "2"),) == state.config_defaults
+
+
+def test_znodes_and_terraform_know_what_is_a_topics_own() -> None:
+    """Brokers' answers count for the value, and for what isn't set any more."""
+    znode = json.dumps({"version": 1, "config": {"min.insync.replicas": "1", "flush.ms": "5"}})
+    state = of_configs(describe(), znode)
+    assert ({"min.insync.replicas": "2"}, {}) == configs(state)["a"]
+    assert ("sources disagree about the configuration of 1 topic (a)",) == state.notes
+    topic = {"name": "a", "partitions": 1, "replication_factor": 2, "config": {"min.insync.replicas": "2"}}
+    resource = {"address": "kafka_topic.a", "type": "kafka_topic", "mode": "managed", "values": topic}
+    top = {"format_version": "1.0", "terraform_version": "1.9"}
+    state = of_configs(describe(), json.dumps({**top, "values": {"root_module": {"resources": [resource]}}}))
+    assert ({"min.insync.replicas": "2"}, {}) == configs(state)["a"]
+    change = {"before": {**topic, "config": {}}, "after": topic}
+    planned = {"address": "kafka_topic.a", "type": "kafka_topic", "change": change}
+    assert ({}, {}) == configs(of_configs(describe(), json.dumps({**top, "resource_changes": [planned]})))["a"]
+
+
+def test_the_clusters_znode_is_what_topics_inherit() -> None:
+    """Under topics' names."""
+    znode = json.dumps({"version": 1, "config": {"log.retention.ms": "7", "min.insync.replicas": "2"}})
+    state = of_configs(describe(), znode, znode="config/brokers/<default>")
+    assert (("min.insync.replicas", "2"), ("retention.ms", "7")) == state.config_defaults

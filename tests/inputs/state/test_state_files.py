@@ -1,4 +1,4 @@
-"""Opening state files: folders, encodings, things that aren't files, and `cluster.state.files` of a spec."""
+"""State files: folders, encodings, things that aren't files, formats, and `cluster.state.files` of a spec."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import os
 from pathlib import Path
 
 import pytest
+from folders import capture
+from state_texts import read_topics
 
 from planner.inputs.spec.reading import load
-from planner.inputs.state.merged_configs import UNKNOWN
-from planner.inputs.state.state_files import UnreadableError, files_in, read_file
+from planner.inputs.state.cluster_conditions import UNKNOWN
+from planner.inputs.state.state_files import UnreadableError, files_in, read_file, read_part
 from planner.model.errors import ImportStateError, SpecError
 from planner.model.spec import Spec
 
@@ -236,3 +238,19 @@ def test_topics_being_deleted_stay(tmp_path: Path) -> None:
         spec(
             tmp_path, "{assignment: d}", "changes: {remove_brokers: [1], add_brokers: [{id: 3, rack: x}]}\n", d=deleting
         )
+
+
+def test_the_format_is_told_from_the_content() -> None:
+    """The file's name plays no part."""
+    described = read_topics(capture("kraft-4.1/kafka-topics-describe.txt"), "x")
+    generated = read_topics(capture("kraft-4.1/kafka-reassign-partitions-generate.txt"), "x")
+    assert [topic.name for topic in described] == [topic.name for topic in generated]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"brokers": []}', "\x00", '{"version":1,"partitions":[]}'])
+def test_unknown_formats_name_the_file_and_what_is_known(text: str) -> None:
+    """Neither importer guesses."""
+    with pytest.raises(ImportStateError, match=r"^f:1:1: no assignment in a known format; allowed: .*describe"):
+        read_topics(text, "f")
+    with pytest.raises(ImportStateError, match=r"^f:1:1: no sizes in a known format; allowed: .*kafka-log-dirs"):
+        read_part(text, "f", expected="sizes")
