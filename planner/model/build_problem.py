@@ -1,4 +1,4 @@
-"""From a spec to the flat arrays that everything thousandfold works on."""
+"""From a spec to a `Problem`, the flat arrays that all that is computed many times works on."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ def build(spec: Spec) -> Problem:
     """The spec as a `Problem`; the spec has been checked, so every id in it is known."""
     brokers = brokers_after(spec)
     ids = np.array([broker.id for broker in brokers], dtype=np.int32)
-    index = {broker.id: at for at, broker in enumerate(brokers)}
     topics = topics_after(spec)
     rows = [partition for topic in topics for partition in topic.partitions]
     topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), [len(topic.partitions) for topic in topics])
     replicas = _replica_matrix(rows, ids)
     rack_names, racks = _rack_indices(brokers)
-    targets = _targets(spec, brokers)
+    leaving = {*spec.changes.remove_brokers, *(old for old, _ in spec.changes.replace_brokers)}
+    targets = np.array([broker.id not in leaving for broker in brokers], dtype=bool)
     factors = _replication_factors(spec, topics, replicas)
-    replacements = _replacements(spec, index)
     forced = _forced(replicas, targets, factors)
     problem = Problem(
         broker_ids=ids,
@@ -39,12 +38,14 @@ def build(spec: Spec) -> Problem:
         partition_ids=_ints(partition.id for partition in rows),
         replicas=replicas,
         leaders=_indices(ids, _ints(-1 if row.leader is None else row.leader for row in rows)),
-        replacements=replacements,
+        replacements=_replacements(spec, ids),
         replication_factors=factors,
         min_insync=_ints(min_insync_of(spec, topic) for topic in topics)[topic_of],
         movable=_movable(spec, topics, topic_of, rows, forced),
         forced=forced,
-        **_bytes(rows),
+        size_bytes=_longs(row.size_bytes for row in rows),
+        bytes_in_per_sec=_longs(row.bytes_in_per_sec for row in rows),
+        bytes_out_per_sec=_longs(row.bytes_out_per_sec for row in rows),
         **_capacities(spec, brokers, targets),
         rack_aware=spec.rack_aware,
         rebalance=spec.changes.rebalance,
@@ -52,7 +53,8 @@ def build(spec: Spec) -> Problem:
         sizes_known=spec.cluster.sizes_known,
         budget=spec.budget,
         aims=spec.sweep.aims,
-        **_scenario_fields(spec, topics, topic_of),
+        scenario_names=tuple(scenario.name for scenario in spec.sweep.growth),
+        scenario_ppm=_scenario_ppm(spec, topics, topic_of),
         survive=spec.resilience,
         out_of_sync=_out_of_sync(rows, ids),
     )
@@ -63,7 +65,7 @@ def build(spec: Spec) -> Problem:
 
 
 def before(spec: Spec) -> Problem:
-    """The cluster as it is: today's brokers in today's racks, and nothing that is to change."""
+    """The cluster as it is: today's brokers in today's racks, without any change."""
     still = replace(spec.sweep, growth=(), variants=())
     return build(replace(spec, changes=Changes(rebalance="none"), sweep=still))
 
@@ -90,16 +92,13 @@ def may_move(topics: TopicFilter, name: str) -> bool:
     return included and not any(fnmatchcase(name, pattern) for pattern in topics.exclude)
 
 
-def _may_change(spec: Spec, topics: Sequence[Topic]) -> BoolArray:
-    """(T,): False for the topics that the filter keeps, and for those that are being deleted."""
-    return np.array([may_move(spec.topics, topic.name) and not topic.deleting for topic in topics], dtype=bool)
-
-
 def _forced_by_racks(spec: Spec, problem: Problem, brokers: Sequence[Broker]) -> BoolArray:
-    """Rows that `set_racks` made worse, where the racks allow for better."""
+    """(P,): partitions that `set_racks` made worse, where the racks allow for better."""
     if not (spec.rack_aware and spec.changes.set_racks):
         return np.zeros(problem.rows, dtype=bool)
-    before, now = (_crowding(problem.replicas, racks) for racks in (_racks_today(spec, brokers), problem.broker_racks))
+    todays = {broker.id: broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
+    _, racks_today = _rack_indices([Broker(broker.id, todays[broker.id]) for broker in brokers])
+    before, now = (_crowding(problem.replicas, racks) for racks in (racks_today, problem.broker_racks))
     worse: BoolArray = uneven_racks(problem, problem.replicas) & (now > before)
     return worse
 
@@ -107,9 +106,16 @@ def _forced_by_racks(spec: Spec, problem: Problem, brokers: Sequence[Broker]) ->
 def _movable(
     spec: Spec, topics: Sequence[Topic], topic_of: IntArray, rows: Sequence[Partition], forced: BoolArray
 ) -> BoolArray:
-    """(P,): what the filter lets move and what has a leader or is forced; and all that is to be made."""
+    """(P,): True for partitions that may change, and for all that are to be made.
+
+    The filter keeps topics, and those that are being deleted stay as they are. A partition without a leader has nobody
+    to copy from, so it moves only where it is forced to.
+    """
+    may_change = [may_move(spec.topics, topic.name) and not topic.deleting for topic in topics]
     new = np.fromiter((not row.replicas for row in rows), dtype=bool, count=len(rows))
-    return (_may_change(spec, topics)[topic_of] & (_led(rows) | forced)) | new
+    led = np.fromiter((row.leader is not None for row in rows), dtype=bool, count=len(rows))
+    movable: BoolArray = (np.array(may_change, dtype=bool)[topic_of] & (led | forced)) | new
+    return movable
 
 
 def _out_of_sync(rows: Sequence[Partition], ids: IntArray) -> BoolArray:
@@ -118,11 +124,6 @@ def _out_of_sync(rows: Sequence[Partition], ids: IntArray) -> BoolArray:
     holding = {broker for row in known for broker in row.replicas}
     in_sync = {broker for row in known for broker in (*(row.isr or ()), row.leader)}
     return np.isin(ids, sorted(holding - in_sync))
-
-
-def _led(rows: Sequence[Partition]) -> BoolArray:
-    """(P,): False for partitions without a leader: there is nobody to copy from, so nothing moves that need not."""
-    return np.fromiter((row.leader is not None for row in rows), dtype=bool, count=len(rows))
 
 
 def rows_to_place(problem: Problem) -> BoolArray:
@@ -150,20 +151,10 @@ def brokers_after(spec: Spec) -> list[Broker]:
     return sorted((replace(each, rack=racks.get(each.id, each.rack)) for each in brokers), key=lambda broker: broker.id)
 
 
-def _racks_today(spec: Spec, brokers: Sequence[Broker]) -> IntArray:
-    racks = {broker.id: broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
-    return _rack_indices([Broker(broker.id, racks[broker.id]) for broker in brokers])[1]
-
-
 def _rack_indices(brokers: Sequence[Broker]) -> tuple[tuple[str, ...], IntArray]:
     names = tuple(sorted({broker.rack for broker in brokers if broker.rack is not None}))
     at = {name: index for index, name in enumerate(names)}
     return names, _ints(-1 if broker.rack is None else at[broker.rack] for broker in brokers)
-
-
-def _targets(spec: Spec, brokers: Sequence[Broker]) -> BoolArray:
-    leaving = set(spec.changes.remove_brokers) | {old for old, _ in spec.changes.replace_brokers}
-    return np.array([broker.id not in leaving for broker in brokers], dtype=bool)
 
 
 def _weights(targets: BoolArray, stated: Sequence[int | None]) -> LongArray:
@@ -174,40 +165,33 @@ def _weights(targets: BoolArray, stated: Sequence[int | None]) -> LongArray:
 
 
 def _capacities(spec: Spec, brokers: Sequence[Broker], targets: BoolArray) -> dict[str, Any]:
+    """Weights by disk and network, and the limit of `limits.disk_used`: of all of a disk where it isn't set, -1 for
+    a broker that states no disk."""
+    share = 1_000_000 if spec.limits.disk_used_ppm is None else spec.limits.disk_used_ppm
+    disks = [broker.disk_bytes for broker in brokers]
     return {
-        "disk_bytes": _weights(targets, [broker.disk_bytes for broker in brokers]),
+        "disk_bytes": _weights(targets, disks),
         "network_bytes_per_sec": _weights(targets, [broker.network_bytes_per_sec for broker in brokers]),
-        "disk_limit_bytes": _disk_limits(spec, brokers),
+        "disk_limit_bytes": _longs(-1 if disk is None else disk * share // 1_000_000 for disk in disks),
     }
 
 
-def _bytes(rows: Sequence[Partition]) -> dict[str, Any]:
-    fields = ("size_bytes", "bytes_in_per_sec", "bytes_out_per_sec")
-    return {name: _longs(getattr(row, name) for row in rows) for name in fields}
-
-
-def _disk_limits(spec: Spec, brokers: Sequence[Broker]) -> LongArray:
-    """(B,): `limits.disk_used` of the disk that a broker states, all of it without that limit; -1: it states none."""
-    share = 1_000_000 if spec.limits.disk_used_ppm is None else spec.limits.disk_used_ppm
-    return _longs(-1 if broker.disk_bytes is None else broker.disk_bytes * share // 1_000_000 for broker in brokers)
-
-
-def _scenario_fields(spec: Spec, topics: Sequence[Topic], topic_of: IntArray) -> dict[str, Any]:
-    names = tuple(scenario.name for scenario in spec.sweep.growth)
-    return {"scenario_names": names, "scenario_ppm": _scenarios(spec, topics)[:, topic_of] if names else None}
-
-
-def _scenarios(spec: Spec, topics: Sequence[Topic]) -> LongArray:
-    """(S, T): how many times its bytes each topic has in each scenario, in millionths."""
+def _scenario_ppm(spec: Spec, topics: Sequence[Topic], topic_of: IntArray) -> LongArray | None:
+    """(S, P): how many times its bytes each partition has in each scenario, in millionths; None without scenarios."""
+    if not spec.sweep.growth:
+        return None
     factors = [
         [scenario.factor if fnmatchcase(topic.name, scenario.topics) else 1 for topic in topics]
         for scenario in spec.sweep.growth
     ]
-    return np.rint(np.array(factors, dtype=np.float64) * 1_000_000).astype(np.int64)
+    ppm: LongArray = np.rint(np.array(factors, dtype=np.float64) * 1_000_000).astype(np.int64)[:, topic_of]
+    return ppm
 
 
-def _replacements(spec: Spec, index: dict[int, int]) -> IntArray:
-    replacements = np.full(len(index), -1, dtype=np.int32)
+def _replacements(spec: Spec, ids: IntArray) -> IntArray:
+    """(B,): the broker that takes over each one's replicas, -1 without one."""
+    index = {broker: at for at, broker in enumerate(ids.tolist())}
+    replacements = np.full(len(ids), -1, dtype=np.int32)
     for old, new in spec.changes.replace_brokers:
         replacements[index[old]] = index[new]
     return replacements

@@ -58,17 +58,17 @@ class PlannerError(Exception):
         self.lines = lines
 
 
-def _by_place(finding: Finding) -> tuple[str, int, int, str, str]:
-    """As findings compare themselves, in a tenth of the time."""
-    place = finding.place
-    return (place.file, place.line, place.column, finding.key, finding.message)
-
-
 class SpecError(PlannerError):
     """The YAML, or a file it names, is wrong. Carries every finding of one pass, sorted by place."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
-        self.findings = tuple(sorted(set(findings), key=_by_place))
+        # As findings compare themselves, in a tenth of the time.
+        self.findings = tuple(
+            sorted(
+                set(findings),
+                key=lambda each: (each.place.file, each.place.line, each.place.column, each.key, each.message),
+            )
+        )
         super().__init__(*capped(self.findings))
 
 

@@ -12,8 +12,10 @@ import humanize
 
 UNKNOWN = "–"
 _MINUTE, _DAY = 60, 86_400
-# Beyond this the exact number tells nobody anything, and calendars end.
+# Beyond this an exact number is of no use, and calendars end.
 _ENDLESS = 100 * 365 * _DAY
+_DECIMAL = tuple((1000**power, f"{prefix}B") for power, prefix in enumerate("kMGTPE", start=1))
+_BINARY = tuple((1024**power, f"{prefix}iB") for power, prefix in enumerate("KMGTPE", start=1))
 
 
 def size(size_bytes: int | None) -> str:
@@ -115,8 +117,13 @@ def gap_shown(value: float | None) -> str:
 
 def stated(size_bytes: int) -> str:
     """A size that somebody wrote, in the unit that it was most likely written in: `20 GiB`, `300 MB`, `12 B`."""
-    found = [_whole(size_bytes, power, name) for base in _PREFIXES for power, name in base]
-    return min((each for each in found if each), key=len, default=None) or size(size_bytes)
+    found = []
+    for power, name in (*_DECIMAL, *_BINARY):
+        hundredths, rest = divmod(100 * size_bytes, power)
+        # With at most two digits behind the point.
+        if not rest and 100 <= hundredths < 102_400:
+            found.append(f"{hundredths / 100:.2f}".rstrip("0").rstrip(".") + f" {name}")
+    return min(found, key=len, default=size(size_bytes))
 
 
 def beside(size_bytes: int, other: int) -> str:
@@ -126,21 +133,6 @@ def beside(size_bytes: int, other: int) -> str:
     power, name = next((power, name) for power, name in reversed(_BINARY) if abs(size_bytes) >= power)
     value = size_bytes / power
     return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f} {name}"
-
-
-_DECIMAL = tuple((1000**power, f"{prefix}B") for power, prefix in enumerate(("k", "M", "G", "T", "P", "E"), start=1))
-
-_BINARY = tuple((1024**power, f"{prefix}iB") for power, prefix in enumerate("KMGTPE", start=1))
-
-_PREFIXES = (_DECIMAL, _BINARY)
-
-
-def _whole(size_bytes: int, power: int, name: str) -> str:
-    """The size in this unit where that takes at most two digits behind the point, else nothing."""
-    hundredths, rest = divmod(100 * size_bytes, power)
-    if rest or not 100 <= hundredths < 102_400:
-        return ""
-    return f"{hundredths / 100:.2f}".rstrip("0").rstrip(".") + f" {name}"
 
 
 def exactly(size_bytes: int) -> str:

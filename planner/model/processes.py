@@ -6,6 +6,7 @@ start others; when the JVM is killed they belong to nobody, but their session is
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -18,7 +19,6 @@ from pathlib import Path
 MAPPED_BYTES, KEPT_BYTES = 32 << 20, 128 << 20
 # From glibc's malloc.h.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-
 
 _sessions: set[int] = set()
 _ROUNDS, _ROUND_SECONDS = 40, 0.05
@@ -35,7 +35,8 @@ def kill_all() -> bool:
         return False
     left = [pid for pid in _all() if _is_ours(pid)]
     for pid in left:
-        _kill(pid)
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
     return bool(left)
 
 
@@ -44,7 +45,10 @@ def end_all() -> None:
     for _ in range(_ROUNDS):
         if not kill_all():
             break
-        _reap()
+        # Those that were started directly are gone once their exit codes are taken.
+        for session in _sessions:
+            with contextlib.suppress(OSError):
+                os.waitpid(session, os.WNOHANG)
         time.sleep(_ROUND_SECONDS)
     _sessions.clear()
 
@@ -60,37 +64,19 @@ def _all() -> Iterator[int]:
 
 
 def _is_ours(pid: int) -> bool:
-    """True for a process of the sessions that still runs; who leads one may not have begun it yet."""
+    """True for a process of the sessions that still runs; the leader of one may not have begun it yet."""
     try:
         session = os.getsid(pid)
     except OSError:
         return False
-    return bool(_sessions & {session, pid}) and not _is_dead(pid)
-
-
-def _is_dead(pid: int) -> bool:
-    """True for a process that has ended, and that nobody has asked for its exit code yet."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
+    if not _sessions & {session, pid}:
         return False
-    return state.rpartition(")")[2].split()[:1] in (["Z"], ["X"])
-
-
-def _kill(pid: int) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return
-
-
-def _reap() -> None:
-    """Take the exit codes of those that were started directly."""
-    for session in _sessions:
-        try:
-            os.waitpid(session, os.WNOHANG)
-        except OSError:
-            continue
+        return True
+    # Z and X: it has ended, and nobody has taken its exit code yet.
+    return stat.rpartition(")")[2].split()[:1] not in (["Z"], ["X"])
 
 
 # What glibc reads when a process starts, for processes that others start for us: Spark's workers.

@@ -1,7 +1,7 @@
 """How values from a cluster get into generated text: always through one of these, never pasted.
 
 Topic names, cluster names and addresses are data that others wrote. Each function returns text that its format's
-parser reads back as exactly the value given.
+parser reads back as exactly the value given; for Markdown, which people read, as text without any markup.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 import yaml
 from yaml.resolver import Resolver
 
+from planner.model.formats import UNKNOWN, printable
+
 _tag_of: Callable[..., str] = Resolver().resolve
 
 # Characters that a terminal obeys or that nobody sees: DEL, C1 and what turns, joins or separates text. A list of our
@@ -25,6 +27,15 @@ _UNSEEN = re.compile(
 
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
+
+# Long enough for the longest topic name; a rack or a sentence may be of any length.
+_LONGEST_NAME = 250
+_LONGEST_TEXT = 300
+
+# What Markdown, HTML or a forge could take for markup. `@` would notify whoever bears a rack's name.
+_AT_SIGN = "@<!-- -->"
+_MARKUP = re.compile(r"[\\`*_{}\[\]#|~$]")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": _AT_SIGN}
 
 
 def canonical_json(value: Any) -> str:
@@ -68,12 +79,8 @@ def yaml_text(text: str) -> str:
     can be a template: it is a number, a date, a truth value, null, `<<`, `=` or a single `!`, `&` or `*`.
     """
     scalar = yaml_scalar(text)
-    return f"!unsafe {scalar}" if _reads_as_string(text) else scalar
-
-
-def _reads_as_string(text: str) -> bool:
-    """Whether YAML reads `text` as a string even where it has no quotes."""
-    return _tag_of(yaml.ScalarNode, text, (True, False)) == Resolver.DEFAULT_SCALAR_TAG
+    reads_as_string = _tag_of(yaml.ScalarNode, text, (True, False)) == Resolver.DEFAULT_SCALAR_TAG
+    return f"!unsafe {scalar}" if reads_as_string else scalar
 
 
 def kafka_replica_lists(partitions: Iterable[tuple[str, int, Iterable[int], Sequence[str]]]) -> str:
@@ -82,15 +89,12 @@ def kafka_replica_lists(partitions: Iterable[tuple[str, int, Iterable[int], Sequ
     One row a line; where there are no log dirs the row doesn't name any.
     """
     names = _QuotedNames()
-    return ",\n".join(
-        f' {{"topic":{names[topic]},"partition":{partition},"replicas":[{",".join(map(str, replicas))}]'
-        f"{_log_dirs(log_dirs, names)}}}"
-        for topic, partition, replicas, log_dirs in partitions
-    )
-
-
-def _log_dirs(log_dirs: Sequence[str], names: _QuotedNames) -> str:
-    return f',"log_dirs":[{",".join(names[path] for path in log_dirs)}]' if log_dirs else ""
+    rows = []
+    for topic, partition, replicas, log_dirs in partitions:
+        dirs = f',"log_dirs":[{",".join(names[path] for path in log_dirs)}]' if log_dirs else ""
+        brokers = ",".join(map(str, replicas))
+        rows.append(f' {{"topic":{names[topic]},"partition":{partition},"replicas":[{brokers}]{dirs}}}')
+    return ",\n".join(rows)
 
 
 def kafka_partitions(partitions: Iterable[tuple[str, int]]) -> str:
@@ -103,6 +107,20 @@ def kafka_topics(topics: Iterable[str]) -> str:
     """Topic names as the rows of Kafka's topics-to-move JSON, one a line, without the brackets."""
     names = _QuotedNames()
     return ",\n".join(f' {{"topic":{names[topic]}}}' for topic in topics)
+
+
+def markdown_text(value: str, at_most: int = _LONGEST_TEXT) -> str:
+    """A sentence or a name for Markdown's running text or table cell: nothing in it is markup any more."""
+    escaped = "".join(_ENTITIES.get(character, character) for character in printable(value, at_most))
+    return _MARKUP.sub(r"\\\g<0>", escaped.replace(_AT_SIGN, "\0")).replace("\0", _AT_SIGN)
+
+
+def markdown_code(name: str, at_most: int = _LONGEST_NAME) -> str:
+    """A name as a code span for a table cell; pipes are escaped there even inside code."""
+    shown = printable(name, at_most).replace("|", "\\|")
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
+    return f"{fence}{pad}{shown}{pad}{fence}" if shown else UNKNOWN
 
 
 FILTERS: Mapping[str, Any] = {

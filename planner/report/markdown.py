@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.model.formats import counted
-from planner.model.markup import code, text
+from planner.model.quoting import markdown_code as code
+from planner.model.quoting import markdown_text as text
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
 from planner.plan.templates import environment

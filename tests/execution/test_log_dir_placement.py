@@ -26,7 +26,7 @@ from planner.inputs.importers.log_dirs_describe import places
 from planner.inputs.spec.reading import load
 from planner.model.balance import Tolerance
 from planner.model.build_problem import build
-from planner.model.cluster import ANY, LogDir, LogDirs, ReplicaDir, merged
+from planner.model.cluster import ANY, LogDir, LogDirs, ReplicaDir
 from planner.model.errors import ImportStateError, SpecError, UnsafePlanError
 from planner.model.file_reading import resource
 from planner.model.spec import Spec
@@ -323,17 +323,6 @@ def test_what_cannot_be_is_refused(text: str, message: str) -> None:
     with pytest.raises(ImportStateError, match=r"^l\.txt:3:1: brokers") as caught:
         places(text, "l.txt")
     assert message in str(caught.value)
-
-
-def test_of_two_descriptions_the_first_counts() -> None:
-    """Brokers that only the second one names are taken from there."""
-    one = LogDirs(((1, (LogDir("/a"),)),), (ReplicaDir("t", 0, 1, "/a", 1),))
-    two = LogDirs(
-        ((1, (LogDir("/b"),)), (2, (LogDir("/b"),))), (ReplicaDir("t", 0, 1, "/b", 2), ReplicaDir("t", 0, 2, "/b", 2))
-    )
-    assert LogDirs(
-        ((1, (LogDir("/a"),)), (2, (LogDir("/b"),))), (ReplicaDir("t", 0, 1, "/a", 1), ReplicaDir("t", 0, 2, "/b", 2))
-    ) == merged([one, two])
 
 
 def test_a_list_that_differs_from_the_brokers_own_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clusters import no_racks, problem_of, spec_of, specs
+from clusters import problem_of, spec_of, specs
 from hypothesis import given
 from properties import examples
 
@@ -72,16 +72,6 @@ def test_set_racks_that_crowd_a_rack_force() -> None:
         racks, {"x": [(1, 2, 3, 4)]}, changes=Changes(set_racks=((2, "b"), (5, "a")), rebalance="none")
     )
     assert [True] == problem.forced.tolist()
-
-
-def test_racks_matter_only_where_all_have_one() -> None:
-    """The rack rule needs a rack on every broker that stays, and rack_aware."""
-    rows = {"x": [(1,)]}
-    assert problem_of({1: "a", 2: "b"}, rows).racks_matter
-    assert not problem_of({1: "a", 2: "b"}, rows, rack_aware=False).racks_matter
-    assert not problem_of(no_racks(1, 2), rows).racks_matter
-    assert not problem_of({1: "a", 2: None}, rows).racks_matter
-    assert problem_of({1: "a", 2: None}, rows, changes=Changes(remove_brokers=(2,))).racks_matter
 
 
 @pytest.mark.parametrize(

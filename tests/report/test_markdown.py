@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from plan_documents import Document, change, typed
 from report_documents import huge, small, with_alternatives, with_disks, with_traffic
 
-from planner.model import markup
+from planner.model.quoting import markdown_code, markdown_text
 from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 from planner.report import markdown
 from planner.report.markdown import Room
@@ -161,8 +161,8 @@ def test_rows_shown_and_left_out_add_up() -> None:
 @given(st.text(max_size=60) | st.just(NASTY))
 def test_names_never_become_markup(name: str) -> None:
     """A name in running text is text, in a cell it is one code span, and a row keeps its cells."""
-    table = f"| a | b |\n|:--|:--|\n| {markup.code(name)} | {markup.text(name)} |\n"
-    tokens = parse(f"x {markup.text(name)}\n\n{table}")
+    table = f"| a | b |\n|:--|:--|\n| {markdown_code(name)} | {markdown_text(name)} |\n"
+    tokens = parse(f"x {markdown_text(name)}\n\n{table}")
     kinds = {token.type for token in tokens} - {"html_inline"}
     html = {token.content for token in tokens if token.type == "html_inline"}
 
@@ -179,7 +179,7 @@ def test_names_never_become_markup(name: str) -> None:
 def test_code_shows_the_name_itself() -> None:
     """Underscores, dots and backticks as they are."""
     for name in ("__consumer_offsets", "a.b-c_d", "tick`tock", "`", "``x"):
-        spans = [token.content for token in parse(markup.code(name)) if token.type == "code_inline"]
+        spans = [token.content for token in parse(markdown_code(name)) if token.type == "code_inline"]
 
         assert [name] == spans
 

@@ -1,0 +1,26 @@
+"""Values of a spec that say something of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.model.spec import LIMITS, UNSTATED, BatchRules
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (BatchRules(seconds=60, bytes_per_sec=50), 3_000),
+        (BatchRules(seconds=60), None),
+        (BatchRules(bytes_per_sec=50, bytes=7), None),
+    ],
+)
+def test_bytes_per_broker_are_time_at_a_rate(rules: BatchRules, expected: int | None) -> None:
+    """Without either there is no limit."""
+    assert expected == rules.bytes_per_broker
+
+
+def test_an_execution_of_defaults_leaves_everything_out_that_has_one() -> None:
+    """The throttle, and each limit of a batch."""
+    assert {"throttle", *(f"batches.{limit}" for limit in LIMITS)} == set(UNSTATED.unset)
+    assert BatchRules() == UNSTATED.batches

@@ -1,0 +1,41 @@
+"""What seems wrong with a state: brokers that are down, partitions that are being reassigned."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.model.cluster import Partition, Topic
+from planner.model.state_warnings import down, some, unions
+
+
+def test_a_broker_in_no_leaders_isr_seems_to_be_down() -> None:
+    """Where it is in the last ISR of a partition without a leader, that is said; without ISRs nothing is known."""
+    rows = [Partition(0, (1, 2), 1, (1,)), Partition(1, (2, 3), None, (3,)), Partition(2, (1, 3), 1, (1,))]
+    assert [
+        "broker 2 is in no ISR of its 2 replicas: it seems to be down",
+        "broker 3 is only in ISRs without a leader, of its 2 replicas: it seems to be down",
+    ] == list(down(rows))
+    assert [] == list(down([Partition(0, (1, 2), 1, None), Partition(1, (2, 1), 2, (2, 1))]))
+
+
+def test_more_replicas_than_usual_may_be_a_reassignment() -> None:
+    """Only where some of them aren't in sync, and the partition has a leader."""
+    usual, wider = Partition(0, (1, 2), 1, (1, 2)), (1, 2, 3)
+    told = list(unions([Topic("t", (usual, Partition(1, wider, 1, (1, 2))))]))
+    assert 1 == len(told)
+    assert told[0].startswith("partition t-1 with more replicas than others of the topic, and not all in sync")
+    for other in (Partition(1, wider, 1, wider), Partition(1, wider, None, (1,)), Partition(1, wider, 1, None)):
+        assert [] == list(unions([Topic("t", (usual, other))]))
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["a"], "topic a"),
+        (["a", "b", "c"], "topics a, b, c"),
+        ([f"t{number}" for number in range(1_203)], "topics t0, t1, t2 and 1,200 more"),
+    ],
+)
+def test_a_few_names_stand_for_many(names: list[str], text: str) -> None:
+    """Three at most."""
+    assert text == some(names)
