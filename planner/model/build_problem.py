@@ -24,8 +24,7 @@ def build(spec: Spec) -> Problem:
     topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), [len(topic.partitions) for topic in topics])
     replicas = _replica_matrix(rows, ids)
     rack_names, racks = _rack_indices(brokers)
-    leaving = {*spec.changes.remove_brokers, *(old for old, _ in spec.changes.replace_brokers)}
-    targets = np.array([broker.id not in leaving for broker in brokers], dtype=bool)
+    targets = np.array([broker.id not in spec.changes.leaving for broker in brokers], dtype=bool)
     factors = _replication_factors(spec, topics, replicas)
     forced = _forced(replicas, targets, factors)
     problem = Problem(
@@ -58,10 +57,10 @@ def build(spec: Spec) -> Problem:
         survive=spec.resilience,
         out_of_sync=_out_of_sync(rows, ids),
     )
-    worse = _forced_by_racks(spec, problem, brokers)
-    if not worse.any():
-        return problem
-    return replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
+    if (worse := _forced_by_racks(spec, problem, brokers)).any():
+        forced = forced | worse
+        problem = replace(problem, forced=forced, movable=_movable(spec, topics, topic_of, rows, forced))
+    return problem
 
 
 def before(spec: Spec) -> Problem:

@@ -161,6 +161,11 @@ class Changes:
     new_partitions: tuple[NewPartitions, ...] = ()
     rebalance: Rebalance = "all"
 
+    @property
+    def leaving(self) -> frozenset[int]:
+        """The brokers that hold nothing afterwards: removed or replaced."""
+        return frozenset((*self.remove_brokers, *(old for old, _ in self.replace_brokers)))
+
 
 @dataclass(frozen=True)
 class TopicFilter:

@@ -214,7 +214,7 @@ def at_least(spec: Spec, base: Case, of: BrokerClass) -> int:
 def _with(spec: Spec, of: BrokerClass, count: int) -> Spec:
     """The spec with so many brokers of a class more, each in the rack that has the fewest by then."""
     brokers = brokers_after(spec)
-    leaving = {*spec.changes.remove_brokers, *(old for old, _ in spec.changes.replace_brokers)}
+    leaving = spec.changes.leaving
     inside = [broker.rack for broker in brokers if broker.id not in leaving]
     names = sorted({rack for rack in inside if rack is not None})
     added = list[Broker]()
