@@ -58,8 +58,7 @@ def build(spec: Spec) -> Problem:
         out_of_sync=_out_of_sync(rows, ids),
     )
     if (worse := _forced_by_racks(spec, problem, brokers)).any():
-        forced = forced | worse
-        problem = replace(problem, forced=forced, movable=_movable(spec, topics, topic_of, rows, forced))
+        return replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
     return problem
 
 
