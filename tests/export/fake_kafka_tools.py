@@ -9,6 +9,7 @@ The tools don't know `unknown_options`, {tool: options}, as those of Kafka 3.9 d
 from __future__ import annotations
 
 import json
+import os
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +23,7 @@ def _main(tool: str, arguments: list[str]) -> int:
     options = {word: value for word, value in zip(arguments, [*arguments[1:], ""], strict=True) if word[:2] == "--"}
     cluster["calls"].append([tool, *(word for word in options if word != "--bootstrap-server")])
     cluster.setdefault("arguments", []).append([tool, *arguments])
+    cluster.setdefault("kafka_opts", []).append(os.environ.get("KAFKA_OPTS", ""))
     if cluster.get("failing", {}).get(tool):
         cluster["failing"][tool] -= 1
         (HERE / "cluster.json").write_text(json.dumps(cluster))

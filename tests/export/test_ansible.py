@@ -350,3 +350,11 @@ def test_the_end_says_what_was_planned_and_measured(site: Site) -> None:
     assert [("01", 1, 2_000, 100), ("02", 1, 1_000, 100)] == [
         (each.batch, each.planned_seconds, each.copied_bytes, each.planned_bytes) for each in figures
     ]
+
+
+def test_every_tool_gets_the_environment(site: Site) -> None:
+    """As it is given: no variable is replaced in it."""
+    run = site.play("apply", "-e", json.dumps({"kafka_reassign_environment": {"KAFKA_OPTS": "-Da=$HOME"}}))
+    assert 0 == run.code, run.output
+    assert {"-Da=$HOME"} == set(site.cluster["kafka_opts"])
+    assert len(site.cluster["calls"]) == len(site.cluster["kafka_opts"])
