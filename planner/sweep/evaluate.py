@@ -19,8 +19,9 @@ from planner.model.seeded_numbers import draws
 from planner.scoring import growth_scenarios, score
 from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.catalog import STRATEGIES, UNKNOWN, Candidate, Proposal, prove
-from planner.sweep import classic_tables, dealing, sweep_result
+from planner.sweep import classic_sums, classic_tables, dealing, sweep_result
 from planner.sweep.candidates import ALL_SCENARIOS, ASKED, Candidates, Run
+from planner.sweep.classic_sums import ClassicSums
 from planner.sweep.classic_tables import Tables
 from planner.sweep.scores_folder import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
@@ -80,7 +81,7 @@ def scored(
     columns[0] = numbers
     columns[-4:] = [[UNKNOWN], [UNKNOWN], [UNKNOWN], [1]]
     for part, places, at in candidates.parts(numbers):
-        if part.strategy == "kafka_classic" and has_tables(problem):
+        if part.strategy == "kafka_classic" and (has_tables(problem) or _has_sums(basis)):
             columns[1:-4, places] = _columns(_classic(basis, part, at))
             continue
         for place in places.tolist():
@@ -125,12 +126,25 @@ def _tables(basis: ScoringBasis) -> Tables:
     return classic_tables.make(basis)
 
 
+@lru_cache(maxsize=1)
+def _has_sums(basis: ScoringBasis) -> bool:
+    return classic_sums.usable(basis)
+
+
+@lru_cache(maxsize=1)
+def _sums(basis: ScoringBasis) -> ClassicSums:
+    return classic_sums.make(basis)
+
+
 def _classic(basis: ScoringBasis, run: Run, at: LongArray) -> Scores:
-    """Scores (C,) of these candidates (C,) of a run of classic placements, from tables."""
+    """Scores (C,) of these candidates (C,) of a run of classic placements, from tables or by sums."""
     topics, brokers = len(basis.problem.topic_names), int(basis.problem.targets.sum())
     pairs = run.pairs(at) if run.brokers else draws(run.seeds(at), topics, brokers)
     starts, shifts = (np.broadcast_to(each.reshape(len(at), -1), (len(at), topics)) for each in pairs)
-    return classic_tables.scores(basis, _tables(basis), starts.astype(np.int32), shifts.astype(np.int32))
+    drawn = starts.astype(np.int32), shifts.astype(np.int32)
+    if has_tables(basis.problem):
+        return classic_tables.scores(basis, _tables(basis), *drawn)
+    return classic_sums.scores(_sums(basis), *drawn)
 
 
 def _columns(scores: Scores) -> LongArray:

@@ -1,0 +1,287 @@
+"""Scoring Kafka's classic placements of a large cluster: look-ups and sums instead of lists of replicas.
+
+Where tables of all placements of every topic would be too large (see `classic_tables`), every partition has to be
+placed. But its list is one of few, by the position it starts at and the shift, and most of what a score needs of a list
+is known before: which brokers have the partition today, in which rack they are, and how many bytes it has. So a
+candidate is a look-up a replica, and a score is a few sums over all replicas. The scores are those of `score.score`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.build_problem import rows_to_place
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, uneven_racks
+from planner.model.seeded_numbers import mix
+from planner.scoring import broker_loads, failure_costs, score
+from planner.scoring.score import Scores, ScoringBasis, Tally
+from planner.scoring.window_excess import TOPIC_PRICE, weight
+from planner.scoring.windows import BYTE_WINDOWS
+from planner.strategies import kafka_classic
+
+Floats = NDArray[np.float64]
+
+# What is known of every partition on every broker takes a byte; more than this is not worth its memory.
+_MOST_BYTES = 128 << 20
+# Sums of bytes are counted as floats, which are exact up to here.
+_EXACT = 1 << 53
+# What a replica on a broker is: there already, copied within the rack of the leader, copied from another rack.
+_HERE, _COPIED, _CROSSING = range(3)
+
+
+def usable(basis: ScoringBasis) -> bool:
+    """True where all partitions are placed anew, as Kafka does, and nothing is asked that sums don't answer."""
+    problem = basis.problem
+    factors, targets = problem.replication_factors, int(problem.targets.sum())
+    if not problem.rows or not rows_to_place(problem).all() or int(factors.max()) > targets or int(factors.min()) < 1:
+        return False
+    weights = (problem.size_bytes, problem.bytes_in_per_sec, problem.bytes_out_per_sec)
+    totals = [float((each.astype(np.float64) * (factors + 1)).sum()) for each in weights]
+    in_sync = problem.out_of_sync is None or not problem.out_of_sync.any()
+    plain = in_sync and problem.deferred is None and basis.windows.topic_leaders is None
+    small = problem.rows * targets <= _MOST_BYTES and len(problem.topic_names) * targets * 8 <= _MOST_BYTES
+    return plain and small and not basis.scenarios and sum(totals) < _EXACT
+
+
+@dataclass(frozen=True, eq=False)
+class Replicas:
+    """All replicas to place (N,), those of position 0 first, then those of position 1, and so on, by partition.
+
+    spans[k] where position k's are, and their partitions, None: all · size, rate_in (N,) bytes, and what is written to
+    them · source (N,) broker that they are copied from · known (N,) where the partition begins in `kinds` · cell (N,)
+    where its topic begins among (topic, target broker) · digest (N,) what is mixed with the broker
+    kinds (P × Bt,) _HERE, _COPIED or _CROSSING
+    """
+
+    spans: tuple[tuple[slice, LongArray | None], ...]
+    size: Floats
+    rate_in: Floats
+    source: LongArray
+    known: LongArray
+    cell: LongArray
+    digest: NDArray[np.uint64]
+    kinds: NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Kafka's lists of replicas as look-ups, by (position + partition, shift + round), neither taken modulo anything.
+
+    base (P,) where each partition's lists begin · stride a topic's start index times it, and the shift, say which
+    of them it is · positions[k] (L,) target broker at each position · uneven (L,) breaks the rack rule · crowded (L,)
+    most replicas in one rack · brokers (Bt,) the problem's number of each target broker
+    """
+
+    base: LongArray
+    stride: int
+    positions: tuple[LongArray, ...]
+    uneven: BoolArray
+    crowded: IntArray
+    brokers: LongArray
+
+
+@dataclass(frozen=True, eq=False)
+class Leading:
+    """Who leads: `anew` (P,) where it is the first replica; `today` (P,) the target broker that leads now, -1: none,
+    where an election counts, -2: where none does; counts and traffic (Bt,) of partitions that keep their leaders;
+    sent (P,) what a leader sends.
+    """
+
+    anew: BoolArray
+    today: LongArray
+    kept: LongArray
+    kept_sent: LongArray
+    sent: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ClassicSums:
+    """All that is known of a problem's classic placements before one is drawn."""
+
+    basis: ScoringBasis
+    replicas: Replicas
+    lists: Lists
+    leading: Leading
+    few_in_sync: int
+    # (P,): replicas in one rack from which on its failure is felt.
+    felt: IntArray
+    weights: LongArray
+    alike: BoolArray
+
+
+def make(basis: ScoringBasis) -> ClassicSums:
+    """What is known before, for a problem that is `usable`."""
+    problem, wanted = basis.problem, basis.windows.topic_replicas
+    factors = problem.replication_factors
+    before = (problem.replicas >= 0).sum(axis=1)
+    served = factors >= problem.min_insync
+    most = max(int(np.bincount(problem.topic_of, weights=factors).max()), int(wanted[0].max(initial=0)))
+    return ClassicSums(
+        basis,
+        _replicas(problem),
+        _lists(problem),
+        _leading(problem),
+        int(((factors < problem.min_insync) & (factors != before)).sum()),
+        (factors - np.where(served, problem.min_insync, 1)).astype(np.int32),
+        weight(np.arange(most + 1, dtype=np.int64), TOPIC_PRICE),
+        (wanted == wanted[..., :1]).all(axis=(0, -1)),
+    )
+
+
+def scores(sums: ClassicSums, starts: IntArray, shifts: IntArray) -> Scores:
+    """Scores (C,) of candidates with a start index and a shift for each topic, both (C, T)."""
+    tallies = [_tally(sums, *each) for each in zip(starts, shifts, strict=True)]
+    added = (np.stack(parts) for parts in zip(*(tally.added for tally in tallies), strict=True))
+    return score.finish(sums.basis, Tally.of(added, np.array([tally.topic_spread for tally in tallies])))
+
+
+def _tally(sums: ClassicSums, starts: IntArray, shifts: IntArray) -> Tally:
+    """One candidate's tally, without its first axis."""
+    problem, known, lists = sums.basis.problem, sums.replicas, sums.lists
+    which = lists.base + (starts.astype(np.int64) * lists.stride + shifts)[problem.topic_of]
+    targets = len(lists.brokers)
+    at = np.empty(len(known.size), dtype=np.int64)
+    for column, (span, rows) in zip(lists.positions, known.spans, strict=True):
+        np.take(column, which if rows is None else which[rows], out=at[span])
+    kinds = known.kinds.take(known.known + at)
+    copied = known.size * (kinds > _HERE)
+    arriving, sent = np.zeros((2, len(problem.broker_ids)), dtype=np.int64)
+    arriving[lists.brokers] = np.bincount(at, weights=copied, minlength=targets)
+    sent[:] = np.bincount(known.source, weights=copied, minlength=len(sent))
+    held = np.bincount(known.cell + at, minlength=len(problem.topic_names) * targets).reshape(-1, targets)
+    uneven = int(np.count_nonzero(lists.uneven.take(which))) if lists.uneven.any() else 0
+    excess, spread = _of_topics(sums, held)
+    digest = int(mix(known.digest + lists.brokers.astype(np.uint64)[at]).sum().view(np.int64))
+    first = at[: problem.rows]
+    terms = (
+        digest,
+        sums.few_in_sync + uneven,
+        uneven,
+        int(copied.sum()),
+        int(np.count_nonzero(kinds)),
+        int(np.count_nonzero((sums.leading.today != first) & (sums.leading.today > -2))),
+        int(copied[kinds == _CROSSING].sum()),
+        excess,
+    )
+    return Tally(
+        np.array(terms, dtype=np.int64),
+        _per_broker(sums, at, held, first),
+        np.stack([arriving, sent]),
+        np.zeros((0, len(BYTE_WINDOWS), targets), dtype=np.int64),
+        _exposed(sums, which, at),
+        spread,
+    )
+
+
+def _per_broker(sums: ClassicSums, at: LongArray, held: LongArray, first: LongArray) -> LongArray:
+    """(measures, Bt): `broker_loads.MEASURES` of replicas on target brokers (N,), counted by topic (T, Bt) already."""
+    known, leading, targets = sums.replicas, sums.leading, held.shape[1]
+    led = first[leading.anew]
+    found = np.zeros((sums.basis.measures, targets), dtype=np.int64)
+    found[0] = held.sum(axis=0)
+    found[1] = leading.kept + np.bincount(led, minlength=targets)
+    found[2] = np.bincount(at, weights=known.size, minlength=targets)
+    if len(found) > 3:
+        found[3] = np.bincount(at, weights=known.rate_in, minlength=targets)
+        found[4] = leading.kept_sent + np.bincount(led, weights=leading.sent[leading.anew], minlength=targets)
+    return found
+
+
+def _of_topics(sums: ClassicSums, held: LongArray) -> tuple[int, LongArray]:
+    """How far the topics' replicas (T, Bt) are outside their windows, and the largest spread of any topic."""
+    low, high = sums.basis.windows.topic_replicas
+    beyond = np.maximum(low - held, held - high)
+    by_topic = sums.weights.take(np.maximum(beyond, 0, out=beyond)).sum(axis=1)
+    spreads = held.max(axis=1) - held.min(axis=1)
+    tolerance = sums.basis.problem.balance.topic_replicas
+    if tolerance.kind == "spread":
+        # As `windows.excess_anywhere`: such windows may begin anywhere.
+        by_topic[sums.alike & (spreads <= tolerance.value)] = 0
+    return int(by_topic.sum()), np.asarray(spreads.max())
+
+
+def _exposed(sums: ClassicSums, which: LongArray, at: LongArray) -> LongArray:
+    """(E,): `failure_costs.by_group`; nothing where no failure of a rack is felt, as mostly."""
+    problem, fragile, known = sums.basis.problem, sums.basis.fragile, sums.replicas
+    if not fragile.width:
+        return np.zeros(0, dtype=np.int64)
+    if not len(fragile.rows) and not (sums.lists.crowded.take(which) > sums.felt).any():
+        return np.zeros(fragile.width, dtype=np.int64)
+    assignment = np.full((problem.rows, problem.width), -1, dtype=np.int32)
+    for position, (span, rows) in enumerate(known.spans):
+        assignment[slice(None) if rows is None else rows, position] = sums.lists.brokers[at[span]]
+    return failure_costs.by_group(problem, fragile, assignment, np.zeros_like(problem.topic_of), 1)[0]
+
+
+def _replicas(problem: Problem) -> Replicas:
+    factors, targets = problem.replication_factors, int(problem.targets.sum())
+    brokers = np.flatnonzero(problem.targets)
+    positions = [np.flatnonzero(factors > position) for position in range(int(factors.max()))]
+    row, ends = np.concatenate(positions), np.cumsum([len(each) for each in positions])
+    spans = [(slice(end - len(each), end), each) for each, end in zip(positions, ends.tolist(), strict=True)]
+    source = np.where(problem.leaders >= 0, problem.leaders, problem.replicas[:, 0])
+    here = np.zeros((problem.rows, len(problem.broker_ids) + 1), dtype=bool)
+    here[np.arange(problem.rows)[:, None], problem.replicas] = True
+    here[problem.is_new] = True  # nobody copies what is to be made
+    crossing = problem.broker_racks[brokers] != problem.broker_racks[source][:, None]
+    kinds = np.where(here[:, brokers], _HERE, np.where(crossing, _CROSSING, _COPIED)).astype(np.int8)
+    place = np.concatenate([np.full(len(each), position) for position, each in enumerate(positions)])
+    # As `score.digest` mixes row, position and broker.
+    digest = row.astype(np.uint64) * np.uint64(1 << 32) + np.uint64(1) + (place.astype(np.uint64) << np.uint64(24))
+    return Replicas(
+        tuple((span, None if len(rows) == problem.rows else rows) for span, rows in spans),
+        problem.size_bytes[row].astype(np.float64),
+        problem.bytes_in_per_sec[row].astype(np.float64),
+        source[row].astype(np.int64),
+        row * targets,
+        problem.topic_of[row].astype(np.int64) * targets,
+        digest,
+        kinds.reshape(-1),
+    )
+
+
+def _lists(problem: Problem) -> Lists:
+    order, racks = kafka_classic.broker_order(problem)
+    number, count = broker_loads.target_numbers(problem), len(order)
+    ids, factors, widest = problem.partition_ids, problem.replication_factors, int(problem.replication_factors.max())
+    rounds = max(count - 1, 1)
+    # Start index and partition, and shift and round, add up to less than these.
+    stride, length = count + rounds, 2 * count * (count + rounds)
+    where = np.divmod(np.arange(length), stride)
+    base = (ids % count).astype(np.int64) * stride + ids // count % rounds
+    tables = []
+    for at, factor in enumerate(np.unique(factors).tolist()):
+        base[factors == factor] += at * length
+        lists = kafka_classic.place_rows(order, racks, factor, np.zeros(length, dtype=np.int32), where[0], where[1])
+        tables.append(np.pad(lists, ((0, 0), (0, widest - factor)), constant_values=-1))
+    lists = np.concatenate(tables)
+    every = replace(problem, topic_of=np.zeros(len(lists), dtype=np.int32))
+    inside = np.append(problem.broker_racks, -1)[lists]
+    crowded = [((inside == column[:, None]) & (lists >= 0)).sum(axis=1) for column in inside.T]
+    return Lists(
+        base,
+        stride,
+        tuple(np.where(column >= 0, number[column], 0).astype(np.int64) for column in lists.T),
+        uneven_racks(every, lists),
+        np.max(crowded, axis=0).astype(np.int32),
+        np.flatnonzero(problem.targets),
+    )
+
+
+def _leading(problem: Problem) -> Leading:
+    number, targets = broker_loads.target_numbers(problem), int(problem.targets.sum())
+    anew, leads = problem.may_lead_anew, problem.leaders >= 0
+    today = np.where(leads, number[problem.leaders], -1).astype(np.int64)
+    sent = problem.bytes_in_per_sec * (problem.replication_factors - 1) + problem.bytes_out_per_sec
+    kept = today[~anew & (today >= 0)]
+    kept_sent = np.bincount(kept, weights=sent[~anew & (today >= 0)].astype(np.float64), minlength=targets)
+    return Leading(
+        anew,
+        np.where(anew & ~problem.is_new, today, -2),
+        np.bincount(kept, minlength=targets),
+        kept_sent.astype(np.int64),
+        sent.astype(np.float64),
+    )
