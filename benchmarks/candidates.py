@@ -86,7 +86,7 @@ def measure(case: str) -> Speed:
 
 
 def _from_tables(problem: Problem, count: int) -> tuple[float | None, float | None]:
-    """Seconds to make the tables or look-ups, for which the first candidate waits, and candidates a second from them."""
+    """Seconds to make the tables or look-ups, which the first candidate waits for, and candidates a second."""
     basis = ScoringBasis.of(problem)
     if not (classic_tables.worthwhile(basis) or classic_sums.usable(basis)):
         return None, None
