@@ -116,7 +116,9 @@ def _refusals(
         )
     if wanted.strict and found is not None and found.own:
         yield Refusal(
-            f"{path}: holds files that are nobody's to judge (--strict)", tuple(map(str, found.own)), _ELSEWHERE
+            f"{path}: contains files of your own, which can't be checked (--strict)",
+            tuple(map(str, found.own)),
+            _ELSEWHERE,
         )
     if wanted.strict_state and fit is not None and after is not None:
         outside = (*map(str, fit.told), *(after.sentences() if after.changed else ()))

@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from planner.execution.gates import GATES_ON_BYTES, gate_cells
-from planner.model.formats import amount, arrow, duration, gap_shown, percent, printable, ranges, size, words
+from planner.model.formats import amount, arrow, duration, gap_shown, percent, printable, ranges, size, term_name, words
 from planner.plan import headline
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
@@ -172,7 +172,7 @@ def verdict(difference: Document) -> str:
     if difference["equal"]:
         return f"Plan {old} in both: nothing differs."
     told = [
-        f"{words(row['name'])} {arrow(_amount(row['before'], row), _amount(row['after'], row))}"
+        f"{term_name(row['name'])} {arrow(_amount(row['before'], row), _amount(row['after'], row))}"
         for row in difference["figures"]
         if row["name"] in ("bytes_moved", "replicas_moved", "batches")
     ]
@@ -198,7 +198,7 @@ def figure_rows(difference: Document) -> list[tuple[str, str, str, str]]:
             shown = _unlike(_amount(old, row), _amount(new, row), old, new, exact)
             # The others stand in the amount itself.
             column = "" if unit in _EXACT_UNITS else unit.removeprefix("%").strip()
-            rows.append((words(row["name"]), *shown, column))
+            rows.append((term_name(row["name"]), *shown, column))
     return rows
 
 
@@ -209,7 +209,7 @@ def sections(difference: Document) -> list[tuple[str, int, list[str]]]:
     heads = ((key, old[key], new[key]) for key in ("cluster", "valid_until", "resumes"))
     found = [
         ("Plan", [f"{words(key)}: {_value(was)} → {_value(now)}" for key, was, now in heads if was != now]),
-        ("Gates", [_gate(row) for row in difference["gates"]]),
+        ("Limits", [_gate(row) for row in difference["gates"]]),
         ("Inputs", [_input(row) for row in difference["inputs"]]),
         ("Asked for", [_wished(row) for row in difference["changes"]]),
         ("Brokers", list(_brokers_shown(difference["brokers"]))),

@@ -66,13 +66,13 @@ GROUPS = {
         "show": Listed("Show PLAN, a plan.json or its folder.", "review:show"),
         "diff": Listed("Show what changed from the plan BEFORE to the plan AFTER.", "review:diff"),
         "check": Listed("Check that PLAN is unchanged and fits the cluster.", "review:check"),
-        "resume": Listed("Plan what is left of PLAN after a run that stopped.", "review:resume"),
+        "resume": Listed("Plan the rest of a partly applied PLAN.", "review:resume"),
     },
     "What if": {
         "failures": Listed("Show what breaks when brokers or racks of SPEC fail.", "failures:failures"),
-        "growth": Listed("Show when which broker of SPEC reaches a limit.", "growth:growth"),
+        "growth": Listed("Show when brokers of SPEC reach a limit.", "growth:growth"),
         "load": Listed("Write a profile of each partition's load from FILEs of metrics.", "load:load"),
-        "consumers": Listed("Show who reads what in SPEC's consumer groups.", "consumers:consumers"),
+        "consumers": Listed("Show what each member of SPEC's groups reads.", "consumers:consumers"),
     },
     "Kafka's own placement": {
         "place": Listed("Show where Kafka places new partitions.", "placing:place"),

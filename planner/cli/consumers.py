@@ -107,15 +107,22 @@ def _range(_: click.Context, __: click.Parameter, value: str | None) -> tuple[in
 @click.command()
 @click.argument("spec", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--plan", type=click.Path(path_type=Path), help="A plan of SPEC: which partitions change racks.")
-@click.option("--group", "groups", multiple=True, help="Only this group; may be given again.")
-@click.option("--add-partitions", "grown", multiple=True, callback=_grown, metavar="TOPIC=COUNT", help="What if.")
-@click.option("--key", "keys", multiple=True, help="Follow this key through changed partition counts.")
-@click.option("--sweep", is_flag=True, help="How many consumers, and which assignor.")
+@click.option("--group", "groups", multiple=True, help="Only this group. May be repeated.")
+@click.option(
+    "--add-partitions",
+    "grown",
+    multiple=True,
+    callback=_grown,
+    metavar="TOPIC=COUNT",
+    help="Add partitions to this topic, up to this total.",
+)
+@click.option("--key", "keys", multiple=True, help="Show which partition this key maps to, before and after.")
+@click.option("--sweep", is_flag=True, help="Try every number of consumers with every assignor.")
 @click.option("--consumers", callback=_range, metavar="2-12", help="The numbers of consumers that --sweep tries.")
 @engine_options(IN_PROCESS)
 @format_option
 def consumers(spec: Path, form: Format, **options: Any) -> int:
-    """Show who reads what in SPEC's consumer groups.
+    """Show what each member of SPEC's groups reads.
 
     How even that is, and what moves when a member leaves, a partition is added, or a rack changes.
 

@@ -129,15 +129,20 @@ class _Kind(click.ParamType[str]):
 @click.command()
 @click.argument("subject", metavar="SPEC|PLAN", type=click.Path(path_type=Path))
 @click.option("--plan", type=click.Path(path_type=Path), help="SPEC's plan. [default: SPEC's folder, with .plan]")
-@click.option("--of", multiple=True, type=_Kind(), help="brokers, racks, pairs, or any number of them; all three.")
+@click.option(
+    "--of",
+    multiple=True,
+    type=_Kind(),
+    help="brokers, racks, pairs, or how many brokers fail together. May be repeated. [default: the first three]",
+)
 @click.option(
     "--scenarios",
     type=click.IntRange(min=1, max=50_000_000),
     default=MOST,
     show_default=True,
-    help="Of a number of brokers: all sets up to so many, beyond that so many drawn.",
+    help="With --of a number: the most sets to simulate; more are sampled.",
 )
-@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, help="Seed of what is drawn.")
+@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), default=0, help="Seed of the random sample.")
 @click.option("--rows", type=click.Path(path_type=Path, dir_okay=False), help="Parquet file to write every row to.")
 @engine_options(f"spark with --of a number, else {IN_PROCESS}")
 @format_option

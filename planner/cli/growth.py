@@ -46,11 +46,13 @@ def run(path: Path, options: GrowthOptions) -> GrowthDocument:
 
 @click.command()
 @click.argument("spec", metavar="SPEC", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--months", type=click.IntRange(min=1, max=120), default=12, show_default=True, help="How far to look.")
+@click.option(
+    "--months", type=click.IntRange(min=1, max=120), default=12, show_default=True, help="Months to look ahead."
+)
 @engine_options(IN_PROCESS)
 @format_option
 def growth(spec: Path, form: Format, **options: Any) -> int:
-    """Show when which broker of SPEC reaches a limit.
+    """Show when brokers of SPEC reach a limit.
 
     Today and as planned, and how many more brokers would help.
     """

@@ -235,16 +235,16 @@ def _replace_folder(folder: Path, files: dict[str, str]) -> None:
 @click.option(
     "--command-config",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="A Java client's properties for TLS and SASL, as Kafka's tools take them.",
+    help="Client properties for TLS and SASL, as for Kafka's tools.",
 )
-@click.option("--name", default="imported", show_default=True, help="What the cluster is called.")
+@click.option("--name", default="imported", show_default=True, help="The cluster's name.")
 @click.option("--topic", help="The topic of files that don't name theirs, such as 0:1,1:0.")
 @click.option(
     "--reassigning",
     type=click.Choice(["refuse", "target"]),
     default="refuse",
     show_default=True,
-    help="Partitions that are being reassigned: refuse them, or take their targets.",
+    help="What to do with partitions that are being reassigned: refuse them, or use their targets.",
 )
 @click.option(
     "-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False), help="File to write. [default: stdout]"

@@ -76,9 +76,9 @@ def _id(word: str) -> int | None:
 def broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options `--brokers`, `--racks` and `--disable-rack-aware`."""
     for option in (
-        click.option("--disable-rack-aware", is_flag=True, help="Place without looking at racks."),
+        click.option("--disable-rack-aware", is_flag=True, help="Ignore racks."),
         click.option("--racks", callback=_racks, metavar="0=a,1=b", help="Their racks."),
-        click.option("--brokers", callback=_ids, metavar="0,1,2", help="The brokers, instead of a file's."),
+        click.option("--brokers", callback=_ids, metavar="0,1,2", help="Broker ids, instead of those in a file."),
     ):
         command = option(command)
     return command
@@ -127,7 +127,7 @@ def _is_spec(path: Path) -> bool:
 @click.option(
     "--algorithm", type=click.Choice(["classic", "striped", "round-robin"]), default="classic", show_default=True
 )
-@click.option("--partitions", type=_COUNT, required=True, help="How many partitions to place.")
+@click.option("--partitions", type=_COUNT, required=True, help="Number of partitions to place.")
 @click.option("--replication-factor", type=click.IntRange(min=1, max=32_767), required=True)
 @click.option("--start-index", type=_INDEX, help="Position of partition 0's leader among the brokers.")
 @click.option("--next-replica-shift", type=_INDEX, help="Distance of its second replica, less one (classic).")
@@ -135,7 +135,7 @@ def _is_spec(path: Path) -> bool:
 @click.option(
     "--java-random-seed", type=click.IntRange(-(2**63), 2**63 - 1), help="Seed of java.util.Random (striped)."
 )
-@click.option("--topic", help="The topic's name, which JSON needs.")
+@click.option("--topic", help="The topic's name; needed for JSON.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown", "replica-assignment"]), default="text")
 def place(
     spec: Path | None,
@@ -240,7 +240,7 @@ def _placement_view(first: int, lists: Lists, racks: dict[int, str | None]) -> V
 @click.command()
 @click.argument("file", metavar="SPEC|STATE-FILE", type=click.Path(path_type=Path))
 @broker_options
-@click.option("--topic", "names", multiple=True, help="Only this topic; may be given again.")
+@click.option("--topic", "names", multiple=True, help="Only this topic. May be repeated.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text")
 def seeds(file: Path, names: tuple[str, ...], form: Format, **options: Any) -> int:
     """Find the seeds that explain each topic's assignment.

@@ -29,16 +29,16 @@ _specs = click.argument("specs", metavar="SPEC...", type=_SPEC, nargs=-1, requir
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write; for several specs a folder each in it. [default: SPEC without its ending, with .plan]",
+    help="Folder to write; with several specs, the parent of their folders. [default: SPEC's name with .plan]",
 )
 @click.option(
     "--candidates", type=click.IntRange(min=2), help="Candidates to evaluate. [default: by the cluster's size]"
 )
-@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), help="Seed of everything that is drawn.")
+@click.option("--seed", type=click.IntRange(min=0, max=2**31 - 1), help="Seed of all random choices.")
 @engine_options("spark")
 @format_option
 @detail_options
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plan has something to do.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the plan changes something.")
 def whatif(
     specs: tuple[Path, ...], form: Format, detail: Detail | None, detailed_exitcode: bool, **options: Any
 ) -> int:
@@ -67,7 +67,7 @@ def validate(specs: tuple[Path, ...]) -> int:
 
     Reports every fault at once."""
     for spec in workflow.validate(specs):
-        echo_line(f"{spec}: nothing wrong")
+        echo_line(f"{spec}: valid")
     return 0
 
 

@@ -33,13 +33,13 @@ _SOURCES = (
         metavar="FILE",
         type=click.Path(path_type=Path),
         multiple=True,
-        help="What Kafka's tools print now, or a folder of it; any format that planner import reads. May be repeated.",
+        help="Today's output of Kafka's tools, or a folder; any format that planner import reads. May be repeated.",
     ),
     click.option("--bootstrap-servers", metavar="HOST:PORT,...", help="Ask a running cluster; needs the extra 'live'."),
     click.option(
         "--command-config",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="A Java client's properties for TLS and SASL, as Kafka's tools take them.",
+        help="Client properties for TLS and SASL, as for Kafka's tools.",
     ),
 )
 
@@ -61,7 +61,7 @@ def source_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option(
     "--journal",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Show this journal of a run of the playbooks instead of a plan.",
+    help="Show the journal of a playbook run instead of a plan.",
 )
 @format_option
 @detail_options
@@ -107,7 +107,7 @@ def diff_view(difference: dict[str, Any]) -> View:
 @click.argument("before", type=_PLAN)
 @click.argument("after", type=_PLAN)
 @format_option
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plans differ.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the plans differ.")
 @reads_plan
 def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> int:
     """Show what changed from the plan BEFORE to the plan AFTER.
@@ -133,10 +133,10 @@ def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> in
 @click.argument("plan", type=_PLAN)
 @source_options
 @click.option("--plan-id", metavar="ID", help="The plan_id that was approved; any other plan is refused.")
-@click.option("--strict", is_flag=True, help="Refuse your own files in the folder, which are only listed otherwise.")
-@click.option("--strict-state", is_flag=True, help="Refuse a cluster that changed outside the plan as well.")
-@click.option("--now", metavar="MOMENT", help="The time to judge valid_for by. [default: the clock's]")
-@click.option("--bound", is_flag=True, help="Work the bound out again from bound.json: arithmetic, no solver.")
+@click.option("--strict", is_flag=True, help="Refuse your own files in the folder instead of listing them.")
+@click.option("--strict-state", is_flag=True, help="Also refuse if the cluster changed outside the plan.")
+@click.option("--now", metavar="MOMENT", help="The time to compare valid_for with. [default: now]")
+@click.option("--bound", is_flag=True, help="Verify the bound in bound.json by arithmetic, without a solver.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What stdout shows.")
 @reads_plan
 def check(
@@ -195,7 +195,7 @@ def _approved_lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
     if checked.fit is not None:
         yield f"fits the cluster now: {checked.fit.progress()}"
         if not checked.fit.brokers_known:
-            yield "not checked: which brokers are live and in which racks; no source says"
+            yield "not checked: which brokers are live and in which racks (no source says)"
         yield from (f"note: {line}" for line in plan_check.listed(tuple(map(str, checked.fit.told))))
     yield from checked.since.sentences() if checked.since is not None else ()
 
@@ -210,7 +210,7 @@ def _approved_lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
 )
 @format_option
 @detail_options
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where there is something left to do.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if something is left to do.")
 @reads_plan
 def resume(
     plan: Path,
@@ -222,7 +222,7 @@ def resume(
     detail: Detail | None,
     detailed_exitcode: bool,
 ) -> int:
-    """Plan what is left of PLAN after a run that stopped.
+    """Plan the rest of a partly applied PLAN.
 
     The same target, in new batches, from the cluster as it is now.
 

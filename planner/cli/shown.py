@@ -35,8 +35,8 @@ format_option = click.option(
 def detail_options(command: Callable[..., int]) -> Callable[..., int]:
     """`-q` and `-v`, as `detail`."""
     for short, long, detail, said in (
-        ("-v", "--verbose", "everything", "Show all that the report has; with markdown the whole report.md."),
-        ("-q", "--quiet", "verdict", "Show the verdict alone."),
+        ("-v", "--verbose", "everything", "Show everything in the report; with markdown the whole report.md."),
+        ("-q", "--quiet", "verdict", "Show only the verdict."),
     ):
         command = click.option(short, long, "detail", flag_value=detail, default=None, help=said)(command)
     return command

@@ -84,7 +84,7 @@ def refuse(spec: Spec, found: Sequence[Gate], costs: Costs) -> None:
     if stuck:
         lines.append(_never_complete(stuck, spec.execution.throttle_bytes_per_sec))
     if lines:
-        raise UnsafePlanError("nothing was written, the plan crosses its limits:", *lines)
+        raise UnsafePlanError("nothing was written, because the plan crosses these limits:", *lines)
 
 
 def overfull_today(spec: Spec, costs: Costs) -> list[str]:

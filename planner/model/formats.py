@@ -103,6 +103,31 @@ def words(identifier: str) -> str:
     return printable(identifier.replace("_", " "))
 
 
+# Terms whose names in plan.json a reader would have to look up.
+_TERMS = {
+    "left_to_change": "not yet as asked",
+    "under_min_insync": "under min ISR",
+    "rack_spread_broken": "not spread over racks",
+    "on_one_rack": "on one rack only",
+    "broker_offline": "offline, a broker fails",
+    "broker_refused": "no writes, a broker fails",
+    "rack_offline": "offline, a rack fails",
+    "rack_refused": "no writes, a rack fails",
+    "rack_leaders": "most leaders on a rack",
+    "bytes_moved": "bytes copied",
+    "least_bytes_moved": "proven least",
+    "cross_rack_bytes": "copied across racks",
+    "peak_disk": "peak disk use",
+    "replicas_moved": "replicas copied",
+    "windows_relaxed": "targets not met",
+}
+
+
+def term_name(identifier: str) -> str:
+    """A term of a plan as people read it: `broker_offline` as `offline, a broker fails`."""
+    return _TERMS.get(identifier, words(identifier))
+
+
 def gap_shown(value: float | None) -> str:
     """A gap in per cent, rounded up wherever it is shown, so that it is the same everywhere and never too little."""
     if value is None:

@@ -41,7 +41,7 @@ def headline(plan: Plan) -> str:
     """What is created, what moves, and how that compares with the least that any plan could move."""
     made = _made(plan)
     if made and not plan.partitions:
-        return f"{made} Nothing that exists moves."
+        return f"{made} Existing replicas don't move."
     return f"{made} {_moved(plan)} {_inside(plan)}".strip()
 
 
@@ -58,10 +58,14 @@ def balance(plan: Plan) -> str:
     """Whether the balance is as asked."""
     missed, relaxed = plan.balance.missed, len(plan.balance.relaxed)
     if plan.unfinished:
-        return f"balance not as asked yet ({_windows(missed)})" if missed else "balance as asked so far"
+        return f"balance targets not met yet ({_windows(missed)})" if missed else "balance targets met so far"
     if looser(plan):
         return f"balance looser than asked ({_windows(missed)})"
-    return f"{counted(relaxed, 'balance target')} can't be met" if relaxed else "balance as asked"
+    if not relaxed:
+        return "balance targets met"
+    mode = plan.changes.rebalance
+    why = "can't be met" if mode == "all" else f"not met (rebalance: {mode})"
+    return f"{counted(relaxed, 'balance target')} {why}"
 
 
 def looser(plan: Plan) -> bool:
@@ -83,7 +87,7 @@ def racks(plan: Plan) -> Iterator[str]:
 def bounded(plan: Plan) -> str:
     """Which plans the bound covers, if not all that do what is asked."""
     of = " of this step" if plan.unfinished else " at this looser balance" if looser(plan) else ""
-    return of + (" that comes as close to the balance asked for" if plan.bound.excess else "")
+    return of + (" that comes as close to the balance targets" if plan.bound.excess else "")
 
 
 def calm(plan: Plan) -> bool:
@@ -107,11 +111,11 @@ def _left(left: UnfinishedSection) -> Iterator[str]:
         more = len(left.brokers) - len(shown)
         yield ", ".join([*shown, *([f"and {counted(more, 'more broker')}"] if more else [])])
     if left.partitions:
-        yield f"{counted(left.partitions, 'partition')} left to change, {_cost(left)} in all"
+        yield f"left: {counted(left.partitions, 'partition')} to change, {_cost(left)}"
     elif left.windows:
-        yield f"the balance asked for isn't reached ({_windows(left.windows)}), {_cost(left)} in all"
+        yield f"left: the balance targets ({_windows(left.windows)}), {_cost(left)}"
     if left.too_large:
-        yield f"{counted(left.too_large, 'partition')} alone above the budget: raise it"
+        yield f"{counted(left.too_large, 'partition')} larger than the whole budget: raise the budget"
 
 
 def _cost(left: UnfinishedSection) -> str:
@@ -131,8 +135,8 @@ def _made(plan: Plan) -> str:
         return ""
     lists = [replicas for topic in topics for replicas in topic.replicas]
     created = sum(not topic.partitions_before for topic in topics)
-    of = counted(len(topics), "topic") + (f", {number(created)} of them new" if created else "")
-    return f"Makes {counted(len(lists), 'partition')} ({counted(sum(map(len, lists)), 'replica')}) of {of}."
+    of = counted(len(topics), "topic") + (f" ({number(created)} new)" if created else "")
+    return f"Creates {counted(len(lists), 'partition')} ({counted(sum(map(len, lists)), 'replica')}) in {of}."
 
 
 def _why_nothing(plan: Plan) -> str:
@@ -142,10 +146,10 @@ def _why_nothing(plan: Plan) -> str:
     if stays:
         return stays[0]
     if not plan.balance.relaxed:
-        return "the cluster already is as asked"
+        return "the cluster is already as asked"
     mode = plan.changes.rebalance
     only = f" (rebalance: {mode})" if mode != "all" else ""
-    return f"no allowed move brings the balance asked for any closer{only}"
+    return f"no allowed move would bring the balance closer to the targets{only}"
 
 
 def _moved(plan: Plan) -> str:
@@ -153,10 +157,12 @@ def _moved(plan: Plan) -> str:
         return f"Nothing to do: {_why_nothing(plan)}."
     moves = [len(set(row.replicas) - set(row.replicas_before)) for row in plan.partitions]
     elections = sum(len(batch.elect) for batch in plan.batches)
-    elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leader"
+    elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leaders"
     joined = "; " if _compared(plan) else " and "
     if not any(moves):
-        return f"Copies no data; changes {counted(len(moves), 'partition')} and {elects}."
+        reordered = sum(row.replicas != row.replicas_before for row in plan.partitions)
+        reorders = f"reorders {counted(reordered, 'replica list')} and " if reordered else ""
+        return f"Copies no data; {reorders}{elects}."
     copied = f"{counted(sum(moves), 'replica')} of {counted(sum(map(bool, moves)), 'partition')}"
     if not plan.cluster.sizes_known:
         return f"Copies {copied} (sizes unknown) and {elects}."
@@ -174,7 +180,7 @@ def _compared(plan: Plan) -> str:
     """
     if plan.unfinished or plan.cluster.partitions_without_size:
         return ""
-    return f", {gap_to_least(plan.bound)}{' at a balance looser than asked' if looser(plan) else ''}"
+    return f", {gap_to_least(plan.bound, ' for this looser balance' if looser(plan) else '')}"
 
 
 def _inside(plan: Plan) -> str:
@@ -183,19 +189,19 @@ def _inside(plan: Plan) -> str:
     if not dirs or not dirs.moves:
         return ""
     brokers = counted(len({move.broker for move in dirs.moves}), "broker")
-    verb = "changes" if dirs.replicas_moved == 1 else "change"
+    verb = "moves" if dirs.replicas_moved == 1 else "move"
     moved = f"{counted(dirs.replicas_moved, 'replica')} ({size(dirs.bytes_moved)})"
-    return f"{moved} {verb} log dir on {brokers}, {gap_to_least(dirs)}."
+    return f"{moved} {verb} to another log dir on {brokers}, {gap_to_least(dirs)}."
 
 
-def gap_to_least(bound: BoundSection | LogDirsSection) -> str:
+def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = "") -> str:
     """How what is moved compares with the least that does: `the proven least`, `within 0.17 % of the proven least`."""
     method, excess = (bound.method, bound.excess) if isinstance(bound, BoundSection) else (None, None)
     if method == "none":
-        return "how few bytes would do is unknown"
+        return "the minimum is unknown"
     if method == "target":
-        return "what an approved plan left to do"
-    least = "the proven least" + (" of all plans that come as close to the balance asked for" if excess else "")
+        return "the rest of an approved plan"
+    least = "the proven least" + (balance_reached or (" for a balance this close to the targets" if excess else ""))
     return least if bound.bytes_moved <= bound.least_bytes_moved else f"within {above_least(bound)} of {least}"
 
 

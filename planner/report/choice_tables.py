@@ -29,32 +29,32 @@ _THIS = "this plan"
 
 
 def limits(plan: Plan) -> Table[LimitRow]:
-    """The gates, and whether they are kept."""
+    """The limits, and whether they are kept."""
     column = Column[LimitRow]
 
     def cells(row: LimitRow) -> tuple[str, str]:
         return gate_cells(row.key, row.value, row.limit, row.broker)
 
     columns = (
-        column("Gate", lambda row: Name(row.key), numeric=False),
+        column("Limit", lambda row: Name(row.key), numeric=False),
         column("Plan", lambda row: cells(row)[0]),
         column("Allowed", lambda row: cells(row)[1]),
         column("", lambda row: Strong("crossed") if row.crossed else "kept", numeric=False),
     )
-    return Table("limits", "Gates", "gate", plan.limits, columns)
+    return Table("limits", "Limits", "limit", plan.limits, columns)
 
 
 def relaxed(plan: Plan) -> Table[RelaxedRow]:
     """The windows that could not be kept, and why."""
     column = Column[RelaxedRow]
     columns = (
-        column("Window", lambda row: formats.words(row.window), numeric=False),
+        column("Target", lambda row: formats.words(row.window), numeric=False),
         column("Topic", lambda row: "all" if row.topic is None else Name(row.topic), numeric=False),
         column("Asked", lambda row: row.wanted),
         column("Reached", sentences.reached),
         column("Why", lambda row: row.why, numeric=False),
     )
-    return Table("relaxed", "Balance that could not be kept", "window", plan.balance.relaxed, columns)
+    return Table("relaxed", "Targets that can't be met", "target", plan.balance.relaxed, columns)
 
 
 def terms(plan: Plan) -> Table[TermRow]:
@@ -71,7 +71,7 @@ def terms(plan: Plan) -> Table[TermRow]:
     still = any(row.if_nothing_moves != row.today for row in plan.terms)
     columns = (
         column("Group", lambda row: Strong(row.group), numeric=False, narrow="\nTerms", grouped=True),
-        column("Term", lambda row: formats.words(row.name), numeric=False, narrow=""),
+        column("Term", lambda row: formats.term_name(row.name), numeric=False, narrow=""),
         column("Today", lambda row: Quantity(row.today, row.unit), narrow="\ntoday"),
         column(
             "If nothing moves",
@@ -95,10 +95,10 @@ def _figures(plan: Plan) -> tuple[Column[Any], ...]:
         scenarios = len(plan.scenarios)
         return f"{formats.number(scenarios - row.scenarios_missed)} of {formats.number(scenarios)}"
 
-    scenarios = column("Scenarios stood", stood, narrow="\nscenarios")
+    scenarios = column("Scenarios that hold", stood, narrow="\nscenarios")
     return (
         column("Copied", lambda row: plan_size(plan, row.bytes_moved), narrow="\ncopied"),
-        column("The least for that", lambda row: plan_size(plan, row.least_bytes_moved), wide=True),
+        column("Proven least", lambda row: plan_size(plan, row.least_bytes_moved), wide=True),
         column("Gap", lambda row: Quantity(row.gap_percent if plan.cluster.sizes_known else None, GAP), narrow="\ngap"),
         *_counts(),
         _as_asked(plan),
@@ -127,14 +127,14 @@ def front(plan: Plan) -> Table[ParetoRow]:
     def named(row: ParetoRow) -> str:
         return f"{sentences.origin(plan, row)}{f' ({_THIS})' if row.chosen else ''}"
 
-    unlike = "Windows unlike this plan's, or strategy"
+    unlike = "How it differs from this plan"
     columns = (
         Column[ParetoRow](unlike, named, numeric=False, narrow="\nFront"),
         *_figures(plan),
     )
     return Table(
         "front-table",
-        "What less, or more, movement would give",
+        "What copying less or more would give",
         "point",
         plan.pareto if len(plan.pareto) > 1 else (),
         columns,
@@ -161,7 +161,7 @@ def variants(plan: Plan) -> Table[VariantRow]:
     )
     return Table(
         "variants",
-        "Beside the variants",
+        "Compared with the variants",
         "variant",
         plan.variants,
         columns,
@@ -183,7 +183,7 @@ def compared(plan: Plan) -> Table[ComparedRow]:
     )
     return Table(
         "compared",
-        "Beside doing nothing, and beside Kafka's own --generate",
+        "Compared with doing nothing and with Kafka's --generate",
         "alternative",
         plan.compared,
         columns,
@@ -205,7 +205,7 @@ def placed_new(plan: Plan) -> Table[PlacementRow]:
     rows = sentences.placed_new(plan)
     return Table(
         "placed-new",
-        "New partitions beside Kafka's own placement",
+        "New partitions, compared with Kafka's own placement",
         "placement",
         rows,
         columns,

@@ -269,7 +269,7 @@ def copied_pairs(plan: Plan, moved: Movement) -> Table[tuple[int, int, int]]:
         pair("Copied", lambda row: _measured(plan, row[2])),
     )
     rows = list(plot_values.copied_pairs(moved))
-    return Table("movement-table", "Who sends how much to whom", "pair", rows, columns)
+    return Table("movement-table", "What each pair of brokers copies", "pair", rows, columns)
 
 
 def copies(plan: Plan, moved: Movement) -> Table[tuple[int, int]]:
@@ -303,4 +303,6 @@ def held(plan: Plan, moved: Movement) -> Table[int]:
         column("At most", lambda at: _measured(plan, peaks[at])),
         column("Afterwards", lambda at: side(at, "after")),
     )
-    return Table("held-table", "What brokers hold meanwhile", "broker", range(len(moved.brokers)), columns)
+    return Table(
+        "held-table", "What each broker stores while the plan runs", "broker", range(len(moved.brokers)), columns
+    )

@@ -14,8 +14,8 @@ from planner.report.view import Facts, Joined, Lines, Name, Section, Sentence, V
 SOURCE = "plan.json"
 _LONGEST_FACT = 1_000
 _NEW_PARTITIONS = (
-    "They are made before anything is reassigned, and copy no data. ",
-    " and the rollback playbook leave them: Kafka can't take partitions away, and deleting a topic deletes its data.",
+    "They are created before anything is reassigned, and copy no data. ",
+    " and the rollback playbook keep them: Kafka can't remove partitions, and deleting a topic deletes its data.",
 )
 
 
@@ -35,11 +35,13 @@ def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
         Section("Warnings", told(Lines(plan.warnings, "warning")), "warnings"),
         Section("Limits and balance", told(choice_tables.limits(plan), choice_tables.relaxed(plan)), "gates"),
         Section("Risks", told(Lines(tuple(verdict.risks(plan)), "risk")), "risks"),
-        Section("How to apply, and how to go back", told(_commands(plan)), "commands"),
+        Section("How to apply and roll back", told(_commands(plan)), "commands"),
         Section("Racks", told(cluster_tables.racks(plan)), "racks", plot="racks", folded=True),
         Section("Brokers", told(cluster_tables.brokers(plan)), "brokers", plot="brokers", folded=True),
         *_movement(plan, moved),
-        Section("Less or more movement", told(choice_tables.front(plan)), "front", plot="front", folded=True),
+        Section(
+            "Alternatives that copy less or more", told(choice_tables.front(plan)), "front", plot="front", folded=True
+        ),
         Section("Variants", told(choice_tables.variants(plan)), "variants-and-plans"),
         Section("In the scenarios", told(scenarios), "scenarios"),
         Section(
@@ -60,7 +62,10 @@ def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
             folded=True,
         ),
         Section(
-            "Beside doing nothing and Kafka's own placement", told(choice_tables.compared(plan)), "others", folded=True
+            "Compared with doing nothing and with Kafka's own placement",
+            told(choice_tables.compared(plan)),
+            "others",
+            folded=True,
         ),
         Section("Every term", told(choice_tables.terms(plan)), "every-term", folded=True),
         Section("How the plan was found", (_found(plan),), "found", folded=True),
@@ -72,15 +77,15 @@ def _commands(plan: Plan) -> Lines:
     """What to type in the folder of the plan."""
     if not headline.has_something_to_do(plan):
         return Lines(())
-    again = ("Then capture the state again, and plan the next step: ", Name("planner whatif"), ".")
+    again = ("Then capture the state again and plan the next step: ", Name("planner whatif"), ".")
     throttle = plan.execution.throttle_bytes_per_sec
     limited = (
         ()
         if throttle is None
         else (
             (
-                f"The throttle of {formats.stated(throttle)}/s per broker, each way, is set before a "
-                "batch, and cleared at the end and on failure.",
+                f"The throttle of {formats.stated(throttle)}/s per broker is set before each batch, and removed at the "
+                "end and after a failure.",
             ),
         )
     )
@@ -90,9 +95,9 @@ def _commands(plan: Plan) -> Lines:
         *limited,
         *((again,) if plan.unfinished else ()),
         (
-            "Go back: ",
+            "Roll back: ",
             Name("ansible-playbook rollback.yml"),
-            " returns every partition to its replicas and leader from before; what was removed is copied back.",
+            " restores every partition's old replica list and leader; removed replicas are copied back.",
         ),
     )
     return Lines(tuple(map(Joined, lines)), "command")
@@ -106,7 +111,7 @@ def _movement(plan: Plan, moved: Movement | None) -> tuple[Section, ...]:
     return (
         Section("Movement", told(cluster_tables.copied_pairs(plan, moved)), "movement", plot="movement"),
         Section("Batches", (*batches, cluster_tables.copies(plan, moved)), "batches", plot="batches"),
-        Section("Disk during execution", told(cluster_tables.held(plan, moved)), "held", plot="held"),
+        Section("Disk use while the plan runs", told(cluster_tables.held(plan, moved)), "held", plot="held"),
     )
 
 

@@ -56,12 +56,12 @@ def movement(plan: Plan, moved: Movement) -> Drawing:
         Mark(f"from-{senders[r]}-to-{receivers[c]}".replace(" ", "-"), f"{senders[r]} to {receivers[c]}: {written(n)}")
         for r, c, n in pairs
     ]
-    return Drawing(figure, "Who sends how much to whom", _MAP_IN_WORDS, {"copies": marks})
+    return Drawing(figure, "What each pair of brokers copies", _MAP_IN_WORDS, {"copies": marks})
 
 
 _MAP_IN_WORDS = (
-    "A cell for each two brokers between which replicas are copied: the sender's row, the receiver's column, "
-    "darker means more. Senders are the leaders of today."
+    "Each cell is a pair of brokers: replicas are copied from the row's broker, which leads them today, to the "
+    "column's broker. Darker means more."
 )
 
 
@@ -107,14 +107,14 @@ def batches(plan: Plan, moved: Movement) -> Drawing:
             Mark(f"{gid}-{r + 1}-{names[c]}", f"{parts[r].name}, broker {names[c]}: {words} {written(n)}")
             for r, c, n in cells
         ]
-    plot_axes.legend(axes, (("in", "copies in"), ("out", "copies out")))
+    plot_axes.legend(axes, (("in", "receives"), ("out", "sends")))
     rest = f" Others are the mean of {_others(moved.received + moved.sent, rows)} brokers." if OTHERS in rows else ""
     return Drawing(figure, "Batches over time, and what each broker copies", _BATCHES_IN_WORDS + rest, marks)
 
 
 _BATCHES_IN_WORDS = (
-    "Time runs across, batch by batch. A row for each broker that copies: its upper half is what it copies in, "
-    "its lower half what it copies out; darker means more."
+    "Time runs from left to right, batch by batch. Each row is a broker: its upper half is what it receives, its "
+    "lower half what it sends. Darker means more."
 )
 
 
@@ -190,19 +190,19 @@ def held(plan: Plan, moved: Movement) -> Drawing:
     plot_axes.names(axes, [(float(edges[-1]), value, text) for value, text in _ends(moved, rows, values[-1], axes)])
     plot_axes.amounts(axes, "y", written)
     plot_axes.time(axes, plot_values.times_known(plan))
-    plot_axes.heading(axes, "held by each broker")
+    plot_axes.heading(axes, "stored on each broker")
     plot_axes.legend(axes, [(_LINE[role], _ROLE_WORDS[role]) for role in _LINE if role in roles])
     marks = []
     for at, column in zip(rows, values.T.tolist(), strict=True):
         course = f"{written(column[0])} today, at most {written(max(column))}, {written(column[-1])} afterwards"
         marks.append(Mark(f"broker-{_name(moved, at)}", f"broker {_name(moved, at)}: {course}"))
-    rest = " Others are their mean." if OTHERS in rows else ""
-    return Drawing(figure, "What brokers hold meanwhile", _HELD_IN_WORDS + rest, {"lines": marks})
+    rest = ' "Others" is the mean of the remaining brokers.' if OTHERS in rows else ""
+    return Drawing(figure, "What each broker stores while the plan runs", _HELD_IN_WORDS + rest, {"lines": marks})
 
 
 _HELD_IN_WORDS = (
-    "A line for each broker, with its id at the right end: what it holds today, at most in each batch, with both "
-    "copies of what moves, and afterwards. Dashed: the disk of every broker, and limits.disk_used, where they are set."
+    "One line per broker, with its id at the right: the bytes that it stores today, the most in each batch (old and "
+    "new replicas), and afterwards. Dashed: the disk of every broker, and limits.disk_used, where they are set."
 )
 
 
@@ -221,7 +221,7 @@ def _ends(moved: Movement, rows: Sequence[int], after: LongArray, axes: Axes) ->
         yield group[-1][0], formats.printable(text, _LONGEST_END)
 
 
-_HELD_POINTS, _LINE_POINTS, _LONGEST_END = 190, 9, 60
+_HELD_POINTS, _LINE_POINTS, _LONGEST_END = 190, 9, 24
 # A level further above the lines would press them flat.
 _FARTHEST_LEVEL = 4
 

@@ -39,7 +39,7 @@ _LONGEST_NAME = 16
 _PANEL_POINTS, _WIDEST_PAIR = 84, 90
 _TRAFFIC = ("network_in", "network_out")
 _WORDS = {
-    "size_bytes": "bytes held",
+    "size_bytes": "bytes stored",
     "replicas": "replicas",
     "leaders": "leaders",
     "network_in": "network in",
@@ -115,13 +115,13 @@ def _front(plan: Plan) -> Drawing:
     plot_axes.heading(axes, "imbalance: how far the worst broker is above its share")
     titles = [f"{point.name}: {shown(point.across)} copied, {point.above} above share" for point in drawn]
     marks = {f"point{at}": [Mark(f"point-{at + 1}", title)] for at, title in enumerate(titles)}
-    return Drawing(figure, "What less, or more, movement would give", _FRONT_IN_WORDS, marks)
+    return Drawing(figure, "What copying less or more would give", _FRONT_IN_WORDS, marks)
 
 
 _FRONT_IN_WORDS = (
-    "Each point is a plan: across what it copies, up how far a broker is above its share of replicas, leaders, bytes "
-    "or traffic, whichever is furthest. Lower left is better. The diamond is this plan; triangles are Kafka's own "
-    "placements."
+    "Each point is a plan. Horizontal: what it copies. Vertical: how far the broker furthest above its share is above "
+    "it, of replicas, leaders, bytes or traffic. Lower left is better. The diamond is this plan; triangles are Kafka's "
+    "own placements."
 )
 
 
@@ -163,17 +163,17 @@ def _bars(plan: Plan, rows: Rows, noun: str, labels_of: Sequence[str]) -> Drawin
             gid = f"{key}-{side}"
             plot_axes.bars(axes, gid, values, offset, COLOUR[side])
             marks[gid] = [
-                Mark(f"{key}-{side}-{at + 1}", f"{noun} {name}, {side}: {written(value)} {_WORDS[key]}")
+                Mark(f"{key}-{side}-{at + 1}", f"{noun} {name}, {dict(_SIDES)[side]}: {written(value)} {_WORDS[key]}")
                 for at, (name, value) in enumerate(zip(labels, values, strict=True))
             ]
         axes.set_ylim(0, 1.08 * max(1, *both[0], *both[1]))
         plot_axes.amounts(axes, "y", written)
         plot_axes.heading(axes, _WORDS[key])
-    plot_axes.legend(panels[0], (("before", "before"), ("after", "after")))
+    plot_axes.legend(panels[0], (("before", "today"), ("after", "plan")))
     rest = f" The last pair is the mean of the other {len(rows) - len(kept) + 1}." if OTHERS in kept else ""
-    words = f"Two bars for each {noun}: what it has before, and after. A + is a broker that comes, a − one that leaves."
+    words = f"Two bars per {noun}: today and after the plan. A + marks a broker that joins, a − one that leaves."
     words = words if noun == "broker" else words.split(". A +")[0] + "."
-    return Drawing(figure, f"Before and after, by {noun}", words + rest, marks)
+    return Drawing(figure, f"Today and after the plan, by {noun}", words + rest, marks)
 
 
 def _written(key: str) -> Callable[[int], str]:
@@ -233,11 +233,11 @@ def _heat_map(plan: Plan) -> Drawing:
     more = len(plan.brokers) - len(columns) + 1
     rest = f" The last column is the mean of the other {more}." if more > 1 else ""
     words = _HEAT_IN_WORDS.format(scale=formats.percent(100 * scale))
-    return Drawing(figure, "Before and after, by broker", words + rest, {k: v for k, v in marks.items() if v})
+    return Drawing(figure, "Today and after the plan, by broker", words + rest, {k: v for k, v in marks.items() if v})
 
 
 _HEAT_IN_WORDS = (
-    "A column for each broker, in the order of their ids, and two rows for each measure: today, and after the plan. "
+    "One column per broker, ordered by id, and two rows per measure: today and after the plan. "
     "The stronger the color, the farther the broker is from the mean of all brokers; the strongest is {scale} or more. "
     "An empty cell is a broker that is not in the cluster then."
 )

@@ -110,13 +110,14 @@ def searched(plan: Plan) -> str:
 def scenario(row: ScenarioRow) -> str:
     """Whether the plan stands a scenario, or the first brokers that don't."""
     if row.feasible:
-        return f"{printable(row.name, 60)}: every window of bytes and every disk holds"
+        return f"{printable(row.name, 60)}: all targets for bytes and traffic are met, and no disk is too full"
     shown = list[str]()
     for each in row.outside[:3]:
         unit = "bytes/s" if each.window.startswith("network") else "bytes"
         value, least, most = (amount(bound, unit) for bound in (each.value, each.least, each.most))
-        allowed = f"at least {least}" if each.value < each.least else f"at most {most}"
-        shown.append(f"{words(each.window)} {value} on broker {each.broker}, allowed {allowed}")
+        bound, end = ("at least", least) if each.value < each.least else ("at most", most)
+        target = "just outside the target:" if value == end else "target:"
+        shown.append(f"{words(each.window)} {value} on broker {each.broker} ({target} {bound} {end})")
     if len(row.outside) > len(shown):
         shown.append(f"and {number(len(row.outside) - len(shown))} more")
     return f"{printable(row.name, 60)}: {'; '.join(shown)}"
@@ -145,8 +146,8 @@ def reached(row: RelaxedRow) -> str:
 def shortfall(row: RelaxedRow) -> str:
     """What was asked of a window, and what was reached."""
     if row.window in _BYTE_WINDOWS:
-        return f"{reached(row)} from the fair share, asked for at most {row.wanted.replace('%', ' %')}"
-    return f"brokers differ by {reached(row)}, asked for at most {row.wanted}"
+        return f"{reached(row)} from the fair share, target: at most {row.wanted.replace('%', ' %')}"
+    return f"brokers differ by {reached(row)}, target: at most {row.wanted}"
 
 
 def broker_peak(broker: BrokerRow) -> str:
@@ -164,20 +165,21 @@ def peak_disk(batch: BatchRow) -> str:
 def wishes(changes: ChangesSection, at_most: int = 12) -> str:
     """The changes asked for, as one sentence without its full stop; those beyond `at_most` are counted."""
     new_by_rack: dict[str | None, list[int]] = {}
-    for broker in changes.add_brokers:
+    replacing = set(changes.replace_brokers.values())
+    for broker in (row for row in changes.add_brokers if row.id not in replacing):
         new_by_rack.setdefault(broker.rack, []).append(broker.id)
     asked = [
         *(f"add {_brokers(ids)}" + ("" if rack is None else f" in rack {rack}") for rack, ids in new_by_rack.items()),
         *([f"remove {_brokers(changes.remove_brokers)}"] if changes.remove_brokers else []),
-        *(f"replace broker {old} by {new}" for old, new in _by_broker(changes.replace_brokers)),
+        *(f"replace broker {old} with {new}" for old, new in _by_broker(changes.replace_brokers)),
         *(f"set the rack of broker {broker} to {rack}" for broker, rack in _by_broker(changes.set_racks)),
         *(f"replication factor {row.replication_factor} for {row.topics}" for row in changes.set_replication_factor),
         *(
-            f"create {topic.name} with {counted(topic.partitions, 'partition')} of "
-            f"{counted(topic.replication_factor, 'replica')}"
+            f"create {topic.name} ({counted(topic.partitions, 'partition')}, "
+            f"replication factor {topic.replication_factor})"
             for topic in changes.create_topics
         ),
-        *(f"{topic.partitions} partitions of {topic.topic}" for topic in changes.add_partitions),
+        *(f"grow {topic.topic} to {counted(topic.partitions, 'partition')}" for topic in changes.add_partitions),
         f"rebalance: {changes.rebalance}",
     ]
     shown = [printable(text, 120) for text in asked[:at_most]]
@@ -193,12 +195,12 @@ def _brokers(ids: Sequence[int]) -> str:
 
 
 _REASONS = {
-    "broker_leaves": "to empty brokers",
-    "replication_factor": "for the replication factor",
-    "rack_rule": "for the spread over racks",
-    "balance_replicas": "for the balance of replicas or bytes",
-    "balance_leaders": "for the balance of leaders",
-    "balance_log_dirs": "for the balance of log dirs",
+    "broker_leaves": "to empty removed brokers",
+    "replication_factor": "to change the replication factor",
+    "rack_rule": "to spread replicas over racks",
+    "balance_replicas": "to balance replicas or bytes",
+    "balance_leaders": "to balance leaders",
+    "balance_log_dirs": "to balance log dirs",
 }
 
 
@@ -226,7 +228,7 @@ def origin(plan: Plan, point: ParetoRow) -> str:
     unlike = [f"{words(name)} {value}" for name, value in windows.items() if value != getattr(wanted, name)]
     if plan.scenarios and point.scenarios != plan.candidates.winner.scenarios:
         unlike.append(f"scenarios {point.scenarios}")
-    return printable(of + (", ".join(unlike) or "the same windows"))
+    return printable(of + (", ".join(unlike) or "the same targets"))
 
 
 EVENNESS = ("replica_spread", "leader_spread", "topic_replica_spread", "topic_leader_spread")
@@ -273,6 +275,8 @@ def pace(plan: Plan) -> str:
         return f"{shown}, not throttled"
     known = [seconds for seconds in times if seconds is not None]
     least = sum(known) if len(known) == len(times) and plan.cluster.sizes_known else None
+    if least == 0 and not any(row.bytes_moved for row in batches):
+        return f"{shown}, nothing to copy"
     if least is None:
         return f"{shown}, throttled to {stated(throttle)}/s per broker"
     return f"{shown}, at least {duration(least)} at {stated(throttle)}/s per broker"

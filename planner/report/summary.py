@@ -37,7 +37,17 @@ _BROKERS_NAMED = 3
 _MOVES_NAMED = 2
 # Told where they are not limited too.
 _COPIED = ("bytes_moved", "cross_rack_bytes")
-# Of the gates these are told by the measure of the same name.
+# What limits without a measure of the same name limit.
+_LIMITED = {
+    "broker_offline": "partitions offline if a broker fails",
+    "broker_refused": "partitions refusing writes if a broker fails",
+    "rack_offline": "partitions offline if a rack fails",
+    "rack_refused": "partitions refusing writes if a rack fails",
+    "gap": "above the proven least",
+    "eta": "duration",
+    "disk_used": "peak disk use",
+}
+# Of the limits these are told by the measure of the same name.
 _MEASURED = ("bytes_moved", "cross_rack_bytes", "replicas_moved", "leaders_changed")
 
 
@@ -70,16 +80,17 @@ def facts(plan: Plan) -> Facts:
     every: tuple[tuple[str, Value], ...] = (
         ("Cluster", _cluster(plan)),
         ("Asked for", Sentence(sentences.wishes(plan.changes, 6), _LONGEST_WISHES)),
-        ("Why", sentences.reasons(plan)),
+        ("Reasons", sentences.reasons(plan)),
         ("Chosen", headline.chosen(plan) if had_a_choice else ""),
         ("Proof", _proof(plan) if does else ""),
         ("Kafka's tool", _kafka(plan) if does else ""),
         ("Duration", duration if does else ""),
         ("Removed", _leaving(plan)),
-        ("Most data after", _fullest(plan) if does else ""),
-        ("Peak disk use", _peak(plan)),
-        ("Most copying", _copies_most(plan)),
+        ("Most data after" if plan.cluster.sizes_known else "Most replicas after", _fullest(plan) if does else ""),
+        ("Peak disk use", _peak(plan) if plan.bound.bytes_moved else ""),
+        ("Busiest brokers", _copies_most(plan)),
         ("Largest moves", _largest_moves(plan)),
+        ("New leaders", _new_leaders(plan)),
     )
     return Facts(tuple((label, value) for label, value in every if value))
 
@@ -110,20 +121,28 @@ def _cluster(plan: Plan) -> Value:
 def _proof(plan: Plan) -> str:
     """Which plans cannot copy less, and how that is checked."""
     bound = plan.bound
-    if not bound.bytes_moved:
+    copied = bound.bytes_moved if plan.cluster.sizes_known else _replicas_copied(plan)
+    if not copied:
         return "nothing is copied"
-    if bound.method == "none":
-        return "none: how few bytes would do is unknown"
+    if bound.method == "none" or (not plan.cluster.sizes_known and bound.least_replicas_moved is None):
+        return "none: the minimum is unknown"
     if bound.method == "target":
-        return "finishes an approved plan, whose target needs each of these copies"
-    least = size(bound.least_bytes_moved) if plan.cluster.sizes_known else counted(bound.least_bytes_moved, "replica")
-    what = "this step alone: no step" if plan.unfinished else "no plan"
+        return "finishes an approved plan, whose target assignment needs all of these copies"
+    less = f"less than {size(bound.least_bytes_moved)}"
+    if not plan.cluster.sizes_known:
+        less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
+    only = "this step alone: " if plan.unfinished else ""
     if bound.excess:
-        only = "this step alone: " if plan.unfinished else ""
-        return f"{only}every plan that copies less than {least} is further from the balance asked for"
-    spread = " and rack spread" if any(row.rack is not None for row in plan.brokers) else ""
-    gap = f" ({headline.above_least(bound)} below this one)" if bound.bytes_moved > bound.least_bytes_moved else ""
-    return f"{what} within the targets{spread} copies less than {least}{gap}"
+        return f"{only}every plan that copies {less} is further from the balance targets"
+    gap = f" ({headline.above_least(bound)} below this plan)" if bound.bytes_moved > bound.least_bytes_moved else ""
+    if plan.unfinished or headline.looser(plan):
+        return f"{only}no plan that ends as even as this one copies {less}{gap}"
+    rule = " and the rack rule" if any(row.rack is not None for row in plan.brokers) else ""
+    return f"no plan that meets the targets{rule} copies {less}{gap}"
+
+
+def _replicas_copied(plan: Plan) -> int:
+    return sum(len(set(row.replicas) - set(row.replicas_before)) for row in plan.partitions)
 
 
 def _kafka(plan: Plan) -> str:
@@ -132,11 +151,10 @@ def _kafka(plan: Plan) -> str:
     tried = sum(rows for name, rows in plan.candidates.by_strategy.items() if name.startswith("kafka"))
     if best is None or not tried or not plan.cluster.sizes_known:
         return ""
-    falls_short = "" if best.balance_kept else " and is less even"
+    falls_short = "" if best.balance_kept else " and be less even"
     if best.left_to_change:
-        falls_short = f", leaves {counted(best.left_to_change, 'partition')} not as asked"
-    copies = f"copies {size(best.bytes_moved)}{falls_short}"
-    return f"--generate's placement, the best of {number(tried)} seeds: {copies}"
+        falls_short = f" and leave {counted(best.left_to_change, 'partition')} not as asked"
+    return f"--generate would copy {size(best.bytes_moved)}{falls_short} (best of {number(tried)} seeds)"
 
 
 def _leaving(plan: Plan) -> str:
@@ -147,7 +165,9 @@ def _leaving(plan: Plan) -> str:
     holding = [broker.id for broker in leaving if broker.after.replicas]
     ids = holding or [broker.id for broker in leaving]
     who = f"{'broker' if len(ids) == 1 else 'brokers'} {formats.ranges(ids)}"
-    return f"{who}: NOT empty afterwards, do not stop yet" if holding else f"{who}: no replica left afterwards"
+    if holding:
+        return f"{who}: NOT empty afterwards, don't stop {'it' if len(ids) == 1 else 'them'} yet"
+    return f"{who}: empty afterwards, can be stopped after verify.yml"
 
 
 def _fullest(plan: Plan) -> str:
@@ -189,7 +209,7 @@ def _copies_most(plan: Plan) -> str:
         return ""
     to = max(plan.brokers, key=lambda broker: broker.bytes_in)
     of = max(plan.brokers, key=lambda broker: broker.bytes_out)
-    return f"into broker {to.id}: {size(to.bytes_in)}; out of broker {of.id}, as leader: {size(of.bytes_out)}"
+    return f"broker {to.id} receives {size(to.bytes_in)}; broker {of.id} sends {size(of.bytes_out)}"
 
 
 def _largest_moves(plan: Plan) -> Value:
@@ -208,6 +228,20 @@ def _largest_moves(plan: Plan) -> Value:
     return Joined(tuple(parts), "; ") if parts else ""
 
 
+def _new_leaders(plan: Plan) -> Value:
+    """The first partitions that get another leader, where nothing is copied."""
+    changed = [row for row in plan.partitions if row.leader_before != row.replicas[0]]
+    if _replicas_copied(plan) or not changed:
+        return ""
+    parts = list[Value]()
+    for row in changed[:_MOVES_NAMED]:
+        before = "none" if row.leader_before is None else str(row.leader_before)
+        parts.append(Joined((Name(f"{row.topic}-{row.partition}", 60), " ", Change(before, str(row.replicas[0])))))
+    if len(changed) > _MOVES_NAMED:
+        parts.append(f"{number(len(changed) - _MOVES_NAMED)} more")
+    return Joined(tuple(parts), "; ")
+
+
 def measures(plan: Plan) -> Table[Measure]:
     """How even the cluster is, and what that takes, each beside what is asked for or allowed."""
     column = Column[Measure]
@@ -222,21 +256,23 @@ def measures(plan: Plan) -> Table[Measure]:
         column("Measure", lambda row: row.name, numeric=False),
         column("Today", lambda row: row.today),
         column("Plan", reached),
-        column("Target", allowed, numeric=False),
+        column("Target or limit", allowed, numeric=False),
     )
     rows = [*_balance(plan), *_changed(plan), *_movement(plan)]
     for gate in plan.limits:
         key = gate.key.removeprefix("limits.")
         if key not in _MEASURED:
             value, limit = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
-            rows.append(Measure(formats.words(key), "", value, limit, gate.crossed))
+            rows.append(Measure(_LIMITED.get(key, formats.words(key)), "", value, f"at most {limit}", gate.crossed))
     return Table("measures", "Today and with the plan", "measure", rows, columns)
 
 
 def _balance(plan: Plan) -> Iterator[Measure]:
     """The loads that are asked to be even, from the lowest broker to the highest."""
     asked, terms = plan.balance.asked, {term.name: term for term in plan.terms}
-    missed = {*plan.balance.missed, *(row.window for row in plan.balance.relaxed)}
+    # A plan that was chosen at another balance is relaxed within that one; what was asked for is what counts here.
+    relaxed = () if headline.looser(plan) else plan.balance.relaxed
+    missed = {*plan.balance.missed, *(row.window for row in relaxed)}
     loads: tuple[tuple[str, str, Callable[[HeldLoad], float | None], str], ...] = (
         ("replicas", "replicas per broker", lambda held: held.replicas, "replicas"),
         ("leaders", "leaders per broker", lambda held: held.leaders, "leaders"),
@@ -256,7 +292,9 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         if window == "leaders" and spread and asked.topic_replicas != "none":
             today_and_after = Quantity(spread.today, "replicas"), Quantity(spread.plan, "replicas")
             allowed = _window(asked.topic_replicas)
-            yield Measure("replicas of one topic, difference", *today_and_after, allowed, "topic_replicas" in missed)
+            yield Measure(
+                "replicas of one topic, most minus fewest", *today_and_after, allowed, "topic_replicas" in missed
+            )
 
 
 def _range(values: Sequence[float | None], unit: str) -> Value:
@@ -282,10 +320,10 @@ def _window(asked: str) -> str:
 def _changed(plan: Plan) -> Iterator[Measure]:
     """What is wrong today or with the plan, and how many partitions a failure takes offline, where that changes."""
     names = {
-        "left_to_change": "partitions still to change",
+        "left_to_change": "partitions not yet as asked",
         "rack_spread_broken": "partitions not spread over racks",
-        "broker_offline": "offline if the worst broker fails",
-        "rack_offline": "offline if the worst rack fails",
+        "broker_offline": "offline partitions if the worst broker fails",
+        "rack_offline": "offline partitions if the worst rack fails",
     }
     for term in plan.terms:
         if term.name in names and (term.today, term.plan) != (0, 0) and term.today != term.plan:
@@ -306,7 +344,8 @@ def _movement(plan: Plan) -> Iterator[Measure]:
     for term in plan.terms:
         if term.name in names and (term.limit is not None or (term.plan and term.name in _COPIED)):
             missed = f"limits.{term.name}" in crossed
-            yield Measure(names[term.name], "", Quantity(term.plan, term.unit), _limit(term), missed)
+            allowed = "" if term.limit is None else Joined(("at most ", _limit(term)))
+            yield Measure(names[term.name], "", Quantity(term.plan, term.unit), allowed, missed)
 
 
 def _limit(term: TermRow) -> Value:

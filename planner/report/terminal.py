@@ -205,11 +205,11 @@ def show_plan(
 
 
 def _notes(plan: Plan) -> Section:
-    """Windows that could not be kept, scenarios, risks and warnings; the first few of each, the rest counted."""
+    """Targets that are not met, scenarios, risks and warnings; the first few of each, the rest counted."""
     relaxed = [
         f"{formats.words(row.window)}{'' if row.topic is None else f' of {row.topic}'}: "
         f"{sentences.shortfall(row)} ({row.why})"
-        for row in plan.balance.relaxed
+        for row in (() if headline.looser(plan) else plan.balance.relaxed)
     ]
     notes = (
         *([f"writes: {verdict.writes(plan)}"] if plan.partitions else []),
@@ -238,8 +238,8 @@ def _next(plan: Plan, folder: str | None, files: int) -> Section:
     if headline.has_something_to_do(plan):
         facts += [
             ("Next", f"{play} apply.yml --check"),
-            ("Then", "ansible-playbook apply.yml, then verify.yml; to go back: rollback.yml"),
+            ("Then", "ansible-playbook apply.yml, then verify.yml; to roll back: rollback.yml"),
         ]
     if plan.unfinished:
-        facts.append(("After that", "capture the state again, and planner whatif for the next step"))
+        facts.append(("After that", "capture the state again, then planner whatif for the next step"))
     return Section("", (Facts(tuple(facts)),))

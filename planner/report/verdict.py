@@ -30,7 +30,7 @@ def verdict(plan: Plan) -> str:
         headline.balance(plan),
         *headline.racks(plan),
         counted(len(plan.warnings), "warning") if plan.warnings else "no warnings",
-        *([f"refused from {plan.valid_until} on"] if plan.valid_until else []),
+        *([f"valid until {plan.valid_until}"] if plan.valid_until else []),
     ]
     return f"{lead}: {'; '.join(parts)}."
 
@@ -43,8 +43,8 @@ def _limits(plan: Plan) -> Iterator[str]:
         verb = "is" if len(crossed) == 1 else "are"
         yield f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} crossed, {', '.join(crossed)}"
     elif gates:
-        kept = {1: "the one limit is kept", 2: "both limits are kept"}
-        yield kept.get(len(gates), f"all {len(gates)} limits are kept")
+        kept = {1: "within its limit", 2: "within both limits"}
+        yield kept.get(len(gates), f"within all {len(gates)} limits")
 
 
 def risks(plan: Plan) -> Iterator[str]:
@@ -72,10 +72,10 @@ def terraform(plan: Plan) -> str:
     resized = sum(topic.name in told and _resized(topic) and topic.name not in grown for topic in plan.topics)
     kinds = ((resized, "with another replication factor"), (len(grown) - new, "with more partitions"), (new, "new"))
     said = ", ".join(f"{counted(count, 'topic')} {what}" for count, what in kinds if count)
-    missing = f"; {counted(left_out, 'topic')} left out, Kafka's own or of unlike replication factors"
+    missing = f"; {counted(left_out, 'topic')} left out (internal to Kafka, or with mixed replication factors)"
     unknown = sum(topic["config"] is None for topic in told.values())
     unsaid = (
-        f"; the config of {counted(unknown, 'topic')} is null, since the state doesn't tell it from what is inherited: "
+        f"; the config of {counted(unknown, 'topic')} is null, because the state doesn't say what is inherited: "
         "write it, or add the output of kafka-configs --describe --entity-type topics --all to the state"
     )
     return f"{said}{missing if left_out else ''}{unsaid if unknown else ''}"
@@ -88,14 +88,14 @@ def _resized(topic: TopicRow) -> bool:
 def writes(plan: Plan) -> str:
     """Whether any batch makes partitions refuse writes, without a full stop."""
     found = plan.risks
-    unknown = "" if found.isr_known else " (taking all replicas as in sync: not known everywhere)"
+    unknown = "" if found.isr_known else " (assuming replicas are in sync where the state doesn't say)"
     worst = max(found.under_min_isr, default=0)
     if not worst:
-        return f"acks=all is accepted while replicas move, unless a broker stops{unknown}"
+        return f"acks=all keeps working while replicas move, unless a broker fails{unknown}"
     batches = [number + 1 for number, count in enumerate(found.under_min_isr) if count]
     where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
     total = counted(sum(found.under_min_isr), "partition")
-    return f"REFUSED with acks=all: {total} of {where} under min.insync.replicas{unknown}"
+    return f"REFUSED with acks=all: {total} under min.insync.replicas in {where}{unknown}"
 
 
 def _failures(plan: Plan) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _failures(plan: Plan) -> Iterator[str]:
     yield from shown
     if not shown and any(found for _, found in of_each):
         of = "broker or rack" if any(row.rack is not None for row in plan.brokers) else "broker"
-        yield f"After the plan, the failure of one {of} takes no partition offline and refuses no acks=all write."
+        yield f"After the plan, the failure of one {of} takes no partition offline and blocks no acks=all writes."
 
 
 def _failed(found: Sequence[TermRow]) -> str:
@@ -135,4 +135,4 @@ def _groups(plan: Plan) -> Iterator[str]:
     more = f" and {number(len(found) - len(shown))} more" if len(found) > len(shown) else ""
     told = f": {', '.join(shown)}{more}" if found else ""
     of = f"{number(len(found))} of {counted(len(section.groups), 'group')}"
-    yield f"Consumers: {of} read topics that get other leaders{told}."
+    yield f"Consumers: {of} read topics whose leaders change{told}."

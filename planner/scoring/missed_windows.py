@@ -101,20 +101,20 @@ def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> 
 
 def _why(problem: Problem, window: _Window, at: int) -> str:
     if not window.outside[at]:
-        return "racks differ in size: spread over racks, brokers of small racks hold more"
+        return "racks differ in size, so brokers in smaller racks hold more"
     if problem.rebalance != "all":
-        return f"changes.rebalance is {problem.rebalance}: only replicas that must move do"
+        return f"with rebalance: {problem.rebalance}, only what has to move does"
     if problem.deferred is not None:
         return "partitions that the budget leaves for a later step keep their replicas"
     if not problem.movable.all():
         if (problem.leaders[~problem.movable] < 0).all():
-            return "partitions without a leader keep their replicas: there is nobody to copy from"
+            return "partitions without a leader keep their replicas: there is nothing to copy from"
         return "excluded topics keep their replicas where they are"
     if window.name in BYTE_WINDOWS:
         columns = (problem.size_bytes, problem.bytes_in_per_sec, sent_by_leader(problem))
         largest = dict(zip(BYTE_WINDOWS, columns, strict=True))[window.name]
         if int(largest.max(initial=0)) > int(window.bounds[1].max()):
-            return "one partition alone is more than the window of any broker"
+            return "a single partition is larger than the target allows"
     if window.name.endswith("leaders"):
-        return "not with the replicas where the fewest bytes put them"
+        return "impossible with the replicas placed for the fewest bytes"
     return "conflicts with the other targets, the racks or the replication factors"

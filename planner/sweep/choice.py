@@ -25,7 +25,7 @@ _WORDS = {
     "replicas_moved": "replicas moved",
     "leaders_changed": "leaders changed",
     "partitions_touched": "partitions touched",
-    "arrivals_squared": "uneven arrivals",
+    "arrivals_squared": "unevenness of copying",
     "cross_rack_bytes": "cross-rack bytes",
     "busiest_bytes": "bytes of the busiest broker",
     "peak_disk_ppm": "peak disk",
@@ -138,15 +138,18 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
     measure = MEASURES[row["imbalance_measure"]].replace("size_bytes", "bytes").replace("_", " ")
     most = percent(row["imbalance_ppm"] / 10_000)
     above = (
-        f"at most {most} above a broker's share, of {measure}" if row["imbalance_ppm"] else "no broker above a share"
+        f"no broker is more than {most} above its share of {measure}"
+        if row["imbalance_ppm"]
+        else "no broker is above its share"
     )
     if not tried[at].spec.cluster.sizes_known:
         moved, unit = f"{row['replicas_moved']} replicas", "replicas"
     match rule.rule:
         case "within_budget":
-            return f"the most even plan{others} within the budget, not that of the fewest bytes: {moved}, {above}"
+            what = f"the most even plan{others} within the budget, not the one with the fewest bytes"
+            return f"{what}: copies {moved}, {above}"
         case "most_even_within_bytes":
-            return f"the most even plan{others} that moves at most {stated(rule.value)}: {moved}, {above}"
+            return f"the most even plan{others} that copies at most {stated(rule.value)}: copies {moved}, {above}"
         case "fewest_bytes_within_imbalance":
             return (
                 f"the fewest {unit}{others} with no broker more than {percent(rule.value / 10_000)} above its share: "

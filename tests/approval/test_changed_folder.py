@@ -179,7 +179,10 @@ def test_what_is_the_operators_is_listed_with_what_it_could_do(planner: Run, fol
         "  terraform/main.tf isn't part of the plan: Terraform configuration: what it changes, and programs",
     ):
         assert line in ran.out
-    assert "expand.plan: holds files that are nobody's to judge (--strict):\n  ansible/group_vars" in strict.err
+    assert (
+        "expand.plan: contains files of your own, which can't be checked (--strict):\n  ansible/group_vars"
+        in strict.err
+    )
     assert [line.split()[0] for line in ran.out.splitlines() if line.startswith("  ")] == [
         row["path"] for row in found["operators_files"]
     ]

@@ -79,12 +79,12 @@ def test_figures_of_both_plans() -> None:
     found = valid(diff(plan([A0]), plan([A0], number=1, bound=bound, execution=execution)))
 
     assert [
-        ("bytes moved", "100 B", "2.00 MB", ""),
+        ("bytes copied", "100 B", "2.00 MB", ""),
         ("gap", "0 %", "5 %", ""),
         ("time at throttle", "1 s", "1 h 2 min", ""),
     ] == figure_rows(found)
     assert "replica_spread" in {row["name"] for row in found["figures"]}
-    assert "bytes moved 100 B → 2.00 MB" in verdict(found)
+    assert "bytes copied 100 B → 2.00 MB" in verdict(found)
 
 
 def test_amounts_that_round_alike_are_told_exactly() -> None:
@@ -92,7 +92,7 @@ def test_amounts_that_round_alike_are_told_exactly() -> None:
     old, new = (plan([A0])["bound"] | {"bytes_moved": 120_595_097 + more} for more in (0, 9))
     found = diff(plan([A0], bound=old), plan([A0], number=1, bound=new))
 
-    assert [("bytes moved", "120,595,097 B", "120,595,106 B", "")] == figure_rows(found)
+    assert [("bytes copied", "120,595,097 B", "120,595,106 B", "")] == figure_rows(found)
 
 
 def test_what_differs_by_less_than_is_shown_is_told_exactly() -> None:
@@ -107,7 +107,7 @@ def test_what_differs_by_less_than_is_shown_is_told_exactly() -> None:
 
     assert ["limits.bytes_moved: plan 120,595,097 B → 120,595,106 B", "limits.eta: plan 80,000 s → 80,009 s"] == lines(
         found
-    )["Gates"]
+    )["Limits"]
     assert lines(found)["Brokers"][0].endswith(": disk 1,000,000,000,000 B → 1,000,000,000,009 B")
     assert [("throttle", "50,000,000 B/s", "50,000,009 B/s", "")] == figure_rows(found)
 
@@ -116,7 +116,7 @@ def test_a_gate_reads_as_it_was_written() -> None:
     """20 GiB aren't called 21.5 GB."""
     old, new = plan([A0], limits=[]), plan([A0], number=1)
     new["limits"] = [{"key": "limits.bytes_moved", "limit": 20 * 2**30, "value": 2**30}]
-    assert ["limits.bytes_moved: not set → 1.00 GiB of 20 GiB"] == lines(diff(old, new))["Gates"]
+    assert ["limits.bytes_moved: not set → 1.00 GiB of 20 GiB"] == lines(diff(old, new))["Limits"]
 
 
 def test_gates_inputs_wishes_brokers_and_warnings() -> None:
@@ -138,7 +138,7 @@ def test_gates_inputs_wishes_brokers_and_warnings() -> None:
 
     assert {
         "Plan": ['valid until: none → "2026-11-20T10:00:00Z"'],
-        "Gates": ["limits.bytes_moved: plan 100 B → 90 B", "limits.eta: not set → 1 s of 9 s"],
+        "Limits": ["limits.bytes_moved: plan 100 B → 90 B", "limits.eta: not set → 1 s of 9 s"],
         "Inputs": [
             "expand.yaml: SHA-256 abababababab → SHA-256 cdcdcdcdcdcd",
             "more.txt: not read → SHA-256 efefefefefef",
@@ -189,9 +189,9 @@ def test_bytes_that_are_unknown_in_one_plan_are_unknown() -> None:
     new = plan([A0], number=1)
     new["cluster"] = new["cluster"] | {"sizes_known": False}
     rows = {name: (before, after) for name, before, after, _ in figure_rows(valid(diff(plan([A0]), new)))}
-    assert {"bytes moved", "least bytes moved", "gap", "time at throttle"} == rows.keys()
+    assert {"bytes copied", "proven least", "gap", "time at throttle"} == rows.keys()
     assert {"unknown"} == {after for _, after in rows.values()}
-    assert "bytes moved 100 B → unknown" in verdict(diff(plan([A0]), new))
+    assert "bytes copied 100 B → unknown" in verdict(diff(plan([A0]), new))
 
 
 def test_a_field_that_differs_alike_is_told_once() -> None:
@@ -209,7 +209,7 @@ def test_a_first_step_is_said_first() -> None:
         "steps_at_least": 2, "too_large": 0,
     }  # fmt: skip
     step = plan([A0], unfinished=left, complete=False)
-    said = "FIRST STEP ONLY (budget 100 B copied): 2 partitions left to change, 2 replicas, 150 B to copy in all; "
+    said = "FIRST STEP ONLY (budget 100 B copied): left: 2 partitions to change, 2 replicas, 150 B to copy; "
     whole = f"{said}at least 2 more steps. That is plan 000000000000, "
     assert [f"{whole}before."] == first_steps(valid(diff(step, plan([A0], number=1))))
     assert [f"{whole}after."] == first_steps(diff(step, step))

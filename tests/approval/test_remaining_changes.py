@@ -215,5 +215,5 @@ def test_its_headline_claims_no_bound_of_its_own() -> None:
     spec = expansion()
     rest = resumed(plan_of(spec), found(spec))
 
-    assert headline(typed(rest)).endswith(", what an approved plan left to do; elects 4 leaders.")
+    assert headline(typed(rest)).endswith(", the rest of an approved plan; elects 4 leaders.")
     assert ("target", None) == (rest["bound"]["method"], rest["bound"]["sha256"])

@@ -242,12 +242,12 @@ def test_a_screen_reader_finds_names_on_everything(opened):
     images = [name for role, name in seen if role in ("image", "img")]
 
     assert [
-        "Before and after, by rack",
-        "Before and after, by broker",
-        "Who sends how much to whom",
+        "Today and after the plan, by rack",
+        "Today and after the plan, by broker",
+        "What each pair of brokers copies",
         "Batches over time, and what each broker copies",
-        "What brokers hold meanwhile",
-        "What less, or more, movement would give",
+        "What each broker stores while the plan runs",
+        "What copying less or more would give",
     ] == images
     named = ("table", "region", "button", "searchbox", "link", "heading", "columnheader")
     nameless = [role for role, name in seen if role in named and not name]

@@ -236,7 +236,7 @@ def test_validate_takes_as_many_specs(clusters, capsys):
         main(["validate", "clusters/*.yaml"])
 
     assert 0 == (ended.value.code or 0)
-    assert [f"clusters/{name}.yaml: nothing wrong" for name in GOOD] == capsys.readouterr().out.splitlines()
+    assert [f"clusters/{name}.yaml: valid" for name in GOOD] == capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize(

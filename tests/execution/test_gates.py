@@ -73,7 +73,7 @@ def refused(spec: Spec) -> list[str]:
         plan_of(spec)
     assert 3 == error.value.exit_code
     heading, *lines = str(error.value).splitlines()
-    assert "nothing was written, the plan crosses its limits:" == heading
+    assert "nothing was written, because the plan crosses these limits:" == heading
     return lines
 
 

@@ -36,24 +36,24 @@ def test_a_first_step_says_so_first() -> None:
     plan = first_step()
     assert (
         "FIRST STEP ONLY (budget 40 MB copied, 3 leaders changed): broker 6 is NOT empty afterwards (20 replicas, "
-        "26.6 MB); 20 partitions left to change, 20 replicas, 26.6 MB to copy in all; at least 1 more step."
+        "26.6 MB); left: 20 partitions to change, 20 replicas, 26.6 MB to copy; at least 1 more step."
     ) == headline.first_line(typed(plan))
     assert headline.whole(typed(plan)) == f"{headline.first_line(typed(plan))} {headline.headline(typed(plan))}"
     assert "least" not in headline.headline(typed(plan))
-    assert "balance not as asked yet (topic replicas)" == headline.balance(typed(plan))
+    assert "balance targets not met yet (topic replicas)" == headline.balance(typed(plan))
     assert not headline.calm(typed(plan))
 
 
 @pytest.mark.parametrize(
     ("left", "said"),
     [
-        ({"brokers": []}, "): 20 partitions left to change"),
-        ({"brokers": [], "partitions": 0}, "the balance asked for isn't reached (disk, leaders), 20 replicas, 26.6 MB"),
-        ({"brokers": [], "replicas_moved": 0}, "20 partitions left to change, 12 leaders to change in all"),
-        ({"bytes_moved": None, "brokers": []}, "20 replicas to copy, sizes unknown in all"),
+        ({"brokers": []}, "): left: 20 partitions to change"),
+        ({"brokers": [], "partitions": 0}, "left: the balance targets (disk, leaders), 20 replicas, 26.6 MB to copy"),
+        ({"brokers": [], "replicas_moved": 0}, "left: 20 partitions to change, 12 leaders to change"),
+        ({"bytes_moved": None, "brokers": []}, "20 replicas to copy, sizes unknown"),
         ({"brokers": [{**LEFT["brokers"][0], "size_bytes": None}]}, "afterwards (20 replicas);"),
         ({"brokers": LEFT["brokers"] * 5}, "and 2 more brokers"),
-        ({"too_large": 1}, "1 partition alone above the budget: raise it"),
+        ({"too_large": 1}, "1 partition larger than the whole budget: raise the budget"),
         ({"steps_at_least": 4}, "; at least 4 more steps."),
     ],
 )
@@ -78,7 +78,7 @@ def test_a_looser_balance_is_not_the_one_asked_for() -> None:
     windows = plan["balance"]["wanted"]
     plan["balance"] = {"wanted": windows | {"disk": "50%"}, "relaxed": [], "asked": windows, "missed": ["disk"]}
     assert headline.looser(typed(plan))
-    assert "the proven least at a balance looser than asked" in headline.headline(typed(plan))
+    assert "the proven least for this looser balance" in headline.headline(typed(plan))
     assert "balance looser than asked (disk)" == headline.balance(typed(plan))
     assert not headline.looser(typed(small()))
 
@@ -98,7 +98,7 @@ def test_a_bound_says_which_plans_it_is_about() -> None:
     assert "" == headline.bounded(typed(plan))
     assert " of this step" == headline.bounded(typed(first_step()))
     outside = plan | {"bound": plan["bound"] | {"excess": {"replicas": 0, "loads": 1}}}
-    assert " that comes as close to the balance asked for" == headline.bounded(typed(outside))
+    assert " that comes as close to the balance targets" == headline.bounded(typed(outside))
 
 
 def test_racks_that_stay_uneven_are_said() -> None:
@@ -126,7 +126,7 @@ def test_the_headline_compares_with_the_least() -> None:
     )
     assert ", within 16.7 % of the proven least; elects" in said(plan | {"bound": far})
     unproven = {**far, "method": "none"}
-    assert ", how few bytes would do is unknown; elects" in said(plan | {"bound": unproven})
+    assert ", the minimum is unknown; elects" in said(plan | {"bound": unproven})
 
 
 @given(st.integers(1, 10**15), st.integers(0, 10**15))
@@ -162,12 +162,12 @@ def test_the_headline_without_sizes_or_moves() -> None:
     assert "Copies 2 replicas of 2 partitions (sizes unknown) and elects 2 leaders." == headline.headline(
         typed(plan | {"cluster": unknown})
     )
-    assert "Copies no data; changes 1 partition and elects 2 leaders." == headline.headline(
+    assert "Copies no data; reorders 1 replica list and elects 2 leaders." == headline.headline(
         typed(plan | {"partitions": reorder})
     )
     still = plan | {"partitions": []}
-    closer = "no allowed move brings the balance asked for any closer"
+    closer = "no allowed move would bring the balance closer to the targets"
     assert f"Nothing to do: {closer}." == said(still)
     assert f"{closer} (rebalance: none)." in said(still | {"changes": {"rebalance": "none"}})
     even = still | {"balance": {**plan["balance"], "relaxed": []}}
-    assert "Nothing to do: the cluster already is as asked." == said(even)
+    assert "Nothing to do: the cluster is already as asked." == said(even)

@@ -39,7 +39,7 @@ def test_the_front_names_this_plan() -> None:
     """By the windows that a point doesn't share with it; no table of a single point."""
     front = choice_tables.front(typed(small()))
 
-    assert ["unchanged", "the same windows (this plan)", "replicas 5%, leaders 5%"] == column(
+    assert ["unchanged", "the same targets (this plan)", "replicas 5%, leaders 5%"] == column(
         front, front.columns[0].heading
     )
     assert [False, True, False] == [bool(front.strong and front.strong(row)) for row in front.rows]
@@ -51,11 +51,11 @@ def test_variants_say_why_not() -> None:
     table = choice_tables.variants(typed(with_alternatives()))
 
     assert [Strong("this plan"), "", "no candidate keeps every rule"] == column(table, "")
-    assert ["1 of 2", "1 of 2", "2 of 2"] == column(table, "Scenarios stood")
+    assert ["1 of 2", "1 of 2", "2 of 2"] == column(table, "Scenarios that hold")
 
 
 def test_this_plan_stands_out_among_the_alternatives() -> None:
-    """Beside doing nothing and Kafka's own placements."""
+    """Compared with doing nothing and with Kafka's own placements."""
     table = choice_tables.compared(typed(small()))
     assert ["this plan"] == [row.label for row in table.rows if table.strong and table.strong(row)]
 
@@ -65,6 +65,6 @@ def test_no_bytes_where_sizes_are_unknown() -> None:
     plan = with_alternatives()
     plan["cluster"]["sizes_known"] = False
     for table in (choice_tables.front(typed(plan)), choice_tables.compared(typed(plan))):
-        for heading in ("Copied", "The least for that", "Gap"):
+        for heading in ("Copied", "Proven least", "Gap"):
             if any(each.heading == heading for each in table.columns):
                 assert {"–"} == set(map(markdown.line, column(table, heading)))

@@ -130,12 +130,12 @@ def test_the_verdict_comes_first():
     (verdict,) = (each for each in root.iter() if each.get("class", "").startswith("verdict"))
     assert "verdict look" == verdict.get("class")
     sentence = "Copies 24.0 GB (2 replicas of 2 partitions), the proven least; elects 2 leaders."
-    assert text(verdict).startswith("Ready to apply: the one limit is kept; ")
+    assert text(verdict).startswith("Ready to apply: within its limit; ")
     assert text(verdict).endswith(sentence)
     assert [
-        "In short", "Warnings", "Limits and balance", "Risks", "How to apply, and how to go back", "Racks", "Brokers",
-        "Movement", "Batches", "Disk during execution", "Less or more movement",
-        "Beside doing nothing and Kafka's own placement", "Every term", "How the plan was found",
+        "In short", "Warnings", "Limits and balance", "Risks", "How to apply and roll back", "Racks", "Brokers",
+        "Movement", "Batches", "Disk use while the plan runs", "Alternatives that copy less or more",
+        "Compared with doing nothing and with Kafka's own placement", "Every term", "How the plan was found",
         "Every change, partition by partition", "Topics",
     ] == [text(each) for each in found(root, "h2")]  # fmt: skip
 

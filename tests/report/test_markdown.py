@@ -99,7 +99,7 @@ def test_the_verdict_comes_first() -> None:
     lines = markdown.report(typed(small())).splitlines()
 
     assert lines[0] == "## Kafka plan for orders-eu"
-    assert lines[2].startswith("**Ready to apply: the one limit is kept; ")
+    assert lines[2].startswith("**Ready to apply: within its limit; ")
     assert lines[4].startswith("Copies 24.0 GB (2 replicas of 2 partitions), the proven least; elects 2 leaders")
 
 
@@ -217,8 +217,8 @@ def test_empty_sections_leave_no_heading(section: str) -> None:
     headings = {
         "warnings": "**Warnings**",
         "racks": "| Rack | Brokers |",
-        "limits": "**Gates**",
-        "pareto": "more, movement",
+        "limits": "**Limits**",
+        "pareto": "would give",
     }
 
     assert headings[section] in markdown.report(typed(small()))
@@ -229,12 +229,12 @@ def test_a_plan_that_changes_nothing_has_no_moves_to_unfold() -> None:
     """No batches, no lists, nothing for Terraform."""
     written = markdown.report(typed(small(partitions=[], batches=[], topics=[])))
 
-    assert "\nNothing to do: no allowed move brings the balance asked for any closer.\n" in written
+    assert "\nNothing to do: no allowed move would bring the balance closer to the targets.\n" in written
     assert [
         "Racks",
         "Brokers",
-        "Less or more movement",
-        "Beside doing nothing and Kafka's own placement",
+        "Alternatives that copy less or more",
+        "Compared with doing nothing and with Kafka's own placement",
         "Every term",
         "How the plan was found",
     ] == [
@@ -248,18 +248,18 @@ def test_what_decides_comes_before_what_is_folded() -> None:
     """In this order: the verdict, the measures, warnings, limits, relaxed windows, risks and commands; then details."""
     written = markdown.report(typed(small()))
     order = (
-        "Ready to apply: the one limit is kept; 1 balance target can't be met; 1 warning.",
+        "Ready to apply: within its limit; 1 balance target can't be met; 1 warning.",
         "| replicas per broker |",
         "**Warnings**",
-        "**Gates**",
-        "**Balance that could not be kept**",
+        "**Limits**",
+        "**Targets that can't be met**",
         "**Risks**",
         "ansible-playbook rollback.yml",
         "<details>",
         "**Racks, today → plan**",
         "**Brokers, today → plan**",
         "**Batches, in this order**",
-        "**What less, or more, movement would give**",
+        "**What copying less or more would give**",
         "**fairness**",
         "Plan id `0123",
     )
@@ -355,7 +355,7 @@ def test_no_bytes_are_shown_where_sizes_are_unknown() -> None:
 def test_variants_scenarios_and_the_choice_are_told() -> None:
     """Side by side with the one chosen marked, the front with each point's gap, and where a scenario doesn't hold."""
     written = markdown.report(typed(with_alternatives()))
-    rows = written.split("**Beside the variants**\n\n")[1].split("\n\n")[0].splitlines()
+    rows = written.split("**Compared with the variants**\n\n")[1].split("\n\n")[0].splitlines()
 
     assert "- Chosen: variant one: the most even of all\n" in written
     assert rows[2].startswith("| **one** | rebalance: all | 4 | 24.0 GB | 24.0 GB | 0 % | 2 | 2 | +3.25 % leaders |")
@@ -365,5 +365,5 @@ def test_variants_scenarios_and_the_choice_are_told() -> None:
     assert rows[4].endswith("| 2 of 2 | 8 min | no candidate keeps every rule |")
     assert {14} == {row.count("|") for row in rows}
     assert "| 30.0 GB | 24.0 GB | 20 % |" in written
-    assert "- orders × 2: disk 48.0 GB on broker 4, allowed at most 30.0 GB\n" in written
-    assert "- logs: every window of bytes and every disk holds\n" in written
+    assert "- orders × 2: disk 48.0 GB on broker 4 (target: at most 30.0 GB)\n" in written
+    assert "- logs: all targets for bytes and traffic are met, and no disk is too full\n" in written

@@ -36,8 +36,8 @@ def test_two_bars_for_each_broker_and_measure():
     found = marks(by_name(small())["brokers"])
 
     assert 4 * 3 * 2 == len(found)
-    assert "broker 1, before: 40.0 GB bytes held" == found["size_bytes-before-1"]
-    assert "broker +4, after: 2 replicas" == found["replicas-after-4"]
+    assert "broker 1, today: 40.0 GB bytes stored" == found["size_bytes-before-1"]
+    assert "broker +4, plan: 2 replicas" == found["replicas-after-4"]
 
 
 def test_traffic_has_panels_where_rates_are_known():
@@ -45,7 +45,7 @@ def test_traffic_has_panels_where_rates_are_known():
     found = marks(by_name(with_traffic())["brokers"])
 
     assert 4 * 5 * 2 == len(found)
-    assert "broker 1, after: 58.5 MB/s network in" == found["network_in-after-1"]
+    assert "broker 1, plan: 58.5 MB/s network in" == found["network_in-after-1"]
 
 
 def test_many_brokers_are_a_heat_map_with_a_cell_for_each_measure_today_and_after():
@@ -55,7 +55,7 @@ def test_many_brokers_are_a_heat_map_with_a_cell_for_each_measure_today_and_afte
     found = marks(by_name(plan)["brokers"])
 
     assert (49 + 50) * 3 == len(found)
-    assert "broker 1, today: 90.0 GB bytes held, at the mean" == found["size_bytes-before-1"]
+    assert "broker 1, today: 90.0 GB bytes stored, at the mean" == found["size_bytes-before-1"]
     assert "broker 1, plan: 40 replicas, 32.9 % below the mean" == found["replicas-after-1"]
     assert not [each for each in found if each.endswith("before-50")]
 

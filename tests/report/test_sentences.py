@@ -22,12 +22,12 @@ def test_scenarios_name_the_brokers_that_fail() -> None:
     low = {"window": "network_in", "broker": 3, "value": 1_000, "least": 2_000, "most": 3_000}
     full = {**low, "window": "disk_used", "value": 4 * GB, "most": 3 * GB}
 
-    assert "x × 2: every window of bytes and every disk holds" == sentences.scenario(
+    assert "x × 2: all targets for bytes and traffic are met, and no disk is too full" == sentences.scenario(
         row(ScenarioRow, {"name": "x × 2", "feasible": True})
     )
     assert (
-        "x × 2: network in 1.00 kB/s on broker 3, allowed at least 2.00 kB/s; "
-        "disk used 4.00 GB on broker 3, allowed at most 3.00 GB"
+        "x × 2: network in 1.00 kB/s on broker 3 (target: at least 2.00 kB/s); "
+        "disk used 4.00 GB on broker 3 (target: at most 3.00 GB)"
         == sentences.scenario(row(ScenarioRow, {"name": "x × 2", "outside": [low, full]}))
     )
     assert sentences.scenario(row(ScenarioRow, {"name": "x", "outside": [low] * 9})).endswith("; and 6 more")
@@ -88,7 +88,8 @@ def test_wishes_read_as_one_sentence() -> None:
     wishes = row(ChangesSection, asked)
 
     assert (
-        "add brokers 7–8 in rack a; add broker 9; remove brokers 3–4; replace broker 9 by 12; replace broker 10 by 11; "
+        "add brokers 7–8 in rack a; add broker 9; remove brokers 3–4; replace broker 9 with 12; "
+        "replace broker 10 with 11; "
         "set the rack of broker 5 to c; replication factor 3 for orders-*; rebalance: leaders"
         == sentences.wishes(wishes)
     )
@@ -97,7 +98,7 @@ def test_wishes_read_as_one_sentence() -> None:
 
 def test_reasons_are_counted() -> None:
     """Most first."""
-    said = "2 partitions for the balance of replicas or bytes, 1 for the balance of leaders"
+    said = "2 partitions to balance replicas or bytes, 1 to balance leaders"
     assert said == sentences.reasons(typed(small()))
 
 
@@ -110,7 +111,7 @@ def test_points_say_how_they_differ_from_the_plan() -> None:
     def origin(point: Document, **top: object) -> str:
         return sentences.origin(typed({**document, **top}), row(ParetoRow, point))
 
-    assert ["unchanged", "the same windows", "replicas 5%, leaders 5%"] == [
+    assert ["unchanged", "the same targets", "replicas 5%, leaders 5%"] == [
         origin(point) for point in (nothing, this, looser)
     ]
     assert "replicas 5%, topic replicas none" == origin(open_ended)

@@ -25,10 +25,10 @@ def test_the_small_plan_is_told_in_facts() -> None:
     """Who, what, why, how few, beside Kafka's own tool, and where it lands."""
     told = facts(small())
 
-    assert told["Why"] == "2 partitions for the balance of replicas or bytes, 1 for the balance of leaders"
-    assert told["Proof"] == "no plan within the targets and rack spread copies less than 24.0 GB"
+    assert told["Reasons"] == "2 partitions to balance replicas or bytes, 1 to balance leaders"
+    assert told["Proof"] == "no plan that meets the targets and the rack rule copies less than 24.0 GB"
     assert told["Most data after"] == "broker 2: 40.0 GB; broker 1: 39.0 GB; broker 3: 39.0 GB"
-    assert told["Most copying"] == "into broker 4: 24.0 GB; out of broker 1, as leader: 12.0 GB"
+    assert told["Busiest brokers"] == "broker 4 receives 24.0 GB; broker 1 sends 12.0 GB"
     assert told["Largest moves"] == "orders-0 1,2 → 4,2; orders-1 2,3 → 2,4"
 
 
@@ -44,12 +44,12 @@ def test_todays_cluster_has_no_broker_that_only_comes() -> None:
 @pytest.mark.parametrize(
     ("bound", "said"),
     [
-        ({"method": "none"}, "none: how few bytes would do is unknown"),
-        ({"method": "target"}, "finishes an approved plan, whose target needs each of these copies"),
+        ({"method": "none"}, "none: the minimum is unknown"),
+        ({"method": "target"}, "finishes an approved plan, whose target assignment needs all of these copies"),
         ({"bytes_moved": 0, "least_bytes_moved": 0}, "nothing is copied"),
         (
             {"excess": {"replicas": 0, "least_replicas": 0, "loads": 1, "least_loads": 1, "furthest": []}},
-            "every plan that copies less than 24.0 GB is further from the balance asked for",
+            "every plan that copies less than 24.0 GB is further from the balance targets",
         ),
     ],
 )
@@ -64,10 +64,10 @@ def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
     plan = small()
     assert "Kafka's tool" not in facts(plan | {"candidates": plan["candidates"] | {"by_strategy": {"optimum": 3}}})
     tried = plan | {"candidates": plan["candidates"] | {"by_strategy": {"kafka_classic": 800, "kafka_striped": 100}}}
-    copied = "--generate's placement, the best of 900 seeds: copies 70.0 GB"
-    assert facts(tried)["Kafka's tool"] == f"{copied}, leaves 1 partition not as asked"
+    copied, seeds = "--generate would copy 70.0 GB", " (best of 900 seeds)"
+    assert facts(tried)["Kafka's tool"] == f"{copied} and leave 1 partition not as asked{seeds}"
     tried["compared"][2] |= {"left_to_change": 0, "balance_kept": False}
-    assert facts(tried)["Kafka's tool"] == f"{copied} and is less even"
+    assert facts(tried)["Kafka's tool"] == f"{copied} and be less even{seeds}"
 
 
 def test_the_fullest_are_those_of_the_fullest_disk() -> None:
@@ -76,7 +76,7 @@ def test_the_fullest_are_those_of_the_fullest_disk() -> None:
     plan["brokers"][2]["disk_bytes"] = 40 * GB
     assert facts(plan)["Most data after"].startswith("broker 3: 39.0 GB, 97.5 %; broker 2: 40.0 GB, 80 %")
     plan["cluster"]["sizes_known"] = False
-    assert facts(plan)["Most data after"].startswith("broker 2: 40 replicas; ")
+    assert facts(plan)["Most replicas after"].startswith("broker 2: 40 replicas; ")
 
 
 def test_the_peak_of_the_disks_is_named() -> None:
@@ -94,7 +94,7 @@ def test_measures_run_from_the_lowest_broker_to_the_highest() -> None:
 
     assert rows["replicas per broker"] == ("40", "2 to 40", "differ by at most 1")
     assert rows["bytes per broker"] == ("40.0 GB", "2.00 to 40.0 GB", "")
-    assert rows["copied"] == ("", "24.0 GB", "30 GB")
+    assert rows["copied"] == ("", "24.0 GB", "at most 30 GB")
     leaving = small(brokers=[broker(1, "removed", (9, 3), (0, 0)), broker(2, "stays", (9, 3), (18, 6))])
     assert measures(leaving)["replicas per broker"] == ("9", "18", "differ by at most 1")
 
@@ -109,8 +109,8 @@ def test_limits_without_a_measure_have_rows_of_their_own() -> None:
     """Time and disks, in the unit that was written."""
     rows = measures(with_disks())
 
-    assert rows["eta"] == ("", "8 min", "1 h")
-    assert rows["disk used"] == ("", "40.0 GB on broker 3", "45 GB")
+    assert rows["duration"] == ("", "8 min", "at most 1 h")
+    assert rows["peak disk use"] == ("", "40.0 GB on broker 3", "at most 45 GB")
 
 
 def test_a_window_that_is_missed_says_so() -> None:
@@ -126,5 +126,5 @@ def test_failures_are_measured_where_they_change() -> None:
     still = term("resilience", "rack_offline", "partitions", 1, 1, None)
     rows = measures(small(terms=[offline, still]))
 
-    assert rows["offline if the worst broker fails"] == ("1", "0", "")
-    assert "offline if the worst rack fails" not in rows
+    assert rows["offline partitions if the worst broker fails"] == ("1", "0", "")
+    assert "offline partitions if the worst rack fails" not in rows

@@ -138,7 +138,14 @@ def test_everything_has_every_section_of_the_report() -> None:
     text = shown(small(), "everything")
 
     assert text.startswith("".join(f"{line}\n" for line in shown(small()).splitlines()[:4]))
-    for title in ("Risks", "Brokers", "Batches", "Less or more movement", "Every term", "How the plan was found"):
+    for title in (
+        "Risks",
+        "Brokers",
+        "Batches",
+        "Alternatives that copy less or more",
+        "Every term",
+        "How the plan was found",
+    ):
         assert f"\n\n{title}\n" in text
 
 
@@ -192,7 +199,7 @@ def test_what_is_not_met_and_warned_of_is_listed() -> None:
     text = shown(plan)
 
     assert text.startswith("Refused: 1 of 1 limit is crossed, limits.bytes_moved; ")
-    assert re.search(r"\ncopied +24.0 GB  1 B \(not met\)\n", text)
+    assert re.search(r"\ncopied +24.0 GB  at most 1 B \(not met\)\n", text)
     assert "not met: topic replicas: brokers differ by 2, asked for at most 1 (racks" in text
     assert "warning: w2\nwarning: 6 more; planner show --verbose lists them" in text
 
@@ -210,7 +217,7 @@ def test_an_empty_plan_says_so() -> None:
     text = shown(small(partitions=[], batches=[]))
 
     assert "Nothing to apply: " in text
-    assert "Nothing to do: no allowed move brings the balance asked for any closer." in text
+    assert "Nothing to do: no allowed move would bring the balance closer to the targets." in text
     assert "Duration" not in text
     assert "\nreplicas per broker " in text
 
@@ -221,7 +228,7 @@ def test_variants_scenarios_and_the_choice_are_told() -> None:
     everything = " ".join(shown(with_alternatives(), "everything").split())
 
     assert "Chosen variant one: the most even of all" in text
-    assert "scenario: orders × 2: disk 48.0 GB on broker 4, allowed at most 30.0 GB" in text
+    assert "scenario: orders × 2: disk 48.0 GB on broker 4 (target: at most 30.0 GB)" in text
     assert "variant: three: no candidate keeps every rule" in text
     assert "one 4 24.0 GB 0 % 2 2 +3.25 % leaders nearest 1 of 2 8 min" in everything
     assert "two_[bold] 5 24.0 GB 0 % 2 2 +3.25 % leaders yes 1 of 2 8 min" in everything

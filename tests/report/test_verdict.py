@@ -19,9 +19,9 @@ def gate(key: str, value: int = 1) -> Document:
 @pytest.mark.parametrize(
     ("gates", "said"),
     [
-        ([gate("eta")], "Ready to apply: the one limit is kept"),
-        ([gate("eta"), gate("gap")], "Ready to apply: both limits are kept"),
-        ([gate("eta")] * 4, "Ready to apply: all 4 limits are kept"),
+        ([gate("eta")], "Ready to apply: within its limit"),
+        ([gate("eta"), gate("gap")], "Ready to apply: within both limits"),
+        ([gate("eta")] * 4, "Ready to apply: within all 4 limits"),
         ([gate("eta"), gate("gap", 2)], "Refused: 1 of 2 limits is crossed, limits.gap"),
         ([gate("a", 2), gate("b", 2)], "Refused: 2 of 2 limits are crossed, limits.a, limits.b"),
     ],
@@ -31,17 +31,17 @@ def test_the_verdict_counts_the_limits(gates: list[Document], said: str) -> None
     plan = small(limits=gates, warnings=[])
     plan["balance"]["relaxed"] = []
 
-    assert f"{said}; balance as asked; no warnings." == verdict.verdict(typed(plan))
+    assert f"{said}; balance targets met; no warnings." == verdict.verdict(typed(plan))
     unlimited = verdict.verdict(typed(plan | {"limits": []}))
-    assert "Ready to apply: balance as asked; no warnings." == unlimited
+    assert "Ready to apply: balance targets met; no warnings." == unlimited
 
 
 def test_the_verdict_says_what_asks_for_a_second_look() -> None:
-    """Windows relaxed, warnings, and how long the plan may be carried out."""
+    """Windows relaxed, warnings, and how long the plan may be applied."""
     plan = small(validity={"captured_at": "2026-11-21T00:00:00Z", "valid_until": "2026-11-22T00:00:00Z"})
 
     assert verdict.verdict(typed(plan)).endswith(
-        "; 1 balance target can't be met; 1 warning; refused from 2026-11-22T00:00:00Z on."
+        "; 1 balance target can't be met; 1 warning; valid until 2026-11-22T00:00:00Z."
     )
 
 
@@ -54,14 +54,14 @@ def test_writes_at_risk_are_told_with_their_batches() -> None:
     """None, some, and where nobody knows who is in sync."""
     known = {"isr_known": True, "under_min_isr": [0, 0]}
 
-    assert "Writes: acks=all is accepted while replicas move, unless a broker stops." == risks(risks=known)[0]
+    assert "Writes: acks=all keeps working while replicas move, unless a broker fails." == risks(risks=known)[0]
     assert (
-        "Writes: REFUSED with acks=all: 5 partitions of batches 1–2 under min.insync.replicas."
+        "Writes: REFUSED with acks=all: 5 partitions under min.insync.replicas in batches 1–2."
         == (risks(risks=known | {"under_min_isr": [2, 3]})[0])
     )
     assert (
-        "Writes: acks=all is accepted while replicas move, unless a broker stops "
-        "(taking all replicas as in sync: not known everywhere)." == risks(risks=known | {"isr_known": False})[0]
+        "Writes: acks=all keeps working while replicas move, unless a broker fails "
+        "(assuming replicas are in sync where the state doesn't say)." == risks(risks=known | {"isr_known": False})[0]
     )
 
 
@@ -82,7 +82,7 @@ def test_the_worst_failures_are_told_before_and_after() -> None:
     ]
     some = [{**none[0], "plan": 2}, {**none[1], "today": 5, "plan": 5}, *none[2:]]
 
-    unharmed = "After the plan, the failure of one {} takes no partition offline and refuses no acks=all write."
+    unharmed = "After the plan, the failure of one {} takes no partition offline and blocks no acks=all writes."
     assert unharmed.format("broker or rack") in risks(terms=none)
     without_racks = [{**each, "rack": None} for each in small()["brokers"]]
     assert unharmed.format("broker") in risks(terms=none, brokers=without_racks)
@@ -97,10 +97,10 @@ def test_consumer_groups_whose_topics_get_other_leaders_are_counted() -> None:
     """Where the plan tells of groups; the first few by name."""
     groups = [{"group": f"g{n}", "topics": {"orders": 2}} for n in range(5)] + [{"group": "h", "topics": {"x": 1}}]
 
-    assert "Consumers: 5 of 6 groups read topics that get other leaders: g0, g1, g2 and 2 more." in risks(
+    assert "Consumers: 5 of 6 groups read topics whose leaders change: g0, g1, g2 and 2 more." in risks(
         consumers={"groups": groups}
     )
-    assert "Consumers: 0 of 1 group read topics that get other leaders." in risks(consumers={"groups": groups[5:]})
+    assert "Consumers: 0 of 1 group read topics whose leaders change." in risks(consumers={"groups": groups[5:]})
 
 
 def test_a_plan_that_changes_nothing_risks_nothing() -> None:

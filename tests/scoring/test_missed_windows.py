@@ -33,7 +33,7 @@ def test_nothing_relaxed() -> None:
 def test_racks_of_unequal_size() -> None:
     """A lone broker in its rack holds a replica of everything: inside its window, and still named."""
     problem = problem_of({1: "a", 2: "b", 3: "b"}, {"x": [(1, 2)] * 4}, balance=NARROW)
-    why = "racks differ in size: spread over racks, brokers of small racks hold more"
+    why = "racks differ in size, so brokers in smaller racks hold more"
     assert (Relaxed("replicas", None, "1", 2, why), Relaxed("topic_replicas", "x", "1", 2, why)) == found(problem)
 
 
@@ -77,7 +77,7 @@ def test_windows_of_bytes_are_named_in_per_cent() -> None:
     balance = balance_of("none", "none", "none", "none", "10%", "20%", "none")
     problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,)]}, sizes={"x": [80, 20]}, balance=balance)
     problem = replace(problem, bytes_in_per_sec=np.array([0, 7], dtype=np.int64))
-    why = "one partition alone is more than the window of any broker"
+    why = "a single partition is larger than the target allows"
     expected = (Relaxed("disk", None, "10%", 60.0, why), Relaxed("network_in", None, "20%", 100.0, why))
     assert expected == found(problem, [(1,), (2,)])
 

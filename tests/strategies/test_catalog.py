@@ -136,6 +136,6 @@ def test_one_huge_partition_is_the_reason() -> None:
     )
     asked = replace(problem, balance=replace(problem.balance, disk=Tolerance("percent", 10)))
     found = relaxed(ScoringBasis.of(asked), plan_of(asked, "optimum"))
-    assert [("disk", "one partition alone is more than the window of any broker")] == [
+    assert [("disk", "a single partition is larger than the target allows")] == [
         (each.window, each.why) for each in found
     ]

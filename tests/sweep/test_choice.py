@@ -107,7 +107,7 @@ def test_fewest_bytes_without_sizes_are_the_fewest_replicas() -> None:
         plan(0, 700_000, excess=12),
     ]
     assert 0 == taken(unsized, *rows)
-    assert "the fewest replicas with no broker more than 60 % above its share: 2 replicas, at most" in (
+    assert "the fewest replicas with no broker more than 60 % above its share: 2 replicas, no broker is more than" in (
         choose([swept(unsized, *rows)]).why
     )
 
@@ -144,17 +144,18 @@ def test_why_says_the_numbers() -> None:
     rules = (None, Choice("most_even_within_bytes", 60), Choice("fewest_bytes_within_imbalance", 30_000))
     assert [
         "the fewest bytes at the balance asked for: 50 B",
-        "the most even plan that moves at most 60 B: 50 B, at most 2 % above a broker's share, of replicas",
+        "the most even plan that copies at most 60 B: copies 50 B, "
+        "no broker is more than 2 % above its share of replicas",
         "the fewest bytes with no broker more than 3 % above its share: 50 B, "
-        "at most 2 % above a broker's share, of replicas",
+        "no broker is more than 2 % above its share of replicas",
     ] == [choose([swept(spec(rule), row)]).why for rule in rules]
     budget = spec(budget=Budget(replicas_moved=3))
     assert (
-        "the most even plan within the budget, not that of the fewest bytes: 50 B, "
-        "at most 2 % above a broker's share, of replicas" == (choose([swept(budget, row)]).why)
+        "the most even plan within the budget, not the one with the fewest bytes: copies 50 B, "
+        "no broker is more than 2 % above its share of replicas" == (choose([swept(budget, row)]).why)
     )
     unsized = replace(budget, cluster=replace(budget.cluster, sizes_known=False))
-    assert "the fewest bytes: 3 replicas" in choose([swept(unsized, row)]).why
+    assert "the fewest bytes: copies 3 replicas" in choose([swept(unsized, row)]).why
 
 
 def test_rules_that_nothing_keeps() -> None:
@@ -232,6 +233,7 @@ def test_the_rule_in_words() -> None:
     """Every aim is in it once, in the order of use."""
     text = rule_text(("makespan",))
     assert (
-        "bytes moved, bytes of the busiest broker, leaders changed, partitions touched, uneven arrivals, cross-" in text
+        "bytes moved, bytes of the busiest broker, leaders changed, partitions touched, unevenness of copying, cross-"
+        in text
     )
     assert {"bytes_moved", "replicas_moved", "leaders_changed"} == set(TERMS)
