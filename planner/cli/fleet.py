@@ -180,7 +180,7 @@ def _all_refused(refused: Sequence[tuple[Path, PlannerError]], count: int) -> Pl
 def _verdict(plan: Plan) -> str:
     """In a few words: whether there is something to do, and what asks for a second look."""
     balance = headline.balance(plan)
-    done = "as asked" if balance == "balance as asked" else balance
+    done = "as asked" if balance == "balance targets met" else balance
     parts: Iterable[str] = (
         headline.first_step(plan) or (done if headline.has_something_to_do(plan) else "nothing to do"),
         *headline.racks(plan),

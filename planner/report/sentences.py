@@ -271,12 +271,12 @@ def pace(plan: Plan) -> str:
     times = [batch.seconds_at_throttle for batch in batches]
     waiting = sum(batch.leaderless for batch in batches)
     shown = counted(len(batches), "batch") + (f" ({waiting:,} at the end without a leader)" if waiting else "")
+    if not any(row.replicas_moved for row in batches) and not (plan.log_dirs and plan.log_dirs.moves):
+        return f"{shown}, nothing to copy"
     if throttle is None:
         return f"{shown}, not throttled"
     known = [seconds for seconds in times if seconds is not None]
     least = sum(known) if len(known) == len(times) and plan.cluster.sizes_known else None
-    if least == 0 and not any(row.bytes_moved for row in batches):
-        return f"{shown}, nothing to copy"
     if least is None:
         return f"{shown}, throttled to {stated(throttle)}/s per broker"
     return f"{shown}, at least {duration(least)} at {stated(throttle)}/s per broker"

@@ -74,7 +74,7 @@ def facts(plan: Plan) -> Facts:
     # More to choose from than the balance asked for.
     had_a_choice = bool(plan.variants) or plan.choice.rule != "asked"
     duration = sentences.pace(plan)
-    if plan.execution.throttle_bytes_per_sec is not None:
+    if plan.execution.throttle_bytes_per_sec is not None and "/s" in duration:
         default = any(row.key == "execution.throttle" for row in plan.execution.derived)
         duration = f"{duration} ({'default' if default else 'your'} throttle)"
     every: tuple[tuple[str, Value], ...] = (
@@ -124,6 +124,8 @@ def _proof(plan: Plan) -> str:
     copied = bound.bytes_moved if plan.cluster.sizes_known else _replicas_copied(plan)
     if not copied:
         return "nothing is copied"
+    if bound.method == "forced" and not plan.cluster.sizes_known:
+        return "only what the changes require is copied"
     if bound.method == "none" or (not plan.cluster.sizes_known and bound.least_replicas_moved is None):
         return "none: the minimum is unknown"
     if bound.method == "target":
@@ -137,6 +139,8 @@ def _proof(plan: Plan) -> str:
     gap = f" ({headline.above_least(bound)} below this plan)" if bound.bytes_moved > bound.least_bytes_moved else ""
     if plan.unfinished or headline.looser(plan):
         return f"{only}no plan that ends as even as this one copies {less}{gap}"
+    if plan.changes.rebalance != "all":
+        return f"no plan that makes these changes copies {less}{gap}"
     rule = " and the rack rule" if any(row.rack is not None for row in plan.brokers) else ""
     return f"no plan that meets the targets{rule} copies {less}{gap}"
 

@@ -154,9 +154,9 @@ def test_report_says_what_is_made_and_that_it_stays(plan):
     """Topics, the comparison and every list; that a rollback leaves them."""
     text = markdown.report(typed(plan))
 
-    assert "Makes 5 partitions (10 replicas) of 2 topics, 1 of them new. Nothing that exists moves." in text
+    assert "Creates 5 partitions (10 replicas) in 2 topics (1 new). Existing replicas don't move." in text
     assert "| `n` | 0 → 3 | 2 | `min.insync.replicas=2` |" in text
-    assert "the rollback playbook leave them" in text
+    assert "the rollback playbook keep them" in text
     lists = plan["new_partitions"]["topics"][1]["replica_assignment"].removeprefix("1:2,2:1,")
     assert f"| `t` | 2 | `{lists}` |" in text
 
@@ -166,7 +166,7 @@ def test_headline_beside_moves():
     plan = planned(spec(NEW, add_brokers=(Broker(5),), rebalance="all"))
 
     assert headline.headline(typed(plan)).startswith(
-        "Makes 3 partitions (6 replicas) of 1 topic, 1 of them new. Copies "
+        "Creates 3 partitions (6 replicas) in 1 topic (1 new). Copies "
     )
     assert headline.has_something_to_do(typed(plan))
 

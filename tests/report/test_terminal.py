@@ -200,7 +200,7 @@ def test_what_is_not_met_and_warned_of_is_listed() -> None:
 
     assert text.startswith("Refused: 1 of 1 limit is crossed, limits.bytes_moved; ")
     assert re.search(r"\ncopied +24.0 GB  at most 1 B \(not met\)\n", text)
-    assert "not met: topic replicas: brokers differ by 2, asked for at most 1 (racks" in text
+    assert "not met: topic replicas: brokers differ by 2, target: at most 1 (racks" in text
     assert "warning: w2\nwarning: 6 more; planner show --verbose lists them" in text
 
 

@@ -52,7 +52,7 @@ def test_excluded_topics() -> None:
 def test_rebalance_is_the_reason() -> None:
     """Where only what must move may, that is why."""
     problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4}, changes=Changes(rebalance="none"), balance=NARROW)
-    why = "changes.rebalance is none: only replicas that must move do"
+    why = "with rebalance: none, only what has to move does"
     assert {why} == {each.why for each in found(problem)}
 
 

@@ -319,7 +319,7 @@ class Winner(BalanceWindows, frozen=True, kw_only=True):
 
     candidate: Annotated[Count, doc("Number of the candidate in the sweep.")]
     strategy: Annotated[str, doc("Name of the strategy.")]
-    seed: Annotated[Whole, doc("Seed of the random sample.")]
+    seed: Annotated[Whole, doc("Seed of what is drawn.")]
     start_index: Annotated[
         int, Meta(ge=-1, le=LARGEST), doc("Kafka's start index, -1: drawn for each topic from the seed.")
     ]
