@@ -165,9 +165,7 @@ def test_headline_beside_moves():
     """What is made comes first, then what moves."""
     plan = planned(spec(NEW, add_brokers=(Broker(5),), rebalance="all"))
 
-    assert headline.headline(typed(plan)).startswith(
-        "Creates 3 partitions (6 replicas) in 1 topic (1 new). Copies "
-    )
+    assert headline.headline(typed(plan)).startswith("Creates 3 partitions (6 replicas) in 1 topic (1 new). Copies ")
     assert headline.has_something_to_do(typed(plan))
 
 
