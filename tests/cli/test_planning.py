@@ -219,4 +219,4 @@ def test_the_command_plans_within_its_gates(tmp_path: Path, capsys: pytest.Captu
     assert (0, "") == (ended.value.code, captured.err)
     shown = " ".join(captured.out.split())
     assert "1 batch, at least 3 h 16 min at 100 MB/s per broker (your throttle)" in shown
-    assert "eta 3 h 16 min 4 h disk used 931 GiB on broker 1 1 TiB" in shown
+    assert "duration 3 h 16 min at most 4 h peak disk use 931 GiB on broker 1 at most 1 TiB" in shown
