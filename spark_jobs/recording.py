@@ -15,7 +15,6 @@ from planner.model import interrupts, processes
 from spark_jobs.java import ClassArchive, Java
 
 SPARE_SECONDS = 2
-_ROUND_SECONDS = 0.1
 
 
 class Recording:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LOCAL = "local[*]"
+# Set, stacks are shown.
+DEBUG = "PLANNER_DEBUG"
 LOOPBACK = "127.0.0.1"
 CONNECT_PORT, MASTER_PORT, CONNECT_SECONDS = 15002, 7077, 10
 # Spark's own number for clusters. Its local masters would give up when a worker process dies for the first time.
@@ -49,9 +51,17 @@ appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{short}
+appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{STACK}
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
+"""
+# A task that fails is started again, and where that is in vain the command says why in a sentence: Java's and Python's
+# stacks, which these two repeat each time, are for those who look for a defect.
+NO_STACKS = """\
+logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.level = off
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = off
 """
 # On a cluster this one says, as a warning, that nobody takes the work: the sweep would wait without a word.
 CLUSTER_LOGGING = """\
@@ -215,7 +225,9 @@ def _connect(remote: str, scratch: Path) -> Any:
 def _options(master: str, scratch: Path, java_options: str) -> dict[str, str]:
     """All options of a classic session."""
     logging = scratch / "log4j2.properties"
-    logging.write_text(LOGGING if is_local(master) else LOGGING + CLUSTER_LOGGING)
+    debug = bool(os.environ.get(DEBUG))
+    told = LOGGING.replace("STACK", "full" if debug else "none") + ("" if debug else NO_STACKS)
+    logging.write_text(told if is_local(master) else told + CLUSTER_LOGGING)
     jvm = f'{LEAN_JVM} "-Dlog4j2.configurationFile={logging}" {java_options}'
     return {
         **OPTIONS,

@@ -195,16 +195,20 @@ def _sweeper(options: WhatifOptions, phase: Phases, *, spark: bool) -> Iterator[
 
     record = recording.Recording()
     opens = session.open_session(master=options.master, remote=options.remote, recording=record)
-    with opening.opened(opens) as opened:
+    try:
+        with opening.opened(opens) as opened:
 
-        def swept(wanted: Sequence[Search]) -> Sequence[SweepResult]:
-            partitions = sum(len(each.problem.topic_of) for each in wanted)
-            phase.begin(f"starting Spark for {counted(partitions, 'partition')}")
-            name = f"sweeping {counted(sum(len(each.candidates) for each in wanted), 'candidate')}, tasks"
-            progress = partial(phase.count, name)
-            return job.run_beside(opened, wanted, partitions=options.partitions, progress=progress)
+            def swept(wanted: Sequence[Search]) -> Sequence[SweepResult]:
+                partitions = sum(len(each.problem.topic_of) for each in wanted)
+                phase.begin(f"starting Spark for {counted(partitions, 'partition')}")
+                name = f"sweeping {counted(sum(len(each.candidates) for each in wanted), 'candidate')}, tasks"
+                progress = partial(phase.count, name)
+                return job.run_beside(opened, wanted, partitions=options.partitions, progress=progress)
 
-        yield swept
+            yield swept
+    except BaseException:
+        record.finish(0)
+        raise
     record.finish()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -135,4 +136,59 @@ def test_a_jvm_that_is_killed_is_one_error(tmp_path: Path) -> None:
     out, said = planner.communicate(timeout=SOON_SECONDS)
     expected = "planner: Spark's Java process ended before its work was done (killed by SIGKILL); nothing was written\n"
     assert (1, "", expected) == (planner.returncode, out, said)
+    assert_nothing_is_left(seen, tmp_path)
+
+
+@pytest.mark.spark
+def test_a_wrong_spec_ends_the_spark_that_starts_beside_it(tmp_path: Path) -> None:
+    """Every fault of the spec, and nothing of Spark's; no process of it is left."""
+    (tmp_path / "run").mkdir()
+    spec = tmp_path / "wrong.yaml"
+    spec.write_text("version: 1\nclutser: {}\n", encoding="utf-8")
+    planner = start(tmp_path / "run", f"whatif {spec} --out {{}}/plan", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    seen: Tree = {}
+    while planner.poll() is None:
+        seen |= descendants(planner.pid)
+        time.sleep(0.01)
+    out, said = planner.communicate(timeout=SOON_SECONDS)
+    assert (1, "") == (planner.returncode, out)
+    assert said.splitlines()
+    assert all(line.startswith(str(spec)) for line in said.splitlines())
+    assert_nothing_is_left(seen, tmp_path / "run")
+
+
+MOMENTS = 30
+
+
+@pytest.fixture(scope="module")
+def whole_seconds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
+    """How long the sweep takes when nobody ends it, by engine."""
+    taken = {}
+    for engine in ("spark", "local"):
+        started = time.monotonic()
+        ran = start(tmp_path_factory.mktemp(engine), f"{SWEEP} --engine {engine}", stdout=subprocess.DEVNULL)
+        assert 0 == ran.wait()
+        taken[engine] = time.monotonic() - started
+    return taken
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["spark", "local"])
+@pytest.mark.parametrize("moment", range(MOMENTS))
+def test_ctrl_c_at_any_moment(moment: int, engine: str, whole_seconds: dict[str, float], tmp_path: Path) -> None:
+    """From the first to the last: one line and 130, or the whole plan where it was done; never half a folder."""
+    planner = start(tmp_path, f"{SWEEP} --engine {engine}", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # Before the command's own first line, Python itself answers to Ctrl-C.
+    end, seen = time.monotonic() + max(1.0, whole_seconds[engine] * moment / (MOMENTS - 1)), dict[int, str]()
+    while planner.poll() is None and time.monotonic() < end:
+        seen |= descendants(planner.pid)
+        time.sleep(0.05)
+    planner.send_signal(signal.SIGINT)
+    _, said = planner.communicate(timeout=2 * SOON_SECONDS)
+    whole = sorted(path.name for path in tmp_path.iterdir())
+    assert (planner.returncode, said) in ((130, INTERRUPTED), (0, ""))
+    if whole:
+        assert ["plan"] == whole
+        assert (tmp_path / "plan" / "SHA256SUMS").is_file()
+        shutil.rmtree(tmp_path / "plan")
     assert_nothing_is_left(seen, tmp_path)

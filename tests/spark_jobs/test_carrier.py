@@ -1,0 +1,73 @@
+"""Work that fails on Spark's workers: one sentence, and no stack of Java's or Python's on stderr."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from planner.model.errors import SetupError
+from spark_jobs import carrier
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema([("task", pa.int64())])
+
+
+def raising(error: BaseException) -> Callable[[Any, int], Any]:
+    """A task that fails with this error, sent to the workers by value."""
+
+    def answer(_: Any, __: int) -> Any:
+        raise error
+
+    return answer
+
+
+def dying() -> Callable[[Any, int], Any]:
+    """A task whose process is gone, as one that the kernel has killed."""
+
+    def answer(_: Any, task: int) -> Any:
+        if task:
+            os._exit(9)
+        return []
+
+    return answer
+
+
+LACKING = "a worker ended again and again, most often for lack of memory"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (raising(MemoryError()), LACKING),
+        (dying(), LACKING),
+        (raising(OSError(28, "No space left on device")), "the disk of Spark's scratch folder is full"),
+        (
+            raising(SetupError("sweep.scores: x: can't be written (why)")),
+            r"workers: sweep\.scores: x: can't be written",
+        ),
+    ],
+    ids=["over its memory", "killed each time", "disk full", "a refusal of ours"],
+)
+def test_a_task_that_always_fails_is_one_sentence(
+    answer: Callable[[Any, int], Any], said: str, spark: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing else is said, and the session goes on."""
+    with pytest.raises(SetupError, match=said):
+        carrier.carried(spark, ["sent"], answer, SCHEMA, 2)
+    assert ("", "") == capfd.readouterr()
+    assert 7 == spark.range(7).count()
+
+
+def test_a_task_makes_its_answer_of_its_number_and_of_what_was_sent(spark: Any) -> None:
+    """Every number once, whatever was sent."""
+
+    def answer(received: Any, task: int) -> list[pa.Table]:
+        return [pa.table({"task": [task * received[1]]})]
+
+    found = carrier.carried(spark, ["one", 10], answer, SCHEMA, 5)
+    assert [0, 10, 20, 30, 40] == sorted(found["task"].to_pylist())

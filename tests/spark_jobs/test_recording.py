@@ -1,0 +1,78 @@
+"""The archive of classes that the first session makes by the way: whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.model import processes
+from spark_jobs.java import ClassArchive, Java
+from spark_jobs.recording import Recording
+
+
+def java(folder: Path, *, own_archive: bool = True) -> Java:
+    """A Java that may have an archive of its own classes."""
+    if own_archive:
+        (folder / "lib" / "server").mkdir(parents=True)
+        (folder / "lib" / "server" / "classes.jsa").write_bytes(b"classes")
+    return Java(folder / "bin" / "java", 17, "17", "PATH")
+
+
+def recorded(folder: Path, script: str) -> Recording:
+    """A recording whose Java does this at its end."""
+    recording = Recording()
+    recording.begin(java(folder), ClassArchive(folder / "cache" / "base.jsa", folder / "cache" / "spark.jsa"))
+    command = [sys.executable, "-c", script, str(recording.made)]
+    recording.java = subprocess.Popen(command, start_new_session=True)
+    processes.own(recording.java.pid)
+    return recording
+
+
+def test_a_java_that_ends_in_time_leaves_the_archive(tmp_path: Path) -> None:
+    """Under its own name only once it is whole."""
+    recording = recorded(tmp_path, "import sys; open(sys.argv[1], 'w').write('whole')")
+    assert recording.finish(60)
+    assert ["spark.jsa"] == [path.name for path in (tmp_path / "cache").iterdir()]
+
+
+@pytest.mark.parametrize(
+    "script", ["import sys, time; open(sys.argv[1], 'w').write('half'); time.sleep(600)", "raise SystemExit(1)", "pass"]
+)
+def test_one_that_does_not_leaves_nothing(script: str, tmp_path: Path) -> None:
+    """Too slow, failed, or without a file: no half of one, no process, and no error."""
+    recording = recorded(tmp_path, script)
+    assert not recording.finish(1)
+    assert [] == list((tmp_path / "cache").iterdir())
+    assert recording.java is not None
+    assert recording.java.wait(10) is not None
+
+
+def test_nothing_is_recorded_on_a_java_without_an_archive_of_its_own(tmp_path: Path) -> None:
+    """Ours is laid on top of it: of Java's, or of the one that `planner spark warm` has made."""
+    recording, archive = Recording(), ClassArchive(tmp_path / "base.jsa", tmp_path / "spark.jsa")
+    assert "" == recording.begin(java(tmp_path, own_archive=False), archive)
+    assert not recording.finish()
+    archive.base.write_bytes(b"base")
+    assert f'"-XX:SharedArchiveFile={archive.base}" ' in recording.begin(java(tmp_path, own_archive=False), archive)
+
+
+@pytest.mark.spark
+def test_a_session_records_and_the_next_one_starts_from_it(tmp_path: Path) -> None:
+    """With a real Java, that has an archive of its own or not; nothing is said on the way."""
+    code = (
+        "from spark_jobs import recording, session\n"
+        "for number in range(2):\n"
+        "    record = recording.Recording()\n"
+        "    with session.open_session(master='local[1]', recording=record) as spark:\n"
+        "        used = spark.sparkContext.getConf().get('spark.driver.extraJavaOptions')\n"
+        "        print(spark.range(7).count(), 'ArchiveClassesAtExit' in used, 'SharedArchiveFile' in used)\n"
+        "    print(record.finish(300))"
+    )
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert ["7 True False", "True", "7 False True", "False"] == ran.stdout.splitlines()
