@@ -43,9 +43,9 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Timing:
-    """One engine's sweep: wall seconds, those of them that its session took to start, and the most memory of any one
-    worker and of the Python that drives them, 0 where unknown; the best candidate's number and its bytes moved.
-    `workers` 0: without Spark.
+    """One engine's sweep: wall seconds, those of them that its session and workers took to start, and the most memory
+    of any one worker and of the Python that drives them, 0 where unknown; the best candidate's number and its bytes
+    moved. `workers` 0: without Spark.
     """
 
     job: str
@@ -114,13 +114,14 @@ def in_this_process(job: str, count: int) -> Timing:
 def through_spark(job: str, count: int, workers: int) -> Timing:
     """The sweep in a local Spark session with so many workers, opened and closed here."""
     # Here and not above: planner never imports pyspark, and only who benches the sweep needs it.
-    from spark_jobs import session, sweep
+    from spark_jobs import carrier, session, sweep
 
     problem = _problem()
     candidates = rows(problem, job, count)
     with watched_children() as children:
         started = perf_counter()
         with session.open_session(master=f"local[{workers}]") as spark:
+            carrier.start_workers(spark)
             opened = perf_counter()
             result = sweep.run(spark, problem, candidates)
             ended = perf_counter()

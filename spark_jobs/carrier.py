@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,17 @@ def carried(
         frame = spark.range(0, tasks, 1, tasks).mapInArrow(partial(_run, payload, answer), from_arrow_schema(schema))
         with python_faults_named(), follow(spark, progress, tasks):
             return frame.toArrow().cast(schema)
+
+
+def start_workers(spark: SparkSession) -> None:
+    """Start the Python workers of a local session and let them load the sweep, which takes seconds the first time."""
+    if _is_local(spark):
+        carried(spark, (), _loaded, pa.schema([("task", pa.int64())]), _cores(spark))
+
+
+def _loaded(_: Received, __: int) -> Iterable[pa.Table]:
+    import_module("planner.sweep.evaluate")
+    return ()
 
 
 def _run(payload: Any, answer: Answer, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -130,11 +142,14 @@ _FAULTS = (
 
 def tasks_for(spark: SparkSession) -> int:
     """How many tasks a job has unless told otherwise: two a core, on a cluster at least 16."""
+    return max(PARTITIONS_PER_CORE * _cores(spark), 1 if _is_local(spark) else LEAST_ON_A_CLUSTER)
+
+
+def _is_local(spark: SparkSession) -> bool:
     # Not above: that module takes packages which executors needn't have.
     from spark_jobs.session import is_local
 
-    local = not is_connect(spark) and is_local(str(spark.sparkContext.master))
-    return max(PARTITIONS_PER_CORE * _cores(spark), 1 if local else LEAST_ON_A_CLUSTER)
+    return not is_connect(spark) and is_local(str(spark.sparkContext.master))
 
 
 def _cores(spark: SparkSession) -> int:

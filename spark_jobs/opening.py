@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Prepare = Callable[[Any], None]
+
 # Between two looks at whether a session that nobody needs any more has ended.
 _ROUND_SECONDS, _ROUNDS = 0.05, 100
 
@@ -26,8 +28,8 @@ _ROUND_SECONDS, _ROUNDS = 0.05, 100
 class Opening(Generic[T]):
     """A session on its way; `submit` says what to do in it, `result` waits for that."""
 
-    def __init__(self, session: AbstractContextManager[SparkSession]) -> None:
-        self._session = session
+    def __init__(self, session: AbstractContextManager[SparkSession], prepare: Prepare) -> None:
+        self._session, self._prepare = session, prepare
         self._work: SimpleQueue[Callable[[SparkSession], T] | None] = SimpleQueue()
         self._answered = threading.Event()
         self._open = False
@@ -63,6 +65,8 @@ class Opening(Generic[T]):
         try:
             with self._session as spark:
                 self._open = True
+                if self._work.empty():
+                    self._prepare(spark)
                 work = self._work.get()
                 if work is not None:
                     self._answer.append(work(spark))
@@ -73,9 +77,9 @@ class Opening(Generic[T]):
 
 
 @contextmanager
-def opened(session: AbstractContextManager[SparkSession]) -> Iterator[Opening[Any]]:
-    """The session as it opens; gone at the end of the block."""
-    opening: Opening[Any] = Opening(session)
+def opened(session: AbstractContextManager[SparkSession], prepare: Prepare = lambda _: None) -> Iterator[Opening[Any]]:
+    """The session as it opens; gone at the end of the block. It is prepared where it is there before its work is."""
+    opening: Opening[Any] = Opening(session, prepare)
     try:
         yield opening
     except BaseException:

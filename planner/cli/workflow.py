@@ -190,13 +190,13 @@ def _sweeper(options: WhatifOptions, phase: Phases, *, spark: bool) -> Iterator[
     if not spark:
         yield partial(_swept_here, phase=phase)
         return
-    from spark_jobs import opening, recording, session  # planner never imports pyspark; this is its only door
+    from spark_jobs import carrier, opening, recording, session  # planner never imports pyspark; this is its only door
     from spark_jobs import sweep as job
 
     record = recording.Recording()
     opens = session.open_session(master=options.master, remote=options.remote, recording=record)
     try:
-        with opening.opened(opens) as opened:
+        with opening.opened(opens, carrier.start_workers) as opened:
 
             def swept(wanted: Sequence[Search]) -> Sequence[SweepResult]:
                 partitions = sum(len(each.problem.topic_of) for each in wanted)

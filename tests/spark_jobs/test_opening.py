@@ -43,6 +43,17 @@ def test_the_answer_comes_once_the_session_is_closed() -> None:
         assert ["opens", "closed"] == log
 
 
+def test_a_session_is_prepared_while_its_work_is_waited_for() -> None:
+    """Once, before the work; where the work was there first, it isn't kept waiting."""
+    log: list[str] = []
+    prepared = threading.Event()
+    with opening.opened(session(log), lambda spark: (log.append(f"{spark} prepared"), prepared.set())) as opens:
+        assert prepared.wait(20)
+        opens.submit(lambda _: log.append("works"))
+        opens.result()
+    assert ["opens", "spark prepared", "works", "closed"] == log
+
+
 def refuse() -> None:
     """A Java that can't be started."""
     raise SetupError("no Java")
