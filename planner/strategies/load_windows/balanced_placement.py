@@ -93,18 +93,18 @@ def even(
     loads = byte_loads(problem, layout, wanted, grown)
     if loads is None:
         return None
-    tied = second_objectives.settled(problem, layout, wanted, placed)
-    about = facts(problem, layout, loads)
-    held = wanted if problem.rebalance == "all" else widened(layout, wanted, tied)
+    about, held, tied = facts(problem, layout, loads), wanted, None
+    if problem.rebalance != "all":
+        tied = second_objectives.settled(problem, layout, wanted, placed)
+        held = widened(layout, wanted, tied)
     none = allowed(layout, wanted, closed(problem, problem.balance, layout.topic_count), loads)
     of_counts = reached(layout, none, loads, placed.chosen).replicas
     most = replace(none, replicas=of_counts) if of_counts else None
     task = Task(problem, layout, wanted, loads, about, of_layout(layout, held, about.costs, loads), effort, most)
-    by_counts = Placement(task.search, on_brokers(layout, tied.chosen))
-    if problem.rebalance != "all":
-        return _for_nothing(task, by_counts)
-    as_it_is, of_loads = not by_counts.outside().any(), None
-    best = begun or _without_prices(task, placed, by_counts)
+    if tied is not None:
+        return _for_nothing(task, Placement(task.search, on_brokers(layout, tied.chosen)))
+    best, as_it_is = _without_prices(task, placed) if begun is None else (begun, False)
+    of_loads = None
     if not best.within(CLOSE):
         best, as_it_is = _search(task, placed, begun or Best(), _ATTEMPTS[0 if begun is None else 1 :]), False
     if best.plan is None:
@@ -122,13 +122,20 @@ def even(
     return _evened(task, best.plan.placement, certificate, found, of_loads)
 
 
-def _without_prices(task: Task, placed: Placed, by_counts: Placement) -> Best:
-    """The best placement by counts alone, brought into the windows by what costs nothing, with the bound of that."""
-    nothing = np.zeros(task.loads.windows[:, 0].shape, dtype=np.int64)
-    repair(by_counts, nothing.astype(np.float64), for_nothing=True, or_not_at_all=_is_large(task))
+def _without_prices(task: Task, placed: Placed) -> tuple[Best, bool]:
+    """The best placement by counts alone, brought into the windows by what costs nothing, with the bound of that; and
+    True where it needed nothing. None is made on large clusters whose placement is far outside of its windows: that is
+    never mended for nothing, and it takes long to find out.
+    """
+    if _is_large(task) and _is_far(task, Placement(task.search, on_brokers(task.layout, placed.chosen))):
+        return Best(), False
+    tied = second_objectives.settled(task.problem, task.layout, task.wanted, placed)
+    by_counts = Placement(task.search, on_brokers(task.layout, tied.chosen))
+    as_it_is = not by_counts.outside().any()
+    repair(by_counts, np.zeros(by_counts.load.shape), for_nothing=True, or_not_at_all=_is_large(task))
     if by_counts.outside().any():
-        return Best()
-    return Best(PlacedPlan(by_counts, 0, by_counts.cost), without_prices(task, placed))
+        return Best(), False
+    return Best(PlacedPlan(by_counts, 0, by_counts.cost), without_prices(task, placed)), as_it_is
 
 
 def _search(task: Task, placed: Placed, best: Best, ways: Sequence[tuple[_Attempts, float]]) -> Best:
@@ -150,7 +157,7 @@ def _quick(task: Task, placed: Placed, best: Best) -> Iterator[tuple[PlacedPlan 
     # What a byte a second is worth can't be guessed.
     disks = np.array([name == "disk" for name in task.loads.names]) & (task.about.measure == "bytes")
     too_empty = (first.load < task.loads.windows[:, 0]) & disks[:, None]
-    near = first.outside().sum() <= NEARLY_EVEN * _total(task) or not task.loads.fit(task.layout.factors)
+    near = not _is_far(task, first) or not task.loads.fit(task.layout.factors)
     bound = without_prices(task, placed)
     plan = _finished(task, first, nothing, bound) if near or not (too_empty.any() or best.plan) else None
     yield plan, bound
@@ -234,7 +241,7 @@ def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple
     if (found := at_prices(task, prices)) is None:
         return None, None
     placement = Placement(task.search, on_brokers(task.layout, found.placed.chosen))
-    if only_near and placement.outside().sum() > NEARLY_EVEN * _total(task):
+    if only_near and _is_far(task, placement):
         return None, found.bound
     return _finished(task, placement, prices, found.bound), found.bound
 
@@ -276,6 +283,10 @@ def _is_large(task: Task) -> bool:
     return len(task.layout.rows) * len(task.layout.targets) > LARGE_PLACEMENT
 
 
-def _total(task: Task) -> int:
-    """All bytes, with the other loads at what they are worth."""
-    return int((task.loads.weights * task.loads.scales[:, None] * task.layout.factors).sum())
+def _is_far(task: Task, placement: Placement) -> bool:
+    """True where more of all bytes is outside of its windows than exchanges alone should mend.
+
+    Other loads than bytes on disk count as many bytes as they are worth.
+    """
+    total = int((task.loads.weights * task.loads.scales[:, None] * task.layout.factors).sum())
+    return bool(placement.outside().sum() > NEARLY_EVEN * total)

@@ -14,6 +14,7 @@ from planner.scoring import independent_check
 from planner.scoring.broker_loads import loads
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies import bounds, optimum
+from planner.strategies.load_windows import balanced_placement
 
 SMALL = ("raise-rf", "no-racks", "add-rack", "decommission", "skewed-sizes")
 
@@ -61,3 +62,16 @@ def test_the_same_plan_every_time() -> None:
     problem = build_problem.build(cases.to_spec(cases.make("skewed-sizes")))
     first, second = (optimum.solve(problem, balance) for _ in range(2))
     assert np.array_equal(first.assignment, second.assignment)
+
+
+def test_what_is_far_outside_is_not_tried_without_prices_on_large_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty new brokers are filled at prices straight away: the same bytes and bound, and no ties looked into."""
+    balance = Balance(disk=Tolerance("percent", 2))
+    problem = replace(build_problem.build(cases.to_spec(cases.make("no-racks"))), balance=balance)
+    small = optimum.solve(problem, balance)
+    monkeypatch.setattr(balanced_placement, "LARGE_PLACEMENT", 0)
+    monkeypatch.setattr(balanced_placement.second_objectives, "settled", None)
+    large = optimum.solve(problem, balance)
+    basis = ScoringBasis.of(problem)
+    moved = [int(score(basis, each.assignment).bytes_moved[0]) for each in (small, large)]
+    assert (small.least_bytes, moved[0]) == (large.least_bytes, moved[1])
