@@ -153,7 +153,7 @@ def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, An
 
 def _warnings(approved: Plan, spec: Spec, problem: Problem, rest: Rest, costs: Costs) -> list[str]:
     """What the plan finishes and drops, then the warnings of any plan."""
-    there = f"{counted(rest.there, 'partition')} of {len(approved.partitions):,} there already"
+    there = f"{counted(rest.there, 'partition')} of {len(approved.partitions):,} in place already"
     dropped = [
         f"{topic if partition is None else name_of((topic, partition))} is dropped: {why}"
         for topic, partition, why in rest.dropped

@@ -192,18 +192,22 @@ def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> List
     pair, seed = (options["start_index"], options["next_replica_shift"]), options["java_random_seed"]
     if options["algorithm"] == "round-robin":
         if pair[1] is not None or seed is not None:
-            raise click.UsageError("round-robin takes --start-index alone; allowed: no shift, no --java-random-seed")
+            raise click.UsageError(
+                "--algorithm round-robin takes only --start-index; allowed: no shift and no --java-random-seed"
+            )
         racked = [(broker, rack) for broker, rack in brokers if rack is not None]
         alternated = rack_aware and len(racked) == len(brokers)
         order = kafka_classic.rack_alternated(racked) if alternated else [broker for broker, _ in brokers]
         return round_robin.place(order, count, factor, (pair[0] or 0) + options["start_partition"])
     if options["algorithm"] == "striped":
         if seed is None or pair != (None, None):
-            raise click.UsageError("striped takes --java-random-seed; allowed: no --start-index, no shift")
+            raise click.UsageError("--algorithm striped needs --java-random-seed; allowed: no --start-index, no shift")
         known = [(broker, rack if rack_aware else None, False) for broker, rack in brokers]
         return kafka_striped.place(known, count, factor, java_random_seed=seed)
     if None in pair or seed is not None:
-        raise click.UsageError("classic takes --start-index and --next-replica-shift; allowed: no --java-random-seed")
+        raise click.UsageError(
+            "--algorithm classic needs --start-index and --next-replica-shift; allowed: no --java-random-seed"
+        )
     try:
         return kafka_classic.place(
             brokers,

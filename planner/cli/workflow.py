@@ -246,7 +246,7 @@ def resume(
     to be approved anew.
     """
     if not sources.any:
-        raise SetupError("nothing to resume from; allowed: --state, --bootstrap-servers, or both")
+        raise SetupError("the cluster's state is missing; allowed: --state, --bootstrap-servers, or both")
     plan_check.parse_now(captured_at)
     checked = plan_check.check(path, Sources(), rendered_files, plan_check.Wanted(now=datetime.min.replace(tzinfo=UTC)))
     checked.require_approved()

@@ -1,4 +1,4 @@
-"""How long a plan may be carried out: from the moment when its state was captured, for as long as `valid_for` says.
+"""How long a plan may be applied: from the moment when its state was captured, for as long as `valid_for` says.
 
 Both are inputs, so that a plan says the same whenever it is made. The clock is read where a plan is used alone: by
 `planner check`, and by the playbook's first task.

@@ -39,7 +39,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         (lagging, f"{_number(lagging, 'partition')} under-replicated today: a reassignment waits for a full ISR"),
         (grown, f"{_number(grown, 'topic')} with more partitions: keys will map to other partitions than before"),
         (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
-        (kept, f"{_number(kept, 'topic')} kept as they are by the topic filter, and counted"),
+        (kept, f"{_number(kept, 'topic')} excluded by topics: not moved, but counted for the balance"),
         (deleting, f"{_number(deleting, 'topic')} marked for deletion: kept as they are, and counted"),
         (
             not problem.racks_matter and problem.rack_aware,

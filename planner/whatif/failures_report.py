@@ -77,7 +77,7 @@ class Subject:
         """
         changes = chosen(spec, plan.choice.variant).changes if plan else spec.changes
         if changes.new_partitions:
-            notes = (*notes, "partitions that the plan makes anew aren't counted")
+            notes = (*notes, "new partitions of the plan aren't counted")
         spec = replace(spec, changes=replace(changes, new_partitions=()))
         return cls(spec, build(spec), plan, notes)
 
@@ -218,13 +218,13 @@ def _notes(subject: Subject) -> Iterable[str]:
     unclean = sum(config.get("unclean.leader.election.enable") == "true" for config in configs)
     rf_1 = int(((subject.problem.replicas >= 0).sum(axis=1) == 1).sum())
     if told < len(partitions):
-        yield f"no ISR is known of {counted(len(partitions) - told, 'partition')}: all replicas are taken to be in sync"
+        yield f"ISR unknown of {counted(len(partitions) - told, 'partition')}: all replicas are assumed to be in sync"
     if behind:
         yield f"replicas of {counted(behind, 'partition')} are out of sync today: those don't count as live ones"
     if rf_1:
         yield f"{counted(rf_1, 'partition')} with a single replica today: offline without that broker"
     if unclean:
-        yield f"unclean.leader.election.enable is true for {counted(unclean, 'topic')}: what is behind may lead"
+        yield f"unclean.leader.election.enable is true for {counted(unclean, 'topic')}: replicas out of sync may lead"
     if subject.batches:
         yield (
             "while a batch runs each partition is judged by the worse of two states: copying, when the replicas that "
@@ -238,10 +238,10 @@ def view(document: FailuresDocument) -> View:
     rows = list(_rows(document))
     scope = ", ".join(f"{kind.of}: {kind.explained}" for kind in document.kinds)
     if document.plan_id is None:
-        scope = f"what fails today ({scope})"
+        scope = f"failures simulated today ({scope})"
     else:
         batches = counted(document.batches, "batch")
-        scope = f"what fails today, in {batches} of plan {document.plan_id[:12]}, and after it ({scope})"
+        scope = f"failures simulated today, in {batches} of plan {document.plan_id[:12]}, and after it ({scope})"
     blocks = told(
         Lines((Sentence(scope, _LONGEST_SCOPE),), bulleted=False),
         _worst_failures(rows),

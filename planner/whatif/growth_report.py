@@ -283,7 +283,7 @@ def _options(document: GrowthDocument) -> Table[GrowthOptionRow]:
 
     columns = (
         column(
-            "Brokers more", lambda row: Sentence(f"{row.option}{' (fewest)' if row.fewest else ''}", 50), numeric=False
+            "Added brokers", lambda row: Sentence(f"{row.option}{' (fewest)' if row.fewest else ''}", 50), numeric=False
         ),
         column("In all", attrgetter("brokers")),
         column("Lasts", lasts, numeric=False),

@@ -264,7 +264,7 @@ def test_resuming_asks_for_what_it_needs(planner: Run, site: Path) -> None:
     without = planner("resume", site / "expand.plan", "--out", site / "rest.plan")
     silent = planner("resume", site / "expand.plan", "--state", state(site), "--out", site / "rest.plan")
 
-    assert (1, True) == (without.code, "nothing to resume from; allowed: --state" in without.err)
+    assert (1, True) == (without.code, "the cluster's state is missing; allowed: --state" in without.err)
     assert (1, True) == (silent.code, "--captured-at" in silent.err)
     assert not (site / "rest.plan").exists()
 

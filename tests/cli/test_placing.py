@@ -136,9 +136,9 @@ def test_a_spec_gives_brokers_and_racks(planner):
         (("--brokers", "0,1,2", "--racks", "5=a", *PAIR), "--racks names broker 5; allowed: 0, 1, 2"),
         (("--brokers", "0,1", *PAIR), "replication factor is 3: at most 2"),
         (PAIR, "the brokers come from --brokers or from SPEC"),
-        (("--brokers", "0,1,2", "--start-index", 1), "classic takes --start-index and --next-replica-shift"),
+        (("--brokers", "0,1,2", "--start-index", 1), "classic needs --start-index and --next-replica-shift"),
         (("--brokers", "0,1,2", *PAIR, "--java-random-seed", 1), "no --java-random-seed"),
-        (("--brokers", "0,1,2", "--algorithm", "striped"), "striped takes --java-random-seed"),
+        (("--brokers", "0,1,2", "--algorithm", "striped"), "striped needs --java-random-seed"),
         (("--brokers", "0,1,2", *PAIR, "--format", "json"), "--format json needs --topic"),
         ((EXAMPLES / "state" / "seeds" / "tp_re_01.txt", *PAIR), "a state file doesn't list the brokers"),
     ],
@@ -178,7 +178,7 @@ def test_a_round_robin_has_a_start_index_alone(planner, option):
     arguments = ("place", "--algorithm", "round-robin", "--brokers", "0,1", "--partitions", 2)
 
     ran = planner(*arguments, "--replication-factor", 2, option, 1)
-    assert (1, True) == (ran.code, "round-robin takes --start-index alone" in ran.err)
+    assert (1, True) == (ran.code, "round-robin takes only --start-index" in ran.err)
     ran = planner(*arguments, "--replication-factor", 3)
     assert (1, True) == (ran.code, "replication factor is 3: it must be from 1 to 2" in ran.err)
 

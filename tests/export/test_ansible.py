@@ -181,7 +181,7 @@ def test_a_tool_that_fails_is_asked_again(site: Site) -> None:
     site.set_cluster(failing={"kafka-configs": 2})
     run = site.play("apply", "--tags", "reassign")
     assert 0 == run.code, run.output
-    assert 2 == run.text.count("FAILED - RETRYING: [localhost]: Record the throttles from before")
+    assert 2 == run.text.count("FAILED - RETRYING: [localhost]: Record the existing throttles")
     assert TARGET == site.replicas()
 
 

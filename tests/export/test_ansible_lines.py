@@ -27,7 +27,7 @@ def test_a_plan_is_applied_and_rolled_back(programs: Path, tmp_path: Path) -> No
     run = playbooks.play("apply", "-e", json.dumps(settings))
     assert (2, 1) == (run.code, site.calls("--execute")), run.output
     assert "I was told the guard command ends with exit code 1" in run.text
-    assert "Stopped before batch 02: as many batches were carried out as this run may start." in run.text
+    assert "Stopped before batch 02: this run has started as many batches as it may." in run.text
     run = playbooks.play("apply", "--check")
     assert (0, 1) == (run.code, site.calls("--execute")), run.output
     assert 1 <= run.changed

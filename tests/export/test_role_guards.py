@@ -256,7 +256,7 @@ def test_before_a_batch_only_a_reason_holds(monkeypatch: pytest.MonkeyPatch) -> 
     stop, _, _ = waited(monkeypatch, [{"reasons": {"stop_file": "the stop file x exists"}}], target="")
     assert ["the stop file x exists"] == stop["finish"]
     none_left, _, _ = waited(monkeypatch, [{}], target="", batches_left=0)
-    assert ["as many batches were carried out as this run may start"] == none_left["finish"]
+    assert ["this run has started as many batches as it may"] == none_left["finish"]
     late, _, _ = waited(monkeypatch, [{}], target="", valid_until="2026-01-01T00:00:00Z")
     assert ["the plan was valid until 2026-01-01T00:00:00Z"] == late["finish"]
     held, _, seconds = waited(monkeypatch, [DEAD, DEAD, {}], target="", guard_seconds=10)
@@ -269,4 +269,4 @@ def test_nothing_holds_a_batch_that_is_done_already(monkeypatch: pytest.MonkeyPa
     done, printed, seconds = waited(monkeypatch, [DEAD | {"pending": []}], **given)
     assert ([], [], 0) == (done["finish"], printed, seconds)
     pending, _, _ = waited(monkeypatch, [{"pending": ["a-0"]}], **given)
-    assert ["as many batches were carried out as this run may start"] == pending["finish"]
+    assert ["this run has started as many batches as it may"] == pending["finish"]

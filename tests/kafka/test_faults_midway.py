@@ -234,7 +234,7 @@ def test_guards_of_the_operators_own(operator: Operator) -> None:
         operator.await_equal(before, operator.replicas)
     run = plan.playbooks.play("apply", "-e", "kafka_reassign_batches_at_most=1")
     assert 2 == run.code, run.output
-    assert "Stopped before batch 02: as many batches were carried out as this run may start." in run.text
+    assert "Stopped before batch 02: this run has started as many batches as it may." in run.text
     assert 0 == (run := plan.playbooks.play("apply")).code, run.output
     assert_unharmed(operator, wanted)
 

@@ -1,4 +1,4 @@
-"""How long a plan may be carried out: from the moment of its state, whatever the clock said when it was made."""
+"""How long a plan may be applied: from the moment of its state, whatever the clock said when it was made."""
 
 from __future__ import annotations
 
@@ -53,7 +53,11 @@ def test_the_yaml_says_both(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("captured_at", "valid_for", "said"),
     [
-        ("", "7d", "valid_for: '7d' from when on? allowed: with cluster.captured_at, a date and time with its zone"),
+        (
+            "",
+            "7d",
+            "valid_for: '7d' needs a start time; allowed: together with cluster.captured_at, a date and time",
+        ),
         ("2026-02-30T10:00:00Z", "7d", "cluster.captured_at: '2026-02-30T10:00:00Z' isn't a moment; allowed: a date"),
         ("2026-11-20", "", "cluster.captured_at: '2026-11-20' isn't possible here; allowed: a date and time with its"),
         ("2026-11-20T10:00:00Z", "9999d", "valid_for: '9999d' is too long; allowed: at most 3650d"),

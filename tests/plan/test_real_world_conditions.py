@@ -184,7 +184,7 @@ def test_internal_topics(tmp_path: Path) -> None:
     assert "| `__consumer_offsets` |" in found.report
     kept = plan_of(tmp_path, SIX, topics, 'topics: {exclude: ["__*"]}\n')
     assert ([], found.held("before")) == (kept.plan["partitions"], kept.held())
-    assert kept.warns("2 topics kept as they are by the topic filter, and counted")
+    assert kept.warns("2 topics excluded by topics: not moved, but counted for the balance")
 
 
 def test_tiered_and_compacted_topics(tmp_path: Path) -> None:

@@ -60,9 +60,9 @@ def test_partitions_to_be_made_are_not_there_to_fail():
     found = told(replace(SPEC, changes=changes), ["brokers"])
 
     assert 1 == found["kinds"][0]["states"][0]["worst"]["offline"]
-    assert "partitions that the plan makes anew aren't counted" == found["notes"][0]
+    assert "new partitions of the plan aren't counted" == found["notes"][0]
     assert "1 partition with a single replica today: offline without that broker" in found["notes"]
-    assert any(note.startswith("no ISR is known of 3 partitions") for note in found["notes"])
+    assert any(note.startswith("ISR unknown of 3 partitions") for note in found["notes"])
 
 
 def test_a_plan_has_a_state_for_each_batch():

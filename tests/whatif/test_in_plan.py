@@ -184,7 +184,7 @@ def test_new_partitions_have_their_place(tmp_path):
 
     assert 3 * 10**9 == sizes["refunds"]
     assert pytest.approx((81 + 6) * 10**9 * 1.1**6, rel=1e-6) == total
-    assert "partitions that the plan makes anew aren't counted" in made["failures"]["notes"]
+    assert "new partitions of the plan aren't counted" in made["failures"]["notes"]
 
 
 def test_an_assignor_of_ones_own_is_found_beside_the_spec(tmp_path):

@@ -356,7 +356,7 @@ def _captured_at_a_moment(document: Document) -> Iterator[Finding]:
 def _valid_from_a_moment(document: Document) -> Iterator[Finding]:
     written, seconds = document.get("valid_for"), sections.valid_for_seconds(document)
     if seconds is not None and sections.captured_at(document) is None:
-        message = f"{written!r} from when on? allowed: with cluster.captured_at, {ALLOWED}"
+        message = f"{written!r} needs a start time; allowed: together with cluster.captured_at, {ALLOWED}"
         yield document.finding(("valid_for",), message)
     if seconds is not None and seconds > _LONGEST_DAYS * 86_400:
         yield document.finding(("valid_for",), f"{written!r} is too long; allowed: at most {_LONGEST_DAYS}d")

@@ -149,7 +149,7 @@ def _names_a_config(key: str) -> bool:
 
 _ELSEWHERE = (
     "no plan changes the configuration of a topic that exists, min.insync.replicas included: do so once the plan is "
-    "carried out, with kafka-configs.sh --alter --entity-type topics --entity-name TOPIC --add-config KEY=VALUE, or "
+    "applied, with kafka-configs.sh --alter --entity-type topics --entity-name TOPIC --add-config KEY=VALUE, or "
     "Terraform"
 )
 

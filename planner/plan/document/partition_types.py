@@ -117,7 +117,7 @@ class DerivedRow(Section, frozen=True, kw_only=True):
 
 
 class ExecutionSection(Section, frozen=True, kw_only=True):
-    """How the plan is carried out."""
+    """How the plan is applied."""
 
     throttle_bytes_per_sec: Annotated[Positive | None, doc("Bytes a second on each broker; null without a throttle.")]
     seconds_at_throttle: Annotated[

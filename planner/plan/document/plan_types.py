@@ -70,7 +70,7 @@ class Plan(Section, frozen=True, kw_only=True):
     spec: Annotated[SpecSection, doc("What else the YAML asks for, as far as planner resume needs it.")]
     validity: Annotated[
         ValiditySection | None,
-        doc("When the state was captured and until when the plan may be carried out; only where the YAML says so."),
+        doc("When the state was captured, and until when the plan may be applied; only if the YAML says so."),
     ] = None
     resumes: Annotated[
         ResumesSection | None, doc("The interrupted plan that this one finishes; only in such a plan.")
@@ -134,7 +134,7 @@ class Plan(Section, frozen=True, kw_only=True):
         ConsumersSection | None,
         doc("Consumer groups, as planner consumers shows them; only where report.consumers asks for it."),
     ] = None
-    execution: Annotated[ExecutionSection, doc("How the plan is carried out.")]
+    execution: Annotated[ExecutionSection, doc("How the plan is applied.")]
     batches: Annotated[
         tuple[BatchRow, ...], doc("The batches in the order to run them; together they are `partitions`.")
     ]

@@ -125,7 +125,7 @@ class SpecSection(Section, frozen=True, kw_only=True):
 
 
 class ValiditySection(Section, frozen=True, kw_only=True):
-    """When the state was captured, and until when the plan may be carried out."""
+    """When the state was captured, and until when the plan may be applied."""
 
     captured_at: Annotated[UtcTime, doc("When the state was captured, in UTC.")]
     valid_for_seconds: Annotated[

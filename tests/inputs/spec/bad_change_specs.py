@@ -44,7 +44,7 @@ CHANGE_CASES: list[Case] = [
         after("changes: {set_replication_factor: [{topics: orders, replication_factor: 3, min_insync_replicas: 2}]}\n"),
         "11:76 changes.set_replication_factor[0].min_insync_replicas",
         "unknown key; no plan changes the configuration of a topic that exists, min.insync.replicas included: do so "
-        "once the plan is carried out, with kafka-configs.sh --alter --entity-type topics --entity-name TOPIC",
+        "once the plan is applied, with kafka-configs.sh --alter --entity-type topics --entity-name TOPIC",
     ),
     (
         "configs_as_a_change",

@@ -358,7 +358,7 @@ class ActionModule(ActionBase):
         if expiry and now.strftime("%Y-%m-%dT%H:%M:%SZ") >= expiry:
             found["expiry"] = f"the plan was valid until {expiry}"
         if self.given.get("batches_left") is not None and int(self.given["batches_left"]) <= 0:
-            found["batches"] = "as many batches were carried out as this run may start"
+            found["batches"] = "this run has started as many batches as it may"
         return found
 
     def holds(self, hold):
