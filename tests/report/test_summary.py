@@ -59,6 +59,33 @@ def test_the_proof_says_what_it_is_about(bound: Document, said: str) -> None:
     assert facts(plan | {"bound": plan["bound"] | bound})["Proof"] == said
 
 
+def test_without_sizes_the_proof_counts_replicas() -> None:
+    """Two are copied; nothing is said to be nothing because no bytes are known."""
+    plan = small()
+    unsized = plan | {"cluster": plan["cluster"] | {"sizes_known": False}}
+    counted = unsized | {"bound": plan["bound"] | {"bytes_moved": 0, "least_bytes_moved": 0, "least_replicas_moved": 2}}
+    said = "no plan that meets the targets and the rack rule copies fewer than 2 replicas"
+    assert facts(counted)["Proof"] == said
+    forced = counted | {"bound": counted["bound"] | {"method": "forced", "least_replicas_moved": None}}
+    assert facts(forced)["Proof"] == "only what the changes require is copied"
+
+
+def test_a_plan_without_rebalancing_is_proven_against_all_plans_of_its_changes() -> None:
+    """Its bound ignores the targets, so the sentence does too."""
+    plan = small()
+    asked = plan | {"changes": plan["changes"] | {"rebalance": "none"}}
+    assert facts(asked)["Proof"] == "no plan that makes these changes copies less than 24.0 GB"
+
+
+def test_a_plan_that_copies_nothing_names_the_new_leaders() -> None:
+    """The first two, and how many more."""
+    plan = small()
+    rows = [{**row, "replicas": row["replicas_before"][::-1]} for row in plan["partitions"]]
+    told = facts(plan | {"partitions": rows})
+    assert "Largest moves" not in told
+    assert "orders-0 1 → 2" in told["New leaders"]
+
+
 def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
     """Its best placement of those tried; nothing where none was tried."""
     plan = small()

@@ -156,7 +156,7 @@ CASES: list[Case] = [
         "excluded_on_leaving_broker",
         after('changes: {replace_brokers: {3: 9}}\ntopics: {exclude: ["or?ers", "ord*"]}\n'),
         "12:20 topics.exclude[0]",
-        "topic orders may not move, with replicas on brokers that leave",
+        "topic orders may not move, but has replicas on brokers that leave",
     ),
     # rates
     (
