@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from folders import ROOT
 
@@ -20,7 +21,7 @@ from benchmarks import cases
 from planner.model import build_problem
 from planner.model.errors import SetupError
 from planner.model.spec import Changes, Growth, Sweep, Variant
-from planner.sweep import evaluate, variants
+from planner.sweep import evaluate, scores_folder, variants
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import Search
 from spark_jobs import carrier, sweep
@@ -62,6 +63,21 @@ def test_a_large_sweep_keeps_the_same_rows(spark):
 
     assert evaluate.run(built, rows) == through_spark
     assert 60_000 < len(through_spark.scores) < 70_000
+
+
+def test_workers_write_every_row(spark, small, tmp_path):
+    """Each task a file of its own, whole; together the rows that one process writes, of a fleet each in its folder."""
+    built, rows = small
+    here, there = (scores_folder.folder(name, tmp_path, "c", "changes") for name in ("here", "there"))
+    alone = evaluate.run(built, rows, scores=here)
+
+    (found,) = sweep.run_fleet(spark, [Search(built, rows, there)], partitions=3)
+
+    assert alone == found
+    assert 3 == len(list((tmp_path / "there").rglob("part-*.parquet")))
+    written = [pq.read_table(tmp_path / name).sort_by("candidate") for name in ("here", "there")]
+    assert 400 == len(written[0])
+    assert written[0].equals(written[1])
 
 
 def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
