@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.inputs.load.hourly_sums import HOUR_SECONDS, SOURCES
+from planner.inputs.load.hourly_sums import HOUR_SECONDS, MOST_RATE, MOST_SIZE, SOURCES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -83,13 +83,18 @@ def samples(measures: DataFrame) -> DataFrame:
         "topic",
         "partition",
         fn.expr(f"hour * {HOUR_SECONDS}").alias("at"),
-        fn.expr(f"CAST(round({rate_in}) AS BIGINT)").alias("bytes_in_per_sec"),
-        fn.expr(f"CAST(round({rate_out}) AS BIGINT)").alias("bytes_out_per_sec"),
-        fn.expr("CAST(size AS BIGINT)").alias("size_bytes"),
+        fn.expr(_usable(rate_in, MOST_RATE)).alias("bytes_in_per_sec"),
+        fn.expr(_usable(rate_out, MOST_RATE)).alias("bytes_out_per_sec"),
+        fn.expr(_usable("size", MOST_SIZE)).alias("size_bytes"),
         fn.expr(f"CAST(IF(bytes_in IS NOT NULL AND all_messages > 0, {by_offsets}, {by_size}) AS TINYINT)").alias(
             "source"
         ),
     )
+
+
+def _usable(value: str, most: int) -> str:
+    """A value as a whole number, -1 where it makes no sense."""
+    return f"IF({value} < 0 OR {value} > {most}D, -1, CAST(round({value}) AS BIGINT))"
 
 
 def flaws(measures: DataFrame) -> dict[str, int]:

@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from planner.inputs.load import hourly_sums, profile_file
-from planner.inputs.load.hourly_sums import BLOCK_FIELDS, BLOCK_SCHEMA, HOUR_SECONDS
+from planner.inputs.load.hourly_sums import BLOCK_FIELDS, BLOCK_SCHEMA, HOUR_SECONDS, MOST_HOURS
 from planner.model import interrupts
 from planner.model.errors import PlannerError
+from planner.model.formats import counted
 from planner.model.load_history import About, Span
 from spark_jobs import load_counters, load_sources
 from spark_jobs.carrier import python_faults_named, tasks_for
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.session.timeZone": "UTC",
+    # What pandas writes; Spark has no such type.
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
 }
 
 
@@ -46,24 +49,36 @@ def profile(
     spark: SparkSession, request: LoadRequest, partitions: int | None, phase: Callable[[str], None]
 ) -> tuple[pa.Table, About]:
     """The rows (JUDGED_SCHEMA) of a profile and what it says of the history. PlannerError where there is no sample."""
-    with _settings(spark), python_faults_named():
-        phase(f"opening {len(request.files)} files")
+    from pyspark.sql import functions as fn
+
+    with _settings(spark), load_sources.read_faults_named(), python_faults_named():
+        phase(f"opening {counted(len(request.files), 'file')}")
         sources = load_sources.read(spark, request.files, request.names)
         others: dict[str, int] = {}
         samples = sources.tables
         if sources.measures is not None:
             phase("turning counters into rates")
-            measures = sources.measures.cache()
-            others = load_counters.flaws(measures)
-            counted = load_counters.samples(measures)
-            samples = counted if samples is None else samples.unionByName(counted)
+            every = sources.measures.cache()
+            valid = fn.col("topic").rlike(load_sources.VALID_TOPIC) & (fn.col("at") >= 0)
+            measures = every.where(valid)
+            others = {**load_counters.flaws(measures), "unreadable_rows": every.where(~valid).count()}
+            rates = load_counters.samples(measures)
+            samples = rates if samples is None else samples.unionByName(rates)
         phase("finding the hours of the history")
-        hours = None if samples is None else _span(samples)
-        if samples is None or hours is None:
+        hours, unreadable = ({}, 0) if samples is None else _hours(samples)
+        others["unreadable_rows"] = others.get("unreadable_rows", 0) + unreadable
+        if samples is None or not hours:
+            bad = others["unreadable_rows"]
+            why = f", but {counted(bad, 'row')} without a valid topic, partition or time" if bad else ""
             raise PlannerError(
-                f"{', '.join(request.files[:3])}: no sample of a partition; allowed: rates, sizes or offsets of topics"
+                f"{', '.join(request.files[:3])}: no sample of a partition{why}; "
+                "allowed: rates, sizes or offsets of topics"
             )
-        span, misdated = hours
+        span, misdated = hourly_sums.span_of(*(np.array([*each], dtype=np.int64) for each in (hours, hours.values())))
+        if span.hours > MOST_HOURS:
+            raise PlannerError(
+                f"{', '.join(request.files[:3])}: a history of {span.hours:,} hours; allowed: at most {MOST_HOURS:,}"
+            )
         phase(f"profiling {span.hours:,} hours")
         judged = _profiled(samples, span, partitions or tasks_for(spark)).toArrow()
     found = profile_file.findings(judged, span, {**others, "misdated_samples": misdated})
@@ -73,7 +88,12 @@ def profile(
 @contextmanager
 def _settings(spark: SparkSession) -> Iterator[None]:
     """The session's settings for as long as the block runs."""
+    from spark_jobs.progress import is_connect
+
     before = {key: spark.conf.get(key, None) for key in _SETTINGS}
+    if not is_connect(spark):
+        # What fails in a task fails this job, which says so in one sentence.
+        spark.sparkContext.setLogLevel("OFF")
     for key, value in _SETTINGS.items():
         spark.conf.set(key, value)
     try:
@@ -83,20 +103,19 @@ def _settings(spark: SparkSession) -> Iterator[None]:
             spark.conf.unset(key) if old is None else spark.conf.set(key, old)
 
 
-# Partitions whose hours a task holds at once: 256 times a year of hours is 70 MB a measure.
-_PARTITIONS_AT_ONCE = 256
+# Hours of partitions that a task holds at once: 744 partitions of four weeks.
+_HOURS_AT_ONCE = 500_000
 
 
-def _span(samples: DataFrame) -> tuple[Span, int] | None:
-    """The hours of the samples (SAMPLE_SCHEMA), and how many lie outside of them; None where there is no sample."""
+def _hours(samples: DataFrame) -> tuple[dict[int, int], int]:
+    """How many samples (SAMPLE_SCHEMA) each hour has, and how many rows have no time, as they are no samples."""
     from pyspark.sql import functions as fn
 
     hour = fn.expr(f"at div {HOUR_SECONDS}").alias("hour")
-    counted = samples.groupBy(hour).agg(fn.count("*").alias("samples")).toArrow()
-    if not len(counted):
-        return None
-    hours, counts = (np.asarray(counted[name], dtype=np.int64) for name in ("hour", "samples"))
-    return hourly_sums.span_of(hours, counts)
+    table = samples.groupBy(hour).agg(fn.count("*").alias("samples")).toArrow()
+    found = dict(zip(table["hour"].to_pylist(), table["samples"].to_pylist(), strict=True))
+    unreadable = found.pop(None, 0)
+    return found, unreadable
 
 
 def _profiled(samples: DataFrame, within: Span, partitions: int) -> DataFrame:
@@ -116,7 +135,8 @@ def _blocks(within: Span, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
 
 
 def _judged(within: Span, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    at_once = max(1, _HOURS_AT_ONCE // within.hours)
     for batch in batches:
-        for start in range(0, len(batch), _PARTITIONS_AT_ONCE):
-            part = batch.slice(start, _PARTITIONS_AT_ONCE)
+        for start in range(0, len(batch), at_once):
+            part = batch.slice(start, at_once)
             yield profile_file.judged(part["topic"], part["partition"], part["blocks"], within)

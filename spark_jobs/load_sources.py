@@ -5,14 +5,19 @@ Paths are whatever Spark can read, `s3a://` included. What a file is, its name a
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 
+from planner.inputs.importers.state_parts import TOPIC_NAME
 from planner.inputs.load import metric_values
-from planner.inputs.load.hourly_sums import SOURCES
+from planner.inputs.load.hourly_sums import MOST_RATE, MOST_SIZE, SOURCES
 from planner.inputs.load.metric_values import MEASURE_SCHEMA, FileKind
 from planner.model.errors import PlannerError, SetupError, did_you_mean
 
@@ -22,8 +27,16 @@ if TYPE_CHECKING:
 REQUIRED = ("time", "topic", "partition")
 MEASURED = ("bytes_in_per_sec", "bytes_out_per_sec", "size_bytes")
 COLUMNS = (*REQUIRED, *MEASURED)
-# An epoch of milliseconds is above this from 1973 on, one of seconds not before the year 5138.
+# An epoch of milliseconds is above this from 1973 on, one of seconds not before the year 5138; and so on by thousands.
 _MILLISECONDS_FROM = 100_000_000_000
+_EPOCHS = ((_MILLISECONDS_FROM * 1_000_000, 10**9), (_MILLISECONDS_FROM * 1000, 10**6), (_MILLISECONDS_FROM, 1000))
+# Hadoop's local file system looks for a checksum beside each file, which fails for a name with a colon, such as a time.
+_WITHOUT_CHECKSUMS = {
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
+_TIME_TYPES = ("timestamp", "timestamp_ntz", "date", "string", "bigint", "int", "double", "float", "decimal")
+_NUMBER_TYPES = ("string", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 _HEAD_CHARACTERS, _LINES_READ, _NAMES_READ = 4096, 20, 1000
 _BATCH_MEASURES = 100_000
 
@@ -39,12 +52,17 @@ def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) ->
     """Open every file; `names` says what a table calls one of COLUMNS. PlannerError names what can't be used."""
     tables: list[DataFrame] = []
     texts: dict[FileKind, list[str]] = {}
-    for file in files:
+    opened: Counter[str] = Counter(files)
+    for file in dict.fromkeys(files):
         found = _opened(spark, file)
         if isinstance(found, str):
-            texts.setdefault(found, []).append(file)
+            # Of every kind but an export a file is parsed as a whole, and says itself what it is.
+            texts.setdefault(found if found == "export" else "query_range", []).append(file)
         else:
+            opened.update(set(found.inputFiles()) - {file})
             tables.append(_table(found, file, names))
+    if twice := [file for file, count in opened.items() if count > 1]:
+        raise PlannerError(f"{_local(twice[0])}: is given twice; allowed: each file once")
     measures = [_measures(spark, kind, paths) for kind, paths in texts.items()]
     return Sources(_union(tables), _union(measures))
 
@@ -60,26 +78,43 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame | None:
 
 def _opened(spark: SparkSession, file: str) -> DataFrame | FileKind:
     """The table in a file or folder, or what kind of text it is."""
+    reader = spark.read.options(**_WITHOUT_CHECKSUMS)
     try:
         # Nothing but names is read here: of a folder, those of the files in it.
-        inside = spark.read.format("binaryFile").load(file).select("path").limit(_NAMES_READ).toArrow()["path"]
-        name = min((_bare(path) for path in inside.to_pylist()), default="")
-        if name.endswith(".csv"):
-            return spark.read.csv(file, header=True)
-        if name.endswith((".parquet", ".pq")):
-            return spark.read.parquet(file)
-        head = spark.read.text(file).limit(_LINES_READ).toArrow()["value"].to_pylist()
+        inside = reader.format("binaryFile").load(file).select("path").limit(_NAMES_READ).toArrow()["path"]
+        names = sorted(inside.to_pylist())
+        kinds = {_table_kind(name): name for name in names}
+        if len(kinds) > 1:
+            shown = " and ".join(sorted(name.rpartition("/")[2] for name in kinds.values()))
+            raise PlannerError(f"{file}: has files of several kinds, {shown}; allowed: a folder with files of one kind")
+        match next(iter(kinds), ""):
+            case "csv":
+                # The columns of every file are checked by name, not only counted.
+                return spark.read.options(**_WITHOUT_CHECKSUMS).csv(file, header=True, enforceSchema=False)
+            case "parquet":
+                return spark.read.options(**_WITHOUT_CHECKSUMS).parquet(file)
+        lines = spark.read.options(**_WITHOUT_CHECKSUMS).text(file).limit(_LINES_READ).toArrow()["value"]
+        head = [line for line in map(_text, lines.cast("binary").to_pylist()) if line.strip()]
         if kind := metric_values.file_kind("\n".join(head)[:_HEAD_CHARACTERS]):
             return kind
         if head and head[0].lstrip().startswith("{"):
-            return spark.read.json(file, primitivesAsString=True)
+            return spark.read.options(**_WITHOUT_CHECKSUMS).json(file, primitivesAsString=True)
+    except PlannerError:
+        raise
     except Exception as error:  # of many kinds: the path, the file system, the format
         raise SetupError(f"{file}: can't be read: {_reason(error)}; {_ALLOWED}") from error
+    if not names:
+        raise SetupError(f"{file}: has no files; {_ALLOWED}")
     raise SetupError(f"{file}: isn't known by its name or how it begins; {_ALLOWED}")
 
 
-def _bare(path: str) -> str:
-    return path.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2")
+def _table_kind(path: str) -> str:
+    bare = path.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2")
+    return "parquet" if bare.endswith((".parquet", ".pq")) else "csv" if bare.endswith(".csv") else "text"
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="replace")
 
 
 _ALLOWED = (
@@ -88,16 +123,78 @@ _ALLOWED = (
 )
 
 
+@contextmanager
+def read_faults_named() -> Iterator[None]:
+    """A PlannerError with the file's name where Spark fails only as it reads, in a task; our own errors as they are."""
+    try:
+        yield
+    except PlannerError:
+        raise
+    except Exception as error:  # Spark's errors are of many kinds: Python's, py4j's, grpc's
+        text = str(error)
+        if refused := _REFUSED.search(text):
+            raise PlannerError(_local(refused[1])) from error
+        if unread := _UNREAD.search(text):
+            raise PlannerError(f"{_local(unread[1])}: can't be read: {_reason(error)}; {_ALLOWED}") from error
+        raise
+
+
+# What a worker says itself, in a sentence; and a file that Spark couldn't read.
+_REFUSED = re.compile(r"planner\.model\.errors\.\w+: (.+)")
+_UNREAD = re.compile(r"Encountered error while reading file (\S+?)\.\s")
+_CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
+_MISMATCH = re.compile(r"column: \[([^\]]*)\], physicalType: (\w+), logicalType: (\w+)")
+
+
+def _local(text: str) -> str:
+    """Without the scheme and escapes that Spark gives the path of a local file."""
+    found = re.match(r"file:/+(\S+?)(?=:|\s|$)", text)
+    return f"/{unquote(found[1])}{text[found.end() :]}" if found else text
+
+
 def _reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """The innermost cause that a Java stack names, else the first line, in one line."""
+    text = str(error)
+    if mismatch := _MISMATCH.search(text):
+        return f"column {mismatch[1]} is {mismatch[2]} in this file, and {mismatch[3]} in others"
+    lines = [*_CAUSE.findall(text)[-1:], *(line.strip() for line in text.splitlines() if line.strip())]
     return lines[0][:300] if lines else type(error).__name__
 
 
 def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
-    """A table as samples: a value that is negative or no number counts as unusable and becomes -1."""
+    """A table as samples. A value that is negative or no number becomes -1; a row that is no sample has no time."""
     from pyspark.sql import functions as fn
 
     called = {column: names.get(column, column) for column in COLUMNS}
+    there = _checked(frame, file, called, names)
+
+    def column(name: str) -> Column:
+        return fn.col(f"`{called[name]}`")
+
+    def measured(name: str) -> Column:
+        if name not in there:
+            return fn.lit(None).cast("bigint").alias(name)
+        value, most = column(name).try_cast("double"), MOST_SIZE if name == "size_bytes" else MOST_RATE
+        bad = column(name).isNotNull() & (value.isNull() | fn.isnan(value) | (value < 0) | (value > float(most)))
+        return fn.when(bad, -1).otherwise(fn.round(value).cast("bigint")).alias(name)
+
+    topic, partition = column("topic").cast("string"), column("partition").try_cast("int")
+    valid = topic.rlike(VALID_TOPIC) & (partition >= 0)
+    return frame.select(
+        topic.alias("topic"),
+        partition.alias("partition"),
+        fn.when(valid, _seconds(frame, called["time"])).alias("at"),
+        *map(measured, MEASURED),
+        fn.lit(SOURCES.index("measured")).cast("tinyint").alias("source"),
+    )
+
+
+# Java's way to write it: an end of the text, not of a line.
+VALID_TOPIC = rf"\A(?:{TOPIC_NAME.pattern})\z".replace(r"\Z", r"\z")
+
+
+def _checked(frame: DataFrame, file: str, called: Mapping[str, str], names: Mapping[str, str]) -> list[str]:
+    """The columns of MEASURED that a table has. PlannerError where one lacks or is of a type that can't be used."""
     missing = [each for each in COLUMNS if called[each] not in frame.columns and (each in REQUIRED or each in names)]
     if missing:
         lacks = ", ".join(f"no column {called[each]!r} for {each}" for each in missing)
@@ -108,35 +205,28 @@ def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
     there = [column for column in MEASURED if called[column] in frame.columns]
     if not there:
         raise PlannerError(f"{file}: none of {', '.join(MEASURED)} is there; allowed: at least one of them")
-
-    def column(name: str) -> Column:
-        return fn.col(f"`{called[name]}`")
-
-    def measured(name: str) -> Column:
-        if name not in there:
-            return fn.lit(None).cast("bigint").alias(name)
-        value = column(name).try_cast("double")
-        bad = column(name).isNotNull() & (value.isNull() | fn.isnan(value) | (value < 0) | (value > 2.0**62))
-        return fn.when(bad, -1).otherwise(fn.round(value).cast("bigint")).alias(name)
-
-    return frame.select(
-        column("topic").cast("string").alias("topic"),
-        column("partition").try_cast("int").alias("partition"),
-        _seconds(frame, called["time"]).alias("at"),
-        *map(measured, MEASURED),
-        fn.lit(SOURCES.index("measured")).cast("tinyint").alias("source"),
-    ).where("topic IS NOT NULL AND partition >= 0 AND at IS NOT NULL")
+    types = dict(frame.dtypes)
+    for each in (*REQUIRED, *there):
+        kind = types[called[each]].partition("(")[0]
+        usable = _TIME_TYPES if each == "time" else (*_NUMBER_TYPES, "binary") if each == "topic" else _NUMBER_TYPES
+        if kind not in usable:
+            what = {"time": "a time, text or a number", "topic": "text"}.get(each, "a number, or text with one")
+            raise PlannerError(f"{file}: column {called[each]!r} is {kind[:80]}; allowed: {what}")
+    return there
 
 
 def _seconds(frame: DataFrame, name: str) -> Column:
-    """Seconds since 1970 of a timestamp, of ISO 8601 text, or of epoch milliseconds or seconds."""
+    """Seconds since 1970 of a timestamp, ISO 8601 text, or an epoch in seconds to nanoseconds; null if neither."""
     from pyspark.sql import functions as fn
 
     column, kind = fn.col(f"`{name}`"), dict(frame.dtypes)[name]
     if kind.startswith("timestamp") or kind == "date":
         return fn.unix_seconds(column.cast("timestamp"))
     number = column.try_cast("double")
-    epoch = fn.when(number >= _MILLISECONDS_FROM, number / 1000).otherwise(number).cast("bigint")
+    epoch = number
+    for least, per_second in reversed(_EPOCHS):
+        epoch = fn.when(number >= least, number / per_second).otherwise(epoch)
+    epoch = fn.when((epoch >= 0) & (epoch < _MILLISECONDS_FROM), fn.floor(epoch)).cast("bigint")
     return fn.coalesce(epoch, fn.unix_seconds(column.cast("string").try_cast("timestamp")))
 
 
@@ -146,21 +236,32 @@ def _measures(spark: SparkSession, kind: FileKind, files: Sequence[str]) -> Data
     from pyspark.sql.pandas.types import from_arrow_schema
 
     whole = kind != "export"
-    text = spark.read.text(list(files), wholetext=whole).select(fn.input_file_name().alias("file"), "value")
+    reader = spark.read.options(**_WITHOUT_CHECKSUMS)
+    text = reader.text(list(files), wholetext=whole).select(fn.input_file_name().alias("file"), "value")
     return text.mapInArrow(partial(_parsed, kind), from_arrow_schema(MEASURE_SCHEMA))
 
 
 def _parsed(kind: FileKind, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     rows: list[metric_values.Measure] = []
     for batch in batches:
-        for text in batch.to_pylist():
-            for measure in metric_values.measures(kind, text["value"], text["file"]) if text["value"].strip() else ():
+        # A file that isn't UTF-8 would end as an error without its name.
+        texts = map(_text, batch["value"].cast("binary").to_pylist())
+        for file, text in zip(batch["file"].to_pylist(), texts, strict=True):
+            for measure in metric_values.measures(_kind_of(kind, text, file), text, file) if text.strip() else ():
                 rows.append(measure)
                 if len(rows) >= _BATCH_MEASURES:
                     yield _batch(rows)
                     rows = []
     if rows:
         yield _batch(rows)
+
+
+def _kind_of(kind: FileKind, text: str, file: str) -> FileKind:
+    """What a whole file of a folder is; a line of an export is one."""
+    found = kind if kind == "export" else metric_values.file_kind(text[:_HEAD_CHARACTERS])
+    if found is None or (found == "export") != (kind == "export"):
+        raise PlannerError(f"{file}: isn't known by how it begins; {_ALLOWED}")
+    return found
 
 
 def _batch(rows: Sequence[metric_values.Measure]) -> pa.RecordBatch:

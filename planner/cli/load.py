@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -56,6 +57,7 @@ def load(
         raise click.UsageError("Missing option '-o' / '--output': the profile to write, such as load.parquet")
     options = EngineOptions("spark", **engine)  # type: ignore[arg-type]
     on_spark(options, otherwise=True)
+    _writable(out)
     summary, content = _made(files, _names(columns), _zone(time_zone), options)
     replace_file(out, content)
     _show(summary, form)
@@ -76,6 +78,15 @@ def _made(
             request = job.LoadRequest(files, names, zone)
             rows, about = job.profile(spark, request, options.partitions, phase.begin)
     return load_view.summary(rows, about), profile_file.encoded(rows, about)
+
+
+def _writable(out: Path) -> None:
+    """SetupError where the profile couldn't be written; what is known only after minutes of work helps nobody."""
+    folder = Path(os.path.realpath(out)).parent
+    if not folder.is_dir():
+        raise SetupError(f"--output {out}: {folder} is no folder; allowed: a file in a folder that exists")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise SetupError(f"--output {out}: {folder} can't be written to; allowed: a file in a folder that can")
 
 
 def _names(columns: tuple[str, ...]) -> dict[str, str]:

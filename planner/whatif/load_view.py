@@ -182,6 +182,7 @@ def _topics(of: LoadSummary) -> Table[LoadedTopic]:
 
 
 _FLAW_NAMES = {
+    "unreadable_rows": "row without a valid topic name, partition or time (left out)",
     "repeated_samples": "sample with the same time as another one (their mean counts)",
     "unusable_values": "value below 0 or no number (left out)",
     "misdated_samples": "sample more than a week apart from the others, as of a wrong clock (left out)",

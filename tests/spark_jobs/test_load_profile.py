@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.load_history import History, HistoryRecipe, write
+from benchmarks.load_history import HOUR, START, History, HistoryRecipe, write
 from planner.inputs.load import profile_file
 from planner.model.errors import PlannerError
 from planner.model.load_history import About
@@ -74,3 +75,54 @@ def test_files_without_a_sample_are_refused(spark: Any, tmp_path: Path) -> None:
 
     with pytest.raises(PlannerError, match="no sample of a partition"):
         load_profile.profile(spark, LoadRequest((str(tmp_path / "20261120T100000Z.prom"),)), 1, lambda _: None)
+
+
+def broken(folder: Path, kind: str) -> None:
+    """A folder of two files, of which the second can't be read, as a task finds out."""
+    rows = [{"time": START + at * HOUR, "topic": "a", "partition": 0, "size_bytes": at} for at in range(50)]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "a.parquet")
+    match kind:
+        case "truncated":
+            pq.write_table(pa.Table.from_pylist(rows), folder / "b.parquet")
+            content = (folder / "b.parquet").read_bytes()
+            (folder / "b.parquet").write_bytes(content[: len(content) // 2])
+        case "other type":
+            pq.write_table(pa.Table.from_pylist([{**row, "size_bytes": "x"} for row in rows]), folder / "b.parquet")
+        case _:
+            (folder / "a.parquet").unlink()
+            (folder / "a-2026-11-20T10:00:00Z.txt").write_text("a:0:100\n")
+            (folder / "b-2026-11-20T11:00:00Z.txt").write_text("a:0:100\nboom\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("truncated", "/b.parquet: can't be read: "),
+        ("other type", "/b.parquet: can't be read: column size_bytes is BINARY in this file, and bigint in others; "),
+        ("capture", "/b-2026-11-20T11:00:00Z.txt:2: 'boom' isn't topic:partition:offset; allowed: "),
+    ],
+)
+def test_what_fails_in_a_task_is_one_sentence(
+    spark: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], kind: str, why: str
+) -> None:
+    """With the file's name; Spark itself says nothing."""
+    broken(tmp_path, kind)
+
+    with pytest.raises(PlannerError) as caught:
+        profiled(spark, tmp_path, 1)
+
+    said = str(caught.value)
+    assert said.startswith(f"{tmp_path}{why}")
+    assert "\n" not in said
+    assert "spark:" not in capfd.readouterr().err
+
+
+def test_rows_that_are_no_samples_are_counted(spark: Any, tmp_path: Path) -> None:
+    """Two hours of a topic, and a topic that can't be one; where there is nothing else, that is said."""
+    rows = [{"time": START, "topic": topic, "partition": 0, "bytes_in_per_sec": 5} for topic in ("a", "<b>")]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    assert 1 == profiled(spark, tmp_path, 1)[1].findings.counts["unreadable_rows"]
+
+    pq.write_table(pa.Table.from_pylist(rows[1:]), tmp_path / "a.parquet")
+    with pytest.raises(PlannerError, match="no sample of a partition, but 1 row without a valid topic, partition or"):
+        profiled(spark, tmp_path, 1)

@@ -52,8 +52,10 @@ def test_a_table_of_any_format_has_the_same_samples(spark: Any, tmp_path: Path, 
     assert EXPECTED == samples(spark, written(tmp_path, kind))
 
 
-@pytest.mark.parametrize("time", [AT, AT * 1000, f"{AT}", "2026-11-20 10:00:00"])
-def test_times_in_seconds_milliseconds_and_text(spark: Any, tmp_path: Path, time: object) -> None:
+@pytest.mark.parametrize(
+    "time", [AT, AT * 1000, AT * 10**6, AT * 10**9, f"{AT}", "2026-11-20 10:00:00", "2026-11-20T15:30:00+05:30"]
+)
+def test_times_in_seconds_to_nanoseconds_and_text(spark: Any, tmp_path: Path, time: object) -> None:
     """All of them are the same second."""
     file = tmp_path / "t.parquet"
     pq.write_table(pa.Table.from_pylist([{"ts": time, "topic": "a", "partition": 0, "size": 1}]), file)
@@ -90,6 +92,87 @@ def test_a_column_that_lacks_is_named(
     with pytest.raises(PlannerError) as caught:
         load_sources.read(spark, [str(tmp_path / "t.parquet")], names)
     assert why in str(caught.value)
+
+
+HOSTILE = ["<script>", "../x", "a b", "x" * 250, "", ".", "..", "a\n", "é", None]
+
+
+def test_rows_that_are_no_samples_have_no_time(spark: Any, tmp_path: Path) -> None:
+    """No name that Kafka has, a partition below 0, a time that is none: whoever counts the hours counts these, too."""
+    rows = [{"time": AT, "topic": topic, "partition": 0, "size_bytes": 1} for topic in [*HOSTILE, "ok.A_1-x"]]
+    rows += [{"time": AT, "topic": "a", "partition": -1, "size_bytes": 1}]
+    rows += [{"time": -5, "topic": "a", "partition": 0, "size_bytes": 1}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
+
+    tables = load_sources.read(spark, [str(tmp_path / "t.parquet")], {}).tables
+    assert tables is not None
+    assert [("ok.A_1-x", AT)] == [(row.topic, row["at"]) for row in tables.collect() if row["at"] is not None]
+
+
+def test_values_that_make_no_sense_are_marked(spark: Any, tmp_path: Path) -> None:
+    """No number, endless, negative, or more than a terabyte a second."""
+    values = [float("nan"), float("inf"), float("-inf"), -1.0, 1e300, 2.0**40 + 1e6, 2.0**40]
+    rows = [{"time": AT + at, "topic": "a", "partition": 0, "bytes_in_per_sec": v} for at, v in enumerate(values)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
+
+    assert [-1] * 6 + [2**40] == [row[3] for row in samples(spark, tmp_path / "t.parquet")]
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"bytes_in_per_sec": [1]}, "column 'bytes_in_per_sec' is array<bigint>; allowed: a number"),
+        ({"time": {"a": 1}}, "column 'time' is struct<a:bigint>; allowed: a time"),
+        ({"time": True}, "column 'time' is boolean"),
+        ({"topic": 1.5}, None),
+        ({"partition": b"x"}, "column 'partition' is binary"),
+    ],
+)
+def test_a_column_of_a_wrong_type_is_named(spark: Any, tmp_path: Path, row: dict[str, object], why: str | None) -> None:
+    """Before anything is read; a topic may be called 1.5."""
+    whole = {"time": AT, "topic": "a", "partition": 0, "bytes_in_per_sec": 1, **row}
+    pq.write_table(pa.Table.from_pylist([whole]), tmp_path / "t.parquet")
+
+    if why is None:
+        assert samples(spark, tmp_path / "t.parquet")
+        return
+    with pytest.raises(PlannerError) as caught:
+        load_sources.read(spark, [str(tmp_path / "t.parquet")], {})
+    assert f"t.parquet: {why}" in str(caught.value)
+
+
+def test_a_folder_of_captures_is_read_file_by_file(spark: Any, tmp_path: Path) -> None:
+    """Captures of several tools may lie together, with colons in their names; an empty one has no values."""
+    replica = {"partition": "a-0", "size": 7, "offsetLag": 0, "isFuture": False}
+    log_dir = {"logDir": "/d", "error": None, "partitions": [replica]}
+    described = {"version": 1, "brokers": [{"broker": 1, "logDirs": [log_dir]}]}
+    (tmp_path / "log-dirs-2026-11-20T10:00:00Z.json").write_text(json.dumps(described))
+    (tmp_path / "offsets-2026-11-20T10:00:00Z.txt").write_text("a:0:100\n")
+    (tmp_path / "offsets-2026-11-20T11:00:00Z.txt").write_text("")
+
+    measures = load_sources.read(spark, [str(tmp_path)], {}).measures
+    assert measures is not None
+    found = sorted((row.kind, row.topic, row.partition, row["at"], row.value) for row in measures.collect())
+    assert [("offset", "a", 0, AT, 100.0), ("size", "a", 0, AT, 7.0)] == found
+
+
+def test_a_folder_of_tables_and_other_files_is_refused(spark: Any, tmp_path: Path) -> None:
+    """Spark would read all of them as what the first one is."""
+    written(tmp_path, "parquet")
+    (tmp_path / "offsets.txt").write_text("a:0:100\n")
+
+    with pytest.raises(PlannerError, match=r"has files of several kinds, offsets.txt and rows.parquet; allowed"):
+        load_sources.read(spark, [str(tmp_path)], {})
+
+
+def test_a_file_given_twice_is_refused(spark: Any, tmp_path: Path) -> None:
+    """By its name, or in its folder."""
+    file = written(tmp_path, "parquet")
+
+    with pytest.raises(PlannerError, match=r"rows.parquet: is given twice"):
+        load_sources.read(spark, [str(file), str(file)], {})
+    with pytest.raises(PlannerError, match=r"rows.parquet: is given twice"):
+        load_sources.read(spark, [str(tmp_path), str(file)], {})
 
 
 @pytest.mark.parametrize(("name", "content"), [("gone.csv", None), ("notes.txt", b"hello\n"), ("t.parquet", b"PAR1")])

@@ -17,6 +17,10 @@ from planner.model.load_history import Span
 from planner.model.problem import BoolArray, IntArray, LongArray
 
 HOUR_SECONDS = 3600
+# What is above makes no sense, and sums of hours must fit in 64 bits: 1 TiB/s, and 1 EiB.
+MOST_RATE, MOST_SIZE = 2**40, 2**60
+# A longer history is a mistake in its times; so many hours of a partition still fit in memory.
+MOST_HOURS = 3 * 366 * 24
 
 # `at` is in seconds since 1970, UTC. A value that wasn't measured is null, one that makes no sense is below 0. `source`
 # is a place in SOURCES.

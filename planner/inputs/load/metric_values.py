@@ -46,12 +46,15 @@ class Measure(NamedTuple):
     value: float
 
 
+# A time of the year 5138 or later is none.
+_MOST_SECONDS = 100_000_000_000
+_PARTITION = re.compile(r"[0-9]{1,9}", re.ASCII)
 # By names in lower case without underscores, so that all usual configurations of the exporter are known.
 _TOPIC_METRIC = re.compile(r"kafkaserverbrokertopicmetrics.*?bytes(in|out)(?:persec)?(?:total|count)?$")
 _LOG_METRIC = re.compile(r"kafkalog(?:log)?.*?(size|logendoffset)(?:value)?$")
 _NOT_COUNTERS = ("oneminuterate", "fiveminuterate", "fifteenminuterate", "meanrate")
 _BROKER_LABELS = ("broker", "broker_id", "kafka_broker_id", "strimzi_io_pod_name", "pod", "instance")
-_OFFSET_LINE = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249}):(?P<partition>\d{1,10}):(?P<offset>\d{1,19})?")
+_OFFSET_LINE = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249}):(?P<partition>\d{1,9}):(?P<offset>\d{1,19})?", re.ASCII)
 _SAMPLE_LINE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)\{(?P<labels>.*)\}\s+(?P<value>\S+)(?:\s+(?P<at>-?\d+))?\s*")
 _LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"')
 _STAMP = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_-]?(\d\d)[:.-]?(\d\d)[:.-]?(\d\d)Z?")
@@ -91,7 +94,7 @@ def measures(kind: FileKind, text: str, file: str) -> Iterator[Measure]:
         case "export":
             yield from _exported(_json(text, file), file)
         case "exposition":
-            yield from _exposed(text, _stamp(file))
+            yield from _exposed(text, _stamp(file), file)
         case "offsets":
             yield from _offsets(text.splitlines(), _stamp(file), file)
         case "log_dirs":
@@ -117,6 +120,10 @@ def _stamp(file: str) -> int:
     return at
 
 
+# What JSON of another shape raises.
+_NO_SERIES = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
+
+
 def _query_range(answer: Any, file: str) -> Iterator[Measure]:
     try:
         data = answer["data"]
@@ -126,7 +133,7 @@ def _query_range(answer: Any, file: str) -> Iterator[Measure]:
             if named := _named(series["metric"]):
                 for at, value in series["values"]:
                     yield from _measured(named, float(at), float(value))
-    except (KeyError, TypeError, ValueError) as error:
+    except _NO_SERIES as error:
         raise PlannerError(f"{file}: isn't an answer of query_range: {type(error).__name__} {error}") from None
 
 
@@ -136,18 +143,22 @@ def _exported(series: Any, file: str) -> Iterator[Measure]:
             for at, value in zip(series["timestamps"], series["values"], strict=True):
                 if value is not None:
                     yield from _measured(named, at / 1000, float(value))
-    except (KeyError, TypeError, ValueError) as error:
+    except _NO_SERIES as error:
         raise PlannerError(f"{file}: a line isn't a series of an export: {type(error).__name__} {error}") from None
 
 
-def _exposed(text: str, captured: int) -> Iterator[Measure]:
-    for line in text.splitlines():
+def _exposed(text: str, captured: int, file: str) -> Iterator[Measure]:
+    for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith("#") or not (found := _SAMPLE_LINE.fullmatch(line)):
             continue
         labels = {each["name"]: _unescaped(each["value"]) for each in _LABEL.finditer(found["labels"])}
         if named := _named({"__name__": found["name"], **labels}):
             at = int(found["at"]) / 1000 if found["at"] else captured
-            yield from _measured(named, at, float(found["value"]))
+            try:
+                value = float(found["value"])
+            except ValueError:
+                raise PlannerError(f"{file}:{number}: {found['value'][:80]!r} isn't a number; allowed: one") from None
+            yield from _measured(named, at, value)
 
 
 def _unescaped(value: str) -> str:
@@ -185,7 +196,7 @@ def _named(labels: Mapping[str, str]) -> _Named | None:
     if of_topic := _TOPIC_METRIC.search(_without_count(name)):
         return _Named("bytes_in" if of_topic[1] == "in" else "bytes_out", topic, -1, broker)
     of_log = _LOG_METRIC.search(name)
-    if not of_log or not labels.get("partition", "").isdigit():
+    if not of_log or not _PARTITION.fullmatch(labels.get("partition", "")):
         return None
     return _Named("size" if of_log[1] == "size" else "offset", topic, int(labels["partition"]), broker)
 
@@ -196,5 +207,6 @@ def _without_count(name: str) -> str:
 
 
 def _measured(named: _Named, at: float, value: float) -> Iterator[Measure]:
-    if math.isfinite(at) and math.isfinite(value):
-        yield Measure(*named, int(at), value)
+    """The measure, at -1 where the time is none; Prometheus marks the end of a series with NaN, which is no value."""
+    if math.isfinite(value):
+        yield Measure(*named, int(at) if 0 <= at < _MOST_SECONDS else -1, value)

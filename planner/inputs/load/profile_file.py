@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from io import BytesIO
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from planner.inputs.load.hourly_sums import SOURCES, added_up, noted
+from planner.inputs.importers.state_parts import TOPIC_NAME
+from planner.inputs.load.hourly_sums import HOUR_SECONDS, SOURCES, added_up, noted
 from planner.inputs.load.profile_statistics import (
     PERCENTILES,
     Statistics,
@@ -134,21 +137,67 @@ def encoded(rows: pa.Table, about: About) -> bytes:
 def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
     """The rows (PROFILE_SCHEMA) of a profile's file, and what it says. PlannerError where it is none."""
     try:
-        table = pq.read_table(BytesIO(content))
+        parquet = pq.ParquetFile(BytesIO(content))
+        about = about_of(parquet.metadata.metadata)
+        if about is None:
+            raise PlannerError(f"{file}: is a Parquet file, but no load profile of version {VERSION}; {_ALLOWED}")
+        names = parquet.schema_arrow.names
+        lacking = [field.name for field in PROFILE_SCHEMA if field.name not in names]
+        if lacking:
+            raise PlannerError(f"{file}: lacks the columns {', '.join(lacking)}; {_ALLOWED}")
+        if not _small(parquet.metadata):
+            raise PlannerError(f"{file}: has more than {MOST_ROWS:,} partitions or more hours than theirs; {_ALLOWED}")
+        table = parquet.read(PROFILE_SCHEMA.names)
     except (OSError, pa.ArrowException) as error:
-        raise PlannerError(f"{file}: can't be read as a load profile ({error}); {_ALLOWED}") from None
-    about = about_of(table.schema.metadata)
-    if about is None:
-        raise PlannerError(f"{file}: is a Parquet file, but no load profile of version {VERSION}; {_ALLOWED}")
-    lacking = [field.name for field in PROFILE_SCHEMA if field.name not in table.schema.names]
-    if lacking:
-        raise PlannerError(f"{file}: lacks the columns {', '.join(lacking)}; {_ALLOWED}")
+        raise PlannerError(f"{file}: can't be read as a load profile ({_line(error)}); {_ALLOWED}") from None
     try:
-        return table.select(PROFILE_SCHEMA.names).cast(PROFILE_SCHEMA), about
+        rows = table.select(PROFILE_SCHEMA.names).cast(PROFILE_SCHEMA)
     except pa.ArrowException as error:
-        raise PlannerError(f"{file}: has a column of another type ({error}); {_ALLOWED}") from None
+        raise PlannerError(f"{file}: has a column of another type ({_line(error)}); {_ALLOWED}") from None
+    if fault := _fault(rows):
+        raise PlannerError(f"{file}: {fault}; {_ALLOWED}")
+    return rows, about
 
 
+# A cluster has at most some 200,000 partitions; a file that is changed by hand mustn't take all memory.
+MOST_ROWS = 2_000_000
+
+
+def _small(metadata: pq.FileMetaData) -> bool:
+    groups = (metadata.row_group(at) for at in range(metadata.num_row_groups))
+    columns = (group.column(at) for group in groups for at in range(group.num_columns))
+    most = max((column.num_values for column in columns), default=0)
+    return metadata.num_rows <= MOST_ROWS and most <= max(1, metadata.num_rows) * HOURS_OF_WEEK
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _fault(rows: pa.Table) -> str | None:
+    """What rows of PROFILE_SCHEMA can't hold, as the beginning of a sentence; None where they are a profile's."""
+    if any(rows[name].null_count for name in ("topic", "partition", "hours_in", "hours_out")):
+        return "has a row without a topic, a partition or hours"
+    if bad := next((name for name in rows["topic"].unique().to_pylist() if not TOPIC_NAME.fullmatch(name)), None):
+        return f"has the topic {bad[:80]!r}, which is no name of a topic in Kafka"
+    for name in ("hours_in", "hours_out"):
+        lengths = pc.unique(pc.list_value_length(rows[name])).to_pylist()
+        if other := [each for each in lengths if each != HOURS_OF_WEEK]:
+            return f"has {name} of {other[0]:,} hours instead of {HOURS_OF_WEEK}"
+    numbers = [("partition", rows["partition"]), *((name, rows[name]) for name in ("size_bytes", *RATE_COLUMNS))]
+    numbers += [(name, pc.list_flatten(rows[name])) for name in ("hours_in", "hours_out")]
+    numbers += [("coverage", rows["coverage"])]
+    growths = [(name, pc.add(rows[name], 1)) for name in ("growth_per_month", "growth_low", "growth_high")]
+    for name, column in (*numbers, *growths):
+        values = np.asarray(column.fill_null(0), dtype=np.float64)
+        if not np.all((values >= 0) & (values < _MOST_VALUE)):
+            return f"has a value of {name} that is negative, endless or no number"
+    if len(rows.group_by(["topic", "partition"]).aggregate([])) < len(rows):
+        return "has a partition twice"
+    return None
+
+
+_MOST_VALUE = 2.0**63
 _ALLOWED = "allowed: what planner load writes"
 
 
@@ -156,13 +205,18 @@ def about_of(metadata: Mapping[bytes, bytes] | None) -> About | None:
     """What a file's metadata says; None where it is no profile of this version."""
     try:
         found: dict[str, Any] = json.loads((metadata or {})[_ABOUT])
-        findings = Findings(dict(found["findings"]["counts"]), dict(found["findings"]["untrusted"]))
+        counts = {str(key): int(count) for key, count in found["findings"]["counts"].items()}
+        untrusted = {str(topic): str(why) for topic, why in found["findings"]["untrusted"].items()}
         span = Span(int(found["span"]["first"]), int(found["span"]["end"]))
-        return About(span, str(found["time_zone"]), findings) if found["version"] == VERSION else None
-    except (KeyError, TypeError, ValueError):
+        zone = ZoneInfo(str(found["time_zone"])).key
+        usable = found["version"] == VERSION and 0 <= span.first < span.end <= _LAST_HOUR
+        return About(span, zone, Findings(counts, untrusted)) if usable else None
+    except (AttributeError, KeyError, OSError, OverflowError, RecursionError, TypeError, ValueError):
         return None
 
 
+# The year 5138, as in times of samples.
+_LAST_HOUR = 100_000_000_000 // HOUR_SECONDS
 # A topic is trusted if at least so much of the history is known of it, and at most so much of it makes no sense.
 LEAST_COVERAGE, MOST_UNUSABLE = 0.5, 0.05
 

@@ -141,3 +141,28 @@ def test_what_cannot_be_read_is_refused(kind: metric_values.FileKind, text: str,
 def test_a_text_is_known_by_how_it_begins(head: str, kind: str | None) -> None:
     """What isn't known may be a table."""
     assert kind == metric_values.file_kind(head)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "why"),
+    [
+        ("exposition", 'kafka_log_log_size{topic="a",partition="0"} abc', "m-20261120T100000Z:1: 'abc' isn't a number"),
+        ("query_range", '{"data":{"resultType":"matrix","result":[{"metric":5}]}}', "isn't an answer of query_range"),
+        ("export", '{"metric":[],"timestamps":[1],"values":[1]}', "isn't a series of an export"),
+        ("offsets", "a:9999999999:1", "isn't topic:partition:offset"),
+    ],
+)
+def test_what_is_no_value_is_refused(kind: metric_values.FileKind, text: str, why: str) -> None:
+    """With the file's name."""
+    with pytest.raises(PlannerError) as caught:
+        list(metric_values.measures(kind, text, "m-20261120T100000Z"))
+    assert why in str(caught.value)
+
+
+def test_times_that_are_none_are_marked_and_the_end_of_a_series_is_no_value() -> None:
+    """So that whoever makes rates of them can count them."""
+    series = {"__name__": "kafka_log_log_size", "topic": "a", "partition": "0"}
+    values = [[1e30, "1"], [-5, "1"], [1_795_168_800, "NaN"], [1_795_168_800.5, "2"]]
+    text = json.dumps({"data": {"resultType": "matrix", "result": [{"metric": series, "values": values}]}})
+
+    assert [-1, -1, 1_795_168_800] == [each.at for each in metric_values.measures("query_range", text, "f")]

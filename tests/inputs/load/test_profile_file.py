@@ -80,3 +80,52 @@ def test_another_file_is_refused() -> None:
 def test_a_block_field_is_in_the_schema() -> None:
     """A block field is in the schema."""
     assert [field.name for field in BLOCK_FIELDS] == hourly_sums.BLOCK_SCHEMA.names[2:]
+
+
+def changed(name: str, values: list[object]) -> bytes:
+    """The file of two partitions with another column."""
+    table = pq.read_table(BytesIO(profile_file.encoded(pa.Table.from_batches([judged()]), ABOUT)))
+    at, sink = table.schema.get_field_index(name), BytesIO()
+    pq.write_table(table.set_column(at, name, pa.array(values)), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "why"),
+    [
+        ("topic", ["<b>", "a"], "has the topic '<b>', which is no name of a topic in Kafka; allowed: what planner"),
+        ("topic", [None, "a"], "has a row without a topic, a partition or hours"),
+        ("partition", [0, 0], "has a partition twice"),
+        ("partition", [-1, 0], "has a value of partition that is negative"),
+        ("size_bytes", [-1, 0], "has a value of size_bytes that is negative"),
+        ("hours_in", [[1.0], [1.0]], "has hours_in of 1 hours instead of 168"),
+        ("hours_in", [[float("nan")] * 168] * 2, "has a value of hours_in that is negative, endless or no number"),
+        ("hours_out", [[1.0] * 169, [1.0] * 168], "has more than 2,000,000 partitions or more hours than theirs"),
+        ("growth_per_month", [float("inf"), 0.0], "has a value of growth_per_month that is negative, endless"),
+        ("coverage", ["x", "y"], "has a column of another type"),
+    ],
+)
+def test_a_profile_that_was_changed_is_refused(name: str, values: list[object], why: str) -> None:
+    """What planner load wouldn't write."""
+    with pytest.raises(PlannerError) as caught:
+        profile_file.decoded(changed(name, values), "x.parquet")
+    assert f"x.parquet: {why}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        "5",
+        '{"version":1}',
+        '{"findings":{"counts":[],"untrusted":{}},"span":{"first":0,"end":1},"time_zone":"UTC","version":1}',
+        '{"findings":{"counts":{"a":"x"},"untrusted":{}},"span":{"first":0,"end":1},"time_zone":"UTC","version":1}',
+        '{"findings":{"counts":{},"untrusted":{}},"span":{"first":0,"end":1e99},"time_zone":"UTC","version":1}',
+        '{"findings":{"counts":{},"untrusted":{}},"span":{"first":5,"end":5},"time_zone":"UTC","version":1}',
+        '{"findings":{"counts":{},"untrusted":{}},"span":{"first":0,"end":1},"time_zone":"../../etc/passwd","version":1}',
+        '{"findings":{"counts":{},"untrusted":{}},"span":{"first":0,"end":1},"time_zone":"UTC","version":2}',
+    ],
+)
+def test_hostile_metadata_is_no_profile(text: str) -> None:
+    """Nothing of it is trusted."""
+    assert profile_file.about_of({b"kafka-planner.load": text.encode()}) is None

@@ -1,0 +1,78 @@
+"""`planner load`: what is wrong with its options is said before Spark starts; a profile is shown without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from planner.cli.load import load
+from planner.inputs.load import profile_file
+from planner.model.errors import SetupError
+from planner.model.load_history import About, Span
+
+HOURS = [float(1000 + hour) for hour in range(168)]
+
+
+def typed(*arguments: str) -> Result:
+    """The command's result; an error of ours is its exception."""
+    return CliRunner().invoke(load, arguments)
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    """A profile of one partition."""
+    row = {field.name: 1 for field in profile_file.PROFILE_SCHEMA}
+    row |= {"topic": "orders", "source": "measured", "hours_in": HOURS, "hours_out": HOURS}  # type: ignore[dict-item]
+    rows = pa.Table.from_pylist([row], profile_file.PROFILE_SCHEMA)
+    file = tmp_path / "load.parquet"
+    file.write_bytes(profile_file.encoded(rows, About(Span(498_216, 498_216 + 672))))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("-o", "{}/gone/load.parquet"), "/gone is no folder; allowed: a file in a folder that exists"),
+        (("-o", "{}/p", "--column", "tim=ts"), "--column tim=ts: did you mean 'time'? allowed: NAME=COLUMN with one"),
+        (("-o", "{}/p", "--time-zone", "../x"), "--time-zone ../x: is no time zone; allowed: a name such as"),
+        (("-o", "{}/p", "--master", "m", "--remote", "r"), "--master and --remote exclude each other"),
+    ],
+)
+def test_what_is_wrong_is_said_before_any_work(tmp_path: Path, arguments: tuple[str, ...], why: str) -> None:
+    """In one line, and nothing is written."""
+    result = typed("x.parquet", *(each.format(tmp_path) for each in arguments))
+
+    assert isinstance(result.exception, SetupError)
+    assert why in str(result.exception)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_folder_is_no_output(tmp_path: Path) -> None:
+    """Click says it."""
+    result = typed("x.parquet", "-o", str(tmp_path))
+
+    assert result.exit_code
+    assert "is a directory" in result.output
+
+
+def test_a_profile_is_shown_in_every_format(profile: Path) -> None:
+    """JSON has the numbers, text and Markdown have the table."""
+    assert 672 == json.loads(typed("--show", str(profile), "--format", "json").output)["about"]["span"]["end"] - 498_216
+    assert "orders" in typed("--show", str(profile), "--format", "markdown").output
+    assert "Sunday 23:00 UTC" in typed("--show", str(profile)).output
+
+
+def test_another_parquet_file_is_refused(tmp_path: Path) -> None:
+    """With what is allowed."""
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "x.parquet")
+
+    result = typed("--show", str(tmp_path / "x.parquet"))
+
+    assert "is a Parquet file, but no load profile of version 1; allowed: what planner load writes" in str(
+        result.exception
+    )
