@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks import (
     ablation,
+    adopt,
     candidates,
     corners,
     exact_table,
@@ -114,6 +115,7 @@ SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "corners": lambda scope: corners.entries(),
     "exact": lambda scope: exact_table.entries(scope.clusters or exact_table.CLUSTERS),
     "ablate": _ablate,
+    "adopt": lambda scope: adopt.entries(tuple(dict.fromkeys(scope.cases)), scope.seed),
 }
 # The sections that are run on named cases.
 OF_CASES = ("plans", "windows")

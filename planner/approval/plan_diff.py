@@ -48,6 +48,7 @@ def _head(plan: Plan) -> Document:
         "cluster": plan.cluster.name,
         "valid_until": plan.valid_until,
         "resumes": plan.resumes.plan_id if plan.resumes else None,
+        "adopted": plan.adopted.sha256 if plan.adopted else None,
         "first_step": headline.first_step(plan) or None,
     }
 
@@ -206,7 +207,7 @@ def sections(difference: Document) -> list[tuple[str, int, list[str]]]:
     """Everything else that differs: a heading, how many differ, and the first lines of them; empty ones left out."""
     partitions = difference["partitions"]
     old, new = difference["plans"]
-    heads = ((key, old[key], new[key]) for key in ("cluster", "valid_until", "resumes"))
+    heads = ((key, old[key], new[key]) for key in ("cluster", "valid_until", "resumes", "adopted"))
     found = [
         ("Plan", [f"{words(key)}: {_value(was)} → {_value(now)}" for key, was, now in heads if was != now]),
         ("Limits", [_gate(row) for row in difference["gates"]]),

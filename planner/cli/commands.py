@@ -60,6 +60,7 @@ GROUPS = {
     "Plan": {
         "import": Listed("Write the cluster part of a SPEC from what a cluster prints.", "importing:import_"),
         "validate": Listed("Check each SPEC and the files it names; write nothing.", "planning:validate"),
+        "adopt": Listed("Make a plan of a REASSIGNMENT that another tool made.", "adopt:adopt"),
         "whatif": Listed("Choose the best plan for each SPEC, and write its folder.", "planning:whatif"),
     },
     "Review": {
@@ -88,6 +89,11 @@ COMMANDS = {name: listed for group in GROUPS.values() for name, listed in group.
 
 # What `--help` of each command ends with: lines to type, the most common one first.
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "adopt": (
+        "planner adopt reassignment.json expand.yaml --out adopted.plan",
+        "planner adopt generated.txt expand.yaml --format markdown",
+        "planner adopt proposals.json expand.yaml --quiet",
+    ),
     "whatif": (
         "planner whatif expand.yaml",
         "planner whatif expand.yaml --engine local --candidates 300",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,8 @@ from planner.strategies import bounds
 from planner.strategies.bounds import Certificate, Facts, Outside
 
 FILE = "bound.json"
+# Replica lists by topic and partition, of the partitions that a plan changes or creates.
+Placed = Mapping[tuple[str, int], Sequence[int]]
 _WITHIN = {
     "flow": "no plan with these racks, replication factors and replica windows moves less",
     "prices": "no plan with these racks, replication factors and windows of replicas, bytes and traffic moves less",
@@ -180,8 +182,11 @@ def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:
     if certificate.outside is None:
         return
     outside = certificate.outside
-    cells, load = _placed(plan, certificate.facts, outside, shown)
-    reached = outside.allowed.reached(cells, load)
+    placed = {each.key: each.replicas for each in plan.partitions}
+    for new in plan.new_topics:
+        numbers = range(new.partitions_before, new.partitions)
+        placed |= {(new.topic, number): made for number, made in zip(numbers, new.replicas, strict=True)}
+    reached = outside.allowed.reached(*_placed(placed, certificate.facts, outside, shown))
     if not outside.allowed.holds(reached):
         raise StalePlanError(
             f"{shown}: the plan is further outside of its windows than the plans that the bound is for: "
@@ -189,12 +194,19 @@ def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:
         )
 
 
-def _placed(plan: Plan, facts: Facts, outside: Outside, shown: str) -> tuple[LongArray, LongArray]:
-    """The replicas (T, Bt) and loads (D, Bt) of the partitions that the bound covers, by the plan's own lists."""
-    placed = {each.key: each.replicas for each in plan.partitions}
-    for new in plan.new_topics:
-        numbers = range(new.partitions_before, new.partitions)
-        placed |= {(new.topic, number): made for number, made in zip(numbers, new.replicas, strict=True)}
+def covers(certificate: Certificate, placed: Placed) -> bool:
+    """True if the bound is about plans as far outside of their windows as the one that places partitions like this.
+
+    A bound about plans within their windows doesn't say which those are: then it is True.
+    """
+    outside = certificate.outside
+    if outside is None:
+        return True
+    return outside.allowed.holds(outside.allowed.reached(*_placed(placed, certificate.facts, outside, FILE)))
+
+
+def _placed(placed: Placed, facts: Facts, outside: Outside, shown: str) -> tuple[LongArray, LongArray]:
+    """The replicas (T, Bt) and loads (D, Bt) of the partitions that the bound covers, by a plan's own lists."""
     here = {broker: at for at, broker in enumerate(facts.broker_ids.tolist())}
     cells = np.zeros((len(outside.allowed.topics.movable), len(here)), dtype=np.int64)
     load = np.zeros((len(facts.loads), len(here)), dtype=np.int64)

@@ -72,6 +72,7 @@ from planner.scoring.score import ScoringBasis, digest
 from planner.strategies.catalog import Proposal, prove
 from planner.sweep import choice
 from planner.sweep.candidates import KNOBS, of_row
+from planner.sweep.choice import Chosen
 from planner.sweep.evaluate import planned_for
 from planner.sweep.variants import Swept
 
@@ -90,8 +91,16 @@ def planned(tried: Sequence[Swept]) -> Planned:
     is valid.
     """
     chosen = choice.choose(tried)
+    each, winner = tried[chosen.at], chosen.row
+    return of_choice(tried, chosen, _checked(each.problem, winner, each.result.proposals.get(winner["candidate"])))
+
+
+def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Planned:
+    """The plan of the row that was chosen, and the proposal that it stands for, which has been checked.
+
+    UnsafePlanError if it crosses a gate of `limits` or the throttle can't work.
+    """
     spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
-    proposal = _checked(problem, winner, tried[chosen.at].result.proposals.get(winner["candidate"]))
     file = None if proposal.certificate is None else bound_file.encoded(proposal.certificate)
     asked_for = pareto_front.asked_of(spec, problem)
     of_budget = budget_spent.section(spec, problem, proposal.assignment, winner)

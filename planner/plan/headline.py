@@ -140,6 +140,8 @@ def _made(plan: Plan) -> str:
 
 
 def _why_nothing(plan: Plan) -> str:
+    if plan.adopted:
+        return printable(f"all that {plan.adopted.file} names is as it wants it", 300)
     if plan.choice.rule != "asked":
         return f"that is {chosen(plan)}"
     stays = [*racks(plan)]
@@ -180,6 +182,8 @@ def _compared(plan: Plan) -> str:
     """
     if plan.unfinished or plan.cluster.partitions_without_size:
         return ""
+    if above := more_than_needed(plan):
+        return f", {size(above)} more than needed for the same balance"
     return f", {gap_to_least(plan.bound, ' for this looser balance' if looser(plan) else '')}"
 
 
@@ -192,6 +196,12 @@ def _inside(plan: Plan) -> str:
     verb = "moves" if dirs.replicas_moved == 1 else "move"
     moved = f"{counted(dirs.replicas_moved, 'replica')} ({size(dirs.bytes_moved)})"
     return f"{moved} {verb} to another log dir on {brokers}, {gap_to_least(dirs)}."
+
+
+def more_than_needed(plan: Plan) -> int:
+    """Bytes that an adopted plan copies beyond those of a plan that is as even; 0 if none was found."""
+    enough = plan.adopted.enough_bytes_moved if plan.adopted else None
+    return 0 if enough is None else plan.bound.bytes_moved - enough
 
 
 def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = "") -> str:

@@ -82,6 +82,8 @@ def facts(plan: Plan) -> Facts:
         ("Asked for", Sentence(sentences.wishes(plan.changes, 6), _LONGEST_WISHES)),
         ("Reasons", sentences.reasons(plan)),
         ("Chosen", headline.chosen(plan) if had_a_choice else ""),
+        ("Adopted", _adopted(plan)),
+        ("Needed", _needed(plan) if does else ""),
         ("Proof", _proof(plan) if does else ""),
         ("Kafka's tool", _kafka(plan) if does else ""),
         ("Duration", duration if does else ""),
@@ -147,6 +149,25 @@ def _proof(plan: Plan) -> str:
 
 def _replicas_copied(plan: Plan) -> int:
     return sum(len(set(row.replicas) - set(row.replicas_before)) for row in plan.partitions)
+
+
+def _adopted(plan: Plan) -> Value:
+    """Which reassignment the plan carries out."""
+    given = plan.adopted
+    if not given:
+        return ""
+    there = f", {number(given.partitions_there)} of them as wanted already" if given.partitions_there else ""
+    named = f", {given.format}: {counted(given.partitions, 'partition')}{there}; SHA-256 {given.sha256[:12]}"
+    return Joined((Name(given.file, 60), named))
+
+
+def _needed(plan: Plan) -> str:
+    """What a plan that is as even copies, where the adopted one copies more."""
+    given, above = plan.adopted, headline.more_than_needed(plan)
+    if not given or given.enough_bytes_moved is None or given.enough_replicas_moved is None or not above:
+        return ""
+    copies = f"{size(given.enough_bytes_moved)} ({counted(given.enough_replicas_moved, 'replica')})"
+    return f"a plan as even as this one copies {copies}: {size(above)} less"
 
 
 def _kafka(plan: Plan) -> str:

@@ -8,9 +8,21 @@ Source: ClusterPartitionState and ExecutionProposal of Cruise Control 2.5.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from itertools import chain, repeat
 from typing import Any
 
-from planner.inputs.importers.json_text import begins_object, is_id, is_ids, items, read_alone, shown, sound
+from planner.inputs.importers.json_text import (
+    begins_object,
+    is_id,
+    is_ids,
+    item_positions,
+    items,
+    place_of,
+    read_alone,
+    shown,
+    sound,
+)
 from planner.inputs.importers.state_parts import AssignmentEntry, StatePart
 from planner.model.cluster import Partition
 from planner.model.errors import Finding, ImportStateError, Place
@@ -45,6 +57,36 @@ def read_part(text: str, file: str) -> StatePart:
         raise ImportStateError([Finding(place, "KafkaPartitionState.other", message)])
     title = "Cruise Control's kafka_cluster_state"
     return StatePart(title, file, entries=tuple(found.values()), leaders_known=True, whole=True)
+
+
+def is_proposals(text: str) -> bool:
+    """True for the JSON of proposals."""
+    return recognises(text) and '"KafkaPartitionState"' not in text
+
+
+def read_proposals(text: str, file: str) -> tuple[StatePart, StatePart]:
+    """The partitions as the proposals would leave them, and as they were found. ImportStateError names each bad one."""
+    value, place = read_alone(text, file)
+    proposals = items(value, "proposals")
+    if not proposals:
+        message = "no proposals; allowed: what proposals?json=true answers, with at least one"
+        raise ImportStateError([Finding(place, "proposals", message)])
+    found = read_part(text, file)
+    positions = chain(item_positions(text, "proposals", 0), repeat(0))
+    entries = sound(
+        _proposed(item, entry, place_of(text, position, file))
+        for item, entry, position in zip(proposals, found.entries, positions, strict=False)
+    )
+    return replace(found, entries=tuple(entries)), found
+
+
+def _proposed(item: dict[str, Any], found: AssignmentEntry, place: Place) -> AssignmentEntry | Finding:
+    """The partition of a proposal with its new replicas, led by the first of them."""
+    replicas = item.get("newReplicas")
+    if not is_ids(replicas) or not replicas:
+        message = f"{shown(replicas)} aren't replicas; allowed: a list of brokers' ids"
+        return Finding(place, f"{found.key}.newReplicas", message)
+    return AssignmentEntry(place, found.key, found.topic, Partition(found.partition.id, tuple(replicas), replicas[0]))
 
 
 def _partition(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:

@@ -35,6 +35,7 @@ from planner.model.errors import Finding, ImportStateError, Place
 
 _LIST = "kafka-reassign-partitions --list"
 _CURRENT = "Current partition replica assignment"
+_PROPOSED = "Proposed partition reassignment configuration"
 _NONE_RUN = "No partition reassignments found."
 _SOME_RUN = "Current partition reassignments:"
 _IDS = r"[0-9]{1,10}(?:,[0-9]{1,10})*"
@@ -56,11 +57,32 @@ def is_reassignment(text: str) -> bool:
 
 def read_reassignment(text: str, file: str) -> StatePart:
     """The partitions listed, of which a topic may have more. ImportStateError names each bad entry."""
-    heading = text.find(_CURRENT)
+    entries, end = _listed(text, text.find(_CURRENT), file)
+    if _CURRENT not in text:
+        refuse_rest(text, end, file, "allowed: one reassignment, alone")
+    return StatePart("a reassignment JSON", file, entries=entries)
+
+
+def read_proposed(text: str, file: str) -> tuple[StatePart, StatePart | None]:
+    """The partitions as a reassignment would leave them, and as `--generate` found them (None: not in the file).
+
+    ImportStateError names each bad entry, and refuses what `--execute` prints: that has the current assignment only.
+    """
+    if _CURRENT not in text:
+        return read_reassignment(text, file), None
+    heading = text.find(_PROPOSED)
+    if heading < 0:
+        message = f"no {_PROPOSED!r} follows the current one; allowed: all that --generate prints, or one reassignment"
+        raise ImportStateError([Finding(place_of(text, text.find(_CURRENT), file), "", message)])
+    entries, end = _listed(text, heading, file)
+    refuse_rest(text, end, file, "allowed: all that --generate prints, alone")
+    return StatePart("what --generate prints", file, entries=entries), read_reassignment(text[:heading], file)
+
+
+def _listed(text: str, heading: int, file: str) -> tuple[tuple[AssignmentEntry, ...], int]:
+    """The partitions of the first JSON behind a heading (below 0: none), and where that JSON ends."""
     start = max(text.find("{", max(heading, 0)), 0)
     value, end = read_object(text, start, file)
-    if heading < 0:
-        refuse_rest(text, end, file, "allowed: one reassignment, alone")
     listed = value.get("partitions")
     if value.get("version", 1) != 1 or not isinstance(listed, list) or not listed:
         message = 'not a reassignment; allowed: {"version":1,"partitions":[…]} with at least one partition'
@@ -71,7 +93,7 @@ def read_reassignment(text: str, file: str) -> StatePart:
         _reassigned(item, f"partitions[{number}]", place_of(text, position, file))
         for number, (item, position) in enumerate(zip(listed, positions, strict=False))
     )
-    return StatePart("a reassignment JSON", file, entries=tuple(entries))
+    return tuple(entries), end
 
 
 def _reassigned(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:

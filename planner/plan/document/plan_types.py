@@ -36,6 +36,7 @@ from planner.plan.document.partition_types import (
     PartitionRow,
 )
 from planner.plan.document.request_types import (
+    AdoptedSection,
     BudgetSection,
     ChangesSection,
     ResumesSection,
@@ -74,6 +75,10 @@ class Plan(Section, frozen=True, kw_only=True):
     ] = None
     resumes: Annotated[
         ResumesSection | None, doc("The interrupted plan that this one finishes; only in such a plan.")
+    ] = None
+    adopted: Annotated[
+        AdoptedSection | None,
+        doc("The reassignment of other origin that this plan carries out; only in a plan made with planner adopt."),
     ] = None
     rack_aware: Annotated[bool, doc("Whether the rack rule was enforced.")]
     complete: Annotated[

@@ -152,6 +152,21 @@ class ResumesSection(Section, frozen=True, kw_only=True):
     dropped: Annotated[tuple[DroppedRow, ...], doc("What of it is not done any more, by topic and partition.")]
 
 
+class AdoptedSection(Section, frozen=True, kw_only=True):
+    """The reassignment that this plan carries out, which somebody else made."""
+
+    file: Annotated[str, doc("Name of its file.")]
+    sha256: Annotated[Sha256, doc("SHA-256 of its file.")]
+    format: Annotated[str, doc("What it is: a reassignment JSON, what --generate prints, proposals, or a plan.")]
+    partitions: Annotated[Count, doc("Partitions that it names.")]
+    partitions_there: Annotated[Count, doc("How many of them are already as it wants them.")]
+    enough_bytes_moved: Annotated[
+        Count | None,
+        doc("Bytes that a plan as even as this one copies; null where none was found that is as even."),
+    ]
+    enough_replicas_moved: Annotated[Count | None, doc("Replicas that that plan copies; null where there is none.")]
+
+
 class BudgetLimits(Section, frozen=True, kw_only=True):
     """What each step may spend; null means no limit."""
 
