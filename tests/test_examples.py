@@ -15,6 +15,8 @@ from folders import ROOT, TESTS
 from rich.console import Console
 
 from planner.cli import workflow
+from planner.cli.main import main
+from planner.plan import plan_file
 from planner.plan.document.plan_types import Plan
 from planner.report import terminal
 from planner.report.terminal import Detail
@@ -44,6 +46,16 @@ def planned(request, tmp_path_factory):
     return name, plan, out
 
 
+def test_an_adopted_example_writes_exactly_its_golden_folder(tmp_path, request):
+    """What Kafka's --generate proposes for the cluster of expand.yaml."""
+    given, spec = ROOT / "examples" / "adopt" / "generate.txt", ROOT / "examples" / "adopt" / "expand.yaml"
+    with pytest.raises(SystemExit) as ended:
+        main(["adopt", str(given), str(spec), "--out", str(tmp_path / "plan"), "--quiet"])
+
+    assert 0 == ended.value.code
+    _is_golden("adopt-generate", plan_file.read(tmp_path / "plan"), tmp_path / "plan", request)
+
+
 def _screen(plan: Plan, detail: Detail) -> bytes:
     """What `planner show` prints to a pipe."""
     screen = io.StringIO()
@@ -54,6 +66,10 @@ def _screen(plan: Plan, detail: Detail) -> bytes:
 def test_an_example_writes_exactly_its_golden_folder(planned, request):
     """All files but the candidates' table, and what a terminal shows, in short and in full."""
     name, plan, out = planned
+    _is_golden(name, plan, out, request)
+
+
+def _is_golden(name: str, plan: Plan, out: Path, request: pytest.FixtureRequest) -> None:
     screens = {"screen.txt": _screen(plan, "summary"), "verbose.txt": _screen(plan, "everything")}
     actual = {**screens, **_shown(name, out)}
     if request.config.getoption("--update-goldens"):

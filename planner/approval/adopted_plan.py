@@ -70,6 +70,9 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
     swept, fewest = _swept(whole, placed, solved, own)
     chosen = Chosen(0, swept.result.scores.to_pylist()[-1], f"adopted from {given.name}", (BestCandidate(own, None),))
     proposal = solved[-1].proposal._replace(assignment=placed.assignment)
+    if (placed.assignment == build_problem.today(placed.problem)).all():
+        # Doing nothing needs no proof.
+        proposal = Proposal(placed.assignment)
     planned = build.of_choice([swept], chosen, proposal)
     plan, bound = planned.plan, planned.plan.bound
     enough = fewest if as_even(placed, solved[-1]) else None

@@ -1,0 +1,93 @@
+"""`planner adopt` on the command line: what it prints, writes and refuses; and other commands on its folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import Ran, run
+from folders import ROOT
+
+from planner.plan import plan_file
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    """A copy of the examples that it needs."""
+    for name in ("adopt", "state"):
+        shutil.copytree(ROOT / "examples" / name, tmp_path / name)
+    return tmp_path
+
+
+def _adopt(folder: Path, given: str, more: str = "--quiet") -> Ran:
+    return run(folder, f"adopt adopt/{given} adopt/expand.yaml --out out {more}")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("generate.txt", "Copies 280 MB (150 replicas of 85 partitions), 160 MB more than needed for the same balance"),
+        ("topicmappr.json", "Copies 290 MB (163 replicas of 88 partitions), 169 MB more than needed for the same"),
+        ("proposals.json", "Copies 125 MB (72 replicas of 29 partitions), 4.51 MB more than needed for the same"),
+        ("by-hand.json", "Copies 7.55 MB (3 replicas of 3 partitions), 357 kB more than needed for the same balance"),
+    ],
+)
+def test_each_format_becomes_a_plan(given: str, said: str, examples: Path) -> None:
+    """Its verdict, and a folder as whatif writes it."""
+    ran = _adopt(examples, given)
+
+    assert (0, "") == (ran.code, ran.err)
+    assert said in ran.out
+    names = {path.name for path in (examples / "out").iterdir()}
+    assert {"plan.json", "report.md", "ansible", "batches", "bound.json", "candidates.parquet", "SHA256SUMS"} <= names
+
+
+def test_the_other_commands_take_its_folder(examples: Path) -> None:
+    """check with its proof, render, show, diff, resume."""
+    _adopt(examples, "proposals.json")
+    checked = run(examples, "check out --bound --state state/six-brokers")
+    run(examples, "render out --out again")
+    shown = run(examples, "show out --format json")
+    difference = run(examples, "diff out again --format json")
+    rest = run(examples, "resume out --state state/six-brokers --out rest --quiet")
+
+    assert (0, 0) == (checked.code, rest.code), checked.err + rest.err
+    assert "verified from" in checked.out
+    for path in (examples / "out").rglob("*"):
+        again = examples / "again" / path.relative_to(examples / "out")
+        assert path.is_dir() or path.read_bytes() == again.read_bytes(), path
+    adopted = json.loads(shown.out)["adopted"]
+    assert ("proposals.json", 29) == (adopted["file"], adopted["partitions"])
+    assert [adopted["sha256"]] * 2 == [head["adopted"] for head in json.loads(difference.out)["plans"]]
+    own, left = (plan_file.read(examples / name).partitions for name in ("out", "rest"))
+    assert [row.replicas for row in own] == [row.replicas for row in left]
+
+
+def test_one_that_breaks_a_rule_writes_nothing(examples: Path) -> None:
+    """Exit code 1, with file, line and column."""
+    ran = _adopt(examples, "two-in-a-rack.json")
+
+    assert (1, "") == (ran.code, ran.out)
+    assert "adopt/two-in-a-rack.json:3:3: orders-1: rack spread: replicas [8, 3, 2]; allowed:" in ran.err
+    assert not (examples / "out").exists()
+
+
+def test_one_beyond_a_limit_writes_nothing(examples: Path) -> None:
+    """Exit code 3."""
+    spec = examples / "adopt" / "expand.yaml"
+    spec.write_text(spec.read_text().replace("400MB", "200MB"))
+    ran = _adopt(examples, "generate.txt")
+
+    assert (3, "") == (ran.code, ran.out)
+    assert "limits.bytes_moved: the plan needs 280 MB" in ran.err
+    assert not (examples / "out").exists()
+
+
+def test_detailed_exit_code_and_a_folder_of_its_own(examples: Path) -> None:
+    """2 where there is something to do; the folder is named after the reassignment."""
+    ran = run(examples, "adopt adopt/by-hand.json adopt/expand.yaml --quiet --detailed-exitcode")
+
+    assert 2 == ran.code
+    assert (examples / "by-hand.adopted.plan" / "plan.json").is_file()
