@@ -31,7 +31,6 @@ from planner.model.problem import IntArray, Problem
 from planner.scoring import independent_check
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies import kafka_classic
-from planner.strategies.candidate import Candidate
 
 # The largest case is left out unless it is named: it takes some minutes a plan.
 CASES = tuple(case for case in bench_cases.CASES if case != "huge")
@@ -118,7 +117,7 @@ def given_of(problem: Problem, assignment: IntArray, plan: str) -> Given:
 def generate(problem: Problem) -> IntArray:
     """(P, W): Kafka's --generate, which keeps replication factors."""
     factors = (problem.replicas >= 0).sum(axis=1).astype(np.int32)
-    assignment = kafka_classic.assign(replace(problem, replication_factors=factors), Candidate("kafka_classic", 1))
+    assignment = kafka_classic.assign(replace(problem, replication_factors=factors), 1)
     padding = problem.width - assignment.shape[1]
     return np.pad(assignment, ((0, 0), (0, padding)), constant_values=-1)
 

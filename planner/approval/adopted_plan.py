@@ -27,8 +27,7 @@ from planner.plan.document.request_types import AdoptedSection
 from planner.scoring import score
 from planner.scoring.reached_balance import OF_REPLICAS, missed, reached
 from planner.scoring.score import ScoringBasis
-from planner.strategies.candidate import Candidate
-from planner.strategies.catalog import Proposal, prove
+from planner.strategies.catalog import Candidate, Proposal, prove
 from planner.sweep import budget_steps, evaluate, sweep_result, variants
 from planner.sweep.candidates import ALL_SCENARIOS, KNOBS, NO_SCENARIOS, Candidates, Run, generated
 from planner.sweep.choice import BestCandidate, Chosen
