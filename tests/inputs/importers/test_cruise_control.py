@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from planner.inputs.importers.cruise_control import read_proposals
 from planner.inputs.importers.state_parts import Rank
 from planner.inputs.state.state_files import read_part
 from planner.model.cluster import Partition
@@ -73,3 +74,21 @@ def test_bad_answers_are_named(change: dict[str, Any]) -> None:
     """With the place in the JSON."""
     with pytest.raises(ImportStateError, match=r"KafkaPartitionState\.other\[0\].*allowed:"):
         read_part(answer(other=[ROW | change]), "c.json")
+
+
+def test_proposals_say_what_is_wanted_and_what_was_found() -> None:
+    """The place of a proposal is its own line."""
+    row = {"topicPartition": "a-0", "oldLeader": 2, "oldReplicas": [2, 1], "newReplicas": [3, 1]}
+    wanted, found = read_proposals('{"proposals": [\n' + json.dumps(row) + "]}", "p.json")
+
+    assert [Partition(0, (3, 1), 3)] == [entry.partition for entry in wanted.entries]
+    assert [Partition(0, (2, 1), 2)] == [entry.partition for entry in found.entries]
+    assert ["p.json:2:1"] == [str(entry.place) for entry in wanted.entries]
+
+
+def test_a_proposal_without_new_replicas_is_refused() -> None:
+    """It says nothing of what is wanted."""
+    row = {"topicPartition": "a-0", "oldLeader": 2, "oldReplicas": [2, 1]}
+
+    with pytest.raises(ImportStateError, match=r"p\.json:1:16: proposals\[0\]\.newReplicas: None aren't replicas"):
+        read_proposals('{"proposals": [' + json.dumps(row) + "]}", "p.json")

@@ -6,6 +6,7 @@ import pytest
 from folders import capture
 from state_texts import read_topics
 
+from planner.inputs.importers.reassign_partitions import read_proposed
 from planner.inputs.state.state_files import read_part
 from planner.model.cluster import Partition, Topic
 from planner.model.errors import ImportStateError
@@ -97,3 +98,21 @@ def test_a_replica_assignment_needs_its_topic() -> None:
     assert {"tp_demo_03"} == {entry.topic for entry in part.entries}
     with pytest.raises(ImportStateError, match="doesn't say of which topic; allowed: with the topic's name"):
         read_part("0:1,1:0", "m.txt")
+
+
+def test_of_the_generate_output_the_proposed_assignment_is_what_is_wanted() -> None:
+    """As Kafka printed it: the same partitions twice, found and proposed."""
+    wanted, found = read_proposed(capture("kraft-4.1/kafka-reassign-partitions-generate.txt"), "g.txt")
+
+    assert found is not None
+    keys = [[(entry.topic, entry.partition.id) for entry in part.entries] for part in (wanted, found)]
+    assert keys[0] == keys[1]
+    assert [entry.partition for entry in wanted.entries] != [entry.partition for entry in found.entries]
+
+
+def test_what_follows_the_proposed_assignment_is_refused() -> None:
+    """Nothing is left unread."""
+    text = capture("kraft-4.1/kafka-reassign-partitions-generate.txt") + "\nmore"
+
+    with pytest.raises(ImportStateError, match="something follows the JSON; allowed: all that --generate prints"):
+        read_proposed(text, "g.txt")
