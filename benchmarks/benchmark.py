@@ -16,6 +16,7 @@ from benchmarks import (
     corners,
     exact_table,
     files,
+    hours,
     log_dir_ablation,
     plans,
     scale,
@@ -116,6 +117,7 @@ SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "exact": lambda scope: exact_table.entries(scope.clusters or exact_table.CLUSTERS),
     "ablate": _ablate,
     "adopt": lambda scope: adopt.entries(tuple(dict.fromkeys(scope.cases)), scope.seed),
+    "hours": lambda scope: hours.entries(),
 }
 # The sections that are run on named cases.
 OF_CASES = ("plans", "windows")

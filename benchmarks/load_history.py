@@ -125,6 +125,13 @@ def write(folder: Path, recipe: HistoryRecipe) -> History:
     )
 
 
+def week(random: np.random.Generator, partitions: int) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Topics and partition ids (P,) drawn as in a history; bytes/s in and out by hour of the week (P, 168)."""
+    curves = _curves(random, partitions)
+    written = curves.rate[:, None] * curves.weekly[curves.topic_of]
+    return curves.topic_of, curves.partition_ids, written, written * curves.fan_out[curves.topic_of][:, None]
+
+
 def _curves(random: np.random.Generator, partitions: int) -> _Curves:
     topics = max(1, partitions // 33)
     topic_of = np.sort(random.integers(0, topics, partitions)).astype(np.int32)

@@ -24,7 +24,7 @@ from planner.report.terminal import Detail
 CASES = TESTS / "cases"
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.yaml"))
 # A quick run plans the seeds' own clusters, and of each kind of change the cheapest.
-SLOW = {"add-rack", "expand", "log-dirs", "no-racks", "remove-brokers", "tp_re_02", "what-if"}
+SLOW = {"add-rack", "busiest-hours", "expand", "log-dirs", "no-racks", "remove-brokers", "tp_re_02", "what-if"}
 
 # The role's own files and the page's frame are the same for every plan: one example's copy is enough.
 ROLE_SHOWN_BY = "expand"

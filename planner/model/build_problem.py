@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.model.busiest_hours import with_busiest_hours
 from planner.model.cluster import Broker, Partition, Topic
 from planner.model.effective_config import in_force, min_insync_replicas
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, uneven_racks
@@ -17,6 +18,12 @@ from planner.model.spec import Changes, Spec, TopicFilter
 
 def build(spec: Spec) -> Problem:
     """The spec as a `Problem`; the spec has been checked, so every id in it is known."""
+    problem = _without_hours(spec)
+    return problem if spec.week is None else with_busiest_hours(problem, spec.week)
+
+
+def _without_hours(spec: Spec) -> Problem:
+    """The spec as a `Problem` without the busiest hours."""
     brokers = brokers_after(spec)
     ids = np.array([broker.id for broker in brokers], dtype=np.int32)
     topics = topics_after(spec)
@@ -65,7 +72,7 @@ def build(spec: Spec) -> Problem:
 def before(spec: Spec) -> Problem:
     """The cluster as it is: today's brokers in today's racks, without any change."""
     still = replace(spec.sweep, growth=(), variants=())
-    return build(replace(spec, changes=Changes(rebalance="none"), sweep=still))
+    return build(replace(spec, changes=Changes(rebalance="none"), sweep=still, week=None))
 
 
 def min_insync_of(spec: Spec, topic: Topic) -> int:

@@ -42,8 +42,9 @@ class Problem:
     disk_bytes      (B,)    weights of the shares of replicas and bytes: capacities, or 1 each where some state none
     network_bytes_per_sec (B,) the same for leaders and traffic
     disk_limit_bytes (B,)   the most bytes that a broker may hold after the change, -1 without a limit
-    scenario_names (S)      what `sweep.scenarios` are called
-    scenario_ppm (S, P)     how many times its bytes and traffic a partition has then, in millionths; None without any
+    scenario_names (G + H)  what `sweep.scenarios` are called, then the busiest hours
+    scenario_ppm (G, P)     how many times its bytes and traffic a partition has then, in millionths; None without any
+    scenario_hours (H, 2, P) bytes/s in and out of a partition in each of the busiest hours; None without any
     survive         what should fail without a partition going offline (`resilience.survive`)
     deferred        (P,)    True where a change has to wait, as the budget doesn't pay for it; None: nowhere
     out_of_sync     (B,)    True for brokers that hold replicas and are in no ISR, so that none can be elected; None: no
@@ -77,6 +78,7 @@ class Problem:
     aims: tuple[str, ...] = AIMS
     scenario_names: tuple[str, ...] = ()
     scenario_ppm: LongArray | None = None
+    scenario_hours: LongArray | None = None
     survive: Survive = "none"
     deferred: BoolArray | None = None
     out_of_sync: BoolArray | None = None

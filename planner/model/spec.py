@@ -8,6 +8,7 @@ from typing import Literal
 
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import Broker, Cluster, Config
+from planner.model.load_history import WeekOfLoad
 
 
 @dataclass(frozen=True)
@@ -282,7 +283,10 @@ class InputFile:
 
 @dataclass(frozen=True)
 class Spec:
-    """One YAML file, read, checked and without units. `log_dirs`: how even each broker's log dirs have to be."""
+    """One YAML file, read, checked and without units. `log_dirs`: how even each broker's log dirs have to be.
+
+    `week`: the hours of the week, where `balance.at` asks for the busiest of them.
+    """
 
     cluster: Cluster
     changes: Changes = field(default_factory=Changes)
@@ -301,6 +305,7 @@ class Spec:
     captured_at: str | None = None
     valid_for_seconds: int | None = None
     inputs: tuple[InputFile, ...] = ()
+    week: WeekOfLoad | None = None
 
 
 # Limits that nobody can judge without sizes, or without racks.

@@ -28,6 +28,7 @@ from planner.plan import (
     brokers_topics_partitions,
     budget_spent,
     headline,
+    hours_section,
     log_dirs_section,
     new_partitions,
     pareto_front,
@@ -121,13 +122,16 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         **outcome(spec, problem, proposal.assignment, changed, costs),
         balance=_balance(spec, problem, proposal, dirs),
         log_dirs=log_dirs_section.section(dirs),
+        hours=hours_section.section(spec, problem, proposal.assignment, tried[chosen.at].result),
         terms=log_dirs_section.with_terms(
             terms.terms(spec, replace(asked_for, balance=spec.balance), proposal.assignment, led), dirs
         ),
         bound=bound,
         **pareto_front.sections(tried, chosen, proposal),
         budget=of_budget,
-        scenarios=tuple(_scenario(each, proposal.assignment) for each in growth_scenarios.scenarios(problem)),
+        scenarios=tuple(
+            _scenario(each, proposal.assignment) for each in growth_scenarios.scenarios(problem) if not each.of_hour
+        ),
         limits=within_limits(spec, winner, costs, bound),
         warnings=(
             *plan_warnings.warnings(spec, problem, changed),

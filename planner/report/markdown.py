@@ -148,6 +148,7 @@ _COMMENT = {
     "risks": Room(),
     "commands": Room(),
     "variants": Room(3_000),
+    "busiest-hours": Room(1_000),
     "scenarios": Room(3_000),
 }
 _ROOMS = _COMMENT | {

@@ -43,6 +43,7 @@ def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
             "Alternatives that copy less or more", told(choice_tables.front(plan)), "front", plot="front", folded=True
         ),
         Section("Variants", told(choice_tables.variants(plan)), "variants-and-plans"),
+        Section("Busiest hours", told(Lines(sentences.hours(plan), "line")), "busiest-hours"),
         Section("In the scenarios", told(scenarios), "scenarios"),
         Section(
             "New partitions",

@@ -22,7 +22,7 @@ from planner.model.formats import (
     stated,
     words,
 )
-from planner.plan.document.cluster_types import BrokerRow, LogDirRow
+from planner.plan.document.cluster_types import BrokerRow, HoursState, LogDirRow
 from planner.plan.document.comparison_types import (
     CandidateFigures,
     ParetoRow,
@@ -121,6 +121,40 @@ def scenario(row: ScenarioRow) -> str:
     if len(row.outside) > len(shown):
         shown.append(f"and {number(len(row.outside) - len(shown))} more")
     return f"{printable(row.name, 60)}: {'; '.join(shown)}"
+
+
+def hours(plan: Plan) -> tuple[str, ...]:
+    """The hours that were planned for; the worst of all 168, today and with the plan; and the plan for the mean."""
+    if plan.hours is None:
+        return ()
+    of = plan.hours
+    planned = ", ".join(row.name for row in of.planned)
+    ways = ((of.today.network_in, of.plan.network_in), (of.today.network_out, of.plan.network_out))
+    worst = ", ".join(
+        f"{way} {amount(before.bytes_per_sec, 'bytes/s')} → {amount(after.bytes_per_sec, 'bytes/s')} "
+        f"(broker {after.broker}, {after.name})"
+        for way, (before, after) in zip(("in", "out"), ways, strict=True)
+    )
+    above = (
+        ""
+        if not (of.today.above_capacity or of.plan.above_capacity)
+        else f"; hours of brokers above capacity: {number(of.today.above_capacity or 0)} → "
+        f"{number(of.plan.above_capacity or 0)}"
+    )
+    return (
+        f"planned for {planned}, besides the mean" if planned else "no partition has traffic in any hour",
+        f"worst broker in the worst of 168 hours, today → plan: {worst}{above}",
+        *(() if of.of_mean is None else (_for_the_mean(of.plan, of.of_mean),)),
+    )
+
+
+def _for_the_mean(plan: HoursState, of_mean: HoursState) -> str:
+    """What the plan for the mean copies less or more, and what its worst hours are."""
+    more = plan.bytes_moved - of_mean.bytes_moved
+    copies = f"{size(abs(more))} {'less' if more > 0 else 'more'}" if more else "as much"
+    ways = (("in", of_mean.network_in), ("out", of_mean.network_out))
+    worst = ", ".join(f"{way} {amount(row.bytes_per_sec, 'bytes/s')}" for way, row in ways)
+    return f"a plan for the mean alone copies {copies}; in its worst hour: {worst}"
 
 
 def disk(size_bytes: int, disk_bytes: int | None) -> str:

@@ -214,6 +214,7 @@ def _notes(plan: Plan) -> Section:
     notes = (
         *([f"writes: {verdict.writes(plan)}"] if plan.partitions else []),
         *_listed("not met", relaxed),
+        *(f"hours: {line}" for line in sentences.hours(plan)),
         *_listed("scenario", [sentences.scenario(row) for row in plan.scenarios]),
         *_listed("variant", [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not]),
         *_listed("warning", plan.warnings),

@@ -1,4 +1,6 @@
-"""Growth scenarios: the problem with topics at a multiple of their bytes and traffic, and which windows hold then."""
+"""Scenarios: the problem with topics at a multiple of their bytes and traffic, or with the traffic of an hour of the
+week; and which windows hold then.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.model.balance import NO_TOLERANCE
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.scoring.broker_loads import loads
 from planner.scoring.windows import BYTE_WINDOWS, Windows, windows
@@ -15,21 +18,42 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A scenario's name, its problem, and the windows that the balance asks for on that problem."""
+    """A scenario's name, its problem, and the windows that the balance asks for on that problem.
+
+    `of_hour`: it is one of the busiest hours, whose windows are part of the balance asked for.
+    """
 
     name: str
     problem: Problem
     windows: Windows
+    of_hour: bool = False
 
 
 def scenarios(problem: Problem) -> tuple[Scenario, ...]:
     """Every scenario of the problem."""
-    grown = [(name, under(problem, number)) for number, name in enumerate(problem.scenario_names)]
-    return tuple(Scenario(name, each, windows(each, problem.balance)) for name, each in grown)
+    first_hour = len(problem.scenario_names) - (0 if problem.scenario_hours is None else len(problem.scenario_hours))
+    then = [(name, under(problem, number)) for number, name in enumerate(problem.scenario_names)]
+    return tuple(
+        Scenario(name, each, windows(each, each.balance), number >= first_hour)
+        for number, (name, each) in enumerate(then)
+    )
 
 
 def under(problem: Problem, number: int) -> Problem:
-    """The problem with the sizes and rates of a scenario, and no scenarios of its own."""
+    """The problem with the sizes and rates of a scenario, and no scenarios of its own.
+
+    In an hour of the week only traffic differs, so that it has no windows of bytes on disk.
+    """
+    of_growth = 0 if problem.scenario_ppm is None else len(problem.scenario_ppm)
+    if number >= of_growth and problem.scenario_hours is not None:
+        bytes_in, bytes_out = problem.scenario_hours[number - of_growth]
+        return replace(
+            without(problem),
+            bytes_in_per_sec=bytes_in,
+            bytes_out_per_sec=bytes_out,
+            balance=replace(problem.balance, disk=NO_TOLERANCE),
+            disk_limit_bytes=np.full_like(problem.disk_limit_bytes, -1),
+        )
     if problem.scenario_ppm is None:
         raise ValueError("the problem has no scenarios")
     ppm = problem.scenario_ppm[number]
@@ -43,7 +67,7 @@ def under(problem: Problem, number: int) -> Problem:
 
 def without(problem: Problem) -> Problem:
     """The problem of today, without scenarios."""
-    return replace(problem, scenario_names=(), scenario_ppm=None)
+    return replace(problem, scenario_names=(), scenario_ppm=None, scenario_hours=None)
 
 
 def grown(values: LongArray, ppm: LongArray) -> LongArray:

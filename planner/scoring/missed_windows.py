@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,16 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
         # A disk's limit alone is a gate, not a window.
         if bounds is not None and asked.kind != "none":
             cluster.append(_Window(name, asked, bounds[:, None], held[None], getattr(fair, name)))
+    hours = [
+        (
+            each,
+            _Window(name, getattr(wanted, name), bounds[:, None], held[None], getattr(fair_shares(each.problem), name)),
+        )
+        for each in basis.scenarios
+        if each.of_hour
+        for name, bounds, held in zip(BYTE_WINDOWS, each.windows.of_bytes, loads(each.problem, assignment), strict=True)
+        if bounds is not None
+    ]
     topics = [
         _Window("topic_replicas", wanted.topic_replicas, windows.topic_replicas, counts[:, 0], fair.topic_replicas)
     ]
@@ -77,6 +87,11 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
         )
     return (
         *(found for window in cluster for found in _named(problem, window, (None,))),
+        *(
+            replace(found, why=f"on {each.name}: {found.why}")
+            for each, window in hours
+            for found in _named(each.problem, window, (None,))
+        ),
         *(found for window in topics for found in _named(problem, window, problem.topic_names)),
     )
 

@@ -223,6 +223,8 @@ def finish(basis: ScoringBasis, total: Tally) -> Scores:
     bytes_held = np.zeros((len(held), len(BYTE_WINDOWS), held.shape[2]), dtype=np.int64)
     bytes_held[:, : basis.measures - 2] = held[:, 2:]
     beyond = beyond + byte_excess(wanted, bytes_held)
+    for at, scenario in enumerate(basis.scenarios):
+        beyond = beyond + (byte_excess(scenario.windows, total.grown[:, at]) if scenario.of_hour else 0)
     above = above_shares(basis, held)
     most = np.zeros((len(broker_loads.MEASURES), len(held)), dtype=np.int64)
     most[: basis.measures] = held.max(axis=2).T
@@ -299,9 +301,14 @@ def _peak_ppm(basis: ScoringBasis, arriving: LongArray) -> LongArray:
 
 
 def _in_scenarios(basis: ScoringBasis, grown: LongArray) -> dict[str, LongArray]:
-    """The excess of the windows of bytes over all scenarios, and how many have any: (C,) each, of (C, S, 3, Bt)."""
+    """The excess of the windows of bytes over all scenarios, and how many have any: (C,) each, of (C, S, 3, Bt).
+
+    The busiest hours are no scenarios here: their excess is that of the balance asked for.
+    """
     total, missed = (np.zeros(len(grown), dtype=np.int64) for _ in range(2))
     for at, scenario in enumerate(basis.scenarios):
+        if scenario.of_hour:
+            continue
         beyond = byte_excess(scenario.windows, grown[:, at])
         total, missed = total + beyond, missed + (beyond > 0)
     return {"scenario_excess": total, "scenarios_missed": missed}

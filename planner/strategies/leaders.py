@@ -5,12 +5,13 @@ broker → sink. Today's preferred leader costs 0, another replica 2, and 1 more
 election that restores the preferred leader is cheaper than a new replica order.
 
 What a leader sends follows it, so traffic out is a window on leaders, not on replicas. Where it has a window, a local
-search exchanges leaders until the bytes that they send fit too, each at the cost that the flow gives it. No data is
-copied for that.
+search exchanges leaders until the bytes that they send fit too, on average and in every scenario, each at the cost that
+the flow gives it. No data is copied for that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from planner.model.build_problem import taken_over, today
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
 from planner.scoring.fair_shares import sent_by_leader
+from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
 from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
@@ -29,7 +31,7 @@ from planner.strategies.load_windows.local_search import Placement, SearchState,
 _ENDLESS = 1 << 40
 
 
-def order(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
+def order(problem: Problem, placed: IntArray, wanted: Windows, grown: Sequence[Scenario] = ()) -> IntArray:
     """The same replicas (P, W) with the preferred leader first, then today's replicas in their order, then new ones.
 
     A broker that replaces another stands where that one does.
@@ -46,7 +48,7 @@ def order(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
             raise AssertionError("every partition has a replica that can lead it")
         leads = solved.units > 0
         leaders[np.flatnonzero(free)[choices.at[leads]]] = choices.targets[choices.brokers[leads]]
-        leaders = even_out(problem, placed, leaders, free, wanted)
+        leaders = even_out(problem, placed, leaders, free, wanted, grown)
     # What may not change is where it was, in its order; that of a replaced broker's partition may have to wait.
     return np.where(free[:, None], _in_order(problem, placed, leaders), placed)
 
@@ -116,7 +118,14 @@ def _in_order(problem: Problem, placed: IntArray, leaders: IntArray) -> IntArray
     return np.take_along_axis(placed, np.argsort(key, axis=1, kind="stable"), axis=1)
 
 
-def even_out(problem: Problem, placed: IntArray, leaders: IntArray, free: BoolArray, wanted: Windows) -> IntArray:
+def even_out(
+    problem: Problem,
+    placed: IntArray,
+    leaders: IntArray,
+    free: BoolArray,
+    wanted: Windows,
+    grown: Sequence[Scenario] = (),
+) -> IntArray:
     """The leaders (P,), -1 for none, with those of the free rows (P,) exchanged until `network_out` fits best."""
     if wanted.network_out is None or not free.any():
         return leaders
@@ -124,7 +133,7 @@ def even_out(problem: Problem, placed: IntArray, leaders: IntArray, free: BoolAr
     rows = np.flatnonzero(free)
     on = np.zeros((len(rows), len(targets)), dtype=bool)
     on[np.arange(len(rows)), here[leaders[rows]]] = True
-    placement = Placement(_search(problem, placed, leaders, here, rows, wanted, on), on)
+    placement = Placement(_search(problem, placed, leaders, here, rows, (wanted, grown), on), on)
     repair(placement, np.zeros(placement.load.shape))
     polish(placement)
     chosen = leaders.copy()
@@ -138,19 +147,25 @@ def _search(
     leaders: IntArray,
     here: IntArray,
     rows: IntArray,
-    wanted: Windows,
+    asked: tuple[Windows, Sequence[Scenario]],
     on: BoolArray,
 ) -> SearchState:
     """The free rows (M,) as a local search with one replica a row: its leader, now on a broker of `on` (M, Bt)."""
-    sent = sent_by_leader(problem)
-    weights = sent[rows]
+    wanted, grown = asked
+    windowed = [(wanted.network_out, sent_by_leader(problem))]
+    windowed += [(each.windows.network_out, sent_by_leader(each.problem)) for each in grown]
+    sent = np.stack([of for window, of in windowed if window is not None])
+    windows = np.stack([window for window, _ in windowed if window is not None])
+    weights = sent[:, rows]
+    totals = weights.sum(axis=1)
     fixed = np.setdiff1d(np.flatnonzero((leaders >= 0) & (here[leaders] >= 0)), rows)
     fixed_cells, by_topic = (
         counts_by_group(problem, leaders[which][:, None], problem.topic_of[which], len(problem.topic_names))
         for which in (fixed, rows)
     )
-    fixed_sent = np.zeros(on.shape[1], dtype=np.int64)
-    np.add.at(fixed_sent, here[leaders[fixed]], sent[fixed])
+    fixed_sent = np.zeros((len(sent), on.shape[1]), dtype=np.int64)
+    for on_brokers, of in zip(fixed_sent, sent, strict=True):
+        np.add.at(on_brokers, here[leaders[fixed]], of[fixed])
     allowed = np.zeros(on.shape, dtype=bool, order="F")
     at, slots = np.nonzero(placed[rows] >= 0)
     allowed[at, here[placed[rows[at], slots]]] = True
@@ -158,19 +173,18 @@ def _search(
         of_topics: LongArray = np.stack([np.zeros_like(by_topic), np.full_like(by_topic, _ENDLESS)])
     else:
         of_topics = as_wide(wanted.topic_leaders - fixed_cells, by_topic)
-    window = wanted.network_out
-    assert window is not None
     return SearchState(
         topics=problem.topic_of[rows],
-        costs=np.full(len(rows), max(1, int(weights.mean())), dtype=np.int64),
+        costs=np.full(len(rows), max(1, int(weights[0].mean())), dtype=np.int64),
         levels=_levels(problem, rows, here, on.shape[1]),
         allowed=allowed,
         racks=np.zeros(on.shape[1], dtype=np.int64),
         least=np.ones((len(rows), 1), dtype=np.int64),
         most=np.ones((len(rows), 1), dtype=np.int64),
-        loads=weights[None],
-        scales=np.ones(1, dtype=np.int64),
-        load_windows=(window - fixed_sent)[None],
+        loads=weights,
+        # What is sent in an hour counts as much as what is sent on average.
+        scales=np.maximum(totals[0] // np.maximum(totals, 1), 1),
+        load_windows=windows - fixed_sent[:, None],
         cell_windows=of_topics,
         broker_windows=as_wide(wanted.leaders - fixed_cells.sum(axis=0), by_topic.sum(axis=0)),
     )

@@ -61,7 +61,7 @@ def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArra
     at, brokers = np.nonzero(on)
     placed[rows] = -1
     placed[rows[at], np.arange(len(at)) - np.searchsorted(at, at)] = np.flatnonzero(problem.targets)[brokers]
-    ordered = leaders.order(problem, placed, wanted)
+    ordered = leaders.order(problem, placed, wanted, scenarios(problem))
     led = filled(_of_leaders(problem, ordered, wanted, rows))
     first = np.flatnonzero(problem.targets)[led.argmax(axis=1)]
     ordered[rows] = _led_by(ordered[rows], first)

@@ -55,7 +55,7 @@ class Solution:
 
 
 class _Asked(NamedTuple):
-    """What is solved: the problem with its layout, the windows of the balance, and those of each scenario of growth.
+    """What is solved: the problem with its layout, the windows of the balance, and those of each scenario.
 
     `of_bytes`: some of these windows are of bytes or traffic in, so that the flow alone doesn't keep them.
     """
@@ -113,7 +113,7 @@ def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
 
 def _leaders(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
     """Who is preferred to lead, by a flow of its own: moves no data."""
-    return leaders.order(asked.problem, assignment, best.wanted)
+    return leaders.order(asked.problem, assignment, best.wanted, asked.grown)
 
 
 def _leaders_in_sync(asked: _Asked, _: Started, assignment: IntArray) -> IntArray:

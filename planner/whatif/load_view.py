@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
 
 from planner.model.formats import counted, number
-from planner.model.load_history import HOURS_OF_WEEK, About, Findings, doubts
+from planner.model.load_history import HOURS_OF_WEEK, About, Findings, doubts, hour_name
 from planner.model.problem import BoolArray, FloatArray, LongArray
 from planner.report.view import Column, Facts, Lines, Name, Quantity, Section, Table, View, told
 
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _TOPICS_SHOWN, _HOURS_SHOWN, _UNTRUSTED_SHOWN = 10, 5, 10
 _LONGEST_TOPIC = 60
 _RATE = "bytes/s"
-# Any Monday at 00:00 UTC.
-_MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -140,12 +136,6 @@ def view(of: LoadSummary) -> View:
 def _history(about: About) -> str:
     first, end = (datetime.fromtimestamp(hour * 3600, UTC) for hour in (about.span.first, about.span.end))
     return f"{first:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC ({counted(about.span.hours, 'hour')})"
-
-
-def hour_name(hour: int, zone: str = "UTC") -> str:
-    """An hour of the week for people, such as `Monday 09:00 UTC`; in a zone of its own as it is in January."""
-    at = (_MONDAY + timedelta(hours=hour)).astimezone(ZoneInfo(zone))
-    return f"{_DAYS[at.weekday()]} {at:%H:%M} {zone}"
 
 
 def _hours(of: LoadSummary) -> Table[BusyHour]:

@@ -1,10 +1,11 @@
-"""What a history is too short for."""
+"""What a history is too short for, and what partitions carry in its hours of the week."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from planner.model.load_history import Span, doubts
+from planner.model.load_history import HOURS_OF_WEEK, Span, WeekOfLoad, doubts
 
 
 @pytest.mark.parametrize(
@@ -18,3 +19,20 @@ from planner.model.load_history import Span, doubts
 def test_a_short_history_has_named_doubts(hours: int, why: tuple[str, ...]) -> None:
     """A day has no week, a week no trend."""
     assert why == doubts(Span(498_216, 498_216 + hours))
+
+
+def test_hours_follow_the_rate_that_counts() -> None:
+    """The profile's shape at the stated level; the mean where the profile knows no hour, or not the partition."""
+    hours = np.full((2, 2, HOURS_OF_WEEK), 10.0)
+    hours[:, 0, 3] = 30
+    hours[0, 1, 4] = np.nan
+    week = WeekOfLoad({("x", 0): 0, ("x", 1): 1}, np.array([[10.0, 10.0], [10.0, 0.0]]), hours)
+
+    found = week.of([("x", 0), ("x", 1), ("y", 0)], np.array([[10, 20, 7], [20, 5, 0]]))
+
+    assert [10, 30, 10] == found[0, 0, 2:5].tolist()
+    assert [20, 60, 20] == found[1, 0, 2:5].tolist()
+    assert [20, 20, 20] == found[0, 1, 2:5].tolist()
+    # Nothing is known of what a mean of 0 looks like by the hour.
+    assert [5, 5, 5] == found[1, 1, 2:5].tolist()
+    assert ([7] * 3, [0] * 3) == (found[0, 2, 2:5].tolist(), found[1, 2, 2:5].tolist())

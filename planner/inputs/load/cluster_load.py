@@ -8,11 +8,13 @@ from statistics import median
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from planner.inputs.importers.state_parts import Assignment
 from planner.model.cluster import Partition, Topic
 from planner.model.formats import counted
-from planner.model.load_history import About
+from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad
+from planner.model.problem import FloatArray
 from planner.model.spec import Rate
 
 _PPM = 1_000_000
@@ -46,6 +48,39 @@ def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
     columns = (rows[name].to_pylist() for name in ("size_bytes", "bytes_in_per_sec_mean", "bytes_out_per_sec_mean"))
     loads = map(PartitionLoad, *columns)
     return ClusterLoad(dict(zip(zip(topics, numbers, strict=True), loads, strict=True)), _growth(rows), about)
+
+
+def week_of_load(rows: pa.Table, about: About) -> WeekOfLoad:
+    """The hours of the week in a profile's rows (PROFILE_SCHEMA)."""
+    keys = zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True)
+    means = [_numbers(rows[f"bytes_{way}_per_sec_mean"].combine_chunks()) for way in ("in", "out")]
+    hours = [_hours(rows[f"hours_{way}"].combine_chunks()) for way in ("in", "out")]
+    return WeekOfLoad({key: at for at, key in enumerate(keys)}, np.stack(means), np.stack(hours), about.time_zone)
+
+
+def _hours(lists: pa.ListArray) -> FloatArray:
+    """(N, 168); NaN where an hour, or all of a row, is unknown."""
+    found = np.full((len(lists), HOURS_OF_WEEK), np.nan)
+    whole = np.asarray(pc.equal(pc.list_value_length(lists).fill_null(0), HOURS_OF_WEEK), dtype=bool)
+    found[whole] = _numbers(lists.filter(pa.array(whole)).flatten()).reshape(-1, HOURS_OF_WEEK)
+    return found
+
+
+def _numbers(values: pa.Array) -> FloatArray:
+    return np.asarray(values.cast(pa.float64()).fill_null(np.nan), dtype=np.float64)
+
+
+def without_hours(topics: Sequence[Topic], week: WeekOfLoad) -> str | None:
+    """Why a profile can't say which hours are the busiest, with what is allowed; None where it can."""
+    keys = ((topic.name, partition.id) for topic in topics for partition in topic.partitions)
+    rows = [week.rows[key] for key in keys if key in week.rows]
+    lacking = int(np.isnan(week.hours[:, rows]).all(axis=(0, 1)).sum())
+    if not lacking:
+        return None
+    return (
+        f"lacks {lacking} of the {HOURS_OF_WEEK} hours of the week, which balance.at: busiest hours needs; "
+        "allowed: a profile of a week or more of history, or at: mean"
+    )
 
 
 def _growth(rows: pa.Table) -> tuple[Rate, ...]:

@@ -195,6 +195,20 @@ def _bytes_are_known(document: Document) -> Iterator[Finding]:
             yield document.finding(path, f"{value!r} can't be judged without {what}; allowed: {allowed}, or none")
 
 
+@_reads("balance", "cluster.load")
+def _hours_are_known(document: Document) -> Iterator[Finding]:
+    """The busiest hours are those of a load profile, and matter to windows of traffic alone."""
+    if not sections.at_busiest_hours(document):
+        return
+    path: Path = ("balance", "at")
+    if not document.get("cluster", "load"):
+        message = "'busiest hours' can't be found without a load profile; allowed: with cluster.load, or mean"
+        yield document.finding(path, message)
+    if all(document.get("balance", name) in (None, "none") for name in ("network_in", "network_out")):
+        message = "'busiest hours' has no traffic to be even in; allowed: with network_in or network_out, or mean"
+        yield document.finding(path, message)
+
+
 @_reads("sweep.variants")
 def _variants_once(document: Document) -> Iterator[Finding]:
     names = [((*path, "name"), item["name"]) for path, item in document.items("sweep", "variants")]

@@ -30,6 +30,7 @@ from planner.inputs.yaml_source import Path as Keys
 from planner.model import file_reading
 from planner.model.cluster import LogDirs, merged
 from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
+from planner.model.load_history import WeekOfLoad
 from planner.model.spec import DescribedGroup, InputFile, Rate, Spec
 
 
@@ -47,6 +48,7 @@ class _Topics:
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     growth: tuple[Rate, ...] = ()
+    week: WeekOfLoad | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def load(path: Path) -> Spec:
     spec = build_spec(document, topics.assignment, topics.sizes, inputs, dirs, groups.described)
     # Of several rates of growth that match a topic the first one counts: what the YAML states comes first.
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth))
-    return replace(spec, cluster=replace(spec.cluster, notes=topics.notes), growth=growth)
+    return replace(spec, cluster=replace(spec.cluster, notes=topics.notes), growth=growth, week=topics.week)
 
 
 def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
@@ -125,13 +127,16 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
     found, sized = document.finding(keys, ""), topics.sizes.known
     try:
         content = _read(folder / name, found, file_reading.LOAD)
-        load = cluster_load.cluster_load(*profile_file.decoded(content, (folder / name).as_posix()))
+        rows, about = profile_file.decoded(content, (folder / name).as_posix())
+        load = cluster_load.cluster_load(rows, about)
     except SpecError as error:
         return replace(topics, findings=(*topics.findings, *error.findings))
     except PlannerError as error:
         return replace(topics, findings=(*topics.findings, replace(found, message=str(error))))
     today = topics.assignment.topics
-    if why := cluster_load.misfit(today, load, sized=sized):
+    week = cluster_load.week_of_load(rows, about) if sections.at_busiest_hours(document) else None
+    why = cluster_load.misfit(today, load, sized=sized) or (week and cluster_load.without_hours(today, week))
+    if why:
         return replace(topics, findings=(*topics.findings, replace(found, message=f"{name!r} {why}")))
     unsized = cluster_load.unsized(today, load)
     known = sum(len(topic.partitions) for topic in today) > unsized
@@ -142,6 +147,7 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
         inputs=(*topics.inputs, InputFile(name, hashlib.sha256(content).hexdigest())),
         notes=(*topics.notes, *cluster_load.notes(today, load)),
         growth=load.growth,
+        week=week,
     )
 
 

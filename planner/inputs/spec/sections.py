@@ -43,6 +43,11 @@ def balance(document: Document, sizes_known: bool) -> Balance:
     return Balance(**{name: Tolerance.parse(asked[name]) for name in (*COUNTS, *BYTES) if name in asked})
 
 
+def at_busiest_hours(document: Document) -> bool:
+    """True where `balance.at` asks for the busiest hours of the week, too."""
+    return bool(document.get("balance", "at") == "busiest hours")
+
+
 def grid(document: Document) -> BalanceGrid:
     """`sweep.balance`."""
     asked = document.get("sweep", "balance") or {}

@@ -9,6 +9,7 @@ from msgspec import Meta
 from planner.plan.document.field_types import (
     BrokerId,
     Count,
+    Name,
     NotNegative,
     PartitionId,
     Percentage,
@@ -229,6 +230,51 @@ class LogDirMoveRow(Section, frozen=True, kw_only=True):
     log_dir_before: Annotated[str, doc("Today's log dir.")]
     log_dir: Annotated[str, doc("The log dir after the plan.")]
     size_bytes: Annotated[Count, doc("Bytes of the replica on this broker.")]
+
+
+HourOfWeek = Annotated[int, Meta(ge=0, le=167, description="Hour of the week; 0 is Monday 00:00 UTC.")]
+HourName = Annotated[str, Meta(min_length=1, description="The hour in the cluster's time zone.")]
+
+
+class PlannedHourRow(Section, frozen=True, kw_only=True):
+    """An hour of the week in which the windows of traffic are to hold, too."""
+
+    hour: HourOfWeek
+    name: HourName
+
+
+class WorstHourRow(Section, frozen=True, kw_only=True):
+    """The highest traffic that any broker has in any hour of the week."""
+
+    broker: BrokerId
+    hour: HourOfWeek
+    name: HourName
+    bytes_per_sec: Annotated[Count, doc("What the broker has in that hour, in bytes a second.")]
+
+
+class HoursState(Section, frozen=True, kw_only=True):
+    """All 168 hours of the week under one assignment."""
+
+    bytes_moved: Annotated[Count, doc("Bytes that are copied to get there.")]
+    network_in: Annotated[WorstHourRow, doc("The worst hour of traffic in.")]
+    network_out: Annotated[WorstHourRow, doc("The worst hour of traffic out.")]
+    above_capacity: Annotated[
+        Count | None,
+        doc("Hours of brokers with more traffic, in or out, than capacity.network; null where no broker states it."),
+    ]
+
+
+class HoursSection(Section, frozen=True, kw_only=True):
+    """The hours of the week of the cluster's load profile, judged for the plan."""
+
+    time_zone: Annotated[Name, doc("The cluster's time zone, in which hours are named.")]
+    planned: Annotated[tuple[PlannedHourRow, ...], doc("The hours that were planned for, the most loaded first.")]
+    today: Annotated[HoursState, doc("As it is today.")]
+    plan: Annotated[HoursState, doc("With this plan.")]
+    of_mean: Annotated[
+        HoursState | None,
+        doc("With the plan for the mean rates at the same balance; null where the sweep made none."),
+    ]
 
 
 class LogDirsSection(Section, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from planner.plan.document.cluster_types import (
     BrokerRow,
     ClusterSection,
     DeclaredTopic,
+    HoursSection,
     InputRow,
     LogDirsSection,
     RackRow,
@@ -102,6 +103,10 @@ class Plan(Section, frozen=True, kw_only=True):
     balance: Annotated[BalanceSection, doc("How even the plan is.")]
     log_dirs: Annotated[
         LogDirsSection | None, doc("The brokers' log dirs; only where balance.log_dirs asks for them.")
+    ] = None
+    hours: Annotated[
+        HoursSection | None,
+        doc("The hours of the week, before and after; only where balance.at asks for the busiest ones."),
     ] = None
     terms: Annotated[
         tuple[TermRow, ...],

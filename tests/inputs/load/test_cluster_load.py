@@ -103,6 +103,60 @@ def test_a_profile_that_does_not_fit_is_refused(tmp_path: Path, topic: str, size
     assert f"s.yaml:4:3: cluster.load: 'load.parquet' {why}" in line
 
 
+def refused(path: Path) -> list[str]:
+    """What is wrong with a YAML, line by line."""
+    with pytest.raises(SpecError) as caught:
+        reading.load(path)
+    return str(caught.value).splitlines()
+
+
+def at_busiest_hours(path: Path) -> Path:
+    """The YAML with the busiest hours asked for."""
+    path.write_text(path.read_text().replace("network_in: 50%}", "network_in: 50%, at: busiest hours}"))
+    return path
+
+
+def test_the_hours_of_the_week_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
+    """By partition; without `at` they aren't."""
+    profile(tmp_path)
+    assert reading.load(spec(tmp_path)).week is None
+
+    week = reading.load(at_busiest_hours(spec(tmp_path))).week
+
+    assert week is not None
+    assert {("orders", 0): 0, ("orders", 1): 1} == dict(week.rows)
+    assert (2, 2, 168) == week.hours.shape
+    # Three times as much is written to partition 1 in each hour; as much is read, as far as seven bits tell.
+    assert week.hours[0, 1] == pytest.approx(3 * week.hours[0, 0], rel=0.02)
+    assert week.hours[1, 0] == pytest.approx(50, rel=0.01)
+
+
+def test_a_profile_of_less_than_a_week_has_no_busiest_hours(tmp_path: Path) -> None:
+    """It is refused at the key that names it, with how many hours it lacks."""
+    span = Span(MONDAY, MONDAY + 100)
+    batch = sample_batch(*(("orders", 0, (MONDAY + hour) * 3600, 100, 50, 1000) for hour in range(100)))
+    rows = rows_of(list(hourly_sums.blocks([batch], span)), span)
+    (tmp_path / "load.parquet").write_bytes(profile_file.encoded(pa.Table.from_batches([rows]), About(span)))
+
+    (line,) = refused(at_busiest_hours(spec(tmp_path)))
+
+    assert line.endswith(
+        "s.yaml:4:3: cluster.load: 'load.parquet' lacks 68 of the 168 hours of the week, which balance.at: busiest "
+        "hours needs; allowed: a profile of a week or more of history, or at: mean"
+    )
+
+
+def test_busiest_hours_need_a_profile_and_traffic(tmp_path: Path) -> None:
+    """Both are told at once, at the key that asks."""
+    path = at_busiest_hours(spec(tmp_path))
+    path.write_text(path.read_text().replace("  load: load.parquet\n", "").replace("network_in: 50%, ", ""))
+
+    first, second = refused(path)
+
+    assert "balance.at: 'busiest hours' can't be found without a load profile; allowed: with cluster.load, or" in first
+    assert "balance.at: 'busiest hours' has no traffic to be even in; allowed: with network_in or network_out" in second
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [(None, "No such file or directory"), (b"PAR1", "can't be read as a load profile")],

@@ -1,0 +1,31 @@
+"""The benchmark of the busiest hours: what it draws, and what it says of plans."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks import hours
+from planner.model.build_problem import build
+from planner.model.busiest_hours import MOST_HOURS
+from planner.scoring.broker_loads import loads
+from planner.scoring.growth_scenarios import scenarios
+
+
+def test_the_worst_hour_is_the_most_of_any_broker_in_any_hour() -> None:
+    """Never less than in the hours that are planned for, nor than on average; the same for the same seed."""
+    first, second = (build(hours.spec(1, 60)) for _ in range(2))
+    assert np.array_equal(first.scenario_hours, second.scenario_hours)
+    assert 0 < len(first.scenario_names) <= MOST_HOURS
+    week = hours.spec(1, 60).week
+    assert week is not None
+    rate_in, rate_out = hours.worst(first, week, first.replicas)
+    held = np.stack([loads(each.problem, first.replicas) for each in scenarios(first)])
+    # The worst hour of all brokers today is one of those planned for.
+    assert (int(held[:, 1].max()), int(held[:, 2].max())) == (rate_in, rate_out)
+    assert loads(first, first.replicas)[1].max() < rate_in
+
+
+def test_replicas_are_in_three_racks() -> None:
+    """A plan has no rack to mend."""
+    problem = build(hours.spec(2, 60))
+    assert [[0, 1, 2]] == np.unique(np.sort(problem.broker_racks[problem.replicas], axis=1), axis=0).tolist()
