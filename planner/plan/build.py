@@ -88,8 +88,7 @@ class Planned(NamedTuple):
 def planned(tried: Sequence[Swept]) -> Planned:
     """The plan that `sweep.choose` picks from all alternatives (at least one), made again and checked again.
 
-    UnsafePlanError if the winner crosses a gate of `limits` or the throttle can't work; InfeasibleError if no candidate
-    is valid.
+    UnsafePlanError if the winner crosses a gate or the throttle can't work; InfeasibleError if no candidate is valid.
     """
     chosen = choice.choose(tried)
     each, winner = tried[chosen.at], chosen.row
@@ -129,9 +128,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         bound=bound,
         **pareto_front.sections(tried, chosen, proposal),
         budget=of_budget,
-        scenarios=tuple(
-            _scenario(each, proposal.assignment) for each in growth_scenarios.scenarios(problem) if not each.of_hour
-        ),
+        scenarios=_scenarios(problem, proposal.assignment),
         limits=within_limits(spec, winner, costs, bound),
         warnings=(
             *plan_warnings.warnings(spec, problem, changed),
@@ -169,10 +166,15 @@ def within_limits(spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: Bo
     return tuple(LimitRow(**asdict(gate)) for gate in found)
 
 
-def _scenario(scenario: growth_scenarios.Scenario, assignment: IntArray) -> ScenarioRow:
-    outside = growth_scenarios.outside(scenario, assignment)
-    rows = convert([asdict(each) for each in outside], tuple[OutsideRow, ...])
-    return ScenarioRow(name=scenario.name, feasible=not rows, outside=rows)
+def _scenarios(problem: Problem, assignment: IntArray) -> tuple[ScenarioRow, ...]:
+    """What the plan is like in each of `sweep.scenarios`; the busiest hours are part of the balance asked for."""
+    found = list[ScenarioRow]()
+    for scenario in growth_scenarios.scenarios(problem):
+        if not scenario.of_hour:
+            outside = [asdict(each) for each in growth_scenarios.outside(scenario, assignment)]
+            rows = convert(outside, tuple[OutsideRow, ...])
+            found.append(ScenarioRow(name=scenario.name, feasible=not rows, outside=rows))
+    return tuple(found)
 
 
 class Outcome(TypedDict):

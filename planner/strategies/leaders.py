@@ -133,7 +133,11 @@ def even_out(
     rows = np.flatnonzero(free)
     on = np.zeros((len(rows), len(targets)), dtype=bool)
     on[np.arange(len(rows)), here[leaders[rows]]] = True
-    placement = Placement(_search(problem, placed, leaders, here, rows, (wanted, grown), on), on)
+    # Windows (D, 2, Bt) of what leaders send, and what each partition sends (D, P): on average, and in each scenario.
+    windowed = [(wanted.network_out, problem)]
+    windowed += [(each.windows.network_out, each.problem) for each in grown if each.windows.network_out is not None]
+    windows, sent = np.stack([window for window, _ in windowed]), np.stack([sent_by_leader(of) for _, of in windowed])
+    placement = Placement(_search(problem, placed, leaders, here, rows, (wanted, windows, sent), on), on)
     repair(placement, np.zeros(placement.load.shape))
     polish(placement)
     chosen = leaders.copy()
@@ -147,17 +151,12 @@ def _search(
     leaders: IntArray,
     here: IntArray,
     rows: IntArray,
-    asked: tuple[Windows, Sequence[Scenario]],
+    asked: tuple[Windows, LongArray, LongArray],
     on: BoolArray,
 ) -> SearchState:
     """The free rows (M,) as a local search with one replica a row: its leader, now on a broker of `on` (M, Bt)."""
-    wanted, grown = asked
-    windowed = [(wanted.network_out, sent_by_leader(problem))]
-    windowed += [(each.windows.network_out, sent_by_leader(each.problem)) for each in grown]
-    sent = np.stack([of for window, of in windowed if window is not None])
-    windows = np.stack([window for window, _ in windowed if window is not None])
-    weights = sent[:, rows]
-    totals = weights.sum(axis=1)
+    wanted, windows, sent = asked
+    weights, totals = sent[:, rows], sent[:, rows].sum(axis=1)
     fixed = np.setdiff1d(np.flatnonzero((leaders >= 0) & (here[leaders] >= 0)), rows)
     fixed_cells, by_topic = (
         counts_by_group(problem, leaders[which][:, None], problem.topic_of[which], len(problem.topic_names))
