@@ -18,6 +18,8 @@ from planner.cli.shown import echo_page
 @click.option("--candidates", is_flag=True, help="Candidates a second on one core.")
 @click.option("--sweep", is_flag=True, help="The sweep through Spark, with one worker and with two.")
 @click.option("--long", is_flag=True, help="With --sweep: 100 million placements, too, which take an hour.")
+@click.option("--load", is_flag=True, help="A load profile of a generated month, with one worker and with two.")
+@click.option("--partitions", type=click.IntRange(min=1), default=5_000, show_default=True, help="With --load.")
 @click.option("--scale", is_flag=True, help="Time and memory from a thousand replicas to 2.8 million.")
 @click.option("--corners", is_flag=True, help="Clusters that are slow to plan: large partitions, unlike brokers.")
 @click.option("--exact", type=click.IntRange(min=1), help="Plans of so many random clusters, judged by CP-SAT.")
@@ -34,6 +36,7 @@ def benchmarks(
     seeds: int | None,
     out: Path | None,
     long: bool,
+    partitions: int,
     **sections: bool,
 ) -> int:
     """Measure plans of the benchmark CASES, and how speed grows, as Markdown.
@@ -41,7 +44,7 @@ def benchmarks(
     Without CASES or a section everything is measured, which takes most of an hour.
     """
     asked = tuple(section for section, wanted in {**sections, "exact": exact is not None}.items() if wanted)
-    scope = benchmark.Scope(cases, asked, seed, seeds, out, exact, long)
+    scope = benchmark.Scope(cases, asked, seed, seeds, out, exact, long, partitions)
     for line in benchmark.lines(scope):
         echo_page(f"{line}\n")
     return 0

@@ -62,16 +62,22 @@ def peak_bytes() -> int:
 
 
 class PythonChildren:
-    """The most memory that any one Python process below this one held, in bytes; 0 where the system doesn't tell."""
+    """The most memory that any one Python process below this one held, in bytes; 0 where the system doesn't tell.
+
+    `java_peak_bytes` is the same of Java's.
+    """
 
     def __init__(self) -> None:
-        self.peak_bytes = 0
+        self.peak_bytes = self.java_peak_bytes = 0
 
     def look(self) -> None:
         """Look once; a high-water mark needs only one look after the peak."""
         for process in _descendants():
-            if _is_python(process):
+            program = _program(process)
+            if program.startswith("python"):
                 self.peak_bytes = max(self.peak_bytes, _high_water_bytes(process))
+            elif program == "java":
+                self.java_peak_bytes = max(self.java_peak_bytes, _high_water_bytes(process))
 
 
 @contextmanager
@@ -110,8 +116,8 @@ def _parent(folder: Path) -> str:
     return stat.rpartition(")")[2].split()[1] if stat else ""
 
 
-def _is_python(folder: Path) -> bool:
-    return Path(_text(folder / "cmdline").split("\0")[0]).name.startswith("python")
+def _program(folder: Path) -> str:
+    return Path(_text(folder / "cmdline").split("\0")[0]).name
 
 
 def _high_water_bytes(folder: Path) -> int:

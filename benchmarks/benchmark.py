@@ -17,6 +17,7 @@ from benchmarks import (
     exact_table,
     files,
     hours,
+    load,
     log_dir_ablation,
     plans,
     scale,
@@ -35,7 +36,7 @@ class Scope:
 
     `seed` is the cases' seed, `seeds` how many of Kafka's placements are tried as a baseline (None: fewer the larger
     the cluster), `out` a folder for the numbers and plots, `clusters` how many the exact solver judges (None: some).
-    With `long` the sweep has its long cases, too.
+    With `long` the sweep has its long cases, too. `partitions` is how many the load profile's history has.
     """
 
     cases: tuple[str, ...] = ()
@@ -45,6 +46,7 @@ class Scope:
     out: Path | None = None
     clusters: int | None = None
     long: bool = False
+    partitions: int = load.PARTITIONS
 
 
 def lines(scope: Scope) -> Iterator[str]:
@@ -112,6 +114,7 @@ SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "windows": _windows,
     "candidates": lambda scope: candidates.entries(),
     "sweep": _sweep,
+    "load": lambda scope: load.entries(scope.partitions),
     "scale": lambda scope: scale.entries(),
     "corners": lambda scope: corners.entries(),
     "exact": lambda scope: exact_table.entries(scope.clusters or exact_table.CLUSTERS),

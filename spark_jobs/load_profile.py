@@ -27,9 +27,13 @@ from spark_jobs.carrier import python_faults_named, tasks_for
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Rows that a worker gets at once; and pieces of files, so that a block's rows fit in 300 MB.
+# Rows, and bytes of lists, that a worker gets at once. Pieces of files don't depend on how many workers there are, as
+# samples of one time are seen to be so only where they are read together.
 _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.files.maxPartitionBytes": "16777216",
     "spark.sql.session.timeZone": "UTC",
     # What pandas writes; Spark has no such type.
     "spark.sql.legacy.parquet.nanosAsLong": "true",

@@ -9,6 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
+import pyarrow as pa
 from rich.console import Console
 
 from planner.cli import phases
@@ -19,7 +20,8 @@ from planner.inputs.load import profile_file
 from planner.model.errors import SetupError, did_you_mean
 from planner.model.file_reading import LOAD, read_bytes
 from planner.model.formats import counted
-from planner.whatif import load_view
+from planner.model.load_history import About
+from planner.whatif import load_page, load_view
 
 _COLUMNS = ("time", "topic", "partition", "bytes_in_per_sec", "bytes_out_per_sec", "size_bytes")
 
@@ -28,6 +30,7 @@ _COLUMNS = ("time", "topic", "partition", "bytes_in_per_sec", "bytes_out_per_sec
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False), help="Profile to write.")
 @click.option("--show", is_flag=True, help="Show FILE, a profile, instead of making one.")
+@click.option("--html", "page", type=click.Path(path_type=Path, dir_okay=False), help="Page with plots to write, too.")
 @click.option("--column", "columns", multiple=True, help="NAME=COLUMN: what a table calls time, topic, size_bytes, …")
 @click.option("--time-zone", default="UTC", show_default=True, help="The cluster's, such as Europe/Berlin.")
 @click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]")
@@ -38,6 +41,7 @@ def load(
     files: tuple[str, ...],
     out: Path | None,
     show: bool,
+    page: Path | None,
     columns: tuple[str, ...],
     time_zone: str,
     form: Format,
@@ -47,46 +51,49 @@ def load(
 
     A FILE is a table (Parquet, CSV, JSON lines), an answer of Prometheus, or what Kafka's tools print.
     """
-    if show:
-        if len(files) != 1 or out:
-            raise click.UsageError("--show takes one profile, and no --output")
-        rows, about = profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
-        _show(load_view.summary(rows, about), form)
-        return 0
-    if out is None:
-        raise click.UsageError("Missing option '-o' / '--output': the profile to write, such as load.parquet")
     options = EngineOptions("spark", **engine)  # type: ignore[arg-type]
-    on_spark(options, otherwise=True)
-    _writable(out)
-    summary, content = _made(files, _names(columns), _zone(time_zone), options)
-    replace_file(out, content)
-    _show(summary, form)
-    partitions = counted(summary.partitions, "partition")
-    echo_line(f"{out}: {partitions}, {len(content):,} bytes; next: cluster.load: {out} in the YAML", err=True)
+    if show and (len(files) != 1 or out):
+        raise click.UsageError("--show takes one profile, and no --output")
+    if not show and out is None:
+        raise click.UsageError("Missing option '-o' / '--output': the profile to write, such as load.parquet")
+    for option, path in (("--output", out), ("--html", page)):
+        if path:
+            _writable(option, path)
+    if out is None:
+        rows, about = profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
+    else:
+        on_spark(options, otherwise=True)
+        rows, about = _made(files, _names(columns), _zone(time_zone), options)
+        content = profile_file.encoded(rows, about)
+        replace_file(out, content)
+    if page:
+        replace_file(page, load_page.page(rows, about))
+    _show(load_view.summary(rows, about), form)
+    if out:
+        made = counted(len(rows), "partition")
+        echo_line(f"{out}: {made}, {len(content):,} bytes; next: cluster.load: {out} in the YAML", err=True)
     return 0
 
 
 def _made(
     files: tuple[str, ...], names: Mapping[str, str], zone: str, options: EngineOptions
-) -> tuple[load_view.LoadSummary, bytes]:
+) -> tuple[pa.Table, About]:
     with phases.shown(Console(stderr=True)) as phase:
         phase.begin("starting Spark")
         from spark_jobs import load_profile as job  # planner never imports pyspark; this is its only door
         from spark_jobs import session
 
         with session.open_session(master=options.master, remote=options.remote) as spark:
-            request = job.LoadRequest(files, names, zone)
-            rows, about = job.profile(spark, request, options.partitions, phase.begin)
-    return load_view.summary(rows, about), profile_file.encoded(rows, about)
+            return job.profile(spark, job.LoadRequest(files, names, zone), options.partitions, phase.begin)
 
 
-def _writable(out: Path) -> None:
-    """SetupError where the profile couldn't be written; what is known only after minutes of work helps nobody."""
+def _writable(option: str, out: Path) -> None:
+    """SetupError where a file couldn't be written; what is known only after minutes of work helps nobody."""
     folder = Path(os.path.realpath(out)).parent
     if not folder.is_dir():
-        raise SetupError(f"--output {out}: {folder} is no folder; allowed: a file in a folder that exists")
+        raise SetupError(f"{option} {out}: {folder} is no folder; allowed: a file in a folder that exists")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise SetupError(f"--output {out}: {folder} can't be written to; allowed: a file in a folder that can")
+        raise SetupError(f"{option} {out}: {folder} can't be written to; allowed: a file in a folder that can")
 
 
 def _names(columns: tuple[str, ...]) -> dict[str, str]:

@@ -172,7 +172,7 @@ def _page(sections: Sequence[Section], plan: Plan, drawn: Mapping[str, Plot], pa
     if plan.partitions:
         moves = table(cluster_tables.partitions(plan), SOURCE, MOST_MOVES)
         searched.insert(0, ("moves", "Every change, partition by partition", moves))
-    return _template().render(
+    return _template("report.html.j2").render(
         # Everything above the first plot.
         cluster=printable(plan.cluster.name),
         first_step=headline.first_step(plan),
@@ -192,6 +192,13 @@ def _page(sections: Sequence[Section], plan: Plan, drawn: Mapping[str, Plot], pa
     )
 
 
+def view_page(view: View, drawn: Mapping[str, Plot]) -> bytes:
+    """A page of its own for another command's view, with its sections' plots and without a script."""
+    sections = [section(each, each.name, view.source, drawn.get(each.plot)) for each in view.sections]
+    style = STYLE + _shipped("report.css")
+    return _template("view.html.j2").render(title=line(view.title), sections=sections, style=style).encode()
+
+
 def _html_page(page: View, name: str) -> HtmlPage:
     """The first sections of another command's page."""
     shown = page.sections[:_SECTIONS_SHOWN]
@@ -202,8 +209,8 @@ def _html_page(page: View, name: str) -> HtmlPage:
 
 
 @cache
-def _template() -> jinja2.Template:
-    return environment().overlay(autoescape=True).get_template("report.html.j2")
+def _template(name: str) -> jinja2.Template:
+    return environment().overlay(autoescape=True).get_template(name)
 
 
 @cache

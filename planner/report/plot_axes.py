@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from planner.model.problem import LongArray
+from planner.model.problem import FloatArray, LongArray
 from planner.report.plot_svg import COLOUR, FONT_SIZE
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def boxes(
     axes.add_collection(drawn, autolim=False)
 
 
-def lines(axes: Axes, gid: str, courses: Sequence[LongArray], colours: Sequence[str]) -> None:
+def lines(axes: Axes, gid: str, courses: Sequence[LongArray] | Sequence[FloatArray], colours: Sequence[str]) -> None:
     """Lines of (x, y) points (N, 2) as one artist, a colour for each."""
     from matplotlib.collections import LineCollection
 

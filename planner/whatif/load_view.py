@@ -119,6 +119,12 @@ def _by_topic(column: pa.ChunkedArray, of: LongArray, topics: int) -> FloatArray
 
 def view(of: LoadSummary) -> View:
     """What `planner load --show` prints."""
+    history, hours, topics = blocks(of)
+    return View("Load profile", (Section("", told(history[0], hours, topics, *history[1:])),))
+
+
+def blocks(of: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table[LoadedTopic]]:
+    """The history with its flaws; the busiest hours; the busiest topics."""
     facts = Facts(
         (
             ("History", _history(of.about)),
@@ -129,8 +135,7 @@ def view(of: LoadSummary) -> View:
         )
     )
     found = (*doubts(of.about.span), *_flaws(of.about.findings))
-    blocks = told(facts, _hours(of), _topics(of), Lines(found, quiet=True))
-    return View("Load profile", (Section("", blocks),))
+    return (facts, Lines(found, quiet=True)), _hours(of), _topics(of)
 
 
 def _history(about: About) -> str:

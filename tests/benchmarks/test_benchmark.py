@@ -228,7 +228,7 @@ def test_sections_are_chosen_in_one_order():
     """Those asked for; else those of cases where some are named; else all; always in the same order."""
     assert ("windows", "scale") == benchmark.sections_of(Scope(sections=("scale", "windows")))
     assert ("plans", "windows") == benchmark.sections_of(Scope(("no-racks",)))
-    every = ("plans", "windows", "candidates", "sweep", "scale", "corners", "exact", "ablate", "adopt", "hours")
+    every = ("plans", "windows", "candidates", "sweep", "load", "scale", "corners", "exact", "ablate", "adopt", "hours")
     assert every == benchmark.sections_of(Scope())
 
 

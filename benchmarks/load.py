@@ -1,0 +1,149 @@
+"""The benchmark of load profiles: what is true of a generated month is found, how fast, and in how much memory.
+
+The history (`load_history`) is made once; each number of workers profiles it in a process of its own, and both must
+write the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks import load_history
+from benchmarks.apart import apart, watched_children
+from benchmarks.load_history import History, HistoryRecipe
+from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
+from planner.inputs.load import profile_file
+from planner.model.load_history import About
+from planner.model.problem import FloatArray
+
+PARTITIONS, DAYS = 5_000, 28
+WORKERS = (1, 2)
+# Below, a share of the growth says nothing: noise alone is that large.
+LEAST_GROWTH = 0.05
+_COLUMNS = (
+    "rows",
+    "engine",
+    "s with the session's start",
+    "s without",
+    "× one worker, without",
+    "peak memory MB of the JVM",
+    "peak memory MB of a Python worker",
+    "profile MB",
+)
+# Each flaw of the generator, and what the profile calls it.
+_FLAWS = {
+    "repeated": "repeated_samples",
+    "negative": "unusable_values",
+    "misdated": "misdated_samples",
+    "missing": "hours_without_samples",
+    "late_partitions": "appeared_partitions",
+}
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """One run: wall seconds, those that the session took to start, and peak memory in bytes; the profile's file."""
+
+    rows: int
+    workers: int
+    seconds: float
+    session_seconds: float
+    java_peak_bytes: int
+    worker_peak_bytes: int
+    content: bytes
+
+    @property
+    def job_seconds(self) -> float:
+        """Without the session's start."""
+        return self.seconds - self.session_seconds
+
+
+def entries(partitions: int = PARTITIONS, days: int = DAYS) -> Entries:
+    """The Markdown of so many partitions' history, hourly, a line as soon as it is measured."""
+    recipe = HistoryRecipe(partitions, days)
+    yield f"## Load profile of {partitions:,} partitions, {days} days, hourly"
+    yield ""
+    yield from head(_COLUMNS)
+    with TemporaryDirectory(prefix="planner-load-") as folder:
+        truth = apart(load_history.write, Path(folder), recipe)
+        first, content = None, b""
+        for workers in WORKERS:
+            run = apart(profiled, folder, workers)
+            first = first or run
+            same = "" if run.content == first.content else ", other bytes than with one worker"
+            figures = {name: getattr(run, name) for name in Profiled.__dataclass_fields__ if name != "content"}
+            yield Figures("load", {**figures, "profile_bytes": len(run.content)})
+            yield row(_cells(run, first, same))
+            content = run.content
+    yield ""
+    yield from _found(truth, *profile_file.decoded(content, "load.parquet"))
+
+
+def profiled(folder: str, workers: int) -> Profiled:
+    """Profile a folder's history in a local Spark session with so many workers, opened and closed here."""
+    # Here and not above: planner never imports pyspark, and only who benches Spark needs it.
+    from spark_jobs import load_profile, session
+
+    with watched_children() as children:
+        started = perf_counter()
+        with session.open_session(master=f"local[{workers}]") as spark:
+            opened = perf_counter()
+            rows, about = load_profile.profile(spark, load_profile.LoadRequest((folder,)), None, lambda _: None)
+            content = profile_file.encoded(rows, about)
+            ended = perf_counter()
+            children.look()
+    read = about.findings.counts["samples"] + about.findings.counts["misdated_samples"]
+    memory = children.java_peak_bytes, children.peak_bytes
+    return Profiled(read, workers, ended - started, opened - started, *memory, content)
+
+
+def _cells(run: Profiled, first: Profiled, same: str) -> tuple[str, ...]:
+    return (
+        f"{run.rows:,}",
+        f"Spark local[{run.workers}]{same}",
+        f"{run.seconds:.1f}",
+        f"{run.job_seconds:.1f}",
+        ratio(first.job_seconds, run.job_seconds),
+        megabytes(run.java_peak_bytes),
+        megabytes(run.worker_peak_bytes),
+        f"{len(run.content) / 1e6:.1f}",
+    )
+
+
+def errors(truth: History, rows: pa.Table) -> dict[str, FloatArray]:
+    """How far each partition's mean, busiest hour and growth are from the truth, as shares; growth where it is known.
+
+    The rows are sorted by topic and partition, as the truth is.
+    """
+    hours = np.asarray(rows["hours_in"].combine_chunks().flatten(), dtype=np.float64).reshape(-1, 168)
+    growth = np.asarray(rows["growth_per_month"], dtype=np.float64)
+    grown = ~np.isnan(growth) & (np.abs(truth.growth_per_month) >= LEAST_GROWTH)
+    mean = np.asarray(rows["bytes_in_per_sec_mean"], dtype=np.float64)
+    return {
+        "mean": np.abs(mean / truth.mean_in - 1),
+        "busiest hour": np.abs(np.nanmax(hours, axis=1) / truth.hours_in.max(axis=1) - 1),
+        "growth, of its value": np.abs(growth[grown] / truth.growth_per_month[grown] - 1),
+    }
+
+
+def _found(truth: History, rows: pa.Table, about: About) -> Iterator[str | Figures]:
+    yield from head(("off by, %", "p50", "p95", "max"))
+    for name, off in errors(truth, rows).items():
+        values = [float(each) for each in np.percentile(off, (50, 95, 100))]
+        yield Figures("load errors", {"of": name, **dict(zip(("p50", "p95", "max"), values, strict=True))})
+        yield row((name, *(f"{100 * each:.2f}" for each in values)))
+    yield ""
+    yield f"Growth is that of partitions that grow or shrink by at least {LEAST_GROWTH:.0%} a month."
+    yield ""
+    yield from head(("flaw", "put in", "found"))
+    for flaw, called in _FLAWS.items():
+        found = about.findings.counts[called]
+        yield Figures("load flaws", {"flaw": flaw, "put_in": truth.counted[flaw], "found": found})
+        yield row((called.replace("_", " "), f"{truth.counted[flaw]:,}", f"{found:,}"))

@@ -1,0 +1,46 @@
+"""The benchmark of load profiles: errors are shares of the truth, and a small history goes through as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from benchmarks import load, load_history
+from benchmarks.load_history import NO_FLAWS, History, HistoryRecipe
+from planner.inputs.load import profile_file
+
+
+def truth() -> History:
+    """Two partitions: 100 bytes a second, twice as much in the first hour; one grows by a tenth, one by nothing."""
+    hours = np.full((2, 168), 100.0)
+    hours[:, 0] = 200
+    both = np.array([0, 1], dtype=np.int32)
+    return History(("a",), both * 0, both, np.full(2, 100.0), np.full(2, 100.0), np.array([0.1, 0.0]), hours, {})
+
+
+def test_errors_are_shares_of_the_truth() -> None:
+    """The mean 1 % off, the busiest hour 5 %, growth a fifth of its value; what doesn't grow has none to compare."""
+    found = {"bytes_in_per_sec_mean": [101, 99], "growth_per_month": [0.12, 0.01]}
+    rows = pa.table({**found, "hours_in": [[210.0] + [100.0] * 167, [190.0] + [None] * 167]})
+
+    errors = load.errors(truth(), rows)
+
+    assert [0.01, 0.01] == pytest.approx(errors["mean"].tolist())
+    assert [0.05, 0.05] == pytest.approx(errors["busiest hour"].tolist())
+    assert [0.2] == pytest.approx(errors["growth, of its value"].tolist())
+
+
+@pytest.mark.spark
+def test_a_small_history_is_profiled(tmp_path: Path) -> None:
+    """All samples are read, memory and seconds are measured, and the file is a profile of every partition."""
+    load_history.write(tmp_path, HistoryRecipe(20, 15, flaws=NO_FLAWS))
+
+    run = load.apart(load.profiled, str(tmp_path), 1)
+
+    assert 20 * 15 * 24 == run.rows
+    assert 0 < run.session_seconds < run.seconds
+    assert min(run.java_peak_bytes, run.worker_peak_bytes) > 20_000_000
+    assert 20 == len(profile_file.decoded(run.content, "load.parquet")[0])
