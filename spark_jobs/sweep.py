@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from planner.model.problem import LongArray, Problem
-from planner.sweep import dealing, evaluate, sweep_result
+from planner.sweep import evaluate, sweep_result, task_split
 from planner.sweep.candidates import ASKED, Candidates
 from planner.sweep.evaluate import Proposals, Search
 from planner.sweep.scores_folder import ScoresFolder
@@ -147,10 +147,10 @@ def _parts(
 def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
     """What a task answers: of each sweep what the result keeps of the task's share."""
     job: Job = received[0]
-    for sweep, pieces in groupby(dealing.pieces(job.sweeps, task, job.tasks), attrgetter("sweep")):
+    for sweep, pieces in groupby(task_split.pieces(job.sweeps, task, job.tasks), attrgetter("sweep")):
         problem, candidates = received[1 + sweep], job.sweeps[sweep][0]
         skipped = ASKED if sweep in job.without_asked else -1
-        shares = (numbers[numbers != skipped] for _, numbers in dealing.blocks(pieces))
+        shares = (numbers[numbers != skipped] for _, numbers in task_split.blocks(pieces))
         parts: Iterator[LongArray] = (evaluate.scored(problem, candidates, numbers) for numbers in shares)
         if (scores := job.scores[sweep]) is not None:
             parts = scores.copied(candidates, parts, f"{task:05d}")

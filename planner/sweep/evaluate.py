@@ -19,7 +19,7 @@ from planner.model.seeded_numbers import draws
 from planner.scoring import growth_scenarios, score
 from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.catalog import STRATEGIES, UNKNOWN, Candidate, Proposal, prove
-from planner.sweep import classic_sums, classic_tables, dealing, sweep_result
+from planner.sweep import classic_sums, classic_tables, sweep_result, task_split
 from planner.sweep.candidates import ALL_SCENARIOS, ASKED, Candidates, Run
 from planner.sweep.classic_sums import ClassicSums
 from planner.sweep.classic_tables import Tables
@@ -46,7 +46,7 @@ def run(
 
     def parts() -> Iterator[LongArray]:
         done = 0
-        for _, numbers in dealing.blocks(dealing.pieces([(candidates, has_tables(problem))])):
+        for _, numbers in task_split.blocks(task_split.pieces([(candidates, has_tables(problem))])):
             yield scored(problem, candidates, numbers, proposals)
             done += len(numbers)
             if progress:

@@ -19,7 +19,7 @@ from planner.model.spec import Changes, Growth, Sweep
 from planner.scoring.independent_check import check
 from planner.scoring.score import digest
 from planner.strategies.catalog import STRATEGIES
-from planner.sweep import dealing, evaluate
+from planner.sweep import evaluate, task_split
 from planner.sweep.candidates import ASKED, Candidates, candidates
 from planner.sweep.evaluate import planned_for, propose, run
 from planner.sweep.sweep_result import SCORE_SCHEMA
@@ -115,8 +115,8 @@ def test_batches_larger_than_one(monkeypatch: Any) -> None:
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2)] * 6})
     rows = candidates(problem, Sweep(100))
     whole = run(problem, rows)
-    monkeypatch.setattr(dealing, "_BLOCK", 7)
-    monkeypatch.setattr(dealing, "_BLOCK_ONE_BY_ONE", 3)
+    monkeypatch.setattr(task_split, "_BLOCK", 7)
+    monkeypatch.setattr(task_split, "_BLOCK_ONE_BY_ONE", 3)
     parts = run(problem, rows)
     assert whole == parts
 

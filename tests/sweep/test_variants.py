@@ -151,7 +151,7 @@ def test_the_rule_says_the_aims_in_use() -> None:
     """In the order of the ranking, those named first."""
     text = choice.rule_text(("peak_disk",))
     assert (
-        "bytes moved, peak disk, leaders changed, partitions touched, uneven arrivals, cross-rack bytes, bytes of"
+        "bytes moved, peak disk, leaders changed, partitions touched, unevenness of copying, cross-rack bytes, bytes of"
         in text
     )
     assert choice.rule_text(AIMS) == planned(spec(ADD_4))["candidates"]["rule"]

@@ -20,7 +20,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.condensed_network import InFull, Nodes, Solved, by_topic, in_full, per_rack, spread
 from planner.strategies.flow.layout import Layout, Network
-from planner.strategies.work_limits import LARGE_PLACEMENT, MOST_IN_FULL, PRICE_CLASSES
+from planner.strategies.work_limits import CONDENSED_ROUNDS, LARGE_PLACEMENT, MOST_IN_FULL, PRICE_CLASSES
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,8 @@ def solve(
 ) -> min_cost_flow.Flow | None:
     """The cheapest flow of the full network within its windows of topics and of brokers.
 
-    None where there is none, on small clusters, where there are too many prices, or where too little can be condensed.
+    None where there is none, on small clusters, where there are too many prices, where too little can be condensed, or
+    where some topic still fails after CONDENSED_ROUNDS.
     No row may have arcs of its own to every broker.
     """
     if len(layout.rows) * len(layout.targets) <= LARGE_PLACEMENT or (classes := _Classes.of(layout)) is None:
@@ -100,7 +101,9 @@ def solve(
     kept = per_rack(layout, *np.nonzero(layout.home >= 0))
     full = np.zeros(layout.topic_count, dtype=bool)
     full[layout.topics[_not_condensed(layout, classes, kept)]] = True
-    while np.count_nonzero(full[layout.topics]) <= MOST_IN_FULL * len(layout.rows):
+    for _ in range(CONDENSED_ROUNDS):
+        if np.count_nonzero(full[layout.topics]) > MOST_IN_FULL * len(layout.rows):
+            return None
         solved = _Condensed(layout, windows, classes, kept, full).solved()
         if solved is None:
             return None

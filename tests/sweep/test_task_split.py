@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from properties import examples
 
 from planner.model.balance import Balance
-from planner.sweep import dealing
+from planner.sweep import task_split
 from planner.sweep.candidates import Candidates, Run
 
 STRATEGIES = ("unchanged", "optimum", "kafka_striped", "kafka_classic")
@@ -28,7 +28,7 @@ sweeps = st.lists(st.tuples(st.builds(sweep, *[st.integers(0, 40)] * 4), st.bool
 @given(sweeps, st.integers(1, 30))
 def test_every_candidate_is_dealt_once(fleet: list[tuple[Candidates, bool]], tasks: int) -> None:
     """A task goes from one sweep to the next, and never back, with numbers that never are too many at once."""
-    dealt = [list(dealing.blocks(dealing.pieces(fleet, task, tasks))) for task in range(tasks)]
+    dealt = [list(task_split.blocks(task_split.pieces(fleet, task, tasks))) for task in range(tasks)]
     found = [(number, each) for blocks in dealt for number, numbers in blocks for each in numbers.tolist()]
     assert sorted(found) == [(number, each) for number, (one, _) in enumerate(fleet) for each in range(len(one))]
     for blocks in dealt:
@@ -43,7 +43,7 @@ def test_what_is_made_one_by_one_is_dealt_evenly(fleet: list[tuple[Candidates, b
         for name in STRATEGIES[: 3 if has_tables else 4]:
             counts = [
                 sum(int(every.of(numbers, name).sum()) for at, numbers in blocks if at == number)
-                for blocks in (dealing.blocks(dealing.pieces(fleet, task, tasks)) for task in range(tasks))
+                for blocks in (task_split.blocks(task_split.pieces(fleet, task, tasks)) for task in range(tasks))
             ]
             assert max(counts) - min(counts) <= 1
 
@@ -53,7 +53,10 @@ def test_few_tasks_make_the_tables_of_a_sweep(tasks: int) -> None:
     """What is scored from tables stays together."""
     fleet = [(sweep(1, 20, 10, 300), True)] * 3
     users = [
-        (task, each.sweep) for task in range(tasks) for each in dealing.pieces(fleet, task, tasks) if each.from_tables
+        (task, each.sweep)
+        for task in range(tasks)
+        for each in task_split.pieces(fleet, task, tasks)
+        if each.from_tables
     ]
     assert len(users) <= 3 + tasks - 1
 
@@ -62,5 +65,7 @@ def test_a_billion_numbers_are_never_laid_out() -> None:
     """Only as many as are evaluated at once."""
     every = Candidates((Run("kafka_classic", 10**9, Balance()), Run("kafka_striped", 10**9, Balance())))
     for has_tables in (True, False):
-        sizes = {len(next(iter(dealing.blocks([each])))[1]) for each in dealing.pieces([(every, has_tables)], 3, 16)}
+        sizes = {
+            len(next(iter(task_split.blocks([each])))[1]) for each in task_split.pieces([(every, has_tables)], 3, 16)
+        }
         assert max(sizes) <= 16_384

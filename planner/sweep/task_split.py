@@ -1,4 +1,4 @@
-"""How the candidates of a sweep are dealt to tasks: by a fixed rule, from their numbers alone.
+"""How the candidates of a sweep are split into tasks: by a fixed rule, from their numbers alone.
 
 Candidates that are made one by one go round, so that every task gets as many solved plans of each kind as any other.
 Kafka's classic placements cost next to nothing once a problem's tables are made; each task gets neighbours of them, so
