@@ -210,7 +210,8 @@ def options(problem: Problem, row: int) -> list[tuple[int, ...]]:
     free = problem.movable[row] and (problem.forced[row] or problem.rebalance == "all")
     if not free:
         return [_held(problem, row)]
-    sets = list(combinations(np.flatnonzero(problem.targets).tolist(), int(problem.replication_factors[row])))
+    usable = problem.targets if problem.allowed is None else problem.targets & problem.allowed[problem.topic_of[row]]
+    sets = list(combinations(np.flatnonzero(usable).tolist(), int(problem.replication_factors[row])))
     if not problem.racks_matter:
         return sets
     crowding = [sum(n * n for n in Counter(problem.broker_racks[list(each)].tolist()).values()) for each in sets]
@@ -229,7 +230,8 @@ def _counts(problem: Problem) -> Iterator[_Count]:
         rows = tuple(np.flatnonzero(problem.topic_of == topic).tolist())
         share = fair.topic_replicas.count[topic] / fair.topic_replicas.parts[topic]
         bounds = wanted.topic_replicas[:, topic]
-        starts = _starts(problem, balance.topic_replicas, rows, share, bounds, alike, 2)
+        everywhere = problem.allowed_targets is None or bool(problem.allowed_targets[topic].all())
+        starts = _starts(problem, balance.topic_replicas, rows, share, bounds, alike and everywhere, 2)
         yield _Count(rows, bounds, TOPIC_PRICE, starts, int(balance.topic_replicas.value))
     share = fair.replicas.count[0] / fair.replicas.parts[0]
     starts = _starts(problem, balance.replicas, every, share, wanted.replicas, alike, 1)

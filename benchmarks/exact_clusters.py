@@ -9,19 +9,21 @@ import numpy as np
 from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
-from planner.model.problem import Problem
-from planner.model.spec import Changes, Rebalance, ReplicationFactorChange, Spec, TopicFilter
+from planner.model.problem import Problem, misplaced
+from planner.model.spec import Changes, Placement, Rebalance, ReplicationFactorChange, Spec, TopicFilter
 
 _MOST_PARTITIONS = 10
 _RACKS = ("a", "b", "c")
 _GB = 10**9
+# Clusters from this number on have rules of placement.
+PLACED = 1_000_000
 
 
 def cluster(number: int) -> Problem:
     """The problem of this number; the same on every machine."""
     rng = np.random.Generator(np.random.PCG64(number))
     spec = _spec(rng)
-    problem = build(spec)
+    problem = build(spec if number < PLACED else _with_placement(rng, spec))
     if rng.random() < 0.1:
         # Partitions that a budget leaves for later stay where they are.
         waiting = problem.movable & (rng.random(problem.rows) < 0.4)
@@ -33,6 +35,29 @@ def cluster(number: int) -> Problem:
             replication_factors=np.where(waiting, held, problem.replication_factors),
         )
     return problem
+
+
+def _with_placement(rng: np.random.Generator, spec: Spec) -> Spec:
+    """The spec with one or two rules that every topic can keep; without any where none is found in a few tries."""
+    names = [topic.name for topic in spec.cluster.topics]
+    ids = [broker.id for broker in (*spec.cluster.brokers, *spec.changes.add_brokers)]
+    for _ in range(20):
+        exclusive = bool(rng.random() < 0.5)
+        dealt = rng.permutation(ids).tolist()
+        cut = int(rng.integers(1, len(ids)))
+        sets = [(rng.permutation(ids)[: int(rng.integers(1, len(ids) + 1))].tolist()) for _ in range(2)]
+        if exclusive:
+            sets = [dealt[:cut], dealt[cut:]]
+        chosen = rng.permutation(names)[: int(rng.integers(1, 3))].tolist()
+        rules = zip(chosen, sets, strict=False)
+        placed = replace(spec, placement=tuple(Placement(n, f"of {n}", tuple(each), exclusive) for n, each in rules))
+        problem = build(placed)
+        usable = problem.allowed_targets
+        assert usable is not None
+        enough = usable.sum(axis=1)[problem.topic_of] >= problem.replication_factors
+        if enough.all() and not (misplaced(problem, problem.replicas) & ~problem.movable).any():
+            return placed
+    return spec
 
 
 def _spec(rng: np.random.Generator) -> Spec:

@@ -16,7 +16,8 @@ MOST_PLANS = 3_000
 
 def even_sets(problem: Problem, row: int) -> list[tuple[int, ...]]:
     """Every set of target brokers that a partition may be on: the least sum of squares over racks, if racks matter."""
-    sets = list(combinations(np.flatnonzero(problem.targets).tolist(), int(problem.replication_factors[row])))
+    usable = problem.targets if problem.allowed is None else problem.targets & problem.allowed[problem.topic_of[row]]
+    sets = list(combinations(np.flatnonzero(usable).tolist(), int(problem.replication_factors[row])))
     if not problem.racks_matter:
         return sets
     crowding = [sum(n * n for n in Counter(problem.broker_racks[list(each)].tolist()).values()) for each in sets]

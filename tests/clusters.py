@@ -11,13 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
-from planner.model.problem import IntArray, Problem
-from planner.model.spec import Changes, ReplicationFactorChange, Spec, TopicFilter
+from planner.model.problem import IntArray, Problem, misplaced
+from planner.model.spec import Changes, Placement, ReplicationFactorChange, Spec, TopicFilter
 
 Racks = Mapping[int, str | None]
 Rows = Mapping[str, Sequence[Sequence[int]]]
@@ -135,6 +136,35 @@ def specs(
         rack_aware=draw(st.sampled_from((True, True, True, False))),
         balance=draw(balances()),
     )
+
+
+@st.composite
+def placed_specs(draw: st.DrawFn, **options: Any) -> Spec:
+    """`specs` with rules of placement that every topic can keep; sets are disjoint or overlap, exclusive or shared."""
+    spec = draw(specs(**options))
+    names = [topic.name for topic in spec.cluster.topics]
+    leaving = {*spec.changes.remove_brokers, *(old for old, _ in spec.changes.replace_brokers)}
+    targets = sorted({each.id for each in (*spec.cluster.brokers, *spec.changes.add_brokers)} - leaving)
+    sets = st.lists(st.sampled_from(targets), min_size=1, max_size=len(targets), unique=True).map(tuple)
+    rules = tuple(
+        Placement(name, f"set {name}", draw(sets), draw(st.booleans()))
+        for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
+    )
+    spec = replace(spec, placement=rules)
+    reserved = [set(rule.brokers) for rule in rules if rule.exclusive]
+    # A topic's set and an exclusive set of another topic contradict each other; the YAML's rules say so.
+    assume(all(not set(rule.brokers) & other for rule in rules for other in reserved if other != set(rule.brokers)))
+    problem = build(spec)
+    usable = problem.allowed_targets
+    assert usable is not None
+    assume(bool((usable.sum(axis=1)[problem.topic_of] >= problem.replication_factors).all()))
+    assume(not (misplaced(problem, problem.replicas) & ~problem.movable).any())
+    return spec
+
+
+def placed_problems(**options: Any) -> st.SearchStrategy[Problem]:
+    """`placed_specs` as flat arrays."""
+    return placed_specs(**options).map(build)
 
 
 @st.composite

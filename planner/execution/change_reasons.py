@@ -21,11 +21,12 @@ def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ..
     elects = problem.may_lead_anew & (problem.leaders != leaders_after(problem, assignment))
     rows = np.flatnonzero(~problem.is_new & ((before != assignment).any(axis=1) | elects))
     leaves = ((before >= 0) & ~problem.targets[before]).any(axis=1)
-    uneven = independent_check.broken_rules(problem, before)["rack spread"]
+    broken = independent_check.broken_rules(problem, before)
+    uneven, outside = broken["rack spread"], broken["placement"]
     resized = (before >= 0).sum(axis=1) != problem.replication_factors
     moved = (np.sort(before, axis=1) != np.sort(assignment, axis=1)).any(axis=1)
     # In the order of Reason: the first that applies is the reason.
-    applies = [leaves, uneven & moved, resized, moved, np.ones(problem.rows, dtype=bool)]
+    applies = [leaves, outside & moved, uneven & moved, resized, moved, np.ones(problem.rows, dtype=bool)]
     reasons, names = np.argmax(np.stack(applies), axis=0), tuple(Reason)
     ids = problem.broker_ids.tolist()
     named = zip(rows.tolist(), before[rows].tolist(), assignment[rows].tolist(), strict=True)

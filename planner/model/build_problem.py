@@ -12,8 +12,8 @@ import numpy as np
 from planner.model.busiest_hours import with_busiest_hours
 from planner.model.cluster import Broker, Partition, Topic
 from planner.model.effective_config import in_force, min_insync_replicas
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, uneven_racks
-from planner.model.spec import Changes, Spec, TopicFilter
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, misplaced, uneven_racks
+from planner.model.spec import Changes, Placement, Spec, TopicFilter
 
 
 def build(spec: Spec) -> Problem:
@@ -24,13 +24,11 @@ def build(spec: Spec) -> Problem:
 
 def _without_hours(spec: Spec) -> Problem:
     """The spec as a `Problem` without the busiest hours."""
-    brokers = brokers_after(spec)
+    brokers, topics = brokers_after(spec), topics_after(spec)
     ids = np.array([broker.id for broker in brokers], dtype=np.int32)
-    topics = topics_after(spec)
     rows = [partition for topic in topics for partition in topic.partitions]
     topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), [len(topic.partitions) for topic in topics])
-    replicas = _replica_matrix(rows, ids)
-    rack_names, racks = _rack_indices(brokers)
+    replicas, (rack_names, racks) = _replica_matrix(rows, ids), _rack_indices(brokers)
     targets = np.array([broker.id not in spec.changes.leaving for broker in brokers], dtype=bool)
     factors = _replication_factors(spec, topics, replicas)
     forced = _forced(replicas, targets, factors)
@@ -63,8 +61,10 @@ def _without_hours(spec: Spec) -> Problem:
         scenario_ppm=_scenario_ppm(spec, topics, topic_of),
         survive=spec.resilience,
         out_of_sync=_out_of_sync(rows, ids),
+        allowed=allowed_brokers(spec.placement, topics, ids),
     )
-    if (worse := _forced_by_racks(spec, problem, brokers)).any():
+    worse = _forced_by_racks(spec, problem, brokers) | misplaced(problem, replicas)
+    if worse.any():
         return replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
     return problem
 
@@ -72,7 +72,7 @@ def _without_hours(spec: Spec) -> Problem:
 def before(spec: Spec) -> Problem:
     """The cluster as it is: today's brokers in today's racks, without any change."""
     still = replace(spec.sweep, growth=(), variants=())
-    return build(replace(spec, changes=Changes(rebalance="none"), sweep=still, week=None))
+    return build(replace(spec, changes=Changes(rebalance="none"), sweep=still, week=None, placement=()))
 
 
 def min_insync_of(spec: Spec, topic: Topic) -> int:
@@ -95,6 +95,22 @@ def may_move(topics: TopicFilter, name: str) -> bool:
     """True where the topic filter lets this topic's replicas move."""
     included = any(fnmatchcase(name, pattern) for pattern in topics.include)
     return included and not any(fnmatchcase(name, pattern) for pattern in topics.exclude)
+
+
+def allowed_brokers(rules: Sequence[Placement], topics: Sequence[Topic], ids: IntArray) -> BoolArray | None:
+    """(T, B): the brokers of `ids` (B,) that each topic may use; None without rules.
+
+    A topic that no rule matches may use all brokers but those of exclusive sets; one that is being deleted, every one.
+    """
+    if not rules:
+        return None
+    reserved = np.isin(ids, [broker for rule in rules if rule.exclusive for broker in rule.brokers])
+    allowed = np.ones((len(topics), len(ids)), dtype=bool)
+    for at, topic in enumerate(topics):
+        own = next((rule for rule in rules if fnmatchcase(topic.name, rule.topics)), None)
+        if not topic.deleting:
+            allowed[at] = ~reserved if own is None else np.isin(ids, own.brokers)
+    return allowed
 
 
 def _forced_by_racks(spec: Spec, problem: Problem, brokers: Sequence[Broker]) -> BoolArray:

@@ -12,6 +12,7 @@ class Reason(StrEnum):
     """Why a partition's replica list changes; the first that applies, in this order."""
 
     BROKER_LEAVES = "broker_leaves"
+    PLACEMENT = "placement"
     RACK_RULE = "rack_rule"
     REPLICATION_FACTOR = "replication_factor"
     BALANCE_REPLICAS = "balance_replicas"

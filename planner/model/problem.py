@@ -48,6 +48,7 @@ class Problem:
     survive         what should fail without a partition going offline (`resilience.survive`)
     deferred        (P,)    True where a change has to wait, as the budget doesn't pay for it; None: nowhere
     out_of_sync     (B,)    True for brokers that hold replicas and are in no ISR, so that none can be elected; None: no
+    allowed         (T, B)  True where `placement` lets a topic have replicas on a broker; None: there are no such rules
     """
 
     broker_ids: IntArray
@@ -82,6 +83,7 @@ class Problem:
     survive: Survive = "none"
     deferred: BoolArray | None = None
     out_of_sync: BoolArray | None = None
+    allowed: BoolArray | None = None
 
     @property
     def rows(self) -> int:
@@ -108,6 +110,20 @@ class Problem:
         """True where the rack rule applies: it is enforced and every target broker has a rack."""
         return self.rack_aware and bool((self.broker_racks[self.targets] >= 0).all())
 
+    @property
+    def allowed_targets(self) -> BoolArray | None:
+        """(T, Bt): the target brokers that each topic may use; None without rules of placement."""
+        return None if self.allowed is None else self.allowed[:, self.targets]
+
+
+def misplaced(problem: Problem, replicas: IntArray) -> BoolArray:
+    """(P,): partitions with one of these replicas (P, W) on a broker that `placement` doesn't let their topic use."""
+    if problem.allowed is None:
+        return np.zeros(problem.rows, dtype=bool)
+    known = replicas.clip(0, len(problem.broker_ids) - 1)
+    outside: BoolArray = ((replicas >= 0) & ~problem.allowed[problem.topic_of[:, None], known]).any(axis=1)
+    return outside
+
 
 def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
     """(P,): partitions that these replicas (P, W) could spread over the racks more evenly, whatever may move.
@@ -121,10 +137,19 @@ def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
     # No rack holds two more than another where none holds two.
     crowded = np.flatnonzero(_any_rack_twice(replicas, names))
     counts = _by_rack(replicas[crowded], names, len(problem.rack_names))
-    sizes = np.bincount(names[problem.targets], minlength=len(problem.rack_names))[:, None]
+    sizes = _rack_sizes(problem, names, crowded)
     roomiest = np.where(counts < sizes, counts, np.iinfo(np.int32).max).min(axis=0)
     uneven[crowded] = counts.max(axis=0) >= roomiest.astype(np.int64) + 2
     return uneven
+
+
+def _rack_sizes(problem: Problem, names: IntArray, rows: IntArray) -> IntArray:
+    """(R, n) or (R, 1): how many brokers of each rack these partitions may use, for racks of brokers (B,)."""
+    if problem.allowed is None:
+        return np.bincount(names[problem.targets], minlength=len(problem.rack_names))[:, None]
+    of_topics = (problem.allowed & problem.targets).astype(np.int64)
+    sizes = of_topics @ (names[:, None] == np.arange(len(problem.rack_names))).astype(np.int64)
+    return sizes.T[:, problem.topic_of[rows]]
 
 
 def _by_rack(replicas: IntArray, names: IntArray, racks: int) -> IntArray:

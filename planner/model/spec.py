@@ -169,6 +169,18 @@ class Changes:
 
 
 @dataclass(frozen=True)
+class Placement:
+    """Topics that a shell-style pattern matches may only have replicas on the brokers of one set, by id; with
+    `exclusive` no other topic may have replicas there.
+    """
+
+    topics: str
+    broker_set: str
+    brokers: tuple[int, ...]
+    exclusive: bool = False
+
+
+@dataclass(frozen=True)
 class TopicFilter:
     """Shell-style patterns of the topics whose replicas may move; all topics are counted."""
 
@@ -306,6 +318,7 @@ class Spec:
     valid_for_seconds: int | None = None
     inputs: tuple[InputFile, ...] = ()
     week: WeekOfLoad | None = None
+    placement: tuple[Placement, ...] = ()
 
 
 # Limits that nobody can judge without sizes, or without racks.

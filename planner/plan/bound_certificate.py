@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.problem import LongArray
+from planner.model.problem import BoolArray, LongArray
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, Allowed, CountWindows, Loads
 from planner.strategies.bounds import (
     FINEST,
@@ -38,6 +38,7 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
         "measure": facts.measure,
         "grain": prices.grain,
         **{name: getattr(facts, name).tolist() for name in names},
+        **_placement_document(facts),
         "loads": [{"window": name, "of": of.tolist(), "prices": table.T.tolist()} for name, of, table in loads],
         "prices": {
             "topic_replicas": prices.topic_replicas.T.tolist(),
@@ -66,6 +67,8 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
         },
         loads=np.array([load["of"] for load in loads], dtype=np.int64).reshape(len(loads), rows),
         load_names=tuple(str(load["window"]) for load in loads),
+        kinds=_vector(document.get("kinds", document["factors"])),
+        forbidden=_forbidden(document),
     )
     stated = document.get("outside", {})
     tables = {"loads": [load["prices"] for load in loads], "grain": document["grain"], **document["prices"]}
@@ -96,6 +99,29 @@ def _check_outside(certificate: Certificate, outside: Outside) -> None:
             there = allowed.beginning(each.lows)
             if not all(there.bears(prices.tables) for prices in leaves(each.case)):
                 raise ValueError("an edge that isn't that of its window")
+
+
+def _placement_document(facts: Facts) -> dict[str, Any]:
+    """Which partitions have which rack rule, and where topics may not be, if topics have different brokers."""
+    if facts.forbidden is None:
+        return {}
+    return {"kinds": facts.kinds.tolist(), "forbidden": facts.forbidden.astype(int).tolist()}
+
+
+def _forbidden(document: Mapping[str, Any]) -> BoolArray | None:
+    """Where topics may not be; None if they may be everywhere.
+
+    ValueError if a partition may have more replicas in a rack than brokers that it may use.
+    """
+    if "forbidden" not in document:
+        return None
+    kinds, topics, racks = (_vector(document[name]) for name in ("kinds", "topics", "racks"))
+    forbidden = np.array(document["forbidden"], dtype=bool).reshape(-1, len(racks))
+    most = np.array(document["most"], dtype=np.int64)
+    usable = (~forbidden).astype(np.int64) @ (racks[:, None] == np.arange(most.shape[1])).astype(np.int64)
+    if (most[kinds] > usable[topics]).any():
+        raise ValueError("a partition that may have more replicas in a rack than it may use brokers")
+    return forbidden
 
 
 def _parts_document(parts: tuple[Part, ...]) -> dict[str, Any]:

@@ -61,6 +61,7 @@ from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import (
     Aim,
     ChangesSection,
+    PlacementRuleRow,
     SpecLimits,
     SpecSection,
     SpecTopics,
@@ -254,6 +255,7 @@ def asked(spec: Spec) -> Asked:
             survive=spec.resilience,
             aims=convert(spec.sweep.aims, tuple[Aim, ...]),
             limits=SpecLimits(**asdict(spec.limits)),
+            placement=tuple(PlacementRuleRow(**asdict(rule)) for rule in spec.placement) or None,
             racks_before={str(each.id): each.rack for each in spec.cluster.brokers if each.id in moved} or None,
         ),
         "rack_aware": spec.rack_aware,

@@ -125,7 +125,9 @@ def _fairness(columns: Columns) -> Iterator[TermRow]:
     ):
         values: Sequence[Value] = [column.scores[name] for column in columns]
         # Brokers of unlike capacity have windows of their own, and differ by more than the spread asked for.
-        alike = len(np.unique(capacities[asked.targets])) < 2
+        # So do brokers that may hold unlike topics.
+        of_sets = asked.allowed is not None and name != "topic_replica_spread"
+        alike = len(np.unique(capacities[asked.targets])) < 2 and not of_sets
         limit = int(tolerance.value) if tolerance.kind == "spread" and alike else None
         yield _term("fairness", name, unit, values, limit)
     brokers, brokers_after = (int(column.problem.targets.sum()) for column in columns[::2])

@@ -121,6 +121,7 @@ def _found(plan: Plan) -> Facts:
     derived = sentences.derived(plan)
     of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
     every: tuple[tuple[str, Value], ...] = (
+        ("Placement", Sentence(sentences.placement(plan), _LONGEST_FACT) if plan.spec.placement else ""),
         ("By default", Sentence(derived, _LONGEST_FACT) if derived else ""),
         ("Chosen", headline.chosen(plan)),
         (of_proof, Sentence(plan.bound.proof.rstrip("."), LONGEST_PROOF)),

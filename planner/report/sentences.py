@@ -220,6 +220,16 @@ def wishes(changes: ChangesSection, at_most: int = 12) -> str:
     return "; ".join([*shown, *([f"and {number(len(asked) - at_most)} more"] if len(asked) > at_most else [])])
 
 
+def placement(plan: Plan) -> str:
+    """Which topics may use which brokers: `click* on streams (brokers 7 to 9), no other topic there`."""
+    rules = [
+        f"{rule.topics} on {rule.broker_set} ({_brokers(sorted(rule.brokers))})"
+        + (", no other topic there" if rule.exclusive else "")
+        for rule in plan.spec.placement or ()
+    ]
+    return "; ".join(printable(text, 120) for text in rules)
+
+
 def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(mapping.items(), key=lambda item: int(item[0]))
 
@@ -230,6 +240,7 @@ def _brokers(ids: Sequence[int]) -> str:
 
 _REASONS = {
     "broker_leaves": "to empty removed brokers",
+    "placement": "to put topics on the brokers that they may use",
     "replication_factor": "to change the replication factor",
     "rack_rule": "to spread replicas over racks",
     "balance_replicas": "to balance replicas or bytes",

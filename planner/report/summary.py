@@ -80,6 +80,7 @@ def facts(plan: Plan) -> Facts:
     every: tuple[tuple[str, Value], ...] = (
         ("Cluster", _cluster(plan)),
         ("Asked for", Sentence(sentences.wishes(plan.changes, 6), _LONGEST_WISHES)),
+        ("Placement", Sentence(sentences.placement(plan), _LONGEST_WISHES) if plan.spec.placement else ""),
         ("Reasons", sentences.reasons(plan)),
         ("Chosen", headline.chosen(plan) if had_a_choice else ""),
         ("Adopted", _adopted(plan)),
@@ -311,7 +312,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         today = [of(broker.before) for broker in plan.brokers if broker.role != "added"]
         after = [of(broker.after) for broker in plan.brokers if broker.role != "removed"]
         if None not in today:
-            allowed = _window(getattr(asked, window))
+            allowed = _window(getattr(asked, window), by_share=bool(plan.spec.placement))
             yield Measure(name, _range(today, unit), _range(after, unit), allowed, window in missed)
         spread = terms.get("topic_replica_spread")
         if window == "leaders" and spread and asked.topic_replicas != "none":
@@ -334,12 +335,13 @@ def _range(values: Sequence[float | None], unit: str) -> Value:
     return f"{value if of and most.endswith(f' {of}') else least} to {most}"
 
 
-def _window(asked: str) -> str:
+def _window(asked: str, *, by_share: bool = False) -> str:
+    """What a target allows; `by_share`: brokers have unlike shares, as their topics differ."""
     if asked == "none":
         return ""
     if asked.endswith("%"):
         return f"within {asked.removesuffix('%')} % of fair share"
-    return f"differ by at most {asked}"
+    return f"at most {asked} from fair share" if by_share else f"differ by at most {asked}"
 
 
 def _changed(plan: Plan) -> Iterator[Measure]:

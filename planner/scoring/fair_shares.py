@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache, partial
 from math import gcd
 from typing import Any
@@ -25,6 +26,8 @@ ExactArray = NDArray[Any]
 
 # The most that all weights add up to: times a million replicas, and a million again, that is far below 2^63.
 _MOST_WEIGHT = 1_000_000
+# Counts below this can be doubled and multiplied by a percentage's hundred in 64 bits.
+_LARGEST_COUNT = 1 << 55
 
 
 @dataclass(frozen=True)
@@ -33,23 +36,46 @@ class RackRule:
 
     `least[f]`, `most[f]` (R,): a partition with f replicas has between least and most of them in each rack. Racks are
     the target brokers' racks, densely numbered; `rack_of` (Bt,) numbers each target broker's. Where racks don't matter
-    there is one rack.
+    there is one rack. `kinds` (P,): the row of `least` and `most` for each partition: its replication factor, or with
+    rules of placement one row for each set of brokers and factor.
     """
 
     rack_of: IntArray
     sizes: IntArray
     least: IntArray
     most: IntArray
+    kinds: IntArray
 
 
 def rack_rule(problem: Problem) -> RackRule:
-    """The rule for every replication factor of the problem."""
+    """The rule for every replication factor of the problem, and every set of brokers that topics may use."""
     racks = problem.broker_racks[problem.targets]
     rack_of = np.unique(racks, return_inverse=True)[1] if problem.racks_matter else np.zeros(len(racks), dtype=int)
-    sizes = np.bincount(rack_of)
-    bounds = [_per_rack(sizes, factor) for factor in range(int(problem.replication_factors.max(initial=0)) + 1)]
+    factors, kinds = int(problem.replication_factors.max(initial=0)) + 1, problem.replication_factors
+    sizes = [np.bincount(rack_of)]
+    if (sets := topics_by_set(problem)) is not None:
+        count = len(sizes[0])
+        sizes += [np.bincount(rack_of[brokers], minlength=count) for brokers in sets.brokers]
+        kinds = (sets.of_topic[problem.topic_of] + 1) * factors + kinds
+    bounds = [_per_rack(each, factor) for each in sizes for factor in range(factors)]
     least, most = (np.array([bound[side] for bound in bounds], dtype=np.int32) for side in (0, 1))
-    return RackRule(rack_of.astype(np.int32), sizes.astype(np.int32), least, most)
+    return RackRule(rack_of.astype(np.int32), sizes[0].astype(np.int32), least, most, kinds)
+
+
+@dataclass(frozen=True)
+class TopicsBySet:
+    """The different sets of target brokers that topics may use, (S, Bt), and which of them each topic's is, (T,)."""
+
+    brokers: BoolArray
+    of_topic: IntArray
+
+
+def topics_by_set(problem: Problem) -> TopicsBySet | None:
+    """Topics by the brokers that `placement` lets them use; None without such rules."""
+    if problem.allowed_targets is None:
+        return None
+    brokers, of_topic = np.unique(problem.allowed_targets, axis=0, return_inverse=True)
+    return TopicsBySet(brokers, of_topic.reshape(-1).astype(np.int32))
 
 
 def _per_rack(sizes: LongArray, factor: int) -> tuple[LongArray, LongArray]:
@@ -95,7 +121,8 @@ def network_weights(problem: Problem) -> LongArray:
 def proportional(totals: ExactArray, weighing: ExactArray) -> Shares:
     """Shares of totals (K, 1) by weights (Bt,) alone."""
     count = totals * weighing
-    return Shares(count, np.full_like(count, int(weighing.sum())))
+    parts = np.maximum(np.sum(weighing, axis=-1, keepdims=True), 1)
+    return Shares(count, np.zeros_like(count) + parts)
 
 
 @dataclass(frozen=True)
@@ -114,7 +141,13 @@ class FairShares:
 # A sweep asks for those of one problem, that of its variant, with every candidate.
 @lru_cache(maxsize=2)
 def fair_shares(problem: Problem) -> FairShares:
-    """The fair shares of all brokers: of replicas and bytes by disks, of leaders and traffic by networks."""
+    """The fair shares of all brokers: of replicas and bytes by disks, of leaders and traffic by networks.
+
+    With rules of placement, a topic is shared by the brokers that it may use, and a broker's share is the sum of its
+    shares of the topics of each set.
+    """
+    if (sets := topics_by_set(problem)) is not None:
+        return _of_sets(problem, sets)
     rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
     topic_replicas = _filling(problem, np.ones(problem.rows, dtype=np.int64), partial(_by_topic, problem), disk, rule)
     # Partitions that have no leader, today or after the plan, don't count in the shares of leaders.
@@ -133,6 +166,79 @@ def fair_shares(problem: Problem) -> FairShares:
     )
 
 
+def _of_sets(problem: Problem, sets: TopicsBySet) -> FairShares:
+    """The fair shares with rules of placement: set by set, each within its brokers, and added up."""
+    rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
+    led = problem.may_lead_anew | (problem.leaders >= 0)
+    within = sets.brokers[sets.of_topic]
+    ones = np.ones(problem.rows, dtype=np.int64)
+    leaders = _by_topic(problem, led[:, None].astype(np.int64))
+    sent = sent_by_leader(problem) * led
+
+    def filled(values: LongArray, weighing: LongArray) -> Shares:
+        weighing = weighing.astype(object)
+        fillings = (
+            _filling(problem, np.where(rows, values, 0), _total, weighing * brokers, rule)
+            for rows, brokers in _rows_of_sets(problem, sets)
+        )
+        return _added([water_filled(filling) for filling in fillings])
+
+    def by_weight(values: LongArray) -> Shares:
+        weighing = network.astype(object)
+        every = _rows_of_sets(problem, sets)
+        return _added(
+            [proportional(_total(np.where(rows, values, 0)[:, None]), weighing * brokers) for rows, brokers in every]
+        )
+
+    return FairShares(
+        replicas=_as_integers(filled(ones, disk)),
+        leaders=_as_integers(by_weight(led.astype(np.int64))),
+        topic_replicas=water_filled(_filling(problem, ones, partial(_by_topic, problem), disk * within, rule)),
+        topic_leaders=proportional(leaders, network * within),
+        disk=filled(problem.size_bytes, disk),
+        network_in=filled(problem.bytes_in_per_sec, network),
+        network_out=by_weight(sent),
+    )
+
+
+def _rows_of_sets(problem: Problem, sets: TopicsBySet) -> list[tuple[BoolArray, BoolArray]]:
+    """For each set: the partitions (P,) of its topics, and its brokers (Bt,)."""
+    of_row = sets.of_topic[problem.topic_of]
+    return [(of_row == at, brokers) for at, brokers in enumerate(sets.brokers)]
+
+
+def _added(shares: list[Shares]) -> Shares:
+    """The sum of exact shares (1, Bt); where all brokers' are the same, as the total over the number of brokers."""
+    width = shares[0].count.shape[1]
+    sums = [
+        sum((Fraction(int(each.count[0, at]), int(each.parts[0, at])) for each in shares), Fraction(0))
+        for at in range(width)
+    ]
+    if len(set(sums)) == 1:
+        # Of whole shares of replicas the total is whole; of others, the fraction stays.
+        sums_of_all = sums[0] * width
+        return Shares(
+            np.array([[sums_of_all.numerator] * width], dtype=object),
+            np.array([[sums_of_all.denominator * width] * width], dtype=object),
+        )
+    return Shares(
+        np.array([[each.numerator for each in sums]], dtype=object),
+        np.array([[each.denominator for each in sums]], dtype=object),
+    )
+
+
+def _as_integers(shares: Shares) -> Shares:
+    """Shares of counts as 64-bit integers; to a millionth where exact fractions don't fit."""
+    exact = [Fraction(int(count), int(parts)) for count, parts in zip(shares.count[0], shares.parts[0], strict=True)]
+    if max(*shares.count[0], *shares.parts[0]) >= _LARGEST_COUNT:
+        exact = [each.limit_denominator(_MOST_WEIGHT) for each in exact]
+        return Shares(
+            np.array([[each.numerator for each in exact]], dtype=np.int64),
+            np.array([[each.denominator for each in exact]], dtype=np.int64),
+        )
+    return Shares(shares.count.astype(np.int64), shares.parts.astype(np.int64))
+
+
 def sent_by_leader(problem: Problem) -> LongArray:
     """Bytes/s (P,) that the leader of each partition sends: to each follower what is written, and to consumers."""
     followers = np.maximum(problem.replication_factors - 1, 0)
@@ -142,7 +248,7 @@ def sent_by_leader(problem: Problem) -> LongArray:
 @dataclass(frozen=True)
 class ShareFilling:
     """What is filled into racks and brokers: totals (K, 1), what a rack must and may hold (K, R), and what a broker
-    may hold (K, 1); by weights (Bt,).
+    may hold (K, 1); by weights (Bt,), or (K, Bt) where not all may hold it: those weigh nothing.
     """
 
     totals: ExactArray
@@ -193,7 +299,7 @@ class _Level:
 
 def _level(filling: ShareFilling, pinned: ExactArray) -> _Level:
     """The level where racks hold what `pinned` (K, R) says; -1: racks that share what is left."""
-    full = np.zeros((len(pinned), len(filling.weights)), dtype=bool)
+    full = np.zeros((len(pinned), filling.weights.shape[-1]), dtype=bool)
     while True:
         used, open_weight = _by_rack(filling, full, filling.cap), _by_rack(filling, ~full, filling.weights)
         free = pinned < 0
@@ -228,7 +334,7 @@ def _filling(
     """
     factors, column = problem.replication_factors, per_replica[:, None]
     totals, least, most = (
-        summed(column * counts) for counts in (factors[:, None], rule.least[factors], rule.most[factors])
+        summed(column * counts) for counts in (factors[:, None], rule.least[rule.kinds], rule.most[rule.kinds])
     )
     return ShareFilling(totals, least, most, summed(column), weighing, rule)
 

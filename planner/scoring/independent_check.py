@@ -55,6 +55,7 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         "no broker twice": _duplicate(columns),
         "replication factor": ((columns >= 0) != wanted).any(axis=1),
         "live brokers": _not_a_target(problem, columns),
+        "placement": _outside_set(problem, columns),
         "rack spread": uneven_racks(problem, columns) & ~may_be_uneven,
         "excluded topic": ~problem.movable & differs,
         "unforced move": _unforced(problem, columns, today, differs),
@@ -78,6 +79,18 @@ def _not_a_target(problem: Problem, replicas: IntArray) -> BoolArray:
     return broken if problem.deferred is None else broken & ~problem.deferred
 
 
+def _outside_set(problem: Problem, replicas: IntArray) -> BoolArray:
+    """A replica on a broker that `placement` doesn't let the topic use; today's may stay where nothing may move."""
+    broken = np.zeros(len(replicas), dtype=bool)
+    if problem.allowed is None:
+        return broken
+    for column in replicas.T:
+        at = np.flatnonzero((column >= 0) & (column < len(problem.broker_ids)))
+        broken[at] |= ~problem.allowed[problem.topic_of[at], column[at]]
+    broken &= problem.movable
+    return broken if problem.deferred is None else broken & ~problem.deferred
+
+
 def _unforced(problem: Problem, replicas: IntArray, today: IntArray, differs: BoolArray) -> BoolArray:
     """With `rebalance: leaders` replicas stay on their brokers, with `none` in their order too, unless forced."""
     if problem.rebalance == "all":
@@ -92,12 +105,19 @@ def _ids(problem: Problem, brokers: IntArray) -> str:
     return str(known)
 
 
+def _usable(problem: Problem, row: int) -> IntArray:
+    """The target brokers that the topic of a partition may use."""
+    usable = problem.targets if problem.allowed is None else problem.targets & problem.allowed[problem.topic_of[row]]
+    return np.flatnonzero(usable)
+
+
 def _violation(problem: Problem, rule: str, row: int, replicas: IntArray) -> Violation:
     today = f"today's {_ids(problem, problem.replicas[row])}"
     allowed = {
         "no broker twice": "each broker once",
         "replication factor": f"exactly {problem.replication_factors[row]} replicas",
         "live brokers": f"brokers that stay, {_ids(problem, np.flatnonzero(problem.targets))}",
+        "placement": f"brokers that the topic may use, {_ids(problem, _usable(problem, row))}",
         "rack spread": "spread over racks as evenly as the brokers let it",
         "excluded topic": f"{today} (topics.include, topics.exclude)",
         "unforced move": f"{today} (changes.rebalance: {problem.rebalance})",

@@ -34,13 +34,17 @@ class Relaxed:
 
 @dataclass(frozen=True)
 class _Window:
-    """A window's name, what was wanted, its bounds (2, K, Bt), what is held (K, Bt), and the fair shares of that."""
+    """A window's name, what was wanted, its bounds (2, K, Bt), what is held (K, Bt), and the fair shares of that.
+
+    `usable` (K, Bt): the brokers that may hold any of it; None: all of them.
+    """
 
     name: str
     wanted: Tolerance
     bounds: LongArray
     held: LongArray
     fair: Shares
+    usable: BoolArray | None = None
 
     @property
     def outside(self) -> BoolArray:
@@ -49,8 +53,11 @@ class _Window:
 
     @property
     def spread(self) -> LongArray:
-        """(K,): most minus fewest."""
-        return self.held.max(axis=1) - self.held.min(axis=1)
+        """(K,): most minus fewest, on the brokers that may hold any."""
+        most = self.held.max(axis=1)
+        if self.usable is None:
+            return most - self.held.min(axis=1)
+        return most - np.where(self.usable, self.held, most[:, None]).min(axis=1)
 
 
 def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
@@ -78,12 +85,15 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
         for name, bounds, held in zip(BYTE_WINDOWS, each.windows.of_bytes, loads(each.problem, assignment), strict=True)
         if bounds is not None
     ]
+    usable, of_leaders = problem.allowed_targets, windows.topic_leaders
     topics = [
-        _Window("topic_replicas", wanted.topic_replicas, windows.topic_replicas, counts[:, 0], fair.topic_replicas)
+        _Window(
+            "topic_replicas", wanted.topic_replicas, windows.topic_replicas, counts[:, 0], fair.topic_replicas, usable
+        )
     ]
-    if windows.topic_leaders is not None:
+    if of_leaders is not None:
         topics.append(
-            _Window("topic_leaders", wanted.topic_leaders, windows.topic_leaders, counts[:, 1], fair.topic_leaders)
+            _Window("topic_leaders", wanted.topic_leaders, of_leaders, counts[:, 1], fair.topic_leaders, usable)
         )
     return (
         *(found for window in cluster for found in _named(problem, window, (None,))),
@@ -102,6 +112,10 @@ def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> 
     weights = network_weights(problem) if window.name.endswith("leaders") else disk_weights(problem)
     by_spread = window.wanted.kind == "spread" and (weights == weights[0]).all()
     broken = window.spread > window.wanted.value if by_spread else window.outside
+    if by_spread and problem.allowed is not None:
+        # Brokers with unlike shares, as their topics differ, are as asked within their own windows.
+        alike = (window.bounds == window.bounds[:, :, :1]).all(axis=(0, 2))
+        broken = np.where(alike, broken, window.outside)
     if not broken.any():
         return
     reached: NDArray[Any] = window.spread
@@ -132,4 +146,5 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
             return "a single partition is larger than the target allows"
     if window.name.endswith("leaders"):
         return "impossible with the replicas placed for the fewest bytes"
-    return "conflicts with the other targets, the racks or the replication factors"
+    others = "" if problem.allowed is None else " or placement"
+    return f"conflicts with the other targets, the racks or the replication factors{others}"

@@ -208,7 +208,11 @@ def _of_topics(basis: ScoringBasis, assignment: IntArray, leading: IntArray) -> 
     beyond = excess_anywhere(wanted.topic_replicas, here, TOPIC_PRICE, problem.balance.topic_replicas)
     if wanted.topic_leaders is not None:
         beyond = beyond + excess_anywhere(wanted.topic_leaders, held[:, 1], TOPIC_PRICE, problem.balance.topic_leaders)
-    return beyond, here.max(axis=1) - here.min(axis=1)
+    if problem.allowed_targets is None:
+        return beyond, here.max(axis=1) - here.min(axis=1)
+    # A topic is even or not on the brokers that it may use.
+    least = np.where(problem.allowed_targets, here, here.max(axis=1, keepdims=True)).min(axis=1)
+    return beyond, here.max(axis=1) - least
 
 
 def finish(basis: ScoringBasis, total: Tally) -> Scores:

@@ -64,7 +64,7 @@ def windows(problem: Problem, balance: Balance) -> Windows:
     return Windows(
         replicas=_around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0],
         leaders=_around(fair.leaders, balance.leaders, led.sum(axis=0, keepdims=True))[:, 0],
-        topic_replicas=_around(fair.topic_replicas, balance.topic_replicas, held),
+        topic_replicas=_where_allowed(problem, _around(fair.topic_replicas, balance.topic_replicas, held)),
         topic_leaders=(
             None if balance.topic_leaders.kind == "none" else _around(fair.topic_leaders, balance.topic_leaders, led)
         ),
@@ -101,8 +101,14 @@ def near(problem: Problem, balance: Balance, wanted: Windows, assignment: IntArr
     return replace(
         wanted,
         replicas=_around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0],
-        topic_replicas=_around(fair.topic_replicas, balance.topic_replicas, held),
+        topic_replicas=_where_allowed(problem, _around(fair.topic_replicas, balance.topic_replicas, held)),
     )
+
+
+def _where_allowed(problem: Problem, of_topics: LongArray) -> LongArray:
+    """The windows (2, T, Bt), with nothing where a topic may not be; so such topics' windows have no other start."""
+    allowed = problem.allowed_targets
+    return of_topics if allowed is None else np.where(allowed, of_topics, 0)
 
 
 def opened(window: LongArray) -> LongArray:
@@ -156,7 +162,8 @@ def _around(fair: Shares, tolerance: Tolerance, today: LongArray) -> LongArray:
             up = 2 * (count % brokers) >= brokers if spread % 2 == 0 else np.zeros_like(floor)
             low = floor + up - spread // 2
             if spread > 1:
-                alike = (floor == floor[:, :1]).all(axis=1, keepdims=True)
+                # Of the same share: with rules of placement, floors may be the same where shares aren't.
+                alike = ((floor == floor[:, :1]) & (brokers == brokers[:, :1])).all(axis=1, keepdims=True)
                 low = np.where(alike, _begin(fair, today, spread), low)
             return np.stack([low.clip(min=0), np.maximum(low + spread, spread)])
 

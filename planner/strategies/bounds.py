@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.problem import IntArray, LongArray
+from planner.model.problem import BoolArray, IntArray, LongArray
 from planner.scoring.window_excess import Allowed
 
 # Prices are in this part of a byte, or in a finer one; coarser ones cost the bound up to a tenth of a per cent.
@@ -45,8 +45,10 @@ class Facts:
 
     measure            "bytes" or "replicas": what is counted
     broker_ids, racks  (Bt,) Kafka's id, and number of the rack, of each broker
-    least, most        (F, R) replicas in each rack of a partition with a replication factor of F
+    least, most        (K, R) replicas in each rack of a partition of each kind
     topics, factors    (M,) topic and replication factor of each partition
+    kinds              (M,) kind of each partition: its replication factor, unless topics have different brokers
+    forbidden          (T, Bt) True where a topic may not be; None: every topic may be everywhere
     costs              (M,) what entering a broker costs, in bytes or replicas
     home, home_costs   (M, W) brokers where a replica may stay (-1: none) and what that costs
     loads              (D, M) bytes, bytes/s in, that each replica brings
@@ -65,6 +67,8 @@ class Facts:
     home_costs: LongArray
     loads: LongArray
     load_names: tuple[str, ...]
+    kinds: IntArray
+    forbidden: BoolArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +268,7 @@ def _cheapest(facts: Facts, costs: LongArray, rows: IntArray, racks: tuple[int, 
     Over all racks a row has as many replicas as its replication factor. Over some racks it has as many as they must
     hold, and more, up to what they may hold, where that has a negative cost.
     """
-    forced, spare, left = _by_rack(facts, costs, facts.factors[rows], racks)
+    forced, spare, left = _by_rack(facts, costs, rows, racks)
     if len(racks) < facts.least.shape[1]:
         return sum((forced + np.minimum(spare, 0).sum(axis=1)).tolist())
     spare.sort(axis=1)
@@ -292,6 +296,9 @@ def _priced(facts: Facts, prices: Prices, rows: IntArray) -> LongArray:
     priced[at, home[at, slots]] += prices.grain * (facts.home_costs[rows][at, slots] - costs[at])
     for load, table in zip(facts.loads, prices.loads, strict=True):
         priced -= load[rows, None].astype(number) * _by_broker(table, len(facts.racks))
+    if facts.forbidden is not None:
+        # Dearer than anything else; a row has no more replicas in a rack than brokers that it may be on.
+        priced[facts.forbidden[topics]] = _NEVER_EVER if number is object else _NEVER
     return priced
 
 
@@ -306,15 +313,18 @@ def _by_broker(table: LongArray, brokers: int) -> LongArray:
 
 
 def _by_rack(
-    facts: Facts, costs: LongArray, factors: IntArray, racks: tuple[int, ...]
+    facts: Facts, costs: LongArray, rows: IntArray, racks: tuple[int, ...]
 ) -> tuple[LongArray, LongArray, LongArray]:
-    """What the racks force each row to pay (m,), the costs of what else it may choose (m, …), and of how many (m,)."""
-    forced, left, spare = np.zeros(len(costs), dtype=costs.dtype), factors.astype(np.int64), []
+    """What the racks force each of the rows (m,) to pay, the costs of what else it may choose (m, …), and of how many
+    (m,).
+    """
+    kinds, left = facts.kinds[rows], facts.factors[rows].astype(np.int64)
+    forced, spare = np.zeros(len(costs), dtype=costs.dtype), []
     never = _NEVER_EVER if costs.dtype == object else _NEVER
     for rack in racks:
         ascending = np.sort(costs[:, facts.racks == rack], axis=1)
         at = np.arange(ascending.shape[1])
-        must, may = facts.least[factors, rack][:, None], facts.most[factors, rack][:, None]
+        must, may = facts.least[kinds, rack][:, None], facts.most[kinds, rack][:, None]
         forced += np.where(at < must, ascending, 0).sum(axis=1)
         left -= np.minimum(must[:, 0], ascending.shape[1])
         spare.append(np.where((at >= must) & (at < may), ascending, never))

@@ -110,17 +110,17 @@ def _outside(problem: Problem, assignment: IntArray, wanted: Windows) -> int:
 
 
 def _of_replicas(problem: Problem, assignment: IntArray, wanted: Windows, rows: IntArray) -> Filling:
-    rule, targets = rack_rule(problem), np.flatnonzero(problem.targets)
+    rule, targets, usable = rack_rule(problem), np.flatnonzero(problem.targets), problem.allowed_targets
     factors = problem.replication_factors[rows]
     topics, cells, held = _held(problem, assignment, rows)
     of = np.unique(problem.topic_of[rows])
     return Filling(
         topics=topics,
         factors=factors,
-        allowed=np.ones((len(rows), len(targets)), dtype=bool),
+        allowed=np.ones((len(rows), len(targets)), dtype=bool) if usable is None else usable[problem.topic_of[rows]],
         racks=rule.rack_of,
-        least=rule.least[factors],
-        most=rule.most[factors],
+        least=rule.least[rule.kinds[rows]],
+        most=rule.most[rule.kinds[rows]],
         cells=cells,
         held=held,
         topic_windows=wanted.topic_replicas[:, of],

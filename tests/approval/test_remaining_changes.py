@@ -32,6 +32,7 @@ from planner.model.spec import (
     Execution,
     Limits,
     NewPartitions,
+    Placement,
     ReplicationFactorChange,
     Spec,
     Sweep,
@@ -183,6 +184,7 @@ def spec_with_everything() -> Spec:
         execution=Execution(7, BatchRules(100, 1, 1, 50, 7, 3), "/opt/bin"),
         captured_at="2026-11-20T10:00:00Z",
         valid_for_seconds=3600,
+        placement=(Placement("y*", "of y", (3, 4, 5)), Placement("x", "of x", (3, 5), exclusive=False)),
     )
 
 

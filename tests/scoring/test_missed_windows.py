@@ -11,7 +11,7 @@ from properties import examples
 
 from planner.model.build_problem import today
 from planner.model.problem import Problem
-from planner.model.spec import Changes, TopicFilter
+from planner.model.spec import Changes, Placement, TopicFilter
 from planner.scoring.missed_windows import Relaxed, relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
@@ -112,3 +112,21 @@ def test_every_spread_beyond_what_was_asked_is_named(problem: Problem) -> None:
             assert wanted.kind != "spread" or wide == any((window, None) == (each.window, each.topic) for each in named)
         assert all(each.why and each.wanted for each in named)
         assert len({(each.window, each.topic) for each in named}) == len(named)
+
+
+def test_each_set_is_judged_by_its_own_shares() -> None:
+    """Even within its set is as asked, though brokers of other sets hold other numbers; uneven within it is not."""
+    rows: list[tuple[int, ...]] = [(1, 2), (2, 1), (3, 4), (4, 3), (3, 4), (4, 3)]
+    problem = problem_of(
+        no_racks(1, 2, 3, 4, 5),
+        {"clicks": rows[:2], "orders": rows[2:]},
+        placement=(Placement("clicks", "hot", (1, 2), exclusive=True),),
+        balance=NARROW,
+    )
+    even = [(1, 2), (2, 1), (3, 4), (4, 5), (5, 3), (3, 4)]
+    assert () == found(problem, even)
+    (score_of,) = score(ScoringBasis.of(problem), assignment_of(problem, even)).topic_replica_spread.tolist()
+    assert 1 == score_of
+    missed = {(each.window, each.topic, each.reached) for each in found(problem, rows)}
+    assert ("topic_replicas", "orders", 4) in missed
+    assert {"orders", None} == {topic for _, topic, _ in missed}

@@ -28,6 +28,7 @@ TWO_RACKS = Facts(
     home_costs=np.array([[0, 0], [0, 0], [0, 0]]),
     loads=np.array([[10, 7, 5]]),
     load_names=("disk",),
+    kinds=np.array([2, 2, 1]),
 )
 
 

@@ -19,6 +19,7 @@ from planner.model.spec import (
     InputFile,
     Limits,
     NewPartitions,
+    Placement,
     Rebalance,
     ReplicationFactorChange,
     Spec,
@@ -71,6 +72,7 @@ def build_spec(
         ),
         changes=_changes(document, assignment.topics),
         topics=topic_filter(document),
+        placement=placement(document),
         rack_aware=rack_aware(document),
         balance=sections.balance(document, sizes.known),
         log_dirs=sections.tolerance(document),
@@ -129,6 +131,29 @@ def target_brokers(document: Document) -> tuple[Broker, ...]:
     racks, leaving = dict(set_racks(document)), leaving_brokers(document)
     brokers = brokers_today(document) + joining_brokers(document)
     return tuple(replace(each, rack=racks.get(each.id, each.rack)) for each in brokers if each.id not in leaving)
+
+
+def broker_set(document: Document, name: str) -> tuple[int, ...]:
+    """The ids that one of `broker_sets` stands for: as listed, or the brokers of a class, or of a rack afterwards."""
+    match document.get("broker_sets", name):
+        case {"rack": rack}:
+            return tuple(broker.id for broker in target_brokers(document) if broker.rack == rack)
+        case {"class": wanted}:
+            written = (*(document.get("cluster", "brokers") or ()), *(document.get("changes", "add_brokers") or ()))
+            classes = {item["id"]: item.get("class") for item in written}
+            # A replacement that is named nowhere else has the class of the broker that it replaces.
+            classes = {new: classes.get(old) for old, new in replacements(document)} | classes
+            return tuple(broker for broker, of_class in classes.items() if of_class == wanted)
+        case listed:
+            return tuple(listed or ())
+
+
+def placement(document: Document) -> tuple[Placement, ...]:
+    """`placement`, in the file's order, with the ids of each rule's set."""
+    return tuple(
+        Placement(item["topics"], item["brokers"], broker_set(document, item["brokers"]), item.get("exclusive", False))
+        for item in document.get("placement") or ()
+    )
 
 
 def rack_aware(document: Document) -> bool:

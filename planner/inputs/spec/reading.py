@@ -18,6 +18,7 @@ from planner.inputs.spec import sections
 from planner.inputs.spec.build_spec import Sizes, brokers_today, build_spec, inline_assignment, inline_sizes, with_sizes
 from planner.inputs.spec.document_rules import DOCUMENT_RULES, known_findings, size_findings, source_findings
 from planner.inputs.spec.new_topic_rules import NEW_TOPIC_RULES
+from planner.inputs.spec.placement_rules import PLACEMENT_RULES, SET_RULES
 from planner.inputs.spec.rules import Rules, rule_findings
 from planner.inputs.spec.schema_errors import schema_findings
 from planner.inputs.spec.sections import Described, state_files_of_groups
@@ -91,7 +92,7 @@ def load(path: Path) -> Spec:
     findings = [*broken, *unsupported, *topics.findings, *groups.findings]
     # Where some state file can't be read, nobody knows whether a pattern matches a topic.
     of_patterns = () if topics.findings else PATTERN_RULES
-    rules = Rules(DOCUMENT_RULES, (*TOPIC_RULES, *NEW_TOPIC_RULES, *of_patterns))
+    rules = Rules((*DOCUMENT_RULES, *SET_RULES), (*TOPIC_RULES, *NEW_TOPIC_RULES, *PLACEMENT_RULES, *of_patterns))
     findings += rule_findings(document, topics.assignment, misleading, rules)
     if not topics.findings and topics.assignment is not None:
         findings += size_findings(document, topics.sizes)

@@ -48,6 +48,11 @@ def _filter_matches(document: Document, assignment: Assignment) -> Iterator[Find
     return _unmatched(document, assignment, patterns)
 
 
+@PATTERN_RULES.reads("placement", *_CREATED)
+def _placement_matches(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    return _unmatched(document, assignment, _topics_of(document, "placement"), with_created=True)
+
+
 @PATTERN_RULES.reads("cluster.rates")
 def _rates_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
     return _unmatched(document, assignment, _topics_of(document, "cluster", "rates"), first_counts=True)

@@ -75,6 +75,7 @@ class PartitionRow(StepRow, frozen=True, kw_only=True):
     reason: Annotated[
         Literal[
             "broker_leaves",
+            "placement",
             "rack_rule",
             "replication_factor",
             "balance_replicas",

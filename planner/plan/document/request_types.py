@@ -106,6 +106,15 @@ class SpecTopics(Section, frozen=True, kw_only=True):
     exclude: Annotated[tuple[str, ...], doc("Shell-style patterns of topics that stay although included.")]
 
 
+class PlacementRuleRow(Section, frozen=True, kw_only=True):
+    """One rule of placement."""
+
+    topics: Annotated[str, doc("Shell-style pattern of topic names.")]
+    broker_set: Annotated[str, doc("The name of the set in the YAML.")]
+    brokers: Annotated[tuple[BrokerId, ...], doc("The brokers of the set: these topics may use no others.")]
+    exclusive: Annotated[bool, doc("Whether no other topic may use them.")]
+
+
 class SpecSection(Section, frozen=True, kw_only=True):
     """What else the YAML asks for, as far as the rest of an interrupted plan is made from it (`planner resume`)."""
 
@@ -118,6 +127,9 @@ class SpecSection(Section, frozen=True, kw_only=True):
         doc("What comes after bytes among equally cheap plans, most important first."),
     ]
     limits: Annotated[SpecLimits, doc("The gates, as the YAML sets them.")]
+    placement: Annotated[
+        tuple[PlacementRuleRow, ...] | None, doc("Which brokers topics may use; left out without such rules.")
+    ] = None
     racks_before: Annotated[
         Mapping[BrokerKey, str | None] | None,
         doc("Today's broker.rack of the brokers that changes.set_racks names, null without one; left out without any."),

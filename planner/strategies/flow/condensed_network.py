@@ -229,7 +229,7 @@ class InFull:
         at = np.flatnonzero(full[layout.topics])
         of_rows = (
             *("rows", "topics", "factors", "size_bytes", "home", "replaced", "copy_bytes", "new"),
-            *("keep_costs", "enter_costs", "least", "most"),
+            *("keep_costs", "enter_costs", "least", "most", "kinds"),
         )
         part = replace(layout, **{name: getattr(layout, name)[at] for name in of_rows})
         network = Network.of(part, np.zeros(len(at), dtype=bool))

@@ -45,6 +45,8 @@ class Layout:
     groups (Bt,)      group of each: brokers of one rack that cost the same to enter
     group_racks, group_sizes (G,) rack and number of brokers of each group
     fixed_cells (T, Bt) replicas held by rows that may not move
+    forbidden (T, Bt)  True where `placement` doesn't let a topic be; None: no such rules
+    kinds (M,)        row of `bounds.Facts.least` and `most` for each
     """
 
     rows: IntArray
@@ -70,6 +72,8 @@ class Layout:
     topic_count: int
     cost_unit_bytes: int
     tie_scale: int
+    kinds: IntArray
+    forbidden: BoolArray | None = None
 
     @cached_property
     def held(self) -> BoolArray:
@@ -160,6 +164,8 @@ class Layout:
         free = np.ones((len(at), len(self.targets)), dtype=bool)
         held_at, slots = np.nonzero(self.home[at] >= 0)
         free[held_at, self.home[at][held_at, slots]] = False
+        if self.forbidden is not None:
+            free &= ~self.forbidden[self.topics[at]]
         pairs, brokers = np.nonzero(free)
         return at[pairs].astype(np.int32), brokers.astype(np.int32)
 
@@ -180,17 +186,15 @@ class Layout:
 
 
 def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
-    """The problem as a layout; seed 0 keeps the brokers in order, any other shuffles them.
+    """The problem as a layout; seed 0 keeps the brokers in order, any other shuffles them, whatever numpy's version.
 
     Costs leave so much room that they can be multiplied by `room`.
     """
     to_place, targets = rows_to_place(problem), np.flatnonzero(problem.targets)
     rows = np.flatnonzero(to_place).astype(np.int32)
-    order = np.arange(len(targets))
+    order, rule = np.arange(len(targets)), rack_rule(problem)
     if seed:
-        # The order depends on the seed alone, whatever the version of numpy.
         order = np.argsort(mix(order.astype(np.uint64) + mix(np.array([seed], dtype=np.uint64))), kind="stable")
-    rule = rack_rule(problem)
     factors, size_bytes = problem.replication_factors[rows], problem.size_bytes[rows]
     here = np.full(len(problem.broker_ids), -1, dtype=np.int32)
     here[targets[order]] = np.arange(len(targets))
@@ -210,8 +214,8 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
         new=new,
         keep_costs=np.where(replaced, (enter - enter % scale)[:, None], 0),
         enter_costs=np.broadcast_to(enter[:, None], (len(rows), len(rule.sizes))),
-        least=rule.least[factors],
-        most=rule.most[factors],
+        least=rule.least[rule.kinds[rows]],
+        most=rule.most[rule.kinds[rows]],
         order=order.astype(np.int32),
         targets=targets[order].astype(np.int32),
         here=here,
@@ -223,6 +227,8 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
         topic_count=len(problem.topic_names),
         cost_unit_bytes=unit,
         tie_scale=scale,
+        kinds=rule.kinds[rows],
+        forbidden=None if problem.allowed_targets is None else ~problem.allowed_targets[:, order],
     )
 
 
@@ -232,7 +238,10 @@ def _home(problem: Problem, rows: IntArray, here: IntArray) -> tuple[IntArray, B
     successor = np.where(today >= 0, problem.replacements[today], -1)
     taken = (successor[:, :, None] == today[:, None, :]).any(axis=2)
     replaced = (successor >= 0) & ~taken
-    home = np.where(today >= 0, here[np.where(replaced, successor, today)], -1)
+    brokers = np.where(replaced, successor, today)
+    home = np.where(today >= 0, here[brokers], -1)
+    if problem.allowed is not None:
+        home = np.where(problem.allowed[problem.topic_of[rows, None], brokers], home, -1)
     return home.astype(np.int32), replaced
 
 
@@ -280,6 +289,9 @@ class Network:
         enter_racks = layout.group_racks[enter_groups]
         own_at, own_brokers = layout.free_brokers(own_rows)
         arrive_topics, arrive_brokers = (axis.ravel() for axis in np.indices((layout.topic_count, len(layout.targets))))
+        may_arrive = layout.topic_replicas[arrive_topics]
+        if layout.forbidden is not None:
+            may_arrive = np.where(layout.forbidden.ravel(), 0, may_arrive)
         runs = (
             min_cost_flow.arcs(
                 layout.rack_node(keep_rows, layout.racks[keep_brokers]),
@@ -302,7 +314,7 @@ class Network:
             min_cost_flow.arcs(
                 layout.pool(arrive_topics, layout.groups[arrive_brokers]),
                 layout.cell(arrive_topics, arrive_brokers),
-                layout.topic_replicas[arrive_topics],
+                may_arrive,
                 0,
             ),
         )

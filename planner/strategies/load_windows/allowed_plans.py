@@ -69,6 +69,8 @@ def open_windows(problem: Problem, balance: Balance, layout: Layout, wanted: Win
     fair, alike = fair_shares(problem), bool(np.ptp(disk_weights(problem)) == 0)
     held = layout.fixed_cells.sum(axis=1) + layout.topic_replicas
     topics = _begins(fair.topic_replicas, balance.topic_replicas, wanted.topic_replicas, alike, held)
+    if problem.allowed_targets is not None:
+        topics = replace(topics, open=topics.open & problem.allowed_targets.all(axis=1))
     window = wanted.replicas[:, None]
     replicas = _begins(fair.replicas, balance.replicas, window, alike, held.sum(keepdims=True))
     lows = range(int(replicas.first[0]), int(replicas.last[0]) + 1)

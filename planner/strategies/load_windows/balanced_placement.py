@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.problem import FloatArray, IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.windows import Windows
 from planner.strategies import bounds
@@ -265,7 +265,8 @@ def _for_nothing(task: Task, by_counts: Placement) -> Evened:
     if pinned is not None:
         # What a replacement takes over stays with it.
         free = ~pinned.any(axis=1, keepdims=True)
-        search = replace(search, allowed=np.broadcast_to(free, pinned.shape))
+        allowed: BoolArray = np.broadcast_to(free, pinned.shape)
+        search = replace(search, allowed=allowed if search.allowed is None else allowed & search.allowed)
     placement = Placement(search, by_counts.on)
     repair(placement, nothing, for_nothing=True)
     return _evened(task, placement, Certificate(task.about, bounds.none_priced(task.about)))

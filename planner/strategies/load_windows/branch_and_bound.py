@@ -281,7 +281,7 @@ def _placed(about: Facts, searches: Sequence[_Search], smallest: float, effort: 
 def _parts(about: Facts) -> list[tuple[int, ...]]:
     """Each rack by itself where every row has as many replicas there as it must, else all racks."""
     racks = range(about.least.shape[1])
-    if (about.least[about.factors] == about.most[about.factors]).all():
+    if (about.least[about.kinds] == about.most[about.kinds]).all():
         return [(rack,) for rack in racks if (about.racks == rack).any()]
     return [tuple(racks)]
 

@@ -201,11 +201,12 @@ def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoad
     levels[rows, layout.home[rows, slots]] = 0
     topics, brokers = windowed(layout, wanted)
     none = np.zeros((0, len(layout.rows)), dtype=np.int64)
+    allowed = None if layout.forbidden is None else np.asfortranarray(~layout.forbidden[layout.topics])
     return SearchState(
         topics=layout.topics,
         costs=costs,
         levels=levels,
-        allowed=None,
+        allowed=allowed,
         racks=layout.racks,
         least=layout.least,
         most=layout.most,

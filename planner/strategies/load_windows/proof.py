@@ -78,6 +78,8 @@ def facts(problem: Problem, layout: Layout, loads: ByteLoads | None) -> bounds.F
         racks=layout.racks,
         least=rule.least,
         most=rule.most,
+        kinds=layout.kinds,
+        forbidden=layout.forbidden,
         topics=layout.topics,
         factors=layout.factors,
         costs=costs,
@@ -96,11 +98,14 @@ def proof(layout: Layout, placed: Placed, prices: LongArray, *, of_excess: bool 
     nodes = placed.node_prices()
     cells = nodes[layout.first_cell : layout.first_broker].reshape(layout.topic_count, -1)
     brokers = nodes[layout.first_broker : layout.sink]
+    cell_prices = cells - brokers
+    if layout.forbidden is not None:
+        cell_prices = np.where(layout.forbidden, 0, cell_prices)
     # Where no load has a price, costs aren't in parts of GRAIN yet.
     grain = 1 if prices.any() else bounds.GRAIN
     unit, scale = (layout.cost_unit_bytes, layout.tie_scale) if layout.copy_bytes.any() and not of_excess else (1, 1)
     topic_window, broker_window = placed.windowed
-    in_parts = [_in_parts(each, grain * unit, unit, scale) for each in (cells - brokers, brokers - nodes[layout.sink])]
+    in_parts = [_in_parts(each, grain * unit, unit, scale) for each in (cell_prices, brokers - nodes[layout.sink])]
     # Where units outside of windows are dear, prices have to be coarser by some bits to be far within 64.
     beyond = max(int(np.abs(each).max(initial=0)) // _MOST for each in in_parts)
     coarser = min(beyond.bit_length(), _MOST_BITS)

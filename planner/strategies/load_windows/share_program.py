@@ -142,7 +142,10 @@ class ShareProgram:
         costs = np.repeat(about.costs[:, None], len(about.racks), axis=1)
         at, slots = np.nonzero(about.home >= 0)
         costs[at, about.home[at, slots]] = about.home_costs[at, slots]
-        shares = [[self._solver.NumVar(0, 1, "") for _ in self.at] for _ in range(len(costs))]
+        most = np.ones(costs.shape)
+        if about.forbidden is not None:
+            most[about.forbidden[about.topics]] = 0
+        shares = [[self._solver.NumVar(0, each, "") for each in of_row] for of_row in most[:, self.at].tolist()]
         paid_bytes = costs[:, self.at] / self._unit * (not self._fits.only_loads)
         for of_row, paid in zip(shares, paid_bytes.tolist(), strict=True):
             for share, cost in zip(of_row, paid, strict=True):
@@ -153,7 +156,7 @@ class ShareProgram:
     def _racked(self) -> None:
         """Every row has in each rack as many replicas as it must and may, and its factor in all of them."""
         about = self._about
-        least, most = (each[about.factors].astype(float).tolist() for each in (about.least, about.most))
+        least, most = (each[about.kinds].astype(float).tolist() for each in (about.least, about.most))
         places = [(rack, np.flatnonzero(about.racks[self.at] == rack).tolist()) for rack in self._racks]
         all_of_it = len(self.at) == len(about.racks)
         for row, (shares, low, high) in enumerate(zip(self._shares, least, most, strict=True)):

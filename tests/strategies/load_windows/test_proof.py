@@ -151,6 +151,7 @@ def test_prices_beyond_64_bits_are_added_up_exactly() -> None:
         home_costs=np.array([[0], [0]]),
         loads=np.array([[size, size]]),
         load_names=("disk",),
+        kinds=np.array([1, 1]),
     )
     window = np.array([[0, size], [2 * size, 2 * size]])
     nothing = Proof(*(np.zeros(shape, dtype=np.int64) for shape in ((1, 2), 2, (1, 2), (2, 1, 2), (2, 2))))
@@ -167,6 +168,7 @@ def test_nothing_that_may_move() -> None:
         *(np.zeros((0, 3), dtype=np.int64) for _ in range(2)),
         np.zeros((0, 0), dtype=np.int64),
         (),
+        np.zeros(0, dtype=np.int64),
     )
     document = bound_certificate.to_document(Certificate(empty, bounds.none_priced(empty)))
     assert 0 == bounds.least(bound_certificate.from_document(document))

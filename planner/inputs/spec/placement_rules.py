@@ -1,0 +1,202 @@
+"""The rules of a spec about `broker_sets` and `placement`: sets that exist and are large enough, and no contradictions.
+
+A message names the other place of the file that takes part, as `key (line:column)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from planner.inputs.importers.state_parts import Assignment
+from planner.inputs.spec.build_spec import (
+    TARGET_KEYS,
+    broker_set,
+    brokers_today,
+    created_topics,
+    joining_brokers,
+    placement,
+    rack_aware,
+    replication_factor_changes,
+    target_brokers,
+    topic_filter,
+)
+from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed
+from planner.inputs.yaml_source import Document, Path, key_text
+from planner.model.build_problem import may_move
+from planner.model.errors import Finding, did_you_mean
+
+SET_RULES: RuleList[DocumentRule] = RuleList()
+PLACEMENT_RULES: RuleList[TopicRule] = RuleList()
+
+_KEYS = (*TARGET_KEYS, "broker_sets", "placement")
+_SHOWN = 3
+
+
+@SET_RULES.reads(*TARGET_KEYS, "broker_sets", "cluster.broker_classes")
+def _sets_have_brokers(document: Document) -> Iterator[Finding]:
+    known = {broker.id for broker in (*brokers_today(document), *joining_brokers(document))}
+    for name, written in (document.get("broker_sets") or {}).items():
+        path: Path = ("broker_sets", name)
+        if isinstance(written, list):
+            for at, broker in enumerate(written):
+                if broker not in known:
+                    message = f"{broker} is neither a broker of the cluster nor added; allowed: {listed(known)}"
+                    yield document.finding((*path, at), message)
+        elif not broker_set(document, name):
+            key, value = next(iter(written.items()))
+            if key == "rack":
+                there = {broker.rack for broker in target_brokers(document) if broker.rack is not None}
+            else:
+                there = set(document.get("cluster", "broker_classes") or {})
+            guess = did_you_mean(value, there)
+            allowed = ", ".join(sorted(there)) or "a list of ids, as there is none"
+            message = f"no broker that stays or joins has the {key} {value!r}; {guess}allowed: {allowed}"
+            yield document.finding((*path, key), message)
+
+
+@SET_RULES.reads("broker_sets", "placement")
+def _sets_are_used(document: Document) -> Iterator[Finding]:
+    sets = document.get("broker_sets") or {}
+    named = [(path, item["brokers"]) for path, item in document.items("placement")]
+    for path, name in named:
+        if name not in sets:
+            known = ", ".join(sets) or "none, as broker_sets is empty"
+            message = f"{name!r} isn't in broker_sets; {did_you_mean(name, sets)}allowed: {known}"
+            yield document.finding((*path, "brokers"), message)
+    used = {name for _, name in named}
+    for name in (each for each in sets if each not in used):
+        message = "no entry of placement names this set; allowed: sets that placement uses"
+        yield document.finding(("broker_sets", name), message)
+
+
+@SET_RULES.reads(*_KEYS, "cluster.broker_classes")
+def _exclusive_sets_are_apart(document: Document) -> Iterator[Finding]:
+    """An exclusive set has no broker in common with another set that topics are placed on."""
+    rules = placement(document)
+    told: set[frozenset[str]] = set()
+    for mine, rule in enumerate(rules):
+        for other, alone in enumerate(rules):
+            pair = frozenset((rule.broker_set, alone.broker_set))
+            common = set(rule.brokers) & set(alone.brokers)
+            if not alone.exclusive or len(pair) == 1 or not common or pair in told:
+                continue
+            told.add(pair)
+            message = (
+                f"{rule.broker_set!r} and {alone.broker_set!r} have broker {listed(common)} in common, and "
+                f"{_at(document, ('placement', other))} keeps {alone.broker_set!r} for its own topics; "
+                "allowed: sets without a common broker, or exclusive: false"
+            )
+            yield document.finding(("placement", mine, "brokers"), message)
+
+
+@PLACEMENT_RULES.reads(*_KEYS)
+def _one_set_for_each_topic(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    rules = placement(document)
+    names = [*(topic.name for topic in assignment.topics), *(new.topic for new in created_topics(document))]
+    for later, rule in enumerate(rules):
+        for earlier, first in enumerate(rules[:later]):
+            both = [name for name in names if fnmatchcase(name, rule.topics) and fnmatchcase(name, first.topics)]
+            if both and rule.broker_set != first.broker_set:
+                message = (
+                    f"{_some(both)} would be on {rule.broker_set!r}, and on {first.broker_set!r} by "
+                    f"{_at(document, ('placement', earlier))}; allowed: one set for each topic"
+                )
+                yield document.finding(("placement", later, "brokers"), message)
+
+
+@dataclass(frozen=True)
+class _Need:
+    """Topics that may use the same brokers: the path that says which, those brokers, and each topic's replicas."""
+
+    path: Path
+    name: str
+    usable: tuple[int, ...]
+    replicas: dict[str, int]
+
+
+@PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", "changes.set_replication_factor", "rack_aware")
+def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """A replica on a broker each, and in as many racks as the rack rule has elsewhere."""
+    racks = {broker.id: broker.rack for broker in target_brokers(document)}
+    every = set(racks.values())
+    for need in _needs(document, assignment):
+        most = max(need.replicas.values(), default=0)
+        wide = [name for name, replicas in need.replicas.items() if replicas > len(need.usable)]
+        there = {racks[broker] for broker in need.usable}
+        wanted = min(most, len(every))
+        if wide:
+            message = (
+                f"{need.name} {len(need.usable)} of the brokers that stay or join, too few for {most} replicas of "
+                f"{_some(wide)}; allowed: {most} brokers or more, or a smaller changes.set_replication_factor"
+            )
+            yield document.finding(need.path, message)
+        elif rack_aware(document) and None not in every and len(there) < wanted:
+            spread = [name for name, replicas in need.replicas.items() if min(replicas, len(every)) > len(there)]
+            message = (
+                f"{need.name} brokers in {len(there)} of {len(every)} racks, too few for the rack rule and {most} "
+                f"replicas of {_some(spread)}; allowed: brokers in {wanted} racks or more, or rack_aware: disabled"
+            )
+            yield document.finding(need.path, message)
+
+
+@PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", "topics")
+def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """Topics that may not move have no replica outside of the brokers that they may use."""
+    chosen = topic_filter(document)
+    held = {topic.name: {b for row in topic.partitions for b in row.replicas} for topic in assignment.topics}
+    fixed = {topic.name for topic in assignment.topics if not may_move(chosen, topic.name) and not topic.deleting}
+    for need in _needs(document, assignment):
+        stuck = [name for name in need.replicas if name in fixed and held[name] - set(need.usable)]
+        if stuck:
+            excluded = (path for path, pattern in document.items("topics", "exclude") if fnmatchcase(stuck[0], pattern))
+            other = _at(document, next(excluded, ("topics", "include")))
+            message = (
+                f"{_some(stuck)} may not move by {other}, with replicas on brokers that this doesn't let them use; "
+                "allowed: let them move, or a pattern that doesn't match them"
+            )
+            yield document.finding(need.path, message)
+
+
+def _needs(document: Document, assignment: Assignment) -> Iterator[_Need]:
+    """For each rule its topics and brokers; and all other topics with what exclusive sets leave to them."""
+    rules, targets = placement(document), [broker.id for broker in target_brokers(document)]
+    left = _replicas(document, assignment)
+    for at, rule in enumerate(rules):
+        mine = {name: left.pop(name) for name in sorted(left) if fnmatchcase(name, rule.topics)}
+        usable = tuple(broker for broker in targets if broker in rule.brokers)
+        where = _at(document, ("broker_sets", rule.broker_set))
+        yield _Need(("placement", at, "brokers"), f"{rule.broker_set!r}, {where}, has", usable, mine)
+    alone = [(at, rule) for at, rule in enumerate(rules) if rule.exclusive]
+    if alone:
+        reserved = {broker for _, rule in alone for broker in rule.brokers}
+        usable = tuple(broker for broker in targets if broker not in reserved)
+        sets = {rule.broker_set: _at(document, ("broker_sets", rule.broker_set)) for _, rule in alone}
+        named = ", ".join(f"{name!r}, {where}," for name, where in sets.items())
+        yield _Need(("placement", alone[0][0], "exclusive"), f"{named} leaves all other topics", usable, left)
+
+
+def _replicas(document: Document, assignment: Assignment) -> dict[str, int]:
+    """The most replicas that a partition of each topic is to have; topics that are being deleted aren't placed."""
+    changes = replication_factor_changes(document)
+    kept = {
+        topic.name: max(len(partition.replicas) for partition in topic.partitions)
+        for topic in assignment.topics
+        if not topic.deleting
+    }
+    asked = {name: change.replication_factor for change in changes for name in kept if fnmatchcase(name, change.topics)}
+    return kept | asked | {new.topic: new.replication_factor for new in created_topics(document)}
+
+
+def _at(document: Document, path: Path) -> str:
+    """Another place of the file, for a message."""
+    place = document.place(path)
+    return f"{key_text(path)} ({place.line}:{place.column})"
+
+
+def _some(names: Iterable[str]) -> str:
+    """Up to three topics, and how many more there are."""
+    every = list(names)
+    rest = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
+    return f"{'topic' if len(every) == 1 else 'topics'} {', '.join(every[:_SHOWN])}{rest}"
