@@ -111,7 +111,7 @@ def python_faults_named() -> Iterator[None]:
         fault = next((told.format(*found.groups()) for sign, told in _FAULTS if (found := re.search(sign, text))), None)
         if fault is None:
             raise
-        raise SetupError(f"the sweep failed on Spark's workers: {fault}") from error
+        raise SetupError(f"the work failed on Spark's workers: {fault}") from error
 
 
 _FAULTS = (

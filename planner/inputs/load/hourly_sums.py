@@ -162,21 +162,32 @@ def _last_sizes(
     return last, np.maximum.reduceat(np.where(times == last[of_group], sizes, -1), groups)
 
 
-def added_up(parts: pa.ListArray, span: Span) -> tuple[LongArray, LongArray, LongArray, LongArray]:
-    """(K, H) sums and counts in, sums and counts out, of K partitions' blocks: lists of structs of BLOCK_FIELDS."""
+class HourlySums(NamedTuple):
+    """Of K partitions (K, H): sums and counts of the rates in and out, and where there is any sample at all."""
+
+    in_sums: LongArray
+    in_counts: LongArray
+    out_sums: LongArray
+    out_counts: LongArray
+    seen: BoolArray
+
+
+def added_up(parts: pa.ListArray, span: Span) -> HourlySums:
+    """The sums of K partitions' blocks: lists of structs of BLOCK_FIELDS."""
     flat = parts.flatten()
     partition_of_block = np.asarray(pc.list_parent_indices(parts), dtype=np.int64)
     hours = flat.field("hours")
     row = partition_of_block[np.asarray(pc.list_parent_indices(hours), dtype=np.int64)]
-    column = np.asarray(hours.flatten(), dtype=np.int64) - span.first
-    place = row * span.hours + column
-    results: list[LongArray] = []
+    at = row, np.asarray(hours.flatten(), dtype=np.int64) - span.first
+    seen = np.zeros((len(parts), span.hours), dtype=bool)
+    seen[at] = True
+    sums: list[LongArray] = []
     for name in ("in_sums", "in_counts", "out_sums", "out_counts"):
-        total: LongArray = np.zeros(len(parts) * span.hours, dtype=np.int64)
-        np.add.at(total, place, np.asarray(flat.field(name).flatten(), dtype=np.int64))
-        results.append(total.reshape(len(parts), span.hours))
-    in_sums, in_counts, out_sums, out_counts = results
-    return in_sums, in_counts, out_sums, out_counts
+        total: LongArray = np.zeros(seen.shape, dtype=np.int64)
+        np.add.at(total, at, np.asarray(flat.field(name).flatten(), dtype=np.int64))
+        sums.append(total)
+    in_sums, in_counts, out_sums, out_counts = sums
+    return HourlySums(in_sums, in_counts, out_sums, out_counts, seen)
 
 
 class Noted(NamedTuple):

@@ -68,12 +68,10 @@ _GROWTH_DIGITS, _COVERAGE_DIGITS = 5, 4
 
 def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Span) -> pa.RecordBatch:
     """Rows (JUDGED_SCHEMA) of K partitions from their blocks (see `hourly_sums`)."""
-    in_sums, in_counts, out_sums, out_counts = added_up(parts, span)
+    in_sums, in_counts, out_sums, out_counts, seen = added_up(parts, span)
     also = noted(parts)
     hourly_in, hourly_out = hourly_means(in_sums, in_counts), hourly_means(out_sums, out_counts)
-    known = (in_counts + out_counts) > 0
-    first, last = known.argmax(axis=1), span.hours - 1 - known[:, ::-1].argmax(axis=1)
-    coverage = np.where(known.any(axis=1), known.mean(axis=1), 0)
+    first, last = seen.argmax(axis=1), span.hours - 1 - seen[:, ::-1].argmax(axis=1)
     of_in, of_out = statistics(hourly_in, span), statistics(hourly_out, span)
     columns = [
         topics,
@@ -84,7 +82,7 @@ def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Sp
         _hours(of_in.week),
         _hours(of_out.week),
         *(_fractions(each, _GROWTH_DIGITS) for each in growth(hourly_in, span)),
-        _fractions(coverage, _COVERAGE_DIGITS),
+        _fractions(seen.mean(axis=1), _COVERAGE_DIGITS),
         pa.array(np.array(SOURCES)[also.source]),
         *map(pa.array, (also.samples, also.repeated, also.unusable, span.first + first, span.first + last)),
     ]

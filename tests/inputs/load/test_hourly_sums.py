@@ -20,13 +20,14 @@ def test_samples_of_an_hour_are_added_up() -> None:
         ("a", 0, 10 * HOUR, 100, 7, 5), ("a", 0, 10 * HOUR + 60, 300, None, 6), ("a", 0, 12 * HOUR, 50, 1, 9)
     )
     keys, parts = gathered(list(hourly_sums.blocks([rows], SPAN)))
-    in_sums, in_counts, out_sums, out_counts = hourly_sums.added_up(parts, SPAN)
+    in_sums, in_counts, out_sums, out_counts, seen = hourly_sums.added_up(parts, SPAN)
 
     assert [("a", 0)] == keys
     assert [[400, 0, 50, 0]] == in_sums.tolist()
     assert [[2, 0, 1, 0]] == in_counts.tolist()
     assert [[7, 0, 1, 0]] == out_sums.tolist()
     assert [[1, 0, 1, 0]] == out_counts.tolist()
+    assert [[True, False, True, False]] == seen.tolist()
     assert [9] == hourly_sums.noted(parts).sizes.tolist()
 
 
@@ -43,7 +44,7 @@ def test_a_value_below_zero_is_left_out_and_counted() -> None:
     """A value below zero is left out and counted."""
     rows = sample_batch(("a", 0, 10 * HOUR, -1, 5, None), ("a", 0, 10 * HOUR + 1, 300, -1, None))
     _, parts = gathered(list(hourly_sums.blocks([rows], SPAN)))
-    in_sums, in_counts, out_sums, out_counts = hourly_sums.added_up(parts, SPAN)
+    in_sums, in_counts, out_sums, out_counts, _ = hourly_sums.added_up(parts, SPAN)
 
     assert (300, 1, 5, 1) == (in_sums[0, 0], in_counts[0, 0], out_sums[0, 0], out_counts[0, 0])
     assert 2 == hourly_sums.noted(parts).unusable[0]

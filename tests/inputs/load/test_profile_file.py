@@ -54,7 +54,7 @@ def test_a_partition_says_what_was_measured() -> None:
         first[name] for name in ("size_bytes", "bytes_in_per_sec_p50", "bytes_out_per_sec_mean", "bytes_in_per_sec_max")
     )
     assert (1.0, "measured", 0.0) == (first["coverage"], first["source"], first["growth_per_month"])
-    assert (5, None, None, 0.0) == tuple(
+    assert (5, None, None, 0.002) == tuple(
         second[name] for name in ("size_bytes", "bytes_in_per_sec_mean", "growth_per_month", "coverage")
     )
 
