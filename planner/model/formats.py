@@ -105,7 +105,7 @@ def words(identifier: str) -> str:
 
 # Terms whose names in plan.json a reader would have to look up.
 _TERMS = {
-    "left_to_change": "not yet as asked",
+    "left_to_change": "must still change",
     "under_min_insync": "under min ISR",
     "rack_spread_broken": "not spread over racks",
     "on_one_rack": "on one rack only",

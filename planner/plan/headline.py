@@ -29,7 +29,7 @@ def first_step(plan: Plan) -> str:
     if not left:
         return ""
     steps = counted(left.steps_at_least, "more step")
-    return f"FIRST STEP ONLY (budget {budget(left.limits)}): {'; '.join(_left(left))}; at least {steps}."
+    return f"FIRST STEP ONLY (budget: at most {budget(left.limits)}): {'; '.join(_left(left))}; at least {steps}."
 
 
 def whole(plan: Plan) -> str:

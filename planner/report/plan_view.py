@@ -90,6 +90,7 @@ def _commands(plan: Plan) -> Lines:
             ),
         )
     )
+    removes = any(set(row.replicas_before) - set(row.replicas) for row in plan.partitions)
     lines: tuple[tuple[Value, ...], ...] = (
         ("Dry run, in the plan's folder: ", Name("cd ansible && ansible-playbook apply.yml --check"), "."),
         ("Apply: ", Name("ansible-playbook apply.yml"), ", then ", Name("ansible-playbook verify.yml"), "."),
@@ -98,7 +99,7 @@ def _commands(plan: Plan) -> Lines:
         (
             "Roll back: ",
             Name("ansible-playbook rollback.yml"),
-            " restores every partition's old replica list and leader; removed replicas are copied back.",
+            f" restores every partition's old replica list and leader{'; removed replicas are copied back' * removes}.",
         ),
     )
     return Lines(tuple(map(Joined, lines)), "command")

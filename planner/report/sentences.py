@@ -180,7 +180,8 @@ def reached(row: RelaxedRow) -> str:
 def shortfall(row: RelaxedRow) -> str:
     """What was asked of a window, and what was reached."""
     if row.window in _BYTE_WINDOWS:
-        return f"{reached(row)} from the fair share, target: at most {row.wanted.replace('%', ' %')}"
+        what = "log dir" if row.window == "log_dirs" else "broker"
+        return f"a {what} is {reached(row)} from its fair share, target: at most {row.wanted.replace('%', ' %')}"
     return f"brokers differ by {reached(row)}, target: at most {row.wanted}"
 
 
@@ -207,7 +208,10 @@ def wishes(changes: ChangesSection, at_most: int = 12) -> str:
         *([f"remove {_brokers(changes.remove_brokers)}"] if changes.remove_brokers else []),
         *(f"replace broker {old} with {new}" for old, new in _by_broker(changes.replace_brokers)),
         *(f"set the rack of broker {broker} to {rack}" for broker, rack in _by_broker(changes.set_racks)),
-        *(f"replication factor {row.replication_factor} for {row.topics}" for row in changes.set_replication_factor),
+        *(
+            f"replication factor {row.replication_factor} for topics {row.topics}"
+            for row in changes.set_replication_factor
+        ),
         *(
             f"create {topic.name} ({counted(topic.partitions, 'partition')}, "
             f"replication factor {topic.replication_factor})"
@@ -244,7 +248,7 @@ _REASONS = {
     "replication_factor": "to change the replication factor",
     "rack_rule": "to spread replicas over racks",
     "balance_replicas": "to balance replicas or bytes",
-    "balance_leaders": "to balance leaders",
+    "balance_leaders": "only to balance leaders",
     "balance_log_dirs": "to balance log dirs",
 }
 

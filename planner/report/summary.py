@@ -136,15 +136,19 @@ def _proof(plan: Plan) -> str:
     less = f"less than {size(bound.least_bytes_moved)}"
     if not plan.cluster.sizes_known:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
-    only = "this step alone: " if plan.unfinished else ""
+    only = "for this step alone, " if plan.unfinished else ""
     if bound.excess:
-        return f"{only}every plan that copies {less} is further from the balance targets"
-    gap = f" ({headline.above_least(bound)} below this plan)" if bound.bytes_moved > bound.least_bytes_moved else ""
+        return f"{only}no plan that copies {less} comes as close to the balance targets"
+    gap = (
+        f" (this plan is within {headline.above_least(bound)} of that)"
+        if bound.bytes_moved > bound.least_bytes_moved
+        else ""
+    )
     if plan.unfinished or headline.looser(plan):
         return f"{only}no plan that ends as even as this one copies {less}{gap}"
     if plan.changes.rebalance != "all":
         return f"no plan that makes these changes copies {less}{gap}"
-    rule = " and the rack rule" if any(row.rack is not None for row in plan.brokers) else ""
+    rule = " and spreads replicas over the racks" if any(row.rack is not None for row in plan.brokers) else ""
     return f"no plan that meets the targets{rule} copies {less}{gap}"
 
 
@@ -177,10 +181,12 @@ def _kafka(plan: Plan) -> str:
     tried = sum(rows for name, rows in plan.candidates.by_strategy.items() if name.startswith("kafka"))
     if best is None or not tried or not plan.cluster.sizes_known:
         return ""
-    falls_short = "" if best.balance_kept else " and be less even"
+    # A budget pays for one step of what the tool does at once.
+    whole = " for the whole change" if plan.unfinished and not best.left_to_change else ""
+    falls_short = whole + ("" if best.balance_kept else " and be less even")
     if best.left_to_change:
         falls_short = f" and leave {counted(best.left_to_change, 'partition')} not as asked"
-    return f"--generate would copy {size(best.bytes_moved)}{falls_short} (best of {number(tried)} seeds)"
+    return f"--generate would copy {size(best.bytes_moved)}{falls_short} (best of {number(tried)} simulated runs)"
 
 
 def _leaving(plan: Plan) -> str:
@@ -319,7 +325,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
             today_and_after = Quantity(spread.today, "replicas"), Quantity(spread.plan, "replicas")
             allowed = _window(asked.topic_replicas)
             yield Measure(
-                "replicas of one topic, most minus fewest", *today_and_after, allowed, "topic_replicas" in missed
+                "replicas of one topic, brokers differ by", *today_and_after, allowed, "topic_replicas" in missed
             )
 
 
@@ -338,7 +344,7 @@ def _range(values: Sequence[float | None], unit: str) -> Value:
 def _window(asked: str, *, by_share: bool = False) -> str:
     """What a target allows; `by_share`: brokers have unlike shares, as their topics differ."""
     if asked == "none":
-        return ""
+        return "no target"
     if asked.endswith("%"):
         return f"within {asked.removesuffix('%')} % of fair share"
     return f"at most {asked} from fair share" if by_share else f"differ by at most {asked}"
@@ -347,7 +353,7 @@ def _window(asked: str, *, by_share: bool = False) -> str:
 def _changed(plan: Plan) -> Iterator[Measure]:
     """What is wrong today or with the plan, and how many partitions a failure takes offline, where that changes."""
     names = {
-        "left_to_change": "partitions not yet as asked",
+        "left_to_change": "partitions that must still change",
         "rack_spread_broken": "partitions not spread over racks",
         "broker_offline": "offline partitions if the worst broker fails",
         "rack_offline": "offline partitions if the worst rack fails",

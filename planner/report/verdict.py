@@ -88,10 +88,10 @@ def _resized(topic: TopicRow) -> bool:
 def writes(plan: Plan) -> str:
     """Whether any batch makes partitions refuse writes, without a full stop."""
     found = plan.risks
-    unknown = "" if found.isr_known else " (assuming replicas are in sync where the state doesn't say)"
+    unknown = "" if found.isr_known else " (replicas whose state is unknown are assumed to be in sync)"
     worst = max(found.under_min_isr, default=0)
     if not worst:
-        return f"acks=all keeps working while replicas move, unless a broker fails{unknown}"
+        return f"acks=all keeps working while the plan runs, unless a broker fails{unknown}"
     batches = [number + 1 for number, count in enumerate(found.under_min_isr) if count]
     where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
     total = counted(sum(found.under_min_isr), "partition")

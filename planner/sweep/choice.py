@@ -138,7 +138,7 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
     measure = MEASURES[row["imbalance_measure"]].replace("size_bytes", "bytes").replace("_", " ")
     most = percent(row["imbalance_ppm"] / 10_000)
     above = (
-        f"no broker is more than {most} above its share of {measure}"
+        f"no broker is more than {most} above its share of {measure} by capacity, racks ignored"
         if row["imbalance_ppm"]
         else "no broker is above its share"
     )

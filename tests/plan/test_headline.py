@@ -35,8 +35,8 @@ def test_a_first_step_says_so_first() -> None:
     """The budget, what is left and where, and how many more steps; never the least, nor the balance as asked."""
     plan = first_step()
     assert (
-        "FIRST STEP ONLY (budget 40 MB copied, 3 leaders changed): broker 6 is NOT empty afterwards (20 replicas, "
-        "26.6 MB); left: 20 partitions to change, 20 replicas, 26.6 MB to copy; at least 1 more step."
+        "FIRST STEP ONLY (budget: at most 40 MB copied, 3 leaders changed): broker 6 is NOT empty afterwards "
+        "(20 replicas, 26.6 MB); left: 20 partitions to change, 20 replicas, 26.6 MB to copy; at least 1 more step."
     ) == headline.first_line(typed(plan))
     assert headline.whole(typed(plan)) == f"{headline.first_line(typed(plan))} {headline.headline(typed(plan))}"
     assert "least" not in headline.headline(typed(plan))

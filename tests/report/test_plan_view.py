@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from plan_documents import document, typed
+from plan_documents import Document, document, typed
 from report_documents import small, with_alternatives
 
-from planner.report import plan_view, plot_values
+from planner.report import plan_view, plot_values, terminal
 from planner.report.view import Facts, Lines, Table
 
 
@@ -39,6 +39,21 @@ def test_nothing_to_show_is_no_section() -> None:
 
     assert not {"warnings", "movement", "held", "front"} & {section.name for section in found}
     assert all(section.blocks for section in found)
+
+
+def test_the_rollback_copies_back_only_what_the_plan_removes() -> None:
+    """A plan that only adds or reorders replicas removes none."""
+
+    def rollback(plan: Document) -> str:
+        section = next(each for each in plan_view.sections(typed(plan)) if each.name == "commands")
+        (lines,) = section.blocks
+        assert isinstance(lines, Lines)
+        return terminal.line(lines.lines[-1])
+
+    plan = small()
+    assert rollback(plan).endswith("old replica list and leader; removed replicas are copied back.")
+    reordered = [{**row, "replicas": row["replicas_before"][::-1]} for row in plan["partitions"]]
+    assert rollback(plan | {"partitions": reordered}).endswith("old replica list and leader.")
 
 
 def test_what_only_some_plans_have() -> None:

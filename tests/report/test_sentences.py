@@ -90,7 +90,7 @@ def test_wishes_read_as_one_sentence() -> None:
     assert (
         "add brokers 7–8 in rack a; add broker 9; remove brokers 3–4; replace broker 9 with 12; "
         "replace broker 10 with 11; "
-        "set the rack of broker 5 to c; replication factor 3 for orders-*; rebalance: leaders"
+        "set the rack of broker 5 to c; replication factor 3 for topics orders-*; rebalance: leaders"
         == sentences.wishes(wishes)
     )
     assert "add brokers 7–8 in rack a; and 7 more" == sentences.wishes(wishes, 1)
@@ -98,7 +98,7 @@ def test_wishes_read_as_one_sentence() -> None:
 
 def test_reasons_are_counted() -> None:
     """Most first."""
-    said = "2 partitions to balance replicas or bytes, 1 to balance leaders"
+    said = "2 partitions to balance replicas or bytes, 1 only to balance leaders"
     assert said == sentences.reasons(typed(small()))
 
 

@@ -8,6 +8,18 @@ from report_documents import GB, broker, small, term, with_disks, with_traffic
 
 from planner.report import summary, terminal
 
+LEFT = {
+    "limits": {"bytes_moved": 40 * GB, "replicas_moved": None, "leaders_changed": None},
+    "partitions": 2,
+    "brokers": [],
+    "windows": [],
+    "bytes_moved": 5 * GB,
+    "replicas_moved": 2,
+    "leaders_changed": 0,
+    "steps_at_least": 1,
+    "too_large": 0,
+}
+
 
 def facts(plan: Document) -> dict[str, str]:
     """Label → what it says."""
@@ -25,8 +37,10 @@ def test_the_small_plan_is_told_in_facts() -> None:
     """Who, what, why, how few, beside Kafka's own tool, and where it lands."""
     told = facts(small())
 
-    assert told["Reasons"] == "2 partitions to balance replicas or bytes, 1 to balance leaders"
-    assert told["Proof"] == "no plan that meets the targets and the rack rule copies less than 24.0 GB"
+    assert told["Reasons"] == "2 partitions to balance replicas or bytes, 1 only to balance leaders"
+    assert (
+        told["Proof"] == "no plan that meets the targets and spreads replicas over the racks copies less than 24.0 GB"
+    )
     assert told["Most data after"] == "broker 2: 40.0 GB; broker 1: 39.0 GB; broker 3: 39.0 GB"
     assert told["Busiest brokers"] == "broker 4 receives 24.0 GB; broker 1 sends 12.0 GB"
     assert told["Largest moves"] == "orders-0 1,2 → 4,2; orders-1 2,3 → 2,4"
@@ -49,7 +63,7 @@ def test_todays_cluster_has_no_broker_that_only_comes() -> None:
         ({"bytes_moved": 0, "least_bytes_moved": 0}, "nothing is copied"),
         (
             {"excess": {"replicas": 0, "least_replicas": 0, "loads": 1, "least_loads": 1, "furthest": []}},
-            "every plan that copies less than 24.0 GB is further from the balance targets",
+            "no plan that copies less than 24.0 GB comes as close to the balance targets",
         ),
     ],
 )
@@ -64,7 +78,7 @@ def test_without_sizes_the_proof_counts_replicas() -> None:
     plan = small()
     unsized = plan | {"cluster": plan["cluster"] | {"sizes_known": False}}
     counted = unsized | {"bound": plan["bound"] | {"bytes_moved": 0, "least_bytes_moved": 0, "least_replicas_moved": 2}}
-    said = "no plan that meets the targets and the rack rule copies fewer than 2 replicas"
+    said = "no plan that meets the targets and spreads replicas over the racks copies fewer than 2 replicas"
     assert facts(counted)["Proof"] == said
     forced = counted | {"bound": counted["bound"] | {"method": "forced", "least_replicas_moved": None}}
     assert facts(forced)["Proof"] == "only what the changes require is copied"
@@ -91,10 +105,12 @@ def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
     plan = small()
     assert "Kafka's tool" not in facts(plan | {"candidates": plan["candidates"] | {"by_strategy": {"optimum": 3}}})
     tried = plan | {"candidates": plan["candidates"] | {"by_strategy": {"kafka_classic": 800, "kafka_striped": 100}}}
-    copied, seeds = "--generate would copy 70.0 GB", " (best of 900 seeds)"
+    copied, seeds = "--generate would copy 70.0 GB", " (best of 900 simulated runs)"
     assert facts(tried)["Kafka's tool"] == f"{copied} and leave 1 partition not as asked{seeds}"
     tried["compared"][2] |= {"left_to_change": 0, "balance_kept": False}
     assert facts(tried)["Kafka's tool"] == f"{copied} and be less even{seeds}"
+    step = tried | {"complete": False, "unfinished": LEFT}
+    assert facts(step)["Kafka's tool"] == f"{copied} for the whole change and be less even{seeds}"
 
 
 def test_the_fullest_are_those_of_the_fullest_disk() -> None:
@@ -120,7 +136,7 @@ def test_measures_run_from_the_lowest_broker_to_the_highest() -> None:
     rows = measures(small())
 
     assert rows["replicas per broker"] == ("40", "2 to 40", "differ by at most 1")
-    assert rows["bytes per broker"] == ("40.0 GB", "2.00 to 40.0 GB", "")
+    assert rows["bytes per broker"] == ("40.0 GB", "2.00 to 40.0 GB", "no target")
     assert rows["copied"] == ("", "24.0 GB", "at most 30 GB")
     leaving = small(brokers=[broker(1, "removed", (9, 3), (0, 0)), broker(2, "stays", (9, 3), (18, 6))])
     assert measures(leaving)["replicas per broker"] == ("9", "18", "differ by at most 1")
@@ -128,7 +144,7 @@ def test_measures_run_from_the_lowest_broker_to_the_highest() -> None:
 
 def test_traffic_is_measured_where_rates_are_known() -> None:
     """Only there."""
-    assert measures(with_traffic())["network in per broker"] == ("60.0 MB/s", "3.00 to 60.0 MB/s", "")
+    assert measures(with_traffic())["network in per broker"] == ("60.0 MB/s", "3.00 to 60.0 MB/s", "no target")
     assert not [name for name in measures(small()) if "network" in name]
 
 

@@ -54,14 +54,14 @@ def test_writes_at_risk_are_told_with_their_batches() -> None:
     """None, some, and where nobody knows who is in sync."""
     known = {"isr_known": True, "under_min_isr": [0, 0]}
 
-    assert "Writes: acks=all keeps working while replicas move, unless a broker fails." == risks(risks=known)[0]
+    assert "Writes: acks=all keeps working while the plan runs, unless a broker fails." == risks(risks=known)[0]
     assert (
         "Writes: REFUSED with acks=all: 5 partitions under min.insync.replicas in batches 1–2."
         == (risks(risks=known | {"under_min_isr": [2, 3]})[0])
     )
     assert (
-        "Writes: acks=all keeps working while replicas move, unless a broker fails "
-        "(assuming replicas are in sync where the state doesn't say)." == risks(risks=known | {"isr_known": False})[0]
+        "Writes: acks=all keeps working while the plan runs, unless a broker fails "
+        "(replicas whose state is unknown are assumed to be in sync)." == risks(risks=known | {"isr_known": False})[0]
     )
 
 

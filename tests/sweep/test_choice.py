@@ -145,14 +145,15 @@ def test_why_says_the_numbers() -> None:
     assert [
         "the fewest bytes at the balance asked for: 50 B",
         "the most even plan that copies at most 60 B: copies 50 B, "
-        "no broker is more than 2 % above its share of replicas",
+        "no broker is more than 2 % above its share of replicas by capacity, racks ignored",
         "the fewest bytes with no broker more than 3 % above its share: 50 B, "
-        "no broker is more than 2 % above its share of replicas",
+        "no broker is more than 2 % above its share of replicas by capacity, racks ignored",
     ] == [choose([swept(spec(rule), row)]).why for rule in rules]
     budget = spec(budget=Budget(replicas_moved=3))
     assert (
         "the most even plan within the budget, not the one with the fewest bytes: copies 50 B, "
-        "no broker is more than 2 % above its share of replicas" == (choose([swept(budget, row)]).why)
+        "no broker is more than 2 % above its share of replicas by capacity, racks ignored"
+        == (choose([swept(budget, row)]).why)
     )
     unsized = replace(budget, cluster=replace(budget.cluster, sizes_known=False))
     assert "the fewest bytes: copies 3 replicas" in choose([swept(unsized, row)]).why
