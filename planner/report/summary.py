@@ -140,7 +140,7 @@ def _proof(plan: Plan) -> str:
     if bound.excess:
         return f"{only}no plan that copies {less} comes as close to the balance targets"
     gap = (
-        f" (this plan is within {headline.above_least(bound)} of that)"
+        f" ({headline.above_least(bound)} less than this plan copies)"
         if bound.bytes_moved > bound.least_bytes_moved
         else ""
     )
