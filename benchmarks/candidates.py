@@ -88,7 +88,7 @@ def measure(case: str) -> Speed:
 def _from_tables(problem: Problem, count: int) -> tuple[float | None, float | None]:
     """Seconds to make the tables or look-ups, which the first candidate waits for, and candidates a second."""
     basis = ScoringBasis.of(problem)
-    if not (classic_tables.worthwhile(basis) or classic_sums.usable(basis)):
+    if not (classic_tables.usable(basis) or classic_sums.usable(basis)):
         return None, None
     drawn, numbers = sweep.drawn(problem, count), np.arange(count, dtype=np.int64)
     started = process_time()

@@ -3,7 +3,7 @@
 What the changes force costs each partition at least so much, whatever the others do, so the choice is a knapsack of
 whole partitions. Brokers that leave are emptied one by one, the cheapest first, then topics; what is left of the budget
 takes the largest partitions that still fit, from the next broker on, so that the change needs few steps. A partition
-that waits keeps its replicas and its leader; planned again from the state after the step, it has its turn.
+that waits keeps its replicas and its leader; a plan made from the state after the step moves it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from planner.scoring.growth_scenarios import without
 from planner.scoring.score import adding
 from planner.strategies import optimum
 
-# How far from its fair share each broker may be, in per cent, from one step of the ladder to the next: where only the
-# costly windows are loosened, and where all are. No more steps than a small cluster's sweep solves.
+# How far from its fair share each broker may be, in per cent, on the ladder: where only the costly windows are
+# loosened, and where all are. They are no more than what a small cluster's sweep solves.
 LEVELS_OF_COST = (5, 12, 20, 30, 50, 75)
 LEVELS = (2, 8, 16, 25, 40, 50, 60, 75, 90)
 TERMS = ("bytes_moved", "replicas_moved", "leaders_changed")
@@ -31,6 +31,7 @@ _COUNTS = ("replicas", "leaders")
 _TOPICS = ("topic_replicas", "topic_leaders")
 # The windows that cost what a term limits. Even counts cost few bytes: they are met by moving small partitions.
 _COSTLY = {"bytes_moved": _BYTES, "replicas_moved": ("replicas", *_BYTES), "leaders_changed": ("leaders",)}
+_OPEN = Balance(*[NO_TOLERANCE] * 7)
 
 
 def asked(budget: Budget) -> bool:
@@ -42,24 +43,24 @@ def ladder(balance: Balance, budget: Budget) -> tuple[Balance, ...]:
     """Balances from the one asked for to none at all, ever looser.
 
     The windows of single topics go first, since they cost most for what they even out. Then those windows are loosened
-    that cost what the budget limits; then all; then all, and the leaders' are let go of.
+    that cost what the budget limits; then all; and last, where it limits leaders, all without that of leaders.
     """
     no_topics = _without(balance, _TOPICS)
     costly = tuple(dict.fromkeys(knob for term in TERMS if getattr(budget, term) is not None for knob in _COSTLY[term]))
     everything = (*_COUNTS, *_BYTES)
-    steps = [*_ever_looser(no_topics, costly, LEVELS_OF_COST), *_ever_looser(no_topics, everything, LEVELS)]
+    looser = [*_ever_looser(no_topics, costly, LEVELS_OF_COST), *_ever_looser(no_topics, everything, LEVELS)]
     if budget.leaders_changed is not None:
-        steps += _ever_looser(_without(no_topics, ("leaders",)), everything, LEVELS)
-    return tuple(dict.fromkeys([balance, no_topics, *steps, _without(no_topics, everything)]))
+        looser += _ever_looser(_without(no_topics, ("leaders",)), everything, LEVELS)
+    return tuple(dict.fromkeys([balance, no_topics, *looser, _without(no_topics, everything)]))
 
 
-def spread_out(steps: Sequence[Balance]) -> tuple[Balance, ...]:
-    """The steps in an order in which the first few, however many, lie far apart: the ends, the middle, the quarters."""
-    last = max(len(steps) - 1, 1)
+def spread_out(balances: Sequence[Balance]) -> tuple[Balance, ...]:
+    """A ladder in an order in which the first few, however many, lie far apart: the ends, the middle, the quarters."""
+    last = max(len(balances) - 1, 1)
     bits = last.bit_length()
     halves = (round(int(f"{at:0{bits}b}"[::-1], 2) * last / (1 << bits)) for at in range(1 << bits))
-    order = dict.fromkeys([0, len(steps) - 1, *halves, *range(len(steps))])
-    return tuple(steps[at] for at in order if at < len(steps))
+    order = dict.fromkeys([0, len(balances) - 1, *halves, *range(len(balances))])
+    return tuple(balances[at] for at in order if at < len(balances))
 
 
 def within(budget: Budget, spent: Mapping[str, int]) -> bool:
@@ -69,9 +70,9 @@ def within(budget: Budget, spent: Mapping[str, int]) -> bool:
 
 
 def _ever_looser(balance: Balance, knobs: Sequence[str], levels: Sequence[int]) -> list[Balance]:
-    """A step for each level, and one without these windows."""
-    steps = [replace(balance, **{knob: _looser(getattr(balance, knob), level) for knob in knobs}) for level in levels]
-    return [*steps, _without(balance, knobs)]
+    """A balance for each level, and one without these windows."""
+    looser = [replace(balance, **{knob: _looser(getattr(balance, knob), level) for knob in knobs}) for level in levels]
+    return [*looser, _without(balance, knobs)]
 
 
 def _without(balance: Balance, knobs: Sequence[str]) -> Balance:
@@ -79,13 +80,10 @@ def _without(balance: Balance, knobs: Sequence[str]) -> Balance:
 
 
 def _looser(tolerance: Tolerance, level: int) -> Tolerance:
-    """At least so many per cent; what isn't asked for stays so."""
+    """The tolerance, or `level` per cent where that is looser; no tolerance stays none."""
     if tolerance.kind == "none" or (tolerance.kind == "percent" and tolerance.value >= level):
         return tolerance
     return Tolerance("percent", level)
-
-
-_OPEN = Balance(*[NO_TOLERANCE] * 7)
 
 
 def first_step(problem: Problem) -> Problem:
@@ -133,7 +131,7 @@ def _affordable(problem: Problem, costs: LongArray, must: BoolArray) -> BoolArra
 
 
 def _pay_groups(problem: Problem, costs: LongArray, among: BoolArray, done: BoolArray, left: LongArray) -> None:
-    """What the money that is left pays for as a whole is done, and leaves less of it."""
+    """Marks in `done` each group that the rest of the budget, `left` (3,), pays for as a whole; subtracts its cost."""
     for rows in _groups(problem, costs, among, done):
         price = costs[:, rows].sum(axis=1)
         if (price <= left).all():
@@ -142,7 +140,7 @@ def _pay_groups(problem: Problem, costs: LongArray, among: BoolArray, done: Bool
 
 
 def _pay_partitions(problem: Problem, costs: LongArray, among: BoolArray, done: BoolArray, left: LongArray) -> None:
-    """The same partition by partition, the largest of each group first."""
+    """The same for single partitions, the largest of each group first."""
     for rows in _groups(problem, costs, among, done):
         for row in rows[np.argsort(-costs[0, rows], kind="stable")].tolist():
             if (costs[:, row] <= left).all():
@@ -151,7 +149,7 @@ def _pay_partitions(problem: Problem, costs: LongArray, among: BoolArray, done: 
 
 
 def _room(problem: Problem) -> LongArray:
-    """(3,): what may be spent of each of TERMS."""
+    """(3,): the budget's limit of each of TERMS; the largest int64 where there is none."""
     endless = np.iinfo(np.int64).max
     limits = (getattr(problem.budget, term) for term in TERMS)
     return np.array([endless if limit is None else limit for limit in limits], dtype=np.int64)

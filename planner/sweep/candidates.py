@@ -10,7 +10,7 @@ every topic. Any worker makes any candidate from its number alone, so no table o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
@@ -57,6 +57,7 @@ _LEAST_OF_LADDER = 3
 # Tolerances tried beside the ones asked for where the YAML gives no grid.
 _LOOSER = (Tolerance("percent", 5), Tolerance("percent", 10), Tolerance("percent", 25))
 _OF_DISK = (Tolerance("percent", 2), *_LOOSER, NO_TOLERANCE)
+_OF_TRAFFIC = (Tolerance("percent", 10), NO_TOLERANCE)
 
 # The strategies that are Kafka's own placements, and the number of the plan that was asked for.
 KAFKA_STRATEGIES = ("kafka_classic", "kafka_striped")
@@ -219,14 +220,10 @@ def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:
 def _price(problem: Problem, balance: Balance) -> int:
     """How many placements a solved plan counts as."""
     size = int(problem.replication_factors.sum()) + len(problem.topic_names) * int(problem.targets.sum())
-    if _windows_of_bytes(problem, balance):
+    has_byte_windows = any(getattr(balance, knob) != NO_TOLERANCE for knob in _OF_BYTES)
+    if has_byte_windows or bool((problem.disk_limit_bytes[problem.targets] >= 0).any()):
         return max(_TIMES_BYTES * size, _LEAST_SOLVED_BYTES)
     return max(size, _LEAST_SOLVED)
-
-
-def _windows_of_bytes(problem: Problem, balance: Balance) -> bool:
-    capped = bool((problem.disk_limit_bytes[problem.targets] >= 0).any())
-    return capped or any(getattr(balance, knob) != NO_TOLERANCE for knob in _OF_BYTES)
 
 
 def _seed(sweep: Sweep, number: int) -> int:
@@ -258,19 +255,16 @@ def _filled(problem: Problem, grid: BalanceGrid) -> BalanceGrid:
     """The YAML's grid; one of our own where it gives none."""
     if any(getattr(grid, knob) for knob in KNOBS):
         return grid
-    own = BalanceGrid(replicas=_LOOSER, topic_replicas=(NO_TOLERANCE,))
     sized = problem.sizes_known and bool(problem.size_bytes.any())
     written = bool(problem.bytes_in_per_sec.any())
     sent = written or bool(problem.bytes_out_per_sec.any())
-    return replace(
-        own,
+    return BalanceGrid(
+        replicas=_LOOSER,
+        topic_replicas=(NO_TOLERANCE,),
         disk=_OF_DISK if sized else (),
         network_in=_OF_TRAFFIC if written else (),
         network_out=_OF_TRAFFIC if sent else (),
     )
-
-
-_OF_TRAFFIC = (Tolerance("percent", 10), NO_TOLERANCE)
 
 
 def _kafka(problem: Problem, sweep: Sweep, count: int) -> list[Run]:

@@ -99,7 +99,7 @@ def _best(tried: Swept, rule: Choice) -> BestCandidate:
 
 
 def _pool(result: SweepResult) -> list[Row]:
-    """Valid rows that nobody needs to take on trust: proven ones, doing nothing, and the front."""
+    """Valid rows to choose from: those with a proof, doing nothing, and the front."""
     scores = result.scores
     proven = pc.or_(pc.not_equal(scores["least_bytes"], UNKNOWN), pc.equal(scores["strategy"], "unchanged"))
     valid = scores.filter(pc.and_(proven, pc.equal(scores["violations"], 0))).to_pylist()
@@ -161,7 +161,7 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
 
 
 def _refuse_base(tried: Sequence[Swept], best: Sequence[BestCandidate]) -> None:
-    """The error for `changes` without a valid plan, where a variant has one."""
+    """InfeasibleError where a variant has a valid plan; called where `changes` has none."""
     possible = [each.name for each, found in zip(tried, best, strict=True) if found.why_not is None]
     if possible:
         raise InfeasibleError(
@@ -171,9 +171,10 @@ def _refuse_base(tried: Sequence[Swept], best: Sequence[BestCandidate]) -> None:
 
 
 def _refuse_spending(tried: Sequence[Swept]) -> None:
-    """The error for a budget that none of these alternatives keeps within.
+    """UnsafePlanError where valid plans exist; called where none of them keeps within the budget.
 
-    What it takes at the least is said of the plans tried, not of all there are: the ladder may be tried in part.
+    The least that the message names is that of the plans tried, not of all possible ones: a sweep may try only some
+    balances of the ladder.
     """
     sound = [(each.name, row) for each in tried for row in _pool(each.result) if not row["violations"]]
     limits = ((term, getattr(tried[0].spec.budget, term)) for term in budget_steps.TERMS)
@@ -185,7 +186,7 @@ def _refuse_spending(tried: Sequence[Swept]) -> None:
 
 
 def _overspent(term: str, allowed: int, sound: Sequence[tuple[str, Row]], alternatives: int) -> str:
-    """What the cheapest of these plans takes, and whose it is where there are several alternatives."""
+    """A line on one term: the least that any of these plans takes, and of several alternatives, whose plan that is."""
     name, row = min(sound, key=lambda each: int(each[1][term]))
     who, whose = ("the changes", "") if alternatives == 1 else ("the alternatives", f" ({name})")
     least, most = str(row[term]), str(allowed)
@@ -195,25 +196,19 @@ def _overspent(term: str, allowed: int, sound: Sequence[tuple[str, Row]], altern
 
 
 def _refuse(tried: Sequence[Swept], rule: Choice) -> None:
-    bytes_first = rule.rule == "most_even_within_bytes"
-    column, shown = ("bytes_moved", stated) if bytes_first else ("imbalance_ppm", _ppm)
+    """UnsafePlanError where valid plans exist, but none within the budget or the amount of `sweep.choose`."""
     sound = [(each, row) for each in tried for row in _pool(each.result) if not row["violations"]]
     rows = [row for each, row in sound if budget_steps.within(each.spec.budget, row)]
     if sound and not rows:
         _refuse_spending(tried)
     if not rows:
         return
-    least = min(row[column] for row in rows)
+    # What is allowed is not rounded: it is to be copied into the YAML.
+    if rule.rule == "most_even_within_bytes":
+        limit, least = stated(rule.value), exactly(min(row["bytes_moved"] for row in rows))
+    else:
+        limit, least = percent(rule.value / 10_000), f"{exact(min(row['imbalance_ppm'] for row in rows) / 10_000)}%"
     raise UnsafePlanError(
-        f"nothing was written: sweep.choose.{rule.rule}: {shown(rule.value)} is below what any valid plan needs; "
-        f"allowed: at least {_exactly(least, bytes_first)}"
+        f"nothing was written: sweep.choose.{rule.rule}: {limit} is below what any valid plan needs; "
+        f"allowed: at least {least}"
     )
-
-
-def _ppm(value: int) -> str:
-    return percent(value / 10_000)
-
-
-def _exactly(value: int, of_bytes: bool) -> str:
-    """An amount as the YAML takes it, not rounded."""
-    return exactly(value) if of_bytes else f"{exact(value / 10_000)}%"

@@ -9,6 +9,7 @@ candidate is a look-up a replica, and a score is a few sums over all replicas. T
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ _EXACT = 1 << 53
 _HERE, _COPIED, _CROSSING = range(3)
 
 
+@lru_cache(maxsize=1)
 def usable(basis: ScoringBasis) -> bool:
     """True where all partitions are placed anew, as Kafka does, and nothing is asked that sums don't answer."""
     problem = basis.problem
@@ -112,8 +114,9 @@ class ClassicSums:
     alike: BoolArray
 
 
+@lru_cache(maxsize=1)
 def make(basis: ScoringBasis) -> ClassicSums:
-    """What is known before, for a problem that is `usable`."""
+    """The look-ups of a problem that is `usable`; those of the last one are kept."""
     problem, wanted = basis.problem, basis.windows.topic_replicas
     factors = problem.replication_factors
     before = (problem.replicas >= 0).sum(axis=1)

@@ -8,6 +8,7 @@ topic, is a sum of as many table rows as there are topics.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -38,7 +39,8 @@ class Tables:
     brokers: int
 
 
-def worthwhile(basis: ScoringBasis) -> bool:
+@lru_cache(maxsize=1)
+def usable(basis: ScoringBasis) -> bool:
     """True where there are placements at all, and the tables are small enough to make and keep."""
     problem = basis.problem
     brokers = int(problem.targets.sum())
@@ -52,12 +54,14 @@ def worthwhile(basis: ScoringBasis) -> bool:
     return placements <= _MOST_PLACEMENTS and pairs * len(problem.topic_names) * columns * 8 <= _MOST_BYTES
 
 
+@lru_cache(maxsize=1)
 def make(basis: ScoringBasis) -> Tables:
-    """The tables of a problem."""
+    """The tables of a problem that is `usable`; those of the last one are kept."""
     problem = basis.problem
     brokers = int(problem.targets.sum())
     pairs = [(start, shift) for start in range(brokers) for shift in range(max(brokers - 1, 1))]
-    tallies = [_tally(basis, start, shift) for start, shift in pairs]
+    placed = (kafka_classic.assign(problem, 0, start, shift) for start, shift in pairs)
+    tallies = [score.by_topic(basis, assignment) for assignment in placed]
     flat = [np.concatenate([part.reshape(len(part), -1) for part in each.added], axis=1) for each in tallies]
     spreads = np.stack([tally.topic_spread for tally in tallies], axis=1)
     shapes = tuple(part.shape[1:] for part in tallies[0].added)
@@ -70,11 +74,6 @@ def scores(basis: ScoringBasis, tables: Tables, starts: IntArray, shifts: IntArr
     blocks = [_add_up(tables, pairs[at : at + _BLOCK]) for at in range(0, len(pairs), _BLOCK)]
     added = (np.concatenate(parts) for parts in zip(*(block.added for block in blocks), strict=True))
     return score.finish(basis, Tally.of(added, np.concatenate([block.topic_spread for block in blocks])))
-
-
-def _tally(basis: ScoringBasis, start: int, shift: int) -> Tally:
-    assignment = kafka_classic.assign(basis.problem, 0, start, shift)
-    return score.by_topic(basis, assignment)
 
 
 def _add_up(tables: Tables, pairs: IntArray) -> Tally:

@@ -21,13 +21,14 @@ from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.catalog import STRATEGIES, UNKNOWN, Candidate, Proposal, prove
 from planner.sweep import classic_sums, classic_tables, sweep_result, task_split
 from planner.sweep.candidates import ALL_SCENARIOS, ASKED, Candidates, Run
-from planner.sweep.classic_sums import ClassicSums
-from planner.sweep.classic_tables import Tables
 from planner.sweep.scores_folder import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
 
+# Called with the number of candidates that are done, and of all.
 Progress = Callable[[int, int], None]
 Proposals = Mapping[int, Proposal]
+
+_SCORES = len(fields(Scores))
 
 
 class Search(NamedTuple):
@@ -76,13 +77,15 @@ def scored(
     problem: Problem, candidates: Candidates, numbers: LongArray, proposals: Proposals | None = None
 ) -> LongArray:
     """(COLUMNS, C): the scores of these candidates (C,); `proposals` are those that are made already, by number."""
-    basis = _yardstick(problem)
+    basis = _basis(problem)
     columns = np.empty((len(COLUMNS), len(numbers)), dtype=np.int64)
     columns[0] = numbers
-    columns[-4:] = [[UNKNOWN], [UNKNOWN], [UNKNOWN], [1]]
+    # Classic placements are scored many at once, without tie-breaks and without a bound: they count as unproven.
+    scores, others = slice(1, 1 + _SCORES), slice(1 + _SCORES, None)
+    columns[others] = [[UNKNOWN], [UNKNOWN], [UNKNOWN], [1]]
     for part, places, at in candidates.parts(numbers):
-        if part.strategy == "kafka_classic" and (has_tables(problem) or _has_sums(basis)):
-            columns[1:-4, places] = _columns(_classic(basis, part, at))
+        if part.strategy == "kafka_classic" and (has_tables(problem) or classic_sums.usable(basis)):
+            columns[scores, places] = _columns(_classic(basis, part, at))
             continue
         for place in places.tolist():
             number = int(numbers[place])
@@ -113,27 +116,13 @@ def planned_for(problem: Problem, which: str) -> Problem:
 
 def has_tables(problem: Problem) -> bool:
     """True where Kafka's classic placements are scored from tables."""
-    return classic_tables.worthwhile(_yardstick(problem))
+    return classic_tables.usable(_basis(problem))
 
 
+# A sweep scores one problem after the other, each in many parts.
 @lru_cache(maxsize=1)
-def _yardstick(problem: Problem) -> ScoringBasis:
+def _basis(problem: Problem) -> ScoringBasis:
     return ScoringBasis.of(problem)
-
-
-@lru_cache(maxsize=1)
-def _tables(basis: ScoringBasis) -> Tables:
-    return classic_tables.make(basis)
-
-
-@lru_cache(maxsize=1)
-def _has_sums(basis: ScoringBasis) -> bool:
-    return classic_sums.usable(basis)
-
-
-@lru_cache(maxsize=1)
-def _sums(basis: ScoringBasis) -> ClassicSums:
-    return classic_sums.make(basis)
 
 
 def _classic(basis: ScoringBasis, run: Run, at: LongArray) -> Scores:
@@ -143,8 +132,8 @@ def _classic(basis: ScoringBasis, run: Run, at: LongArray) -> Scores:
     starts, shifts = (np.broadcast_to(each.reshape(len(at), -1), (len(at), topics)) for each in pairs)
     drawn = starts.astype(np.int32), shifts.astype(np.int32)
     if has_tables(basis.problem):
-        return classic_tables.scores(basis, _tables(basis), *drawn)
-    return classic_sums.scores(_sums(basis), *drawn)
+        return classic_tables.scores(basis, classic_tables.make(basis), *drawn)
+    return classic_sums.scores(classic_sums.make(basis), *drawn)
 
 
 def _columns(scores: Scores) -> LongArray:
@@ -156,7 +145,7 @@ def _proposal(problem: Problem, candidate: Candidate, scenarios: str) -> Proposa
 
 
 def _one(basis: ScoringBasis, candidate: Candidate, scenarios: str, proposal: Proposal | None) -> LongArray:
-    """The score columns of one candidate; a strategy that has no answer for this problem breaks a rule a partition."""
+    """(SCORE_COLUMNS,): one candidate. Where its strategy finds no placement, each partition counts as a violation."""
     try:
         proposal = proposal or _proposal(basis.problem, candidate, scenarios)
     except InfeasibleError:

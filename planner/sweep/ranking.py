@@ -16,15 +16,13 @@ from planner.model.spec import AIMS
 # and the sum over brokers of the squares of the replicas that arrive.
 TIES = ("partitions_touched", "arrivals_squared")
 
-# The scores that each of `model.AIMS` is about, most important first.
+# The scores that each of `spec.AIMS` is about, most important first.
 AIM_COLUMNS = {
     "leaders_changed": ("leaders_changed", *TIES),
     "cross_rack_bytes": ("cross_rack_bytes",),
     "makespan": ("busiest_bytes",),
     "peak_disk": ("peak_disk_ppm",),
 }
-
-
 # What `resilience.survive` asks for comes before the balance: the partitions of the worst single failure.
 SURVIVE_COLUMNS: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -48,6 +46,11 @@ def ranking(aims: Iterable[str], survive: str = "none", *, sizes_known: bool = T
 def ranking_of(problem: Problem) -> tuple[str, ...]:
     """The ranking of a problem's plans."""
     return ranking(problem.aims, problem.survive, sizes_known=problem.sizes_known)
+
+
+def moved_column(problem: Problem) -> str:
+    """The score that says how much a plan moves: where sizes are unknown, all plans have the same bytes, none."""
+    return "bytes_moved" if problem.sizes_known else "replicas_moved"
 
 
 RANKING = ranking(AIMS)
@@ -78,7 +81,7 @@ def unbeaten(moved: LongArray, imbalance: LongArray, order: Sequence[LongArray])
     if not len(by_moved):
         return by_moved
     so_far = np.minimum.accumulate(imbalance[by_moved])
-    # A row is on the front, or equal to one that is, where it sets the least imbalance and nobody set it for less.
+    # A row is on the front, or equal to one that is, where its imbalance is below that of all that move less.
     starts = np.ones(len(by_moved), dtype=bool)
     starts[1:] = so_far[1:] < so_far[:-1]
     leader = by_moved[np.maximum.accumulate(np.where(starts, np.arange(len(by_moved)), 0))]

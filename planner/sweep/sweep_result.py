@@ -18,7 +18,7 @@ from planner.model.seeded_numbers import mix
 from planner.scoring.score import Scores
 from planner.strategies.catalog import Proposal
 from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, Candidates
-from planner.sweep.ranking import RANKING, TIES, first, ranking_of, unbeaten
+from planner.sweep.ranking import RANKING, TIES, first, moved_column, ranking_of, unbeaten
 
 # `unproven` is 1 where nothing says how few bytes would do at the balance asked for: a baseline, never the winner.
 SCORE_COLUMNS = (*(each.name for each in fields(Scores)), *TIES, "least_bytes", "unproven")
@@ -79,14 +79,14 @@ def keep(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray
     """
     if len(candidates) <= ALL_ROWS:
         return part
-    numbers, moved = part[0], "bytes_moved" if problem.sizes_known else "replicas_moved"
+    numbers = part[0]
     order = [part[_AT[name]] for name in ranking_of(problem)]
     kept = sampled(numbers, len(candidates)) | candidates.of(numbers, *_ALWAYS)
     kept[first(order, TOP)] = True
     kafka = np.flatnonzero(candidates.of(numbers, *KAFKA_STRATEGIES))
     kept[kafka[first([column[kafka] for column in order], 1)]] = True
     valid = np.flatnonzero(part[_AT["violations"]] == 0)
-    columns = [part[_AT[name]][valid] for name in (moved, "imbalance_ppm", *ranking_of(problem))]
+    columns = [part[_AT[name]][valid] for name in (moved_column(problem), "imbalance_ppm", *ranking_of(problem))]
     kept[valid[unbeaten(columns[0], columns[1], columns[2:])]] = True
     return part[:, kept]
 
@@ -125,9 +125,10 @@ def result(
 ) -> SweepResult:
     """The result of the rows that are kept, by candidate; without `by_strategy` they are all there were."""
     order = ranking_of(problem)
-    moved = "bytes_moved" if problem.sizes_known else "replicas_moved"
     counts = by_strategy or {row["values"]: row["counts"] for row in scores["strategy"].value_counts().to_pylist()}
-    return SweepResult(counts, scores, front(scores, order, moved), best(scores, TOP, order), proposals or {})
+    return SweepResult(
+        counts, scores, front(scores, order, moved_column(problem)), best(scores, TOP, order), proposals or {}
+    )
 
 
 def best(scores: pa.Table, count: int, order: Sequence[str] = RANKING) -> pa.Table:
@@ -138,7 +139,7 @@ def best(scores: pa.Table, count: int, order: Sequence[str] = RANKING) -> pa.Tab
 def front(scores: pa.Table, order: Sequence[str] = RANKING, moved: str = "bytes_moved") -> pa.Table:
     """Valid rows that no other beats in both what is moved and imbalance, by those; of equal ones, the first in order.
 
-    Where sizes are unknown what is moved are replicas: all rows have the same bytes, none.
+    `moved` is `ranking.moved_column`.
     """
     valid = scores.filter(pc.equal(scores["violations"], 0))
     columns = [_column(valid, name) for name in (moved, "imbalance_ppm", *order)]

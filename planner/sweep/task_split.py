@@ -1,8 +1,8 @@
 """How the candidates of a sweep are split into tasks: by a fixed rule, from their numbers alone.
 
-Candidates that are made one by one go round, so that every task gets as many solved plans of each kind as any other.
-Kafka's classic placements cost next to nothing once a problem's tables are made; each task gets neighbours of them, so
-that as few tasks as can be make the tables.
+Candidates that are made one by one are dealt in turn, so that every task gets as many solved plans of each kind as any
+other. Kafka's classic placements take next to no time once a problem's tables are made; each task gets neighbours of
+them, so that as few tasks as possible make the tables.
 """
 
 from __future__ import annotations
@@ -29,24 +29,27 @@ class Piece(NamedTuple):
 
 def pieces(sweeps: Sequence[tuple[Candidates, bool]], task: int = 0, tasks: int = 1) -> Iterator[Piece]:
     """What one of so many tasks evaluates, by sweep. A sweep's bool: its classic placements are scored from tables."""
-    cheap = sum(run.count for each, has_tables in sweeps for run in each.runs if _is_cheap(run.strategy, has_tables))
-    start, end = cheap * task // tasks, cheap * (task + 1) // tasks
-    dear_before = cheap_before = 0
+    tabled = sum(
+        run.count for each, has_tables in sweeps for run in each.runs if _from_tables(run.strategy, has_tables)
+    )
+    start, end = tabled * task // tasks, tabled * (task + 1) // tasks
+    single_before = tabled_before = 0
     for number, (each, has_tables) in enumerate(sweeps):
         first = 0
         for run in each.runs:
-            if _is_cheap(run.strategy, has_tables):
-                low, high = (min(max(bound - cheap_before, 0), run.count) for bound in (start, end))
-                mine, cheap_before = range(first + low, first + high), cheap_before + run.count
+            from_tables = _from_tables(run.strategy, has_tables)
+            if from_tables:
+                low, high = (min(max(bound - tabled_before, 0), run.count) for bound in (start, end))
+                mine, tabled_before = range(first + low, first + high), tabled_before + run.count
             else:
-                mine = range(first + (task - dear_before) % tasks, first + run.count, tasks)
-                dear_before += run.count
+                mine = range(first + (task - single_before) % tasks, first + run.count, tasks)
+                single_before += run.count
             if mine:
-                yield Piece(number, mine, _is_cheap(run.strategy, has_tables))
+                yield Piece(number, mine, from_tables)
             first += run.count
 
 
-def _is_cheap(strategy: str, has_tables: bool) -> bool:
+def _from_tables(strategy: str, has_tables: bool) -> bool:
     return has_tables and strategy == "kafka_classic"
 
 

@@ -1,4 +1,4 @@
-"""Alternatives to `changes`, each a problem and a sweep of its own, told apart by their names."""
+"""The alternatives that a sweep compares: `changes` and each of `sweep.variants`, as a problem and a sweep by name."""
 
 from __future__ import annotations
 
@@ -40,17 +40,16 @@ class Swept:
 
 
 def alternatives(spec: Spec) -> tuple[Alternative, ...]:
-    """`changes`, unless it is empty and there are variants; then the variants. They share the candidates alike."""
+    """`changes`, unless it is empty and there are variants; then the variants. They share the candidates equally."""
     only_variants = bool(spec.sweep.variants) and spec.changes == Changes()
-    wishes = [] if only_variants else [(BASE, spec.changes)]
-    wishes += [(variant.name, variant.changes) for variant in spec.sweep.variants]
-    specs = [(name, replace(spec, changes=changes)) for name, changes in wishes]
-    return tuple(_alternative(name, each, len(specs)) for name, each in specs)
-
-
-def _alternative(name: str, spec: Spec, among: int) -> Alternative:
-    problem = budget_steps.first_step(build_problem.build(spec))
-    return Alternative(name, spec, problem, candidates(problem, spec.sweep, among))
+    named = [] if only_variants else [(BASE, spec.changes)]
+    named += [(variant.name, variant.changes) for variant in spec.sweep.variants]
+    found = []
+    for name, changes in named:
+        its_spec = replace(spec, changes=changes)
+        problem = budget_steps.first_step(build_problem.build(its_spec))
+        found.append(Alternative(name, its_spec, problem, candidates(problem, spec.sweep, len(named))))
+    return tuple(found)
 
 
 def chosen(spec: Spec, variant: str) -> Spec:

@@ -75,7 +75,7 @@ def test_spark_names_the_same_best_candidate():
 
 
 def test_candidates_are_timed_both_ways(monkeypatch):
-    """From tables where they are worthwhile, and one by one; the sweep's own way is the one compared with the peer."""
+    """From tables where they are usable, and one by one; the sweep's own way is the one compared with the peer."""
     monkeypatch.setattr(candidates, "_FROM_TABLES", 10_000_000)
     monkeypatch.setattr(candidates, "_PLACED", 20_000)
 

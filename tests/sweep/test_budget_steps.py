@@ -1,4 +1,4 @@
-"""Changes that a budget can't pay for in one: what the first step does, what waits, and that steps reach the end."""
+"""A budget: its ladder of balances, what keeps within it, and the steps of a change that it can't pay for at once."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from plan_documents import typed
 from properties import examples
 
+from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model.build_problem import build, today
 from planner.model.cluster import Broker, Partition
 from planner.model.errors import InfeasibleError, UnsafePlanError
@@ -27,8 +28,8 @@ from planner.scoring import independent_check
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.catalog import STRATEGIES, Candidate
-from planner.sweep import candidates, variants
-from planner.sweep.budget_steps import TERMS, first_step, within
+from planner.sweep import budget_steps, candidates, variants
+from planner.sweep.budget_steps import LEVELS, LEVELS_OF_COST, TERMS, first_step, ladder, within
 from planner.sweep.evaluate import run
 
 VALIDATOR = Draft202012Validator(json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8")))
@@ -36,6 +37,66 @@ DRAIN = Changes(remove_brokers=(1, 2))
 # Broker 1 holds 90 bytes, broker 2 holds 30.
 ROWS = {"a": [(1,), (1,), (1,), (2,), (2,), (3,), (4,)]}
 SIZES = {"a": [20, 50, 20, 10, 20, 9, 9]}
+SPENT = {"bytes_moved": 100, "replicas_moved": 3, "leaders_changed": 2}
+
+
+def test_a_budget_is_asked_for_by_any_of_its_terms() -> None:
+    """No term, no budget; zero is one."""
+    assert (False, True) == (budget_steps.asked(Budget()), budget_steps.asked(Budget(replicas_moved=0)))
+
+
+def test_within_is_up_to_and_with_the_limit() -> None:
+    """Every term that is limited counts, to the last byte."""
+    assert within(Budget(bytes_moved=100, leaders_changed=2), SPENT)
+    assert not within(Budget(bytes_moved=99), SPENT)
+    assert not within(Budget(bytes_moved=100, replicas_moved=2), SPENT)
+
+
+def test_ladder_begins_with_what_is_asked_for_and_ends_with_nothing() -> None:
+    """First the balance of the YAML, last no window at all."""
+    steps = ladder(Balance(disk=Tolerance("percent", 10)), Budget(bytes_moved=1))
+    open_ended = Balance(*[NO_TOLERANCE] * 7)
+    assert (Balance(disk=Tolerance("percent", 10)), open_ended) == (steps[0], steps[-1])
+    assert len(steps) == len(set(steps))
+
+
+def test_ladder_never_tightens_and_asks_for_nothing_new() -> None:
+    """A percentage only grows; what wasn't asked for stays so."""
+    steps = ladder(Balance(disk=Tolerance("percent", 10)), Budget(bytes_moved=1))
+    levels = {10, *LEVELS, *LEVELS_OF_COST}
+    assert {"none", *(f"{level}%" for level in levels if level >= 10)} == {str(step.disk) for step in steps}
+    assert {NO_TOLERANCE} == {step.network_in for step in steps}
+
+
+def test_ladder_lets_go_of_topics_first() -> None:
+    """The windows of single topics cost most for what they even out: only what is asked for has them."""
+    asked_for, *steps = ladder(Balance(), Budget(bytes_moved=1))
+    assert Balance() == asked_for
+    assert {NO_TOLERANCE} == {step.topic_replicas for step in steps}
+
+
+@pytest.mark.parametrize(
+    ("budget", "kept"),
+    [
+        (Budget(bytes_moved=1), {"replicas", "leaders"}),
+        (Budget(replicas_moved=1), {"leaders"}),
+        (Budget(leaders_changed=1), {"replicas", "disk"}),
+        (Budget(bytes_moved=1, leaders_changed=1), {"replicas"}),
+    ],
+)
+def test_ladder_loosens_first_what_costs(budget, kept) -> None:
+    """Bytes buy even bytes, replicas even counts: what the budget doesn't limit stays as even as asked."""
+    wanted = Balance(disk=Tolerance("percent", 10))
+    first = ladder(wanted, budget)[2 : 2 + len(LEVELS_OF_COST)]
+    loosened = [step for step in first if step != replace(wanted, topic_replicas=NO_TOLERANCE)]
+    assert loosened
+    for knob in ("replicas", "leaders", "disk"):
+        assert (knob in kept) == all(getattr(wanted, knob) == getattr(step, knob) for step in loosened), knob
+
+
+def test_ladder_is_no_longer_than_a_small_clusters_sweep() -> None:
+    """Twenty plans are solved there: every step is looked at."""
+    assert len(ladder(Balance(disk=Tolerance("percent", 10)), Budget(bytes_moved=1))) <= 20
 
 
 def spec(budget: Budget, changes: Changes = DRAIN, rows: Any = None, **rest: Any) -> Spec:

@@ -100,4 +100,4 @@ def test_worthwhile() -> None:
     """Tables are made for small clusters, not where they would be larger than the sweep itself."""
     few = problem_of(no_racks(*range(10)), {"x": [(0,)] * 10})
     many = problem_of(no_racks(*range(1000)), {"x": [(0,)] * 30})
-    assert (True, False) == tuple(classic_tables.worthwhile(ScoringBasis.of(each)) for each in (few, many))
+    assert (True, False) == tuple(classic_tables.usable(ScoringBasis.of(each)) for each in (few, many))
