@@ -1,9 +1,9 @@
-"""What `planner adopt` says of other planners' plans of the benchmark's cases, made here by those planners' rules.
+"""The results of `planner adopt` for other planners' plans of the benchmark's cases, made here by their rules.
 
 - Kafka's `--generate`: its own placement, with one start index and shift a topic; it keeps replication factors as
   they are.
 - topicmappr `rebuild --force-rebuild`, placement by count: partition by partition, each replica goes to the broker
-  with the fewest replicas so far in a rack that the partition isn't in. Leaders are not evened afterwards.
+  with the fewest replicas so far in a rack that the partition isn't in. Leaders aren't balanced afterwards.
 - kafka-assigner (SiftScience): topic by topic, replicas stay where neither a rack nor the topic's ceiling on a broker
   is in the way; the others go to the brokers in order.
 """
@@ -49,10 +49,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """What adopt says of one plan: `balance` is the one that it reaches, and figures are None where it is refused.
+    """The result for one plan. `balance` is the one that it reaches; it and later figures are None if it is refused.
 
-    `violations` counts broken rules, each partition once a rule. `needed_bytes` is what our plan copies at that
-    balance, None where that is less even.
+    `violations` sums the partitions that break each rule. `needed_bytes` is what our plan copies at that balance, None
+    if that plan is less even.
     """
 
     case: str
@@ -123,7 +123,7 @@ def generate(problem: Problem) -> IntArray:
 
 
 def rebuild(problem: Problem) -> IntArray:
-    """(P, W): topicmappr's forced rebuild by count; the broker with the lowest id of several."""
+    """(P, W): topicmappr's forced rebuild by count; of equally loaded brokers the one with the lowest id."""
     targets = np.flatnonzero(problem.targets).tolist()
     racks, held = _racks(problem), Counter[int]()
     assignment = np.full((problem.rows, problem.width), -1, dtype=np.int32)
@@ -139,7 +139,7 @@ def rebuild(problem: Problem) -> IntArray:
 
 
 def assigner(problem: Problem) -> IntArray:
-    """(P, W): kafka-assigner's placement; today's where a topic can't be placed by its rule."""
+    """(P, W): kafka-assigner's placement; topics that its rule can't place stay as they are today."""
     targets, racks = np.flatnonzero(problem.targets).tolist(), _racks(problem)
     assignment = build_problem.today(problem)
     for topic in range(len(problem.topic_names)):
@@ -183,7 +183,7 @@ def _filled(
 
 
 def _racks(problem: Problem) -> list[int | tuple[int]]:
-    """The rack of each broker; each broker is one by itself where racks don't matter."""
+    """The rack of each broker; if racks don't matter, each broker is a rack by itself."""
     if not problem.racks_matter:
         return [(broker,) for broker in range(len(problem.broker_ids))]
     return list(problem.broker_racks.tolist())

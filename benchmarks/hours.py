@@ -11,7 +11,7 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.formats import size
-from planner.model.load_history import WeekOfLoad
+from planner.model.load_history import HOUR_SECONDS, WeekOfLoad
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Changes, Spec
 from planner.scoring.broker_loads import leaders_after
@@ -37,18 +37,17 @@ def spec(seed: int, partitions: int = PARTITIONS) -> Spec:
     rows: dict[tuple[str, int], int] = {}
     for row, (topic, number) in enumerate(zip(topic_of.tolist(), ids.tolist(), strict=True)):
         name, first = f"topic-{topic:04d}", int(random.integers(BROKERS))
-        replicas = tuple((first + step * 4 + step) % BROKERS + 1 for step in range(FACTOR))
+        # Five apart: each in another of the three racks.
+        replicas = tuple((first + step * 5) % BROKERS + 1 for step in range(FACTOR))
         held = topics.setdefault(name, [])
-        held.append(Partition(number, replicas, replicas[0], None, 3600 * rates[0][row], rates[0][row], rates[1][row]))
+        rate_in, rate_out = rates[0][row], rates[1][row]
+        held.append(Partition(number, replicas, replicas[0], None, rate_in * HOUR_SECONDS, rate_in, rate_out))
         rows[name, number] = row
     brokers = [Broker(number, f"r{number % 3}") for number in range(1, BROKERS + ADDED + 1)]
-    cluster = Cluster("hours", tuple(brokers[:BROKERS]), tuple(Topic(*each) for each in _frozen(topics)))
+    frozen = tuple(Topic(name, tuple(held)) for name, held in topics.items())
+    cluster = Cluster("hours", tuple(brokers[:BROKERS]), frozen)
     known = WeekOfLoad(rows, means, np.stack([hours_in, hours_out]))
     return Spec(cluster, Changes(add_brokers=tuple(brokers[BROKERS:])), balance=BALANCE, week=known)
-
-
-def _frozen(topics: dict[str, list[Partition]]) -> list[tuple[str, tuple[Partition, ...]]]:
-    return [(name, tuple(partitions)) for name, partitions in topics.items()]
 
 
 def worst(problem: Problem, known: WeekOfLoad, assignment: IntArray) -> tuple[int, int]:

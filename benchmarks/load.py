@@ -1,4 +1,4 @@
-"""The benchmark of load profiles: what is true of a generated month is found, how fast, and in how much memory.
+"""The benchmark of load profiles: how close they are to a generated month, how fast, and in how much memory.
 
 The history (`load_history`) is made once; each number of workers profiles it in a process of its own, and both must
 write the same bytes.
@@ -20,12 +20,12 @@ from benchmarks.apart import apart, watched_children
 from benchmarks.load_history import History, HistoryRecipe
 from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
 from planner.inputs.load import profile_file
-from planner.model.load_history import About
+from planner.model.load_history import HOURS_OF_WEEK, About
 from planner.model.problem import FloatArray
 
 PARTITIONS, DAYS = 5_000, 28
 WORKERS = (1, 2)
-# Below, a share of the growth says nothing: noise alone is that large.
+# Below this growth per month, noise alone is as large, and the error as a share of the growth says nothing.
 LEAST_GROWTH = 0.05
 _COLUMNS = (
     "rows",
@@ -88,7 +88,7 @@ def entries(partitions: int = PARTITIONS, days: int = DAYS) -> Entries:
 
 def profiled(folder: str, workers: int) -> Profiled:
     """Profile a folder's history in a local Spark session with so many workers, opened and closed here."""
-    # Here and not above: planner never imports pyspark, and only who benches Spark needs it.
+    # Imported here, so that the other benchmarks run without pyspark.
     from spark_jobs import load_profile, session
 
     with watched_children() as children:
@@ -122,7 +122,7 @@ def errors(truth: History, rows: pa.Table) -> dict[str, FloatArray]:
 
     The rows are sorted by topic and partition, as the truth is.
     """
-    hours = np.asarray(rows["hours_in"].combine_chunks().flatten(), dtype=np.float64).reshape(-1, 168)
+    hours = np.asarray(rows["hours_in"].combine_chunks().flatten(), dtype=np.float64).reshape(-1, HOURS_OF_WEEK)
     growth = np.asarray(rows["growth_per_month"], dtype=np.float64)
     grown = ~np.isnan(growth) & (np.abs(truth.growth_per_month) >= LEAST_GROWTH)
     mean = np.asarray(rows["bytes_in_per_sec_mean"], dtype=np.float64)

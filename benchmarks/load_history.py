@@ -1,8 +1,8 @@
-"""A month of a cluster's load with everything about it known: what a load profile is measured against.
+"""A generated month of a cluster's load whose true values are known: load profiles are measured against it.
 
 Each topic has a daily and a weekly curve, a rate of growth and a fan-out of consumers of its own; each partition has a
 share of its topic, and noise in every sample. The history is written as Parquet, a file a day, with flaws that are
-counted: samples that lack, come twice or make no sense, partitions that appear late, and a clock that jumps.
+counted: samples that are missing, repeated or make no sense, partitions that appear late, and a clock that jumps.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from planner.model.problem import FloatArray, IntArray
 # Monday, 2 November 2026, 00:00 UTC, in seconds: the first sample.
 START = 1_793_577_600
 HOUR, DAY, HOURS_OF_WEEK = 3600, 86_400, 168
+# 1970 began on a Thursday, three days into a week that begins on Monday.
+_EPOCH_HOUR_OF_WEEK = 72
 _MONTH_DAYS = 365.25 / 12
 
 
@@ -50,7 +52,7 @@ class HistoryRecipe:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What is true of a history of P partitions: the clean samples' means, whatever flaws the files have.
+    """The true values of P partitions: the means of all samples before flaws were put in.
 
     topic_of, partition_ids (P,); mean_in, mean_out, growth_per_month (P,); hours_in (P, 168) means by hour of the week,
     Monday 00:00 UTC first; counted: how often each flaw was put in.
@@ -79,7 +81,7 @@ class _Curves:
 
     def at(self, second: int) -> FloatArray:
         """(P,) bytes a second that producers write, without noise."""
-        hour = second // HOUR + 72  # the epoch began on a Thursday
+        hour = second // HOUR + _EPOCH_HOUR_OF_WEEK
         share, low = second % HOUR / HOUR, self.weekly[:, hour % HOURS_OF_WEEK]
         curve = low + share * (self.weekly[:, (hour + 1) % HOURS_OF_WEEK] - low)
         months = (second - START) / (_MONTH_DAYS * DAY)
@@ -87,7 +89,7 @@ class _Curves:
 
 
 def write(folder: Path, recipe: HistoryRecipe) -> History:
-    """Write the history's Parquet files; what is true of it."""
+    """Write the history's Parquet files, and return its true values."""
     random = np.random.default_rng(recipe.seed)
     curves = _curves(random, recipe.partitions)
     names = np.array([f"topic-{number:04d}" for number in range(len(curves.growth))])
@@ -106,7 +108,7 @@ def write(folder: Path, recipe: HistoryRecipe) -> History:
                 there = begins <= second
                 written = np.rint(curves.at(second) * (1 + recipe.noise * random.standard_normal(recipe.partitions)))
                 read = np.rint(written * curves.fan_out[curves.topic_of])
-                hour = (second // HOUR + 72) % HOURS_OF_WEEK
+                hour = (second // HOUR + _EPOCH_HOUR_OF_WEEK) % HOURS_OF_WEEK
                 sums += np.where(there, (written, read), 0)
                 weeks[:, hour] += np.where(there, written, 0)
                 seen[:, hour] += there
@@ -161,7 +163,7 @@ _SCHEMA = pa.schema(
 
 
 def _flawed(random: np.random.Generator, there: IntArray, flaws: Flaws, counted: dict[str, int]) -> IntArray:
-    """The rows that are written: some lack, some come twice."""
+    """The rows that are written: some are left out, some are repeated."""
     fate = random.random(len(there))
     kept, twice = there[fate >= flaws.missing], there[fate >= 1 - flaws.repeated]
     counted["missing"] += len(there) - len(kept)
@@ -183,7 +185,7 @@ def _table(
     rates, times = written[rows], np.full(len(rows), second * 1000)
     negative, misdated = random.random((2, len(rows)))
     rates = np.where(negative < recipe.flaws.negative, -1.0, rates)
-    # A clock that was set back to the beginning of time.
+    # A clock that was set back to 1970.
     times[misdated < recipe.flaws.misdated] = second % DAY * 1000
     counted["negative"] += int((negative < recipe.flaws.negative).sum())
     counted["misdated"] += int((misdated < recipe.flaws.misdated).sum())

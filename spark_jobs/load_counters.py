@@ -1,29 +1,31 @@
 """From counters (MEASURE_SCHEMA) to samples of partitions (SAMPLE_SCHEMA), with Spark's windows.
 
-Brokers count bytes by topic only. A partition's part of its topic's rate follows from its log end offsets in the same
-hour, or from its size where no offsets are known. Where nobody counted bytes, a log's growth tells the rate, except
-between two values where it shrank because old segments were deleted.
+Brokers count bytes by topic only. A partition's share of its topic's rate is its share of the growth of log end offsets
+in the same hour, or of the sizes where no offsets are known. Without counters of bytes, the rate is the growth of the
+log, except between two values where it shrank because old segments were deleted.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.inputs.load.hourly_sums import HOUR_SECONDS, MOST_RATE, MOST_SIZE, SOURCES
+from planner.inputs.load.hourly_sums import MOST_RATE, MOST_SIZE, SOURCES
+from planner.model.load_history import HOUR_SECONDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Between two values further apart than this nobody knows when what came: a gap.
+# Two values further apart than this are a gap: in which of the hours between them the bytes came is unknown.
 GAP_SECONDS = 6 * HOUR_SECONDS
 _PARTITION_HOUR = ("topic", "partition", "hour")
 
 
 def increments(measures: DataFrame) -> DataFrame:
-    """What each series grew by in each hour: kind, topic, partition, broker, hour, added, seconds, resets, gaps.
+    """The growth of each series in each hour: kind, topic, partition, broker, hour, added, seconds, resets, gaps.
 
-    A counter that falls began again at 0: it has grown by its new value. A log that shrank says nothing of that time.
-    Growth between two values is spread evenly over the hours between them; `seconds` is how long it was watched.
+    A counter that falls began again at 0 and has grown by its new value. A log that shrank has no known growth for that
+    time. Growth between two values is spread evenly over the time between them; `seconds` is how much of the hour has a
+    known growth.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
@@ -52,7 +54,7 @@ def increments(measures: DataFrame) -> DataFrame:
 
 
 def samples(measures: DataFrame) -> DataFrame:
-    """Samples (SAMPLE_SCHEMA) of every partition and hour that offsets or sizes are known of."""
+    """Samples (SAMPLE_SCHEMA) of each partition and hour with a known growth of offsets or a known size."""
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
 
@@ -98,7 +100,7 @@ def _usable(value: str, most: int) -> str:
 
 
 def flaws(measures: DataFrame) -> dict[str, int]:
-    """How often counters began again, how many gaps there were, and how many partitions moved to other brokers."""
+    """Counts of counters that began again, of gaps, and of partitions that moved to other brokers."""
     from pyspark.sql import functions as fn
 
     counted = increments(measures).agg(fn.sum("resets"), fn.sum("gaps")).first()

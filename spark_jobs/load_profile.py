@@ -1,4 +1,4 @@
-"""A load profile on Spark: files with samples in any number, a row a partition out.
+"""A load profile on Spark: from any number of files with samples to one row for each partition.
 
 Spark reads and shuffles; `planner.inputs.load` adds samples up by hour, block by block as they are read, and judges the
 hours of each partition where they come together. A task holds one block, or the hours of a few hundred partitions.
@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from planner.inputs.load import hourly_sums, profile_file
-from planner.inputs.load.hourly_sums import BLOCK_FIELDS, BLOCK_SCHEMA, HOUR_SECONDS, MOST_HOURS
+from planner.inputs.load.hourly_sums import BLOCK_FIELDS, BLOCK_SCHEMA, LONGEST_HISTORY_HOURS
 from planner.model import interrupts
 from planner.model.errors import PlannerError
 from planner.model.formats import counted
-from planner.model.load_history import About, Span
+from planner.model.load_history import HOUR_SECONDS, About, Span
 from spark_jobs import load_counters, load_sources
 from spark_jobs.carrier import python_faults_named, tasks_for
 
@@ -38,6 +38,8 @@ _SETTINGS = {
     # What pandas writes; Spark has no such type.
     "spark.sql.legacy.parquet.nanosAsLong": "true",
 }
+# Hours of partitions that a task holds at once: 744 partitions of four weeks.
+_HOURS_AT_ONCE = 500_000
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,10 @@ def profile(
                 "allowed: rates, sizes or offsets of topics"
             )
         span, misdated = hourly_sums.span_of(*(np.array([*each], dtype=np.int64) for each in (hours, hours.values())))
-        if span.hours > MOST_HOURS:
+        if span.hours > LONGEST_HISTORY_HOURS:
             raise PlannerError(
-                f"{', '.join(request.files[:3])}: a history of {span.hours:,} hours; allowed: at most {MOST_HOURS:,}"
+                f"{', '.join(request.files[:3])}: a history of {span.hours:,} hours; "
+                f"allowed: at most {LONGEST_HISTORY_HOURS:,}"
             )
         phase(f"profiling {span.hours:,} hours")
         judged = _profiled(samples, span, partitions or tasks_for(spark)).toArrow()
@@ -107,12 +110,8 @@ def _settings(spark: SparkSession) -> Iterator[None]:
             spark.conf.unset(key) if old is None else spark.conf.set(key, old)
 
 
-# Hours of partitions that a task holds at once: 744 partitions of four weeks.
-_HOURS_AT_ONCE = 500_000
-
-
 def _hours(samples: DataFrame) -> tuple[dict[int, int], int]:
-    """How many samples (SAMPLE_SCHEMA) each hour has, and how many rows have no time, as they are no samples."""
+    """The number of samples (SAMPLE_SCHEMA) in each hour; and of rows without a time, which are no samples."""
     from pyspark.sql import functions as fn
 
     hour = fn.expr(f"at div {HOUR_SECONDS}").alias("hour")
@@ -127,15 +126,11 @@ def _profiled(samples: DataFrame, within: Span, partitions: int) -> DataFrame:
     from pyspark.sql import functions as fn
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    blocks = samples.mapInArrow(partial(_blocks, within), from_arrow_schema(BLOCK_SCHEMA))
+    blocks = samples.mapInArrow(partial(hourly_sums.blocks, span=within), from_arrow_schema(BLOCK_SCHEMA))
     block = fn.struct(*(field.name for field in BLOCK_FIELDS))
     keys = ("topic", "partition")
     gathered = blocks.repartition(partitions, *keys).groupBy(*keys).agg(fn.collect_list(block).alias("blocks"))
     return gathered.mapInArrow(partial(_judged, within), from_arrow_schema(profile_file.JUDGED_SCHEMA))
-
-
-def _blocks(within: Span, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from hourly_sums.blocks(batches, within)
 
 
 def _judged(within: Span, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

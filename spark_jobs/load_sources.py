@@ -1,6 +1,6 @@
 """The files that `planner load` reads, as samples on Spark: tables, metrics, and captures of Kafka's tools.
 
-Paths are whatever Spark can read, `s3a://` included. What a file is, its name and its beginning say.
+Paths are whatever Spark can read, `s3a://` included. A file's kind is known from its name and its beginning.
 """
 
 from __future__ import annotations
@@ -17,19 +17,26 @@ import pyarrow as pa
 
 from planner.inputs.importers.state_parts import TOPIC_NAME
 from planner.inputs.load import metric_values
-from planner.inputs.load.hourly_sums import MOST_RATE, MOST_SIZE, SOURCES
+from planner.inputs.load.hourly_sums import (
+    END_OF_TIME,
+    MEASURED,
+    MOST_RATE,
+    MOST_SIZE,
+    REQUIRED,
+    SOURCES,
+    TABLE_COLUMNS,
+)
 from planner.inputs.load.metric_values import MEASURE_SCHEMA, FileKind
 from planner.model.errors import PlannerError, SetupError, did_you_mean
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 
-REQUIRED = ("time", "topic", "partition")
-MEASURED = ("bytes_in_per_sec", "bytes_out_per_sec", "size_bytes")
-COLUMNS = (*REQUIRED, *MEASURED)
-# An epoch of milliseconds is above this from 1973 on, one of seconds not before the year 5138; and so on by thousands.
-_MILLISECONDS_FROM = 100_000_000_000
-_EPOCHS = ((_MILLISECONDS_FROM * 1_000_000, 10**9), (_MILLISECONDS_FROM * 1000, 10**6), (_MILLISECONDS_FROM, 1000))
+# Java's way to write it: an end of the text, not of a line.
+VALID_TOPIC = rf"\A(?:{TOPIC_NAME.pattern})\z".replace(r"\Z", r"\z")
+# A number of this or more is in milliseconds: these reach it in 1973, seconds in 5138. The same by thousands to
+# nanoseconds.
+_EPOCHS = ((END_OF_TIME * 1_000_000, 10**9), (END_OF_TIME * 1000, 10**6), (END_OF_TIME, 1000))
 # Hadoop's local file system looks for a checksum beside each file, which fails for a name with a colon, such as a time.
 _WITHOUT_CHECKSUMS = {
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
@@ -37,8 +44,19 @@ _WITHOUT_CHECKSUMS = {
 }
 _TIME_TYPES = ("timestamp", "timestamp_ntz", "date", "string", "bigint", "int", "double", "float", "decimal")
 _NUMBER_TYPES = ("string", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+# Enough of a file to tell its kind, and of a folder to find files of several kinds.
 _HEAD_CHARACTERS, _LINES_READ, _NAMES_READ = 4096, 20, 1000
+# Rows that a worker holds before it hands them to Spark, as many as Spark hands to a worker.
 _BATCH_MEASURES = 100_000
+_ALLOWED = (
+    "allowed: a Parquet, CSV or JSON-lines table, Prometheus' query_range or export JSON, metrics as text, "
+    "or what kafka-get-offsets.sh and kafka-log-dirs.sh print"
+)
+# In Spark's errors: our own error from a worker; a file that couldn't be read; causes; a file with another type.
+_REFUSED = re.compile(r"planner\.model\.errors\.\w+: (.+)")
+_UNREAD = re.compile(r"Encountered error while reading file (\S+?)\.\s")
+_CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
+_MISMATCH = re.compile(r"column: \[([^\]]*)\], physicalType: (\w+), logicalType: (\w+)")
 
 
 class Sources(NamedTuple):
@@ -49,14 +67,14 @@ class Sources(NamedTuple):
 
 
 def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) -> Sources:
-    """Open every file; `names` says what a table calls one of COLUMNS. PlannerError names what can't be used."""
+    """Open every file; `names` maps TABLE_COLUMNS to a table's own names. PlannerError names what can't be used."""
     tables: list[DataFrame] = []
     texts: dict[FileKind, list[str]] = {}
     opened: Counter[str] = Counter(files)
     for file in dict.fromkeys(files):
         found = _opened(spark, file)
         if isinstance(found, str):
-            # Of every kind but an export a file is parsed as a whole, and says itself what it is.
+            # An export is parsed by lines. Every other file is parsed as a whole, and each is asked again for its kind.
             texts.setdefault(found if found == "export" else "query_range", []).append(file)
         else:
             opened.update(set(found.inputFiles()) - {file})
@@ -76,12 +94,15 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame | None:
     return first
 
 
+def _reader(spark: SparkSession) -> DataFrameReader:
+    return spark.read.options(**_WITHOUT_CHECKSUMS)
+
+
 def _opened(spark: SparkSession, file: str) -> DataFrame | FileKind:
-    """The table in a file or folder, or what kind of text it is."""
-    reader = spark.read.options(**_WITHOUT_CHECKSUMS)
+    """The table in a file or folder, or the kind of its text."""
     try:
         # Nothing but names is read here: of a folder, those of the files in it.
-        inside = reader.format("binaryFile").load(file).select("path").limit(_NAMES_READ).toArrow()["path"]
+        inside = _reader(spark).format("binaryFile").load(file).select("path").limit(_NAMES_READ).toArrow()["path"]
         names = sorted(inside.to_pylist())
         kinds = {_table_kind(name): name for name in names}
         if len(kinds) > 1:
@@ -90,15 +111,15 @@ def _opened(spark: SparkSession, file: str) -> DataFrame | FileKind:
         match next(iter(kinds), ""):
             case "csv":
                 # The columns of every file are checked by name, not only counted.
-                return spark.read.options(**_WITHOUT_CHECKSUMS).csv(file, header=True, enforceSchema=False)
+                return _reader(spark).csv(file, header=True, enforceSchema=False)
             case "parquet":
-                return spark.read.options(**_WITHOUT_CHECKSUMS).parquet(file)
-        lines = spark.read.options(**_WITHOUT_CHECKSUMS).text(file).limit(_LINES_READ).toArrow()["value"]
+                return _reader(spark).parquet(file)
+        lines = _reader(spark).text(file).limit(_LINES_READ).toArrow()["value"]
         head = [line for line in map(_text, lines.cast("binary").to_pylist()) if line.strip()]
         if kind := metric_values.file_kind("\n".join(head)[:_HEAD_CHARACTERS]):
             return kind
         if head and head[0].lstrip().startswith("{"):
-            return spark.read.options(**_WITHOUT_CHECKSUMS).json(file, primitivesAsString=True)
+            return _reader(spark).json(file, primitivesAsString=True)
     except PlannerError:
         raise
     except Exception as error:  # of many kinds: the path, the file system, the format
@@ -117,12 +138,6 @@ def _text(value: bytes) -> str:
     return value.decode(errors="replace")
 
 
-_ALLOWED = (
-    "allowed: a Parquet, CSV or JSON-lines table, Prometheus' query_range or export JSON, metrics as text, "
-    "or what kafka-get-offsets.sh and kafka-log-dirs.sh print"
-)
-
-
 @contextmanager
 def read_faults_named() -> Iterator[None]:
     """A PlannerError with the file's name where Spark fails only as it reads, in a task; our own errors as they are."""
@@ -139,15 +154,8 @@ def read_faults_named() -> Iterator[None]:
         raise
 
 
-# What a worker says itself, in a sentence; and a file that Spark couldn't read.
-_REFUSED = re.compile(r"planner\.model\.errors\.\w+: (.+)")
-_UNREAD = re.compile(r"Encountered error while reading file (\S+?)\.\s")
-_CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
-_MISMATCH = re.compile(r"column: \[([^\]]*)\], physicalType: (\w+), logicalType: (\w+)")
-
-
 def _local(text: str) -> str:
-    """Without the scheme and escapes that Spark gives the path of a local file."""
+    """A text that begins with a local file's path, without the scheme and escapes that Spark puts into it."""
     found = re.match(r"file:/+(\S+?)(?=:|\s|$)", text)
     return f"/{unquote(found[1])}{text[found.end() :]}" if found else text
 
@@ -165,7 +173,7 @@ def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
     """A table as samples. A value that is negative or no number becomes -1; a row that is no sample has no time."""
     from pyspark.sql import functions as fn
 
-    called = {column: names.get(column, column) for column in COLUMNS}
+    called = {column: names.get(column, column) for column in TABLE_COLUMNS}
     there = _checked(frame, file, called, names)
 
     def column(name: str) -> Column:
@@ -189,13 +197,10 @@ def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
     )
 
 
-# Java's way to write it: an end of the text, not of a line.
-VALID_TOPIC = rf"\A(?:{TOPIC_NAME.pattern})\z".replace(r"\Z", r"\z")
-
-
 def _checked(frame: DataFrame, file: str, called: Mapping[str, str], names: Mapping[str, str]) -> list[str]:
-    """The columns of MEASURED that a table has. PlannerError where one lacks or is of a type that can't be used."""
-    missing = [each for each in COLUMNS if called[each] not in frame.columns and (each in REQUIRED or each in names)]
+    """The columns of MEASURED that a table has. PlannerError if a column is missing or has an unusable type."""
+    needed = [each for each in TABLE_COLUMNS if each in REQUIRED or each in names]
+    missing = [each for each in needed if called[each] not in frame.columns]
     if missing:
         lacks = ", ".join(f"no column {called[each]!r} for {each}" for each in missing)
         raise PlannerError(
@@ -226,7 +231,7 @@ def _seconds(frame: DataFrame, name: str) -> Column:
     epoch = number
     for least, per_second in reversed(_EPOCHS):
         epoch = fn.when(number >= least, number / per_second).otherwise(epoch)
-    epoch = fn.when((epoch >= 0) & (epoch < _MILLISECONDS_FROM), fn.floor(epoch)).cast("bigint")
+    epoch = fn.when((epoch >= 0) & (epoch < END_OF_TIME), fn.floor(epoch)).cast("bigint")
     return fn.coalesce(epoch, fn.unix_seconds(column.cast("string").try_cast("timestamp")))
 
 
@@ -236,8 +241,7 @@ def _measures(spark: SparkSession, kind: FileKind, files: Sequence[str]) -> Data
     from pyspark.sql.pandas.types import from_arrow_schema
 
     whole = kind != "export"
-    reader = spark.read.options(**_WITHOUT_CHECKSUMS)
-    text = reader.text(list(files), wholetext=whole).select(fn.input_file_name().alias("file"), "value")
+    text = _reader(spark).text(list(files), wholetext=whole).select(fn.input_file_name().alias("file"), "value")
     return text.mapInArrow(partial(_parsed, kind), from_arrow_schema(MEASURE_SCHEMA))
 
 
@@ -257,7 +261,7 @@ def _parsed(kind: FileKind, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
 
 
 def _kind_of(kind: FileKind, text: str, file: str) -> FileKind:
-    """What a whole file of a folder is; a line of an export is one."""
+    """The kind of a text, whole files of a folder being of several. PlannerError if it can't be read with `kind`."""
     found = kind if kind == "export" else metric_values.file_kind(text[:_HEAD_CHARACTERS])
     if found is None or (found == "export") != (kind == "export"):
         raise PlannerError(f"{file}: isn't known by how it begins; {_ALLOWED}")

@@ -1,7 +1,7 @@
-"""A plan from a reassignment that somebody else made: judged, scored, bounded and cut into batches like one of ours.
+"""A plan from a reassignment made elsewhere: checked, scored, bounded and cut into batches like one of ours.
 
-Its bound is for its own balance: the windows that the spec asks for, made wider where the reassignment misses them. So
-the plan says how much of what it copies isn't needed for a cluster that is as even.
+Its bound is for the balance that it reaches: the spec's windows, widened where the reassignment misses them. The plan
+states how many of its bytes aren't needed for that balance.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Adopted:
-    """The plan with the file of its bound, and the rows of what it was compared with."""
+    """The plan with its bound's file, and the scores of all candidates that it was compared with."""
 
     planned: Planned
     rows: pa.Table
@@ -50,7 +50,7 @@ class Adopted:
 
 @dataclass(frozen=True, eq=False)
 class Proven:
-    """The fewest bytes for a balance, proven: a run of the sweep, and its proposal."""
+    """The optimum for `run.balance`: its run of the sweep, and the assignment with its certificate."""
 
     run: Run
     proposal: Proposal
@@ -100,8 +100,8 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
 
 
 def proven(placed: Placed) -> tuple[Proven, ...]:
-    """The fewest bytes at the balance asked for; then at the one reached, if the first says nothing about the given
-    assignment, because that is further outside of the windows.
+    """The optimum for the balance asked for and, where its bound doesn't hold for the given assignment, the optimum for
+    the balance that the assignment reaches.
     """
     problem = placed.problem
     first = _prove(problem, problem.balance, ALL_SCENARIOS if problem.scenario_names else NO_SCENARIOS)
@@ -117,7 +117,7 @@ def _prove(problem: Problem, balance: Balance, which: str) -> Proven:
 
 
 def _covered(placed: Placed, found: Proposal) -> bool:
-    """True if the bound of the optimum is one for the given assignment too, which is as even."""
+    """True if the optimum's bound holds for the given assignment too, because that is as even."""
     problem, basis = placed.problem, ScoringBasis.of(placed.problem)
     given, least = (score.score(basis, each) for each in (placed.assignment, found.assignment))
     if given.excess[0] > least.excess[0] or given.scenario_excess[0] > least.scenario_excess[0]:
@@ -126,21 +126,19 @@ def _covered(placed: Placed, found: Proposal) -> bool:
     if certificate is None or certificate.outside is None:
         within = set(OF_REPLICAS).isdisjoint(missed(problem, placed.assignment))
         return within and not given.scenario_excess[0]
-    ids = problem.broker_ids
-    keys = zip(problem.topic_of.tolist(), problem.partition_ids.tolist(), placed.assignment, strict=True)
-    lists = {(problem.topic_names[topic], at): ids[row[row >= 0]].tolist() for topic, at, row in keys}
-    return bound_file.covers(certificate, lists)
+    rows = zip(problem.partition_keys, placed.assignment, strict=True)
+    return bound_file.covers(certificate, {key: problem.broker_ids[row[row >= 0]].tolist() for key, row in rows})
 
 
 def as_even(placed: Placed, solved: Proven) -> bool:
-    """True if the optimum is as even as the given assignment: one that is less even doesn't show what is needed."""
+    """True if the optimum is as even as the given assignment; only then are its bytes what that balance needs."""
     basis = ScoringBasis.of(replace(placed.problem, balance=solved.run.balance))
     found, given = (score.score(basis, each) for each in (solved.proposal.assignment, placed.assignment))
     return bool(found.violations[0] == 0 and found.excess[0] <= given.excess[0])
 
 
 def row_of(placed: Placed, solved: Proven) -> Row:
-    """The given assignment as a row of the candidates' table, without a number."""
+    """The given assignment as a row of SCORE_SCHEMA, without its candidate number."""
     problem, balance = placed.problem, solved.run.balance
     found = score.score(ScoringBasis.of(problem), placed.assignment)
     touched, arrivals = score.ties(problem, placed.assignment)
@@ -160,7 +158,7 @@ def row_of(placed: Placed, solved: Proven) -> Row:
 
 
 def _swept(spec: Spec, placed: Placed, solved: tuple[Proven, ...], own: Row) -> tuple[Swept, Row]:
-    """Do nothing, the optima, a few of Kafka's own placements, and the given assignment, last; and the last optimum."""
+    """The candidates (do nothing, optima, Kafka's placements, last the given assignment); the last optimum's row."""
     problem = placed.problem
     placements = generated(problem, spec.sweep).runs if problem.rebalance == "all" else ()
     every = Candidates((Run("unchanged", 1, problem.balance), *(each.run for each in solved), *placements))
@@ -175,7 +173,7 @@ def _swept(spec: Spec, placed: Placed, solved: tuple[Proven, ...], own: Row) -> 
 
 
 def _require_budget(spec: Spec, row: Row) -> None:
-    """UnsafePlanError if the spec has a budget, and the reassignment takes more."""
+    """UnsafePlanError names each term of the spec's budget that the reassignment exceeds."""
     lines = []
     for term in budget_steps.TERMS:
         allowed = getattr(spec.budget, term)
@@ -189,7 +187,7 @@ def _require_budget(spec: Spec, row: Row) -> None:
 
 
 def _warnings(given: Given, spec: Spec, placed: Placed) -> Iterator[str]:
-    """What of the reassignment isn't as it was meant: made from another state, or partitions left as they are."""
+    """Partitions that have changed since the reassignment was made, and partitions that the plan leaves uneven."""
     today = {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
     moved = sum(today.get(key) != replicas for key, replicas in given.found.items())
     if moved:

@@ -1,4 +1,4 @@
-"""A reassignment that somebody else made: read from any format, and judged against a spec.
+"""A reassignment from elsewhere: read from any format, and checked against a spec.
 
 Formats: Kafka's reassignment JSON (also topicmappr's, and written by hand), all that `--generate` prints, Cruise
 Control's proposals, and a plan of our own (plan.json, or its folder).
@@ -28,6 +28,7 @@ from planner.scoring.broker_loads import leaders_after
 
 Key = tuple[str, int]
 
+# Kafka's reassignment JSON has "partitions", as a plan.json does; only a plan has this key.
 _PLAN_KEY = '"plan_id"'
 _ALLOWED = (
     "allowed: a reassignment JSON, what kafka-reassign-partitions --generate prints, Cruise Control's proposals, "
@@ -37,10 +38,10 @@ _ALLOWED = (
 
 @dataclass(frozen=True)
 class Given:
-    """A reassignment: its file as written, that file's name and SHA-256, and what people call its format.
+    """A reassignment. `file` is its path for messages; `name` and `sha256` identify it in the plan.
 
-    `wanted` are the partitions that it names, as it would leave them; `found` are the replica lists that it was made
-    from, where the format says so.
+    `title` is the format's name for people; `wanted` has each partition of the file with its new replicas; `found` has
+    the replicas that they had when it was made, where the format says so.
     """
 
     file: str
@@ -53,10 +54,10 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A problem with a given assignment (P, W) of it that keeps every rule.
+    """A problem, and the reassignment as an assignment (P, W) of it that keeps every rule.
 
-    `named` (P,): the partitions that the reassignment names. `held` (P,): those that it doesn't name and that stay as
-    they are, though a plan would elect a leader or spread their racks: they can't move in this problem.
+    `named` (P,): the partitions that the reassignment names. `held` (P,): those that it doesn't name, and of which a
+    plan would change the leader or the racks; `problem` doesn't let them move.
     """
 
     problem: Problem
@@ -118,8 +119,7 @@ def place(given: Given, problem: Problem, spec_file: str) -> Placed:
     ImportStateError for topics, partitions and brokers that the spec doesn't have, with their places; InfeasibleError
     with everything that breaks a hard rule of the spec.
     """
-    named = zip(problem.topic_of.tolist(), problem.partition_ids.tolist(), strict=True)
-    rows = {(problem.topic_names[topic], number): row for row, (topic, number) in enumerate(named)}
+    rows = {key: row for row, key in enumerate(problem.partition_keys)}
     if wrong := list(_strange(given, problem, rows)):
         raise ImportStateError(wrong)
     entries = {rows[each.topic, each.partition.id]: each for each in given.wanted}
@@ -134,6 +134,7 @@ def place(given: Given, problem: Problem, spec_file: str) -> Placed:
         if len(entry.partition.replicas) > problem.width
     ]
     at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
+    # Lists that are too long are cut here, so that the check finds their other faults too.
     assignment = today(problem)
     for row, entry in entries.items():
         brokers = [at[broker] for broker in entry.partition.replicas][: problem.width]
@@ -156,7 +157,7 @@ def place(given: Given, problem: Problem, spec_file: str) -> Placed:
 
 
 def _held(problem: Problem, assignment: IntArray, named: BoolArray) -> Placed:
-    """The problem in which partitions that aren't named keep their leaders and their racks."""
+    """Fix the partitions that aren't named and of which a plan would change the leader or the racks."""
     elects = leaders_after(problem, assignment) != problem.leaders
     uneven = independent_check.broken_rules(problem, assignment)["rack spread"]
     held: BoolArray = ~named & ~problem.forced & ~problem.is_new & (elects | uneven)
@@ -165,7 +166,7 @@ def _held(problem: Problem, assignment: IntArray, named: BoolArray) -> Placed:
 
 
 def _strange(given: Given, problem: Problem, rows: Mapping[Key, int]) -> Iterator[Finding]:
-    """What the spec doesn't have or the file has twice, and replica lists that no partition can have."""
+    """Findings on topics, partitions and brokers that the spec lacks, on duplicates, and on invalid replica lists."""
     brokers, topics = set(problem.broker_ids.tolist()), set(problem.topic_names)
     counts = dict(zip(problem.topic_names, np.bincount(problem.topic_of).tolist(), strict=True))
     seen: dict[Key, AssignmentEntry] = {}

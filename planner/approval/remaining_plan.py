@@ -87,8 +87,7 @@ def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     target as an assignment (P, W).
     """
     problem = build_problem.build(spec)
-    named = zip(problem.topic_of.tolist(), problem.partition_ids.tolist(), strict=True)
-    rows = {(problem.topic_names[topic], number): row for row, (topic, number) in enumerate(named)}
+    rows = {key: row for row, key in enumerate(problem.partition_keys)}
     wanted = {rows[key]: replicas for key, replicas in (rest.targets | rest.made).items()}
     factors = (problem.replicas >= 0).sum(axis=1).astype(np.int32)
     planned, forced = np.zeros((2, problem.rows), dtype=bool)

@@ -12,7 +12,6 @@ from planner.cli.shown import Format, detail_options, format_option, reads_plan,
 from planner.export import output_folder
 from planner.inputs.spec import reading
 from planner.plan import bound_file, headline
-from planner.plan.document.plan_types import Plan
 from planner.report.terminal import Detail
 from planner.sweep import candidates_file
 from planner.whatif import in_plan
@@ -43,13 +42,6 @@ def adopt(
     code 1; one that is beyond a limit with exit code 3. How much more than needed it copies is reported.
     """
     folder = out if out is not None else Path(f"{reassignment.stem}.adopted.plan")
-    plan, files = _written(reassignment, spec, folder)
-    show(plan, form, detail, folder, len(files))
-    return 2 if detailed_exitcode and headline.has_something_to_do(plan) else 0
-
-
-def _written(reassignment: Path, spec: Path, folder: Path) -> tuple[Plan, tuple[str, ...]]:
-    """Write the folder, all or nothing: the plan, and the paths written."""
     wish = reading.load(spec)
     output_folder.check(folder)
     made = adopted_plan.adopted(given_reassignment.read(reassignment), wish, spec.as_posix())
@@ -59,4 +51,6 @@ def _written(reassignment: Path, spec: Path, folder: Path) -> tuple[Plan, tuple[
     others = {candidates_file.FILE: candidates_file.encoded(made.rows)}
     if bound is not None:
         others[bound_file.FILE] = bound
-    return plan, workflow.write_plan(folder, plan, others, say)
+    files = workflow.write_plan(folder, plan, others, say)
+    show(plan, form, detail, folder, len(files))
+    return 2 if detailed_exitcode and headline.has_something_to_do(plan) else 0

@@ -1,4 +1,4 @@
-"""`planner load`: a profile of a cluster's load from weeks of metrics; and what a profile says."""
+"""`planner load`: make a profile of a cluster's load from weeks of metrics, or show one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from planner.cli.engine import EngineOptions, on_spark
 from planner.cli.shown import Format, echo_json, echo_line, format_option, show_view
 from planner.export.output_folder import replace_file
 from planner.inputs.load import profile_file
+from planner.inputs.load.hourly_sums import TABLE_COLUMNS
 from planner.model.errors import SetupError, did_you_mean
 from planner.model.file_reading import LOAD, read_bytes
 from planner.model.formats import counted
 from planner.model.load_history import About
 from planner.whatif import load_page, load_view
-
-_COLUMNS = ("time", "topic", "partition", "bytes_in_per_sec", "bytes_out_per_sec", "size_bytes")
 
 
 @click.command()
@@ -68,7 +67,11 @@ def load(
         replace_file(out, content)
     if page:
         replace_file(page, load_page.page(rows, about))
-    _show(load_view.summary(rows, about), form)
+    summary = load_view.summary(rows, about)
+    if form == "json":
+        echo_json(dataclasses.asdict(summary))
+    else:
+        show_view(load_view.view(summary), form)
     if out:
         made = counted(len(rows), "partition")
         echo_line(f"{out}: {made}, {len(content):,} bytes; next: cluster.load: {out} in the YAML", err=True)
@@ -88,7 +91,7 @@ def _made(
 
 
 def _writable(option: str, out: Path) -> None:
-    """SetupError where a file couldn't be written; what is known only after minutes of work helps nobody."""
+    """SetupError if a file couldn't be written, before the minutes of work that it takes to make it."""
     folder = Path(os.path.realpath(out)).parent
     if not folder.is_dir():
         raise SetupError(f"{option} {out}: {folder} is no folder; allowed: a file in a folder that exists")
@@ -100,9 +103,10 @@ def _names(columns: tuple[str, ...]) -> dict[str, str]:
     names: dict[str, str] = {}
     for each in columns:
         name, sign, column = each.partition("=")
-        if not sign or not column or name not in _COLUMNS:
+        if not sign or not column or name not in TABLE_COLUMNS:
             raise SetupError(
-                f"--column {each}: {did_you_mean(name, _COLUMNS)}allowed: NAME=COLUMN with one of {', '.join(_COLUMNS)}"
+                f"--column {each}: {did_you_mean(name, TABLE_COLUMNS)}"
+                f"allowed: NAME=COLUMN with one of {', '.join(TABLE_COLUMNS)}"
             )
         names[name] = column
     return names
@@ -113,10 +117,3 @@ def _zone(name: str) -> str:
         return ZoneInfo(name).key
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise SetupError(f"--time-zone {name}: is no time zone; allowed: a name such as Europe/Berlin or UTC") from None
-
-
-def _show(summary: load_view.LoadSummary, form: Format) -> None:
-    if form == "json":
-        echo_json(dataclasses.asdict(summary))
-    else:
-        show_view(load_view.view(summary), form)

@@ -1,4 +1,4 @@
-"""The hours of the week that bind: brokers' traffic in each hour, and the few hours that a plan is made for too."""
+"""The hours of the week that bind: brokers' traffic in each hour, and the hours that become scenarios of a plan."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ import numpy as np
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, hour_name
 from planner.model.problem import IntArray, LongArray, Problem
 
-# So many hours become windows. Each adds a load to the optimum, and to its proof.
+# The most hours that become scenarios: each adds a load to the optimum and to its proof.
 MOST_HOURS = 6
 
 
 def of_partitions(problem: Problem, week: WeekOfLoad) -> LongArray:
     """(2, P, 168): bytes/s in and out of the problem's partitions in each hour of the week."""
-    topics = (problem.topic_names[topic] for topic in problem.topic_of.tolist())
-    keys = zip(topics, problem.partition_ids.tolist(), strict=True)
-    return week.of(keys, np.stack([problem.bytes_in_per_sec, problem.bytes_out_per_sec]))
+    return week.of(problem.partition_keys, np.stack([problem.bytes_in_per_sec, problem.bytes_out_per_sec]))
 
 
 def of_brokers(problem: Problem, hours: LongArray, replicas: IntArray, leaders: IntArray) -> LongArray:
-    """(2, B, 168): bytes/s in and out of every broker under replicas (P, W) and leaders (P,), -1: none.
+    """(2, B, 168): bytes/s in and out of every broker under replicas (P, W) and leaders (P,); -1 is none.
 
-    `hours` as by `of_partitions`. As in `broker_loads`: every replica receives what is written, and the leader sends it
-    to each follower, besides what consumers read.
+    `hours` are those of `of_partitions`. As in `broker_loads`, every replica receives what is written,
+    and the leader sends it to each follower, in addition to what consumers read.
     """
     loads = np.zeros((2, len(problem.broker_ids), HOURS_OF_WEEK), dtype=np.int64)
     for position in replicas.T:

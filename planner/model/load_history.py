@@ -1,4 +1,4 @@
-"""The history that a load profile is made of: its hours, its flaws, and what it is too short for."""
+"""The history behind a load profile: its hours, its flaws, what it is too short for, and the week of load in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-HOURS_OF_WEEK = 168
+HOUR_SECONDS, HOURS_OF_WEEK = 3600, 168
 # Any Monday at 00:00 UTC.
 _MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -32,7 +32,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a history has of flaws, each with how often it was found; and topics not to be trusted, each with why."""
+    """How often each flaw was found in a history; and the topics that can't be trusted, each with the reason."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     untrusted: Mapping[str, str] = field(default_factory=dict)
@@ -40,9 +40,9 @@ class Findings:
 
 @dataclass(frozen=True)
 class About:
-    """What a profile says of its history: its hours since 1970, UTC, from `first` to before `end`; the findings.
+    """What a profile says of its history: its hours and the findings.
 
-    `time_zone` is the cluster's, by name, for people; hours of the week are UTC whatever it is.
+    `time_zone` is the name of the cluster's zone. It is for people only: hours of the week are always UTC.
     """
 
     span: Span
@@ -51,19 +51,20 @@ class About:
 
 
 def doubts(span: Span) -> tuple[str, ...]:
-    """What a history is too short for."""
+    """Warnings about what a history is too short for."""
     days = span.hours / 24
-    if span.hours < 7 * 24:
+    if span.hours < HOURS_OF_WEEK:
         return (
             f"the history has {days:.3g} days: hours of the week that it doesn't have are unknown, and so is growth",
         )
-    if span.hours < 14 * 24 + 12:
+    # Growth compares days of the same weekday, and a day counts with 12 of its hours or more.
+    if span.hours < 2 * HOURS_OF_WEEK + 12:
         return (f"the history has {days:.3g} days: growth needs more than two weeks, and is unknown",)
     return ()
 
 
 def hour_name(hour: int, zone: str = "UTC") -> str:
-    """An hour of the week for people, such as `Monday 09:00 UTC`; in a zone of its own as it is in January."""
+    """An hour of the week for people, such as `Monday 09:00 UTC`; in another zone with its offset to UTC in January."""
     at = (_MONDAY + timedelta(hours=hour)).astimezone(ZoneInfo(zone))
     return f"{_DAYS[at.weekday()]} {at:%H:%M} {zone}"
 

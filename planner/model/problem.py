@@ -91,6 +91,12 @@ class Problem:
         return len(self.topic_of)
 
     @property
+    def partition_keys(self) -> list[tuple[str, int]]:
+        """(P,): the topic and the partition's number of each row."""
+        topics = (self.topic_names[topic] for topic in self.topic_of.tolist())
+        return list(zip(topics, self.partition_ids.tolist(), strict=True))
+
+    @property
     def is_new(self) -> BoolArray:
         """(P,): True for partitions to be made, whose replicas nobody copies and whose leader nobody elects."""
         return self.replicas[:, 0] < 0

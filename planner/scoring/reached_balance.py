@@ -1,6 +1,6 @@
-"""The balance that an assignment reaches: the one asked for, with the windows that it misses made wide enough.
+"""The balance that an assignment reaches: the one asked for, with each window that it misses widened until it is met.
 
-Plans that are as even as that are the ones whose bytes it may be compared with.
+Its bytes are compared with those of plans that reach the same balance.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from planner.scoring.score import ScoringBasis, by_topic
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, beyond
 from planner.scoring.windows import BYTE_WINDOWS, excess_anywhere, windows
 
-# Windows of replicas and of what they bring: those that a bound on bytes is about. Leaders move no data.
+# The windows that depend on where replicas are. A bound on bytes holds for these; changes of leaders copy nothing.
 OF_REPLICAS = ("replicas", "topic_replicas", "disk", "network_in")
 _ALL = (*OF_REPLICAS, "leaders", "topic_leaders", "network_out")
-# Windows of percentages are widened in hundredths of a per cent, and to no more than this.
-_HUNDREDTHS, _WIDEST = 100, 1 << 20
+# Percentages are widened in hundredths of a percent.
+_HUNDREDTHS = 100
+# No cluster needs a million replicas or percent: a window that is missed even then holds at no width.
+_WIDEST = 1 << 20
 
 
 def missed(problem: Problem, assignment: IntArray) -> tuple[str, ...]:
@@ -28,9 +30,9 @@ def missed(problem: Problem, assignment: IntArray) -> tuple[str, ...]:
 
 
 def reached(problem: Problem, assignment: IntArray) -> Balance:
-    """`problem.balance` with each window that an assignment (P, W) misses widened by as little as it takes.
+    """`problem.balance` with each window that an assignment (P, W) misses as narrow as the assignment keeps it.
 
-    A window that no width holds (a share of nothing) is left out: `none`.
+    A window that is missed at any width, because a broker's share is 0, becomes `none`.
     """
     widened = {name: _widened(problem, assignment, name) for name in missed(problem, assignment)}
     return replace(problem.balance, **widened)
@@ -64,6 +66,7 @@ def _widened(problem: Problem, assignment: IntArray, name: str) -> Tolerance:
         wider = replace(problem.balance, **{name: Tolerance(asked.kind, width / unit)})
         return not any(_missed(replace(problem, balance=wider), assignment, (name,)))
 
+    # Doubled until it holds, then bisected: it is missed at `below` and holds at `above`.
     below = int(asked.value * unit)
     above = 2 * below + 1
     while not keeps(above):

@@ -1,4 +1,4 @@
-"""A load profile as a page of one file: the week, the busiest topics, the trend; each plot with its numbers."""
+"""A load profile as an HTML page: plots of the week, of the busiest topics and of growth, each with its numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from planner.whatif import load_view
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Weeks of so many topics are drawn, and trends of so many.
+# How many topics have a panel with their week, and how many a row with their trend.
 _WEEKS, _TRENDS = 5, 10
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _LONGEST_LABEL, _LONGEST_NAME = 11, 60
@@ -33,9 +33,9 @@ _rate = partial(formats.amount, unit="bytes/s")
 
 @dataclass(frozen=True)
 class TopicTrend:
-    """Growth a month of what is written to a topic, and its interval, as fractions.
+    """Growth per month of what is written to a topic, and its 95 % interval, as fractions.
 
-    All are the means of its partitions', weighted by their rates.
+    Each is the mean of the partitions' values, weighted by their rates.
     """
 
     topic: str
@@ -68,7 +68,7 @@ def _view(summary: load_view.LoadSummary, known: Sequence[TopicTrend], drawn: di
 
 
 def trends(rows: pa.Table, topics: Sequence[str]) -> tuple[TopicTrend, ...]:
-    """The trends of these topics, in their order; of those whose growth is known."""
+    """The trends of those of these topics whose growth is known, in the same order."""
     found: list[TopicTrend] = []
     for topic in topics:
         of = rows.filter(pc.equal(rows["topic"], topic))
@@ -83,7 +83,7 @@ def trends(rows: pa.Table, topics: Sequence[str]) -> tuple[TopicTrend, ...]:
 
 
 def _weeks(rows: pa.Table, name: str, topic: str | None = None) -> FloatArray:
-    """(168,) bytes a second of all topics or of one; what is unknown counts as nothing."""
+    """(168,): bytes/s of all topics or of one in each hour of the week, unknown ones as 0."""
     of = rows if topic is None else rows.filter(pc.equal(rows["topic"], topic))
     flat = np.asarray(of[name].combine_chunks().flatten().fill_null(0), dtype=np.float64)
     total: FloatArray = flat.reshape(-1, HOURS_OF_WEEK).sum(axis=0)
@@ -95,10 +95,10 @@ def _week(rows: pa.Table) -> Drawing:
     ways = (("in", "written", _weeks(rows, "hours_in")), ("out", "read", _weeks(rows, "hours_out")))
     marks = {}
     for role, words, week in ways:
-        plot_axes.lines(axes, role, [_course(week)], [COLOUR[role]])
-        marks[role] = [Mark(role, f"all topics, {words}: {_told(week)}")]
-    _scaled(axes, max(float(week.max()) for _, _, week in ways))
-    _days_below(axes)
+        plot_axes.lines(axes, role, [_points(week)], [COLOUR[role]])
+        marks[role] = [Mark(role, f"all topics, {words}: {_in_words(week)}")]
+    _set_scale(axes, max(float(week.max()) for _, _, week in ways))
+    _name_days(axes)
     plot_axes.heading(axes, "all topics")
     plot_axes.legend(axes, (("in", "written"), ("out", "read")))
     return Drawing(figure, "The week, hour by hour", f"What is written and read in each hour. {_IN_WORDS}", marks)
@@ -113,51 +113,52 @@ def _topics(rows: pa.Table, topics: Sequence[str]) -> Drawing:
     marks = {}
     for at, (axes, topic) in enumerate(zip(panels, topics, strict=True), start=1):
         week = _weeks(rows, "hours_in", topic)
-        plot_axes.lines(axes, f"topic{at}", [_course(week)], [COLOUR["in"]])
-        marks[f"topic{at}"] = [Mark(f"topic-{at}", f"{formats.printable(topic, _LONGEST_NAME)}: {_told(week)}")]
-        _scaled(axes, float(week.max()))
+        plot_axes.lines(axes, f"topic{at}", [_points(week)], [COLOUR["in"]])
+        marks[f"topic{at}"] = [Mark(f"topic-{at}", f"{formats.printable(topic, _LONGEST_NAME)}: {_in_words(week)}")]
+        _set_scale(axes, float(week.max()))
         plot_axes.heading(axes, formats.printable(topic, _LONGEST_NAME))
-    _days_below(panels[-1])
+    _name_days(panels[-1])
     words = f"What is written to the busiest topics in each hour; each has a scale of its own. {_IN_WORDS}"
     return Drawing(figure, "The week of the busiest topics", words, marks)
 
 
-def _course(week: FloatArray) -> FloatArray:
+def _points(week: FloatArray) -> FloatArray:
     return np.column_stack([np.arange(HOURS_OF_WEEK) + 0.5, week])
 
 
-def _told(week: FloatArray) -> str:
+def _in_words(week: FloatArray) -> str:
     hour = hour_name(int(week.argmax()))
     return f"{_rate(float(week.mean()))} on average, {_rate(float(week.max()))} on {hour}"
 
 
-def _scaled(axes: Axes, most: float) -> None:
+def _set_scale(axes: Axes, most: float) -> None:
     axes.set_xlim(0, HOURS_OF_WEEK)
     axes.set_ylim(0, 1.08 * max(1.0, most))
     plot_axes.amounts(axes, "y", _rate)
 
 
-def _days_below(axes: Axes) -> None:
+def _name_days(axes: Axes) -> None:
     plot_axes.under_axis(axes, [(24 * day + 12, name) for day, name in enumerate(_DAYS)])
 
 
 def _trends(known: Sequence[TopicTrend]) -> Drawing:
-    """A row for each topic: the interval, and the estimate within."""
+    """A row for each topic, with the estimate inside its interval."""
     figure, (axes,) = plot_axes.panels(1, 18 * len(known))
     shown = 100 * np.array([(each.low, each.growth, each.high) for each in known])
     shown = shown.clip(_LEAST_SHOWN, _MOST_SHOWN)
     least, most = min(-1.0, float(shown.min())), max(1.0, float(shown.max()))
-    hair = (most - least) / 300
-    intervals = [(low, max(high, low + hair), at - 0.1, at + 0.1) for at, (low, _, high) in enumerate(shown.tolist())]
+    # The least width of an interval, and half of an estimate's, so that both are seen.
+    stroke = (most - least) / 300
+    intervals = [(low, max(high, low + stroke), at - 0.1, at + 0.1) for at, (low, _, high) in enumerate(shown.tolist())]
     plot_axes.boxes(axes, "interval", intervals, COLOUR["before"])
-    estimates = [(mid - hair, mid + hair, at - 0.35, at + 0.35) for at, (_, mid, _) in enumerate(shown.tolist())]
+    estimates = [(mid - stroke, mid + stroke, at - 0.35, at + 0.35) for at, (_, mid, _) in enumerate(shown.tolist())]
     plot_axes.boxes(axes, "estimate", estimates, COLOUR["after"])
-    axes.set_xlim(least - 3 * hair, most + 3 * hair)
+    axes.set_xlim(least - 3 * stroke, most + 3 * stroke)
     axes.set_ylim(len(known) - 0.5, -0.5)
     plot_axes.beside_axis(axes, [(at, formats.printable(each.topic, _LONGEST_LABEL)) for at, each in enumerate(known)])
     plot_axes.amounts(axes, "x", formats.percent)
     plot_axes.heading(axes, "growth per month")
-    titles = [_trend_told(each) for each in known]
+    titles = [_trend_in_words(each) for each in known]
     marks = {
         gid: [Mark(f"{gid}-{at}", title) for at, title in enumerate(titles, 1)] for gid in ("interval", "estimate")
     }
@@ -170,7 +171,7 @@ _TREND_IN_WORDS = (
 )
 
 
-def _trend_told(of: TopicTrend) -> str:
+def _trend_in_words(of: TopicTrend) -> str:
     growth, low, high = (formats.percent(round(100 * each, 1)) for each in (of.growth, of.low, of.high))
     return f"{formats.printable(of.topic, _LONGEST_NAME)}: {growth} per month, {low} to {high}"
 

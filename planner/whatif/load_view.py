@@ -1,4 +1,4 @@
-"""A load profile as people are shown it: the busiest topics and hours, the trend, and the flaws of the history."""
+"""A load profile for people: the busiest topics and hours, growth, and the flaws of the history."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from planner.model.formats import counted, number
-from planner.model.load_history import HOURS_OF_WEEK, About, Findings, doubts, hour_name
-from planner.model.problem import BoolArray, FloatArray, LongArray
+from planner.model.load_history import HOUR_SECONDS, HOURS_OF_WEEK, About, Findings, doubts, hour_name
+from planner.model.problem import FloatArray, LongArray
 from planner.report.view import Column, Facts, Lines, Name, Quantity, Section, Table, View, told
 
 _TOPICS_SHOWN, _HOURS_SHOWN, _UNTRUSTED_SHOWN = 10, 5, 10
@@ -21,9 +21,9 @@ _RATE = "bytes/s"
 
 @dataclass(frozen=True)
 class LoadedTopic:
-    """A topic's partitions together; rates in bytes a second; growth is None where it is unknown.
+    """The sums of a topic's partitions, rates in bytes/s; growth is a fraction per month, None where unknown.
 
-    `busiest_hour` is the hour of the week, Monday 00:00 UTC is 0, with the highest mean rate in, None without rates.
+    `busiest_hour` is the hour of the week with the highest mean rate in, 0 for Monday 00:00 UTC; None without rates.
     """
 
     topic: str
@@ -38,7 +38,7 @@ class LoadedTopic:
 
 @dataclass(frozen=True)
 class BusyHour:
-    """An hour of the week, Monday 00:00 UTC is 0, and the mean rates of all topics then."""
+    """An hour of the week, 0 for Monday 00:00 UTC, and the summed mean rates of all topics in it, in bytes/s."""
 
     hour: int
     rate_in: float
@@ -47,7 +47,7 @@ class BusyHour:
 
 @dataclass(frozen=True)
 class LoadSummary:
-    """What a profile says of the whole cluster: topics by rate in, hours by rate in, busiest first."""
+    """A profile summed over the cluster; hours and topics are sorted by their rate in, the busiest first."""
 
     about: About
     partitions: int
@@ -67,7 +67,8 @@ def summary(rows: pa.Table, about: About) -> LoadSummary:
         _known(rows[name]) for name in ("bytes_in_per_sec_mean", "bytes_out_per_sec_mean", "size_bytes")
     )
     week_in, week_out = _by_topic(rows["hours_in"], of, len(names)), _by_topic(rows["hours_out"], of, len(names))
-    growth, weight = _known(rows["growth_per_month"]), np.where(_valid(rows["growth_per_month"]), mean_in, 0)
+    growth = _known(rows["growth_per_month"])
+    weight = np.where(np.asarray(rows["growth_per_month"].is_valid(), dtype=bool), mean_in, 0)
 
     def added(values: FloatArray) -> FloatArray:
         return np.bincount(of, weights=values, minlength=len(names)).astype(np.float64)
@@ -100,17 +101,13 @@ def summary(rows: pa.Table, about: About) -> LoadSummary:
     )
 
 
-def _valid(column: pa.ChunkedArray) -> BoolArray:
-    return np.asarray(column.is_valid(), dtype=bool)
-
-
 def _known(column: pa.ChunkedArray) -> FloatArray:
     """The values, 0 where unknown."""
     return np.asarray(column.fill_null(0), dtype=np.float64)
 
 
 def _by_topic(column: pa.ChunkedArray, of: LongArray, topics: int) -> FloatArray:
-    """(T, 168) sums of the partitions' hours; what is unknown counts as nothing."""
+    """(T, 168): the sums of the partitions' hours, unknown ones as 0."""
     flat = np.asarray(column.combine_chunks().flatten().fill_null(0), dtype=np.float64)
     total: FloatArray = np.zeros((topics, HOURS_OF_WEEK))
     np.add.at(total, of, flat.reshape(len(of), HOURS_OF_WEEK))
@@ -125,22 +122,19 @@ def view(of: LoadSummary) -> View:
 
 def blocks(of: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table[LoadedTopic]]:
     """The history with its flaws; the busiest hours; the busiest topics."""
+    span = of.about.span
+    first, end = (datetime.fromtimestamp(hour * HOUR_SECONDS, UTC) for hour in (span.first, span.end))
     facts = Facts(
         (
-            ("History", _history(of.about)),
+            ("History", f"{first:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC ({counted(span.hours, 'hour')})"),
             ("Partitions", f"{counted(of.partitions, 'partition')} of {counted(len(of.topics), 'topic')}"),
             ("Stored", Quantity(of.size_bytes, "bytes")),
             ("Written", Quantity(of.mean_in, _RATE)),
             ("Read", Quantity(of.mean_out, _RATE)),
         )
     )
-    found = (*doubts(of.about.span), *_flaws(of.about.findings))
+    found = (*doubts(span), *_flaws(of.about.findings))
     return (facts, Lines(found, quiet=True)), _hours(of), _topics(of)
-
-
-def _history(about: About) -> str:
-    first, end = (datetime.fromtimestamp(hour * 3600, UTC) for hour in (about.span.first, about.span.end))
-    return f"{first:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC ({counted(about.span.hours, 'hour')})"
 
 
 def _hours(of: LoadSummary) -> Table[BusyHour]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -18,15 +18,17 @@ from planner.model.problem import FloatArray
 from planner.model.spec import Rate
 
 _PPM = 1_000_000
+# Enough for a median; a large cluster has hundreds of thousands of sizes.
 _SIZES_COMPARED = 10_000
-# Units that people mistake for each other, by the ratio of two sizes of the same thing.
+# Units that are mistaken for each other, by the ratio of two sizes of the same log.
 _MISTAKEN = {1024: "KiB", 1024**2: "MiB", 1024**3: "GiB", 1000: "kB", 1000**2: "MB", 1000**3: "GB", 8: "bits"}
+# How far the median ratio may be from one of these: less than the 2.4 % between kB and KiB.
 _ALIKE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoad:
-    """What a profile says of a partition; None where it is unknown."""
+    """The size and the mean rates of a partition; None where unknown."""
 
     size_bytes: int | None
     bytes_in_per_sec: int | None
@@ -35,7 +37,7 @@ class PartitionLoad:
 
 @dataclass(frozen=True)
 class ClusterLoad:
-    """A profile by (topic, partition), the growth of its topics, and what it says of its history."""
+    """The loads of a profile by (topic, partition), the growth of its topics, and what it says of its history."""
 
     partitions: Mapping[tuple[str, int], PartitionLoad]
     growth: tuple[Rate, ...]
@@ -44,18 +46,26 @@ class ClusterLoad:
 
 def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
     """The load in a profile's rows (PROFILE_SCHEMA); a topic grows as its partitions do, weighted by their rates in."""
-    topics, numbers = rows["topic"].to_pylist(), rows["partition"].to_pylist()
     columns = (rows[name].to_pylist() for name in ("size_bytes", "bytes_in_per_sec_mean", "bytes_out_per_sec_mean"))
     loads = map(PartitionLoad, *columns)
-    return ClusterLoad(dict(zip(zip(topics, numbers, strict=True), loads, strict=True)), _growth(rows), about)
+    return ClusterLoad(dict(zip(_profile_keys(rows), loads, strict=True)), _growth(rows), about)
 
 
 def week_of_load(rows: pa.Table, about: About) -> WeekOfLoad:
     """The hours of the week in a profile's rows (PROFILE_SCHEMA)."""
-    keys = zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True)
     means = [_numbers(rows[f"bytes_{way}_per_sec_mean"].combine_chunks()) for way in ("in", "out")]
     hours = [_hours(rows[f"hours_{way}"].combine_chunks()) for way in ("in", "out")]
-    return WeekOfLoad({key: at for at, key in enumerate(keys)}, np.stack(means), np.stack(hours), about.time_zone)
+    return WeekOfLoad(
+        {key: at for at, key in enumerate(_profile_keys(rows))}, np.stack(means), np.stack(hours), about.time_zone
+    )
+
+
+def _profile_keys(rows: pa.Table) -> Iterator[tuple[str, int]]:
+    return zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True)
+
+
+def _cluster_keys(topics: Sequence[Topic]) -> Iterator[tuple[str, int]]:
+    return ((topic.name, partition.id) for topic in topics for partition in topic.partitions)
 
 
 def _hours(lists: pa.ListArray) -> FloatArray:
@@ -72,8 +82,7 @@ def _numbers(values: pa.Array) -> FloatArray:
 
 def without_hours(topics: Sequence[Topic], week: WeekOfLoad) -> str | None:
     """Why a profile can't say which hours are the busiest, with what is allowed; None where it can."""
-    keys = ((topic.name, partition.id) for topic in topics for partition in topic.partitions)
-    rows = [week.rows[key] for key in keys if key in week.rows]
+    rows = [week.rows[key] for key in _cluster_keys(topics) if key in week.rows]
     lacking = int(np.isnan(week.hours[:, rows]).all(axis=(0, 1)).sum())
     if not lacking:
         return None
@@ -87,6 +96,7 @@ def _growth(rows: pa.Table) -> tuple[Rate, ...]:
     known = rows.filter(rows["growth_per_month"].is_valid())
     encoded = known["topic"].combine_chunks().dictionary_encode()
     of, names = np.asarray(encoded.indices, dtype=np.int64), encoded.dictionary.to_pylist()
+    # At least 1, so that a topic whose rates are unknown or 0 grows as its partitions do on average.
     weights = np.asarray(known["bytes_in_per_sec_mean"].fill_null(0), dtype=np.float64).clip(min=1)
     rates = np.asarray(known["growth_per_month"], dtype=np.float64)
     sums = np.bincount(of, weights=weights * rates, minlength=len(names))
@@ -119,9 +129,9 @@ def _loaded(topic: str, partition: Partition, load: ClusterLoad, *, sized: bool)
 
 
 def unsized(topics: Sequence[Topic], load: ClusterLoad) -> int:
-    """How many partitions the profile has no size of."""
-    keys = ((topic.name, partition.id) for topic in topics for partition in topic.partitions)
-    return sum((found := load.partitions.get(key)) is None or found.size_bytes is None for key in keys)
+    """The number of partitions whose size the profile doesn't have."""
+    found = map(load.partitions.get, _cluster_keys(topics))
+    return sum(each is None or each.size_bytes is None for each in found)
 
 
 def misfit(topics: Sequence[Topic], load: ClusterLoad, *, sized: bool) -> str | None:
@@ -151,9 +161,8 @@ def misfit(topics: Sequence[Topic], load: ClusterLoad, *, sized: bool) -> str | 
 
 
 def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
-    """What a plan has to say of its profile: partitions that it doesn't have, topics not to be trusted."""
-    keys = ((topic.name, partition.id) for topic in topics for partition in topic.partitions)
-    lacking = sum(key not in load.partitions for key in keys)
+    """A plan's warnings about its profile: partitions that it lacks, and topics that can't be trusted."""
+    lacking = sum(key not in load.partitions for key in _cluster_keys(topics))
     untrusted = [topic.name for topic in topics if topic.name in load.about.findings.untrusted]
     found: list[str] = []
     if lacking:

@@ -1,7 +1,7 @@
 """Samples of partitions' load, added up by hour: the first step of a load profile, done wherever the samples are read.
 
-A sample is what was measured of a partition at a time. Rows of hours are as few as the data allows, so that Spark
-shuffles a row a partition and block of samples, and not a row a sample.
+A sample is what was measured of a partition at one time. A block of samples becomes one row for each partition, so that
+Spark shuffles these rows and not the samples.
 """
 
 from __future__ import annotations
@@ -13,25 +13,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner.model.load_history import Span
+from planner.model.load_history import HOUR_SECONDS, Span
 from planner.model.problem import BoolArray, IntArray, LongArray
 
-HOUR_SECONDS = 3600
 # What is above makes no sense, and sums of hours must fit in 64 bits: 1 TiB/s, and 1 EiB.
 MOST_RATE, MOST_SIZE = 2**40, 2**60
+# The year 5138: later times are mistakes, such as milliseconds taken for seconds.
+END_OF_TIME = 100_000_000_000
 # A longer history is a mistake in its times; so many hours of a partition still fit in memory.
-MOST_HOURS = 3 * 366 * 24
+LONGEST_HISTORY_HOURS = 3 * 366 * 24
+# Hours that lie apart from the rest by more than this belong to a clock that was wrong.
+_APART_HOURS = 7 * 24
+# Samples that are added up at once: some 150 MB.
+BLOCK_SAMPLES = 1_500_000
 
+_RATES = ("bytes_in_per_sec", "bytes_out_per_sec")
+# The columns of a table of samples; of those that are measured it has at least one.
+REQUIRED, MEASURED = ("time", "topic", "partition"), (*_RATES, "size_bytes")
+TABLE_COLUMNS = (*REQUIRED, *MEASURED)
 # `at` is in seconds since 1970, UTC. A value that wasn't measured is null, one that makes no sense is below 0. `source`
-# is a place in SOURCES.
+# is an index into SOURCES.
 SAMPLE_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("at", pa.int64()),
-        ("bytes_in_per_sec", pa.int64()),
-        ("bytes_out_per_sec", pa.int64()),
-        ("size_bytes", pa.int64()),
+        *((name, pa.int64()) for name in MEASURED),
         ("source", pa.int8()),
     ]
 )
@@ -55,20 +62,15 @@ BLOCK_FIELDS = (
     pa.field("unusable", pa.int64()),
 )
 BLOCK_SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), *BLOCK_FIELDS])
-_RATES = ("bytes_in_per_sec", "bytes_out_per_sec")
+# Stands for null in arrays; every other value below 0 makes no sense.
 _UNMEASURED = np.iinfo(np.int64).min
-# Samples that are added up at once: some 150 MB.
-BLOCK_SAMPLES = 1_500_000
-
-
-# Hours that lie apart from the rest by more than this belong to a clock that was wrong.
-_APART_HOURS = 7 * 24
 
 
 def span_of(hours: LongArray, samples: LongArray) -> tuple[Span, int]:
-    """The span of a history, from its distinct hours (N,) and their numbers of samples; and samples outside of it.
+    """The span of a history and the number of samples outside of it, from distinct hours (N,) and their samples (N,).
 
-    Hours more than a week apart from the others are taken for a wrong clock: the span is the run with most samples.
+    A gap of more than a week separates runs of hours. The span is the run with the most samples; the other runs are
+    taken for samples of a wrong clock.
     """
     order = np.argsort(hours)
     hours, samples = hours[order], samples[order]
@@ -93,6 +95,7 @@ def blocks(batches: Iterable[pa.RecordBatch], span: Span) -> Iterator[pa.RecordB
 
 
 def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
+    """The rows of one block of samples; none where all are outside of the span."""
     hours = pc.divide(samples["at"], HOUR_SECONDS)
     samples = samples.filter(pc.and_(pc.greater_equal(hours, span.first), pc.less(hours, span.end)))
     if not len(samples):
@@ -137,14 +140,14 @@ def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
 
 
 def _firsts(*sorted_keys: LongArray) -> LongArray:
-    """Where each run of equal keys begins."""
+    """The index at which each run of equal keys begins."""
     changes: BoolArray = np.ones(len(sorted_keys[0]), dtype=bool)
     changes[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in sorted_keys])
     return np.flatnonzero(changes)
 
 
 def _means(values: LongArray, times: LongArray) -> tuple[LongArray, BoolArray]:
-    """The mean of each run's values that are at least 0, 0 where there is none; and where there is one."""
+    """For each run of values, which begin at `times`: the mean of those that are at least 0; and False without any."""
     known = values >= 0
     sums = np.add.reduceat(np.where(known, values, 0), times)
     counts = np.add.reduceat(known.astype(np.int64), times)
@@ -154,7 +157,7 @@ def _means(values: LongArray, times: LongArray) -> tuple[LongArray, BoolArray]:
 def _last_sizes(
     column: pa.ChunkedArray, order: LongArray, at: LongArray, groups: LongArray
 ) -> tuple[LongArray, LongArray]:
-    """Of each group of sorted samples: the time of the last one with a size, -1 without any; and the largest then."""
+    """For each group of sorted samples: when its last size was known, and the largest size then; -1 without any."""
     sizes = np.asarray(column.fill_null(-1), dtype=np.int64)[order]
     times = np.where(sizes >= 0, at, -1)
     last = np.maximum.reduceat(times, groups)
@@ -173,7 +176,7 @@ class HourlySums(NamedTuple):
 
 
 def added_up(parts: pa.ListArray, span: Span) -> HourlySums:
-    """The sums of K partitions' blocks: lists of structs of BLOCK_FIELDS."""
+    """The hourly sums of K partitions, each with the list of its blocks: structs of BLOCK_FIELDS."""
     flat = parts.flatten()
     partition_of_block = np.asarray(pc.list_parent_indices(parts), dtype=np.int64)
     hours = flat.field("hours")
@@ -191,7 +194,7 @@ def added_up(parts: pa.ListArray, span: Span) -> HourlySums:
 
 
 class Noted(NamedTuple):
-    """Of K partitions (K,) each: the last size, -1 where unknown; the source; counts of samples and of flawed ones."""
+    """(K,) each, of K partitions: the last size, -1 where unknown; the source; counts of samples and of flawed ones."""
 
     sizes: LongArray
     source: IntArray
@@ -201,7 +204,7 @@ class Noted(NamedTuple):
 
 
 def noted(parts: pa.ListArray) -> Noted:
-    """What K partitions' blocks say beside their hours."""
+    """The last sizes, sources and counts of K partitions, from the same lists of blocks as in `added_up`."""
     flat, owner = parts.flatten(), np.asarray(pc.list_parent_indices(parts), dtype=np.int64)
     count = len(parts)
     last: LongArray = np.full(count, -1, dtype=np.int64)

@@ -1,6 +1,6 @@
-"""What metric files say of topics and partitions: Prometheus' JSON and text, and what Kafka's tools print.
+"""Metric files as measures of topics and partitions: Prometheus' JSON and text, and what Kafka's tools print.
 
-Every value is one measure of a topic (by broker) or of a partition at a time; `load_counters` makes rates of them.
+Every value is one measure of a topic (by broker) or of a partition at one time; `load_counters` turns them into rates.
 The names are those that the JMX exporter gives Kafka's own beans: `kafka.server:type=BrokerTopicMetrics` (bytes in and
 out, counters by topic and broker) and `kafka.log:type=Log` (`Size`, `LogEndOffset`, by partition and broker).
 """
@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 
 from planner.inputs.importers import log_dirs_describe
+from planner.inputs.load.hourly_sums import END_OF_TIME
 from planner.model.errors import PlannerError
 
 Kind = Literal["bytes_in", "bytes_out", "offset", "size"]
@@ -46,8 +47,6 @@ class Measure(NamedTuple):
     value: float
 
 
-# A time of the year 5138 or later is none.
-_MOST_SECONDS = 100_000_000_000
 _PARTITION = re.compile(r"[0-9]{1,9}", re.ASCII)
 # By names in lower case without underscores, so that all usual configurations of the exporter are known.
 _TOPIC_METRIC = re.compile(r"kafkaserverbrokertopicmetrics.*?bytes(in|out)(?:persec)?(?:total|count)?$")
@@ -61,7 +60,7 @@ _STAMP = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_-]?(\d\d)[:.-]?(\d\d)[:.-]?(\d\d
 
 
 def file_kind(head: str) -> FileKind | None:
-    """What a text is, by how it begins; None where it is none of these."""
+    """The kind of file that begins with `head`; None if it is no metric file."""
     text = head.lstrip()
     if text.startswith("{") and '"metric"' in text and '"timestamps"' in text:
         return "export"
@@ -186,14 +185,15 @@ class _Named(NamedTuple):
 
 
 def _named(labels: Mapping[str, str]) -> _Named | None:
-    """What a series is a measure of; None where it is something else: another metric, or all topics together."""
+    """The kind, topic, partition and broker of a series; None for other metrics and for sums over all topics."""
     parts = (labels.get("__name__", ""), labels.get("name", ""), labels.get("attribute", ""))
     name = "".join(parts).lower().replace("_", "").replace(":", "")
     topic = labels.get("topic", "")
     if not topic or name.endswith(_NOT_COUNTERS):
         return None
     broker = next((labels[each] for each in _BROKER_LABELS if labels.get(each)), "")
-    if of_topic := _TOPIC_METRIC.search(_without_count(name)):
+    # Without rules, the exporter puts the attribute before the bean's name: `…BrokerTopicMetrics_Count{name=…}`.
+    if of_topic := _TOPIC_METRIC.search(name.replace("brokertopicmetricscount", "brokertopicmetrics")):
         return _Named("bytes_in" if of_topic[1] == "in" else "bytes_out", topic, -1, broker)
     of_log = _LOG_METRIC.search(name)
     if not of_log or not _PARTITION.fullmatch(labels.get("partition", "")):
@@ -201,12 +201,7 @@ def _named(labels: Mapping[str, str]) -> _Named | None:
     return _Named("size" if of_log[1] == "size" else "offset", topic, int(labels["partition"]), broker)
 
 
-def _without_count(name: str) -> str:
-    """Without rules, the exporter puts the attribute before the bean's name: `…BrokerTopicMetrics_Count{name=…}`."""
-    return name.replace("brokertopicmetricscount", "brokertopicmetrics")
-
-
 def _measured(named: _Named, at: float, value: float) -> Iterator[Measure]:
-    """The measure, at -1 where the time is none; Prometheus marks the end of a series with NaN, which is no value."""
+    """The measure, at -1 for an invalid time; nothing for NaN, with which Prometheus marks the end of a series."""
     if math.isfinite(value):
-        yield Measure(*named, int(at) if 0 <= at < _MOST_SECONDS else -1, value)
+        yield Measure(*named, int(at) if 0 <= at < END_OF_TIME else -1, value)

@@ -1,4 +1,4 @@
-"""The file of a load profile: a row a partition, Parquet, the same bytes for the same history.
+"""The file of a load profile: Parquet with one row for each partition, the same bytes for the same history.
 
 Rates are whole bytes a second. Hours of the week are rounded to seven significant bits (less than 0.8 % off), so that a
 profile of 50,000 partitions stays small enough to be committed; every other column is exact.
@@ -7,7 +7,7 @@ profile of 50,000 partitions stays small enough to be committed; every other col
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from io import BytesIO
 from typing import Any
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from planner.inputs.importers.state_parts import TOPIC_NAME
-from planner.inputs.load.hourly_sums import HOUR_SECONDS, SOURCES, added_up, noted
+from planner.inputs.load.hourly_sums import END_OF_TIME, SOURCES, added_up, noted
 from planner.inputs.load.profile_statistics import (
     PERCENTILES,
     Statistics,
@@ -29,7 +29,7 @@ from planner.inputs.load.profile_statistics import (
 )
 from planner.model.errors import PlannerError
 from planner.model.formats import percent
-from planner.model.load_history import HOURS_OF_WEEK, About, Findings, Span
+from planner.model.load_history import HOUR_SECONDS, HOURS_OF_WEEK, About, Findings, Span
 from planner.model.problem import FloatArray
 
 VERSION = 1
@@ -52,7 +52,7 @@ PROFILE_SCHEMA = pa.schema(
         ("source", pa.string()),
     ]
 )
-# What is known of the samples themselves, for the findings; it isn't in the file.
+# Counts of samples, from which the findings are made; they aren't in the file.
 FLAW_FIELDS = (
     pa.field("samples", pa.int64()),
     pa.field("repeated", pa.int64()),
@@ -64,6 +64,12 @@ JUDGED_SCHEMA = pa.schema([*PROFILE_SCHEMA, *FLAW_FIELDS])
 
 _MANTISSA_BITS = 7
 _GROWTH_DIGITS, _COVERAGE_DIGITS = 5, 4
+# A cluster has at most some 200,000 partitions; a file that is changed by hand mustn't take all memory.
+MOST_ROWS = 2_000_000
+_MOST_VALUE = 2.0**63
+# A topic is trusted if at least so much of the history is known of it, and at most so much of it makes no sense.
+LEAST_COVERAGE, MOST_UNUSABLE = 0.5, 0.05
+_ALLOWED = "allowed: what planner load writes"
 
 
 def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Span) -> pa.RecordBatch:
@@ -91,13 +97,11 @@ def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Sp
     )
 
 
-def _rates(of: Statistics) -> tuple[pa.Array, ...]:
-    return tuple(_whole(each) for each in (of.mean, *of.percentiles.T, of.highest))
-
-
-def _whole(values: FloatArray) -> pa.Array:
-    unknown = np.isnan(values)
-    return pa.array(np.rint(np.where(unknown, 0, values)).astype(np.int64), mask=unknown)
+def _rates(of: Statistics) -> Iterator[pa.Array]:
+    """Columns of _RATE_FIELDS, in whole bytes/s."""
+    for values in (of.mean, *of.percentiles.T, of.highest):
+        unknown = np.isnan(values)
+        yield pa.array(np.rint(np.where(unknown, 0, values)).astype(np.int64), mask=unknown)
 
 
 def _fractions(values: FloatArray, digits: int) -> pa.Array:
@@ -133,7 +137,7 @@ def encoded(rows: pa.Table, about: About) -> bytes:
 
 
 def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
-    """The rows (PROFILE_SCHEMA) of a profile's file, and what it says. PlannerError where it is none."""
+    """The rows (PROFILE_SCHEMA) of a profile's file, and what it says of its history. PlannerError if it is none."""
     try:
         parquet = pq.ParquetFile(BytesIO(content))
         about = about_of(parquet.metadata.metadata)
@@ -157,10 +161,6 @@ def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
     return rows, about
 
 
-# A cluster has at most some 200,000 partitions; a file that is changed by hand mustn't take all memory.
-MOST_ROWS = 2_000_000
-
-
 def _small(metadata: pq.FileMetaData) -> bool:
     groups = (metadata.row_group(at) for at in range(metadata.num_row_groups))
     columns = (group.column(at) for group in groups for at in range(group.num_columns))
@@ -173,7 +173,7 @@ def _line(error: Exception) -> str:
 
 
 def _fault(rows: pa.Table) -> str | None:
-    """What rows of PROFILE_SCHEMA can't hold, as the beginning of a sentence; None where they are a profile's."""
+    """Why rows of PROFILE_SCHEMA can't be a profile's, as part of an error; None where they can."""
     if any(rows[name].null_count for name in ("topic", "partition", "hours_in", "hours_out")):
         return "has a row without a topic, a partition or hours"
     if bad := next((name for name in rows["topic"].unique().to_pylist() if not TOPIC_NAME.fullmatch(name)), None):
@@ -195,28 +195,18 @@ def _fault(rows: pa.Table) -> str | None:
     return None
 
 
-_MOST_VALUE = 2.0**63
-_ALLOWED = "allowed: what planner load writes"
-
-
 def about_of(metadata: Mapping[bytes, bytes] | None) -> About | None:
-    """What a file's metadata says; None where it is no profile of this version."""
+    """What a file's metadata says of the history; None if the file is no profile of this version."""
     try:
         found: dict[str, Any] = json.loads((metadata or {})[_ABOUT])
         counts = {str(key): int(count) for key, count in found["findings"]["counts"].items()}
         untrusted = {str(topic): str(why) for topic, why in found["findings"]["untrusted"].items()}
         span = Span(int(found["span"]["first"]), int(found["span"]["end"]))
         zone = ZoneInfo(str(found["time_zone"])).key
-        usable = found["version"] == VERSION and 0 <= span.first < span.end <= _LAST_HOUR
+        usable = found["version"] == VERSION and 0 <= span.first < span.end <= END_OF_TIME // HOUR_SECONDS
         return About(span, zone, Findings(counts, untrusted)) if usable else None
     except (AttributeError, KeyError, OSError, OverflowError, RecursionError, TypeError, ValueError):
         return None
-
-
-# The year 5138, as in times of samples.
-_LAST_HOUR = 100_000_000_000 // HOUR_SECONDS
-# A topic is trusted if at least so much of the history is known of it, and at most so much of it makes no sense.
-LEAST_COVERAGE, MOST_UNUSABLE = 0.5, 0.05
 
 
 def findings(judged: pa.Table, span: Span, others: Mapping[str, int]) -> Findings:

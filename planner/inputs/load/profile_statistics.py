@@ -22,14 +22,15 @@ _EPOCH_HOUR_OF_WEEK = 72
 PERCENTILES = (50, 95, 99)
 # A day counts for the trend if it has at least half of its hours.
 _LEAST_HOURS_OF_DAY = 12
+# The 97.5 % quantile of the normal distribution, for a two-sided 95 % interval.
 _NORMAL_975 = 1.959964
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Of K partitions in bytes a second: NaN where nothing was measured.
+    """Rates of K partitions in bytes/s, of their hourly means; NaN where nothing was measured.
 
-    mean, highest (K,) of the hourly means; percentiles (K, 3), see PERCENTILES; week (K, 168)
+    mean, highest (K,); percentiles (K, 3), those of PERCENTILES; week (K, 168), Monday 00:00 UTC first.
     """
 
     mean: FloatArray
@@ -44,7 +45,7 @@ def hourly_means(sums: LongArray, counts: LongArray) -> FloatArray:
 
 
 def statistics(hourly: FloatArray, span: Span) -> Statistics:
-    """What a profile says of hourly means (K, H)."""
+    """The statistics of hourly means (K, H)."""
     some = ~np.isnan(hourly).all(axis=1)
     count = len(hourly)
     mean, highest = np.full((2, count), np.nan)
@@ -53,22 +54,33 @@ def statistics(hourly: FloatArray, span: Span) -> Statistics:
     if len(measured):
         mean[some], highest[some] = np.nanmean(measured, axis=1), np.nanmax(measured, axis=1)
         percentiles[some] = np.nanpercentile(measured, PERCENTILES, axis=1).T
-        week[some] = _by_hour_of_week(measured, span)
+        weeks = _periods(measured, span.first + _EPOCH_HOUR_OF_WEEK, HOURS_OF_WEEK)
+        week[some] = _known_means(weeks, axis=1, least=1)
     return Statistics(mean, percentiles, highest, week)
 
 
-def _by_hour_of_week(hourly: FloatArray, span: Span) -> FloatArray:
-    """(K, 168) means over the weeks, NaN for hours of the week that were never measured."""
-    before = (span.first + _EPOCH_HOUR_OF_WEEK) % HOURS_OF_WEEK
-    after = -(before + span.hours) % HOURS_OF_WEEK
-    weeks = np.pad(hourly, ((0, 0), (before, after)), constant_values=np.nan).reshape(len(hourly), -1, HOURS_OF_WEEK)
-    counts = (~np.isnan(weeks)).sum(axis=1)
-    return np.where(counts > 0, np.nansum(weeks, axis=1) / counts.clip(min=1), np.nan)
+def _periods(hourly: FloatArray, first: int, hours: int) -> FloatArray:
+    """(K, N, hours): the hours (K, H) in N weeks or days of so many hours, NaN before the first and after the last.
+
+    `first` is the number of the first hour, counted from any beginning of a period.
+    """
+    before = first % hours
+    after = -(before + hourly.shape[1]) % hours
+    return np.pad(hourly, ((0, 0), (before, after)), constant_values=np.nan).reshape(len(hourly), -1, hours)
+
+
+def _known_means(values: FloatArray, *, axis: int, least: int) -> FloatArray:
+    """The means of the known values along an axis, NaN where fewer than `least` are known."""
+    counts = (~np.isnan(values)).sum(axis=axis)
+    return np.where(counts >= least, np.nansum(values, axis=axis) / counts.clip(min=1), np.nan)
 
 
 def growth(hourly: FloatArray, span: Span) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(K,) growth a month, and the ends of its 95 % interval, as fractions; NaN where two weeks don't show it."""
-    days = _daily_means(hourly, span)
+    """(K,) growth per month and the ends of its 95 % interval, as fractions.
+
+    NaN where no two days of the same weekday are known.
+    """
+    days = _known_means(_periods(hourly, span.first, DAY_HOURS), axis=2, least=_LEAST_HOURS_OF_DAY)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(days > 0, np.log(days), np.nan)
     first, second = np.triu_indices(logs.shape[1], k=1)
@@ -87,17 +99,11 @@ def growth(hourly: FloatArray, span: Span) -> tuple[FloatArray, FloatArray, Floa
     return result[0], result[1], result[2]
 
 
-def _daily_means(hourly: FloatArray, span: Span) -> FloatArray:
-    """(K, D) means of UTC days, NaN where fewer than half of the hours are known."""
-    before = span.first % DAY_HOURS
-    after = -(before + span.hours) % DAY_HOURS
-    days = np.pad(hourly, ((0, 0), (before, after)), constant_values=np.nan).reshape(len(hourly), -1, DAY_HOURS)
-    counts = (~np.isnan(days)).sum(axis=2)
-    return np.where(counts >= _LEAST_HOURS_OF_DAY, np.nansum(days, axis=2) / counts.clip(min=1), np.nan)
-
-
 def _kendall_variance(days: FloatArray) -> FloatArray:
-    """(K,) the variance of Kendall's S, added up over the weekdays, each with as many days as are known."""
+    """(K,) the variance of Kendall's S, summed over the weekdays: n (n - 1) (2 n + 5) / 18 for n known days.
+
+    days: (K, D) of consecutive days, NaN where unknown.
+    """
     total: FloatArray = np.zeros(len(days))
     for weekday in range(min(WEEK_DAYS, days.shape[1])):
         known = (~np.isnan(days[:, weekday::WEEK_DAYS])).sum(axis=1)
@@ -106,7 +112,7 @@ def _kendall_variance(days: FloatArray) -> FloatArray:
 
 
 def _interpolated(rows: FloatArray, place: FloatArray) -> FloatArray:
-    """(K,) the value at a place between the columns of sorted rows."""
+    """(K,) the linearly interpolated value of each sorted row (K, N) at a fractional column `place` (K,)."""
     low = np.floor(place).astype(np.int64)
     high = np.ceil(place).astype(np.int64)
     at = np.arange(len(rows))

@@ -75,14 +75,14 @@ def _sets_are_used(document: Document) -> Iterator[Finding]:
 def _exclusive_sets_are_apart(document: Document) -> Iterator[Finding]:
     """An exclusive set has no broker in common with another set that topics are placed on."""
     rules = placement(document)
-    told: set[frozenset[str]] = set()
+    reported: set[frozenset[str]] = set()
     for mine, rule in enumerate(rules):
         for other, alone in enumerate(rules):
             pair = frozenset((rule.broker_set, alone.broker_set))
             common = set(rule.brokers) & set(alone.brokers)
-            if not alone.exclusive or len(pair) == 1 or not common or pair in told:
+            if not alone.exclusive or len(pair) == 1 or not common or pair in reported:
                 continue
-            told.add(pair)
+            reported.add(pair)
             message = (
                 f"{rule.broker_set!r} and {alone.broker_set!r} have broker {listed(common)} in common, and "
                 f"{_at(document, ('placement', other))} keeps {alone.broker_set!r} for its own topics; "
@@ -108,7 +108,9 @@ def _one_set_for_each_topic(document: Document, assignment: Assignment) -> Itera
 
 @dataclass(frozen=True)
 class _Need:
-    """Topics that may use the same brokers: the path that says which, those brokers, and each topic's replicas."""
+    """What the topics of one rule need: the rule's path and its beginning of a message, the brokers that the topics may
+    use, and the replication factor of each topic.
+    """
 
     path: Path
     name: str
@@ -118,7 +120,7 @@ class _Need:
 
 @PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", "changes.set_replication_factor", "rack_aware")
 def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """A replica on a broker each, and in as many racks as the rack rule has elsewhere."""
+    """A set has a broker for each replica of its topics, and as many racks as the rack rule needs."""
     racks = {broker.id: broker.rack for broker in target_brokers(document)}
     every = set(racks.values())
     for need in _needs(document, assignment):
@@ -160,7 +162,7 @@ def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> It
 
 
 def _needs(document: Document, assignment: Assignment) -> Iterator[_Need]:
-    """For each rule its topics and brokers; and all other topics with what exclusive sets leave to them."""
+    """The needs of each rule's topics; then those of all other topics, on brokers that exclusive sets leave to them."""
     rules, targets = placement(document), [broker.id for broker in target_brokers(document)]
     left = _replicas(document, assignment)
     for at, rule in enumerate(rules):
@@ -178,7 +180,7 @@ def _needs(document: Document, assignment: Assignment) -> Iterator[_Need]:
 
 
 def _replicas(document: Document, assignment: Assignment) -> dict[str, int]:
-    """The most replicas that a partition of each topic is to have; topics that are being deleted aren't placed."""
+    """The most replicas that a partition of each topic will have; without topics that are being deleted."""
     changes = replication_factor_changes(document)
     kept = {
         topic.name: max(len(partition.replicas) for partition in topic.partitions)

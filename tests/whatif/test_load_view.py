@@ -1,0 +1,62 @@
+"""The summary of a load profile: sums by topic and hour, growth by weight, and the flaws that are listed."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from planner.inputs.load import profile_file
+from planner.model.load_history import About, Findings, Span
+from planner.whatif import load_view
+
+ABOUT = About(Span(498_216, 498_216 + 672))
+
+
+def row(topic: str, partition: int, rate: int | None, growth: float | None = None, peak: int = 0) -> dict[str, object]:
+    """A partition with this rate in each hour, and twice the rate in the hour `peak`; it reads as much as it writes."""
+    found: dict[str, object] = dict.fromkeys(profile_file.PROFILE_SCHEMA.names, rate)
+    week = [None if rate is None else float(rate * (2 if hour == peak else 1)) for hour in range(168)]
+    found |= {"topic": topic, "partition": partition, "size_bytes": 10, "hours_in": week, "hours_out": week}
+    return found | {"growth_per_month": growth, "coverage": 1.0, "source": "measured"}
+
+
+def summary(*rows: dict[str, object], about: About = ABOUT) -> load_view.LoadSummary:
+    """The summary of these rows."""
+    return load_view.summary(pa.Table.from_pylist(list(rows), profile_file.PROFILE_SCHEMA), about)
+
+
+def test_topics_and_hours_are_sums_with_the_busiest_first() -> None:
+    """An unknown rate counts as 0, and a topic without rates has no busiest hour."""
+    found = summary(row("idle", 0, None), row("small", 0, 100, peak=5), row("big", 0, 300, peak=9), row("big", 1, 200))
+
+    assert [("big", 2, 20, 500.0, 9), ("small", 1, 10, 100.0, 5), ("idle", 1, 10, 0.0, None)] == [
+        (each.topic, each.partitions, each.size_bytes, each.mean_in, each.busiest_hour) for each in found.topics
+    ]
+    assert (4, 40, 600.0) == (found.partitions, found.size_bytes, found.mean_in)
+    assert [(9, 900.0), (0, 800.0), (5, 700.0), (1, 600.0)] == [(each.hour, each.rate_in) for each in found.hours[:4]]
+
+
+def test_growth_is_weighted_by_rates() -> None:
+    """Of partitions whose growth is known; None where no partition's is."""
+    known, unknown = summary(row("a", 0, 300, 0.1), row("a", 1, 100, 0.5), row("a", 2, 900), row("b", 0, 1)).topics
+
+    assert known.growth_per_month == pytest.approx(0.2)
+    assert unknown.growth_per_month is None
+
+
+def test_flaws_are_listed_with_their_number() -> None:
+    """Singular and plural; ten topics that can't be trusted, and how many more; a short history's warning."""
+    untrusted = {f"t{number:02}": "only 10 % of the history is known" for number in range(12)}
+    counts = {"repeated_samples": 1, "counter_resets": 1200, "gaps_in_counters": 0}
+    (facts, lines), _, _ = load_view.blocks(
+        summary(row("a", 0, 1), about=About(Span(0, 24), "UTC", Findings(counts, untrusted)))
+    )
+
+    shown = list(lines.lines)
+    assert ("History", "1970-01-01 00:00 to 1970-01-02 00:00 UTC (24 hours)") == facts.facts[0]
+    assert shown[0].startswith("the history has 1 days: hours of the week")
+    assert "1 sample with the same time as another one (their mean counts)" in shown
+    assert "1,200 counters that began again at 0" in shown
+    assert not any("gap" in line for line in shown)
+    assert "topic t09 can't be trusted: only 10 % of the history is known" in shown
+    assert "2 more topics can't be trusted" == shown[-1]
