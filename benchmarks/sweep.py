@@ -113,7 +113,7 @@ def in_this_process(job: str, count: int) -> Timing:
 
 def through_spark(job: str, count: int, workers: int) -> Timing:
     """The sweep in a local Spark session with so many workers, opened and closed here."""
-    # Here and not above: planner never imports pyspark, and only who benches the sweep needs it.
+    # Not above, so that the other benchmarks need no pyspark.
     from spark_jobs import carrier, session, sweep
 
     problem = _problem()

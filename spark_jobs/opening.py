@@ -1,7 +1,7 @@
 """A session that is opened by another thread, while this one reads what is asked for and solves the first plan.
 
-Opening takes seconds, most of them Java's. Whoever has something to do in the session hands it over; the thread does it
-as soon as the session is there, closes the session, and gives the answer back.
+Opening takes seconds, most of them Java's. The work for the session is submitted meanwhile; the thread does it as soon
+as the session is open, closes the session, and keeps the answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 Prepare = Callable[[Any], None]
 
-# Between two looks at whether a session that nobody needs any more has ended.
+# A session that is no longer needed has 5 s to end; this is how often it is checked.
 _ROUND_SECONDS, _ROUNDS = 0.05, 100
 
 
@@ -50,7 +50,7 @@ class Opening(Generic[T]):
         return self._answer[0]
 
     def close(self, *, failed: bool) -> None:
-        """Wait for the thread's end; where `failed`, nobody needs the session, so one that still opens is killed."""
+        """Wait for the thread's end; where `failed`, a session that still opens isn't needed and is killed."""
         self._work.put(None)
         for _ in range(_ROUNDS):
             if (failed and not self._open) or interrupts.pending():
@@ -70,7 +70,7 @@ class Opening(Generic[T]):
                 work = self._work.get()
                 if work is not None:
                     self._answer.append(work(spark))
-        except BaseException as error:  # whoever waits for the result raises it
+        except BaseException as error:  # `result` raises it in the thread that waits
             self.error = error
         finally:
             self._answered.set()

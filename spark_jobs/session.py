@@ -14,7 +14,7 @@ import socket
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from planner.model import interrupts, processes
 from planner.model.errors import SetupError
 from spark_jobs import java, launch
-from spark_jobs.recording import Recording
+from spark_jobs.class_archive import Recording, class_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LOCAL = "local[*]"
-# Set, stacks are shown.
+# The variable that, set to anything, makes Spark show stacks.
 DEBUG = "PLANNER_DEBUG"
 LOOPBACK = "127.0.0.1"
 CONNECT_PORT, MASTER_PORT, CONNECT_SECONDS = 15002, 7077, 10
@@ -55,15 +55,15 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{STACK}
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 """
-# A task that fails is started again, and where that is in vain the command says why in a sentence: Java's and Python's
-# stacks, which these two repeat each time, are for those who look for a defect.
+# A task that fails is started again, and where it always fails the command says why in a sentence. These two loggers
+# would print the stacks of Java and Python each time.
 NO_STACKS = """\
 logger.executor.name = org.apache.spark.executor.Executor
 logger.executor.level = off
 logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
 logger.tasks.level = off
 """
-# On a cluster this one says, as a warning, that nobody takes the work: the sweep would wait without a word.
+# On a cluster this one warns where no executor takes the tasks; otherwise the sweep would wait without a message.
 CLUSTER_LOGGING = """\
 logger.scheduler.name = org.apache.spark.scheduler.TaskSchedulerImpl
 logger.scheduler.level = warn
@@ -104,7 +104,7 @@ def open_session(
 ) -> Iterator[SparkSession]:
     """A session on `master` (default `local[*]`) or on the Spark Connect server `remote` (`sc://host:port`).
 
-    `note` is told what was passed over on the way to a usable Java. `java_options` are given to the driver's JVM
+    `note` is called with what was passed over on the way to a usable Java. `java_options` are given to the driver's JVM
     instead of those for the archive of classes; where a local session has no archive yet, `recording` makes one at its
     end. Stops the session and restores `os.environ` at the end of the block.
     SetupError where there is no Java, no server, or Spark doesn't start.
@@ -124,7 +124,7 @@ def open_session(
             with launch.own_session(jvm):
                 spark = _classic(master or LOCAL, Path(scratch), java_options, recording, note)
             jvm.stop = spark.stop
-            jvm.said.pass_on()
+            jvm.output.pass_on()
             yield spark
         if recording is not None and recording.made is not None:
             recording.java = jvm.retire()
@@ -136,7 +136,7 @@ def is_local(master: str) -> bool:
 
 
 def is_on_loopback(master: str) -> bool:
-    """True where everything that talks to the driver runs on this machine, so that nobody else needs to reach it."""
+    """True where all that talks to the driver runs on this machine, so that no other machine needs to reach it."""
     hosts = {urlsplit(f"//{address}").hostname for address in _addresses(master)}
     return is_local(master) or set() < hosts <= {"localhost", LOOPBACK, "::1"}
 
@@ -177,8 +177,9 @@ def _classic(
             note(passed_over)
     cache = java.cache_folder()
     _set_environment(master, java.shim_home(found, cache))
-    archive = java.class_archive(found, spark_home(), cache)
-    options = java_options if java_options is not None else _archive_option(archive)
+    archive, options = class_archive(found, spark_home(), cache), java_options
+    if options is None:
+        options = f'"-XX:SharedArchiveFile={archive.spark}"' if archive.spark.is_file() else ""
     if recording is not None and not options and is_local(master):
         options = recording.begin(found, archive)
     builder = SparkSession.builder.master(_patient(master)).appName("planner")
@@ -192,7 +193,7 @@ def _classic(
 
 @contextmanager
 def _connected(remote: str, scratch: Path) -> Iterator[Any]:
-    """A session on a server, stopped at the end of the block; after a signal the server is told to give its work up."""
+    """A session on a server, stopped at the end of the block; after a signal the server is asked to cancel its work."""
     spark = _connect(remote, scratch)
     try:
         yield spark
@@ -226,8 +227,8 @@ def _options(master: str, scratch: Path, java_options: str) -> dict[str, str]:
     """All options of a classic session."""
     logging = scratch / "log4j2.properties"
     debug = bool(os.environ.get(DEBUG))
-    told = LOGGING.replace("STACK", "full" if debug else "none") + ("" if debug else NO_STACKS)
-    logging.write_text(told if is_local(master) else told + CLUSTER_LOGGING)
+    settings = LOGGING.replace("STACK", "full" if debug else "none") + ("" if debug else NO_STACKS)
+    logging.write_text(settings if is_local(master) else settings + CLUSTER_LOGGING)
     jvm = f'{LEAN_JVM} "-Dlog4j2.configurationFile={logging}" {java_options}'
     return {
         **OPTIONS,
@@ -248,10 +249,6 @@ def _addresses(master: str) -> list[str]:
     return master.removeprefix("spark://").split(",") if master.startswith("spark://") else []
 
 
-def _archive_option(archive: java.ClassArchive) -> str:
-    return f'"-XX:SharedArchiveFile={archive.spark}"' if archive.spark.is_file() else ""
-
-
 def _set_environment(master: str, java_home: Path) -> None:
     """What Spark's scripts and workers read. On a cluster, the user's own choice of Spark and Python is kept."""
     for name in _NEVER + (_NOT_LOCAL if is_local(master) else ()):
@@ -259,14 +256,11 @@ def _set_environment(master: str, java_home: Path) -> None:
     os.environ.update(SAFE_PATH, JAVA_HOME=str(java_home))
     ours = {"SPARK_HOME": str(spark_home()), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     if is_local(master):
-        os.environ.update(ours, SPARK_LOCAL_IP=LOOPBACK, PYTHONPATH=_python_path(os.environ))
+        # Workers must find our packages even where they aren't installed, in a checkout.
+        python_path = os.pathsep.join(filter(None, (str(_code_root()), os.environ.get("PYTHONPATH", ""))))
+        os.environ.update(ours, SPARK_LOCAL_IP=LOOPBACK, PYTHONPATH=python_path)
     else:
         os.environ.update(ours | {name: os.environ[name] for name in ours if name in os.environ})
-
-
-def _python_path(environment: Mapping[str, str]) -> str:
-    """Workers must find our packages even where they aren't installed, in a checkout."""
-    return os.pathsep.join(filter(None, (str(_code_root()), environment.get("PYTHONPATH", ""))))
 
 
 def _code_root() -> Path:
@@ -308,7 +302,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _no_logging_of_libraries() -> Iterator[None]:
-    """py4j writes a traceback to Python's root logger when the JVM has gone, which is told in a sentence instead."""
+    """py4j logs a traceback when the JVM has ended; the command prints one sentence instead."""
     root, handler = logging.getLogger(), logging.NullHandler()
     root.addHandler(handler)
     try:

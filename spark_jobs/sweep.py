@@ -145,7 +145,7 @@ def _parts(
 
 
 def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
-    """What a task answers: of each sweep what the result keeps of the task's share."""
+    """What one task answers: the rows that each sweep's result keeps of the task's share."""
     job: Job = received[0]
     for sweep, pieces in groupby(task_split.pieces(job.sweeps, task, job.tasks), attrgetter("sweep")):
         problem, candidates = received[1 + sweep], job.sweeps[sweep][0]

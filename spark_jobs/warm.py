@@ -1,6 +1,6 @@
 """A class data archive (AppCDS) of what the sweep's sessions load, so that they start in about half the time.
 
-The archive fits one Java and one Spark (see `java.class_archive`); sessions use it where it exists and do without it
+The archive fits one Java and one Spark (see `class_archive`); sessions use it where it exists and do without it
 where it doesn't.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.errors import SetupError
 from spark_jobs import java, session
+from spark_jobs.class_archive import class_archive
 
 if TYPE_CHECKING:
     from planner.model.spec import Spec
@@ -24,7 +25,7 @@ _MOST_SECONDS = 600
 def warm() -> str:
     """Make the archive for the Java that sessions will use; says where it lies and how large it is."""
     found = java.find()
-    archive = java.class_archive(found, session.spark_home(), java.cache_folder())
+    archive = class_archive(found, session.spark_home(), java.cache_folder())
     archive.spark.parent.mkdir(parents=True, exist_ok=True)
     base, spark = (path.with_suffix(".making") for path in (archive.base, archive.spark))
     # Not every Java brings the archive of its own classes that ours is laid on top of.

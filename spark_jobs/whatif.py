@@ -1,4 +1,4 @@
-"""What-if questions on Spark: what is asked goes to every worker once, its rows are dealt out, their answers come back.
+"""What-if questions on Spark: each worker gets the question once, and each task answers a share of its rows.
 
 Each function answers as its counterpart in `planner.whatif` does in one process, whatever the number of tasks.
 """
@@ -32,7 +32,8 @@ LIFETIME_SCHEMA = pa.schema([("number", pa.int32()), ("row", pa.string())])
 CHUNK_SCHEMA = pa.schema([("number", pa.int32()), ("start", pa.int64()), ("end", pa.int64())])
 _SCORES = [("group", "ascending"), ("assignor", "ascending"), ("members", "ascending"), ("scenario", "ascending")]
 
-Answer = Callable[[Any, Iterable[Mapping[str, Any]]], Iterable[pa.Table]]
+# What a task makes of the question and of its share of the rows.
+RowsAnswer = Callable[[Any, Iterable[Mapping[str, Any]]], Iterable[pa.Table]]
 
 
 def failures(
@@ -113,7 +114,7 @@ def _answered(
     spark: SparkSession,
     asked: Any,
     rows: pa.Table,
-    answer: Answer,
+    answer: RowsAnswer,
     schema: pa.Schema,
     partitions: int | None,
     progress: Progress | None,
@@ -126,7 +127,7 @@ def _answered(
 
 
 def _share(received: Received, task: int) -> Iterable[pa.Table]:
-    """What a task does."""
+    """What one task answers: `answer` for its share of the rows."""
     asked, rows, answer, tasks = received[0]
     mine = rows.take(list(range(task, len(rows), tasks)))
     yield from answer(asked, mine.to_pylist())

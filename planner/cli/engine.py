@@ -17,7 +17,7 @@ from planner.model.errors import SetupError
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The options that say where; `engine` None leaves it to the command."""
+    """The options that say where a command computes; with `engine` None the command decides."""
 
     engine: Literal["spark", "local"] | None = None
     master: str | None = None
@@ -50,7 +50,7 @@ IN_PROCESS = "local, or spark with one of the next options"
 
 
 def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
-    """True where a command computes on Spark; `otherwise` is its own rule. SetupError for options that exclude."""
+    """True where a command computes on Spark; `otherwise` decides where no option does. SetupError: conflicts."""
     given: list[tuple[str, Any]] = [(name, getattr(options, name)) for name in ("master", "remote", "partitions")]
     named = [name for name, value in given if value is not None]
     if options.engine == "local" and named:

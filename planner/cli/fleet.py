@@ -68,7 +68,7 @@ def specs(arguments: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def jobs(arguments: Sequence[Path], out: Path | None) -> tuple[Job, ...]:
-    """The specs meant, each with its folder: its own path ending in `.plan`; with `out` that, or for a fleet one in it.
+    """The specs, each with its folder: its own path ending in `.plan`; with `out` that, or for a fleet one in it.
 
     SetupError where a pattern matches nothing, or two specs would be written to the same folder.
     """
@@ -169,12 +169,12 @@ def _all_refused(refused: Sequence[tuple[Path, PlannerError]], count: int) -> Pl
     if all(isinstance(error, SpecError) for error in errors):
         return SpecError(finding for error in errors if isinstance(error, SpecError) for finding in error.findings)
     kind = UnsafePlanError if all(isinstance(error, UnsafePlanError) for error in errors) else PlannerError
-    told: list[str] = []
+    lines: list[str] = []
     for spec, error in refused:
         # Findings name their files themselves.
-        told += error.lines if isinstance(error, SpecError) else (f"{spec}: {error.lines[0]}", *error.lines[1:])
+        lines += error.lines if isinstance(error, SpecError) else (f"{spec}: {error.lines[0]}", *error.lines[1:])
     which = "one of them is" if len(refused) == 1 else f"{len(refused)} of them are"
-    return kind(f"no plan was written for any of the {count} specs, as {which} refused:", *told)
+    return kind(f"no plan was written for any of the {count} specs, as {which} refused:", *lines)
 
 
 def _verdict(plan: Plan) -> str:

@@ -25,8 +25,8 @@ class Phases:
 
     def count(self, name: str, done: int, total: int) -> None:
         """So many of all are done."""
-        told = f"{name}: {number(done)} of {number(total)}"
-        self.progress.update(self.line, description=told, completed=done, total=total)
+        text = f"{name}: {number(done)} of {number(total)}"
+        self.progress.update(self.line, description=text, completed=done, total=total)
 
 
 @contextmanager

@@ -50,7 +50,7 @@ class WhatifOptions(EngineOptions):
 
 
 def validate(arguments: Sequence[Path]) -> tuple[Path, ...]:
-    """The specs that were meant, nothing wrong with any of them; SpecError with every fault of all of them."""
+    """The files of the specs, all of them valid; SpecError with every finding of all of them."""
     specs = fleet.specs(arguments)
     fleet.each(specs, lambda number: reading.load(specs[number]))
     return specs
@@ -63,35 +63,36 @@ def whatif(path: Path, options: WhatifOptions, errors: Console) -> tuple[Plan, t
 
 
 def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Console) -> tuple[FleetPlan, ...]:
-    """Plan every spec meant in one sweep, and write the output folders: of all, or where anything is wrong of none."""
+    """Plan all specs in one sweep, and write their output folders: all of them, or none where any spec is refused."""
     spark = on_spark(options, otherwise=True)
     jobs = fleet.jobs(arguments, options.out)
     specs = [job.spec for job in jobs]
     say = partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
     with phases.shown(errors) as phase, _sweeper(options, phase, spark=spark) as sweep:
         phase.begin("reading the state")
-        wishes = fleet.each(specs, lambda number: _wish(jobs[number], options))
+        tried = fleet.each(specs, lambda number: _alternatives(jobs[number], options))
         # All alternatives of all specs are swept in one go.
-        wanted = [_search(job, each) for job, wish in zip(jobs, wishes, strict=True) for each in wish]
+        wanted = [_search(job, each) for job, of_job in zip(jobs, tried, strict=True) for each in of_job]
         _require_apart(wanted)
         results = iter(sweep(wanted))
-        swept = [variants.swept(wish, list(islice(results, len(wish)))) for wish in wishes]
+        swept = [variants.swept(of_job, list(islice(results, len(of_job)))) for of_job in tried]
         phase.begin("choosing the plan and proving its bound")
         plans = fleet.each(specs, lambda number: _planned(jobs[number], swept[number]))
         phase.begin("writing the files")
         return _written(jobs, plans, swept, say)
 
 
-def _wish(job: Job, options: WhatifOptions) -> tuple[Alternative, ...]:
+def _alternatives(job: Job, options: WhatifOptions) -> tuple[Alternative, ...]:
     """The alternatives of a spec; the command line takes precedence over the YAML."""
-    wish = reading.load(job.spec)
+    spec = reading.load(job.spec)
     output_folder.check(job.folder)
-    count = wish.sweep.candidates if options.candidates is None else options.candidates
-    seed = wish.sweep.seed if options.seed is None else options.seed
-    return variants.alternatives(replace(wish, sweep=replace(wish.sweep, candidates=count, seed=seed)))
+    count = spec.sweep.candidates if options.candidates is None else options.candidates
+    seed = spec.sweep.seed if options.seed is None else options.seed
+    return variants.alternatives(replace(spec, sweep=replace(spec.sweep, candidates=count, seed=seed)))
 
 
 def _search(job: Job, tried: Alternative) -> Search:
+    """What is swept for an alternative; the path in `sweep.scores` is relative to the spec's folder."""
     root = tried.spec.sweep.scores
     beside = job.spec.resolve().parent
     scores = None if root is None else scores_folder.folder(root, beside, tried.spec.cluster.name, tried.name)
@@ -106,10 +107,10 @@ def _require_apart(wanted: Sequence[Search]) -> None:
 
 
 def _planned(job: Job, tried: Sequence[variants.Swept]) -> build.Planned:
-    """The plan, with the other what-ifs that its spec asks for; assignors of the user's own lie beside the spec."""
-    made, wish = build.planned(tried), tried[0].spec
-    with importable(job.spec.resolve().parent, wish.consumers):
-        return made._replace(plan=in_plan.added(wish, made.plan))
+    """The plan, with the other what-ifs that its spec asks for; the user's own assignors are in the spec's folder."""
+    made, spec = build.planned(tried), tried[0].spec
+    with importable(job.spec.resolve().parent, spec.consumers):
+        return made._replace(plan=in_plan.added(spec, made.plan))
 
 
 def _written(
@@ -183,17 +184,17 @@ def warm_spark(errors: Console) -> str:
 
 @contextmanager
 def _sweeper(options: WhatifOptions, phase: Phases, *, spark: bool) -> Iterator[Sweeper]:
-    """What sweeps all problems, each with its candidates: a function that takes them, on Spark or in this process.
+    """A function that runs all sweeps, on Spark or in this process.
 
-    Spark starts at once, beside whatever is done before the function is called; and where that fails, it is ended.
+    Spark starts at once, while the caller still reads the specs; where that fails, Spark is ended.
     """
     if not spark:
         yield partial(_swept_here, phase=phase)
         return
-    from spark_jobs import carrier, opening, recording, session  # planner never imports pyspark; this is its only door
-    from spark_jobs import sweep as job
+    from spark_jobs import carrier, class_archive, opening, session  # planner never imports pyspark itself
+    from spark_jobs import sweep as spark_sweep
 
-    record = recording.Recording()
+    record = class_archive.Recording()
     opens = session.open_session(master=options.master, remote=options.remote, recording=record)
     try:
         with opening.opened(opens, carrier.start_workers) as opened:
@@ -203,7 +204,7 @@ def _sweeper(options: WhatifOptions, phase: Phases, *, spark: bool) -> Iterator[
                 phase.begin(f"starting Spark for {counted(partitions, 'partition')}")
                 name = f"sweeping {counted(sum(len(each.candidates) for each in wanted), 'candidate')}, tasks"
                 progress = partial(phase.count, name)
-                return job.run_beside(opened, wanted, partitions=options.partitions, progress=progress)
+                return spark_sweep.run_beside(opened, wanted, partitions=options.partitions, progress=progress)
 
             yield swept
     except BaseException:

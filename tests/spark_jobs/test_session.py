@@ -12,8 +12,7 @@ import pytest
 from folders import ROOT
 
 from planner.model.errors import SetupError
-from spark_jobs import java, session
-from spark_jobs.java import Java
+from spark_jobs import session
 
 
 def without_java(tmp_path: Path) -> dict[str, str]:
@@ -105,15 +104,6 @@ def test_warm_makes_an_archive_that_sessions_then_use(tmp_path):
     )
     assert f"-XX:SharedArchiveFile={archive}" in used.stdout
     assert used.stdout.endswith("7\n")
-
-
-def test_the_archive_is_another_for_another_java(tmp_path):
-    """A class data archive fits one Java only, so its name tells them apart."""
-    one, other = (Java(Path("/a/java"), 17, build, "PATH") for build in ("17.0.9+9", "17.0.10+1"))
-
-    names = [java.class_archive(each, tmp_path / "spark", tmp_path).spark for each in (one, one, other)]
-
-    assert names[0] == names[1] != names[2]
 
 
 def test_a_connect_server_that_is_not_there_is_one_clear_error():

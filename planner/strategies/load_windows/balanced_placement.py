@@ -124,8 +124,8 @@ def even(
 
 def _without_prices(task: Task, placed: Placed) -> tuple[Best, bool]:
     """The best placement by counts alone, brought into the windows by what costs nothing, with the bound of that; and
-    True where it needed nothing. None is made on large clusters whose placement is far outside of its windows: that is
-    never mended for nothing, and it takes long to find out.
+    True where it needed nothing. None is made on large clusters whose placement is far outside of its windows: such a
+    placement never gets into its windows for free, and it takes long to find that out.
     """
     if _is_large(task) and _is_far(task, Placement(task.search, on_brokers(task.layout, placed.chosen))):
         return Best(), False
@@ -184,7 +184,7 @@ def _by_cases(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | 
         # Prices are of no use here: what has been decided goes against them.
         repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
         polish(placement, bound.least)
-        yield PlacedPlan(placement, int(placement.outside().sum()), placement.cost), bound
+        yield PlacedPlan.of(placement), bound
 
 
 def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | None, Bound | None]]:
@@ -233,7 +233,7 @@ def _at_edges(task: Task, plan: PlacedPlan, prices: LongArray, bound: Bound | No
     placement = Placement(task.search, close.on)
     repair(placement, prices / GRAIN, nearly=True)
     polish(placement, 0 if bound is None else bound.least)
-    return PlacedPlan(placement, int(placement.outside().sum()), placement.cost)
+    return PlacedPlan.of(placement)
 
 
 def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple[PlacedPlan | None, Bound | None]:
@@ -251,7 +251,7 @@ def _finished(task: Task, placement: Placement, prices: LongArray, bound: Bound 
     repair(placement, prices / GRAIN)
     near = POLISHED if _is_large(task) else 0.0
     polish(placement, 0 if bound is None else bound.least + int(near * bound.least))
-    return PlacedPlan(placement, int(placement.outside().sum()), placement.cost)
+    return PlacedPlan.of(placement)
 
 
 # The ways to bring loads into their windows, and how close to its bound a plan is good enough to try no more of them.
@@ -285,7 +285,7 @@ def _is_large(task: Task) -> bool:
 
 
 def _is_far(task: Task, placement: Placement) -> bool:
-    """True where more of all bytes is outside of its windows than exchanges alone should mend.
+    """True where more of all bytes is outside of its windows than exchanges of replicas alone bring into them.
 
     Other loads than bytes on disk count as many bytes as they are worth.
     """

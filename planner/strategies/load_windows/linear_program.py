@@ -53,14 +53,14 @@ class Rows:
         return Program(costs, matrix, np.concatenate(self._low), np.concatenate(self._high), np.zeros_like(most), most)
 
 
-class Solved(NamedTuple):
+class Solution(NamedTuple):
     """The columns' values (K,), and the rows' prices (N,)."""
 
     values: FloatArray
     prices: FloatArray
 
 
-def solve(program: Program, method: Method) -> Solved | None:
+def solve(program: Program, method: Method) -> Solution | None:
     """The optimum by HiGHS; None: there is none."""
     fixed = program.low == program.high
     above, below = ~fixed & np.isfinite(program.high), ~fixed & np.isfinite(program.low)
@@ -80,7 +80,7 @@ def solve(program: Program, method: Method) -> Solved | None:
     highs, lows = np.split(solved.ineqlin.marginals, [int(above.sum())])
     prices[above] += highs
     prices[below] -= lows
-    return Solved(solved.x, prices)
+    return Solution(solved.x, prices)
 
 
 def first_order_prices(program: Program) -> FloatArray | None:

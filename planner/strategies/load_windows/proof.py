@@ -26,7 +26,7 @@ from planner.strategies.work_limits import Effort
 
 # Prices beyond this many times what a byte is worth would leave the solver's arithmetic.
 _STEEPEST = 3
-# Prices up to this fit 64 bits with room to spare; larger ones are told in coarser parts, by so many bits at most.
+# Prices up to this fit 64 bits with room to spare; larger ones are rounded to coarser parts, by so many bits at most.
 _MOST, _MOST_BITS = 1 << 60, bounds.GRAIN.bit_length() - 1
 
 
@@ -130,8 +130,8 @@ def _in_parts(prices: LongArray, times: int, unit: int, scale: int) -> ExactArra
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What every attempt is about. `effort`: the work that may be done, None: as little as there is. `most`: what plans
-    may be outside of their windows, None: nothing.
+    """What every attempt is about. `effort`: the work that may be done, None: only that of `balanced_placement._quick`.
+    `most`: what plans may be outside of their windows, None: nothing.
     """
 
     problem: Problem
@@ -150,6 +150,11 @@ class PlacedPlan(NamedTuple):
     placement: Placement
     outside: int
     cost: int
+
+    @staticmethod
+    def of(placement: Placement) -> PlacedPlan:
+        """The placement as it is now."""
+        return PlacedPlan(placement, int(placement.outside().sum()), placement.cost)
 
 
 class Bound(NamedTuple):

@@ -88,7 +88,7 @@ def _closer(task: Task, plan: PlacedPlan, prices: LongArray) -> PlacedPlan:
     placement = Placement(task.search, on_brokers(task.layout, found.placed.chosen))
     repair(placement, prices / GRAIN)
     polish(placement)
-    return min(plan, _plan(placement), key=lambda each: (each.outside, each.cost))
+    return min(plan, PlacedPlan.of(placement), key=lambda each: (each.outside, each.cost))
 
 
 def _closest(task: Task, none: Allowed, base: Proof, plan: PlacedPlan) -> tuple[PlacedPlan, Case | None]:
@@ -107,7 +107,7 @@ def _closest(task: Task, none: Allowed, base: Proof, plan: PlacedPlan) -> tuple[
         placement = Placement(task.search, on_brokers(task.layout, chosen))
         repair(placement, 0.0 * task.loads.windows[:, 0], nearly=True)
         polish(placement)
-        plan = min(plan, _plan(placement), key=lambda each: (each.outside, each.cost))
+        plan = min(plan, PlacedPlan.of(placement), key=lambda each: (each.outside, each.cost))
     return plan, case
 
 
@@ -119,11 +119,7 @@ def _polished(task: Task, on: np.ndarray, enough: int) -> PlacedPlan | None:
     if not placement.settled():
         return None
     polish(placement, enough)
-    return _plan(placement)._replace(outside=0)
-
-
-def _plan(placement: Placement) -> PlacedPlan:
-    return PlacedPlan(placement, int(placement.outside().sum()), placement.cost)
+    return PlacedPlan.of(placement)._replace(outside=0)
 
 
 def _fits(task: Task, most: Allowed, *, only_loads: bool = False) -> Fits:

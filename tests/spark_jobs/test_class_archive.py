@@ -1,4 +1,4 @@
-"""The archive of classes that the first session makes by the way: whole, or not at all."""
+"""The archive of classes that the first session makes: whole, or not at all, and another one for another Java."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from planner.model import processes
-from spark_jobs.java import ClassArchive, Java
-from spark_jobs.recording import Recording
+from spark_jobs.class_archive import ClassArchive, Recording, class_archive
+from spark_jobs.java import Java
 
 
 def java(folder: Path, *, own_archive: bool = True) -> Java:
@@ -60,13 +60,20 @@ def test_nothing_is_recorded_on_a_java_without_an_archive_of_its_own(tmp_path: P
     assert f'"-XX:SharedArchiveFile={archive.base}" ' in recording.begin(java(tmp_path, own_archive=False), archive)
 
 
+def test_the_archive_is_another_for_another_java(tmp_path: Path) -> None:
+    """A class data archive fits one Java only, so its name tells them apart."""
+    one, other = (Java(Path("/a/java"), 17, build, "PATH") for build in ("17.0.9+9", "17.0.10+1"))
+    names = [class_archive(each, tmp_path / "spark", tmp_path).spark for each in (one, one, other)]
+    assert names[0] == names[1] != names[2]
+
+
 @pytest.mark.spark
 def test_a_session_records_and_the_next_one_starts_from_it(tmp_path: Path) -> None:
     """With a real Java, that has an archive of its own or not; nothing is said on the way."""
     code = (
-        "from spark_jobs import recording, session\n"
+        "from spark_jobs import class_archive, session\n"
         "for number in range(2):\n"
-        "    record = recording.Recording()\n"
+        "    record = class_archive.Recording()\n"
         "    with session.open_session(master='local[1]', recording=record) as spark:\n"
         "        used = spark.sparkContext.getConf().get('spark.driver.extraJavaOptions')\n"
         "        print(spark.range(7).count(), 'ArchiveClassesAtExit' in used, 'SharedArchiveFile' in used)\n"

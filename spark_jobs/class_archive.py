@@ -1,4 +1,6 @@
-"""The archive of classes made by the way: the first session's Java writes down at its end which classes it has loaded.
+"""The class data archive (AppCDS) from which sessions start in about half the time: where it is, and how it is made.
+
+The first session's Java records which classes it has loaded, and writes the archive when it ends.
 
 That takes some seconds of its own, while the command chooses the plan and writes the files. Where the command is done
 before, Java is given two seconds more; what isn't whole by then is thrown away, and the next run tries again.
@@ -6,15 +8,37 @@ before, Java is given two seconds more; what isn't whole by then is thrown away,
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import subprocess
 from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from planner.model import interrupts, processes
-from spark_jobs.java import ClassArchive, Java
+from spark_jobs.java import Java
 
 SPARE_SECONDS = 2
+
+
+@dataclass(frozen=True)
+class ClassArchive:
+    """The archive's two files: `base` holds Java's own classes, `spark` adds Spark's."""
+
+    base: Path
+    spark: Path
+
+
+def class_archive(java: Java, spark_home: Path, cache: Path) -> ClassArchive:
+    """The archive for exactly this Java and this Spark; the JVM would refuse any other, so its name states both.
+
+    The name also states the collector, although sessions always take the serial one.
+    """
+    place = hashlib.sha256(f"{java.executable}\n{spark_home}".encode()).hexdigest()[:8]
+    name = re.sub(r"[^\w.+-]", "_", f"java-{java.build}-spark-{version('pyspark')}-serial-{place}")
+    return ClassArchive(cache / "classes" / f"{name}-base.jsa", cache / "classes" / f"{name}.jsa")
 
 
 class Recording:
