@@ -31,6 +31,8 @@ SET_RULES: RuleList[DocumentRule] = RuleList()
 PLACEMENT_RULES: RuleList[TopicRule] = RuleList()
 
 _KEYS = (*TARGET_KEYS, "broker_sets", "placement")
+# What says how many replicas a topic will have.
+_OF_REPLICAS = ("changes.create_topics", "changes.set_replication_factor")
 _SHOWN = 3
 
 
@@ -91,7 +93,7 @@ def _exclusive_sets_are_apart(document: Document) -> Iterator[Finding]:
             yield document.finding(("placement", mine, "brokers"), message)
 
 
-@PLACEMENT_RULES.reads(*_KEYS)
+@PLACEMENT_RULES.reads(*_KEYS, "changes.create_topics")
 def _one_set_for_each_topic(document: Document, assignment: Assignment) -> Iterator[Finding]:
     rules = placement(document)
     names = [*(topic.name for topic in assignment.topics), *(new.topic for new in created_topics(document))]
@@ -118,7 +120,7 @@ class _Need:
     replicas: dict[str, int]
 
 
-@PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", "changes.set_replication_factor", "rack_aware")
+@PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", *_OF_REPLICAS, "rack_aware")
 def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """A set has a broker for each replica of its topics, and as many racks as the rack rule needs."""
     racks = {broker.id: broker.rack for broker in target_brokers(document)}
@@ -143,7 +145,7 @@ def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterat
             yield document.finding(need.path, message)
 
 
-@PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", "topics")
+@PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", *_OF_REPLICAS, "topics")
 def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> Iterator[Finding]:
     """Topics that may not move have no replica outside of the brokers that they may use."""
     chosen = topic_filter(document)
