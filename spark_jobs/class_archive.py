@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from planner.model import interrupts, processes
+from planner.model import interrupts
 from spark_jobs.java import Java
 
 SPARE_SECONDS = 2
@@ -65,12 +65,14 @@ class Recording:
 
     def finish(self, seconds: float = SPARE_SECONDS) -> bool:
         """Wait no longer than this for Java's end; True where the archive is there now."""
-        if self.made is None or self._archive is None:
+        if self.made is None or self._archive is None or self.java is None:
             return False
         try:
-            return self.java is not None and not self.java.wait(seconds) and self._keep(self.made, self._archive)
+            return not self.java.wait(seconds) and self._keep(self.made, self._archive)
         except subprocess.TimeoutExpired:
-            processes.end_all()
+            # It alone: another session of this process may be at work.
+            self.java.kill()
+            self.java.wait()
             return False
         finally:
             with suppress(OSError):

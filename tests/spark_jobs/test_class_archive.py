@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from planner.model import processes
 from spark_jobs.class_archive import ClassArchive, Recording, class_archive
 from spark_jobs.java import Java
 
@@ -28,7 +27,6 @@ def recorded(folder: Path, script: str) -> Recording:
     recording.begin(java(folder), ClassArchive(folder / "cache" / "base.jsa", folder / "cache" / "spark.jsa"))
     command = [sys.executable, "-c", script, str(recording.made)]
     recording.java = subprocess.Popen(command, start_new_session=True)
-    processes.own(recording.java.pid)
     return recording
 
 
