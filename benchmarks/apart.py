@@ -14,9 +14,9 @@ from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from planner.model import interrupts, processes
+from planner.model import interrupts
 from planner.model.errors import SetupError
-from planner.model.processes import keep_freed
+from planner.model.interrupts import keep_freed
 
 _PROCESSES = Path("/proc")
 _SAMPLE_SECONDS = 0.2
@@ -34,7 +34,7 @@ def apart(function: Callable[Given, Result], *args: Given.args, **kwargs: Given.
             with interrupts.held():
                 future = pool.submit(function, *args, **kwargs)
                 for process in active_children():
-                    processes.own(process.pid or 0)
+                    interrupts.own(process.pid or 0)
             return future.result()
         except BrokenProcessPool as error:
             raise SetupError(

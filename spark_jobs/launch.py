@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any
 
-from planner.model import interrupts, processes
+from planner.model import interrupts
 from planner.model.errors import PlannerError, SetupError
 
 _EXIT_SECONDS = 2
@@ -85,7 +85,7 @@ class Launch:
 
     def end(self) -> None:
         """Kill the JVM and its workers, and let pyspark forget them: the next session starts another one."""
-        processes.end_all()
+        interrupts.end_all()
         self._forget()
 
     def retire(self) -> subprocess.Popen[bytes] | None:
@@ -154,7 +154,7 @@ def own_session(launch: Launch) -> Iterator[None]:
         reader, writer = os.pipe()
         with interrupts.held():
             launch.process = popen(command, start_new_session=True, stdout=writer, stderr=writer, **options)
-            processes.own(launch.process.pid)
+            interrupts.own(launch.process.pid)
         os.close(writer)
         launch.output.read(reader)
         return launch.process

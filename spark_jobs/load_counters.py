@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.inputs.load.hourly_sums import MOST_RATE, MOST_SIZE, SOURCES
+from planner.inputs.load.profile_statistics import MOST_RATE, MOST_SIZE, SOURCES
 from planner.model.load_history import HOUR_SECONDS
 
 if TYPE_CHECKING:

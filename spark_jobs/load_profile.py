@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from planner.inputs.load import hourly_sums, profile_file
-from planner.inputs.load.hourly_sums import BLOCK_FIELDS, BLOCK_SCHEMA, LONGEST_HISTORY_HOURS
+from planner.inputs.load import profile_file, profile_statistics
+from planner.inputs.load.profile_statistics import BLOCK_FIELDS, BLOCK_SCHEMA, LONGEST_HISTORY_HOURS
 from planner.model import interrupts
 from planner.model.errors import PlannerError
 from planner.model.formats import counted
@@ -80,7 +80,9 @@ def profile(
                 f"{', '.join(request.files[:3])}: no sample of a partition{why}; "
                 "allowed: rates, sizes or offsets of topics"
             )
-        span, misdated = hourly_sums.span_of(*(np.array([*each], dtype=np.int64) for each in (hours, hours.values())))
+        span, misdated = profile_statistics.span_of(
+            *(np.array([*each], dtype=np.int64) for each in (hours, hours.values()))
+        )
         if span.hours > LONGEST_HISTORY_HOURS:
             raise PlannerError(
                 f"{', '.join(request.files[:3])}: a history of {span.hours:,} hours; "
@@ -126,7 +128,7 @@ def _profiled(samples: DataFrame, within: Span, partitions: int) -> DataFrame:
     from pyspark.sql import functions as fn
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    blocks = samples.mapInArrow(partial(hourly_sums.blocks, span=within), from_arrow_schema(BLOCK_SCHEMA))
+    blocks = samples.mapInArrow(partial(profile_statistics.blocks, span=within), from_arrow_schema(BLOCK_SCHEMA))
     block = fn.struct(*(field.name for field in BLOCK_FIELDS))
     keys = ("topic", "partition")
     gathered = blocks.repartition(partitions, *keys).groupBy(*keys).agg(fn.collect_list(block).alias("blocks"))

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from planner.inputs.importers.state_parts import TOPIC_NAME
 from planner.inputs.load import metric_values
-from planner.inputs.load.hourly_sums import (
+from planner.inputs.load.metric_values import MEASURE_SCHEMA, FileKind
+from planner.inputs.load.profile_statistics import (
     END_OF_TIME,
     MEASURED,
     MOST_RATE,
@@ -26,7 +27,6 @@ from planner.inputs.load.hourly_sums import (
     SOURCES,
     TABLE_COLUMNS,
 )
-from planner.inputs.load.metric_values import MEASURE_SCHEMA, FileKind
 from planner.model.errors import PlannerError, SetupError, did_you_mean
 
 if TYPE_CHECKING:

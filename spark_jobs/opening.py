@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from planner.model import interrupts, processes
+from planner.model import interrupts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ class Opening(Generic[T]):
         self._work.put(None)
         for _ in range(_ROUNDS):
             if (failed and not self._open) or interrupts.pending():
-                processes.end_all()
+                interrupts.end_all()
             elif not failed:
                 self._thread.join()
             self._thread.join(_ROUND_SECONDS)

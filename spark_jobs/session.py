@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from planner.model import interrupts, processes
+from planner.model import interrupts
 from planner.model.errors import SetupError
 from spark_jobs import java, launch
 from spark_jobs.class_archive import Recording, class_archive
@@ -84,7 +84,7 @@ OPTIONS = {
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
     "spark.executorEnv.MKL_NUM_THREADS": "1",
-    **{f"spark.executorEnv.{name}": value for name, value in (processes.ENVIRONMENT | SAFE_PATH).items()},
+    **{f"spark.executorEnv.{name}": value for name, value in (interrupts.ENVIRONMENT | SAFE_PATH).items()},
 }
 LOOPBACK_OPTIONS = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
 

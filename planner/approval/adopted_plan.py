@@ -25,7 +25,7 @@ from planner.plan import bound_file, build, pareto_front
 from planner.plan.build import Planned
 from planner.plan.document.request_types import AdoptedSection
 from planner.scoring import score
-from planner.scoring.reached_balance import OF_REPLICAS, missed, reached
+from planner.scoring.missed_windows import OF_REPLICAS, missed, reached
 from planner.scoring.score import ScoringBasis
 from planner.strategies.catalog import Candidate, Proposal, prove
 from planner.sweep import budget_steps, evaluate, sweep_result, variants

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from planner.inputs.importers import log_dirs_describe
 from planner.inputs.importers.state_parts import StatePart
-from planner.inputs.state.client_properties import client_settings
-from planner.inputs.state.live_cluster import read_live
+from planner.inputs.state.live_cluster import client_settings, read_live
 from planner.inputs.state.merge import merge, moving_now
 from planner.inputs.state.state_files import UnreadableError, files_in, read_file
 from planner.inputs.yaml_source import decode

@@ -18,10 +18,9 @@ from planner.export.output_folder import replace_file
 from planner.inputs.importers import configs_describe, topics_describe
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.importers.terraform_show import targets
-from planner.inputs.state.client_properties import client_settings
 from planner.inputs.state.cluster_conditions import conditions
 from planner.inputs.state.cluster_yaml import Imported, describe, is_as_written, log_dirs, text, topic_configs
-from planner.inputs.state.live_cluster import read_live
+from planner.inputs.state.live_cluster import client_settings, read_live
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
 from planner.inputs.state.state_files import UnreadableError, files_in, read_file
 from planner.model import interrupts

@@ -17,7 +17,7 @@ from planner.cli.engine import EngineOptions, on_spark
 from planner.cli.shown import Format, echo_json, echo_line, format_option, show_view
 from planner.export.output_folder import replace_file
 from planner.inputs.load import profile_file
-from planner.inputs.load.hourly_sums import TABLE_COLUMNS
+from planner.inputs.load.profile_statistics import TABLE_COLUMNS
 from planner.model.errors import SetupError, did_you_mean
 from planner.model.file_reading import LOAD, read_bytes
 from planner.model.formats import counted

@@ -34,9 +34,7 @@ def run(load: Callable[[], click.Command], name: str, arguments: list[str] | Non
     _escape_what_streams_lack()
     with interrupts.watched() as watch:
         try:
-            from planner.model import processes
-
-            processes.keep_freed()
+            interrupts.keep_freed()
             code = int(load().main(arguments, prog_name=name, standalone_mode=False) or 0)
             # A full disk can still be reported here.
             sys.stdout.flush()

@@ -10,11 +10,14 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
+import jinja2
 import yaml
 from yaml.resolver import Resolver
 
+from planner.model.file_reading import resource
 from planner.model.formats import UNKNOWN, printable
 
 _tag_of: Callable[..., str] = Resolver().resolve
@@ -135,3 +138,23 @@ class _QuotedNames(dict[str, str]):
     def __missing__(self, name: str) -> str:
         self[name] = quoted = json_text(name)
         return quoted
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """The one Jinja environment. Its delimiters are its own, since the playbooks it writes hold Jinja themselves."""
+    environment = jinja2.Environment(
+        block_start_string="[%",
+        block_end_string="%]",
+        variable_start_string="[[",
+        variable_end_string="]]",
+        comment_start_string="[#",
+        comment_end_string="#]",
+        loader=jinja2.FileSystemLoader(resource("templates")),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters.update(FILTERS)
+    return environment

@@ -19,9 +19,9 @@ from markupsafe import Markup, escape
 from planner.model import formats
 from planner.model.file_reading import resource
 from planner.model.formats import counted, number, printable, size
+from planner.model.quoting import environment
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
-from planner.plan.templates import environment
 from planner.report import cluster_tables, plan_view, plot_values, plots, verdict
 from planner.report.plan_view import SOURCE
 from planner.report.plot_svg import STYLE, Plot

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.model.formats import counted
+from planner.model.quoting import environment
 from planner.model.quoting import markdown_code as code
 from planner.model.quoting import markdown_text as text
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
-from planner.plan.templates import environment
 from planner.report import cluster_tables, plan_view, verdict
 from planner.report.plan_view import SOURCE
 from planner.report.view import (

@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 
 import hostile
+import jinja2
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.quoting import json_text, yaml_scalar, yaml_text
+from planner.model.quoting import environment, json_text, yaml_scalar, yaml_text
 
 HOSTILE = hostile.strings(Path("/canary"))
 # What YAML reads as something else where it has no quotes.
@@ -70,3 +71,25 @@ def test_yaml_scalar_shows_what_it_holds(text: str) -> None:
     assert text == yaml.safe_load(written)
     assert seen(written)
     assert '"é\\U0000202e"' == yaml_scalar("é\u202e")
+
+
+def render(text: str, **values: object) -> str:
+    """A template of this text."""
+    return environment().from_string(text).render(values)
+
+
+def test_a_value_that_nobody_gave_is_an_error() -> None:
+    """A misspelled name must not become an empty line of a playbook."""
+    with pytest.raises(jinja2.UndefinedError, match="missing"):
+        render("[[ missing ]]")
+
+
+def test_ansibles_own_jinja_is_text() -> None:
+    """Only the delimiters of ours are read."""
+    text = "{{ inventory_hostname }} {% if x %}y{% endif %} {# z #}"
+    assert f"{text} 1" == render(f"{text} [[ one ]][# gone #]", one=1)
+
+
+def test_names_are_quoted_by_filters() -> None:
+    """What looks like a template to Ansible is marked as data."""
+    assert '!unsafe "{{ x }}"' == render("[[ name | yaml_text ]]", name="{{ x }}")

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from planner.inputs.load.hourly_sums import SOURCES
 from planner.inputs.load.metric_values import MEASURE_SCHEMA, Measure
+from planner.inputs.load.profile_statistics import SOURCES
 from spark_jobs import load_counters
 
 pytestmark = pytest.mark.spark

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from clusters import no_racks, problem_of
 
-from planner.model import processes
+from planner.model import interrupts
 from planner.model.errors import SetupError
 from planner.model.spec import Sweep
 from planner.sweep import evaluate
@@ -71,7 +71,7 @@ def test_an_error_of_the_session_or_the_work_is_raised_where_it_is_waited_for(re
 def test_a_session_that_nobody_needs_any_more_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the spec is wrong: the processes that still start are killed, and the error is the spec's."""
     started, killed = threading.Event(), threading.Event()
-    monkeypatch.setattr(processes, "end_all", killed.set)
+    monkeypatch.setattr(interrupts, "end_all", killed.set)
 
     def ready() -> None:
         started.set()

@@ -19,12 +19,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from planner.inputs.importers.state_parts import TOPIC_NAME
-from planner.inputs.load.hourly_sums import END_OF_TIME, SOURCES, added_up, noted
 from planner.inputs.load.profile_statistics import (
+    END_OF_TIME,
     PERCENTILES,
+    SOURCES,
     Statistics,
+    added_up,
     growth,
     hourly_means,
+    noted,
     statistics,
 )
 from planner.model.errors import PlannerError
@@ -73,7 +76,7 @@ _ALLOWED = "allowed: what planner load writes"
 
 
 def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Span) -> pa.RecordBatch:
-    """Rows (JUDGED_SCHEMA) of K partitions from their blocks (see `hourly_sums`)."""
+    """Rows (JUDGED_SCHEMA) of K partitions from their blocks (see `profile_statistics`)."""
     in_sums, in_counts, out_sums, out_counts, seen = added_up(parts, span)
     also = noted(parts)
     hourly_in, hourly_out = hourly_means(in_sums, in_counts), hourly_means(out_sums, out_counts)

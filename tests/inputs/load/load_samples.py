@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from planner.inputs.load import profile_file
-from planner.inputs.load.hourly_sums import BLOCK_FIELDS, SAMPLE_SCHEMA
+from planner.inputs.load.profile_statistics import BLOCK_FIELDS, SAMPLE_SCHEMA
 from planner.model.load_history import Span
 
 # Monday, 2 November 2026, 00:00 UTC, in hours since 1970.

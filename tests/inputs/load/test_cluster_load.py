@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from load_samples import MONDAY, rows_of, sample_batch
 
-from planner.inputs.load import hourly_sums, profile_file
+from planner.inputs.load import profile_file, profile_statistics
 from planner.inputs.spec import reading
 from planner.model.errors import SpecError
 from planner.model.load_history import About, Span
@@ -37,7 +37,7 @@ def profile(folder: Path, topic: str = "orders", size: int = 1000) -> None:
     for hour in range(SPAN.hours):
         at, grown = (MONDAY + hour) * 3600, 2 ** (hour / (365.25 * 2))
         samples += [(topic, 0, at, round(1e6 * grown), 50, size), (topic, 1, at, round(3e6 * grown), 60, 3 * size)]
-    rows = rows_of(list(hourly_sums.blocks([sample_batch(*samples)], SPAN)), SPAN)
+    rows = rows_of(list(profile_statistics.blocks([sample_batch(*samples)], SPAN)), SPAN)
     (folder / "load.parquet").write_bytes(profile_file.encoded(pa.Table.from_batches([rows]), About(SPAN)))
 
 
@@ -135,7 +135,7 @@ def test_a_profile_of_less_than_a_week_has_no_busiest_hours(tmp_path: Path) -> N
     """It is refused at the key that names it, with how many hours it lacks."""
     span = Span(MONDAY, MONDAY + 100)
     batch = sample_batch(*(("orders", 0, (MONDAY + hour) * 3600, 100, 50, 1000) for hour in range(100)))
-    rows = rows_of(list(hourly_sums.blocks([batch], span)), span)
+    rows = rows_of(list(profile_statistics.blocks([batch], span)), span)
     (tmp_path / "load.parquet").write_bytes(profile_file.encoded(pa.Table.from_batches([rows]), About(span)))
 
     (line,) = refused(at_busiest_hours(spec(tmp_path)))

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from load_samples import MONDAY, rows_of, sample_batch
 
-from planner.inputs.load import hourly_sums, profile_file
-from planner.inputs.load.hourly_sums import BLOCK_FIELDS
+from planner.inputs.load import profile_file, profile_statistics
+from planner.inputs.load.profile_statistics import BLOCK_FIELDS
 from planner.model.errors import PlannerError
 from planner.model.load_history import About, Findings, Span
 
@@ -23,7 +23,7 @@ def judged() -> pa.RecordBatch:
     """Two partitions: one measured every hour, one of which only a size is known."""
     samples = [("a", 0, MONDAY * 3600 + hour * 3600, 1000 + hour % 24, 2000, 77) for hour in range(SPAN.hours)]
     samples.append(("a", 1, MONDAY * 3600, None, None, 5))
-    return rows_of(list(hourly_sums.blocks([sample_batch(*samples)], SPAN)), SPAN)
+    return rows_of(list(profile_statistics.blocks([sample_batch(*samples)], SPAN)), SPAN)
 
 
 def test_what_is_written_is_read_again() -> None:
@@ -79,7 +79,7 @@ def test_another_file_is_refused() -> None:
 
 def test_a_block_field_is_in_the_schema() -> None:
     """A block field is in the schema."""
-    assert [field.name for field in BLOCK_FIELDS] == hourly_sums.BLOCK_SCHEMA.names[2:]
+    assert [field.name for field in BLOCK_FIELDS] == profile_statistics.BLOCK_SCHEMA.names[2:]
 
 
 def changed(name: str, values: list[object]) -> bytes:

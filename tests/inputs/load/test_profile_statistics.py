@@ -1,11 +1,14 @@
-"""Levels, percentiles, the week and the trend of known curves."""
+"""Samples become sums by hour however they are cut into blocks; levels, percentiles, week and trend of known curves."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from load_samples import Sample, gathered, sample_batch
 
-from planner.inputs.load import profile_statistics as statistics
+from planner.inputs.load import profile_statistics
 from planner.model.load_history import Span
 
 # Monday, 2 November 2026, 00:00 UTC, in hours since 1970.
@@ -19,7 +22,7 @@ def test_the_week_begins_on_monday_at_midnight_utc() -> None:
     hourly = np.full((1, FOUR_WEEKS.hours), 10.0)
     hourly[0, 9::168] = 70
 
-    found = statistics.statistics(hourly, FOUR_WEEKS)
+    found = profile_statistics.statistics(hourly, FOUR_WEEKS)
 
     assert 70 == found.week[0, 9]
     assert 10 == found.week[0, 8]
@@ -31,7 +34,7 @@ def test_a_history_that_begins_midweek_has_its_hours_in_their_places() -> None:
     span = Span(MONDAY + 50, MONDAY + 50 + 200)
     hourly = (np.arange(200.0) + 50)[None, :]
 
-    week = statistics.statistics(hourly, span).week[0]
+    week = profile_statistics.statistics(hourly, span).week[0]
 
     # Hour 50 of the week came twice, in this week and in the next.
     assert 50 + 84 == week[50]
@@ -43,7 +46,7 @@ def test_percentiles_are_of_the_hourly_means() -> None:
     """Percentiles are of the hourly means."""
     hourly = np.arange(FOUR_WEEKS.hours, dtype=np.float64)[None, ::-1]
 
-    found = statistics.statistics(hourly, FOUR_WEEKS)
+    found = profile_statistics.statistics(hourly, FOUR_WEEKS)
 
     assert np.percentile(hourly[0], [50, 95, 99]).tolist() == found.percentiles[0].tolist()
     assert hourly.mean() == found.mean[0]
@@ -54,7 +57,7 @@ def test_a_partition_that_was_never_measured_is_unknown() -> None:
     hourly = np.full((2, FOUR_WEEKS.hours), np.nan)
     hourly[1] = 5
 
-    found = statistics.statistics(hourly, FOUR_WEEKS)
+    found = profile_statistics.statistics(hourly, FOUR_WEEKS)
 
     assert np.isnan([found.mean[0], found.highest[0], *found.percentiles[0], *found.week[0]]).all()
     assert 5 == found.mean[1]
@@ -63,14 +66,14 @@ def test_a_partition_that_was_never_measured_is_unknown() -> None:
 @pytest.mark.parametrize("growth", [-0.2, 0.0, 0.08, 1.5])
 def test_growth_is_found_under_a_weekly_curve_and_odd_days(growth: float) -> None:
     """Growth is found under a weekly curve and odd days."""
-    months = HOURS / 24 / statistics.MONTH_DAYS
+    months = HOURS / 24 / profile_statistics.MONTH_DAYS
     curve = 1000 * (2 + np.cos(HOURS * 2 * np.pi / 24) + 0.5 * (HOURS % 168 < 120))
     hourly = (curve * (1 + growth) ** months)[None, :]
     # Two days of an incident, and a day that wasn't measured.
     hourly[0, 240:288] *= 20
     hourly[0, 400:424] = np.nan
 
-    found, low, high = statistics.growth(hourly, FOUR_WEEKS)
+    found, low, high = profile_statistics.growth(hourly, FOUR_WEEKS)
 
     assert found[0] == pytest.approx(growth, abs=0.01)
     assert low[0] <= found[0] <= high[0]
@@ -79,11 +82,11 @@ def test_growth_is_found_under_a_weekly_curve_and_odd_days(growth: float) -> Non
 def test_the_interval_holds_the_growth_in_95_of_100() -> None:
     """The interval holds the growth in 95 of 100."""
     random = np.random.default_rng(7)
-    months = HOURS / 24 / statistics.MONTH_DAYS
+    months = HOURS / 24 / profile_statistics.MONTH_DAYS
     daily = np.repeat(random.normal(0, 0.05, (2000, 28)), 24, axis=1)
     hourly = 1000 * 1.1**months * np.exp(daily)
 
-    _, low, high = statistics.growth(hourly, FOUR_WEEKS)
+    _, low, high = profile_statistics.growth(hourly, FOUR_WEEKS)
 
     assert 0.92 < ((low <= 0.1) & (high >= 0.1)).mean() < 0.98
 
@@ -92,5 +95,101 @@ def test_growth_is_unknown_within_two_weeks_and_of_what_is_idle() -> None:
     """Growth is unknown within two weeks and of what is idle."""
     short = Span(MONDAY, MONDAY + 7 * 24)
 
-    assert np.isnan(statistics.growth(np.ones((1, short.hours)), short)).all()
-    assert np.isnan(statistics.growth(np.zeros((1, FOUR_WEEKS.hours)), FOUR_WEEKS)).all()
+    assert np.isnan(profile_statistics.growth(np.ones((1, short.hours)), short)).all()
+    assert np.isnan(profile_statistics.growth(np.zeros((1, FOUR_WEEKS.hours)), FOUR_WEEKS)).all()
+
+
+HOUR = 3600
+SPAN = Span(10, 14)
+
+
+def test_samples_of_an_hour_are_added_up() -> None:
+    """Samples of an hour are added up."""
+    rows = sample_batch(
+        ("a", 0, 10 * HOUR, 100, 7, 5), ("a", 0, 10 * HOUR + 60, 300, None, 6), ("a", 0, 12 * HOUR, 50, 1, 9)
+    )
+    keys, parts = gathered(list(profile_statistics.blocks([rows], SPAN)))
+    in_sums, in_counts, out_sums, out_counts, seen = profile_statistics.added_up(parts, SPAN)
+
+    assert [("a", 0)] == keys
+    assert [[400, 0, 50, 0]] == in_sums.tolist()
+    assert [[2, 0, 1, 0]] == in_counts.tolist()
+    assert [[7, 0, 1, 0]] == out_sums.tolist()
+    assert [[1, 0, 1, 0]] == out_counts.tolist()
+    assert [[True, False, True, False]] == seen.tolist()
+    assert [9] == profile_statistics.noted(parts).sizes.tolist()
+
+
+def test_samples_of_the_same_time_count_once_with_their_mean() -> None:
+    """Samples of the same time count once with their mean."""
+    rows = sample_batch(("a", 0, 10 * HOUR, 100, None, None), ("a", 0, 10 * HOUR, 300, None, None))
+    _, parts = gathered(list(profile_statistics.blocks([rows], SPAN)))
+
+    assert 200 == profile_statistics.added_up(parts, SPAN)[0][0, 0]
+    assert (2, 1) == (profile_statistics.noted(parts).samples[0], profile_statistics.noted(parts).repeated[0])
+
+
+def test_a_value_below_zero_is_left_out_and_counted() -> None:
+    """A value below zero is left out and counted."""
+    rows = sample_batch(("a", 0, 10 * HOUR, -1, 5, None), ("a", 0, 10 * HOUR + 1, 300, -1, None))
+    _, parts = gathered(list(profile_statistics.blocks([rows], SPAN)))
+    in_sums, in_counts, out_sums, out_counts, _ = profile_statistics.added_up(parts, SPAN)
+
+    assert (300, 1, 5, 1) == (in_sums[0, 0], in_counts[0, 0], out_sums[0, 0], out_counts[0, 0])
+    assert 2 == profile_statistics.noted(parts).unusable[0]
+
+
+def test_a_partition_without_a_size_has_none() -> None:
+    """A partition without a size has none."""
+    _, parts = gathered(list(profile_statistics.blocks([sample_batch(("a", 0, 10 * HOUR, 1, 1, None))], SPAN)))
+
+    assert [-1] == profile_statistics.noted(parts).sizes.tolist()
+
+
+def test_samples_outside_of_the_span_are_left_out() -> None:
+    """Samples outside of the span are left out."""
+    rows = sample_batch(("a", 0, 9 * HOUR, 1, 1, 1), ("a", 0, 14 * HOUR, 1, 1, 1))
+
+    assert [] == list(profile_statistics.blocks([rows], SPAN))
+
+
+def test_the_span_is_the_run_of_hours_with_most_samples() -> None:
+    """The span is the run of hours with most samples."""
+    hours = np.array([498_300, 3, 498_301, 498_302, 499_000])
+    samples = np.array([10, 1, 10, 10, 2])
+
+    assert (Span(498_300, 498_303), 3) == profile_statistics.span_of(hours, samples)
+
+
+rows_of_samples = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b.c"]),
+        st.integers(0, 2),
+        st.integers(9 * HOUR, 15 * HOUR),
+        st.one_of(st.none(), st.integers(-1, 10**9)),
+        st.one_of(st.none(), st.integers(-1, 10**9)),
+        st.one_of(st.none(), st.integers(0, 10**12)),
+    ),
+    min_size=1,
+    max_size=40,
+    unique_by=lambda row: row[:3],
+)
+
+
+@given(rows_of_samples, st.integers(1, 40))
+def test_how_samples_are_cut_into_blocks_does_not_show(rows: list[Sample], cut: int) -> None:
+    """How samples are cut into blocks does not show."""
+    parts = [rows[:cut], rows[cut:]]
+    whole = gathered(list(profile_statistics.blocks([sample_batch(*rows)], SPAN)))
+    apart = gathered(
+        [each for part in parts if part for each in profile_statistics.blocks([sample_batch(*part)], SPAN)]
+    )
+
+    assert whole[0] == apart[0]
+    if whole[0]:
+        for one, other in zip(
+            (*profile_statistics.added_up(whole[1], SPAN), *profile_statistics.noted(whole[1])),
+            (*profile_statistics.added_up(apart[1], SPAN), *profile_statistics.noted(apart[1])),
+            strict=True,
+        ):
+            assert one.tolist() == other.tolist()
