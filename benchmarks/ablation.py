@@ -138,7 +138,7 @@ def _where_asked(_: Any, wanted: Windows, __: Any) -> Windows:
     return wanted
 
 
-_CASES = {"load_windows.balanced_placement.branchings": _nothing, "load_windows.relaxed_windows.branchings": _nothing}
+_CASES = {"load_windows.balanced_placement.branchings": _nothing}
 _BYTE_PRICES = {"load_windows.byte_prices.solve": _none}
 _FRACTIONS = {"load_windows.balanced_placement.roundings": _nothing}
 _BY_TOPIC = {"load_windows.window_positions._by_topic": _where_asked}
@@ -146,10 +146,7 @@ _NEXT_TO = {"load_windows.window_positions._next_to": _where_asked}
 # The functions of each part, below `planner.strategies`, and what stands in for them.
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "condensed network": {"flow.condensed_network.solve": _none},
-    "polishing": {
-        "load_windows.balanced_placement.polish": _none,
-        "load_windows.relaxed_windows.polish": _none,
-    },
+    "polishing": {"load_windows.balanced_placement.polish": _none},
     "branch and bound": _CASES,
     "fractional program": _FRACTIONS,
     "its rounding": {"load_windows.balanced_placement.roundings": _unrounded},

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.load_history import week
 from benchmarks.table import Entries
-from planner.model import busiest_hours
+from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
@@ -52,8 +52,8 @@ def spec(seed: int, partitions: int = PARTITIONS) -> Spec:
 
 def worst(problem: Problem, known: WeekOfLoad, assignment: IntArray) -> tuple[int, int]:
     """The highest bytes/s in and out of any broker in any of the 168 hours."""
-    hours = busiest_hours.of_partitions(problem, known)
-    loads = busiest_hours.of_brokers(problem, hours, assignment, leaders_after(problem, assignment))
+    hours = build_problem.of_partitions(problem, known)
+    loads = build_problem.of_brokers(problem, hours, assignment, leaders_after(problem, assignment))
     return int(loads[0].max()), int(loads[1].max())
 
 

@@ -14,7 +14,7 @@ from benchmarks.apart import peak_bytes
 from benchmarks.in_batches import InBatches
 from planner.execution import batch_cutting, change_reasons
 from planner.model import build_problem
-from planner.model.partition_changes import PartitionChange
+from planner.model.cluster import PartitionChange
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import BatchRules, Spec, Sweep
 from planner.scoring import independent_check, score

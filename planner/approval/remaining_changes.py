@@ -12,10 +12,9 @@ from planner.approval.staleness import PlanOnCluster, Standing, name_of, path_of
 from planner.export.ansible_vars import text_of
 from planner.export.folder_check import digest
 from planner.model.balance import Balance, Tolerance
-from planner.model.cluster import ANY, Broker, Cluster, Partition, Topic
+from planner.model.cluster import ANY, Broker, Cluster, Partition, PartitionChange, Reason, Topic
 from planner.model.errors import StalePlanError
 from planner.model.formats import counted, printable
-from planner.model.partition_changes import PartitionChange, Reason
 from planner.model.spec import (
     BatchRules,
     Changes,

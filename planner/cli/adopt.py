@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from planner.approval import adopted_plan, given_reassignment
+from planner.approval import adopted_plan
 from planner.cli import workflow
 from planner.cli.shown import Format, detail_options, format_option, reads_plan, say, show
 from planner.export import output_folder
@@ -44,7 +44,7 @@ def adopt(
     folder = out if out is not None else Path(f"{reassignment.stem}.adopted.plan")
     wish = reading.load(spec)
     output_folder.check(folder)
-    made = adopted_plan.adopted(given_reassignment.read(reassignment), wish, spec.as_posix())
+    made = adopted_plan.adopted(adopted_plan.read(reassignment), wish, spec.as_posix())
     plan, bound = made.planned
     with importable(spec.resolve().parent, wish.consumers):
         plan = in_plan.added(wish, plan)

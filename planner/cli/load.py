@@ -12,7 +12,7 @@ import click
 import pyarrow as pa
 from rich.console import Console
 
-from planner.cli import phases
+from planner.cli import workflow
 from planner.cli.engine import EngineOptions, on_spark
 from planner.cli.shown import Format, echo_json, echo_line, format_option, show_view
 from planner.export.output_folder import replace_file
@@ -81,7 +81,7 @@ def load(
 def _made(
     files: tuple[str, ...], names: Mapping[str, str], zone: str, options: EngineOptions
 ) -> tuple[pa.Table, About]:
-    with phases.shown(Console(stderr=True)) as phase:
+    with workflow.phases_shown(Console(stderr=True)) as phase:
         phase.begin("starting Spark")
         from spark_jobs import load_profile as job  # planner never imports pyspark; this is its only door
         from spark_jobs import session

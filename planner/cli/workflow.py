@@ -11,20 +11,20 @@ from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from planner.approval import plan_check, remaining_plan
 from planner.approval.cluster_now import Sources, read_now
-from planner.cli import fleet, phases
+from planner.cli import fleet
 from planner.cli.engine import EngineOptions, on_spark
 from planner.cli.fleet import FleetPlan, Job
-from planner.cli.phases import Phases
 from planner.export import folder_check, output_folder
 from planner.export.folder_swap import Say
 from planner.export.kafka_files import files as rendered
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import BOUND, read_bytes
-from planner.model.formats import counted
+from planner.model.formats import counted, number
 from planner.plan import bound_file, build, plan_file
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
@@ -68,7 +68,7 @@ def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Cons
     jobs = fleet.jobs(arguments, options.out)
     specs = [job.spec for job in jobs]
     say = partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
-    with phases.shown(errors) as phase, _sweeper(options, phase, spark=spark) as sweep:
+    with phases_shown(errors) as phase, _sweeper(options, phase, spark=spark) as sweep:
         phase.begin("reading the state")
         tried = fleet.each(specs, lambda number: _alternatives(jobs[number], options))
         # All alternatives of all specs are swept in one go.
@@ -255,3 +255,28 @@ def resume(
     now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.plan.partitions))
     rest = remaining_plan.resumed(checked.plan, now, captured_at=captured_at, leave_moved=leave_moved)
     return rest, write_plan(out, rest, {}, say)
+
+
+@dataclass(frozen=True)
+class Phases:
+    """The line: the name of the phase, how far it is where that is known, and the time since the command began."""
+
+    progress: Progress
+    line: TaskID
+
+    def begin(self, name: str) -> None:
+        """The next phase; how long it takes is unknown."""
+        self.progress.update(self.line, description=name, completed=0, total=None)
+
+    def count(self, name: str, done: int, total: int) -> None:
+        """So many of all are done."""
+        text = f"{name}: {number(done)} of {number(total)}"
+        self.progress.update(self.line, description=text, completed=done, total=total)
+
+
+@contextmanager
+def phases_shown(console: Console) -> Iterator[Phases]:
+    """The line, for as long as the block lasts."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield Phases(progress, progress.add_task("", total=None))

@@ -14,8 +14,8 @@ from planner.execution.batch_costs import flows
 from planner.execution.batch_cutting import Batch, split
 from planner.execution.reassignment_steps import steps_of
 from planner.model.build_problem import brokers_after, today
+from planner.model.cluster import PartitionChange
 from planner.model.formats import size
-from planner.model.partition_changes import PartitionChange
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import BatchRules, Derived, Execution, Spec
 from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.model.build_problem import today
-from planner.model.partition_changes import PartitionChange, Reason
+from planner.model.cluster import PartitionChange, Reason
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after

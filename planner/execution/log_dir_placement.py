@@ -19,8 +19,7 @@ import numpy as np
 from planner.execution.log_dir_packing import MOST_WORK, Dirs, Packed, pack
 from planner.model.balance import Tolerance
 from planner.model.build_problem import today
-from planner.model.cluster import ANY, LogDir, ReplicaDir
-from planner.model.partition_changes import PartitionChange, Reason
+from planner.model.cluster import ANY, LogDir, PartitionChange, Reason, ReplicaDir
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.model.spec import Spec
 

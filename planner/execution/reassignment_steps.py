@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from planner.model.cluster import ANY
-from planner.model.partition_changes import PartitionChange
+from planner.model.cluster import ANY, PartitionChange
 from planner.model.spec import BatchRules
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from planner.execution.batch_costs import Costs, Peak
 from planner.execution.change_reasons import bytes_in_and_out
 from planner.model.build_problem import today, topics_after
-from planner.model.partition_changes import PartitionChange
+from planner.model.cluster import PartitionChange
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Changes, Spec
 from planner.plan.document.cluster_types import BrokerRow, HeldLoad, RackRow, TopicRow

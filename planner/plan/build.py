@@ -13,14 +13,14 @@ from typing import Any, Literal, NamedTuple, TypedDict
 from msgspec import convert, structs
 
 from planner import __version__
-from planner.execution import batch_costs, batch_cutting, batch_defaults, failure_risks, gates, log_dir_placement
+from planner.execution import batch_costs, batch_cutting, batch_defaults, gates, log_dir_placement
 from planner.execution.batch_costs import Costs
 from planner.execution.change_reasons import changes
 from planner.model import expiry
 from planner.model.balance import Balance
 from planner.model.build_problem import brokers_after, today
+from planner.model.cluster import PartitionChange
 from planner.model.errors import InfeasibleError
-from planner.model.partition_changes import PartitionChange
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import (
@@ -134,7 +134,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         warnings=(
             *plan_warnings.warnings(spec, problem, changed),
             *gates.overfull_today(spec, costs),
-            *failure_risks.warnings(spec, costs.batches),
+            *batch_costs.warnings(spec, costs.batches),
             *log_dirs_section.warnings(spec, dirs),
         ),
     )
@@ -196,7 +196,7 @@ def outcome(
 ) -> Outcome:
     """What an assignment (P, W) makes of the cluster, by these changes in batches of these costs."""
     brokers = brokers_topics_partitions.brokers(spec, problem, assignment, costs.peaks)
-    refused = failure_risks.refused_writes(spec, costs.batches)
+    refused = batch_costs.refused_writes(spec, costs.batches)
     return {
         "brokers": brokers,
         "racks": brokers_topics_partitions.racks(spec, brokers),

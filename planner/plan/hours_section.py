@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.model import busiest_hours
+from planner.model import build_problem
 from planner.model.build_problem import brokers_after, today
 from planner.model.errors import InfeasibleError
 from planner.model.load_history import hour_name
@@ -39,7 +39,7 @@ class _Judge:
 
     def loads(self, assignment: IntArray, leaders: IntArray) -> LongArray:
         """(2, B, 168): bytes/s in and out of every broker."""
-        return busiest_hours.of_brokers(self.problem, self.hours, assignment, leaders)
+        return build_problem.of_brokers(self.problem, self.hours, assignment, leaders)
 
     def state(self, loads: LongArray, bytes_moved: int) -> HoursState:
         """All hours of loads (2, B, 168)."""
@@ -76,13 +76,13 @@ def section(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResu
     if spec.week is None:
         return None
     network = [-1 if each.network_bytes_per_sec is None else each.network_bytes_per_sec for each in brokers_after(spec)]
-    hours = busiest_hours.of_partitions(problem, spec.week)
+    hours = build_problem.of_partitions(problem, spec.week)
     judge = _Judge(problem, hours, np.array(network, dtype=np.int64), spec.week.time_zone)
     first = judge.loads(today(problem), problem.leaders)
     return HoursSection(
         time_zone=spec.week.time_zone,
         planned=tuple(
-            PlannedHourRow(hour=hour, name=hour_name(hour, spec.week.time_zone)) for hour in busiest_hours.chosen(first)
+            PlannedHourRow(hour=hour, name=hour_name(hour, spec.week.time_zone)) for hour in build_problem.chosen(first)
         ),
         today=judge.state(first, 0),
         plan=judge.after(assignment),

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from planner.model.build_problem import may_move
+from planner.model.cluster import PartitionChange
 from planner.model.effective_config import in_force
 from planner.model.formats import counted
-from planner.model.partition_changes import PartitionChange
 from planner.model.problem import BoolArray, Problem
 from planner.model.spec import Spec
 from planner.model.state_warnings import down, unions

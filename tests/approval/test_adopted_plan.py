@@ -14,7 +14,7 @@ from clusters import no_racks, problem_of, spec_of
 from folders import ROOT, TESTS
 from jsonschema import Draft202012Validator
 
-from planner.approval import adopted_plan, given_reassignment, remaining_plan
+from planner.approval import adopted_plan, remaining_plan
 from planner.approval.adopted_plan import Adopted
 from planner.approval.cluster_now import Now
 from planner.cli import workflow
@@ -41,7 +41,7 @@ def _adopted(tmp_path: Path, spec: Spec, rows: list[tuple[str, int, list[int]]])
     file = tmp_path / "given.json"
     lists = [{"topic": topic, "partition": at, "replicas": brokers} for topic, at, brokers in rows]
     file.write_text(json.dumps({"version": 1, "partitions": lists}))
-    return adopted_plan.adopted(given_reassignment.read(file), spec, "spec.yaml")
+    return adopted_plan.adopted(adopted_plan.read(file), spec, "spec.yaml")
 
 
 def _differing(one: dict, other: dict) -> set[str]:
@@ -55,7 +55,7 @@ def test_our_own_plan_adopted_gives_our_own_files(name):
     The sweep's plan may be an optimum with another seed: then the same bound has another proof.
     """
     spec = ROOT / "examples" / f"{name}.yaml"
-    made = adopted_plan.adopted(given_reassignment.read(CASES / name), reading.load(spec), spec.name)
+    made = adopted_plan.adopted(adopted_plan.read(CASES / name), reading.load(spec), spec.name)
     files = workflow.rendered_files(made.planned.plan)
 
     golden = {path.relative_to(CASES / name).as_posix(): path for path in (CASES / name).rglob("*") if path.is_file()}
@@ -72,7 +72,7 @@ def test_our_own_plan_adopted_gives_our_own_files(name):
 def test_our_own_reassignment_json_adopted_gives_it_again(name, tmp_path):
     """The bare file of Kafka's format, without the elections that only the plan knows."""
     spec, own = ROOT / "examples" / f"{name}.yaml", CASES / name / "reassignment.json"
-    made = adopted_plan.adopted(given_reassignment.read(own), reading.load(spec), spec.name)
+    made = adopted_plan.adopted(adopted_plan.read(own), reading.load(spec), spec.name)
 
     assert own.read_bytes() == workflow.rendered_files(made.planned.plan)["reassignment.json"]
 
@@ -204,7 +204,7 @@ def test_made_from_another_state_it_is_adopted_with_a_warning(tmp_path):
     row = {"topicPartition": "x-0", "oldLeader": 2, "oldReplicas": [2, 1], "newReplicas": [2, 3]}
     file.write_text(json.dumps({"proposals": [row]}))
     spec = spec_of(no_racks(1, 2), LISTS, changes=EXPANDED)
-    plan = adopted_plan.adopted(given_reassignment.read(file), spec, "spec.yaml").planned.plan
+    plan = adopted_plan.adopted(adopted_plan.read(file), spec, "spec.yaml").planned.plan
 
     assert plan.warnings[0].startswith("proposals.json was made from another state: 1 partition had other replicas")
 

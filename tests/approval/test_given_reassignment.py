@@ -9,8 +9,8 @@ import pytest
 from clusters import ids_of, no_racks, spec_of
 from folders import ROOT
 
-from planner.approval import given_reassignment
-from planner.approval.given_reassignment import Given
+from planner.approval import adopted_plan
+from planner.approval.adopted_plan import Given
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import ImportStateError, InfeasibleError
@@ -25,7 +25,7 @@ ONE = '{"version":1,"partitions":[{"topic":"x","partition":0,"replicas":[3,4]}]}
 def _read(tmp_path: Path, text: str) -> Given:
     file = tmp_path / "given"
     file.write_text(text)
-    return given_reassignment.read(file)
+    return adopted_plan.read(file)
 
 
 def _refused(tmp_path: Path, rows: list[tuple[str, int, list[int]]], **changes) -> str:
@@ -33,7 +33,7 @@ def _refused(tmp_path: Path, rows: list[tuple[str, int, list[int]]], **changes) 
     lines = [json.dumps({"topic": topic, "partition": at, "replicas": brokers}) for topic, at, brokers in rows]
     given = _read(tmp_path, '{"partitions": [\n' + ",\n".join(lines) + "\n]}")
     with pytest.raises((ImportStateError, InfeasibleError)) as refused:
-        given_reassignment.place(given, build(spec_of(RACKS, LISTS, **changes)), "spec.yaml")
+        adopted_plan.place(given, build(spec_of(RACKS, LISTS, **changes)), "spec.yaml")
     return str(refused.value).replace(given.file, "FILE")
 
 
@@ -106,18 +106,18 @@ def test_faults_of_a_file_have_places(tmp_path, text, message):
 def test_a_file_that_is_not_there_is_said_so(tmp_path):
     """No traceback."""
     with pytest.raises(UnreadableError, match="No such file"):
-        given_reassignment.read(tmp_path / "absent.json")
+        adopted_plan.read(tmp_path / "absent.json")
 
 
 def test_a_plan_of_ours_wants_what_it_changes_and_creates():
     """From the folder or its plan.json."""
     folder = ROOT / "tests" / "cases" / "new-topics"
-    given, plan = given_reassignment.read(folder), json.loads((folder / "plan.json").read_text())
+    given, plan = adopted_plan.read(folder), json.loads((folder / "plan.json").read_text())
 
     created = sum(len(topic["replicas"]) for topic in plan["new_partitions"]["topics"])
     assert len(plan["partitions"]) + created == len(given.wanted)
     assert "new-topics/plan.json" == given.name
-    assert given.wanted == given_reassignment.read(folder / "plan.json").wanted
+    assert given.wanted == adopted_plan.read(folder / "plan.json").wanted
 
 
 def test_what_the_cluster_does_not_have_is_refused_all_at_once(tmp_path):
@@ -173,7 +173,7 @@ def test_what_is_not_named_stays_even_if_its_racks_are_uneven_today(tmp_path):
     """It is held: nothing may move it, and nobody elects its preferred leader."""
     spec = spec_of(RACKS, {"x": [(1, 3), (1, 2), (3, 2)]}, leaders={"x": [3, 2, 3]})
     given = _read(tmp_path, ONE.replace('"partition":0', '"partition":2'))
-    placed = given_reassignment.place(given, build(spec), "spec.yaml")
+    placed = adopted_plan.place(given, build(spec), "spec.yaml")
 
     assert [[1, 3], [1, 2], [3, 4]] == ids_of(placed.problem, placed.assignment)
     assert ([False, False, True], [True, True, False]) == (placed.named.tolist(), placed.held.tolist())
@@ -185,18 +185,18 @@ def test_partitions_to_be_made_must_be_named(tmp_path):
     new = Changes(new_partitions=(NewPartitions("n", 0, 1, 2),), add_brokers=(Broker(5, "a"),))
     given = _read(tmp_path, ONE)
     with pytest.raises(InfeasibleError, match=r"n-0: .*replication factor: replicas \[\]; allowed: exactly 2"):
-        given_reassignment.place(given, build(spec_of(RACKS, LISTS, changes=new)), "spec.yaml")
+        adopted_plan.place(given, build(spec_of(RACKS, LISTS, changes=new)), "spec.yaml")
 
     named = _read(
         tmp_path, ONE.replace('"partitions":[', '"partitions":[{"topic":"n","partition":0,"replicas":[5,4]},')
     )
-    placed = given_reassignment.place(named, build(spec_of(RACKS, LISTS, changes=new)), "spec.yaml")
+    placed = adopted_plan.place(named, build(spec_of(RACKS, LISTS, changes=new)), "spec.yaml")
     assert [5, 4] == ids_of(placed.problem, placed.assignment)[0]
 
 
 def test_without_racks_any_brokers_will_do(tmp_path):
     """No rack rule where brokers have none."""
     given = _read(tmp_path, ONE.replace("[3,4]", "[3,1]"))
-    placed = given_reassignment.place(given, build(spec_of(no_racks(1, 2, 3, 4), LISTS)), "spec.yaml")
+    placed = adopted_plan.place(given, build(spec_of(no_racks(1, 2, 3, 4), LISTS)), "spec.yaml")
 
     assert [3, 1] == ids_of(placed.problem, placed.assignment)[0]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks import hours
-from planner.model.build_problem import build
-from planner.model.busiest_hours import MOST_HOURS
+from planner.model.build_problem import MOST_HOURS, build
 from planner.scoring.broker_loads import loads
 from planner.scoring.growth_scenarios import scenarios
 

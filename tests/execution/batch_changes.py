@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from planner.execution.batch_cutting import Batch
-from planner.model.partition_changes import PartitionChange, Reason
+from planner.model.cluster import PartitionChange, Reason
 from planner.model.spec import BatchRules
 
 

@@ -16,7 +16,7 @@ from properties import examples
 from planner.execution.batch_costs import CopyFlow, flows
 from planner.execution.batch_cutting import Batch, busiest_bytes, evenly, log_dir_batches, split
 from planner.execution.reassignment_steps import Step
-from planner.model.partition_changes import PartitionChange, Reason
+from planner.model.cluster import PartitionChange, Reason
 from planner.model.spec import BatchRules
 
 NO_RULES = BatchRules()

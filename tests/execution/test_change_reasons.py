@@ -9,7 +9,7 @@ from properties import examples
 
 from planner.execution.change_reasons import bytes_in_and_out, changes
 from planner.model.build_problem import today
-from planner.model.partition_changes import PartitionChange, Reason
+from planner.model.cluster import PartitionChange, Reason
 from planner.model.problem import Problem
 from planner.model.spec import Changes, ReplicationFactorChange, TopicFilter
 from planner.strategies.optimum import solve

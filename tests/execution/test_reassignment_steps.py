@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.execution.reassignment_steps import replica_lists
-from planner.model.partition_changes import PartitionChange, Reason
+from planner.model.cluster import PartitionChange, Reason
 
 
 def lists(

@@ -10,13 +10,12 @@ from clusters import balance_of, no_racks, problem_of, problems, scrambled, spec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.execution import failure_risks
+from planner.execution import batch_costs
 from planner.execution.batch_cutting import Batch, split
 from planner.execution.reassignment_steps import Step, replica_lists
 from planner.inputs.spec.reading import load
-from planner.model.cluster import Topic
+from planner.model.cluster import PartitionChange, Reason, Topic
 from planner.model.errors import SpecError
-from planner.model.partition_changes import PartitionChange, Reason
 from planner.model.problem import Problem
 from planner.model.seeded_numbers import draws
 from planner.model.spec import AIMS, BatchRules, Budget, Changes
@@ -106,7 +105,7 @@ def test_no_batch_loses_more_than_today_and_the_end(move, rules):
     today = {each.partition for each in changes if alone(each.before, racks)}
     end = {each.partition for each in changes if alone(each.after, racks)}
     spec = spec_of(racks, {"t": [list(each.before) for each in changes]}, resilience="rack")
-    _, during, after = failure_risks._counts(spec, split(changes, rules, racks))
+    _, during, after = batch_costs._counts(spec, split(changes, rules, racks))
 
     assert len(end) == after
     assert all(len(today) <= lost for lost in during[:1])
@@ -156,19 +155,19 @@ def test_a_batch_that_does_not_survive_is_warned_of():
         "2 after the plan"
     )
 
-    assert [expected] == failure_risks.warnings(spec, batches)
-    assert [] == failure_risks.warnings(replace(spec, resilience="none"), batches)
-    assert [] == failure_risks.warnings(replace(spec, resilience="broker"), batches)
+    assert [expected] == batch_costs.warnings(spec, batches)
+    assert [] == batch_costs.warnings(replace(spec, resilience="none"), batches)
+    assert [] == batch_costs.warnings(replace(spec, resilience="broker"), batches)
 
 
 def test_nothing_is_said_where_all_survive():
     """Neither of today's troubles, which the plan ends in time, nor of a plan without batches."""
     spec = spec_of({1: "a", 2: "b"}, {"t": [[1, 2]]}, resilience="rack")
 
-    assert [] == failure_risks.warnings(spec, [])
+    assert [] == batch_costs.warnings(spec, [])
     alone = replace(spec.cluster.topics[0].partitions[0], replicas=(1,))
     spec = replace(spec, cluster=replace(spec.cluster, topics=(Topic("t", (alone,)),)))
-    assert "1 partition today, 1 after the plan" in failure_risks.warnings(spec, [])[0]
+    assert "1 partition today, 1 after the plan" in batch_costs.warnings(spec, [])[0]
 
 
 YAML = """\
