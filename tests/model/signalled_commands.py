@@ -13,7 +13,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType
@@ -69,6 +69,27 @@ class Counts:
         os.killpg(0, self.number) if self.number == signal.SIGINT else os.kill(os.getpid(), self.number)
 
 
+class Counted:
+    """A command that is watched from its import to its end; without a moment, what is counted is written to a file."""
+
+    def __init__(self, load: Callable[[], Any], counts: Counts, file: Path) -> None:
+        self._counts, self._file = counts, file
+        sys.addaudithook(counts.touched)
+        if counts.moment.step is None:
+            sys.setprofile(counts.called)
+        self._command = load()
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """As the command's own."""
+        try:
+            return self._command.main(*arguments, **options)
+        finally:
+            sys.setprofile(None)
+            if self._counts.moment == Moment():
+                found = self._counts.calls, self._counts.steps
+                self._file.write_text(json.dumps(found), encoding="utf-8")
+
+
 def ran(folder: Path, arguments: list[str], moment: Moment, number: int) -> dict[str, Any]:
     """How a command ends in a copy of a folder: exit code, stderr, what is there then, what it has left running."""
     work = Path(tempfile.mkdtemp())
@@ -99,24 +120,11 @@ def _run(work: Path, arguments: list[str], counts: Counts) -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = str(work / "tmp")
     for number, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(work / name, os.O_WRONLY | os.O_CREAT), number)
-    result = main._result
-
-    def counted(*command: Any) -> Any:
-        sys.addaudithook(counts.touched)
-        if counts.moment.step is None:
-            sys.setprofile(counts.called)
-        try:
-            return result(*command)
-        finally:
-            sys.setprofile(None)
-            if counts.moment == Moment():
-                found = counts.calls, counts.steps
-                (work / "counts").write_text(json.dumps(found), encoding="utf-8")
-
-    main._result = counted
+    commands = main._commands
+    setattr(main, "_commands", lambda: Counted(commands, counts, work / "counts"))  # noqa: B010  mypy: a function
     try:
         if arguments[0] == "bench":
-            main.run(lambda: benchmarks, "bench", arguments[1:])
+            main.run(lambda: Counted(lambda: benchmarks, counts, work / "counts"), "bench", arguments[1:])
         main.main(arguments)
     except SystemExit as ended:
         sys.stdout.flush()

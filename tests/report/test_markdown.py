@@ -116,7 +116,7 @@ def test_a_huge_plan_stays_under_the_limit_and_says_what_is_missing() -> None:
     written = markdown.report(typed(huge()))
 
     assert 40_000 < len(written.encode()) < 65_536
-    for text in ("more file", "warnings left out here", "windows left out here", "points between left out here"):
+    for text in ("more file", "warnings left out here", "targets left out here", "points between left out here"):
         assert text in written
     for text in ("brokers neither among", "batches, ", "racks left out here", "that copy less, ", "partitions, "):
         assert text in written
