@@ -141,7 +141,7 @@ def _where_asked(_: Any, wanted: Windows, __: Any) -> Windows:
 _CASES = {"load_windows.balanced_placement.branchings": _nothing}
 _BYTE_PRICES = {"load_windows.byte_prices.solve": _none}
 _FRACTIONS = {"load_windows.balanced_placement.roundings": _nothing}
-_BY_TOPIC = {"load_windows.window_positions._by_topic": _where_asked}
+_TOPIC_STARTS = {"load_windows.window_positions._topic_starts": _where_asked}
 _NEXT_TO = {"load_windows.window_positions._next_to": _where_asked}
 # The functions of each part, below `planner.strategies`, and what stands in for them.
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
@@ -152,9 +152,9 @@ PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "its rounding": {"load_windows.balanced_placement.roundings": _unrounded},
     "byte prices": _BYTE_PRICES,
     "all linear programs": {**_CASES, **_FRACTIONS, **_BYTE_PRICES},
-    "starts by topic": _BY_TOPIC,
+    "starts by topic": _TOPIC_STARTS,
     "starts next to the relaxed plan": _NEXT_TO,
-    "all starts": {**_BY_TOPIC, **_NEXT_TO},
+    "all starts": {**_TOPIC_STARTS, **_NEXT_TO},
 }
 # Those that are of use where windows are of counts alone, where topics may be less even, and where bytes have windows.
 OF_COUNTS, OF_STARTS = ("condensed network",), ("starts by topic", "starts next to the relaxed plan", "all starts")

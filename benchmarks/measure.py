@@ -198,7 +198,7 @@ def seeds_tried(problem: Problem) -> int:
 def _over_ceiling(basis: ScoringBasis, assignment: IntArray) -> int:
     """Replicas on leaving brokers count towards the ceiling, but aren't above it."""
     problem = basis.problem
-    held = score.by_topic(basis, assignment).per_broker[:, 0]
+    held = score.topic_tallies(basis, assignment).per_broker[:, 0]
     rows, _ = np.nonzero(assignment >= 0)
     totals = np.bincount(problem.topic_of[rows], minlength=len(held))
     ceiling = -(-totals // held.shape[1])

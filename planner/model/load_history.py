@@ -1,4 +1,4 @@
-"""The history behind a load profile: its hours, its flaws, what it is too short for, and the week of load in it."""
+"""The history behind a load profile: its hours, its flaws, what it is too short for, the week in it, and growth."""
 
 from __future__ import annotations
 
@@ -93,3 +93,21 @@ class WeekOfLoad:
         means = np.where(self.means[:, at[known]] > 0, self.means[:, at[known]], np.nan)
         found[:, known] = self.hours[:, at[known]] * (rates[:, known] / means)[:, :, None]
         return np.rint(np.where(np.isnan(found), flat, found)).astype(np.int64)
+
+
+def topic_growth(
+    topic_of: NDArray[np.integer[Any]],
+    topics: int,
+    growth: NDArray[np.floating[Any]],
+    rates: NDArray[np.floating[Any]],
+) -> NDArray[np.floating[Any]]:
+    """(T,) the growth of each topic: the mean of its partitions' (N,), weighted by their rates in (N,).
+
+    NaN where no partition's growth is known. A rate counts as 1 byte/s at least, so that a topic whose rates are 0 or
+    unknown (NaN) grows as its partitions do on average.
+    """
+    known = ~np.isnan(growth)
+    weights = np.nan_to_num(rates[known]).clip(min=1)
+    sums = np.bincount(topic_of[known], weights=weights * growth[known], minlength=topics)
+    totals = np.bincount(topic_of[known], weights=weights, minlength=topics)
+    return np.where(totals > 0, sums / totals.clip(min=1), np.nan)

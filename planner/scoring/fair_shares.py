@@ -149,10 +149,10 @@ def fair_shares(problem: Problem) -> FairShares:
     if (sets := topics_by_set(problem)) is not None:
         return _of_sets(problem, sets)
     rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
-    topic_replicas = _filling(problem, np.ones(problem.rows, dtype=np.int64), partial(_by_topic, problem), disk, rule)
+    topic_replicas = _filling(problem, np.ones(problem.rows, dtype=np.int64), partial(_topic_sums, problem), disk, rule)
     # Partitions that have no leader, today or after the plan, don't count in the shares of leaders.
     led = problem.may_lead_anew | (problem.leaders >= 0)
-    leaders = _by_topic(problem, led[:, None].astype(np.int64))
+    leaders = _topic_sums(problem, led[:, None].astype(np.int64))
     # Bytes times weights are beyond 64 bits.
     disk, network = disk.astype(object), network.astype(object)
     return FairShares(
@@ -172,7 +172,7 @@ def _of_sets(problem: Problem, sets: TopicsBySet) -> FairShares:
     led = problem.may_lead_anew | (problem.leaders >= 0)
     within = sets.brokers[sets.of_topic]
     ones = np.ones(problem.rows, dtype=np.int64)
-    leaders = _by_topic(problem, led[:, None].astype(np.int64))
+    leaders = _topic_sums(problem, led[:, None].astype(np.int64))
     sent = sent_by_leader(problem) * led
 
     def filled(values: LongArray, weighing: LongArray) -> Shares:
@@ -193,7 +193,7 @@ def _of_sets(problem: Problem, sets: TopicsBySet) -> FairShares:
     return FairShares(
         replicas=_as_integers(filled(ones, disk)),
         leaders=_as_integers(by_weight(led.astype(np.int64))),
-        topic_replicas=water_filled(_filling(problem, ones, partial(_by_topic, problem), disk * within, rule)),
+        topic_replicas=water_filled(_filling(problem, ones, partial(_topic_sums, problem), disk * within, rule)),
         topic_leaders=proportional(leaders, network * within),
         disk=filled(problem.size_bytes, disk),
         network_in=filled(problem.bytes_in_per_sec, network),
@@ -339,7 +339,7 @@ def _filling(
     return ShareFilling(totals, least, most, summed(column), weighing, rule)
 
 
-def _by_topic(problem: Problem, counts: LongArray) -> LongArray:
+def _topic_sums(problem: Problem, counts: LongArray) -> LongArray:
     """Columns of counts (P, K) summed by topic (T, K); floats hold them exactly."""
     columns = [np.bincount(problem.topic_of, column, minlength=len(problem.topic_names)) for column in counts.T]
     return np.stack(columns, axis=1).astype(np.int64)

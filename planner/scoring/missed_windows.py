@@ -13,7 +13,7 @@ from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import loads
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, network_weights, sent_by_leader
-from planner.scoring.score import ScoringBasis, by_topic
+from planner.scoring.score import ScoringBasis, topic_tallies
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, beyond
 from planner.scoring.windows import BYTE_WINDOWS, excess_anywhere, windows
 
@@ -64,7 +64,7 @@ class _Window:
 def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
     """The windows that an assignment (P, W) misses: those of the whole cluster first, then those of topics."""
     problem, windows, fair = basis.problem, basis.windows, fair_shares(basis.problem)
-    counts = by_topic(basis, assignment).per_broker
+    counts = topic_tallies(basis, assignment).per_broker
     everything = counts.sum(axis=0)[:, None]
     wanted = problem.balance
     cluster = [
@@ -176,7 +176,7 @@ def reached(problem: Problem, assignment: IntArray) -> Balance:
 
 def _missed(problem: Problem, assignment: IntArray, names: tuple[str, ...]) -> Iterator[str]:
     wanted, balance = windows(problem, problem.balance), problem.balance
-    counts = by_topic(ScoringBasis.of(problem), assignment).per_broker
+    counts = topic_tallies(ScoringBasis.of(problem), assignment).per_broker
     held = dict(zip(("replicas", "leaders"), counts.sum(axis=0), strict=False))
     held |= {"topic_replicas": counts[:, 0], "topic_leaders": counts[:, 1]}
     of_bytes = dict(zip(BYTE_WINDOWS, loads(problem, assignment), strict=True))

@@ -77,7 +77,7 @@ class ScoringBasis:
 class Tally:
     """Additive terms of G topics or candidates: `sums` (G, len(SUMS)); `per_broker` (G, measures, Bt), as many of
     `MEASURES` as the basis has, on each target broker; `copied` (G, 2, B), bytes that each broker copies in
-    and sends; `grown` (G, S, 3, Bt), `broker_loads.loads` in each scenario; `exposed` (G, E), `failure_costs.by_topic`;
+    and sends; `grown` (G, S, 3, Bt), `broker_loads.loads` in each scenario; `exposed` (G, E), `failure_costs.by_group`;
     `topic_spread` (G,), which combines by its maximum.
     """
 
@@ -148,7 +148,7 @@ def score(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None = 
     return finish(basis, _tally(basis, assignment, leaders, _Groups.whole(basis.problem)))
 
 
-def by_topic(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None = None) -> Tally:
+def topic_tallies(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None = None) -> Tally:
     """The tallies of the T topics under an assignment (P, W); leaders as in `score`."""
     return _tally(basis, assignment, leaders, _Groups.topics(basis.problem))
 

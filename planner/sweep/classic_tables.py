@@ -61,7 +61,7 @@ def make(basis: ScoringBasis) -> Tables:
     brokers = int(problem.targets.sum())
     pairs = [(start, shift) for start in range(brokers) for shift in range(max(brokers - 1, 1))]
     placed = (kafka_classic.assign(problem, 0, start, shift) for start, shift in pairs)
-    tallies = [score.by_topic(basis, assignment) for assignment in placed]
+    tallies = [score.topic_tallies(basis, assignment) for assignment in placed]
     flat = [np.concatenate([part.reshape(len(part), -1) for part in each.added], axis=1) for each in tallies]
     spreads = np.stack([tally.topic_spread for tally in tallies], axis=1)
     shapes = tuple(part.shape[1:] for part in tallies[0].added)

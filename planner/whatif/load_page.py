@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from planner.model import formats
-from planner.model.load_history import HOURS_OF_WEEK, About, hour_name
+from planner.model.load_history import HOURS_OF_WEEK, About, hour_name, topic_growth
 from planner.model.problem import FloatArray
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOUR, Drawing, Mark, Plot
@@ -69,17 +70,16 @@ def _view(summary: load_view.LoadSummary, known: Sequence[TopicTrend], drawn: di
 
 def trends(rows: pa.Table, topics: Sequence[str]) -> tuple[TopicTrend, ...]:
     """The trends of those of these topics whose growth is known, in the same order."""
-    found: list[TopicTrend] = []
-    for topic in topics:
-        of = rows.filter(pc.equal(rows["topic"], topic))
-        of = of.filter(of["growth_per_month"].is_valid())
-        weights = np.asarray(of["bytes_in_per_sec_mean"].fill_null(0), dtype=np.float64)
-        if weights.sum() > 0:
-            growth = np.asarray(of["growth_per_month"], dtype=np.float64)
-            ends = (np.asarray(of[name], dtype=np.float64) for name in ("growth_low", "growth_high"))
-            low, high = (np.where(np.isnan(end), growth, end) for end in ends)
-            found.append(TopicTrend(topic, *(float(np.average(each, weights=weights)) for each in (growth, low, high))))
-    return tuple(found)
+    encoded = rows["topic"].combine_chunks().dictionary_encode()
+    of, names = np.asarray(encoded.indices, dtype=np.int64), encoded.dictionary.to_pylist()
+    growth, low, high, rates = (
+        np.asarray(rows[name].cast("double").fill_null(np.nan))
+        for name in ("growth_per_month", "growth_low", "growth_high", "bytes_in_per_sec_mean")
+    )
+    ends = (np.where(np.isnan(end), growth, end) for end in (low, high))
+    means = [topic_growth(of, len(names), each, rates).tolist() for each in (growth, *ends)]
+    found = {name: TopicTrend(name, *each) for name, *each in zip(names, *means, strict=True) if not isnan(each[0])}
+    return tuple(found[topic] for topic in topics if topic in found)
 
 
 def _weeks(rows: pa.Table, name: str, topic: str | None = None) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from planner.model.formats import counted, number
-from planner.model.load_history import HOUR_SECONDS, HOURS_OF_WEEK, About, Findings, doubts, hour_name
+from planner.model.load_history import HOUR_SECONDS, HOURS_OF_WEEK, About, Findings, doubts, hour_name, topic_growth
 from planner.model.problem import FloatArray, LongArray
 from planner.report.view import Column, Facts, Lines, Name, Quantity, Section, Table, View, told
 
@@ -67,13 +67,12 @@ def summary(rows: pa.Table, about: About) -> LoadSummary:
         _known(rows[name]) for name in ("bytes_in_per_sec_mean", "bytes_out_per_sec_mean", "size_bytes")
     )
     week_in, week_out = _by_topic(rows["hours_in"], of, len(names)), _by_topic(rows["hours_out"], of, len(names))
-    growth = _known(rows["growth_per_month"])
-    weight = np.where(np.asarray(rows["growth_per_month"].is_valid(), dtype=bool), mean_in, 0)
+    per_month = np.asarray(rows["growth_per_month"].fill_null(np.nan), dtype=np.float64)
+    growth = topic_growth(of, len(names), per_month, mean_in)
 
     def added(values: FloatArray) -> FloatArray:
         return np.bincount(of, weights=values, minlength=len(names)).astype(np.float64)
 
-    grown, weights = added(growth * weight), added(weight)
     totals = zip(added(np.ones(len(of))), added(size), added(mean_in), added(mean_out), strict=True)
     topics = [
         LoadedTopic(
@@ -84,7 +83,7 @@ def summary(rows: pa.Table, about: About) -> LoadSummary:
             rate_out,
             int(week_in[at].argmax()) if week_in[at].any() else None,
             float(week_in[at].max()),
-            float(grown[at] / weights[at]) if weights[at] > 0 else None,
+            None if np.isnan(growth[at]) else float(growth[at]),
         )
         for at, (count, held, rate_in, rate_out) in enumerate(totals)
     ]

@@ -1,4 +1,4 @@
-"""Batches: nothing lost, nothing invented, every limit kept, every way back; elections, and moves between log dirs."""
+"""Batches: nothing lost, nothing invented, every limit kept, every way back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from properties import examples
 
 from planner.execution.batch_costs import CopyFlow, flows
-from planner.execution.batch_cutting import Batch, busiest_bytes, evenly, log_dir_batches, split
+from planner.execution.batch_cutting import Batch, busiest_bytes, split
 from planner.execution.reassignment_steps import Step
 from planner.model.cluster import PartitionChange, Reason
 from planner.model.spec import BatchRules
@@ -371,106 +371,3 @@ def test_batches_are_as_few_as_one_broker_allows(limit: int, partitions: int) ->
     changes = [change(p, (1,), (2,)) for p in range(partitions)]
 
     assert -(-partitions // limit) == len(split(changes, BatchRules(moves_per_broker=limit)))
-
-
-@pytest.mark.parametrize(
-    ("count", "held", "most", "wanted"),
-    [
-        (0, [], 5, []),
-        (3, [], None, [0, 0, 0]),
-        (5, [0, 0], None, [0, 0, 0, 1, 1]),
-        (5, [9, 0], None, [0, 0, 0, 1, 1]),
-        (4, [2, 0], 3, [0, 1, 1, 1]),
-        (4, [3, 3], 3, [2, 2, 2, 3]),
-        (1_100, [0], 500, [0] * 367 + [1] * 367 + [2] * 366),
-    ],
-)
-def test_elections_are_spread_within_the_limit(
-    count: int, held: list[int], most: int | None, wanted: list[int]
-) -> None:
-    """Batches are appended only where the others have no room left."""
-    found = evenly(count, held, most)
-    assert Counter(wanted) == Counter(found)
-    assert sorted(found) == found
-
-
-@given(st.integers(0, 60), st.lists(st.integers(0, 9), max_size=6), st.none() | st.integers(1, 9))
-def test_each_has_a_batch_and_none_is_over_the_limit(count: int, held: list[int], most: int | None) -> None:
-    """What a batch holds already counts, and no more batches are appended than it takes."""
-    found = Counter(evenly(count, held, most))
-    assert count == found.total()
-    if most is not None:
-        assert all(number + (held[at] if at < len(held) else 0) <= most for at, number in found.items() if number)
-        room = sum(max(most - each, 0) for each in held)
-        assert max(found, default=-1) < max(len(held) - (-max(count - room, 0) // most), 1)
-
-
-@given(plans(leaderless=False), rules)
-def test_a_partition_is_elected_once_and_when_its_list_is_final(
-    changes: list[PartitionChange], given_rules: BatchRules
-) -> None:
-    """In the batch of its last step; those whose leader alone is off are spread evenly."""
-    batches = split(changes, given_rules)
-    last = {(step.topic, step.partition): batch.number for batch in batches for step in batch.steps}
-    elected = [(name, batch.number) for batch in batches for name in batch.elect]
-
-    assert sorted((c.topic, c.partition) for c in changes if c.elects) == sorted(name for name, _ in elected)
-    assert all(last.get(name, number) == number for name, number in elected)
-    alone = Counter(number for name, number in elected if name not in last)
-    counts = [alone[batch.number] for batch in batches]
-    assert given_rules.elections is not None or max(counts, default=0) - min(counts, default=0) <= 1
-
-
-def test_leaders_that_are_off_are_elected_evenly_and_not_reassigned() -> None:
-    """Their lists stay as they are, so Kafka must not be told to reassign them; and no batch elects all of them."""
-    changes = [*(change(p, (1,), (2,)) for p in range(2)), *(change(p, (1, 2), (1, 2), leader=2) for p in range(6, 9))]
-    batches = split(changes, BatchRules(moves_per_broker=1))
-
-    assert [[("t", 0)], [("t", 1)]] == steps(batches)
-    assert [(("t", 0), ("t", 6), ("t", 7)), (("t", 1), ("t", 8))] == [batch.elect for batch in batches]
-
-
-def test_elections_alone_need_one_batch() -> None:
-    """Nothing is reassigned, and still somebody has to lead."""
-    batches = split([change(p, (1, 2), (1, 2), leader=2) for p in range(3)], BatchRules(bytes=1))
-
-    assert [((), (("t", 0), ("t", 1), ("t", 2)))] == [(batch.steps, batch.elect) for batch in batches]
-
-
-GB = 10**9
-
-
-def inside(partition: int, size_bytes: int, rate: int = 0, brokers: tuple[int, ...] = (1, 2)) -> PartitionChange:
-    """A partition whose first replica moves to another log dir of its broker."""
-    dirs = (("/a", "any"), ("/b", "any"))
-    return PartitionChange(
-        "t", partition, brokers, brokers, brokers[0], size_bytes, Reason.BALANCE_LOG_DIRS, rate, *dirs
-    )
-
-
-@pytest.mark.parametrize(
-    ("rules", "wanted"),
-    [
-        (BatchRules(), [0, 0, 0, 1, 1]),
-        (BatchRules(bytes=25 * GB), [0, 0, 1, 1, 2]),
-        (BatchRules(moves_per_broker=1), [0, 1, 2, 0, 3]),
-        # An hour at 5 MB/s is 18 GB: the fourth is another broker's, the fifth larger than that.
-        (BatchRules(seconds=3_600, bytes_per_sec=5_000_000), [0, 1, 2, 0, 3]),
-        (BatchRules(bytes=25 * GB, seconds=3_600, bytes_per_sec=5_000_000), [0, 1, 2, 0, 3]),
-    ],
-)
-def test_moves_between_log_dirs_keep_a_batch_s_limits(rules: BatchRules, wanted: list[int]) -> None:
-    """In bytes, in replicas of a broker, and in what a broker moves in time; one larger replica moves alone."""
-    sizes = [10, 10, 10, 10, 20]
-    brokers = [(1, 2), (1, 2), (1, 2), (3, 4), (1, 2)]
-    changes = [inside(at, size * GB, 0, on) for at, (size, on) in enumerate(zip(sizes, brokers, strict=True))]
-
-    assert wanted == log_dir_batches(changes, rules, [0, 0])
-
-
-def test_what_producers_write_takes_its_part_of_the_time() -> None:
-    """Two of 8 GB fit into an hour of 18 GB, but not beside 1 MB/s each, which is 3.6 GB an hour."""
-    rules = BatchRules(seconds=3_600, bytes_per_sec=5_000_000)
-
-    assert [0, 0] == log_dir_batches([inside(at, 8 * GB) for at in range(2)], rules, [])
-    assert [0, 1] == log_dir_batches([inside(at, 8 * GB, 1_000_000) for at in range(2)], rules, [])

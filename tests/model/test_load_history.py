@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.model.load_history import HOURS_OF_WEEK, Span, WeekOfLoad, doubts
+from planner.model.load_history import HOURS_OF_WEEK, Span, WeekOfLoad, doubts, topic_growth
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,14 @@ def test_hours_follow_the_rate_that_counts() -> None:
     # Nothing is known of what a mean of 0 looks like by the hour.
     assert [5, 5, 5] == found[1, 1, 2:5].tolist()
     assert ([7] * 3, [0] * 3) == (found[0, 2, 2:5].tolist(), found[1, 2, 2:5].tolist())
+
+
+def test_a_topic_grows_as_its_partitions_do_weighted_by_rates() -> None:
+    """Unknown growth counts for nothing; where no rate is known the partitions count alike."""
+    growth = np.array([0.1, 0.5, np.nan, 0.1, 0.3, np.nan])
+    rates = np.array([3.0, 1.0, 9.0, np.nan, 0.0, 7.0])
+
+    found = topic_growth(np.array([0, 0, 0, 1, 1, 2]), 3, growth, rates)
+
+    assert [0.2, 0.2] == pytest.approx(found[:2].tolist())
+    assert np.isnan(found[2])

@@ -16,7 +16,7 @@ from planner.model.build_problem import today
 from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Changes, TopicFilter
-from planner.scoring.score import ScoringBasis, by_topic, digest, score
+from planner.scoring.score import ScoringBasis, digest, score, topic_tallies
 
 RACKS = {1: "a", 2: "a", 3: "b"}
 ROWS = {"x": [(1, 3), (2, 3), (1, 3)], "y": [(3,)]}
@@ -127,7 +127,7 @@ def test_violations_count_rules_and_rows() -> None:
 def test_brokers_that_leave_are_not_counted() -> None:
     """Counts and spreads are those of the brokers that stay."""
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1,), (2,), (3,)]}, changes=Changes(remove_brokers=(3,)))
-    tally = by_topic(ScoringBasis.of(problem), today(problem))
+    tally = topic_tallies(ScoringBasis.of(problem), today(problem))
     assert [[[1, 1], [1, 1], [1, 1]]] == tally.per_broker.tolist()
 
 

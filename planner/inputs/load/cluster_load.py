@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from statistics import median
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from planner.inputs.importers.state_parts import Assignment
 from planner.model.cluster import Partition, Topic
 from planner.model.formats import counted
-from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad
+from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_growth
 from planner.model.problem import FloatArray
 from planner.model.spec import Rate
 
@@ -76,7 +77,7 @@ def _hours(lists: pa.ListArray) -> FloatArray:
     return found
 
 
-def _numbers(values: pa.Array) -> FloatArray:
+def _numbers(values: pa.Array | pa.ChunkedArray) -> FloatArray:
     return np.asarray(values.cast(pa.float64()).fill_null(np.nan), dtype=np.float64)
 
 
@@ -93,18 +94,11 @@ def without_hours(topics: Sequence[Topic], week: WeekOfLoad) -> str | None:
 
 
 def _growth(rows: pa.Table) -> tuple[Rate, ...]:
-    known = rows.filter(rows["growth_per_month"].is_valid())
-    encoded = known["topic"].combine_chunks().dictionary_encode()
+    encoded = rows["topic"].combine_chunks().dictionary_encode()
     of, names = np.asarray(encoded.indices, dtype=np.int64), encoded.dictionary.to_pylist()
-    # At least 1, so that a topic whose rates are unknown or 0 grows as its partitions do on average.
-    weights = np.asarray(known["bytes_in_per_sec_mean"].fill_null(0), dtype=np.float64).clip(min=1)
-    rates = np.asarray(known["growth_per_month"], dtype=np.float64)
-    sums = np.bincount(of, weights=weights * rates, minlength=len(names))
-    totals = np.bincount(of, weights=weights, minlength=len(names))
-    ppm = np.rint(sums / totals.clip(min=1) * _PPM).astype(np.int64).tolist()
-    return tuple(
-        sorted((Rate(name, rate) for name, rate in zip(names, ppm, strict=True)), key=lambda each: each.topics)
-    )
+    growth, rates = (_numbers(rows[name]) for name in ("growth_per_month", "bytes_in_per_sec_mean"))
+    found = zip(names, topic_growth(of, len(names), growth, rates).tolist(), strict=True)
+    return tuple(Rate(name, round(rate * _PPM)) for name, rate in sorted(found) if not isnan(rate))
 
 
 def loaded(assignment: Assignment, load: ClusterLoad, *, sized: bool) -> Assignment:

@@ -191,7 +191,7 @@ def _through_hubs(
     topics, racks = np.nonzero(np.broadcast_to(~full[:, None], (nodes.topics, nodes.racks)))
     pools, hubs = nodes.pool(topics, racks), nodes.hub(topics)
     out, into = (
-        by_topic(layout.topics, room.clip(min=0), nodes.topics)[topics, racks]
+        topic_sums(layout.topics, room.clip(min=0), nodes.topics)[topics, racks]
         for room in (kept - layout.least, layout.most - kept)
     )
     few = np.bincount(layout.topics, minlength=nodes.topics) <= FEW_ROWS
@@ -202,7 +202,7 @@ def _through_hubs(
     )
 
 
-def by_topic(topics: IntArray, values: LongArray, count: int) -> LongArray:
+def topic_sums(topics: IntArray, values: LongArray, count: int) -> LongArray:
     """Sums of rows (K, R) by their topics (K,): (count, R)."""
     sums = np.zeros((count, values.shape[1]), dtype=np.int64)
     np.add.at(sums, topics, values)
@@ -299,11 +299,11 @@ def _given_back(layout: Layout, solved: Solved, full: BoolArray) -> tuple[IntArr
     arrivals = np.zeros((layout.topic_count, layout.most.shape[1]), dtype=np.int64)
     np.add.at(arrivals.T, layout.racks, solved.arriving.T)
     arrivals[full] = 0
-    left = arrivals - by_topic(topics, sure, len(arrivals))
+    left = arrivals - topic_sums(topics, sure, len(arrivals))
     given = spread(topics, missing[movers] - sure.sum(axis=1), room, left)
     entered = solved.entered.copy()
     entered[movers] = sure + given
-    return entered, (by_topic(topics, given, len(arrivals)) != left).any(axis=1)
+    return entered, (topic_sums(topics, given, len(arrivals)) != left).any(axis=1)
 
 
 def spread(topics: IntArray, units: LongArray, room: LongArray, arrivals: LongArray) -> LongArray:

@@ -18,7 +18,7 @@ import numpy as np
 
 from planner.model.problem import BoolArray, IntArray, LongArray
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.condensed_network import InFull, Nodes, Solved, by_topic, in_full, per_rack, spread
+from planner.strategies.flow.condensed_network import InFull, Nodes, Solved, in_full, per_rack, spread, topic_sums
 from planner.strategies.flow.layout import Layout, Network
 from planner.strategies.work_limits import CONDENSED_ROUNDS, LARGE_PLACEMENT, MOST_IN_FULL, PRICE_CLASSES
 
@@ -216,7 +216,7 @@ class _Condensed:
         pools = nodes.pool(topics, groups)
         hubs = first_hub + topics * len(self._classes.sample) + self._classes.of_group[groups]
         out, into = (
-            by_topic(layout.topics, room.clip(min=0), nodes.topics)[topics, layout.group_racks[groups]]
+            topic_sums(layout.topics, room.clip(min=0), nodes.topics)[topics, layout.group_racks[groups]]
             for room in (self._kept - layout.least, layout.most - self._kept)
         )
         return min_cost_flow.arcs(pools, hubs, out, 1), min_cost_flow.arcs(hubs, pools, into, 0)
@@ -260,11 +260,11 @@ class _Condensed:
         arrivals = arrivals.reshape(layout.topic_count * count, -1)
         room = np.where(classes.groups.T[prices] >= 0, (layout.most - kept).clip(min=0)[rows], 0)
         given = spread(of, newcomers[rows, prices], room, arrivals)
-        lacking = (by_topic(of, given, len(arrivals)) != arrivals).any(axis=1).reshape(-1, count).any(axis=1)
+        lacking = (topic_sums(of, given, len(arrivals)) != arrivals).any(axis=1).reshape(-1, count).any(axis=1)
         entered = solved.entered.copy()
         at_rows, racks = np.nonzero(given)
         entered[rows[at_rows], classes.groups[racks, prices[at_rows]]] += given[at_rows, racks].astype(np.int32)
-        held = kept + by_topic(rows, given, len(kept))
+        held = kept + topic_sums(rows, given, len(kept))
         wrong = ~self._full[layout.topics] & ((held > layout.most) | (held < layout.least)).any(axis=1)
         lacking[layout.topics[wrong]] = True
         return entered, lacking

@@ -98,7 +98,7 @@ def _same(window: LongArray) -> BoolArray:
     return same
 
 
-def by_topic(layout: Layout, wanted: Windows, chosen: IntArray) -> tuple[LongArray, LongArray]:
+def excess_and_cost_of_topics(layout: Layout, wanted: Windows, chosen: IntArray) -> tuple[LongArray, LongArray]:
     """(T,) twice: the weight of what is outside the topics' windows, and the cost of each, for rows of replicas (M, W)
     as brokers of the problem.
     """

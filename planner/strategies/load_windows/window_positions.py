@@ -23,7 +23,7 @@ from planner.model.problem import LongArray, Problem
 from planner.scoring.windows import Windows, near, opened, starting, starts
 from planner.strategies.flow.layout import Layout
 from planner.strategies.flow.placement import Placed, place
-from planner.strategies.load_windows.allowed_plans import OpenWindows, by_topic, open_windows
+from planner.strategies.load_windows.allowed_plans import OpenWindows, excess_and_cost_of_topics, open_windows
 from planner.strategies.load_windows.balanced_placement import Evened
 from planner.strategies.load_windows.proof import Best
 from planner.strategies.work_limits import (
@@ -105,7 +105,7 @@ def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywher
     if _judged(found) <= _judged(relaxed) or not (found.evened is None or search.small):
         return found
     # What costs least before windows of bytes is brought into those.
-    guesses = (_by_topic(search, wanted, anywhere), wanted)
+    guesses = (_topic_starts(search, wanted, anywhere), wanted)
     guess = min(guesses, key=lambda each: _judged(search.within(each, lambda *_: None).best(lows)))
     return min(found, search.within(guess).best(lows), key=_judged)
 
@@ -117,7 +117,7 @@ def _next_to(search: _Search, wanted: Windows, relaxed: Started) -> Windows:
     return near(search.problem, search.balance, wanted, assignment)
 
 
-def _by_topic(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Windows:
+def _topic_starts(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Windows:
     """The windows of topics that begin where each one's bytes are fewest, were there no other windows."""
     topics, alone = anywhere.topics, replace(wanted, replicas=opened(wanted.replicas))
     free = topics.open & (wanted.topic_replicas == wanted.topic_replicas[:, :, :1]).all(axis=(0, 2))
@@ -130,7 +130,10 @@ def _by_topic(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Window
 
     while (free & (low < high)).any():
         middle = (low + high) // 2
-        here, above = search.by_topic(at(middle)), search.by_topic(at(np.minimum(middle + 1, topics.last)))
+        here, above = (
+            search.excess_and_cost(at(middle)),
+            search.excess_and_cost(at(np.minimum(middle + 1, topics.last))),
+        )
         down = (here[0] < above[0]) | ((here[0] == above[0]) & (here[1] <= above[1]))
         low, high = np.where(down | (low >= high), low, middle + 1), np.where(down & (low < high), middle, high)
     return replace(at(low), replicas=wanted.replicas)
@@ -182,9 +185,9 @@ class _Search:
         """Everything at a start, with some of the work that is left."""
         return self.finished(self.at(low), SHARE_OF_OTHER_STARTS)
 
-    def by_topic(self, wanted: Windows) -> tuple[LongArray, LongArray]:
+    def excess_and_cost(self, wanted: Windows) -> tuple[LongArray, LongArray]:
         """(T,) twice: what is outside the topics' windows, and what each topic costs, placed within other windows."""
-        return by_topic(self.layout, wanted, place(self.problem, self.layout, wanted).chosen)
+        return excess_and_cost_of_topics(self.layout, wanted, place(self.problem, self.layout, wanted).chosen)
 
     def _started(self, wanted: Windows) -> Started:
         placed = place(self.problem, self.layout, wanted)

@@ -15,7 +15,7 @@ from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import AIMS, Changes
-from planner.scoring.score import ScoringBasis, by_topic, score
+from planner.scoring.score import ScoringBasis, score, topic_tallies
 from planner.strategies.flow import tie_breaks
 from planner.strategies.flow.layout import lay_out
 from planner.strategies.flow.tie_breaks import Ties, settle, ties
@@ -207,7 +207,7 @@ def test_ties_cost_nothing_and_change_no_count(problem: Problem) -> None:
 
 def by_counts(problem: Problem, assignment: IntArray) -> tuple[int, int, list[Any]]:
     """Bytes and replicas moved, and replicas of each topic on each broker."""
-    scores, tally = score(ScoringBasis.of(problem), assignment), by_topic(ScoringBasis.of(problem), assignment)
+    scores, tally = score(ScoringBasis.of(problem), assignment), topic_tallies(ScoringBasis.of(problem), assignment)
     return int(scores.bytes_moved[0]), int(scores.replicas_moved[0]), tally.per_broker[:, 0].tolist()
 
 
