@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from planner.model import interrupts
-from planner.model.errors import SetupError
+from planner.model.errors import DEBUG, SetupError
 from spark_jobs import java, launch
 from spark_jobs.class_archive import Recording, class_archive
 
@@ -33,7 +33,6 @@ T = TypeVar("T")
 
 LOCAL = "local[*]"
 # The variable that, set to anything, makes Spark show stacks.
-DEBUG = "PLANNER_DEBUG"
 LOOPBACK = "127.0.0.1"
 CONNECT_PORT, MASTER_PORT, CONNECT_SECONDS = 15002, 7077, 10
 # Spark's own number for clusters. Its local masters would give up when a worker process dies for the first time.

@@ -7,12 +7,14 @@ stderr progress and messages.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import NamedTuple
 
 import click
 
 from planner import __version__
+from planner.model.errors import DEBUG
 
 
 class Listed(NamedTuple):
@@ -51,8 +53,12 @@ def command(name: str) -> click.Command:
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="planner")
-def commands() -> None:
+@click.option("--debug", is_flag=True, help="Show where in the code an error comes from, of Python and Java.")
+def commands(*, debug: bool) -> None:
     """Plan changes of an Apache Kafka cluster: the fewest bytes for a stated balance, proven."""
+    if debug:
+        # By the environment, so that Spark's JVM and workers see it, too.
+        os.environ[DEBUG] = "1"
 
 
 # Each summary fits on a line of 80 columns.

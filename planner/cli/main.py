@@ -9,6 +9,7 @@ import codecs
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from planner.model import interrupts
 if TYPE_CHECKING:
     import click
 
-DEBUG = "PLANNER_DEBUG"
 _LONGEST_LINE = 2_000
 _ESCAPED = "planner-escaped"
 _INTERRUPTED = 130
@@ -42,6 +42,7 @@ def run(load: Callable[[], click.Command], name: str, arguments: list[str] | Non
             # After a signal, anything may fail while the command ends.
             if watch.signal:
                 watch.end()
+            _trace(error)
             code = _exit_code(error)
         if watch.signal:
             watch.end()
@@ -52,6 +53,14 @@ def _commands() -> click.Command:
     from planner.cli.commands import commands
 
     return commands
+
+
+def _trace(error: BaseException) -> None:
+    """With `--debug`, print where a refusal comes from, before its message."""
+    from planner.model.errors import DEBUG, PlannerError
+
+    if os.environ.get(DEBUG) and isinstance(error, PlannerError):
+        traceback.print_exception(error)
 
 
 def _exit_code(error: BaseException) -> int:
@@ -86,6 +95,8 @@ def _exit_code(error: BaseException) -> int:
 
 def _unexpected(error: Exception) -> int:
     """Report an error that nothing else handles: too little memory, or a defect of the planner."""
+    from planner.model.errors import DEBUG
+
     if os.environ.get(DEBUG):
         raise error
     if isinstance(error, MemoryError):
@@ -93,7 +104,7 @@ def _unexpected(error: Exception) -> int:
     else:
         about = " ".join(str(error).split())[:200]
         what = f"{type(error).__name__}{': ' if about else ''}{about}"
-        _say(f"planner: unexpected {what}; this is a defect of planner: {DEBUG}=1 shows where, for a report")
+        _say(f"planner: unexpected {what}; this is a defect of planner: planner --debug shows where, for a report")
     return 1
 
 
@@ -114,6 +125,8 @@ def _say(*lines: str) -> None:
 
 def _unwritable(error: OSError) -> int:
     """Report what the operating system refuses. A reader of stdout that has ended, such as `head`, is no error."""
+    from planner.model.errors import DEBUG
+
     if error.errno == errno.EPIPE:
         _drop_stdout()
         return 0

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from planner.cli import workflow
-from planner.model.errors import PlannerError, StalePlanError
+from planner.model.errors import DEBUG, PlannerError, StalePlanError
 from planner.model.formats import printable
 from planner.model.quoting import json_text, page
 from planner.plan.document import codec
@@ -98,9 +98,6 @@ class _Screen(Console):
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
-_DEBUG = "PLANNER_DEBUG"
-
-
 def reads_plan(command: Callable[..., int]) -> Callable[..., int]:
     """Turn any unexpected error of a command into StalePlanError: the parts of the plan contradict each other.
 
@@ -115,12 +112,12 @@ def reads_plan(command: Callable[..., int]) -> Callable[..., int]:
         except (PlannerError, click.ClickException, click.exceptions.Exit, OSError, MemoryError):
             raise
         except Exception as error:
-            if os.environ.get(_DEBUG):
+            if os.environ.get(DEBUG):
                 raise
             about = " ".join(str(error).split())[:200]
             raise StalePlanError(
                 f"the plan's content contradicts itself ({type(error).__name__}: {about}): it was changed after it was "
-                f"made, and its plan_id made anew; make it again (planner whatif). {_DEBUG}=1 shows where it fails"
+                f"made, and its plan_id made anew; make it again (planner whatif). planner --debug shows where it fails"
             ) from error
 
     return reading

@@ -45,6 +45,10 @@ def capped(lines: Sequence[object]) -> list[str]:
     return [*map(str, lines[:MOST_SHOWN]), *([f"… and {more:,} more"] if more > 0 else [])]
 
 
+# The environment variable that shows where an error comes from: `planner --debug` sets it for all that it starts.
+DEBUG = "PLANNER_DEBUG"
+
+
 class PlannerError(Exception):
     """Base of everything that is the input's or the surroundings' fault, not ours.
 

@@ -109,7 +109,7 @@ def refusing(error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pyte
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (KeyError("brokers"), "planner: unexpected KeyError: 'brokers'; this is a defect of planner: PLANNER_DEBUG=1"),
+        (KeyError("brokers"), "planner: unexpected KeyError: 'brokers'; this is a defect of planner: planner --debug"),
         (RecursionError("too\ndeep"), "planner: unexpected RecursionError: too deep; this is a defect of planner"),
         (MemoryError(), "planner: there is too little memory for this; allowed: a machine with more"),
         (PermissionError(13, "Permission denied", "x/y"), "planner: x/y: Permission denied; allowed: a file or folder"),
@@ -134,6 +134,24 @@ def test_the_traceback_is_there_for_those_who_ask(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(main, "_commands", commands)
     with pytest.raises(KeyError):
         main.main([])
+
+
+def test_debug_shows_the_cause_of_a_refusal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """With `--debug` the error behind a message, and the message; without it the message alone."""
+    monkeypatch.setenv("PLANNER_DEBUG", "")
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("version: 1\ncluster: {name: [}\n", encoding="utf-8")
+    said = {}
+    for options in ((), ("--debug",)):
+        with pytest.raises(SystemExit):
+            main.main([*options, "validate", str(spec)])
+        said[options] = capsys.readouterr().err
+    assert f"{spec}:2" in said[()].splitlines()[0]
+    assert "Traceback" not in said[()]
+    assert "Traceback" in said["--debug",]
+    assert said["--debug",].endswith(said[()])
 
 
 def test_messages_are_capped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
