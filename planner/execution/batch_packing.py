@@ -39,16 +39,11 @@ def pack(loads: BatchLoads, rules: BatchRules) -> list[int]:
     filling = BatchFilling(loads, rules)
     for risk in sorted(set(loads.risks)):
         members = [load for load, own in enumerate(loads.risks) if own == risk]
-        members.sort(key=lambda load: _placing_order(loads, load))
+        # Long paths first, as they have the least choice, round by round; then by size, as small ones fill gaps.
+        members.sort(key=lambda load: (-loads.rounds[load][1], loads.rounds[load][0], -loads.largest[load], load))
         filling = _with(filling, members, at_risk=risk == AT_RISK)
     batches: list[int] = np.unique(filling.batch_of, return_inverse=True)[1].tolist()
     return batches
-
-
-def _placing_order(loads: BatchLoads, load: int) -> tuple[int, int, int, int]:
-    """Long paths first, as they have the least choice, round by round; then by size, as small ones fill gaps."""
-    round_, rounds = loads.rounds[load]
-    return -rounds, round_, -loads.largest[load], load
 
 
 def _with(filling: BatchFilling, members: Sequence[int], at_risk: bool) -> BatchFilling:

@@ -92,8 +92,15 @@ def planned(tried: Sequence[Swept]) -> Planned:
     UnsafePlanError if the winner crosses a gate or the throttle can't work; InfeasibleError if no candidate is valid.
     """
     chosen = choice.choose(tried)
-    each, winner = tried[chosen.at], chosen.row
-    return of_choice(tried, chosen, _checked(each.problem, winner, each.result.proposals.get(winner["candidate"])))
+    problem, winner = tried[chosen.at].problem, chosen.row
+    made = tried[chosen.at].result.proposals.get(winner["candidate"])
+    proposal = made or prove(planned_for(problem, winner["scenarios"]), of_row(winner))
+    if digest(proposal.assignment) != winner["digest"]:
+        raise AssertionError(f"candidate {winner['candidate']} was made differently the second time")
+    violations = independent_check.check(problem, proposal.assignment)
+    if violations:
+        raise InfeasibleError("no candidate keeps every rule; the best one breaks:", *map(str, violations))
+    return of_choice(tried, chosen, proposal)
 
 
 def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Planned:
@@ -144,20 +151,6 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
 def finished(plan: Plan) -> Plan:
     """A plan with its headline and its id, of all its other sections; PlannerError where a value is too large."""
     return codec.identified(structs.replace(plan, headline=headline.first_line(plan)))
-
-
-def _checked(problem: Problem, winner: Mapping[str, Any], made: Proposal | None) -> Proposal:
-    """The winning candidate with its proof: as the sweep made it here, else made again from its row.
-
-    AssertionError if it isn't the assignment that was scored; InfeasibleError if the independent check objects.
-    """
-    proposal = made or prove(planned_for(problem, winner["scenarios"]), of_row(winner))
-    if digest(proposal.assignment) != winner["digest"]:
-        raise AssertionError(f"candidate {winner['candidate']} was made differently the second time")
-    violations = independent_check.check(problem, proposal.assignment)
-    if violations:
-        raise InfeasibleError("no candidate keeps every rule; the best one breaks:", *map(str, violations))
-    return proposal
 
 
 def within_limits(spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: BoundSection) -> tuple[LimitRow, ...]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -91,7 +89,11 @@ def section(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResu
 
 
 def _of_mean(judge: _Judge, swept: SweepResult) -> HoursState | None:
-    row = next((each for each in swept.scores.to_pylist() if _is_of_mean(judge.problem, each)), None)
+    # A valid optimum at the problem's balance, made for no scenario.
+    wanted = {knob: str(getattr(judge.problem.balance, knob)) for knob in KNOBS}
+    wanted |= {"strategy": "optimum", "scenarios": NO_SCENARIOS}
+    rows = (each for each in swept.scores.to_pylist() if wanted.items() <= each.items() and not each["violations"])
+    row = next(rows, None)
     if row is None:
         return None
     try:
@@ -99,10 +101,3 @@ def _of_mean(judge: _Judge, swept: SweepResult) -> HoursState | None:
     except InfeasibleError:
         return None
     return judge.after(proposal.assignment)
-
-
-def _is_of_mean(problem: Problem, row: Mapping[str, Any]) -> bool:
-    """True for a valid optimum at the problem's balance that was made for no scenario."""
-    same = all(row[knob] == str(getattr(problem.balance, knob)) for knob in KNOBS)
-    made = row["strategy"] == "optimum" and row["scenarios"] == NO_SCENARIOS
-    return bool(made and same and not row["violations"])

@@ -33,17 +33,18 @@ def read(path: Path) -> Plan:
 
 def contradictions(plan: Plan) -> Iterator[str]:
     """A sentence for each contradiction, with its JSON path and what is allowed; types were checked before."""
-    for rule in (_labels, _brokers, _loads, _topics, _partitions, _batches, _new_partitions):
-        yield from rule(plan)
-
-
-def _labels(plan: Plan) -> Iterator[str]:
-    """`compared` has one row for the plan itself, and `inputs` at least the spec."""
     count = sum(row.label == "this plan" for row in plan.compared)
     if count != 1:
         yield f"$.compared has {count} rows of label 'this plan'; allowed: one"
     if not plan.inputs:
         yield "$.inputs is empty; allowed: at least the spec"
+    yield from _brokers(plan)
+    yield from _once("$.topics", "name", [row.name for row in plan.topics])
+    for at, row in enumerate(plan.topics):
+        yield from _distinct(f"$.topics[{at}].replication_factor_before", row.replication_factor_before)
+    yield from _partitions(plan)
+    yield from _batches(plan)
+    yield from _new_partitions(plan)
 
 
 def _brokers(plan: Plan) -> Iterator[str]:
@@ -53,10 +54,7 @@ def _brokers(plan: Plan) -> Iterator[str]:
     for at, row in enumerate(plan.brokers):
         if row.rack not in known and plan.racks:
             yield f"$.brokers[{at}].rack is {row.rack!r}, which isn't in $.racks; allowed: {_some(known)}"
-
-
-def _loads(plan: Plan) -> Iterator[str]:
-    """What is known of one broker or rack, before or after, is known of all."""
+    # The traffic of one broker or rack, before or after, is known if that of all others is.
     tables: tuple[tuple[str, Sequence[BrokerRow | RackRow]], ...] = (("brokers", plan.brokers), ("racks", plan.racks))
     for name, table in tables:
         rows = [(f"$.{name}[{at}].before", row.before) for at, row in enumerate(table)]
@@ -65,12 +63,6 @@ def _loads(plan: Plan) -> Iterator[str]:
             unknown = [path for path, each in rows if getattr(each, key) is None]
             if unknown and len(unknown) < len(rows):
                 yield f"{unknown[0]}.{key} is null; allowed: a number, as the others have one, or null for all"
-
-
-def _topics(plan: Plan) -> Iterator[str]:
-    yield from _once("$.topics", "name", [row.name for row in plan.topics])
-    for at, row in enumerate(plan.topics):
-        yield from _distinct(f"$.topics[{at}].replication_factor_before", row.replication_factor_before)
 
 
 def _partitions(plan: Plan) -> Iterator[str]:

@@ -105,19 +105,14 @@ def _ids(problem: Problem, brokers: IntArray) -> str:
     return str(known)
 
 
-def _usable(problem: Problem, row: int) -> IntArray:
-    """The target brokers that the topic of a partition may use."""
-    usable = problem.targets if problem.allowed is None else problem.targets & problem.allowed[problem.topic_of[row]]
-    return np.flatnonzero(usable)
-
-
 def _violation(problem: Problem, rule: str, row: int, replicas: IntArray) -> Violation:
     today = f"today's {_ids(problem, problem.replicas[row])}"
+    usable = problem.targets if problem.allowed is None else problem.targets & problem.allowed[problem.topic_of[row]]
     allowed = {
         "no broker twice": "each broker once",
         "replication factor": f"exactly {problem.replication_factors[row]} replicas",
         "live brokers": f"brokers that stay, {_ids(problem, np.flatnonzero(problem.targets))}",
-        "placement": f"brokers that the topic may use, {_ids(problem, _usable(problem, row))}",
+        "placement": f"brokers that the topic may use, {_ids(problem, np.flatnonzero(usable))}",
         "rack spread": "spread over racks as evenly as the brokers let it",
         "excluded topic": f"{today} (topics.include, topics.exclude)",
         "unforced move": f"{today} (changes.rebalance: {problem.rebalance})",

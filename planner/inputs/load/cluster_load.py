@@ -48,8 +48,13 @@ class ClusterLoad:
 def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
     """The load in a profile's rows (PROFILE_SCHEMA); a topic grows as its partitions do, weighted by their rates in."""
     columns = (rows[name].to_pylist() for name in ("size_bytes", "bytes_in_per_sec_mean", "bytes_out_per_sec_mean"))
-    loads = map(PartitionLoad, *columns)
-    return ClusterLoad(dict(zip(_profile_keys(rows), loads, strict=True)), _growth(rows), about)
+    loads = dict(zip(_profile_keys(rows), map(PartitionLoad, *columns), strict=True))
+    encoded = rows["topic"].combine_chunks().dictionary_encode()
+    of, names = np.asarray(encoded.indices, dtype=np.int64), encoded.dictionary.to_pylist()
+    growth, rates = (_numbers(rows[name]) for name in ("growth_per_month", "bytes_in_per_sec_mean"))
+    found = zip(names, topic_growth(of, len(names), growth, rates).tolist(), strict=True)
+    rising = tuple(Rate(name, round(rate * _PPM)) for name, rate in sorted(found) if not isnan(rate))
+    return ClusterLoad(loads, rising, about)
 
 
 def week_of_load(rows: pa.Table, about: About) -> WeekOfLoad:
@@ -91,14 +96,6 @@ def without_hours(topics: Sequence[Topic], week: WeekOfLoad) -> str | None:
         f"lacks {lacking} of the {HOURS_OF_WEEK} hours of the week, which balance.at: busiest hours needs; "
         "allowed: a profile of a week or more of history, or at: mean"
     )
-
-
-def _growth(rows: pa.Table) -> tuple[Rate, ...]:
-    encoded = rows["topic"].combine_chunks().dictionary_encode()
-    of, names = np.asarray(encoded.indices, dtype=np.int64), encoded.dictionary.to_pylist()
-    growth, rates = (_numbers(rows[name]) for name in ("growth_per_month", "bytes_in_per_sec_mean"))
-    found = zip(names, topic_growth(of, len(names), growth, rates).tolist(), strict=True)
-    return tuple(Rate(name, round(rate * _PPM)) for name, rate in sorted(found) if not isnan(rate))
 
 
 def loaded(assignment: Assignment, load: ClusterLoad, *, sized: bool) -> Assignment:

@@ -212,48 +212,44 @@ def _with_rates(document: Document, topics: Iterable[Topic]) -> tuple[Topic, ...
     """The topics with the rates of `cluster.rates`; a partition's own one takes precedence over them."""
     rates = topic_rates(document)
     inline = {topic["name"]: topic["partitions"] for topic in document.get("cluster", "topics") or ()}
-    return tuple(_with_rate(topic, _first_match(topic, rates), inline.get(topic.name, ())) for topic in topics)
-
-
-def _first_match(topic: Topic, rates: Iterable[tuple[str, Rates]]) -> Rates:
-    return next((rate for pattern, rate in rates if fnmatchcase(topic.name, pattern)), {})
+    return tuple(
+        _with_rate(
+            topic,
+            next((of_topic for pattern, of_topic in rates if fnmatchcase(topic.name, pattern)), {}),
+            inline.get(topic.name, ()),
+        )
+        for topic in topics
+    )
 
 
 def _with_rate(topic: Topic, totals: Rates, inline: Sequence[Mapping[str, Any]]) -> Topic:
     """The topic with its bytes/s dealt evenly to its partitions; those with a rate of their own keep that."""
     count = len(topic.partitions)
+    dealt: dict[str, dict[int, int]] = {key: {} for key in RATES}
     for key, total in totals.items():
         kept = {number for number, item in enumerate(inline) if key in item}
         # The first partitions take what doesn't divide, so that the sum is the total.
         shares = [total // count + (number < total % count) for number in range(count)] if total else []
-        dealt = {number: share for number, share in enumerate(shares) if number not in kept}
-        topic = (
-            replace(topic, partitions=tuple(_with(each, key, dealt) for each in topic.partitions)) if dealt else topic
-        )
-    return topic
-
-
-def _with(partition: Partition, key: str, dealt: Mapping[int, int]) -> Partition:
-    """The partition with the rate dealt to it, if any, in the field of a key of RATES."""
-    if partition.id not in dealt:
-        return partition
-    rate = dealt[partition.id]
-    if key == "bytes_in":
-        return replace(partition, bytes_in_per_sec=rate)
-    return replace(partition, bytes_out_per_sec=rate)
+        dealt[key] = {number: share for number, share in enumerate(shares) if number not in kept}
+    if not any(dealt.values()):
+        return topic
+    return replace(
+        topic,
+        partitions=tuple(
+            replace(
+                each,
+                bytes_in_per_sec=dealt["bytes_in"].get(each.id, each.bytes_in_per_sec),
+                bytes_out_per_sec=dealt["bytes_out"].get(each.id, each.bytes_out_per_sec),
+            )
+            for each in topic.partitions
+        ),
+    )
 
 
 def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
     """A broker with its own capacity, or that of its class; an unknown class is found by a rule."""
     capacity = item.get("capacity") or document.get("cluster", "broker_classes", item.get("class", "")) or {}
-    disk, network = capacity.get("disk"), capacity.get("network")
-    return Broker(
-        item["id"],
-        item.get("rack"),
-        None if disk is None else parse_bytes(disk),
-        None if network is None else parse_bytes_per_sec(network),
-        sections.of_broker(item),
-    )
+    return Broker(item["id"], item.get("rack"), *sections.capacity(capacity), sections.of_broker(item))
 
 
 def _inline_entry(document: Document, topic_at: int, topic: str, number: int) -> AssignmentEntry:

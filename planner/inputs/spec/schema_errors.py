@@ -40,7 +40,10 @@ def schema_findings(document: Document) -> tuple[list[Finding], list[Finding]]:
     unsupported: list[Finding] = []
     for error in _validator().iter_errors(document.value):
         findings = unsupported if error.validator == "x-not-supported-yet" else broken
-        findings.extend(_TELLERS[str(error.validator)](document, _fault(error)))
+        path: Path = tuple(step for step in error.absolute_path if isinstance(step, str | int))
+        of_key = "propertyNames" in error.absolute_schema_path
+        fault = _Fault(path, str(error.validator), error.instance, error.schema, error.message, of_key)
+        findings.extend(_TELLERS[fault.keyword](document, fault))
     return broken, unsupported
 
 
@@ -103,12 +106,6 @@ class _Fault:
     of_key: bool
 
 
-def _fault(error: ValidationError) -> _Fault:
-    of_key = "propertyNames" in error.absolute_schema_path
-    path: Path = tuple(step for step in error.absolute_path if isinstance(step, str | int))
-    return _Fault(path, str(error.validator), error.instance, error.schema, error.message, of_key)
-
-
 def _tell_message(document: Document, fault: _Fault) -> Iterator[Finding]:
     yield document.finding(fault.path, fault.message)
 
@@ -120,15 +117,13 @@ def _tell_value(document: Document, fault: _Fault) -> Iterator[Finding]:
     if "enum" in fault.schema and fault.keyword == "type":
         return  # enum tells it, with what is allowed
     path = (*fault.path, fault.value) if fault.of_key else fault.path
-    quoted = f'; in quotes ("{fault.value}") it is text' if _only_unquoted(fault) else ""
+    quoted = ""
+    if fault.keyword == "type" and type(fault.value) in (int, float) and fault.schema["type"] == "string":
+        # Text of the same characters might be possible.
+        fits = re.search(fault.schema.get("pattern", ""), str(fault.value))
+        quoted = f'; in quotes ("{fault.value}") it is text' if fits else ""
     message = f"{shown(fault.value)} isn't possible here; allowed: {allowed(fault.schema)}{quoted}"
     yield document.finding(path, message)
-
-
-def _only_unquoted(fault: _Fault) -> bool:
-    """True for a number where text is wanted that the same characters in quotes would be."""
-    numeric = fault.keyword == "type" and type(fault.value) in (int, float) and fault.schema["type"] == "string"
-    return numeric and bool(re.search(fault.schema.get("pattern", ""), str(fault.value)))
 
 
 def _tell_unknown_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
@@ -137,14 +132,11 @@ def _tell_unknown_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
     for number, key in enumerate(unknown):
         # Of those that are only counted nobody reads what was meant.
         guess = did_you_mean(key, known, most=1) if number < MOST_SHOWN else ""
-        if "changes" in fault.path and _names_a_config(key):
+        # A topic's configuration, however it is written: `min_insync_replicas`, `retention.ms`, `set_config`.
+        of_config = "config" in key or "isr" in re.split("[._-]", key) or key.replace("_", ".") in TOPIC_CONFIGS
+        if of_config and "changes" in fault.path:
             guess = f"{_ELSEWHERE}; "
         yield document.finding((*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known)}")
-
-
-def _names_a_config(key: str) -> bool:
-    """True for a topic's configuration, however it is written: `min_insync_replicas`, `retention.ms`, `set_config`."""
-    return "config" in key or "isr" in re.split("[._-]", key) or key.replace("_", ".") in TOPIC_CONFIGS
 
 
 _ELSEWHERE = (
@@ -157,8 +149,8 @@ _ELSEWHERE = (
 def _tell_missing_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
     for key in fault.schema["required"]:
         if key not in fault.value:
-            description = fault.schema["properties"][key]["description"]
-            yield document.finding((*fault.path, key), f"is missing; allowed: {_lower_first(description)}")
+            described = fault.schema["properties"][key]["description"].rstrip(".")
+            yield document.finding((*fault.path, key), f"is missing; allowed: {described[:1].lower()}{described[1:]}")
 
 
 def _tell_one_of(document: Document, fault: _Fault) -> Iterator[Finding]:
@@ -202,16 +194,8 @@ def allowed(schema: Any) -> str:
     if "enum" in schema:
         return ", ".join(schema["enum"])
     types = schema["type"]
-    words = " or ".join(_TYPE_WORDS[name] for name in ([types] if isinstance(types, str) else types)) + _range(schema)
+    words = " or ".join(_TYPE_WORDS[name] for name in ([types] if isinstance(types, str) else types))
+    words += f" from {schema['minimum']}" if "minimum" in schema else ""
+    words += f" to {schema['maximum']}" if "maximum" in schema else ""
     examples = ", ".join(str(example) for example in schema.get("examples", ()))
     return str(schema.get("title", words)) + (f", such as {examples}" if examples else "")
-
-
-def _range(schema: Any) -> str:
-    if "maximum" in schema:
-        return f" from {schema['minimum']} to {schema['maximum']}"
-    return f" from {schema['minimum']}" if "minimum" in schema else ""
-
-
-def _lower_first(text: str) -> str:
-    return text[:1].lower() + text[1:].rstrip(".")

@@ -81,26 +81,23 @@ def share_ppm(percentage: str) -> int:
 
 def growth(document: Document) -> tuple[Growth, ...]:
     """`sweep.scenarios.growth`, in the file's order."""
-    return tuple(map(_growth, document.get("sweep", "scenarios", "growth") or ()))
-
-
-def _growth(item: Mapping[str, Any]) -> Growth:
-    topics, factor = item["topics"], item["factor"]
-    return Growth(item.get("name", f"{topics} × {factor:g}"), topics, float(factor))
+    return tuple(
+        Growth(item.get("name", f"{item['topics']} × {item['factor']:g}"), item["topics"], float(item["factor"]))
+        for item in document.get("sweep", "scenarios", "growth") or ()
+    )
 
 
 def monthly(document: Document) -> Monthly:
     """`growth` and `cluster.broker_classes`, in the file's order."""
     rates = tuple(Rate(item["topics"], share_ppm(item["per_month"])) for item in document.get("growth") or ())
     classes = (document.get("cluster", "broker_classes") or {}).items()
-    return Monthly(rates, tuple(_class(name, capacity) for name, capacity in classes))
+    return Monthly(rates, tuple(BrokerClass(name, *capacity(stated)) for name, stated in classes))
 
 
-def _class(name: str, capacity: Mapping[str, Any]) -> BrokerClass:
-    disk, network = capacity.get("disk"), capacity.get("network")
-    return BrokerClass(
-        name, None if disk is None else parse_bytes(disk), None if network is None else parse_bytes_per_sec(network)
-    )
+def capacity(stated: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """The bytes of a broker's disk and the bytes/s of its network; None where not stated."""
+    disk, network = stated.get("disk"), stated.get("network")
+    return None if disk is None else parse_bytes(disk), None if network is None else parse_bytes_per_sec(network)
 
 
 def knows_sizes(document: Document) -> bool:
@@ -136,7 +133,8 @@ def tolerance(document: Document) -> Tolerance:
 
 def of_broker(item: Mapping[str, Any]) -> tuple[LogDir, ...]:
     """A broker's `log_dirs`, each a path or a mapping of path and size, in the file's order."""
-    return tuple(_log_dir(each) for each in item.get("log_dirs", ()))
+    listed = ({"path": each} if isinstance(each, str) else each for each in item.get("log_dirs", ()))
+    return tuple(LogDir(each["path"], parse_bytes(each["size"]) if "size" in each else None) for each in listed)
 
 
 def inline(document: Document) -> LogDirs:
@@ -159,13 +157,6 @@ def _inline_log_dirs(document: Document) -> Iterator[ReplicaDir]:
             size_bytes = parse_bytes(item.get("size", 0))
             for broker, path in zip(item["replicas"], item.get("log_dirs", ()), strict=False):
                 yield ReplicaDir(topic["name"], number, broker, path, size_bytes)
-
-
-def _log_dir(item: str | Mapping[str, Any]) -> LogDir:
-    if isinstance(item, str):
-        return LogDir(item)
-    size = item.get("size")
-    return LogDir(item["path"], None if size is None else parse_bytes(size))
 
 
 _MONTHS = 12

@@ -120,18 +120,16 @@ def _refusal(data: bytes, source: str, said: str) -> PlannerError:
         return PlannerError(f"{source}: can't be read as a plan: {error}; allowed: a plan.json as it was made")
     if not isinstance(value, dict):
         return StalePlanError(f"{source}: isn't a plan; allowed: the plan.json of a plan's folder")
-    wrong = _of_another_format(value.get("format_version")) or next(misfits(value), said)
-    return StalePlanError(f"{source}: {wrong}")
-
-
-def _of_another_format(version: Any) -> str | None:
+    version = value.get("format_version")
     if version == FORMAT_VERSION:
-        return None
-    if not isinstance(version, str) or not re.fullmatch(r"[0-9]{1,6}\.[0-9]{1,6}", version):
-        return f"format_version is {shown(version)}; allowed: {FORMAT_VERSION}"
-    if tuple(map(int, version.split("."))) > tuple(map(int, FORMAT_VERSION.split("."))):
-        return f"was made by a newer planner (format {version}); install the release that made the plan"
-    return f"was made by an earlier planner (format {version}); make the plan again with planner whatif"
+        wrong = str(next(misfits(value), said))
+    elif not isinstance(version, str) or not re.fullmatch(r"[0-9]{1,6}\.[0-9]{1,6}", version):
+        wrong = f"format_version is {shown(version)}; allowed: {FORMAT_VERSION}"
+    elif tuple(map(int, version.split("."))) > tuple(map(int, FORMAT_VERSION.split("."))):
+        wrong = f"was made by a newer planner (format {version}); install the release that made the plan"
+    else:
+        wrong = f"was made by an earlier planner (format {version}); make the plan again with planner whatif"
+    return StalePlanError(f"{source}: {wrong}")
 
 
 def _require_distinct_keys(data: bytes, source: str) -> None:
