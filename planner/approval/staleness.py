@@ -83,9 +83,7 @@ class Fit:
 def fit(plan: Plan, now: Now) -> Fit:
     """Compares a plan with the cluster as it is now."""
     held = PlanOnCluster(plan, now)
-    found = chain(
-        _brokers(held), _reassigned(held), _partitions(held), _made(held), _topics(held), _behind(held), _kept(held)
-    )
+    found = chain(_brokers(held), _partitions(held), _made(held), _topics(held), _behind(held), _kept(held))
     differences = sorted(found, key=lambda each: not each.refuses)
     return Fit(tuple(differences), held.standings, held.moving, now.racks is not None)
 
@@ -189,16 +187,13 @@ def _brokers(held: PlanOnCluster) -> Iterator[Difference]:
         yield Difference("broker", f"broker {broker}", "is new; the plan doesn't know it", refuses=False)
 
 
-def _reassigned(held: PlanOnCluster) -> Iterator[Difference]:
+def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
+    """Partitions that others reassign; those of the plan that are elsewhere, or untouched and led by another broker."""
     for key in sorted(held.now.moving):
         if not held.own(key):
             found = held.partition(key)
             to = f" to {text_of(found.replicas)}" if found else ""
             yield Difference("reassignment", name_of(key), f"is being reassigned{to}, which isn't the plan's doing")
-
-
-def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
-    """The plan's partitions that are elsewhere, and other leaders of those that nothing was done to yet."""
     for key, standing in held.standings.items():
         found = held.partition(key)
         if found is None or (key in held.now.moving and not held.own(key)):

@@ -146,16 +146,17 @@ def view(planned: Sequence[FleetPlan]) -> View:
         column("copied", lambda row: Quantity(row["bytes_moved"], "bytes")),
         column("replicas", itemgetter("replicas_moved")),
         column("leaders", itemgetter("leaders_changed")),
-        column("gap", _gap),
+        # Unknown where bytes are, or where the plan leaves something to do.
+        column(
+            "gap",
+            lambda row: Quantity(
+                row["gap_percent"] if row["complete"] and row["bytes_moved"] is not None else None, GAP
+            ),
+        ),
         column("candidates", itemgetter("candidates")),
         column("folder", lambda row: Name(row["folder"]), numeric=False),
     )
     return View("", (Section("", (Table("", "", "cluster", summary(planned), columns),)),))
-
-
-def _gap(row: SummaryRow) -> Quantity:
-    """Unknown where bytes are, or where the plan leaves something to do."""
-    return Quantity(row["gap_percent"] if row["complete"] and row["bytes_moved"] is not None else None, GAP)
 
 
 def _is_pattern(argument: Path) -> bool:

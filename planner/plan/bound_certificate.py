@@ -34,11 +34,15 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
     ]
     names = ("broker_ids", "racks", "least", "most", "topics", "factors", "costs", "home", "home_costs")
     loads = zip(facts.load_names, facts.loads, prices.loads, strict=True)
+    placed = {}
+    if facts.forbidden is not None:
+        # Which partitions have which rack rule, and where topics may not be.
+        placed = {"kinds": facts.kinds.tolist(), "forbidden": facts.forbidden.astype(int).tolist()}
     return {
         "measure": facts.measure,
         "grain": prices.grain,
         **{name: getattr(facts, name).tolist() for name in names},
-        **_placement_document(facts),
+        **placed,
         "loads": [{"window": name, "of": of.tolist(), "prices": table.T.tolist()} for name, of, table in loads],
         "prices": {
             "topic_replicas": prices.topic_replicas.T.tolist(),
@@ -99,13 +103,6 @@ def _check_outside(certificate: Certificate, outside: Outside) -> None:
             there = allowed.beginning(each.lows)
             if not all(there.bears(prices.tables) for prices in leaves(each.case)):
                 raise ValueError("an edge that isn't that of its window")
-
-
-def _placement_document(facts: Facts) -> dict[str, Any]:
-    """Which partitions have which rack rule, and where topics may not be, if topics have different brokers."""
-    if facts.forbidden is None:
-        return {}
-    return {"kinds": facts.kinds.tolist(), "forbidden": facts.forbidden.astype(int).tolist()}
 
 
 def _forbidden(document: Mapping[str, Any]) -> BoolArray | None:

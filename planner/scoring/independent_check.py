@@ -51,8 +51,11 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
     wanted = (np.arange(columns.shape[1])[:, None] < problem.replication_factors).T
     count = (columns >= 0).sum(axis=1)
     may_be_uneven = ~problem.movable | ~(problem.forced | (problem.rebalance == "all"))
+    twice = np.zeros(len(columns), dtype=bool)
+    for one, other in combinations(columns.T, 2):
+        twice |= (one == other) & (one >= 0)
     return {
-        "no broker twice": _duplicate(columns),
+        "no broker twice": twice,
         "replication factor": ((columns >= 0) != wanted).any(axis=1),
         "live brokers": _not_a_target(problem, columns),
         "placement": _outside_set(problem, columns),
@@ -62,13 +65,6 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         # Fewer replicas than that refuse every write with acks=all; only a changed replication factor is to blame.
         "min.insync.replicas": (count < problem.min_insync) & (count != (today >= 0).sum(axis=1)),
     }
-
-
-def _duplicate(replicas: IntArray) -> BoolArray:
-    broken = np.zeros(len(replicas), dtype=bool)
-    for one, other in combinations(replicas.T, 2):
-        broken |= (one == other) & (one >= 0)
-    return broken
 
 
 def _not_a_target(problem: Problem, replicas: IntArray) -> BoolArray:

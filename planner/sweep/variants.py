@@ -66,9 +66,9 @@ def swept(tried: Sequence[Alternative], results: Sequence[SweepResult]) -> tuple
 
 def scores(tried: Sequence[Swept]) -> pa.Table:
     """All rows that are kept, with the alternative's name in front, one alternative after the other."""
-    return pa.concat_tables([_named(each.name, each.result.scores) for each in tried])
-
-
-def _named(name: str, table: pa.Table) -> pa.Table:
-    names = pa.DictionaryArray.from_arrays(np.zeros(len(table), dtype=np.int32), pa.array([name]))
-    return table.add_column(0, "variant", names.cast(pa.string()))
+    named = []
+    for each in tried:
+        table = each.result.scores
+        names = pa.DictionaryArray.from_arrays(np.zeros(len(table), dtype=np.int32), pa.array([each.name]))
+        named.append(table.add_column(0, "variant", names.cast(pa.string())))
+    return pa.concat_tables(named)

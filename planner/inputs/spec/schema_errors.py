@@ -106,10 +106,26 @@ class _Fault:
     of_key: bool
 
 
+_Teller = Callable[[Document, _Fault], Iterator[Finding]]
+_TELLERS: dict[str, _Teller] = {}
+
+
+def _tells(*keywords: str) -> Callable[[_Teller], _Teller]:
+    """A decorator: the function tells the faults of these keywords of the schema."""
+
+    def add(teller: _Teller) -> _Teller:
+        _TELLERS.update(dict.fromkeys(keywords, teller))
+        return teller
+
+    return add
+
+
+@_tells("x-unit", "x-not-supported-yet")
 def _tell_message(document: Document, fault: _Fault) -> Iterator[Finding]:
     yield document.finding(fault.path, fault.message)
 
 
+@_tells("type", "enum", "const", "pattern", "minimum", "maximum")
 def _tell_value(document: Document, fault: _Fault) -> Iterator[Finding]:
     """A value, or a key, of the wrong type, out of range, or not of the pattern."""
     if "x-unit" in fault.schema and fault.keyword != "type":
@@ -126,6 +142,7 @@ def _tell_value(document: Document, fault: _Fault) -> Iterator[Finding]:
     yield document.finding(path, message)
 
 
+@_tells("additionalProperties")
 def _tell_unknown_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
     known = list(fault.schema["properties"])
     unknown = [key for key in fault.value if key not in known]
@@ -146,6 +163,7 @@ _ELSEWHERE = (
 )
 
 
+@_tells("required")
 def _tell_missing_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
     for key in fault.schema["required"]:
         if key not in fault.value:
@@ -153,15 +171,18 @@ def _tell_missing_keys(document: Document, fault: _Fault) -> Iterator[Finding]:
             yield document.finding((*fault.path, key), f"is missing; allowed: {described[:1].lower()}{described[1:]}")
 
 
+@_tells("minProperties", "maxProperties")
 def _tell_one_of(document: Document, fault: _Fault) -> Iterator[Finding]:
     allowed = f"exactly one of {', '.join(fault.schema['properties'])}"
     yield document.finding(fault.path, f"{len(fault.value)} keys aren't possible here; allowed: {allowed}")
 
 
+@_tells("minItems")
 def _tell_empty_list(document: Document, fault: _Fault) -> Iterator[Finding]:
     yield document.finding(fault.path, "an empty list isn't possible here; allowed: at least one item")
 
 
+@_tells("uniqueItems")
 def _tell_duplicates(document: Document, fault: _Fault) -> Iterator[Finding]:
     seen: set[str] = set()
     for number, item in enumerate(fault.value):
@@ -169,22 +190,6 @@ def _tell_duplicates(document: Document, fault: _Fault) -> Iterator[Finding]:
         seen.add(_as_key(item))
         if len(seen) == before:
             yield document.finding((*fault.path, number), f"{shown(item)} is here twice; allowed: each once")
-
-
-_TELLERS: dict[str, Callable[[Document, _Fault], Iterator[Finding]]] = {
-    "x-unit": _tell_message,
-    "x-not-supported-yet": _tell_message,
-    "additionalProperties": _tell_unknown_keys,
-    "required": _tell_missing_keys,
-    "minItems": _tell_empty_list,
-    "minProperties": _tell_one_of,
-    "maxProperties": _tell_one_of,
-    "uniqueItems": _tell_duplicates,
-    **dict.fromkeys(
-        ("type", "enum", "const", "pattern", "minimum", "maximum"),
-        _tell_value,
-    ),
-}
 
 
 def allowed(schema: Any) -> str:

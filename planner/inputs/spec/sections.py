@@ -219,7 +219,11 @@ def execution(document: Document) -> Execution:
     throttle, batches = stated.get("throttle"), stated.get("batches") or {}
     unset = ["throttle"] if throttle is None else []
     limits: Mapping[str, Any] = dict.fromkeys(LIMITS, NONE) if batches == NONE else batches
-    unset += [f"batches.{key}" for key in _left_out(limits)]
+    # Replicas are counted only in place of bytes that aren't known.
+    of_bytes, of_replicas = (limits.get(key, NONE) != NONE for key in ("bytes", "moves_per_broker"))
+    timed = limits.get("duration", NONE if of_bytes or of_replicas else None) != NONE
+    has_default = {"duration": timed, "moves_per_broker": timed or of_bytes}
+    unset += [f"batches.{key}" for key in LIMITS if key not in limits and has_default.get(key, True)]
     return Execution(
         throttle_bytes_per_sec=_unless_none(throttle, parse_bytes_per_sec),
         batches=BatchRules(
@@ -232,14 +236,6 @@ def execution(document: Document) -> Execution:
         kafka_bin_dir=stated.get("kafka_bin_dir", Execution.kafka_bin_dir),
         unset=tuple(unset),
     )
-
-
-def _left_out(limits: Mapping[str, Any]) -> Iterator[str]:
-    """The limits that take their defaults; replicas are counted only in place of bytes that aren't known."""
-    of_bytes, of_replicas = (limits.get(key, NONE) != NONE for key in ("bytes", "moves_per_broker"))
-    timed = limits.get("duration", NONE if of_bytes or of_replicas else None) != NONE
-    applies = {"duration": timed, "moves_per_broker": timed or of_bytes}
-    yield from (key for key in LIMITS if key not in limits and applies.get(key, True))
 
 
 def _unless_none(value: Any, parse: Callable[[Any], int]) -> int | None:
