@@ -179,13 +179,13 @@ def _of_sets(problem: Problem, sets: TopicsBySet) -> FairShares:
         weighing = weighing.astype(object)
         fillings = (
             _filling(problem, np.where(rows, values, 0), _total, weighing * brokers, rule)
-            for rows, brokers in _rows_of_sets(problem, sets)
+            for rows, brokers in rows_of_sets(problem, sets)
         )
         return _added([water_filled(filling) for filling in fillings])
 
     def by_weight(values: LongArray) -> Shares:
         weighing = network.astype(object)
-        every = _rows_of_sets(problem, sets)
+        every = rows_of_sets(problem, sets)
         return _added(
             [proportional(_total(np.where(rows, values, 0)[:, None]), weighing * brokers) for rows, brokers in every]
         )
@@ -201,7 +201,7 @@ def _of_sets(problem: Problem, sets: TopicsBySet) -> FairShares:
     )
 
 
-def _rows_of_sets(problem: Problem, sets: TopicsBySet) -> list[tuple[BoolArray, BoolArray]]:
+def rows_of_sets(problem: Problem, sets: TopicsBySet) -> list[tuple[BoolArray, BoolArray]]:
     """For each set: the partitions (P,) of its topics, and its brokers (Bt,)."""
     of_row = sets.of_topic[problem.topic_of]
     return [(of_row == at, brokers) for at, brokers in enumerate(sets.brokers)]

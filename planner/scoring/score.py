@@ -37,10 +37,11 @@ SUMS = (
 class ScoringBasis:
     """A problem with what its scores are measured against: the windows of its balance.
 
-    `measures` is how many of `broker_loads.MEASURES` the problem has, counted from the first. `parts` (measures, Bt) is
-    the total capacity divided by each broker's, and `totals` (measures,) is what all brokers together are to hold, so a
-    broker's share is `totals / parts`. `room_bytes` (Bt,) is a broker's disk where all brokers state theirs, else its
-    fair share of the bytes; `held_bytes` (Bt,) is what it holds today.
+    `measures` is how many of `broker_loads.MEASURES` the problem has, counted from the first. `totals` (measures,) is
+    what all brokers together are to hold, and `totals / parts` (measures, Bt) is each broker's share of it by capacity,
+    whatever the racks; `parts` is 0 where a broker has no share, as no topic may use it. `room_bytes` (Bt,) is a
+    broker's disk where all brokers state theirs, else its fair share of the bytes; `held_bytes` (Bt,) is what it holds
+    today.
     """
 
     problem: Problem
@@ -56,20 +57,16 @@ class ScoringBasis:
     @staticmethod
     def of(problem: Problem) -> ScoringBasis:
         """What scoring needs of a problem, worked out once."""
-        disk, network = (
-            weights.sum() / weights
-            for weights in (fair_shares.disk_weights(problem), fair_shares.network_weights(problem))
-        )
         measures = broker_loads.measured(problem)
-        parts = np.stack([disk, network, disk, network, network][:measures])
+        amounts = _amounts(problem)[:measures]
         wanted = windows(problem, problem.balance)
         held = broker_loads.on_all_brokers(problem, problem.replicas, problem.leaders)[2, problem.targets]
         fragile = failure_costs.Fragile.of(problem)
-        totals = _totals(problem)[:measures]
         # A broker's disk where all state theirs, else its fair share of the bytes.
         room = problem.disk_bytes[problem.targets]
         if wanted.byte_shares is not None and (problem.disk_limit_bytes[problem.targets] < 0).any():
             room = wanted.byte_shares[BYTE_WINDOWS.index("disk")]
+        totals, parts = amounts.sum(axis=1), _parts(problem, amounts)
         return ScoringBasis(problem, wanted, measures, parts, totals, room, held, fragile, scenarios(problem))
 
 
@@ -327,18 +324,38 @@ def above_shares(basis: ScoringBasis, held: LongArray) -> LongArray:
     return np.where(basis.totals > 0, above, 0).clip(min=0)
 
 
-def _totals(problem: Problem) -> LongArray:
-    """(5,): what all brokers together hold of `loads.MEASURES` once everything is as asked."""
+def _amounts(problem: Problem) -> LongArray:
+    """(5, P): what each partition adds to `MEASURES` of all brokers together once everything is as asked."""
     led = problem.may_lead_anew | (problem.leaders >= 0)
-    factors = problem.replication_factors
-    per_row = (
-        factors,
-        led,
-        factors * problem.size_bytes,
-        factors * problem.bytes_in_per_sec,
-        led * fair_shares.sent_by_leader(problem),
+    factors = problem.replication_factors.astype(np.int64)
+    return np.stack(
+        [
+            factors,
+            led,
+            factors * problem.size_bytes,
+            factors * problem.bytes_in_per_sec,
+            led * fair_shares.sent_by_leader(problem),
+        ]
     )
-    return np.array([each.sum(dtype=np.int64) for each in per_row])
+
+
+def _parts(problem: Problem, amounts: LongArray) -> NDArray[np.float64]:
+    """(measures, Bt): all amounts (measures, P) over each broker's share of them, by its capacity.
+
+    With rules of placement a topic is shared by the brokers that it may use.
+    """
+    disk, network = fair_shares.disk_weights(problem), fair_shares.network_weights(problem)
+    weights = np.stack([disk, network, disk, network, network][: len(amounts)])
+    sets = fair_shares.topics_by_set(problem)
+    if sets is None:
+        parts: NDArray[np.float64] = weights.sum(axis=1, keepdims=True) / weights
+        return parts
+    shares = np.zeros(weights.shape)
+    for rows, brokers in fair_shares.rows_of_sets(problem, sets):
+        usable = weights * brokers
+        shares += amounts[:, rows].sum(axis=1, keepdims=True) * usable / usable.sum(axis=1, keepdims=True).clip(min=1)
+    totals = np.broadcast_to(amounts.sum(axis=1, keepdims=True), shares.shape)
+    return np.divide(totals, shares, out=np.zeros_like(shares), where=shares > 0)
 
 
 def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: BoolArray) -> tuple[LongArray, ...]:
