@@ -3,6 +3,10 @@
 Whatever the machine has set for Spark is put aside or filled in while the session is open, and put back afterwards.
 The driver's JVM only steers, the work is in numpy; so it compiles little (C1), collects serially and starts from an
 archive of classes where `planner spark warm` has made one.
+
+Opening takes seconds, most of them Java's. An `Opening` does it in another thread, while this one reads what is asked
+for and solves the first plan. The work for the session is submitted meanwhile; the thread does it as soon as the
+session is open, closes the session, and keeps the answer.
 """
 
 from __future__ import annotations
@@ -13,18 +17,20 @@ import re
 import socket
 import sys
 import tempfile
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from planner.model import interrupts
 from planner.model.errors import DEBUG, SetupError
 from spark_jobs import java, launch
-from spark_jobs.class_archive import Recording, class_archive
+from spark_jobs.java import Recording, class_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -319,3 +325,75 @@ def _environment_restored() -> Iterator[None]:
         os.environ.clear()
         os.environ.update(before)
         sys.path[:] = path  # Spark puts the code that it sends to workers on the driver's own, too
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Prepare = Callable[[Any], None]
+
+# A session that is no longer needed has 5 s to end; this is how often it is checked.
+_ROUND_SECONDS, _ROUNDS = 0.05, 100
+
+
+class Opening(Generic[T]):
+    """A session on its way; `submit` says what to do in it, `result` waits for that."""
+
+    def __init__(self, session: AbstractContextManager[SparkSession], prepare: Prepare) -> None:
+        self._session, self._prepare = session, prepare
+        self._work: SimpleQueue[Callable[[SparkSession], T] | None] = SimpleQueue()
+        self._answered = threading.Event()
+        self._open = False
+        self._answer: list[T] = []
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="spark-session", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[SparkSession], T]) -> None:
+        """What to do in the session, once."""
+        self._work.put(work)
+
+    def result(self) -> T:
+        """What the work has answered, the session being closed; its error, or that of the session, is raised here."""
+        self._answered.wait()
+        if self.error is not None:
+            raise self.error
+        return self._answer[0]
+
+    def close(self, *, failed: bool) -> None:
+        """Wait for the thread's end; where `failed`, a session that still opens isn't needed and is killed."""
+        self._work.put(None)
+        for _ in range(_ROUNDS):
+            if (failed and not self._open) or interrupts.pending():
+                interrupts.end_all()
+            elif not failed:
+                self._thread.join()
+            self._thread.join(_ROUND_SECONDS)
+            if not self._thread.is_alive():
+                return
+
+    def _run(self) -> None:
+        try:
+            with self._session as spark:
+                self._open = True
+                if self._work.empty():
+                    self._prepare(spark)
+                work = self._work.get()
+                if work is not None:
+                    self._answer.append(work(spark))
+        except BaseException as error:  # `result` raises it in the thread that waits
+            self.error = error
+        finally:
+            self._answered.set()
+
+
+@contextmanager
+def opened(session: AbstractContextManager[SparkSession], prepare: Prepare = lambda _: None) -> Iterator[Opening[Any]]:
+    """The session as it opens; gone at the end of the block. It is prepared where it is there before its work is."""
+    opening: Opening[Any] = Opening(session, prepare)
+    try:
+        yield opening
+    except BaseException:
+        opening.close(failed=True)
+        raise
+    opening.close(failed=False)

@@ -16,14 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from planner.model.problem import LongArray, Problem
-from planner.sweep import evaluate, sweep_result, task_split
+from planner.sweep import evaluate, sweep_result
 from planner.sweep.candidates import ASKED, Candidates
+from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.evaluate import Proposals, Search
-from planner.sweep.scores_folder import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SweepResult
-from spark_jobs.carrier import Received, carried, tasks_for
-from spark_jobs.opening import Opening
-from spark_jobs.progress import Progress
+from spark_jobs.carrier import Progress, Received, carried, tasks_for
+from spark_jobs.session import Opening
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -147,10 +146,10 @@ def _parts(
 def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
     """What one task answers: the rows that each sweep's result keeps of the task's share."""
     job: Job = received[0]
-    for sweep, pieces in groupby(task_split.pieces(job.sweeps, task, job.tasks), attrgetter("sweep")):
+    for sweep, pieces in groupby(evaluate.pieces(job.sweeps, task, job.tasks), attrgetter("sweep")):
         problem, candidates = received[1 + sweep], job.sweeps[sweep][0]
         skipped = ASKED if sweep in job.without_asked else -1
-        shares = (numbers[numbers != skipped] for _, numbers in task_split.blocks(pieces))
+        shares = (numbers[numbers != skipped] for _, numbers in evaluate.blocks(pieces))
         parts: Iterator[LongArray] = (evaluate.scored(problem, candidates, numbers) for numbers in shares)
         if (scores := job.scores[sweep]) is not None:
             parts = scores.copied(candidates, parts, f"{task:05d}")

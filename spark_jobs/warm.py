@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.errors import SetupError
 from spark_jobs import java, session
-from spark_jobs.class_archive import class_archive
+from spark_jobs.java import class_archive
 
 if TYPE_CHECKING:
     from planner.model.spec import Spec

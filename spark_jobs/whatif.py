@@ -16,13 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from planner.model.errors import SetupError
-from planner.whatif import assignors, consumers_sweep, failure_rows, lifetime
+from planner.whatif import assignors, consumers_sweep, failure_rows, growth_forecast
 from planner.whatif.consumers_sweep import ConsumersStudy
 from planner.whatif.failing_brokers import Scenarios
 from planner.whatif.failure_rows import CHUNK, FailureStudy
-from planner.whatif.lifetime import Case, Row
-from spark_jobs.carrier import Received, carried, tasks_for
-from spark_jobs.progress import Progress
+from planner.whatif.growth_forecast import Case, Row
+from spark_jobs.carrier import Progress, Received, carried, tasks_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,7 +79,7 @@ def growth(
 
 def _lasted(cases: Sequence[Case], numbers: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
     for each in numbers:
-        row = json.dumps(lifetime.evaluate(cases[each["number"]]))
+        row = json.dumps(growth_forecast.evaluate(cases[each["number"]]))
         yield pa.Table.from_pylist([{"number": each["number"], "row": row}], schema=LIFETIME_SCHEMA)
 
 

@@ -11,17 +11,17 @@ from typing import Any
 import click
 from msgspec import structs, to_builtins
 
-from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.cli.shown import Format, echo_json, format_option, show_view
+from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, did_you_mean
 from planner.model.spec import Spec
 from planner.plan import headline, plan_file
-from planner.whatif import consumers_report, consumers_sweep, group_loads
+from planner.whatif import consumers_report, consumers_sweep, group_events
 from planner.whatif.assignors import importable
 from planner.whatif.consumers_report import ConsumersDocument, ConsumersQuestion
 from planner.whatif.consumers_sweep import ConsumersSweep
-from planner.whatif.group_loads import Group
+from planner.whatif.group_events import Group
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def answer(path: Path, options: ConsumersOptions) -> ConsumersDocument:
     plan = None if options.plan is None else plan_file.read(options.plan)
     replicas = None if plan is None else consumers_report.replicas_of(plan)
     with importable(path.resolve().parent, wish.consumers):
-        groups = group_loads.resolve(wish.consumers, wish.cluster.topics)
+        groups = group_events.resolve(wish.consumers, wish.cluster.topics)
         known = {group.name for group in groups}
         for name in options.groups:
             if name not in known:
@@ -69,8 +69,8 @@ def _partition_counts(spec: Spec, grown: Sequence[tuple[str, int]]) -> Mapping[s
 
 def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> ConsumersSweep:
     """What `--sweep` adds to the document: each number of consumers with each assignor, here or on Spark."""
-    unit = group_loads.measure(spec.cluster)
-    loads = group_loads.loads(spec.cluster.topics, unit)
+    unit = group_events.measure(spec.cluster)
+    loads = group_events.loads(spec.cluster.topics, unit)
     study = consumers_sweep.study(groups, loads, spec.sweep.growth)
     rows = consumers_sweep.rows(groups, *(options.consumers or (None, None)))
     if not on_spark(options, otherwise=False):

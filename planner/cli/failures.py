@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.cli.shown import Format, echo_json, format_option, show_view
+from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.export.output_folder import replace_file
 from planner.inputs.spec import reading
 from planner.model.errors import SetupError, StalePlanError

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from planner.cli.engine import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.cli.shown import Format, echo_json, format_option, show_view
+from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError
 from planner.plan.document import codec
-from planner.whatif import growth_report, lifetime
+from planner.whatif import growth_forecast, growth_report
 from planner.whatif.growth_report import GrowthDocument, document
 
 
@@ -33,15 +33,15 @@ def run(path: Path, options: GrowthOptions) -> GrowthDocument:
         raise PlannerError(
             f"{path}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
         )
-    cases = lifetime.cases(wish, options.months)
+    cases = growth_forecast.cases(wish, options.months)
     if spark_wanted:
         from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
 
         with session.open_session(master=options.master, remote=options.remote) as spark:
             rows = whatif.growth(spark, cases, partitions=options.partitions)
     else:
-        rows = lifetime.run(cases)
-    return document(wish, cases, lifetime.as_it_is(cases[0]), rows)
+        rows = growth_forecast.run(cases)
+    return document(wish, cases, growth_forecast.as_it_is(cases[0]), rows)
 
 
 @click.command()

@@ -13,8 +13,8 @@ import pyarrow as pa
 from rich.console import Console
 
 from planner.cli import workflow
-from planner.cli.engine import EngineOptions, on_spark
 from planner.cli.shown import Format, echo_json, echo_line, format_option, show_view
+from planner.cli.workflow import EngineOptions, on_spark
 from planner.export.output_folder import replace_file
 from planner.inputs.load import profile_file
 from planner.inputs.load.profile_statistics import TABLE_COLUMNS
@@ -22,7 +22,7 @@ from planner.model.errors import SetupError, did_you_mean
 from planner.model.file_reading import LOAD, read_bytes
 from planner.model.formats import counted
 from planner.model.load_history import About
-from planner.whatif import load_page, load_view
+from planner.whatif import load_view
 
 
 @click.command()
@@ -66,7 +66,7 @@ def load(
         content = profile_file.encoded(rows, about)
         replace_file(out, content)
     if page:
-        replace_file(page, load_page.page(rows, about))
+        replace_file(page, load_view.page(rows, about))
     summary = load_view.summary(rows, about)
     if form == "json":
         echo_json(dataclasses.asdict(summary))

@@ -10,9 +10,9 @@ import click
 from rich.console import Console
 
 from planner.cli import fleet, workflow
-from planner.cli.engine import engine_options
 from planner.cli.shown import Format, detail_options, echo_json, echo_line, format_option, reads_plan, say, show_view
 from planner.cli.shown import show as show_plan
+from planner.cli.workflow import engine_options
 from planner.export import terraform_external
 from planner.model.errors import PlannerError
 from planner.model.file_reading import SHORT

@@ -1,4 +1,9 @@
-"""What the commands do, step by step: read, sweep, choose, render, write. Files and processes are touched here."""
+"""What the commands do, step by step: read, sweep, choose, render, write. Files and processes are touched here.
+
+A command computes on Spark or in this process, with the same result. `whatif` runs on Spark. The other commands run in
+this process, unless an option of Spark's is given; `failures` of any K brokers at once are so many that they run on
+Spark, too.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +14,15 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any, Literal
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from planner.approval import plan_check, remaining_plan
 from planner.approval.cluster_now import Sources, read_now
 from planner.cli import fleet
-from planner.cli.engine import EngineOptions, on_spark
 from planner.cli.fleet import FleetPlan, Job
 from planner.export import folder_check, output_folder
 from planner.export.folder_swap import Say
@@ -30,12 +36,58 @@ from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 from planner.report import html
 from planner.report import markdown as report_markdown
-from planner.sweep import candidates_file, evaluate, scores_folder, variants
+from planner.sweep import candidates_file, evaluate, variants
 from planner.sweep.evaluate import Search
 from planner.sweep.sweep_result import SweepResult
 from planner.sweep.variants import Alternative
 from planner.whatif import in_plan
 from planner.whatif.assignors import importable
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """The options that say where a command computes; with `engine` None the command decides."""
+
+    engine: Literal["spark", "local"] | None = None
+    master: str | None = None
+    remote: str | None = None
+    partitions: int | None = None
+
+
+def engine_options(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """`--engine`, `--master`, `--remote` and `--partitions`, with what `--engine` is by default."""
+
+    def decorated(command: Callable[..., int]) -> Callable[..., int]:
+        every = (
+            click.option("--engine", type=click.Choice(["spark", "local"]), help=f"[default: {default}]"),
+            click.option("--master", help="Spark master, such as spark://host:7077 or yarn. [default: local[*]]"),
+            click.option("--remote", help="Spark Connect server, such as sc://host:15002."),
+            click.option(
+                "--partitions",
+                type=click.IntRange(min=1),
+                help="Spark partitions; the result doesn't depend on it.",
+            ),
+        )
+        for option in reversed(every):
+            command = option(command)
+        return command
+
+    return decorated
+
+
+IN_PROCESS = "local, or spark with one of the next options"
+
+
+def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
+    """True where a command computes on Spark; `otherwise` decides where no option does. SetupError: conflicts."""
+    given: list[tuple[str, Any]] = [(name, getattr(options, name)) for name in ("master", "remote", "partitions")]
+    named = [name for name, value in given if value is not None]
+    if options.engine == "local" and named:
+        raise SetupError(f"--{named[0]} is Spark's; allowed: --engine spark, or leave it out")
+    if options.master and options.remote:
+        raise SetupError("--master and --remote exclude each other; allowed: one of them")
+    return options.engine == "spark" or (options.engine is None and (otherwise or bool(named)))
+
 
 Sweeper = Callable[[Sequence[Search]], Sequence[SweepResult]]
 
@@ -95,7 +147,7 @@ def _search(job: Job, tried: Alternative) -> Search:
     """What is swept for an alternative; the path in `sweep.scores` is relative to the spec's folder."""
     root = tried.spec.sweep.scores
     beside = job.spec.resolve().parent
-    scores = None if root is None else scores_folder.folder(root, beside, tried.spec.cluster.name, tried.name)
+    scores = None if root is None else candidates_file.folder(root, beside, tried.spec.cluster.name, tried.name)
     return Search(tried.problem, tried.candidates, scores)
 
 
@@ -191,13 +243,13 @@ def _sweeper(options: WhatifOptions, phase: Phases, *, spark: bool) -> Iterator[
     if not spark:
         yield partial(_swept_here, phase=phase)
         return
-    from spark_jobs import carrier, class_archive, opening, session  # planner never imports pyspark itself
+    from spark_jobs import carrier, java, session
     from spark_jobs import sweep as spark_sweep
 
-    record = class_archive.Recording()
+    record = java.Recording()
     opens = session.open_session(master=options.master, remote=options.remote, recording=record)
     try:
-        with opening.opened(opens, carrier.start_workers) as opened:
+        with session.opened(opens, carrier.start_workers) as opened:
 
             def swept(wanted: Sequence[Search]) -> Sequence[SweepResult]:
                 partitions = sum(len(each.problem.topic_of) for each in wanted)

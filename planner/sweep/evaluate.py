@@ -1,11 +1,15 @@
 """Evaluating candidates: numbers in, scores out. Pure, so that it runs the same here and in Spark's workers.
 
 A candidate is made, judged and scored where it is evaluated; only what the result needs of it goes anywhere else.
+
+Tasks get their candidates by a fixed rule, from their numbers alone. Candidates that are made one by one are dealt in
+turn, so that every task gets as many solved plans of each kind as any other. Kafka's classic placements take next to no
+time once a problem's tables are made; each task gets neighbours of them, so that few tasks make the tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from typing import NamedTuple
@@ -19,9 +23,9 @@ from planner.model.seeded_numbers import draws
 from planner.scoring import growth_scenarios, score
 from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.catalog import STRATEGIES, UNKNOWN, Candidate, Proposal, prove
-from planner.sweep import classic_sums, classic_tables, sweep_result, task_split
+from planner.sweep import classic_sums, classic_tables, sweep_result
 from planner.sweep.candidates import ALL_SCENARIOS, ASKED, Candidates, Run
-from planner.sweep.scores_folder import ScoresFolder
+from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
 
 # Called with the number of candidates that are done, and of all.
@@ -47,7 +51,7 @@ def run(
 
     def parts() -> Iterator[LongArray]:
         done = 0
-        for _, numbers in task_split.blocks(task_split.pieces([(candidates, has_tables(problem))])):
+        for _, numbers in blocks(pieces([(candidates, has_tables(problem))])):
             yield scored(problem, candidates, numbers, proposals)
             done += len(numbers)
             if progress:
@@ -157,3 +161,50 @@ def _one(basis: ScoringBasis, candidate: Candidate, scenarios: str, proposal: Pr
     solved = candidate.strategy in ("unchanged", "optimum")
     ties = score.ties(basis.problem, proposal.assignment) if solved else (UNKNOWN, UNKNOWN)
     return np.concatenate([scores, ties, [proposal.least_bytes, unproven]])
+
+
+# Candidates evaluated between two reports of progress: from tables, and one by one.
+_BLOCK, _BLOCK_ONE_BY_ONE = 16_384, 64
+
+
+class Piece(NamedTuple):
+    """Some candidates of one of the sweeps, and whether they are scored from tables."""
+
+    sweep: int
+    numbers: range
+    from_tables: bool
+
+
+def pieces(sweeps: Sequence[tuple[Candidates, bool]], task: int = 0, tasks: int = 1) -> Iterator[Piece]:
+    """What one of so many tasks evaluates, by sweep. A sweep's bool: its classic placements are scored from tables."""
+    tabled = sum(
+        run.count for each, has_tables in sweeps for run in each.runs if _from_tables(run.strategy, has_tables)
+    )
+    start, end = tabled * task // tasks, tabled * (task + 1) // tasks
+    single_before = tabled_before = 0
+    for number, (each, has_tables) in enumerate(sweeps):
+        first = 0
+        for run in each.runs:
+            from_tables = _from_tables(run.strategy, has_tables)
+            if from_tables:
+                low, high = (min(max(bound - tabled_before, 0), run.count) for bound in (start, end))
+                mine, tabled_before = range(first + low, first + high), tabled_before + run.count
+            else:
+                mine = range(first + (task - single_before) % tasks, first + run.count, tasks)
+                single_before += run.count
+            if mine:
+                yield Piece(number, mine, from_tables)
+            first += run.count
+
+
+def _from_tables(strategy: str, has_tables: bool) -> bool:
+    return has_tables and strategy == "kafka_classic"
+
+
+def blocks(dealt: Iterable[Piece]) -> Iterator[tuple[int, LongArray]]:
+    """Pieces cut into numbers (C,) to evaluate at once, each with its sweep."""
+    for piece in dealt:
+        size = _BLOCK if piece.from_tables else _BLOCK_ONE_BY_ONE
+        for at in range(0, len(piece.numbers), size):
+            part = piece.numbers[at : at + size]
+            yield piece.sweep, np.arange(part.start, part.stop, part.step, dtype=np.int64)

@@ -27,11 +27,14 @@ from planner.plan.document.whatif_types import (
     RebalancesSection,
 )
 from planner.report.view import Column, Joined, Lines, Name, Quantity, Section, Sentence, Table, Value, View, told
-from planner.whatif import assignors, group_events, group_loads
+from planner.whatif import assignors, group_events
 from planner.whatif.assignors import Ownership, TopicPartition
 from planner.whatif.consumers_sweep import Combination, ConsumersSweep, SweptGroup
 from planner.whatif.group_events import (
     COOPERATIVE,
+    Group,
+    Loads,
+    Measure,
     Racks,
     Replicas,
     differing,
@@ -41,7 +44,6 @@ from planner.whatif.group_events import (
     reassigned,
     spread,
 )
-from planner.whatif.group_loads import Group, Loads, Measure
 
 _NAMES_SHOWN = 6
 _EVENTS_SHOWN = 12
@@ -114,11 +116,11 @@ def document(question: ConsumersQuestion, first_step: str | None = None) -> Cons
     Partitions to be made weigh what the spec's changes say of them, else nothing.
     """
     spec = question.spec
-    unit = group_loads.measure(spec.cluster)
+    unit = group_events.measure(spec.cluster)
     today = group_events.replicas_today(spec), group_events.racks_today(spec)
     after = {**today[0], **(question.replicas_after or {})}, group_events.racks_after(spec)
     grown = {**{new.topic: new.count for new in spec.changes.new_partitions if new.first}, **question.grown}
-    loads = group_loads.loads(spec.cluster.topics, unit, spec.changes.new_partitions)
+    loads = group_events.loads(spec.cluster.topics, unit, spec.changes.new_partitions)
     if unit == "partitions":
         loads |= {(topic, number): 1 for topic, count in grown.items() for number in range(count)}
     facts = _Facts(loads, unit, today, group_events.changed(today, after), grown)

@@ -19,8 +19,7 @@ from planner.model.spec import Growth
 from planner.plan.document.field_types import Section
 from planner.whatif import assignors
 from planner.whatif.assignors import ASSIGNORS, TopicPartition
-from planner.whatif.group_events import spread
-from planner.whatif.group_loads import Group
+from planner.whatif.group_events import Group, spread
 
 TODAY = "today"
 # The assignors by how little they move once members come and go.

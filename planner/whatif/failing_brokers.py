@@ -1,18 +1,223 @@
-"""Which brokers fail together: every broker, every rack, every pair, or any K, drawn where those are too many."""
+"""Which brokers fail together (each, a rack, pairs, or any K, drawn where those are too many), and what then fails.
+
+Many sets are judged without looking at every partition for each. A partition only cares which of its own few replicas
+fail. So any sum over partitions, as a function of the set F that fails, is Σ d(S) over the subsets S of F, where d(S)
+collects, by inclusion and exclusion (a Möbius transform), what partitions with replicas on all of S add when just those
+fail. d is zero for sets larger than a partition's replicas: a table of it is small, made once, and a pair of brokers
+costs three look-ups, however many partitions there are. What fails together is a domain: a broker by itself, or all
+brokers of a rack.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
 
 from planner.model.errors import SetupError
-from planner.model.problem import IntArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.seeded_numbers import mix
-from planner.whatif.offline_sums import Domains
+from planner.whatif.cluster_states import FACTS, Outcome, Rows, outcome, worse
+
+# On each broker that lives: leaders, bytes/s written to it, bytes/s that it sends.
+LOADS = ("leaders", "network_in", "network_out")
+_BLOCK = 65_536
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """d(S) of sets S of domains, each written as one number, ascending.
+
+    sets (K,), facts (K, len(FACTS)); load_sets (L,) ascending, load_brokers (L,), loads (L, M): the first M of LOADS.
+    `base` is one more than the number of domains.
+    """
+
+    order: int
+    base: int
+    sets: LongArray
+    facts: LongArray
+    load_sets: LongArray
+    load_brokers: LongArray
+    loads: LongArray
+
+
+class SignedRows(NamedTuple):
+    """Partitions in two conditions (the same ones where there is one), counted `sign` times."""
+
+    sign: int
+    first: Rows
+    second: Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Domains:
+    """`of` (B,): the domain of each broker, -1 where none takes it along; `count` of them."""
+
+    of: IntArray
+    count: int
+
+
+def table(parts: Iterable[SignedRows], domains: Domains, order: int, measures: int) -> Table:
+    """The sum of the parts, for sets of up to `order` domains and the first `measures` of LOADS."""
+    blocks = list[SignedRows]()
+    for part in parts:
+        for start in range(0, len(part.first.leaders), _BLOCK):
+            rows = np.arange(start, min(start + _BLOCK, len(part.first.leaders)), dtype=np.int64)
+            first = part.first.take(rows)
+            second = first if part.second is part.first else part.second.take(rows)
+            blocks.append(SignedRows(part.sign, first, second))
+    wide = max((block.first.replicas.shape[1] for block in blocks), default=1)
+    order, base = min(order, wide), domains.count + 1
+    if base**order > 2**62 // (len(domains.of) + 1):
+        raise SetupError(f"sets of {order} of {domains.count} are too many to number; allowed: fewer brokers that fail")
+    pieces = [_Block(block, domains, order).pieces(measures) for block in blocks]
+    facts = _reduced([piece for piece, _ in pieces], len(FACTS))
+    loads = _reduced([piece for _, piece in pieces], measures)
+    at, on = np.divmod(loads.keys, len(domains.of))
+    return Table(order, base, facts.keys, facts.values, at, on, loads.values)
+
+
+def add(table: Table, sets: IntArray, facts: LongArray, loads: LongArray) -> None:
+    """Add what fails with each set (C, k) of domains, ascending, to facts (C, len(FACTS)) and loads (C, B, M)."""
+    for size in range(min(table.order, sets.shape[1]) + 1):
+        for columns in combinations(range(sets.shape[1]), size):
+            codes = _codes(sets[:, list(columns)], table.base)
+            if len(table.sets):
+                at = np.searchsorted(table.sets, codes).clip(max=len(table.sets) - 1)
+                found = table.sets[at] == codes
+                facts[found] += table.facts[at[found]]
+            _add_loads(table, codes, loads)
+
+
+def failed_slots(replicas: IntArray, domains: Domains, failed: IntArray | Sequence[int]) -> BoolArray:
+    """(N, W): True where a replica is on a broker of one of the failed domains."""
+    return np.isin(np.where(replicas >= 0, domains.of[replicas], -1), failed)
+
+
+class _Pairs(NamedTuple):
+    """Keys (n,) and their values (n, m)."""
+
+    keys: LongArray
+    values: LongArray
+
+
+class _Block:
+    """Some partitions with their outcomes under every set of up to `order` of their own domains."""
+
+    def __init__(self, part: SignedRows, domains: Domains, order: int) -> None:
+        self.part, self.domains = part, domains
+        self.here = _domains_of(part.first.replicas, domains)
+        # Two replicas of one domain fail together: the domain counts once, at the first of them.
+        self.slots = self.here.copy()
+        for column in range(1, self.slots.shape[1]):
+            again = (self.here[:, :column] == self.here[:, column : column + 1]).any(axis=1)
+            self.slots[again, column] = -1
+        width = self.slots.shape[1]
+        self.subsets = [each for size in range(min(order, width) + 1) for each in combinations(range(width), size)]
+        self.facts: dict[tuple[int, ...], LongArray] = {}
+        self.first: dict[tuple[int, ...], Outcome] = {}
+        for subset in self.subsets:
+            self._judge(subset)
+
+    def _judge(self, subset: tuple[int, ...]) -> None:
+        part, columns = self.part, self.slots[:, list(subset)]
+        found = self.first[subset] = outcome(part.first, _among(self.here, columns))
+        self.facts[subset] = found.facts
+        if part.second is not part.first:
+            there = _domains_of(part.second.replicas, self.domains)
+            self.facts[subset] = worse(found.facts, outcome(part.second, _among(there, columns)).facts)
+
+    def pieces(self, measures: int) -> tuple[_Pairs, _Pairs]:
+        """The facts by set, and the loads by set and broker."""
+        facts, loads = list[_Pairs](), list[_Pairs]()
+        for subset in self.subsets:
+            rows = np.flatnonzero((self.slots[:, list(subset)] >= 0).all(axis=1))
+            codes = _codes(np.sort(self.slots[rows][:, list(subset)], axis=1), self.domains.count + 1)
+            # Inclusion and exclusion: a part that lacks an odd number of the subset's members counts negative.
+            signed = [
+                (self.part.sign * (-1) ** (len(subset) - size), part)
+                for size in range(len(subset) + 1)
+                for part in combinations(subset, size)
+            ]
+            value = sum(sign * self.facts[part][rows] for sign, part in signed)
+            facts.append(_without_zeros(_Pairs(codes, np.asarray(value))))
+            loads += self._loads(rows, codes, signed, measures)
+        return _reduced(facts, len(FACTS)), _reduced(loads, measures)
+
+    def _loads(
+        self, rows: LongArray, codes: LongArray, signed: Sequence[tuple[int, tuple[int, ...]]], measures: int
+    ) -> Iterable[_Pairs]:
+        """What is led, and sent, where; and what is written to every replica."""
+        brokers = len(self.domains.of)
+        for sign, part in signed:
+            found = self.first[part]
+            led = found.leaders[rows] >= 0
+            value = np.stack(
+                [np.ones(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64), found.sent[rows]]
+            )
+            yield _Pairs(codes[led] * brokers + found.leaders[rows][led], sign * value.T[led, :measures])
+        if measures == 1:
+            return
+        written = np.asarray(sum(sign * self.first[part].written[rows] for sign, part in signed))
+        for column in self.part.first.replicas[rows].T:
+            there = (column >= 0) & (written != 0)
+            value = np.zeros((int(there.sum()), measures), dtype=np.int64)
+            value[:, 1] = written[there]
+            yield _Pairs(codes[there] * brokers + column[there], value)
+
+
+def _domains_of(replicas: IntArray, domains: Domains) -> IntArray:
+    return np.where(replicas >= 0, domains.of[replicas], -1)
+
+
+def _among(here: IntArray, failed: IntArray) -> BoolArray:
+    """(N, W): True where a replica's domain is one of those (N, s) that fail; -1 never is."""
+    found = np.zeros(here.shape, dtype=bool)
+    for column in failed.T:
+        found |= (here == column[:, None]) & (here >= 0)
+    return found
+
+
+def _codes(sets: IntArray, base: int) -> LongArray:
+    """Each set (n, s), ascending, as one number; 0 for the empty one."""
+    codes = np.zeros(len(sets), dtype=np.int64)
+    for column in sets.T:
+        codes = codes * base + column + 1
+    return codes
+
+
+def _without_zeros(pairs: _Pairs) -> _Pairs:
+    kept = pairs.values.any(axis=1)
+    return _Pairs(pairs.keys[kept], pairs.values[kept])
+
+
+def _reduced(pieces: Sequence[_Pairs], columns: int) -> _Pairs:
+    """All pieces together, each key once, ascending, with the sum of its values; sums of zero are left out."""
+    if not pieces:
+        return _Pairs(np.zeros(0, dtype=np.int64), np.zeros((0, columns), dtype=np.int64))
+    keys = np.concatenate([piece.keys for piece in pieces])
+    values = np.concatenate([piece.values for piece in pieces])
+    if not len(keys):
+        return _Pairs(keys, values)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    return _without_zeros(_Pairs(keys[starts], np.add.reduceat(values[order], starts, axis=0)))
+
+
+def _add_loads(table: Table, codes: LongArray, loads: LongArray) -> None:
+    low, high = (np.searchsorted(table.load_sets, codes, side=side) for side in ("left", "right"))
+    counts = high - low
+    rows = np.repeat(np.arange(len(codes)), counts)
+    entries = np.arange(len(rows)) + np.repeat(low - np.cumsum(counts) + counts, counts)
+    flat = loads.reshape(-1, loads.shape[2])
+    np.add.at(flat, rows * loads.shape[1] + table.load_brokers[entries], table.loads[entries])
+
 
 BROKERS, RACKS, PAIRS = "brokers", "racks", "pairs"
 KINDS = (BROKERS, RACKS, PAIRS)

@@ -18,8 +18,21 @@ from planner.model.spec import Spec
 from planner.plan.document.partition_types import BatchRow
 from planner.scoring.broker_loads import measured
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, stages
-from planner.whatif.failing_brokers import BROKERS, KINDS, RACKS, Scenarios, brokers_of, named, scenarios
-from planner.whatif.offline_sums import LOADS, Domains, SignedRows, Table, add, table
+from planner.whatif.failing_brokers import (
+    BROKERS,
+    KINDS,
+    LOADS,
+    RACKS,
+    Domains,
+    Scenarios,
+    SignedRows,
+    Table,
+    add,
+    brokers_of,
+    named,
+    scenarios,
+    table,
+)
 
 # Of the brokers that live: the most leaders and bytes/s on one of them, and how many have more than they can hold.
 MOST = ("leaders_most", "network_in_most", "network_out_most")

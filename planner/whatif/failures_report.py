@@ -36,8 +36,7 @@ from planner.plan.document.whatif_types import (
 from planner.report.view import Column, Joined, Lines, Name, Section, Sentence, Table, Value, View, told
 from planner.sweep.variants import chosen
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, outcome, stages, worse
-from planner.whatif.failing_brokers import BROKERS, CONFIDENCE, RACKS, Scenarios, explained
-from planner.whatif.offline_sums import failed_slots
+from planner.whatif.failing_brokers import BROKERS, CONFIDENCE, RACKS, Scenarios, explained, failed_slots
 
 FORMAT_VERSION = "1.0"
 # What makes one failure worse than another, most important first.

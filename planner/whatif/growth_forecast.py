@@ -1,24 +1,37 @@
-"""How large every replica is, and what is written and read, so many months from now.
+"""How large every replica is, and what is written and read, so many months from now; and when a limit is reached.
 
 A topic with a known write rate holds what its retention keeps: what lies there today ages out evenly over the
 retention, what is written meanwhile, at a rate that grows month by month, comes on top. Kafka deletes whole segments,
 once their newest record is too old, so the oldest record is as old as the retention and one segment's span; by size it
 deletes once `retention.bytes` and a segment are exceeded (`UnifiedLog.deleteRetentionMsBreachedSegments`,
 `deleteRetentionSizeBreachedSegments`). Topics that are compacted, or whose rate isn't known, grow as their rate does.
+
+A `Case` is the cluster with some brokers added; `evaluate` plans it, here or on Spark's workers, with the same row: the
+month in which each broker reaches its disk or network limit, and what helps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from planner.model.build_problem import topics_after
+from planner.model.build_problem import brokers_after, build, today, topics_after
+from planner.model.cluster import Broker
 from planner.model.effective_config import in_force
-from planner.model.problem import FloatArray, LongArray, Problem
-from planner.model.spec import Spec
+from planner.model.errors import InfeasibleError
+from planner.model.problem import FloatArray, IntArray, LongArray, Problem
+from planner.model.spec import BrokerClass, Spec
+from planner.scoring import score
+from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
+from planner.scoring.growth_scenarios import without
+from planner.scoring.score import ScoringBasis
+from planner.strategies import optimum
+from planner.strategies.work_limits import OTHERS
 
 # A twelfth of 365.25 days.
 MONTH_SECONDS = 2_629_800
@@ -147,3 +160,225 @@ def retention(config: Mapping[str, str]) -> Retention:
         float(config.get("segment.ms", WEEK_MS)) / 1000,
         float(config.get("segment.bytes", GIBIBYTE)),
     )
+
+
+PLANNED: Final = "as planned"
+# What a case lasts: numbers, and lists by broker; Spark sends it as JSON.
+Row = Mapping[str, Any]
+_SIZE, _IN, _OUT = (MEASURES.index(name) for name in ("size_bytes", "network_in", "network_out"))
+_MILLION = 1_000_000
+# Nobody grows a cluster to more than so many times its brokers in one go, and such plans take long.
+MOST_TIMES = 4
+LARGEST_ID = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A cluster to be: so many brokers of a class added, its forecast, and each broker's limits (B,), -1 for none."""
+
+    name: str
+    broker_class: str
+    added: int
+    forecast: Forecast
+    disk_limit_bytes: LongArray
+    network_limit: LongArray
+    months: int
+
+
+class Reached(NamedTuple):
+    """In which month each broker (B,) is first above a limit, -1 not within the months; and loads (M, B) by month."""
+
+    disk: LongArray
+    network: LongArray
+    size_bytes: LongArray
+    network_in: LongArray
+    network_out: LongArray
+
+    @property
+    def first(self) -> int:
+        """The first month of any broker, -1 where all limits hold."""
+        both = np.concatenate([self.disk, self.network])
+        return int(both[both >= 0].min(initial=1 << 30)) if (both >= 0).any() else -1
+
+
+def cases(spec: Spec, months: int) -> tuple[Case, ...]:
+    """The changes as they are, and with brokers of each class added: from as many as all bytes and traffic take."""
+    base = _case(spec, PLANNED, "", 0, months)
+    classes = classes_of(spec)
+    found = [(each, count) for each in classes for count in _counts(spec, base, each)]
+    return (base, *(_case(_with(spec, each, n), f"{n} × {each.name}", each.name, n, months) for each, n in found))
+
+
+def evaluate(case: Case) -> Row:
+    """The case planned even today, and where that doesn't last even and within its disks at the end too; the row of
+    what lasts longer.
+
+    A flat row of numbers, and lists by broker.
+    """
+    tried = list(_plans(case))
+    if not tried:
+        return {"case": case.name, "feasible": False}
+    reached, _, assignment = max(tried, key=lambda each: (each[0].first < 0, each[0].first, -each[1]))
+    return _row(case, reached, assignment)
+
+
+def given(case: Case, assignment: IntArray) -> Row:
+    """The row of an assignment (P, W) that was planned elsewhere."""
+    return _row(case, _reached(case, assignment, leaders_after(case.forecast.problem, assignment)), assignment)
+
+
+def _row(case: Case, reached: Reached, assignment: IntArray) -> Row:
+    scores = score.score(ScoringBasis.of(without(case.forecast.problem)), assignment)
+    return {
+        "case": case.name,
+        "feasible": True,
+        "first": reached.first,
+        **{name: int(getattr(scores, name)[0]) for name in ("bytes_moved", "replicas_moved", "leaders_changed")},
+        **lists(reached),
+    }
+
+
+def as_it_is(case: Case) -> Row:
+    """The row of today's assignment, nothing moved."""
+    problem = case.forecast.problem
+    reached = _reached(case, today(problem), problem.leaders)
+    return {"case": "today", "feasible": True, "first": reached.first, **lists(reached)}
+
+
+def lists(reached: Reached) -> dict[str, list[int]]:
+    """The months and the loads at the end, by broker."""
+    return {
+        "disk_month": reached.disk.tolist(),
+        "network_month": reached.network.tolist(),
+        **{name: getattr(reached, name)[-1].tolist() for name in ("size_bytes", "network_in", "network_out")},
+    }
+
+
+def _plans(case: Case) -> Iterator[tuple[Reached, int, IntArray]]:
+    """Plans, each with when it reaches limits and the bytes that it moves; none after the first that lasts.
+
+    Windows at the end besides those of today never make a plan cheaper.
+    """
+    problem = case.forecast.problem
+    for each in (without(problem), problem):
+        try:
+            # Nobody asks how few bytes would do: proving that isn't worth much time.
+            assignment = optimum.solve(each, problem.balance, worth=OTHERS).assignment
+        except InfeasibleError:
+            continue
+        moved = int((score.adding(problem, assignment).sum(axis=1) * problem.size_bytes).sum())
+        reached = _reached(case, assignment, leaders_after(case.forecast.problem, assignment))
+        yield reached, moved, assignment
+        if reached.first < 0:
+            return
+
+
+def _reached(case: Case, assignment: IntArray, leaders: IntArray) -> Reached:
+    held = np.stack([on_all_brokers(case.forecast.at(m), assignment, leaders) for m in range(case.months + 1)])
+    traffic = np.maximum(held[:, _IN], held[:, _OUT])
+    return Reached(
+        _first_above(held[:, _SIZE], case.disk_limit_bytes),
+        _first_above(traffic, case.network_limit),
+        held[:, _SIZE],
+        held[:, _IN],
+        held[:, _OUT],
+    )
+
+
+def _first_above(loads: LongArray, limit: LongArray) -> LongArray:
+    """(B,): the first month of loads (M, B) above the limit (B,), -1 without one."""
+    above = (limit >= 0) & (loads > limit)
+    return np.where(above.any(axis=0), above.argmax(axis=0), -1)
+
+
+def _case(spec: Spec, name: str, of: str, added: int, months: int) -> Case:
+    """The case, with the end as the scenario that its plan is made for."""
+    problem = without(build(spec))
+    ahead = forecast(spec, problem)
+    then = ahead.at(months)
+    ppm = np.full(problem.rows, _MILLION, dtype=np.int64)
+    sized = problem.size_bytes > 0
+    ppm[sized] = then.size_bytes[sized] * (_MILLION / problem.size_bytes[sized])
+    ahead = replace(ahead, problem=replace(problem, scenario_names=(f"in {months} months",), scenario_ppm=ppm[None, :]))
+    network = [-1 if each.network_bytes_per_sec is None else each.network_bytes_per_sec for each in brokers_after(spec)]
+    return Case(name, of, added, ahead, problem.disk_limit_bytes, np.array(network, dtype=np.int64), months)
+
+
+def classes_of(spec: Spec) -> tuple[BrokerClass, ...]:
+    """The classes of brokers that may be added: the YAML's, or else the different capacities of today's brokers."""
+    if spec.growth.classes:
+        return spec.growth.classes
+    found: dict[tuple[int | None, int | None], BrokerClass] = {}
+    for each in sorted(spec.cluster.brokers, key=lambda broker: broker.id):
+        capacity = (each.disk_bytes, each.network_bytes_per_sec)
+        if capacity != (None, None):
+            found.setdefault(capacity, BrokerClass(f"like broker {each.id}", *capacity))
+    return tuple(found.values())
+
+
+def _counts(spec: Spec, base: Case, of: BrokerClass) -> tuple[int, ...]:
+    """How many to try: what all bytes and traffic take at the least, one more, and the next full rounds of racks."""
+    problem = base.forecast.problem
+    least = max(at_least(spec, base, of), 1)
+    racks = max(len(problem.rack_names), 1)
+    full = -(-least // racks) * racks
+    here = int(problem.targets.sum())
+    # Brokers that no replica is left for help nobody.
+    most = min(int(problem.replication_factors.sum()) - here, (MOST_TIMES - 1) * here)
+    return tuple(sorted(n for n in {least, least + 1, full, full + racks} if n <= most))
+
+
+def at_least(spec: Spec, base: Case, of: BrokerClass) -> int:
+    """The fewest brokers of a class with which no total is above what all brokers may hold together."""
+    problem = base.forecast.problem
+    share = _MILLION if spec.limits.disk_used_ppm is None else spec.limits.disk_used_ppm
+    disk = None if of.disk_bytes is None else of.disk_bytes * share // _MILLION
+    preferred = np.where(problem.replicas[:, 0] >= 0, problem.replicas[:, 0], -1)
+    needed = 0
+    for month in range(base.months + 1):
+        loads = on_all_brokers(base.forecast.at(month), problem.replicas, preferred).sum(axis=1)
+        for measure, room, each in (
+            (_SIZE, base.disk_limit_bytes, disk),
+            (_IN, base.network_limit, of.network_bytes_per_sec),
+            (_OUT, base.network_limit, of.network_bytes_per_sec),
+        ):
+            here = room[problem.targets]
+            if each and (here >= 0).all():
+                needed = max(needed, -(-(int(loads[measure]) - int(here.sum())) // each))
+    return needed
+
+
+def _with(spec: Spec, of: BrokerClass, count: int) -> Spec:
+    """The spec with so many brokers of a class more, each in the rack that has the fewest by then."""
+    brokers = brokers_after(spec)
+    leaving = spec.changes.leaving
+    inside = [broker.rack for broker in brokers if broker.id not in leaving]
+    names = sorted({rack for rack in inside if rack is not None})
+    added = list[Broker]()
+    for number in islice(_free_ids({broker.id for broker in brokers}), count):
+        rack = min(names, key=lambda name: (inside.count(name), name)) if names else None
+        inside.append(rack)
+        added.append(Broker(number, rack, of.disk_bytes, of.network_bytes_per_sec))
+    changes = replace(spec.changes, add_brokers=(*spec.changes.add_brokers, *added))
+    return replace(spec, changes=changes)
+
+
+def _free_ids(taken: set[int]) -> Iterator[int]:
+    """Ids that no broker has: from the largest one on, and where those end the smallest."""
+    yield from range(max(taken) + 1, LARGEST_ID + 1)
+    yield from (number for number in range(LARGEST_ID + 1) if number not in taken)
+
+
+def run(cases: Iterable[Case]) -> list[Row]:
+    """Every case's row, in this process."""
+    return [evaluate(case) for case in cases]
+
+
+def chosen(cases: Sequence[Case], rows: Sequence[Row]) -> dict[str, str]:
+    """Of each class the case with the fewest brokers that lasts all months; fewer bytes first where as many do."""
+    found: dict[str, str] = {}
+    pairs = sorted(zip(cases, rows, strict=True), key=lambda pair: pair[0].added)
+    for case, row in pairs:
+        if row["feasible"] and row["first"] < 0 and case.broker_class:
+            found.setdefault(case.broker_class, case.name)
+    return found

@@ -27,8 +27,18 @@ from planner.plan.document.whatif_types import (
     GrowthTopicRow,
 )
 from planner.report.view import Column, Lines, Name, Quantity, Section, Sentence, Table, Value, View, told
-from planner.whatif.growth_forecast import Forecast, rate_ppm, retention
-from planner.whatif.lifetime import MOST_TIMES, PLANNED, Case, Row, at_least, chosen, classes_of
+from planner.whatif.growth_forecast import (
+    MOST_TIMES,
+    PLANNED,
+    Case,
+    Forecast,
+    Row,
+    at_least,
+    chosen,
+    classes_of,
+    rate_ppm,
+    retention,
+)
 
 FORMAT_VERSION = "1.0"
 _NEVER = FirstLimit(month=None, broker=None, limit=None)

@@ -18,7 +18,7 @@ from planner.plan.document.plan_types import Plan
 from planner.plan.document.whatif_types import FailuresSection, GrowthSection
 from planner.report.view import View
 from planner.sweep.variants import chosen
-from planner.whatif import consumers_report, failure_rows, failures_report, group_loads, growth_report, lifetime
+from planner.whatif import consumers_report, failure_rows, failures_report, group_events, growth_forecast, growth_report
 from planner.whatif.cluster_states import PLANNED, TODAY
 from planner.whatif.consumers_report import ConsumersDocument, ConsumersQuestion
 from planner.whatif.failing_brokers import MOST
@@ -36,7 +36,7 @@ def added(spec: Spec, plan: Plan) -> Plan:
     asked, changed = spec.report, chosen(spec, plan.choice.variant)
     consumers = None
     if asked.consumers:
-        groups = group_loads.resolve(changed.consumers, changed.cluster.topics)
+        groups = group_events.resolve(changed.consumers, changed.cluster.topics)
         question = ConsumersQuestion(changed, groups, {}, replicas_after=consumers_report.replicas_of(plan))
         consumers = consumers_report.section(question)
     told = structs.replace(
@@ -84,11 +84,11 @@ def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
 
     Where that lasts, no more brokers are tried.
     """
-    base, *others = lifetime.cases(spec, months)
-    planned = lifetime.given(base, assignment(base.forecast.problem, plan))
+    base, *others = growth_forecast.cases(spec, months)
+    planned = growth_forecast.given(base, assignment(base.forecast.problem, plan))
     cases = [base] if planned["first"] < 0 else [base, *others]
-    rows = [planned, *lifetime.run(cases[1:])]
-    return growth_report.section(spec, cases, lifetime.as_it_is(base), rows)
+    rows = [planned, *growth_forecast.run(cases[1:])]
+    return growth_report.section(spec, cases, growth_forecast.as_it_is(base), rows)
 
 
 def assignment(problem: Problem, plan: Plan) -> IntArray:

@@ -12,7 +12,7 @@ from planner.cli.commands import commands
 from planner.cli.main import main
 from planner.inputs.spec.reading import load
 from planner.model.errors import SpecError
-from planner.whatif import lifetime
+from planner.whatif import growth_forecast
 
 DATA = TESTS / "data" / "growth"
 
@@ -68,6 +68,6 @@ def test_spark_gives_the_same_rows(spark, partitions):
     """With any number of tasks."""
     from spark_jobs import whatif
 
-    cases = lifetime.cases(load(DATA / "spec.yaml"), 6)
+    cases = growth_forecast.cases(load(DATA / "spec.yaml"), 6)
 
-    assert lifetime.run(cases) == whatif.growth(spark, cases, partitions=partitions)
+    assert growth_forecast.run(cases) == whatif.growth(spark, cases, partitions=partitions)

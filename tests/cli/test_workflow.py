@@ -1,4 +1,4 @@
-"""A long command says on a terminal what it is doing."""
+"""Where a command computes, and what it says meanwhile."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 from rich.console import Console
 
 from planner.cli import workflow
+from planner.cli.workflow import EngineOptions, on_spark
+from planner.model.errors import SetupError
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -22,3 +24,33 @@ def test_phases_are_told_on_a_terminal_alone(terminal: bool) -> None:
 
     told = ["reading the [state]", "sweeping candidates: 1,200 of 5,000"]
     assert told == [each for each in told if each in out.getvalue()] if terminal else not out.getvalue()
+
+
+@pytest.mark.parametrize("otherwise", [True, False])
+def test_a_command_has_its_own_rule(otherwise: bool) -> None:
+    """Unless somebody says where."""
+    assert otherwise == on_spark(EngineOptions(), otherwise=otherwise)
+    assert on_spark(EngineOptions(engine="spark"), otherwise=otherwise)
+    assert not on_spark(EngineOptions(engine="local"), otherwise=otherwise)
+
+
+@pytest.mark.parametrize(
+    "options", [EngineOptions(master="local[2]"), EngineOptions(remote="sc://h"), EngineOptions(partitions=3)]
+)
+def test_an_option_of_sparks_asks_for_spark(options: EngineOptions) -> None:
+    """Whatever the command would do by itself."""
+    assert on_spark(options, otherwise=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (EngineOptions("local", master="yarn"), "--master is Spark's; allowed: --engine spark, or leave it out"),
+        (EngineOptions("local", partitions=2), "--partitions is Spark's; allowed: --engine spark, or leave it out"),
+        (EngineOptions(master="yarn", remote="sc://h"), "--master and --remote exclude each other; allowed: one of"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(options: EngineOptions, said: str) -> None:
+    """Before anything is read."""
+    with pytest.raises(SetupError, match=said):
+        on_spark(options, otherwise=True)

@@ -16,8 +16,7 @@ from planner.model.build_problem import build
 from planner.model.problem import Problem
 from planner.plan.document.partition_types import BatchRow
 from planner.whatif.cluster_states import FACTS, Rows, outcome, stages
-from planner.whatif.failing_brokers import BROKERS, scenarios
-from planner.whatif.offline_sums import failed_slots
+from planner.whatif.failing_brokers import BROKERS, failed_slots, scenarios
 
 pytestmark = pytest.mark.kafka
 

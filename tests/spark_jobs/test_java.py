@@ -1,14 +1,17 @@
-"""Which Java Spark gets: JAVA_HOME, PATH, then the wheel's; and the shim in front of it."""
+"""Which Java Spark gets, the shim in front of it, and the archive of classes: whole, or not at all."""
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from planner.model.errors import SetupError
 from spark_jobs import java
+from spark_jobs.java import ClassArchive, Java, Recording, class_archive
 
 
 def fake(folder: Path, version: str) -> Path:
@@ -89,3 +92,75 @@ def test_the_shim_keeps_other_modules(tmp_path):
     )
 
     assert "--add-modules java.sql X\n" == ran.stdout
+
+
+def java_in(folder: Path, *, own_archive: bool = True) -> Java:
+    """A Java that may have an archive of its own classes."""
+    if own_archive:
+        (folder / "lib" / "server").mkdir(parents=True)
+        (folder / "lib" / "server" / "classes.jsa").write_bytes(b"classes")
+    return Java(folder / "bin" / "java", 17, "17", "PATH")
+
+
+def recorded(folder: Path, script: str) -> Recording:
+    """A recording whose Java does this at its end."""
+    recording = Recording()
+    recording.begin(java_in(folder), ClassArchive(folder / "cache" / "base.jsa", folder / "cache" / "spark.jsa"))
+    command = [sys.executable, "-c", script, str(recording.made)]
+    recording.java = subprocess.Popen(command, start_new_session=True)
+    return recording
+
+
+def test_a_java_that_ends_in_time_leaves_the_archive(tmp_path: Path) -> None:
+    """Under its own name only once it is whole."""
+    recording = recorded(tmp_path, "import sys; open(sys.argv[1], 'w').write('whole')")
+    assert recording.finish(60)
+    assert ["spark.jsa"] == [path.name for path in (tmp_path / "cache").iterdir()]
+
+
+@pytest.mark.parametrize(
+    "script", ["import sys, time; open(sys.argv[1], 'w').write('half'); time.sleep(600)", "raise SystemExit(1)", "pass"]
+)
+def test_one_that_does_not_leaves_nothing(script: str, tmp_path: Path) -> None:
+    """Too slow, failed, or without a file: no half of one, no process, and no error."""
+    recording = recorded(tmp_path, script)
+    assert not recording.finish(1)
+    assert [] == list((tmp_path / "cache").iterdir())
+    assert recording.java is not None
+    assert recording.java.wait(10) is not None
+
+
+def test_nothing_is_recorded_on_a_java_without_an_archive_of_its_own(tmp_path: Path) -> None:
+    """Ours is laid on top of it: of Java's, or of the one that `planner spark warm` has made."""
+    recording, archive = Recording(), ClassArchive(tmp_path / "base.jsa", tmp_path / "spark.jsa")
+    assert "" == recording.begin(java_in(tmp_path, own_archive=False), archive)
+    assert not recording.finish()
+    archive.base.write_bytes(b"base")
+    assert f'"-XX:SharedArchiveFile={archive.base}" ' in recording.begin(java_in(tmp_path, own_archive=False), archive)
+
+
+def test_the_archive_is_another_for_another_java(tmp_path: Path) -> None:
+    """A class data archive fits one Java only, so its name tells them apart."""
+    one, other = (Java(Path("/a/java"), 17, build, "PATH") for build in ("17.0.9+9", "17.0.10+1"))
+    names = [class_archive(each, tmp_path / "spark", tmp_path).spark for each in (one, one, other)]
+    assert names[0] == names[1] != names[2]
+
+
+@pytest.mark.spark
+def test_a_session_records_and_the_next_one_starts_from_it(tmp_path: Path) -> None:
+    """With a real Java, that has an archive of its own or not; nothing is said on the way."""
+    code = (
+        "from spark_jobs import class_archive, session\n"
+        "for number in range(2):\n"
+        "    record = class_archive.Recording()\n"
+        "    with session.open_session(master='local[1]', recording=record) as spark:\n"
+        "        used = spark.sparkContext.getConf().get('spark.driver.extraJavaOptions')\n"
+        "        print(spark.range(7).count(), 'ArchiveClassesAtExit' in used, 'SharedArchiveFile' in used)\n"
+        "    print(record.finish(300))"
+    )
+    # A session that other tests have open in this process has set the Java that it found.
+    inherited = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    environment = inherited | {"XDG_CACHE_HOME": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert ["7 True False", "True", "7 False True", "False"] == ran.stdout.splitlines()

@@ -10,7 +10,7 @@ import pytest
 
 from planner.inputs.load.metric_values import MEASURE_SCHEMA, Measure
 from planner.inputs.load.profile_statistics import SOURCES
-from spark_jobs import load_counters
+from spark_jobs import load_profile
 
 pytestmark = pytest.mark.spark
 
@@ -25,7 +25,7 @@ def frame(spark: Any, measures: Iterable[Measure]) -> Any:
 
 def rates(spark: Any, measures: Iterable[Measure]) -> dict[tuple[str, int, int], tuple[int | None, int | None, str]]:
     """(topic, partition, hour of the history) to bytes in and out a second, and the source."""
-    rows = load_counters.samples(frame(spark, measures)).collect()
+    rows = load_profile.samples_of_counters(frame(spark, measures)).collect()
     return {
         (row.topic, row.partition, row["at"] // HOUR - START // HOUR): (
             row.bytes_in_per_sec,
@@ -75,7 +75,7 @@ def test_a_counter_that_began_again_has_grown_by_its_new_value(spark: Any) -> No
     ]
 
     assert (20_000, None, "offsets") == rates(spark, measures)["a", 0, 0]
-    assert 1 == load_counters.flaws(frame(spark, measures))["counter_resets"]
+    assert 1 == load_profile.flaws(frame(spark, measures))["counter_resets"]
 
 
 def test_growth_over_several_hours_is_spread_and_a_gap_is_left_out(spark: Any) -> None:
@@ -88,7 +88,7 @@ def test_growth_over_several_hours_is_spread_and_a_gap_is_left_out(spark: Any) -
     found = rates(spark, measures)
 
     assert {0: 10_000, 1: 10_000, 10: 10_000} == {hour: rate[0] for (_, _, hour), rate in found.items()}
-    assert 2 == load_counters.flaws(frame(spark, measures))["gaps_in_counters"]
+    assert 2 == load_profile.flaws(frame(spark, measures))["gaps_in_counters"]
 
 
 def test_partitions_that_moved_are_counted(spark: Any) -> None:
@@ -101,4 +101,4 @@ def test_partitions_that_moved_are_counted(spark: Any) -> None:
         *counter("size", [(at + 30, 5) for at in times], 1, "2"),
     ]
 
-    assert 1 == load_counters.flaws(frame(spark, measures))["moved_partitions"]
+    assert 1 == load_profile.flaws(frame(spark, measures))["moved_partitions"]

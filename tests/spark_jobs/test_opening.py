@@ -17,14 +17,14 @@ from planner.model.spec import Sweep
 from planner.sweep import evaluate
 from planner.sweep.candidates import ASKED, candidates
 from planner.sweep.evaluate import Search
-from spark_jobs import opening, sweep
+from spark_jobs import session, sweep
 
 PROBLEM = problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 1)] * 3})
 EVERY = candidates(PROBLEM, Sweep(40))
 
 
 @contextmanager
-def session(log: list[str], ready: Callable[[], object] = lambda: None) -> Iterator[Any]:
+def opening_session(log: list[str], ready: Callable[[], object] = lambda: None) -> Iterator[Any]:
     """Stands for a session; `ready` is waited for."""
     log.append("opens")
     ready()
@@ -37,7 +37,7 @@ def session(log: list[str], ready: Callable[[], object] = lambda: None) -> Itera
 def test_the_answer_comes_once_the_session_is_closed() -> None:
     """The work gets the session."""
     log: list[str] = []
-    with opening.opened(session(log)) as opens:
+    with session.opened(opening_session(log)) as opens:
         opens.submit(lambda spark: [spark, *log])
         assert ["spark", "opens"] == opens.result()
         assert ["opens", "closed"] == log
@@ -47,7 +47,7 @@ def test_a_session_is_prepared_while_its_work_is_waited_for() -> None:
     """Once, before the work; where the work was there first, it isn't kept waiting."""
     log: list[str] = []
     prepared = threading.Event()
-    with opening.opened(session(log), lambda spark: (log.append(f"{spark} prepared"), prepared.set())) as opens:
+    with session.opened(opening_session(log), lambda spark: (log.append(f"{spark} prepared"), prepared.set())) as opens:
         assert prepared.wait(20)
         opens.submit(lambda _: log.append("works"))
         opens.result()
@@ -62,7 +62,7 @@ def refuse() -> None:
 @pytest.mark.parametrize("ready", [refuse, lambda: None])
 def test_an_error_of_the_session_or_the_work_is_raised_where_it_is_waited_for(ready: Callable[[], None]) -> None:
     """As it is."""
-    with opening.opened(session([], ready)) as opens:
+    with session.opened(opening_session([], ready)) as opens:
         opens.submit(lambda _: refuse())
         with pytest.raises(SetupError, match="no Java"):
             opens.result()
@@ -79,7 +79,7 @@ def test_a_session_that_nobody_needs_any_more_is_ended(monkeypatch: pytest.Monke
         refuse()
 
     def read() -> None:
-        with opening.opened(session([], ready)):
+        with session.opened(opening_session([], ready)):
             started.wait(20)
             raise ValueError("the spec")
 
@@ -92,7 +92,7 @@ def test_a_session_that_nobody_needs_any_more_is_ended(monkeypatch: pytest.Monke
 def test_a_session_without_work_is_closed() -> None:
     """It ends with the block."""
     log: list[str] = []
-    with opening.opened(session(log)):
+    with session.opened(opening_session(log)):
         pass
     assert ["opens", "closed"] == log
 
@@ -118,7 +118,7 @@ def test_the_plan_asked_for_is_solved_while_the_session_opens(monkeypatch: pytes
         return asked_for(*asked)
 
     monkeypatch.setattr(evaluate, "asked_for", solved)
-    with opening.opened(session([], lambda: may_open.wait(20))) as opens:
+    with session.opened(opening_session([], lambda: may_open.wait(20))) as opens:
         (found,) = sweep.run_beside(opens, [Search(PROBLEM, EVERY)])
     assert [ASKED] == list(found.proposals)
     assert evaluate.run(PROBLEM, EVERY) == found
@@ -141,7 +141,7 @@ def test_tasks_solve_what_the_driver_had_no_time_for(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(evaluate, "asked_for", slow)
     monkeypatch.setattr(sweep, "_parts", told)
-    with opening.opened(session([], lambda: may_open.wait(20))) as opens:
+    with session.opened(opening_session([], lambda: may_open.wait(20))) as opens:
         found = sweep.run_beside(opens, [Search(PROBLEM, EVERY)] * 3)
     assert [[ASKED], [], []] == [list(each.proposals) for each in found]
     monkeypatch.undo()

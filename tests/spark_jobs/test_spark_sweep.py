@@ -21,7 +21,7 @@ from benchmarks import cases
 from planner.model import build_problem
 from planner.model.errors import SetupError
 from planner.model.spec import Changes, Growth, Sweep, Variant
-from planner.sweep import evaluate, scores_folder, variants
+from planner.sweep import candidates_file, evaluate, variants
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import Search
 from spark_jobs import carrier, sweep
@@ -68,7 +68,7 @@ def test_a_large_sweep_keeps_the_same_rows(spark):
 def test_workers_write_every_row(spark, small, tmp_path):
     """Each task a file of its own, whole; together the rows that one process writes, of a fleet each in its folder."""
     built, rows = small
-    here, there = (scores_folder.folder(name, tmp_path, "c", "changes") for name in ("here", "there"))
+    here, there = (candidates_file.folder(name, tmp_path, "c", "changes") for name in ("here", "there"))
     alone = evaluate.run(built, rows, scores=here)
 
     (found,) = sweep.run_fleet(spark, [Search(built, rows, there)], partitions=3)

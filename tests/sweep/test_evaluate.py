@@ -1,4 +1,4 @@
-"""Evaluation in any order and any split, the ranking and the front against their plain definitions."""
+"""Evaluation in any order and split, against plain definitions; candidates dealt to tasks, every one once."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
+from planner.model.balance import Balance
 from planner.model.build_problem import build
 from planner.model.problem import Problem
 from planner.model.spec import Changes, Growth, Sweep
 from planner.scoring.independent_check import check
 from planner.scoring.score import digest
 from planner.strategies.catalog import STRATEGIES
-from planner.sweep import evaluate, task_split
-from planner.sweep.candidates import ASKED, Candidates, candidates
+from planner.sweep import evaluate
+from planner.sweep.candidates import ASKED, Candidates, Run, candidates
 from planner.sweep.evaluate import planned_for, propose, run
 from planner.sweep.sweep_result import SCORE_SCHEMA
 
@@ -115,8 +116,8 @@ def test_batches_larger_than_one(monkeypatch: Any) -> None:
     problem = problem_of(no_racks(1, 2, 3), {"x": [(1, 2)] * 6})
     rows = candidates(problem, Sweep(100))
     whole = run(problem, rows)
-    monkeypatch.setattr(task_split, "_BLOCK", 7)
-    monkeypatch.setattr(task_split, "_BLOCK_ONE_BY_ONE", 3)
+    monkeypatch.setattr(evaluate, "_BLOCK", 7)
+    monkeypatch.setattr(evaluate, "_BLOCK_ONE_BY_ONE", 3)
     parts = run(problem, rows)
     assert whole == parts
 
@@ -136,3 +137,56 @@ def test_the_plan_asked_for_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert 5 == len(solved)
     assert found.proposals[ASKED].certificate is not None
     assert digest(found.proposals[ASKED].assignment) == found.top["digest"][0].as_py()
+
+
+DEALT = ("unchanged", "optimum", "kafka_striped", "kafka_classic")
+
+
+def sweep(*counts: int) -> Candidates:
+    """A sweep with so many candidates of each of DEALT."""
+    return Candidates(tuple(Run(name, count, Balance()) for name, count in zip(DEALT, counts, strict=True) if count))
+
+
+sweeps = st.lists(st.tuples(st.builds(sweep, *[st.integers(0, 40)] * 4), st.booleans()), min_size=1, max_size=4)
+
+
+@examples(200)
+@given(sweeps, st.integers(1, 30))
+def test_every_candidate_is_dealt_once(fleet: list[tuple[Candidates, bool]], tasks: int) -> None:
+    """A task goes from one sweep to the next, and never back, with numbers that never are too many at once."""
+    dealt = [list(evaluate.blocks(evaluate.pieces(fleet, task, tasks))) for task in range(tasks)]
+    found = [(number, each) for blocks in dealt for number, numbers in blocks for each in numbers.tolist()]
+    assert sorted(found) == [(number, each) for number, (one, _) in enumerate(fleet) for each in range(len(one))]
+    for blocks in dealt:
+        assert [number for number, _ in blocks] == sorted(number for number, _ in blocks)
+
+
+@examples(100)
+@given(sweeps, st.integers(1, 30))
+def test_what_is_made_one_by_one_is_dealt_evenly(fleet: list[tuple[Candidates, bool]], tasks: int) -> None:
+    """Each task has as many of each kind of each sweep as any other, but for one."""
+    for number, (every, has_tables) in enumerate(fleet):
+        for name in DEALT[: 3 if has_tables else 4]:
+            counts = [
+                sum(int(every.of(numbers, name).sum()) for at, numbers in blocks if at == number)
+                for blocks in (evaluate.blocks(evaluate.pieces(fleet, task, tasks)) for task in range(tasks))
+            ]
+            assert max(counts) - min(counts) <= 1
+
+
+@pytest.mark.parametrize("tasks", [1, 4, 7])
+def test_few_tasks_make_the_tables_of_a_sweep(tasks: int) -> None:
+    """What is scored from tables stays together."""
+    fleet = [(sweep(1, 20, 10, 300), True)] * 3
+    users = [
+        (task, each.sweep) for task in range(tasks) for each in evaluate.pieces(fleet, task, tasks) if each.from_tables
+    ]
+    assert len(users) <= 3 + tasks - 1
+
+
+def test_a_billion_numbers_are_never_laid_out() -> None:
+    """Only as many as are evaluated at once."""
+    every = Candidates((Run("kafka_classic", 10**9, Balance()), Run("kafka_striped", 10**9, Balance())))
+    for has_tables in (True, False):
+        sizes = {len(next(iter(evaluate.blocks([each])))[1]) for each in evaluate.pieces([(every, has_tables)], 3, 16)}
+        assert max(sizes) <= 16_384

@@ -18,8 +18,7 @@ from planner.model.errors import StalePlanError
 from planner.model.spec import BatchRules, Changes
 from planner.plan.document.partition_types import BatchRow
 from planner.whatif.cluster_states import FACTS, outcome, stages
-from planner.whatif.failing_brokers import BROKERS, RACKS, scenarios
-from planner.whatif.offline_sums import failed_slots
+from planner.whatif.failing_brokers import BROKERS, RACKS, failed_slots, scenarios
 
 MONOTONE = ("offline", "writes_refused", "lost", "lost_bytes")
 

@@ -11,7 +11,7 @@ from plan_documents import row
 from planner.model.spec import BrokerClass, Budget, Changes, Limits, Monthly, Rate
 from planner.plan.document.codec import as_json
 from planner.report import markdown
-from planner.whatif import lifetime
+from planner.whatif import growth_forecast
 from planner.whatif.growth_report import GrowthDocument, document, view
 
 
@@ -27,8 +27,8 @@ def doubling(disk, **more):
 
 def told(spec, months=3):
     """The document of a spec."""
-    cases = lifetime.cases(spec, months)
-    return as_json(document(spec, cases, lifetime.as_it_is(cases[0]), lifetime.run(cases)))
+    cases = growth_forecast.cases(spec, months)
+    return as_json(document(spec, cases, growth_forecast.as_it_is(cases[0]), growth_forecast.run(cases)))
 
 
 def test_the_first_limit_has_its_month_and_broker():

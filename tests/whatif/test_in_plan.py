@@ -22,8 +22,8 @@ from planner.report import markdown
 from planner.report.view import Column, Lines, Section, Table, View
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
+from planner.whatif import growth_forecast as growth
 from planner.whatif import in_plan
-from planner.whatif import lifetime as growth
 
 CLUSTER = """
 version: 1
@@ -264,12 +264,12 @@ def test_what_cannot_be_told_is_said(tmp_path):
 @pytest.mark.slow
 def test_growth_is_planned_with_little_work(monkeypatch):
     """Nobody asks how few bytes would do: the solver is told so, and its plans are within 5 % of the least here."""
-    from planner.whatif import lifetime
+    from planner.whatif import growth_forecast
 
     asked = []
     original = optimum.solve
     monkeypatch.setattr(
-        lifetime.optimum, "solve", lambda *args, worth: asked.append(worth) or original(*args, worth=worth)
+        growth_forecast.optimum, "solve", lambda *args, worth: asked.append(worth) or original(*args, worth=worth)
     )
     data = DATA / "growth" / "spec.yaml"
     _, case, *_ = growth.cases(reading.load(data), 12)

@@ -9,7 +9,7 @@ import pytest
 
 from planner.inputs.load import profile_file
 from planner.model.load_history import About, Findings, Span
-from planner.whatif import load_page
+from planner.whatif import load_view
 
 ABOUT = About(Span(498_216, 498_216 + 672), "Europe/Berlin", Findings({"repeated_samples": 2}, {"t3": "<script>"}))
 
@@ -32,9 +32,9 @@ def rows(topics: int = 7, *, growth: float | None = 0.1, rate: int = 1000) -> pa
 
 def test_the_page_has_the_week_the_topics_and_the_trend() -> None:
     """With what is drawn said for each mark, and the same bytes each time."""
-    page = load_page.page(rows(), ABOUT)
+    page = load_view.page(rows(), ABOUT)
 
-    assert page == load_page.page(rows(), ABOUT)
+    assert page == load_view.page(rows(), ABOUT)
     text = page.decode()
     assert "all topics, written: 211 KB/s on average, 420 KB/s on Monday 10:00 UTC" in text.replace("kB", "KB")
     assert "t0: 20 % per month, 15 % to 25 %" in text
@@ -45,7 +45,7 @@ def test_the_page_has_the_week_the_topics_and_the_trend() -> None:
 
 def test_nothing_on_the_page_can_run() -> None:
     """No script at all; what a name or finding smuggles in is text."""
-    text = load_page.page(rows(), ABOUT).decode()
+    text = load_view.page(rows(), ABOUT).decode()
 
     assert "<script" not in text
     assert "&lt;script&gt;" in text
@@ -58,12 +58,12 @@ def test_nothing_on_the_page_can_run() -> None:
 )
 def test_what_is_unknown_is_not_drawn(table: pa.Table, absent: str) -> None:
     """A short history has no growth, sizes alone have no week, an empty profile has nothing."""
-    assert absent not in load_page.page(table, ABOUT).decode()
+    assert absent not in load_view.page(table, ABOUT).decode()
 
 
 def test_a_trend_is_the_mean_of_the_partitions() -> None:
     """Weighted by their rates, in the order that is asked for."""
-    first, second = load_page.trends(rows(), ["t6", "t0"])
+    first, second = load_view.trends(rows(), ["t6", "t0"])
 
     assert ("t6", "t0") == (first.topic, second.topic)
     assert (0.2, 0.15, 0.25) == pytest.approx((first.growth, first.low, first.high))

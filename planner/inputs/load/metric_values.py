@@ -1,6 +1,6 @@
 """Metric files as measures of topics and partitions: Prometheus' JSON and text, and what Kafka's tools print.
 
-Every value is one measure of a topic (by broker) or of a partition at one time; `load_counters` turns them into rates.
+Every value is one measure of a topic (by broker) or of a partition at one time; `load_profile` turns them into rates.
 The names are those that the JMX exporter gives Kafka's own beans: `kafka.server:type=BrokerTopicMetrics` (bytes in and
 out, counters by topic and broker) and `kafka.log:type=Log` (`Size`, `LogEndOffset`, by partition and broker).
 """
