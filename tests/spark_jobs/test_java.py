@@ -150,9 +150,9 @@ def test_the_archive_is_another_for_another_java(tmp_path: Path) -> None:
 def test_a_session_records_and_the_next_one_starts_from_it(tmp_path: Path) -> None:
     """With a real Java, that has an archive of its own or not; nothing is said on the way."""
     code = (
-        "from spark_jobs import class_archive, session\n"
+        "from spark_jobs import java, session\n"
         "for number in range(2):\n"
-        "    record = class_archive.Recording()\n"
+        "    record = java.Recording()\n"
         "    with session.open_session(master='local[1]', recording=record) as spark:\n"
         "        used = spark.sparkContext.getConf().get('spark.driver.extraJavaOptions')\n"
         "        print(spark.range(7).count(), 'ArchiveClassesAtExit' in used, 'SharedArchiveFile' in used)\n"

@@ -30,7 +30,7 @@ from planner.strategies.flow import second_objectives
 from planner.strategies.flow.layout import Layout, windowed
 from planner.strategies.flow.placement import Placed, on_brokers, widened
 from planner.strategies.flow.tie_breaks import after_flows, settle, ties
-from planner.strategies.load_windows import byte_prices
+from planner.strategies.load_windows import linear_program
 from planner.strategies.load_windows.allowed_plans import allowed, closed, reached
 from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import byte_loads
@@ -77,7 +77,7 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     prices = None
     if no_cases and not _is_best(task, none, closest, base):
         # Those of a program that may leave as much outside as the plan does.
-        close = byte_prices.solve(task.layout, task.wanted, task.loads, closest.outside)
+        close = linear_program.byte_prices(task.layout, task.wanted, task.loads, closest.outside)
         prices = None if close is None else in_parts(task, close)
     if prices is not None:
         closest = _closer(task, closest, prices)
@@ -301,7 +301,7 @@ def _thorough(task: Task, _: Placed, best: Best) -> Iterator[tuple[PlacedPlan | 
     if (
         prices is None
         and not task.effort.spent
-        and (close := byte_prices.solve(task.layout, task.wanted, task.loads)) is not None
+        and (close := linear_program.byte_prices(task.layout, task.wanted, task.loads)) is not None
     ):
         prices = in_parts(task, close)
         plan, bound = _attempt(task, prices)

@@ -1,14 +1,32 @@
-"""Linear programs by hand: values and prices of both solvers, and what has no solution."""
+"""A linear program by both solvers, and the prices of bytes that it gives."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy
+from brute_force import countable, moved, plans_within
+from clusters import balance_of, no_racks, problem_of, problems
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from properties import examples
 
+from planner.model.balance import NO_TOLERANCE, Tolerance
+from planner.model.cluster import Broker
+from planner.model.problem import FloatArray, Problem
+from planner.model.spec import Changes
+from planner.scoring.windows import windows
+from planner.strategies import bounds
+from planner.strategies.bounds import GRAIN
+from planner.strategies.flow.layout import Layout, lay_out
+from planner.strategies.flow.placement import place
+from planner.strategies.load_windows import linear_program
+from planner.strategies.load_windows.byte_loads import ByteLoads, byte_loads, priced
 from planner.strategies.load_windows.linear_program import Method, Program, first_order_prices, solve
+from planner.strategies.load_windows.proof import facts, proof
 
 # Three units in all at 1, 2 and 4 each, at most two of the first kind, and two at least of the last two kinds.
 PROGRAM = Program(
@@ -47,3 +65,108 @@ def test_the_first_order_method_agrees() -> None:
     prices = first_order_prices(PROGRAM)
     assert prices is not None
     assert [1, 1, 0] == pytest.approx(prices.tolist(), abs=1e-2)
+
+
+def within(problem: Problem, **shares: int) -> Problem:
+    """The problem with no windows but these of bytes, in per cent."""
+    asked = {name: Tolerance("percent", share) for name, share in shares.items()}
+    return replace(problem, balance=replace(balance_of("none", "none", "none"), **asked))
+
+
+def parts(problem: Problem) -> tuple[Layout, ByteLoads]:
+    """The layout and the loads of a problem that has windows of bytes."""
+    layout = lay_out(problem, 0, 1024)
+    loads = byte_loads(problem, layout, windows(problem, problem.balance))
+    assert loads is not None
+    return layout, loads
+
+
+def prices_of(problem: Problem) -> FloatArray | None:
+    """The prices (D, Bt) for a problem's windows."""
+    layout, loads = parts(problem)
+    return linear_program.byte_prices(layout, windows(problem, problem.balance), loads)
+
+
+def expansion(**rest: Any) -> Problem:
+    """Two brokers with four partitions of 10 bytes each, and a third one without any."""
+    rows = {"a": [(1,)] * 4 + [(2,)] * 4}
+    return replace(problem_of(no_racks(1, 2), rows, sizes=10, changes=Changes(add_brokers=(Broker(3),))), **rest)
+
+
+def test_what_fills_a_new_broker_costs_a_byte_a_byte() -> None:
+    """It must hold 14 bytes at least, and every one of them is copied; the others are within their windows anyway."""
+    assert [[0, 0, 1]] == np.round(found(prices_of(within(expansion(), disk=50))), 6).tolist()
+
+
+def test_windows_that_hold_anyway_have_no_price() -> None:
+    """Where nothing needs to move for the disks, no byte is worth anything."""
+    assert [[0, 0, 0]] == np.round(found(prices_of(within(expansion(), disk=150))), 6).tolist()
+
+
+def test_a_broker_that_is_too_full_is_cheaper_to_leave() -> None:
+    """Of 60 and 20 bytes, 12 go over: a byte is worth one more on the emptier broker."""
+    problem = problem_of(no_racks(1, 2), {"a": [(1,)] * 6 + [(2,)] * 2}, sizes=10)
+    ((full, empty),) = found(prices_of(within(problem, disk=20)))
+    assert 1 == pytest.approx(empty - full)
+
+
+def test_traffic_is_priced_by_what_has_to_be_copied_for_it() -> None:
+    """Ten bytes are copied for five bytes a second: a byte a second on the new broker is worth two."""
+    problem = within(expansion(bytes_in_per_sec=np.full(8, 5)), network_in=50)
+    assert [[0, 0, 2]] == np.round(found(prices_of(problem)), 6).tolist()
+
+
+def test_first_order_prices_of_bytes_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Larger programs are solved another way, to nearly the same prices, and to the same ones every time."""
+    problem = within(expansion(), disk=50)
+    monkeypatch.setattr(linear_program, "EXACT_PRICE_COLUMNS", 0)
+    first, again = found(prices_of(problem)), found(prices_of(problem))
+    assert np.abs(first - [[0, 0, 1]]).max() < 0.02
+    assert first.tolist() == again.tolist()
+
+
+def test_no_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None for partitions without bytes, for windows that can't all hold, and for programs that are too large."""
+    assert prices_of(within(expansion(size_bytes=np.zeros(8, dtype=np.int64)), disk=50)) is None
+    lone = problem_of({1: "a", 2: "b", 3: "b"}, {"a": [(1, 2), (1, 3)]}, sizes=10)
+    # Nobody but broker 1 is in its rack, so both lie there; half of a share is not enough for it.
+    tight = replace(parts(within(lone, disk=10))[1], windows=np.array([[[0, 0, 0], [10, 40, 40]]]))
+    assert (
+        linear_program.byte_prices(lay_out(lone, 0), windows(lone, balance_of("none", "none", "none")), tight) is None
+    )
+    monkeypatch.setattr(linear_program, "PRICE_COLUMNS", 10)
+    assert prices_of(within(expansion(), disk=50)) is None
+
+
+def found(prices: FloatArray | None) -> FloatArray:
+    """The prices, which are there."""
+    assert prices is not None
+    return prices
+
+
+def proven(problem: Problem, prices: FloatArray) -> int:
+    """The bound at these prices (D, Bt) in bytes a unit."""
+    layout, loads = parts(problem)
+    whole = np.rint(prices.clip(-3 * loads.scales[:, None], 3 * loads.scales[:, None]) * GRAIN).astype(np.int64)
+    at = priced(layout, loads, whole) if whole.any() else layout
+    placed = place(problem, at, windows(problem, problem.balance))
+    return bounds.least(proof(at, placed, whole).certificate(facts(problem, layout, loads), loads.windows))
+
+
+@examples(20)
+@given(problems(brokers=5, topics=2, partitions=3).filter(countable), st.sampled_from([5, 20, 60]), st.data())
+def test_prices_prove_more_than_none_and_no_more_than_is_true(
+    problem: Problem, share: int, data: st.DataObject
+) -> None:
+    """The bound at the prices isn't below the one without them, nor above what the best plan moves."""
+    sizes = np.array(data.draw(st.lists(st.integers(10**6, 10**7), min_size=problem.rows, max_size=problem.rows)))
+    balance = replace(problem.balance, disk=Tolerance("percent", share), topic_leaders=NO_TOLERANCE)
+    asked = replace(problem, size_bytes=sizes, balance=balance)
+    assume(len(lay_out(asked, 0).rows))
+    wanted = windows(asked, balance)
+    best = [moved(asked, plan)[0] for plan in plans_within(asked, wanted)]
+    assume(best)
+    prices = found(prices_of(asked))
+    rounding = int((sizes * asked.replication_factors).sum()) // 500
+    nothing = np.zeros_like(prices)
+    assert proven(asked, nothing) - rounding <= proven(asked, prices) <= min(best)
