@@ -139,11 +139,11 @@ def test_settings_are_checked_before_a_run(
 
 def test_progress_is_one_line_with_what_is_known() -> None:
     """Partitions always, bytes, rate and time left where sizes are known."""
-    told = wait.progress("Batch 03 of 11", 9, 14, 41_200_000_000, 63_000_000_000, 858)
+    told = wait.progress("Batch 03 of 11", 9, 14, 41_200_000_000, 63_000_000_000, 858, 48_000_000)
     assert "Batch 03 of 11: 9 of 14 partitions, 41.2 GB of 63 GB, 48 MB/s, 8 min left, 14 min so far" == told
-    with_later = wait.progress("Batch 03 of 11", 9, 14, 41_200_000_000, 63_000_000_000, 858, 2_000)
+    with_later = wait.progress("Batch 03 of 11", 9, 14, 41_200_000_000, 63_000_000_000, 858, 48_000_000, 2_000)
     assert "48 MB/s, 8 min left, 41 min with the batches after it, 14 min so far" in with_later
-    assert "Batch 01 of 1: 0 of 2 partitions, 30 s so far" == wait.progress("Batch 01 of 1", 0, 2, None, 0, 30)
+    assert "Batch 01 of 1: 0 of 2 partitions, 30 s so far" == wait.progress("Batch 01 of 1", 0, 2, None, 0, 30, 0)
 
 
 class Clock:
@@ -197,6 +197,17 @@ def test_a_batch_that_ends_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     result, printed, seconds = waited(monkeypatch, [{}] * 7 + [{"rc": 1, "moving": []}, {"moving": []}])
     assert (False, 80) == (result.get("failed", False), seconds)
     assert ["Batch 01 of 1: 1 of 2 partitions, 500 B of 1 kB, 8 B/s, 1 min left, 1 min so far"] == printed
+
+
+def test_the_rate_is_that_of_the_last_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a throttle has changed, and where nothing is copied any more; not where bytes are unknown."""
+    looks = [{"copied_bytes": bytes_} for bytes_ in [60] * 7 + [660] * 6 + [660] * 6 + [None] * 6] + [{"moving": []}]
+    _, printed, _ = waited(monkeypatch, looks)
+    assert ["1 B/s, 16 min left", "10 B/s, 1 min left"] == [", ".join(line.split(", ")[2:4]) for line in printed[:2]]
+    assert [
+        "Batch 01 of 1: 1 of 2 partitions, 660 B of 1 kB, 3 min so far",
+        "Batch 01 of 1: 1 of 2 partitions, 4 min so far",
+    ] == printed[2:]
 
 
 def test_a_broker_that_lags_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

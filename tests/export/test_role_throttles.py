@@ -122,6 +122,15 @@ def test_what_an_earlier_run_saw_counts(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
+def test_a_topic_made_anew_keeps_no_throttles_of_the_one_before(tmp_path: Path) -> None:
+    """A topic deleted since the first run and made again, or shown by a broker that was behind, is another one."""
+    record = throttles.Record(tmp_path / "throttles-1.json")
+    record.see({"1": {}}, {"a": ("id-a", {LEADERS: "*"}), "b": ("id-b", {LEADERS: "*"})}, {"a": [0], "b": [0]})
+    record.forget_recreated({"a": ("id-later", {LEADERS: "0:1"}), "b": ("id-b", {LEADERS: "0:1"})})
+    assert {} == record.desired_topic("a", {LEADERS: "0:1"})
+    assert {LEADERS: "*"} == record.desired_topic("b", {LEADERS: "0:1"})
+
+
 @pytest.mark.parametrize(
     ("now", "desired", "options"),
     [
@@ -218,3 +227,30 @@ def test_throttles_that_cannot_be_lifted_now_stay(recorded: Path) -> None:
     moving = Cluster(recorded)
     assert [] == throttles.Throttles(moving).lift(text)
     assert [] == moving.calls
+
+
+def test_throttles_that_a_broker_shows_late_are_put_back_too(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first answer is from before the batch: a second reading finds what it set, a third that all is right."""
+    monkeypatch.setattr(throttles, "_APART_SECONDS", 0)
+    behind, informed, right = ([described(a=a, b=b, next="")] for a, b in (("", "*"), ("0:1", "0:1"), ("", "*")))
+    heads = "Dynamic configs for broker 1 are:\nDynamic configs for broker 2 are:\n"
+    live = [f"{heads}  {LEADER}={rate} sensitive=false\n" for rate in (777, 50, 777)]
+    answers = {"topics": [*behind, *informed, *right], "configs": live, "reassign": [""]}
+    cluster = Cluster(recorded)
+
+    def required(tool: str, *options: str) -> str:
+        cluster.calls.append([tool, *options])
+        return "" if "--alter" in options else answers[tool].pop(0)
+
+    monkeypatch.setattr(cluster, "required", required)
+    # The record is found by the topics' ids, which takes the first reading of them.
+    cluster.given["although_moving"] = False
+    assert {"said": [], "moving": []} == throttles.Throttles(cluster).restore()
+    assert [] == list(recorded.glob("throttles-*"))
+    altered = [call[5:] for call in cluster.calls if "--alter" in call]
+    assert [
+        ["2", "--add-config", f"{LEADER}=777"],
+        ["a", "--delete-config", LEADERS],
+        ["b", "--add-config", f"{LEADERS}=*"],
+    ] == altered
+    assert {"topics": [], "configs": [], "reassign": []} == answers

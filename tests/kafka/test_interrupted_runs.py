@@ -2,38 +2,69 @@
 
 from __future__ import annotations
 
+import os
+import random
 import signal
+import time
+from dataclasses import dataclass
 
 import pytest
 from faults import MEGABYTE, SLOWLY, expansion
-from operator_at_work import Operator
+from operator_at_work import Lists, Operator, Plan
 
-# Two for each change; all moments take a quarter of an hour.
-MOMENTS = [pytest.param(n, marks=() if n in {4, 7} else pytest.mark.long) for n in range(10)]
-TASKS_APART = 5
+# After so many tasks: one within each half of the run. Moments at random take half an hour.
+TASKS = (22, 37)
+MOMENTS = 10
+# Batches of a megabyte or two each, which take seconds.
+MODERATELY = ("-e", "kafka_reassign_throttle_bytes_per_sec=150000")
 BEFORE = {
     ("brokers", "2"): "leader.replication.throttled.rate=777000000",
     ("brokers", "6"): "follower.replication.throttled.rate=888",
     ("topics", "quiet"): "leader.replication.throttled.replicas=*",
     ("topics", "orders"): "follower.replication.throttled.replicas=[0:1,2:3]",
 }
+SIGNALS = pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
 
 pytestmark = pytest.mark.kafka
 
 
-@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_run_ended_at_any_moment_is_resumed(operator: Operator, moment: int, ended_by: signal.Signals) -> None:
-    """Ended after so many tasks; run again, it reaches the plan, nothing is lost, and the throttles are put back."""
-    plan = expansion(operator, MEGABYTE, moves_per_broker=1)
-    operator.create_topic("quiet", [[5, 6]])
-    for (kind, name), value in BEFORE.items():
-        options = ("--entity-type", kind, "--entity-name", name, "--alter", "--add-config", value)
-        operator.cluster.tool("kafka-configs", *options)
-    operator.await_true(lambda: len(BEFORE) == len(operator.throttles().splitlines()), "the throttles from before")
-    set_before, wanted = operator.throttles(), operator.replicas() | plan.replicas
-    with plan.playbooks.playing("apply", *SLOWLY) as running:
-        tasks = 2 + TASKS_APART * moment
+@dataclass(frozen=True)
+class Begun:
+    """A plan, the throttles from before, which it has to leave, and the lists that it has to reach."""
+
+    plan: Plan
+    throttles: str
+    wanted: Lists
+
+    @staticmethod
+    def on(operator: Operator) -> Begun:
+        """Batches of one replica each, and throttles of somebody else."""
+        plan = expansion(operator, MEGABYTE, moves_per_broker=1)
+        operator.create_topic("quiet", [[5, 6]])
+        for (kind, name), value in BEFORE.items():
+            options = ("--entity-type", kind, "--entity-name", name, "--alter", "--add-config", value)
+            operator.cluster.tool("kafka-configs", *options)
+        operator.await_true(lambda: len(BEFORE) == len(operator.throttles().splitlines()), "the throttles from before")
+        return Begun(plan, operator.throttles(), operator.replicas() | plan.replicas)
+
+    def resume(self, operator: Operator) -> None:
+        """Run it again: it reaches the plan, nothing is lost, and the throttles are put back."""
+        run = self.plan.playbooks.play("apply")
+        assert 0 == run.code, run.output
+        assert self.wanted == operator.replicas()
+        assert [] == operator.moving()
+        operator.await_equal(self.throttles, operator.throttles)
+        kept = operator.folder / "home" / ".local" / "state" / "kafka_reassign"
+        assert [] == list(kept.glob("throttles-*")), run.output
+        assert {} == operator.lost()
+
+
+@SIGNALS
+@pytest.mark.parametrize("tasks", TASKS)
+def test_run_ended_after_so_many_tasks_is_resumed(operator: Operator, tasks: int, ended_by: signal.Signals) -> None:
+    """A batch moves after the first number, and later ones after the second."""
+    begun = Begun.on(operator)
+    with begun.plan.playbooks.playing("apply", *SLOWLY) as running:
 
         def so_far() -> bool:
             if running.text.count("TASK [") > 20:
@@ -43,11 +74,60 @@ def test_run_ended_at_any_moment_is_resumed(operator: Operator, moment: int, end
         operator.await_true(so_far, f"{tasks} tasks")
         running.process.send_signal(ended_by)
         running.process.wait(60)
-    run = plan.playbooks.play("apply")
+    begun.resume(operator)
+
+
+@dataclass
+class Moments:
+    """Parts of a run's time, drawn at random, and that time, once it was measured."""
+
+    seed: int
+    parts: list[float]
+    seconds: float = 0.0
+
+
+@pytest.fixture(scope="module")
+def moments() -> Moments:
+    """Those of a seed: `MOMENTS_SEED` in the environment, else another one in each session."""
+    seed = int(os.environ.get("MOMENTS_SEED") or random.SystemRandom().randrange(10**6))
+    print(f"MOMENTS_SEED={seed}")  # noqa: T201
+    generator = random.Random(seed)
+    return Moments(seed, [generator.random() for _ in range(2 * MOMENTS)])
+
+
+@pytest.mark.long
+@SIGNALS
+@pytest.mark.parametrize("number", range(MOMENTS))
+def test_run_ended_at_a_random_moment_is_resumed(
+    operator: Operator, moments: Moments, number: int, ended_by: signal.Signals
+) -> None:
+    """Anywhere between the start of ansible-playbook and its end, as long as a run without interruption took."""
+    if not moments.seconds:
+        begun = Begun.on(operator)
+        moments.seconds = begun_and_ended(begun)
+        begun.resume(operator)
+        operator.tidy_up()
+        operator.produced.clear()
+    begun = Begun.on(operator)
+    moment = moments.parts[2 * number + (ended_by == signal.SIGKILL)] * moments.seconds
+    with begun.plan.playbooks.playing("apply", *MODERATELY) as running:
+        time.sleep(moment)
+        ended = running.process.poll() is not None
+        running.process.send_signal(ended_by)
+        running.process.wait(60)
+        tasks = running.text.count("TASK [")
+    begun.resume(operator)
+    what = "after its end" if ended else f"in task {tasks}"
+    print(  # noqa: T201
+        f"MOMENTS_SEED={moments.seed}: {ended_by.name} after {moment:.1f} s of {moments.seconds:.1f} s, {what}: "
+        "resumed, plan reached, throttles equal"
+    )
+
+
+def begun_and_ended(begun: Begun) -> float:
+    """Seconds that a run takes when nobody ends it."""
+    started = time.monotonic()
+    with begun.plan.playbooks.playing("apply", *MODERATELY) as running:
+        run = running.wait()
     assert 0 == run.code, run.output
-    assert wanted == operator.replicas()
-    assert [] == operator.moving()
-    operator.await_equal(set_before, operator.throttles)
-    kept = operator.folder / "home" / ".local" / "state" / "kafka_reassign"
-    assert [] == list(kept.glob("throttles-*")), run.output
-    assert {} == operator.lost()
+    return time.monotonic() - started

@@ -110,16 +110,16 @@ def duration(seconds):
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def progress(name, done, partitions, copied, planned, seconds, later_seconds=0):
+def progress(name, done, partitions, copied, planned, seconds, rate, later_seconds=0):
     """The line that says how far a batch is: partitions, and bytes, rate and time left where they are known.
 
-    `seconds` have passed, and the batches after it are planned to take `later_seconds`.
+    `seconds` have passed, `rate` bytes a second are copied now, and the batches after it are planned to take
+    `later_seconds`.
     """
     parts = [f"{done} of {partitions} partitions"]
     if copied is not None and planned:
         parts.append(f"{size(min(copied, planned))} of {size(planned)}")
-        if copied and seconds:
-            rate = copied / seconds
+        if rate:
             left = max(0, planned - copied) / rate
             parts += [f"{size(rate)}/s", f"{duration(left)} left"]
             if later_seconds:
@@ -246,6 +246,7 @@ class ActionModule(ActionBase):
         self.started, self.parent = time.monotonic(), os.getppid()
         self.held_since, self.hold, self.finish, self.told = None, "", [], set()
         self.rate = int(self.given.get("throttle_bytes_per_sec") or 0)
+        self.measured = (0, 0)  # Seconds since the start and bytes, at the last line.
         # Right before a batch there was a look at the cluster already.
         next_cluster = self.started + (float(self.given["guard_seconds"]) if self.moves else 0)
         next_line = self.started + _LINE_SECONDS
@@ -384,5 +385,11 @@ class ActionModule(ActionBase):
             planned = int(self.given.get("planned_bytes") or 0)
             seconds = time.monotonic() - self.started
             later = int(self.given.get("later_seconds") or 0)
-            line = progress(self.given["name"], done, look["partitions"], look["copied_bytes"], planned, seconds, later)
+            bytes_now, rate = look["copied_bytes"], 0
+            if bytes_now is not None:
+                # Since the line before it, so that a throttle that was changed shows.
+                before, bytes_before = self.measured
+                rate = max(0, bytes_now - bytes_before) / (seconds - before)
+                self.measured = (seconds, bytes_now)
+            line = progress(self.given["name"], done, look["partitions"], bytes_now, planned, seconds, rate, later)
             self.tell("progress", line)

@@ -6,11 +6,15 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from pathlib import Path
 
 from ansible.module_utils import kafka_reassign_output as output
 from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, ToolError, shortened
 from ansible.module_utils.kafka_reassign_journal import folder_of
+
+# How often throttles are read at most when they are put back, and how long a broker has to learn of a change.
+_READINGS, _APART_SECONDS = 4, 1
 
 
 class Record:
@@ -50,6 +54,7 @@ class Record:
     def see(self, brokers, described, moved):
         """Add what isn't recorded yet: {broker: throttles}, {topic: (id, throttles)}, {topic: partitions}."""
         if described:
+            self.forget_recreated(described)
             self.content["topic_ids"] = sorted(f"{name} {number}" for name, (number, _) in described.items())
         for broker, values in brokers.items():
             # A broker that was down when the run began may have the run's rate by now.
@@ -57,6 +62,13 @@ class Record:
         for topic, numbers in moved.items():
             known = self.topics.setdefault(topic, {"configs": described.get(topic, ("", {}))[1], "partitions": []})
             known["partitions"] = sorted(set(known["partitions"]) | set(numbers))
+
+    def forget_recreated(self, described):
+        """Drop throttles from before of topics that were deleted since: a topic of that name is another one."""
+        ids = {each.partition(" ")[0]: each.partition(" ")[2] for each in self.content["topic_ids"]}
+        for topic in self.topics.keys() & described.keys():
+            if described[topic][0] != ids.get(topic):
+                self.topics[topic]["configs"] = {}
 
     def add_rate(self, rate):
         """Add a rate that is about to be set."""
@@ -164,10 +176,29 @@ class Throttles:
         own = [name for name in active if int(name.rpartition("-")[2]) in _numbers(record, name)]
         if own and not self.given["although_moving"]:
             return {"said": [f"{len(own)} partitions of the plan still move, so their throttles stay."], "moving": own}
-        brokers = self.live()
-        record.see(brokers, {}, {})
-        said = self.put_back(record, brokers, self.topics_of(record), active)
+        brokers, said = self.settled(record, active)
         return {"said": said + self.finish(record, brokers), "moving": []}
+
+    def settled(self, record, active):
+        """Put all throttles back until a second reading finds them so; the live brokers, and sentences.
+
+        Any broker may answer, and one that is behind with the controller's changes shows the throttles from before
+        them: those of a batch that has just begun are absent there, and would stay for good.
+        """
+        record.forget_recreated(self.described())
+        said = []
+        for reading in range(_READINGS):
+            brokers = self.live()
+            record.see(brokers, {}, {})
+            topics = self.topics_of(record)
+            right = all(values == record.desired_broker(each, values) for each, values in brokers.items())
+            right = right and all(values == record.desired_topic(each, values) for each, values in topics.items())
+            if right and reading:
+                break
+            said += self.put_back(record, brokers, topics, active)
+            time.sleep(_APART_SECONDS)
+            self.seen = None
+        return brokers, said
 
     def lift(self, described):
         """Restore the throttles of topics that earlier batches have moved; on a failure the end of the run does it.
@@ -179,6 +210,7 @@ class Throttles:
         record = None if output.reassigned(described) else self.record()
         if record is None:
             return []
+        record.forget_recreated(self.seen)
         starting = {name.rpartition("-")[0] for name in self.cluster.lists()[0]}
         topics = {each: values for each, values in self.topics_of(record).items() if each not in starting}
         changing = [each for each, values in topics.items() if values != record.desired_topic(each, values)]
