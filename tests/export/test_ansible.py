@@ -318,6 +318,20 @@ def test_leaders_alone_change_batch_by_batch(tmp_path: Path) -> None:
     assert (0, 0, 2) == (again.code, again.changed, site.calls("--election-type")), again.output
 
 
+def test_batches_of_elections_count_too(tmp_path: Path) -> None:
+    """A run that may start one batch elects one leader, says so, and the next run elects the other."""
+    site = staged(tmp_path, leaders_only)
+    partitions = site.cluster["partitions"]
+    partitions["a-0"] |= {"leader": 2}
+    site.set_cluster(partitions=partitions)
+    first = site.play("apply", "-e", "kafka_reassign_batches_at_most=1")
+    assert (2, 1) == (first.code, site.calls("--election-type")), first.output
+    said = "Stopped before the elections of batch 02: this run has started as many batches as it may. None of them was"
+    assert said in first.text
+    assert 0 == (again := site.play("apply", "-e", "kafka_reassign_batches_at_most=1")).code, again.output
+    assert 2 == site.calls("--election-type")
+
+
 def test_tools_that_lack_an_option_are_called_without_it(site: Site, tmp_path: Path) -> None:
     """As those of Kafka 3.9: it is tried once a run, and the election tool's older name is used."""
     config = tmp_path / "client.properties"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from folders import ROOT
-from test_ansible import ORIGIN, TARGET, Site, plan, staged
+from test_ansible import ORIGIN, TARGET, Site, leaders_only, plan, staged
 
 pytestmark = pytest.mark.ansible
 
@@ -85,6 +85,24 @@ def test_a_webhook_is_told_of_a_hold_and_of_a_stop(site: Site, webhook: tuple[st
     site.set_cluster(behind={"billing": 5_000})
     assert 0 == site.play("apply", *hooked("http://127.0.0.1:9/", **limits)).code
     assert TARGET == site.replicas()
+
+
+def test_a_webhook_is_told_of_a_hold_before_elections(
+    tmp_path: Path, webhook: tuple[str, list[dict[str, Any]]]
+) -> None:
+    """As of one before a batch that moves replicas."""
+    url, told = webhook
+    site = staged(tmp_path, leaders_only)
+    partitions = site.cluster["partitions"]
+    partitions["a-0"] |= {"leader": 2}
+    site.set_cluster(partitions=partitions, behind={"billing": 5_001})
+    limits = {"kafka_reassign_lag_limits": {"billing": 5_000}, "kafka_reassign_hold_seconds": 1}
+    run = site.play("apply", *hooked(url, kafka_reassign_guard_seconds=1, **limits))
+    assert (2, 0) == (run.code, site.calls("--election-type")), run.output
+    behind = "consumer group billing is 5001 records behind, its limit is 5000"
+    assert f"HELD, Before the elections of batch 01: {behind}." in run.text
+    assert ["on_hold", "on_failure"] == [event["event"] for event in told]
+    assert [True, True] == [behind in event["said"] for event in told]
 
 
 def test_tasks_that_are_missing_or_fail(site: Site, tmp_path: Path) -> None:
