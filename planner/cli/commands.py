@@ -66,7 +66,7 @@ GROUPS = {
     "Plan": {
         "import": Listed("Write the cluster part of a SPEC from what a cluster prints.", "importing:import_"),
         "validate": Listed("Check each SPEC and the files it names; write nothing.", "planning:validate"),
-        "adopt": Listed("Make a plan of a REASSIGNMENT that another tool made.", "adopt:adopt"),
+        "adopt": Listed("Make a plan of a REASSIGNMENT that another tool made.", "planning:adopt"),
         "whatif": Listed("Choose the best plan for each SPEC, and write its folder.", "planning:whatif"),
     },
     "Review": {

@@ -1,4 +1,4 @@
-"""`planner whatif`, `validate`, `render`, `external` and `spark warm`: make plans, and write their files."""
+"""`planner whatif`, `adopt`, `validate`, `render`, `external` and `spark warm`: make plans, and write their files."""
 
 from __future__ import annotations
 
@@ -9,15 +9,30 @@ from typing import Any
 import click
 from rich.console import Console
 
+from planner.approval import adopted_plan
 from planner.cli import fleet, workflow
-from planner.cli.shown import Format, detail_options, echo_json, echo_line, format_option, reads_plan, say, show_view
+from planner.cli.shown import (
+    Format,
+    detail_options,
+    echo_json,
+    echo_line,
+    format_option,
+    reads_plan,
+    say,
+    show,
+    show_view,
+)
 from planner.cli.shown import show as show_plan
 from planner.cli.workflow import engine_options
-from planner.export import terraform_external
+from planner.export import output_folder, terraform_external
+from planner.inputs.spec import reading
 from planner.model.errors import PlannerError
 from planner.model.file_reading import SHORT
-from planner.plan import headline
+from planner.plan import bound_file, headline
 from planner.report.terminal import Detail
+from planner.sweep import candidates_file
+from planner.whatif import in_plan
+from planner.whatif.assignors import importable
 
 _SPEC = click.Path(path_type=Path, dir_okay=False)
 _PLAN = click.Path(path_type=Path)
@@ -118,3 +133,41 @@ def warm() -> int:
     """Make the class data archive that halves the start of local Spark sessions; once a machine."""
     echo_line(str(workflow.warm_spark(Console(stderr=True))))
     return 0
+
+
+@click.command()
+@click.argument("reassignment", type=click.Path(path_type=Path))
+@click.argument("spec", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write. [default: REASSIGNMENT without its ending, with .adopted.plan, in the current folder]",
+)
+@format_option
+@detail_options
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plan has something to do.")
+@reads_plan
+def adopt(
+    reassignment: Path, spec: Path, out: Path | None, form: Format, detail: Detail | None, detailed_exitcode: bool
+) -> int:
+    """Make a plan of a REASSIGNMENT that another tool made.
+
+    REASSIGNMENT is Kafka's JSON, what --generate prints, Cruise Control's proposals, or an older plan. Nothing of it is
+    changed: what it doesn't name stays where it is.
+
+    SPEC says what the cluster is, and what a plan must keep. A REASSIGNMENT that breaks a rule is refused with exit
+    code 1; one that is beyond a limit with exit code 3. How much more than needed it copies is reported.
+    """
+    folder = out if out is not None else Path(f"{reassignment.stem}.adopted.plan")
+    wish = reading.load(spec)
+    output_folder.check(folder)
+    made = adopted_plan.adopted(adopted_plan.read(reassignment), wish, spec.as_posix())
+    plan, bound = made.planned
+    with importable(spec.resolve().parent, wish.consumers):
+        plan = in_plan.added(wish, plan)
+    others = {candidates_file.FILE: candidates_file.encoded(made.rows)}
+    if bound is not None:
+        others[bound_file.FILE] = bound
+    files = workflow.write_plan(folder, plan, others, say)
+    show(plan, form, detail, folder, len(files))
+    return 2 if detailed_exitcode and headline.has_something_to_do(plan) else 0
