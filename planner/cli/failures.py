@@ -47,7 +47,12 @@ def run(path: Path, options: FailuresOptions, errors: Console) -> FailuresDocume
     study = failure_rows.study(subject.spec, subject.problem, subject.batches, wanted)
     rows = _rows(study, wanted, options)
     if options.rows is not None:
-        _write(rows, options.rows)
+        buffer = BytesIO()
+        pq.write_table(rows.replace_schema_metadata(None).combine_chunks(), buffer, compression="zstd")
+        try:
+            replace_file(options.rows, buffer.getvalue())
+        except OSError as error:
+            raise SetupError(f"{options.rows}: can't be written: {error.strerror}") from error
     return FailuresDocument.of(section(subject, wanted, rows), subject.spec.cluster.name, subject.plan)
 
 
@@ -100,16 +105,6 @@ def _rows(study: failure_rows.FailureStudy, wanted: Sequence[Scenarios], options
 
     with session.open_session(master=options.master, remote=options.remote) as spark:
         return whatif.failures(spark, study, wanted, partitions=options.partitions)
-
-
-def _write(rows: pa.Table, out: Path) -> None:
-    """Write the rows as Parquet. SetupError if that isn't possible."""
-    buffer = BytesIO()
-    pq.write_table(rows.replace_schema_metadata(None).combine_chunks(), buffer, compression="zstd")
-    try:
-        replace_file(out, buffer.getvalue())
-    except OSError as error:
-        raise SetupError(f"{out}: can't be written: {error.strerror}") from error
 
 
 class _Kind(click.ParamType[str]):

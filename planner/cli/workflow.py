@@ -125,7 +125,9 @@ def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Cons
         tried = fleet.each(specs, lambda number: _alternatives(jobs[number], options))
         # All alternatives of all specs are swept in one go.
         wanted = [_search(job, each) for job, of_job in zip(jobs, tried, strict=True) for each in of_job]
-        _require_apart(wanted)
+        paths = [each.scores.path for each in wanted if each.scores is not None]
+        if twice := next((path for path in paths if paths.count(path) > 1), None):
+            raise SetupError(f"sweep.scores: {twice} is that of two clusters of one name; allowed: a folder for each")
         results = iter(sweep(wanted))
         swept = [variants.swept(of_job, list(islice(results, len(of_job)))) for of_job in tried]
         phase.begin("choosing the plan and proving its bound")
@@ -149,13 +151,6 @@ def _search(job: Job, tried: Alternative) -> Search:
     beside = job.spec.resolve().parent
     scores = None if root is None else candidates_file.folder(root, beside, tried.spec.cluster.name, tried.name)
     return Search(tried.problem, tried.candidates, scores)
-
-
-def _require_apart(wanted: Sequence[Search]) -> None:
-    """SetupError where the rows of two sweeps would be written to the same folder."""
-    paths = [each.scores.path for each in wanted if each.scores is not None]
-    if twice := next((path for path in paths if paths.count(path) > 1), None):
-        raise SetupError(f"sweep.scores: {twice} is that of two clusters of one name; allowed: a folder for each")
 
 
 def _planned(job: Job, tried: Sequence[variants.Swept]) -> build.Planned:

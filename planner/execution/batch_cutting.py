@@ -55,20 +55,15 @@ def split(
     Partitions without a leader come last, in batches of their own, one for each set of brokers: nothing can be copied
     until one of their replicas is back, and the others don't wait for that.
     """
-    led, *leaderless = _by_leader(change for change in changes if change.reassigned or change.elects)
+    led: list[PartitionChange] = []
+    waiting: defaultdict[tuple[int, ...], list[PartitionChange]] = defaultdict(list)
+    for change in sorted((each for each in changes if each.reassigned or each.elects), key=_name):
+        group = led if change.leader_before is not None else waiting[tuple(sorted(change.before))]
+        group.append(change)
+    leaderless = [waiting[brokers] for brokers in sorted(waiting)]
     groups = [_split(group, rules, racks or {}) for group in (led, *leaderless)]
     batches = [replace(batch, leaderless=at > 0) for at, group in enumerate(groups) for batch in group]
     return tuple(replace(batch, number=number) for number, batch in enumerate(batches, 1))
-
-
-def _by_leader(changes: Iterable[PartitionChange]) -> list[list[PartitionChange]]:
-    """The changes of partitions with a leader, then those without one by the brokers that they wait for."""
-    led: list[PartitionChange] = []
-    waiting: defaultdict[tuple[int, ...], list[PartitionChange]] = defaultdict(list)
-    for change in sorted(changes, key=_name):
-        group = led if change.leader_before is not None else waiting[tuple(sorted(change.before))]
-        group.append(change)
-    return [led, *(waiting[brokers] for brokers in sorted(waiting))]
 
 
 def _split(changes: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str]) -> tuple[Batch, ...]:

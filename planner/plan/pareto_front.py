@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
@@ -76,7 +76,12 @@ def compared(tried: Swept, winner: Row) -> tuple[ComparedRow, ...]:
     asked, goal = asked_of(tried.spec, tried.problem), Goal.of(tried)
     nothing = {**tried.result.scores.slice(0, 1).to_pylist()[0], **terms.if_nothing_moves(asked)}
     left = terms.left_to_change(asked, today(asked))
-    at_once = _at_once(tried, asked)
+    at_once: Row | None = None
+    if tried.problem is not asked:
+        # A first step: beside it the whole change at once, without the budget.
+        free = replace(without(asked), budget=Budget())
+        every = evaluated(free, candidates_of(free, replace(tried.spec.sweep, candidates=2)))
+        at_once = every.slice(1, 1).to_pylist()[0]
     whole = Goal(0, goal.excess if at_once is None else at_once["excess"])
     return (
         structs.replace(comparison("do nothing", nothing, whole), left_to_change=left),
@@ -84,15 +89,6 @@ def compared(tried: Swept, winner: Row) -> tuple[ComparedRow, ...]:
         *(() if at_once is None else (comparison("all at once, over budget", at_once, whole),)),
         *_generated(tried, asked, whole),
     )
-
-
-def _at_once(tried: Swept, asked: Problem) -> Row | None:
-    """The whole change in one step, without the budget; None if the plan isn't a first step."""
-    if tried.problem is asked:
-        return None
-    free = replace(without(asked), budget=Budget())
-    row: Row = evaluated(free, candidates_of(free, replace(tried.spec.sweep, candidates=2))).slice(1, 1).to_pylist()[0]
-    return row
 
 
 def _generated(tried: Swept, asked: Problem, goal: Goal) -> Iterator[ComparedRow]:
@@ -145,7 +141,12 @@ def asked_of(spec: Spec, problem: Problem) -> Problem:
 def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[ParetoRow, ...]:
     """The Pareto front of all alternatives, by bytes moved; the plan is in it even if another candidate beats it."""
     moved = "bytes_moved" if tried[0].spec.cluster.sizes_known else "replicas_moved"
-    kept = _unbeaten(((at, row) for at, each in enumerate(tried) for row in each.result.front.to_pylist()), moved)
+    points = ((at, row) for at, each in enumerate(tried) for row in each.result.front.to_pylist())
+    # Those that no other point beats in both bytes and imbalance; the first of equal ones.
+    kept: list[tuple[int, Row]] = []
+    for at, row in sorted(points, key=lambda each: (each[1][moved], each[1]["imbalance_ppm"], each[0])):
+        if not kept or row["imbalance_ppm"] < kept[-1][1]["imbalance_ppm"]:
+            kept.append((at, row))
     winner = (chosen.at, chosen.row["candidate"])
     rows = {(at, row["candidate"]): row for at, row in kept} | {winner: _proven(chosen.row, proposal)}
     ordered = sorted(rows, key=lambda key: (rows[key][moved], rows[key]["imbalance_ppm"], *key))
@@ -209,15 +210,6 @@ def choice(tried: Sequence[Swept], chosen: Chosen) -> ChoiceSection:
         variant=tried[chosen.at].name,
         why=chosen.why,
     )
-
-
-def _unbeaten(points: Iterable[tuple[int, Row]], moved: str) -> list[tuple[int, Row]]:
-    """The points that no other point beats in both bytes and imbalance; the first of equal ones."""
-    kept: list[tuple[int, Row]] = []
-    for at, row in sorted(points, key=lambda each: (each[1][moved], each[1]["imbalance_ppm"], each[0])):
-        if not kept or row["imbalance_ppm"] < kept[-1][1]["imbalance_ppm"]:
-            kept.append((at, row))
-    return kept
 
 
 def _proven(row: Row, proposal: Proposal) -> Row:

@@ -112,13 +112,8 @@ def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
 
 
 def _leaders(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
-    """Who is preferred to lead, by a flow of its own: moves no data."""
-    return leaders.order(asked.problem, assignment, best.wanted, asked.grown)
-
-
-def _leaders_in_sync(asked: _Asked, _: Started, assignment: IntArray) -> IntArray:
-    """No replica that isn't in sync comes first where another one is."""
-    return led_in_sync(asked.problem, assignment)
+    """Who is preferred to lead, by a flow of its own: moves no data. A replica in sync comes before all that aren't."""
+    return led_in_sync(asked.problem, leaders.order(asked.problem, assignment, best.wanted, asked.grown))
 
 
 def _new_partitions(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
@@ -133,7 +128,6 @@ def _new_partitions(asked: _Asked, best: Started, assignment: IntArray) -> IntAr
 STEPS: tuple[Callable[[_Asked, Started, IntArray], IntArray], ...] = (
     _replicas,
     _leaders,
-    _leaders_in_sync,
     _new_partitions,
 )
 

@@ -123,7 +123,8 @@ def _costs(problem: Problem) -> LongArray | None:
 def _affordable(problem: Problem, costs: LongArray, must: BoolArray) -> BoolArray:
     """(P,): the partitions whose turn it is: first of those that must change, then of the others."""
     done: BoolArray = (costs == 0).all(axis=0)
-    left = _room(problem)
+    endless, limits = np.iinfo(np.int64).max, [getattr(problem.budget, term) for term in TERMS]
+    left = np.array([endless if limit is None else limit for limit in limits], dtype=np.int64)
     for among in (must, ~must):
         _pay_groups(problem, costs, among, done, left)
         _pay_partitions(problem, costs, among, done, left)
@@ -146,13 +147,6 @@ def _pay_partitions(problem: Problem, costs: LongArray, among: BoolArray, done: 
             if (costs[:, row] <= left).all():
                 done[row] = True
                 left -= costs[:, row]
-
-
-def _room(problem: Problem) -> LongArray:
-    """(3,): the budget's limit of each of TERMS; the largest int64 where there is none."""
-    endless = np.iinfo(np.int64).max
-    limits = (getattr(problem.budget, term) for term in TERMS)
-    return np.array([endless if limit is None else limit for limit in limits], dtype=np.int64)
 
 
 def _groups(problem: Problem, costs: LongArray, among: BoolArray, done: BoolArray) -> Iterator[IntArray]:

@@ -193,20 +193,22 @@ def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[Run]
     """Optima: the grid of knobs first, what is asked for at its head, then tie-break seeds at that."""
     most = _most_solved(problem, sweep, count, among)
     given = budget_steps.asked(problem.budget) or any(getattr(sweep.grid, knob) for knob in KNOBS)
-    asked, *others = dict.fromkeys(_points(problem, sweep.grid))
+    scenarios = (ALL_SCENARIOS, NO_SCENARIOS) if problem.scenario_names else (NO_SCENARIOS,)
+    points = (_Point(balance, each) for balance in _grid(problem, sweep.grid) for each in scenarios)
+    asked, *others = dict.fromkeys(points)
     worth = _SOLVED_PLACEMENTS // among
     if sweep.solved is not None:
         worth = most * max(_price(problem, point.balance) for point in (asked, *others))
     left = max(0, worth - _price(problem, asked.balance))
     kept = left * (1 if given else _OWN_GRID)
-    points, sure = [asked], _LEAST_OF_LADDER if budget_steps.asked(problem.budget) else 1
+    chosen, sure = [asked], _LEAST_OF_LADDER if budget_steps.asked(problem.budget) else 1
     for point in others:
         price = _price(problem, point.balance)
-        if len(points) < most and (price <= kept or len(points) < sure):
-            points, kept, left = [*points, point], kept - price, left - price
-    seeds = max(0, min(most - len(points), int(left) // _price(problem, asked.balance)))
+        if len(chosen) < most and (price <= kept or len(chosen) < sure):
+            chosen, kept, left = [*chosen, point], kept - price, left - price
+    seeds = max(0, min(most - len(chosen), int(left) // _price(problem, asked.balance)))
     again = Run("optimum", seeds, asked.balance, asked.scenarios, _seed(sweep, 1))
-    return [*(Run("optimum", 1, each.balance, each.scenarios) for each in points), again]
+    return [*(Run("optimum", 1, each.balance, each.scenarios) for each in chosen), again]
 
 
 def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:
@@ -229,14 +231,6 @@ def _price(problem: Problem, balance: Balance) -> int:
 def _seed(sweep: Sweep, number: int) -> int:
     """Numbers of one sweep seed never meet those of another."""
     return (sweep.seed << 32) + number
-
-
-def _points(problem: Problem, grid: BalanceGrid) -> Iterable[_Point]:
-    """Every balance of the grid, for all scenarios and, where there are any, for none of them."""
-    balances = list(_grid(problem, grid))
-    if not problem.scenario_names:
-        return [_Point(balance, NO_SCENARIOS) for balance in balances]
-    return [_Point(balance, each) for balance in balances for each in (ALL_SCENARIOS, NO_SCENARIOS)]
 
 
 def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:

@@ -60,10 +60,14 @@ def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
 def week_of_load(rows: pa.Table, about: About) -> WeekOfLoad:
     """The hours of the week in a profile's rows (PROFILE_SCHEMA)."""
     means = [_numbers(rows[f"bytes_{way}_per_sec_mean"].combine_chunks()) for way in ("in", "out")]
-    hours = [_hours(rows[f"hours_{way}"].combine_chunks()) for way in ("in", "out")]
-    return WeekOfLoad(
-        {key: at for at, key in enumerate(_profile_keys(rows))}, np.stack(means), np.stack(hours), about.time_zone
-    )
+    # An hour, or all of a row, may be unknown.
+    hours = np.full((2, len(rows), HOURS_OF_WEEK), np.nan)
+    for at, way in enumerate(("in", "out")):
+        lists = rows[f"hours_{way}"].combine_chunks()
+        whole = np.asarray(pc.equal(pc.list_value_length(lists).fill_null(0), HOURS_OF_WEEK), dtype=bool)
+        hours[at, whole] = _numbers(lists.filter(pa.array(whole)).flatten()).reshape(-1, HOURS_OF_WEEK)
+    rows_of = {key: at for at, key in enumerate(_profile_keys(rows))}
+    return WeekOfLoad(rows_of, np.stack(means), hours, about.time_zone)
 
 
 def _profile_keys(rows: pa.Table) -> Iterator[tuple[str, int]]:
@@ -72,14 +76,6 @@ def _profile_keys(rows: pa.Table) -> Iterator[tuple[str, int]]:
 
 def _cluster_keys(topics: Sequence[Topic]) -> Iterator[tuple[str, int]]:
     return ((topic.name, partition.id) for topic in topics for partition in topic.partitions)
-
-
-def _hours(lists: pa.ListArray) -> FloatArray:
-    """(N, 168); NaN where an hour, or all of a row, is unknown."""
-    found = np.full((len(lists), HOURS_OF_WEEK), np.nan)
-    whole = np.asarray(pc.equal(pc.list_value_length(lists).fill_null(0), HOURS_OF_WEEK), dtype=bool)
-    found[whole] = _numbers(lists.filter(pa.array(whole)).flatten()).reshape(-1, HOURS_OF_WEEK)
-    return found
 
 
 def _numbers(values: pa.Array | pa.ChunkedArray) -> FloatArray:

@@ -208,20 +208,20 @@ def _log_dirs(document: Document, folder: Path) -> LogDirs:
     """
     if sections.tolerance(document).kind == "none":
         return LogDirs()
-    written = document.get("cluster", "topics")
-    known = sections.inline(document) if written else merged(_described(document, folder))
+    if document.get("cluster", "topics"):
+        known = sections.inline(document)
+    else:
+        described = []
+        for source in _sources(document):
+            written = folder / source.written
+            for path in files_in(written) if source.expected == "state" else (written,):
+                text = decode(_read(path, document.finding(source.keys, ""), file_reading.STATE_LINES), path.as_posix())
+                if log_dirs_describe.recognises(text):
+                    described.append(log_dirs_describe.places(text, path.as_posix()))
+        known = merged(described)
     if findings := list(known_findings(document, known)):
         raise SpecError(findings)
     return known
-
-
-def _described(document: Document, folder: Path) -> Iterator[LogDirs]:
-    for source in _sources(document):
-        written = folder / source.written
-        for path in files_in(written) if source.expected == "state" else (written,):
-            text = decode(_read(path, document.finding(source.keys, ""), file_reading.STATE_LINES), path.as_posix())
-            if log_dirs_describe.recognises(text):
-                yield log_dirs_describe.places(text, path.as_posix())
 
 
 def _sources(document: Document) -> Iterator[_Source]:

@@ -139,7 +139,13 @@ def of_broker(item: Mapping[str, Any]) -> tuple[LogDir, ...]:
 
 def inline(document: Document) -> LogDirs:
     """What `cluster.topics` says of log dirs; each broker's are those that it lists, or that its replicas lie in."""
-    replicas = sorted(_inline_log_dirs(document), key=lambda each: (each.topic, each.partition, each.broker))
+    replicas = [
+        ReplicaDir(topic["name"], number, broker, path, parse_bytes(item.get("size", 0)))
+        for topic in document.get("cluster", "topics") or ()
+        for number, item in enumerate(topic["partitions"])
+        for broker, path in zip(item["replicas"], item.get("log_dirs", ()), strict=False)
+    ]
+    replicas.sort(key=lambda each: (each.topic, each.partition, each.broker))
     used: dict[int, set[str]] = {}
     for replica in replicas:
         used.setdefault(replica.broker, set()).add(replica.path)
@@ -149,14 +155,6 @@ def inline(document: Document) -> LogDirs:
         if listed:
             brokers.append((item["id"], tuple(sorted(listed, key=lambda log_dir: log_dir.path))))
     return LogDirs(tuple(sorted(brokers)), tuple(replicas))
-
-
-def _inline_log_dirs(document: Document) -> Iterator[ReplicaDir]:
-    for topic in document.get("cluster", "topics") or ():
-        for number, item in enumerate(topic["partitions"]):
-            size_bytes = parse_bytes(item.get("size", 0))
-            for broker, path in zip(item["replicas"], item.get("log_dirs", ()), strict=False):
-                yield ReplicaDir(topic["name"], number, broker, path, size_bytes)
 
 
 _MONTHS = 12

@@ -305,7 +305,11 @@ def _login(values: Mapping[str, str], places: Mapping[str, Place]) -> Settings:
     if jaas is None:
         return {}
     module = jaas.split()[0].rsplit(".", 1)[-1] if jaas.split() else ""
-    options = {match[1]: _option(match) for match in _OPTION.finditer(jaas)}
+    options: dict[str, str] = {}
+    for name, double, single, bare in (match.groups() for match in _OPTION.finditer(jaas)):
+        plain = bare if single is None else single
+        # Only in double quotes a backslash means the next character.
+        options[name] = plain if double is None else re.sub(r"\\(.)", r"\1", double)
     names = (
         {} if module == "Krb5LoginModule" else {"username": "sasl_plain_username", "password": "sasl_plain_password"}
     )
@@ -313,12 +317,6 @@ def _login(values: Mapping[str, str], places: Mapping[str, Place]) -> Settings:
         allowed = f"one of {', '.join(_MODULES)}, with username and password"
         raise SpecError([Finding(places["sasl.jaas.config"], "sasl.jaas.config", f"can't be used; allowed: {allowed}")])
     return {setting: options[name] for name, setting in names.items()}
-
-
-def _option(match: re.Match[str]) -> str:
-    if match[2] is not None:
-        return re.sub(r"\\(.)", r"\1", match[2])
-    return str(match[3] if match[3] is not None else match[4])
 
 
 def client_settings(path: Path | None) -> Settings:
