@@ -37,8 +37,9 @@ FEW_ROWS, MOST_IN_FULL = 64, 0.5
 # So many prices that brokers have are condensed, too; single prices of all brokers aren't.
 PRICE_CLASSES = 4
 # How often topics are moved from the condensed network to the full one before all of them are. On 90 brokers no topic
-# had to be; on 150 brokers and 336,000 rows six rounds of 25 s still left some.
-CONDENSED_ROUNDS = 3
+# had to be; on 150 brokers and 336,000 rows six rounds of 25 s still left some, and the full network takes as long as
+# four of them: beyond so many rows it comes first.
+CONDENSED_ROUNDS, CONDENSED_ROWS = 3, 200_000
 # Flows solved for fewer partitions touched, after the first; a third one rarely gained anything. A partition's charge
 # is divided by so many replicas at most.
 TOUCHED_SLOPES, TOUCHED_SHARES = 6, 6

@@ -20,7 +20,13 @@ from planner.model.problem import BoolArray, IntArray, LongArray
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.condensed_network import InFull, Nodes, Solved, in_full, per_rack, spread, topic_sums
 from planner.strategies.flow.layout import Layout, Network
-from planner.strategies.work_limits import CONDENSED_ROUNDS, LARGE_PLACEMENT, MOST_IN_FULL, PRICE_CLASSES
+from planner.strategies.work_limits import (
+    CONDENSED_ROUNDS,
+    CONDENSED_ROWS,
+    LARGE_PLACEMENT,
+    MOST_IN_FULL,
+    PRICE_CLASSES,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +98,12 @@ def solve(
 ) -> min_cost_flow.Flow | None:
     """The cheapest flow of the full network within its windows of topics and of brokers.
 
-    None where there is none, on small clusters, where there are too many prices, where too little can be condensed, or
-    where some topic still fails after CONDENSED_ROUNDS.
+    None where there is none, on small and on vast clusters, where there are too many prices, where too little can be
+    condensed, or where some topic still fails after CONDENSED_ROUNDS.
     No row may have arcs of its own to every broker.
     """
-    if len(layout.rows) * len(layout.targets) <= LARGE_PLACEMENT or (classes := _Classes.of(layout)) is None:
+    small, vast = len(layout.rows) * len(layout.targets) <= LARGE_PLACEMENT, len(layout.rows) > CONDENSED_ROWS
+    if small or vast or (classes := _Classes.of(layout)) is None:
         return None
     kept = per_rack(layout, *np.nonzero(layout.home >= 0))
     full = np.zeros(layout.topic_count, dtype=bool)
