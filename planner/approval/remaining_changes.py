@@ -21,6 +21,7 @@ from planner.model.spec import (
     Derived,
     Execution,
     InputFile,
+    LeaderRacks,
     Limits,
     NewPartitions,
     Placement,
@@ -195,6 +196,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         changes=_changes(plan, rest, holding),
         topics=TopicFilter(plan.spec.topics.include, plan.spec.topics.exclude),
         placement=tuple(Placement(**asdict(rule)) for rule in plan.spec.placement or ()),
+        leader_racks=tuple(LeaderRacks(**asdict(rule)) for rule in plan.spec.leader_racks or ()),
         rack_aware=plan.rack_aware,
         balance=Balance(**{name: Tolerance.parse(text) for name, text in asdict(plan.balance.wanted).items()}),
         resilience=plan.spec.survive,
@@ -278,5 +280,6 @@ def _changes(plan: Plan, rest: Rest, holding: set[int]) -> Changes:
             for new in plan.new_topics
             if new.topic in left
         ),
+        demote_brokers=wish.demote_brokers or (),
         rebalance=wish.rebalance,
     )

@@ -26,7 +26,8 @@ def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ..
     resized = (before >= 0).sum(axis=1) != problem.replication_factors
     moved = (np.sort(before, axis=1) != np.sort(assignment, axis=1)).any(axis=1)
     # In the order of Reason: the first that applies is the reason.
-    applies = [leaves, outside & moved, uneven & moved, resized, moved, np.ones(problem.rows, dtype=bool)]
+    otherwise = np.ones(problem.rows, dtype=bool)
+    applies = [leaves, outside & moved, uneven & moved, resized, moved, broken["leader"], otherwise]
     reasons, names = np.argmax(np.stack(applies), axis=0), tuple(Reason)
     ids = problem.broker_ids.tolist()
     named = zip(rows.tolist(), before[rows].tolist(), assignment[rows].tolist(), strict=True)

@@ -62,6 +62,7 @@ def _without_hours(spec: Spec) -> Problem:
         survive=spec.resilience,
         out_of_sync=_out_of_sync(rows, ids),
         allowed=allowed_brokers(spec.placement, topics, ids),
+        leader_ranks=_leader_ranks(spec, topics, brokers),
     )
     worse = _forced_by_racks(spec, problem, brokers) | misplaced(problem, replicas)
     if worse.any():
@@ -72,7 +73,8 @@ def _without_hours(spec: Spec) -> Problem:
 def before(spec: Spec) -> Problem:
     """The cluster as it is: today's brokers in today's racks, without any change."""
     still = replace(spec.sweep, growth=(), variants=())
-    return build(replace(spec, changes=Changes(rebalance="none"), sweep=still, week=None, placement=()))
+    still_led = replace(spec, sweep=still, week=None, placement=(), leader_racks=())
+    return build(replace(still_led, changes=Changes(rebalance="none")))
 
 
 def min_insync_of(spec: Spec, topic: Topic) -> int:
@@ -111,6 +113,24 @@ def allowed_brokers(rules: Sequence[Placement], topics: Sequence[Topic], ids: In
         if not topic.deleting:
             allowed[at] = ~reserved if own is None else np.isin(ids, own.brokers)
     return allowed
+
+
+def _leader_ranks(spec: Spec, topics: Sequence[Topic], brokers: Sequence[Broker]) -> IntArray | None:
+    """(T, B): `Problem.leader_ranks`, by the racks that brokers have after the change.
+
+    Without a rule for its topic a broker has rank 0; a broker to be demoted comes behind all others.
+    """
+    if not (spec.leader_racks or spec.changes.demote_brokers):
+        return None
+    ranks = np.zeros((len(topics), len(brokers)), dtype=np.int16)
+    for at, topic in enumerate(topics):
+        rule = next((rule for rule in spec.leader_racks if fnmatchcase(topic.name, rule.topics)), None)
+        if rule is not None:
+            order = {rack: rank for rank, rack in enumerate(rule.prefer)}
+            ranks[at] = [order.get(broker.rack or "", len(order)) for broker in brokers]
+    last = max((len(rule.prefer) for rule in spec.leader_racks), default=0) + 1
+    ranks[:, [broker.id in spec.changes.demote_brokers for broker in brokers]] = last
+    return ranks
 
 
 def _forced_by_racks(spec: Spec, problem: Problem, brokers: Sequence[Broker]) -> BoolArray:

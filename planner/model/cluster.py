@@ -142,6 +142,7 @@ class Reason(StrEnum):
     RACK_RULE = "rack_rule"
     REPLICATION_FACTOR = "replication_factor"
     BALANCE_REPLICAS = "balance_replicas"
+    LEADER_RULE = "leader_rule"
     BALANCE_LEADERS = "balance_leaders"
     BALANCE_LOG_DIRS = "balance_log_dirs"
 

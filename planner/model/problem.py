@@ -49,6 +49,8 @@ class Problem:
     deferred        (P,)    True where a change has to wait, as the budget doesn't pay for it; None: nowhere
     out_of_sync     (B,)    True for brokers that hold replicas and are in no ISR, so that none can be elected; None: no
     allowed         (T, B)  True where `placement` lets a topic have replicas on a broker; None: there are no such rules
+    leader_ranks    (T, B)  a topic's partitions are led by a replica of the lowest rank: by `leader_racks`, and highest
+                            on brokers to be demoted; None: there are no such rules
     """
 
     broker_ids: IntArray
@@ -84,6 +86,7 @@ class Problem:
     deferred: BoolArray | None = None
     out_of_sync: BoolArray | None = None
     allowed: BoolArray | None = None
+    leader_ranks: IntArray | None = None
 
     @property
     def rows(self) -> int:
@@ -109,7 +112,7 @@ class Problem:
     @property
     def may_lead_anew(self) -> BoolArray:
         """(P,): True where the plan may say who leads, by replica order or by an election."""
-        return self.movable & (self.forced | (self.rebalance != "none"))
+        return self.movable & (self.forced | (self.rebalance != "none") | badly_led(self, self.replicas))
 
     @property
     def racks_matter(self) -> bool:
@@ -121,6 +124,17 @@ class Problem:
         """(T, Bt): the target brokers that each topic may use; None without rules of placement."""
         return None if self.allowed is None else self.allowed[:, self.targets]
 
+    @property
+    def leading_targets(self) -> BoolArray | None:
+        """(T, Bt): the target brokers that are to lead each topic; None where all that may hold it are."""
+        if self.leader_ranks is None:
+            return self.allowed_targets
+        ranks = self.leader_ranks[:, self.targets]
+        if self.allowed is not None:
+            ranks = np.where(self.allowed[:, self.targets], ranks, np.iinfo(ranks.dtype).max)
+        lowest: BoolArray = ranks == ranks.min(axis=1, keepdims=True)
+        return lowest
+
 
 def misplaced(problem: Problem, replicas: IntArray) -> BoolArray:
     """(P,): partitions with one of these replicas (P, W) on a broker that `placement` doesn't let their topic use."""
@@ -129,6 +143,27 @@ def misplaced(problem: Problem, replicas: IntArray) -> BoolArray:
     known = replicas.clip(0, len(problem.broker_ids) - 1)
     outside: BoolArray = ((replicas >= 0) & ~problem.allowed[problem.topic_of[:, None], known]).any(axis=1)
     return outside
+
+
+def replica_ranks(problem: Problem, ranks: IntArray, replicas: IntArray, rows: IntArray) -> IntArray:
+    """(n, W): of each replica of these rows' partitions, the rank among leaders; the highest there is for none."""
+    known = replicas.clip(0, len(problem.broker_ids) - 1)
+    there = (replicas >= 0) & (replicas < len(problem.broker_ids))
+    return np.where(there, ranks[problem.topic_of[rows][:, None], known], np.iinfo(ranks.dtype).max)
+
+
+def badly_led(problem: Problem, replicas: IntArray) -> BoolArray:
+    """(P,): partitions whose preferred leader, the first of these replicas (P, W), should be another of them.
+
+    Partitions with a replica on a broker that is in no ISR aren't judged: the other one may not be electable.
+    """
+    if problem.leader_ranks is None:
+        return np.zeros(problem.rows, dtype=bool)
+    ranks = replica_ranks(problem, problem.leader_ranks, replicas, np.arange(problem.rows))
+    badly: BoolArray = (ranks[:, 0] > ranks.min(axis=1)) & (replicas[:, 0] >= 0)
+    if problem.out_of_sync is not None:
+        badly &= ~np.append(problem.out_of_sync, False)[replicas].any(axis=1)
+    return badly
 
 
 def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:

@@ -160,6 +160,7 @@ class Changes:
     set_racks: tuple[tuple[int, str], ...] = ()
     set_replication_factor: tuple[ReplicationFactorChange, ...] = ()
     new_partitions: tuple[NewPartitions, ...] = ()
+    demote_brokers: tuple[int, ...] = ()
     rebalance: Rebalance = "all"
 
     @property
@@ -178,6 +179,14 @@ class Placement:
     broker_set: str
     brokers: tuple[int, ...]
     exclusive: bool = False
+
+
+@dataclass(frozen=True)
+class LeaderRacks:
+    """Topics that a shell-style pattern matches are led in the first of these racks where they have a replica."""
+
+    topics: str
+    prefer: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -319,6 +328,7 @@ class Spec:
     inputs: tuple[InputFile, ...] = ()
     week: WeekOfLoad | None = None
     placement: tuple[Placement, ...] = ()
+    leader_racks: tuple[LeaderRacks, ...] = ()
 
 
 # Limits that nobody can judge without sizes, or without racks.

@@ -31,6 +31,7 @@ def changes(wish: Changes) -> ChangesSection:
     return ChangesSection(
         add_brokers=tuple(AddBrokerRow(id=broker.id, rack=broker.rack) for broker in wish.add_brokers),
         remove_brokers=wish.remove_brokers,
+        demote_brokers=wish.demote_brokers or None,
         replace_brokers={str(old): new for old, new in wish.replace_brokers},
         set_racks={str(broker): rack for broker, rack in wish.set_racks},
         set_replication_factor=tuple(

@@ -61,6 +61,7 @@ from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import (
     Aim,
     ChangesSection,
+    LeaderRacksRow,
     PlacementRuleRow,
     SpecLimits,
     SpecSection,
@@ -249,6 +250,7 @@ def asked(spec: Spec) -> Asked:
             aims=convert(spec.sweep.aims, tuple[Aim, ...]),
             limits=SpecLimits(**asdict(spec.limits)),
             placement=tuple(PlacementRuleRow(**asdict(rule)) for rule in spec.placement) or None,
+            leader_racks=tuple(LeaderRacksRow(**asdict(rule)) for rule in spec.leader_racks) or None,
             racks_before={str(each.id): each.rack for each in spec.cluster.brokers if each.id in moved} or None,
         ),
         "rack_aware": spec.rack_aware,

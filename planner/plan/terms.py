@@ -127,6 +127,7 @@ def _fairness(columns: Columns) -> Iterator[TermRow]:
         # Brokers of unlike capacity have windows of their own, and differ by more than the spread asked for.
         # So do brokers that may hold unlike topics.
         of_sets = asked.allowed is not None and name != "topic_replica_spread"
+        of_sets |= asked.leader_ranks is not None and name == "leader_spread"
         alike = len(np.unique(capacities[asked.targets])) < 2 and not of_sets
         limit = int(tolerance.value) if tolerance.kind == "spread" and alike else None
         yield _term("fairness", name, unit, values, limit)

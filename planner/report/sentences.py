@@ -206,6 +206,7 @@ def wishes(changes: ChangesSection, at_most: int = 12) -> str:
     asked = [
         *(f"add {_brokers(ids)}" + ("" if rack is None else f" in rack {rack}") for rack, ids in new_by_rack.items()),
         *([f"remove {_brokers(changes.remove_brokers)}"] if changes.remove_brokers else []),
+        *([f"let {_brokers(changes.demote_brokers)} lead nothing"] if changes.demote_brokers else []),
         *(f"replace broker {old} with {new}" for old, new in _by_broker(changes.replace_brokers)),
         *(f"set the rack of broker {broker} to {rack}" for broker, rack in _by_broker(changes.set_racks)),
         *(
@@ -234,6 +235,12 @@ def placement(plan: Plan) -> str:
     return "; ".join(printable(text, 120) for text in rules)
 
 
+def leader_racks(plan: Plan) -> str:
+    """The racks that topics are led in: `* in a, else b`."""
+    rules = [f"{rule.topics} in {', else '.join(rule.prefer)}" for rule in plan.spec.leader_racks or ()]
+    return "; ".join(printable(text, 120) for text in rules)
+
+
 def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(mapping.items(), key=lambda item: int(item[0]))
 
@@ -248,6 +255,7 @@ _REASONS = {
     "replication_factor": "to change the replication factor",
     "rack_rule": "to spread replicas over racks",
     "balance_replicas": "to balance replicas or bytes",
+    "leader_rule": "only to let other replicas lead",
     "balance_leaders": "only to balance leaders",
     "balance_log_dirs": "to balance log dirs",
 }

@@ -81,6 +81,7 @@ def facts(plan: Plan) -> Facts:
         ("Cluster", _cluster(plan)),
         ("Asked for", Sentence(sentences.wishes(plan.changes, 6), _LONGEST_WISHES)),
         ("Placement", Sentence(sentences.placement(plan), _LONGEST_WISHES) if plan.spec.placement else ""),
+        ("Leader racks", Sentence(sentences.leader_racks(plan), _LONGEST_WISHES) if plan.spec.leader_racks else ""),
         ("Reasons", sentences.reasons(plan)),
         ("Chosen", headline.chosen(plan) if had_a_choice else ""),
         ("Adopted", _adopted(plan)),
@@ -318,7 +319,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         today = [of(broker.before) for broker in plan.brokers if broker.role != "added"]
         after = [of(broker.after) for broker in plan.brokers if broker.role != "removed"]
         if None not in today:
-            allowed = _window(getattr(asked, window), by_share=bool(plan.spec.placement))
+            allowed = _window(getattr(asked, window), by_share=_by_share(plan, window))
             yield Measure(name, _range(today, unit), _range(after, unit), allowed, window in missed)
         spread = terms.get("topic_replica_spread")
         if window == "leaders" and spread and asked.topic_replicas != "none":
@@ -339,6 +340,12 @@ def _range(values: Sequence[float | None], unit: str) -> Value:
     # One unit is enough where both have it.
     value, _, of = least.partition(" ")
     return f"{value if of and most.endswith(f' {of}') else least} to {most}"
+
+
+def _by_share(plan: Plan, window: str) -> bool:
+    """True where brokers have unlike shares: by rules of placement, of leaders also by rules on who leads."""
+    ranked = plan.spec.leader_racks or plan.changes.demote_brokers
+    return bool(plan.spec.placement or ("leaders" in window and ranked))
 
 
 def _window(asked: str, *, by_share: bool = False) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from math import gcd
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,9 +72,19 @@ class TopicsBySet:
 
 def topics_by_set(problem: Problem) -> TopicsBySet | None:
     """Topics by the brokers that `placement` lets them use; None without such rules."""
-    if problem.allowed_targets is None:
+    return _topics_by(problem.allowed_targets)
+
+
+def leading_sets(problem: Problem) -> TopicsBySet | None:
+    """Topics by the brokers that are to lead them; None without rules on that, or on placement."""
+    return _topics_by(problem.leading_targets)
+
+
+def _topics_by(usable: BoolArray | None) -> TopicsBySet | None:
+    """Topics by their target brokers (T, Bt)."""
+    if usable is None:
         return None
-    brokers, of_topic = np.unique(problem.allowed_targets, axis=0, return_inverse=True)
+    brokers, of_topic = np.unique(usable, axis=0, return_inverse=True)
     return TopicsBySet(brokers, of_topic.reshape(-1).astype(np.int32))
 
 
@@ -150,30 +160,22 @@ def fair_shares(problem: Problem) -> FairShares:
         return _of_sets(problem, sets)
     rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
     topic_replicas = _filling(problem, np.ones(problem.rows, dtype=np.int64), partial(_topic_sums, problem), disk, rule)
-    # Partitions that have no leader, today or after the plan, don't count in the shares of leaders.
-    led = problem.may_lead_anew | (problem.leaders >= 0)
-    leaders = _topic_sums(problem, led[:, None].astype(np.int64))
     # Bytes times weights are beyond 64 bits.
     disk, network = disk.astype(object), network.astype(object)
     return FairShares(
         replicas=water_filled(topic_replicas.summed()),
-        leaders=proportional(leaders.sum(keepdims=True), network_weights(problem)),
         topic_replicas=water_filled(topic_replicas),
-        topic_leaders=proportional(leaders, network_weights(problem)),
         disk=water_filled(_filling(problem, problem.size_bytes, _total, disk, rule)),
         network_in=water_filled(_filling(problem, problem.bytes_in_per_sec, _total, network, rule)),
-        network_out=proportional(_total((sent_by_leader(problem) * led)[:, None]), network),
+        **_of_leaders(problem),
     )
 
 
 def _of_sets(problem: Problem, sets: TopicsBySet) -> FairShares:
     """The fair shares with rules of placement: set by set, each within its brokers, and added up."""
     rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
-    led = problem.may_lead_anew | (problem.leaders >= 0)
     within = sets.brokers[sets.of_topic]
     ones = np.ones(problem.rows, dtype=np.int64)
-    leaders = _topic_sums(problem, led[:, None].astype(np.int64))
-    sent = sent_by_leader(problem) * led
 
     def filled(values: LongArray, weighing: LongArray) -> Shares:
         weighing = weighing.astype(object)
@@ -183,22 +185,49 @@ def _of_sets(problem: Problem, sets: TopicsBySet) -> FairShares:
         )
         return _added([water_filled(filling) for filling in fillings])
 
+    return FairShares(
+        replicas=_as_integers(filled(ones, disk)),
+        topic_replicas=water_filled(_filling(problem, ones, partial(_topic_sums, problem), disk * within, rule)),
+        disk=filled(problem.size_bytes, disk),
+        network_in=filled(problem.bytes_in_per_sec, network),
+        **_of_leaders(problem),
+    )
+
+
+class _LeaderShares(TypedDict):
+    """The shares that depend on who leads."""
+
+    leaders: Shares
+    topic_leaders: Shares
+    network_out: Shares
+
+
+def _of_leaders(problem: Problem) -> _LeaderShares:
+    """The fair shares of leaders and of what they send, each topic's among the brokers that are to lead it."""
+    network = network_weights(problem)
+    # Partitions that have no leader, today or after the plan, don't count.
+    led = problem.may_lead_anew | (problem.leaders >= 0)
+    leaders, sent = _topic_sums(problem, led[:, None].astype(np.int64)), sent_by_leader(problem) * led
+    # Bytes times weights are beyond 64 bits.
+    weighing = network.astype(object)
+    if (sets := leading_sets(problem)) is None:
+        return {
+            "leaders": proportional(leaders.sum(keepdims=True), network),
+            "topic_leaders": proportional(leaders, network),
+            "network_out": proportional(_total(sent[:, None]), weighing),
+        }
+    every = rows_of_sets(problem, sets)
+
     def by_weight(values: LongArray) -> Shares:
-        weighing = network.astype(object)
-        every = rows_of_sets(problem, sets)
         return _added(
             [proportional(_total(np.where(rows, values, 0)[:, None]), weighing * brokers) for rows, brokers in every]
         )
 
-    return FairShares(
-        replicas=_as_integers(filled(ones, disk)),
-        leaders=_as_integers(by_weight(led.astype(np.int64))),
-        topic_replicas=water_filled(_filling(problem, ones, partial(_topic_sums, problem), disk * within, rule)),
-        topic_leaders=proportional(leaders, network * within),
-        disk=filled(problem.size_bytes, disk),
-        network_in=filled(problem.bytes_in_per_sec, network),
-        network_out=by_weight(sent),
-    )
+    return {
+        "leaders": _as_integers(by_weight(led.astype(np.int64))),
+        "topic_leaders": proportional(leaders, network * sets.brokers[sets.of_topic]),
+        "network_out": by_weight(sent),
+    }
 
 
 def rows_of_sets(problem: Problem, sets: TopicsBySet) -> list[tuple[BoolArray, BoolArray]]:

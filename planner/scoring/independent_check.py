@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.model.problem import BoolArray, IntArray, Problem, uneven_racks
+from planner.model.problem import BoolArray, IntArray, Problem, badly_led, uneven_racks
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         "live brokers": _not_a_target(problem, columns),
         "placement": _outside_set(problem, columns),
         "rack spread": uneven_racks(problem, columns) & ~may_be_uneven,
+        "leader": _led_otherwise(problem, columns),
         "excluded topic": ~problem.movable & differs,
         "unforced move": _unforced(problem, columns, today, differs),
         # Fewer replicas than that refuse every write with acks=all; only a changed replication factor is to blame.
@@ -87,12 +88,20 @@ def _outside_set(problem: Problem, replicas: IntArray) -> BoolArray:
     return broken if problem.deferred is None else broken & ~problem.deferred
 
 
+def _led_otherwise(problem: Problem, replicas: IntArray) -> BoolArray:
+    """A preferred leader that `leader_racks` or `demote_brokers` puts behind another replica."""
+    broken = badly_led(problem, replicas) & problem.movable
+    return broken if problem.deferred is None else broken & ~problem.deferred
+
+
 def _unforced(problem: Problem, replicas: IntArray, today: IntArray, differs: BoolArray) -> BoolArray:
     """With `rebalance: leaders` replicas stay on their brokers, with `none` in their order too, unless forced."""
     if problem.rebalance == "all":
         return np.zeros(problem.rows, dtype=bool)
-    if problem.rebalance == "leaders":
-        differs = (np.sort(today, axis=1) != np.sort(replicas, axis=1)).any(axis=1)
+    reordered = badly_led(problem, problem.replicas)
+    if problem.rebalance == "leaders" or reordered.any():
+        moved = (np.sort(today, axis=1) != np.sort(replicas, axis=1)).any(axis=1)
+        differs = moved if problem.rebalance == "leaders" else np.where(reordered, moved, differs)
     return ~problem.forced & differs
 
 
@@ -110,6 +119,7 @@ def _violation(problem: Problem, rule: str, row: int, replicas: IntArray) -> Vio
         "live brokers": f"brokers that stay, {_ids(problem, np.flatnonzero(problem.targets))}",
         "placement": f"brokers that the topic may use, {_ids(problem, np.flatnonzero(usable))}",
         "rack spread": "spread over racks as evenly as the brokers let it",
+        "leader": "led by another of its replicas (leader_racks, changes.demote_brokers)",
         "excluded topic": f"{today} (topics.include, topics.exclude)",
         "unforced move": f"{today} (changes.rebalance: {problem.rebalance})",
         "min.insync.replicas": f"at least min.insync.replicas = {problem.min_insync[row]} replicas",

@@ -113,7 +113,7 @@ def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> 
     weights = network_weights(problem) if window.name.endswith("leaders") else disk_weights(problem)
     by_spread = window.wanted.kind == "spread" and (weights == weights[0]).all()
     broken = window.spread > window.wanted.value if by_spread else window.outside
-    if by_spread and problem.allowed is not None:
+    if by_spread and not (problem.allowed is None and problem.leader_ranks is None):
         # Brokers with unlike shares, as their topics differ, are as asked within their own windows.
         alike = (window.bounds == window.bounds[:, :, :1]).all(axis=(0, 2))
         broken = np.where(alike, broken, window.outside)
@@ -146,7 +146,8 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
         if int(largest.max(initial=0)) > int(window.bounds[1].max()):
             return "a single partition is larger than the target allows"
     if window.name.endswith("leaders"):
-        return "impossible with the replicas placed for the fewest bytes"
+        rules = "" if problem.leader_ranks is None else ", and the rules on who leads"
+        return f"impossible with the replicas placed for the fewest bytes{rules}"
     others = "" if problem.allowed is None else " or placement"
     return f"conflicts with the other targets, the racks or the replication factors{others}"
 

@@ -342,14 +342,30 @@ def _amounts(problem: Problem) -> LongArray:
 def _parts(problem: Problem, amounts: LongArray) -> NDArray[np.float64]:
     """(measures, Bt): all amounts (measures, P) over each broker's share of them, by its capacity.
 
-    With rules of placement a topic is shared by the brokers that it may use.
+    With rules of placement a topic is shared by the brokers that it may use; with rules on who leads, its leaders and
+    what they send by the brokers that are to lead it.
     """
     disk, network = fair_shares.disk_weights(problem), fair_shares.network_weights(problem)
     weights = np.stack([disk, network, disk, network, network][: len(amounts)])
-    sets = fair_shares.topics_by_set(problem)
-    if sets is None:
-        parts: NDArray[np.float64] = weights.sum(axis=1, keepdims=True) / weights
-        return parts
+    parts: NDArray[np.float64] = weights.sum(axis=1, keepdims=True) / weights
+    for sets, measures in (
+        (fair_shares.topics_by_set(problem), _OF_HELD),
+        (fair_shares.leading_sets(problem), _OF_LED),
+    ):
+        chosen = [at for at in measures if at < len(amounts)]
+        if sets is not None and chosen:
+            parts[chosen] = _parts_of_sets(problem, sets, weights[chosen], amounts[chosen])
+    return parts
+
+
+# What brokers hold and what they lead, by their places in MEASURES.
+_OF_HELD, _OF_LED = (0, 2, 3), (1, 4)
+
+
+def _parts_of_sets(
+    problem: Problem, sets: fair_shares.TopicsBySet, weights: LongArray, amounts: LongArray
+) -> NDArray[np.float64]:
+    """As `_parts`, for topics that are shared by some of the brokers each."""
     shares = np.zeros(weights.shape)
     for rows, brokers in fair_shares.rows_of_sets(problem, sets):
         usable = weights * brokers

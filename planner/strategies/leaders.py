@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.model.build_problem import taken_over, today
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, replica_ranks
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
 from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.growth_scenarios import Scenario
@@ -53,6 +53,15 @@ def order(problem: Problem, placed: IntArray, wanted: Windows, grown: Sequence[S
     return np.where(free[:, None], _in_order(problem, placed, leaders), placed)
 
 
+def may_lead(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
+    """(n, W): the replicas of these rows (n,) that are to lead: all, or with rules on leaders those of lowest rank."""
+    there: BoolArray = placed[rows] >= 0
+    if problem.leader_ranks is None:
+        return there
+    ranks = replica_ranks(problem, problem.leader_ranks, placed[rows], rows)
+    return there & (ranks == ranks.min(axis=1, keepdims=True))
+
+
 @dataclass(frozen=True)
 class _Choices:
     """Every replica that could lead one of the free rows (M): parallel arrays (K,) of row, topic and target broker.
@@ -72,7 +81,7 @@ class _Choices:
     def of(problem: Problem, placed: IntArray, free: BoolArray) -> _Choices:
         """The choices for the rows of the mask."""
         rows = np.flatnonzero(free)
-        at, slots = np.nonzero(placed[rows] >= 0)
+        at, slots = np.nonzero(may_lead(problem, placed, rows))
         brokers, of = placed[rows[at], slots], rows[at]
         targets = np.flatnonzero(problem.targets).astype(np.int32)
         here = target_numbers(problem)
@@ -166,7 +175,7 @@ def _search(
     for on_brokers, of in zip(fixed_sent, sent, strict=True):
         np.add.at(on_brokers, here[leaders[fixed]], of[fixed])
     allowed = np.zeros(on.shape, dtype=bool, order="F")
-    at, slots = np.nonzero(placed[rows] >= 0)
+    at, slots = np.nonzero(may_lead(problem, placed, rows))
     allowed[at, here[placed[rows[at], slots]]] = True
     if wanted.topic_leaders is None:
         of_topics: LongArray = np.stack([np.zeros_like(by_topic), np.full_like(by_topic, _ENDLESS)])

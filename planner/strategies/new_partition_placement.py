@@ -134,11 +134,12 @@ def _of_leaders(problem: Problem, assignment: IntArray, wanted: Windows, rows: I
     topics, cells, held = _held(problem, broker_loads.leaders_after(problem, assignment)[:, None], rows)
     of = np.unique(problem.topic_of[rows])
     one = np.ones((len(rows), 1), dtype=np.int32)
+    able = np.where(leaders.may_lead(problem, assignment, rows), assignment[rows], -1)
     nowhere = np.zeros((2, *cells.shape), dtype=np.int64)
     return Filling(
         topics=topics,
         factors=one[:, 0],
-        allowed=broker_loads.counts_by_group(problem, assignment[rows], np.arange(len(rows)), len(rows)) > 0,
+        allowed=broker_loads.counts_by_group(problem, able, np.arange(len(rows)), len(rows)) > 0,
         racks=np.zeros(cells.shape[1], dtype=np.int32),
         least=one,
         most=one,

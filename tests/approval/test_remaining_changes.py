@@ -30,6 +30,7 @@ from planner.model.spec import (
     BatchRules,
     Changes,
     Execution,
+    LeaderRacks,
     Limits,
     NewPartitions,
     Placement,
@@ -174,6 +175,7 @@ def spec_with_everything() -> Spec:
                 NewPartitions("new", 0, 2, 2, (("retention.ms", "1"),), 3, 2, 1),
                 NewPartitions("y", 3, 5, 2, size_bytes=9),
             ),
+            demote_brokers=(3,),
         ),
         topics=TopicFilter(("x", "y*", "new"), ("zz",)),
         rack_aware=False,
@@ -185,6 +187,7 @@ def spec_with_everything() -> Spec:
         captured_at="2026-11-20T10:00:00Z",
         valid_for_seconds=3600,
         placement=(Placement("y*", "of y", (3, 4, 5)), Placement("x", "of x", (3, 5), exclusive=False)),
+        leader_racks=(LeaderRacks("x", ("b", "a")), LeaderRacks("*", ("a",))),
     )
 
 

@@ -136,3 +136,12 @@ def test_brokers_of_one_rack_share_by_capacity(problem: Problem, data: st.DataOb
     if rule.rack_of[one] == rule.rack_of[other]:
         assert (by[one] <= by[other]) <= (shares[one] <= shares[other])
         assert (by[one] == by[other]) <= (shares[one] == shares[other])
+
+
+def test_leaders_are_shared_by_those_that_are_to_lead() -> None:
+    """Topic by topic, those of the lowest rank; replicas are shared by all."""
+    problem = problem_of(no_racks(1, 2, 3), {"a": [(1, 2, 3)] * 6, "b": [(3, 2, 1)] * 3})
+    shares = fair_shares(replace(problem, leader_ranks=np.array([[2, 0, 0], [1, 2, 3]])))
+    assert [[3, 3, 3]] == fractions(shares.leaders)
+    assert [[0, 3, 3], [3, 0, 0]] == fractions(shares.topic_leaders)
+    assert [[9, 9, 9]] == fractions(shares.replicas)

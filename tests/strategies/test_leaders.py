@@ -15,9 +15,11 @@ from properties import examples
 from planner.execution.change_reasons import changes
 from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build, today
-from planner.model.problem import IntArray, Problem
-from planner.model.spec import Changes, Rebalance, ReplicationFactorChange, Spec, TopicFilter
+from planner.model.cluster import Reason
+from planner.model.problem import IntArray, Problem, badly_led
+from planner.model.spec import Changes, LeaderRacks, Rebalance, ReplicationFactorChange, Spec, TopicFilter
 from planner.scoring.broker_loads import leaders_after, loads
+from planner.scoring.independent_check import broken_rules, check
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
 from planner.scoring.windows import windows
 from planner.strategies.leaders import even_out, led_in_sync, order
@@ -54,13 +56,55 @@ def now(problem: Problem, row: int, broker: int) -> int:
 
 def best(problem: Problem, assignment: IntArray) -> tuple[int, int]:
     """The best price of all ways to lead the given replicas."""
-    free = problem.movable & (problem.forced | (problem.rebalance != "none"))
+    free = problem.movable & (problem.forced | (problem.rebalance != "none") | badly_led(problem, problem.replicas))
     choices = [
-        [broker for broker in row if broker >= 0] if free[at] else [int(problem.leaders[at])]
+        least_ranked(problem, at, [broker for broker in row if broker >= 0]) if free[at] else [int(problem.leaders[at])]
         for at, row in enumerate(assignment.tolist())
     ]
     prices = [price(problem, leaders) for leaders in product(*choices)]
     return min(prices, key=lambda pair: pair if problem.rebalance != "none" else pair[::-1])
+
+
+def least_ranked(problem: Problem, row: int, brokers: list[int]) -> list[int]:
+    """Those of a partition's brokers that rules on leaders prefer."""
+    if problem.leader_ranks is None:
+        return brokers
+    ranks = problem.leader_ranks[problem.topic_of[row]]
+    return [broker for broker in brokers if ranks[broker] == min(ranks[other] for other in brokers)]
+
+
+@examples(120)
+@given(problems(brokers=5, topics=2, partitions=3, rebalance=("all", "leaders", "none")), st.data())
+def test_with_rules_on_who_leads_the_same_of_those_preferred(problem: Problem, data: st.DataObject) -> None:
+    """The least excess, then the fewest changes, of all ways to be led as the rules say; and the check agrees."""
+    shape = (len(problem.topic_names), len(problem.broker_ids))
+    drawn = data.draw(st.lists(st.integers(0, 2), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))
+    ruled = replace(problem, leader_ranks=np.array(drawn).reshape(shape))
+    assignment = solve(ruled, ruled.balance).assignment
+    assert best(ruled, assignment) == price(ruled, tuple(leaders_after(ruled, assignment).tolist()))
+    assert not broken_rules(ruled, assignment)["leader"].any()
+    assert () == check(ruled, assignment)
+
+
+def test_a_demoted_broker_leads_nothing_and_keeps_its_replicas() -> None:
+    """Only what it leads changes, for the most even leaders that come of that."""
+    rows = [(1, 2, 3), (1, 3, 2), (2, 1, 3), (3, 2, 1), (2, 3, 1)]
+    problem = problem_of(no_racks(1, 2, 3), {"a": rows}, changes=Changes(demote_brokers=(1,), rebalance="none"))
+    found = ids_of(problem, solve(problem, problem.balance).assignment)
+    assert rows[2:] == [tuple(row) for row in found[2:]]
+    assert [2, 2, 3, 3, 3] == sorted(row[0] for row in found)
+    assert [sorted(row) for row in rows] == [sorted(row) for row in found]
+    assert [Reason.LEADER_RULE] * 2 == [each.reason for each in changes(problem, assignment_of(problem, found))]
+
+
+def test_leaders_are_in_the_first_rack_with_a_replica() -> None:
+    """Evenly over its brokers; without a replica there, in the next; where none is named, in any."""
+    racks = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
+    spec = spec_of(racks, {"x": [(3, 1, 5), (3, 1, 5), (4, 2, 5), (4, 2, 5)], "y": [(5, 3)], "z": [(5,)]})
+    rules = (LeaderRacks("y", ("a", "b")), LeaderRacks("*", ("a",)))
+    problem = build(replace(spec, leader_racks=rules, changes=Changes(rebalance="leaders")))
+    found = ids_of(problem, solve(problem, problem.balance).assignment)
+    assert [1, 1, 2, 2, 3, 5] == [row[0] for row in found]
 
 
 @examples(120)

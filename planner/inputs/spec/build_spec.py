@@ -17,6 +17,7 @@ from planner.model.spec import (
     AIMS,
     Changes,
     InputFile,
+    LeaderRacks,
     Limits,
     NewPartitions,
     Placement,
@@ -73,6 +74,7 @@ def build_spec(
         changes=_changes(document, assignment.topics),
         topics=topic_filter(document),
         placement=placement(document),
+        leader_racks=leader_racks(document),
         rack_aware=rack_aware(document),
         balance=sections.balance(document, sizes.known),
         log_dirs=sections.tolerance(document),
@@ -154,6 +156,11 @@ def placement(document: Document) -> tuple[Placement, ...]:
         Placement(item["topics"], item["brokers"], broker_set(document, item["brokers"]), item.get("exclusive", False))
         for item in document.get("placement") or ()
     )
+
+
+def leader_racks(document: Document) -> tuple[LeaderRacks, ...]:
+    """`leader_racks`, in the file's order."""
+    return tuple(LeaderRacks(item["topics"], tuple(item["prefer"])) for item in document.get("leader_racks") or ())
 
 
 def rack_aware(document: Document) -> bool:
@@ -290,19 +297,24 @@ def _changes(document: Document, topics: Sequence[Topic]) -> Changes:
         set_racks=set_racks(document),
         set_replication_factor=replication_factor_changes(document),
         new_partitions=(*created_topics(document), *added_partitions(document, topics)),
+        demote_brokers=tuple(changes.get("demote_brokers", ())),
         rebalance=changes.get("rebalance", _rebalance(changes)),
     )
+
+
+_WITHOUT_MOVES = {"create_topics", "add_partitions", "replace_brokers", "demote_brokers"}
 
 
 def _rebalance(changes: Mapping[str, Any]) -> Rebalance:
     """What `rebalance` is where nothing is said.
 
-    Who asks for new partitions, or for one broker in the place of another, and for nothing else, doesn't ask for moves.
+    Who asks for new partitions, for one broker in the place of another, or for brokers that don't lead, and for nothing
+    else, doesn't ask for moves.
     """
     asked = {key for key, value in changes.items() if value}
     if {broker["id"] for broker in changes.get("add_brokers", ())} <= set(changes.get("replace_brokers", {}).values()):
         asked.discard("add_brokers")
-    return "none" if asked and asked <= {"create_topics", "add_partitions", "replace_brokers"} else "all"
+    return "none" if asked and asked <= _WITHOUT_MOVES else "all"
 
 
 def created_topics(document: Document) -> tuple[NewPartitions, ...]:

@@ -17,6 +17,7 @@ from planner.inputs.load import cluster_load, profile_file
 from planner.inputs.spec import sections
 from planner.inputs.spec.build_spec import Sizes, brokers_today, build_spec, inline_assignment, inline_sizes, with_sizes
 from planner.inputs.spec.document_rules import DOCUMENT_RULES, known_findings, size_findings, source_findings
+from planner.inputs.spec.leader_rules import LEADER_RULES, LEADER_TOPIC_RULES
 from planner.inputs.spec.new_topic_rules import NEW_TOPIC_RULES
 from planner.inputs.spec.placement_rules import PLACEMENT_RULES, SET_RULES
 from planner.inputs.spec.rules import Rules, rule_findings
@@ -92,7 +93,8 @@ def load(path: Path) -> Spec:
     findings = [*broken, *unsupported, *topics.findings, *groups.findings]
     # Where some state file can't be read, nobody knows whether a pattern matches a topic.
     of_patterns = () if topics.findings else PATTERN_RULES
-    rules = Rules((*DOCUMENT_RULES, *SET_RULES), (*TOPIC_RULES, *NEW_TOPIC_RULES, *PLACEMENT_RULES, *of_patterns))
+    of_topics = (*TOPIC_RULES, *NEW_TOPIC_RULES, *PLACEMENT_RULES, *LEADER_TOPIC_RULES, *of_patterns)
+    rules = Rules((*DOCUMENT_RULES, *SET_RULES, *LEADER_RULES), of_topics)
     findings += rule_findings(document, topics.assignment, misleading, rules)
     if not topics.findings and topics.assignment is not None:
         findings += size_findings(document, topics.sizes)

@@ -53,6 +53,12 @@ def _placement_matches(document: Document, assignment: Assignment) -> Iterator[F
     return _unmatched(document, assignment, _topics_of(document, "placement"), with_created=True)
 
 
+@PATTERN_RULES.reads("leader_racks", *_CREATED)
+def _leader_racks_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    patterns = _topics_of(document, "leader_racks")
+    return _unmatched(document, assignment, patterns, with_created=True, first_counts=True)
+
+
 @PATTERN_RULES.reads("cluster.rates")
 def _rates_match(document: Document, assignment: Assignment) -> Iterator[Finding]:
     return _unmatched(document, assignment, _topics_of(document, "cluster", "rates"), first_counts=True)

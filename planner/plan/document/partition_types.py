@@ -79,6 +79,7 @@ class PartitionRow(StepRow, frozen=True, kw_only=True):
             "rack_rule",
             "replication_factor",
             "balance_replicas",
+            "leader_rule",
             "balance_leaders",
             "balance_log_dirs",
         ],

@@ -77,6 +77,9 @@ class ChangesSection(Section, frozen=True, kw_only=True):
         Literal["all", "leaders", "none"],
         doc("Which replicas may move although no change forces them to: all, those that even out leaders, or none."),
     ]
+    demote_brokers: Annotated[
+        tuple[BrokerId, ...] | None, doc("Brokers that lead no partition afterwards; left out without any.")
+    ] = None
 
 
 class SpecLimits(Section, frozen=True, kw_only=True):
@@ -115,6 +118,13 @@ class PlacementRuleRow(Section, frozen=True, kw_only=True):
     exclusive: Annotated[bool, doc("Whether no other topic may use them.")]
 
 
+class LeaderRacksRow(Section, frozen=True, kw_only=True):
+    """One rule on the racks that partitions are led in."""
+
+    topics: Annotated[str, doc("Shell-style pattern of topic names.")]
+    prefer: Annotated[tuple[str, ...], doc("Racks, the most preferred first.")]
+
+
 class SpecSection(Section, frozen=True, kw_only=True):
     """What else the YAML asks for, as far as the rest of an interrupted plan is made from it (`planner resume`)."""
 
@@ -129,6 +139,9 @@ class SpecSection(Section, frozen=True, kw_only=True):
     limits: Annotated[SpecLimits, doc("The gates, as the YAML sets them.")]
     placement: Annotated[
         tuple[PlacementRuleRow, ...] | None, doc("Which brokers topics may use; left out without such rules.")
+    ] = None
+    leader_racks: Annotated[
+        tuple[LeaderRacksRow, ...] | None, doc("Racks that topics are led in; left out without such rules.")
     ] = None
     racks_before: Annotated[
         Mapping[BrokerKey, str | None] | None,
