@@ -348,30 +348,21 @@ def _parts(problem: Problem, amounts: LongArray) -> NDArray[np.float64]:
     disk, network = fair_shares.disk_weights(problem), fair_shares.network_weights(problem)
     weights = np.stack([disk, network, disk, network, network][: len(amounts)])
     parts: NDArray[np.float64] = weights.sum(axis=1, keepdims=True) / weights
-    for sets, measures in (
-        (fair_shares.topics_by_set(problem), _OF_HELD),
-        (fair_shares.leading_sets(problem), _OF_LED),
-    ):
-        chosen = [at for at in measures if at < len(amounts)]
-        if sets is not None and chosen:
-            parts[chosen] = _parts_of_sets(problem, sets, weights[chosen], amounts[chosen])
+    for sets, measures in ((fair_shares.topics_by_set(problem), _HELD), (fair_shares.leading_sets(problem), _LED)):
+        if sets is None:
+            continue
+        at = [measure for measure in measures if measure < len(amounts)]
+        shares, of = np.zeros((len(at), weights.shape[1])), amounts[at]
+        for rows, brokers in fair_shares.rows_of_sets(problem, sets):
+            usable = weights[at] * brokers
+            shares += of[:, rows].sum(axis=1, keepdims=True) * usable / usable.sum(axis=1, keepdims=True).clip(min=1)
+        totals = np.broadcast_to(of.sum(axis=1, keepdims=True), shares.shape)
+        parts[at] = np.divide(totals, shares, out=np.zeros_like(shares), where=shares > 0)
     return parts
 
 
 # What brokers hold and what they lead, by their places in MEASURES.
-_OF_HELD, _OF_LED = (0, 2, 3), (1, 4)
-
-
-def _parts_of_sets(
-    problem: Problem, sets: fair_shares.TopicsBySet, weights: LongArray, amounts: LongArray
-) -> NDArray[np.float64]:
-    """As `_parts`, for topics that are shared by some of the brokers each."""
-    shares = np.zeros(weights.shape)
-    for rows, brokers in fair_shares.rows_of_sets(problem, sets):
-        usable = weights * brokers
-        shares += amounts[:, rows].sum(axis=1, keepdims=True) * usable / usable.sum(axis=1, keepdims=True).clip(min=1)
-    totals = np.broadcast_to(amounts.sum(axis=1, keepdims=True), shares.shape)
-    return np.divide(totals, shares, out=np.zeros_like(shares), where=shares > 0)
+_HELD, _LED = (0, 2, 3), (1, 4)
 
 
 def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: BoolArray) -> tuple[LongArray, ...]:
