@@ -25,8 +25,7 @@ def build(spec: Spec) -> Problem:
 def _without_hours(spec: Spec) -> Problem:
     """The spec as a `Problem` without the busiest hours."""
     brokers, topics = brokers_after(spec), topics_after(spec)
-    ids = np.array([broker.id for broker in brokers], dtype=np.int32)
-    rows = [partition for topic in topics for partition in topic.partitions]
+    ids, rows = np.array([each.id for each in brokers], np.int32), [row for topic in topics for row in topic.partitions]
     topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), [len(topic.partitions) for topic in topics])
     replicas, (rack_names, racks) = _replica_matrix(rows, ids), _rack_indices(brokers)
     targets = np.array([broker.id not in spec.changes.leaving for broker in brokers], dtype=bool)
@@ -65,9 +64,9 @@ def _without_hours(spec: Spec) -> Problem:
         leader_ranks=_leader_ranks(spec, topics, brokers),
     )
     worse = _forced_by_racks(spec, problem, brokers) | misplaced(problem, replicas)
-    if worse.any():
-        return replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
-    return problem
+    if not worse.any():
+        return problem
+    return replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
 
 
 def before(spec: Spec) -> Problem:
