@@ -14,7 +14,19 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from planner.execution.gates import GATES_ON_BYTES, gate_cells
-from planner.model.formats import amount, arrow, duration, gap_shown, percent, printable, ranges, size, term_name, words
+from planner.model.formats import (
+    above_bound,
+    amount,
+    arrow,
+    duration,
+    gap_shown,
+    percent,
+    printable,
+    ranges,
+    size,
+    term_name,
+    words,
+)
 from planner.plan import headline
 from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
@@ -80,7 +92,7 @@ def _known(plan: Plan, name: str, unit: str, value: float | None) -> float | Non
 _FIGURES: tuple[tuple[str, str, Callable[[Plan], float | None]], ...] = (
     ("bytes_moved", "bytes", lambda plan: plan.bound.bytes_moved),
     ("least_bytes_moved", "bytes", lambda plan: plan.bound.least_bytes_moved),
-    ("gap", "%", lambda plan: plan.bound.gap_percent),
+    ("gap", "%", lambda plan: above_bound(plan.bound.bytes_moved, plan.bound.least_bytes_moved)),
     ("replicas_moved", "replicas", lambda plan: sum(batch.replicas_moved for batch in plan.batches)),
     ("partitions_changed", "partitions", lambda plan: len(plan.partitions)),
     ("leaders_elected", "leaders", lambda plan: sum(len(batch.elect) for batch in plan.batches)),

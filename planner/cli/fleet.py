@@ -110,6 +110,7 @@ class SummaryRow(TypedDict):
     bytes_moved: int | None
     replicas_moved: int
     leaders_changed: int
+    least_bytes_moved: int | None
     gap_percent: float
     candidates: int
     folder: str
@@ -127,6 +128,7 @@ def summary(planned: Sequence[FleetPlan]) -> list[SummaryRow]:
             bytes_moved=chosen.bytes_moved if plan.cluster.sizes_known else None,
             replicas_moved=chosen.replicas_moved,
             leaders_changed=chosen.leaders_changed,
+            least_bytes_moved=plan.bound.least_bytes_moved if plan.cluster.sizes_known else None,
             gap_percent=plan.bound.gap_percent,
             candidates=plan.candidates.evaluated,
             folder=str(each.job.folder),
@@ -146,17 +148,18 @@ def view(planned: Sequence[FleetPlan]) -> View:
         column("copied", lambda row: Quantity(row["bytes_moved"], "bytes")),
         column("replicas", itemgetter("replicas_moved")),
         column("leaders", itemgetter("leaders_changed")),
-        # Unknown where bytes are, or where the plan leaves something to do.
-        column(
-            "gap",
-            lambda row: Quantity(
-                row["gap_percent"] if row["complete"] and row["bytes_moved"] is not None else None, GAP
-            ),
-        ),
+        column("above least", _above_least),
         column("candidates", itemgetter("candidates")),
         column("folder", lambda row: Name(row["folder"]), numeric=False),
     )
     return View("", (Section("", (Table("", "", "cluster", summary(planned), columns),)),))
+
+
+def _above_least(row: SummaryRow) -> Quantity:
+    """In percent of the proven least; unknown where bytes are, or where the plan leaves something to do."""
+    moved = row["bytes_moved"]
+    known = row["complete"] and moved is not None
+    return Quantity(formats.above_bound(moved or 0, row["least_bytes_moved"]) if known else None, GAP)
 
 
 def _is_pattern(argument: Path) -> bool:
@@ -180,8 +183,7 @@ def _all_refused(refused: Sequence[tuple[Path, PlannerError]], count: int) -> Pl
 
 def _verdict(plan: Plan) -> str:
     """In a few words: whether there is something to do, and what asks for a second look."""
-    balance = headline.balance(plan)
-    done = "as asked" if balance == "balance targets met" else balance
+    done = headline.balance_missed(plan) or "as asked"
     parts: Iterable[str] = (
         headline.first_step(plan) or (done if headline.has_something_to_do(plan) else "nothing to do"),
         *headline.racks(plan),

@@ -17,7 +17,7 @@ from planner.cli import workflow
 from planner.cli.shown import Format, detail_options, echo_json, echo_line, format_option, reads_plan, say, show_view
 from planner.cli.shown import show as show_plan
 from planner.model.file_reading import read_bytes
-from planner.model.formats import gap_shown, number
+from planner.model.formats import above_bound, gap_shown, number
 from planner.plan import headline, plan_file
 from planner.report import run_journal
 from planner.report.terminal import Detail
@@ -175,10 +175,17 @@ def check(
         echo_line(
             f"{plan}: no plan{headline.bounded(checked.plan)} copies fewer than {proof.least:,} {proof.measure}, "
             f"verified from {proof.prices:,} prices and {proof.partitions:,} partitions; "
-            f"this one copies {proof.moved:,}: within {gap_shown(proof.gap_percent)}",
+            f"this one copies {proof.moved:,}: {_above(proof.moved, proof.least)}",
             err=form == "json",
         )
     return 0
+
+
+def _above(moved: int, least: int) -> str:
+    if moved == least:
+        return "as few"
+    share = f", {gap_shown(above_bound(moved, least))}" if least else ""
+    return f"{moved - least:,} more{share}"
 
 
 def _approved_lines(path: Path, checked: CheckedPlan) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from planner.execution.batch_costs import CopyFlow, Costs, Peak, endless
 from planner.model.errors import UnsafePlanError
-from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, size, stated
+from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, percent, size, stated
 from planner.model.spec import OF_RACKS, OF_SIZES, Spec
 
 _ALL_OF_IT = 1_000_000
@@ -141,7 +141,7 @@ def _crossed(gate: Gate) -> str:
     needed, allowed = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
     match noun:
         case "%":
-            needed, allowed = _percent(gate.value), _percent(gate.limit)
+            pass  # read as they are
         case "byte":
             needed += "" if gate.value < 1000 else f" ({gate.value} bytes)"
         case "s":
@@ -149,10 +149,6 @@ def _crossed(gate: Gate) -> str:
         case _:
             needed, allowed = counted(gate.value, noun), counted(gate.limit, noun)
     return f"{gate.key}: the plan needs {needed}, allowed: at most {allowed}"
-
-
-def _percent(ppm: int) -> str:
-    return f"{ppm / 10_000:.4f}".rstrip("0").rstrip(".") + "%"
 
 
 def _allowed(spec: Spec, peak: Peak) -> int:
@@ -168,7 +164,7 @@ def _overfull(spec: Spec, peak: Peak) -> str:
     share = (
         ", its capacity.disk"
         if asked is None
-        else f" ({asked / 10_000:.7g}% of capacity.disk, {stated(peak.disk_bytes or 0)})"
+        else f" ({percent(asked / 10_000)} of capacity.disk, {stated(peak.disk_bytes or 0)})"
     )
     return (
         f"limits.disk_used: broker {peak.broker} holds {exactly(peak.size_bytes)} in batch "
@@ -214,6 +210,10 @@ def gate_noun(key: str) -> str:
 def gate_cells(key: str, value: int, limit: int, broker: int | None) -> tuple[str, str]:
     """What the plan needs of a gate, and what is allowed; `limits.disk_used` is that of the fullest broker, named."""
     of = "" if broker is None else f" on broker {broker}"
+    if key == "limits.gap":
+        # As it was written; below a hundredth of a percent what is needed is as exact.
+        needed = gate_amount(key, value) if limit >= 100 else f"{value / 10_000:.4g} %"
+        return needed, f"{limit / 10_000:g} %"
     if key not in GATES_ON_BYTES:
         return f"{gate_amount(key, value)}{of}", gate_amount(key, limit)
     # A limit reads as it was written, and what the plan needs in units of the same kind.

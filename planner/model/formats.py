@@ -6,6 +6,7 @@ terminal; whoever prints a text from the cluster escapes it for the place where 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import humanize
@@ -120,6 +121,7 @@ _TERMS = {
     "peak_disk": "peak disk use",
     "replicas_moved": "replicas copied",
     "windows_relaxed": "targets not met",
+    "gap": "above the proven least",
 }
 
 
@@ -128,16 +130,20 @@ def term_name(identifier: str) -> str:
     return _TERMS.get(identifier, words(identifier))
 
 
+def above_bound(moved: int, least: int | None) -> float | None:
+    """How far `moved` is above a proven bound, in percent of the bound; None where there is none, or it is 0."""
+    if least is None or moved == least:
+        return None if least is None else 0.0
+    return 100 * (moved - least) / least if least else None
+
+
 def gap_shown(value: float | None) -> str:
-    """A gap in per cent, rounded up wherever it is shown, so that it is the same everywhere and never too little."""
-    if value is None:
-        return UNKNOWN
-    thousandths = round(value * 1000)
-    if not thousandths:
-        return percent(0)
-    digits, step = (3, 1) if thousandths < 100 else (2, 10) if thousandths < 10_000 else (1, 100)
-    shown = -(-thousandths // step) * step
-    return percent(shown // 1000) if shown % 1000 == 0 else f"{shown / 1000:,.{digits}f} %"
+    """A gap in percent as `percent` writes it, but rounded up: the same everywhere, and never too little."""
+    if value is None or value < 0.01:
+        return percent(value)
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    # Floats a hair above a round number are that number.
+    return percent(math.ceil(round(value * 10**digits, 6)) / 10**digits)
 
 
 def stated(size_bytes: int) -> str:

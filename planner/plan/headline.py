@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from planner.model.formats import counted, gap_shown, number, printable, size, stated, words
+from planner.model.formats import above_bound, counted, gap_shown, number, printable, size, stated, words
 from planner.plan.document.cluster_types import LogDirsSection
 from planner.plan.document.comparison_types import BoundSection
 from planner.plan.document.plan_types import Plan
@@ -28,8 +28,8 @@ def first_step(plan: Plan) -> str:
     left = plan.unfinished
     if not left:
         return ""
-    steps = counted(left.steps_at_least, "more step")
-    return f"FIRST STEP ONLY (budget: at most {budget(left.limits)}): {'; '.join(_left(left))}; at least {steps}."
+    lead = "FIRST STEP ONLY" if has_something_to_do(plan) else "NOTHING FITS THE BUDGET"
+    return f"{lead} (budget: at most {budget(left.limits)}): {'; '.join(_left(left))}; {_more_steps(left)}."
 
 
 def whole(plan: Plan) -> str:
@@ -54,18 +54,31 @@ def budget(limits: BudgetLimits) -> str:
     )
 
 
-def balance(plan: Plan) -> str:
-    """Whether the balance is as asked."""
+def balance_met(plan: Plan) -> str:
+    """That the balance is as asked, as far as it is; empty where it isn't."""
+    if plan.unfinished:
+        return "" if plan.balance.missed else "balance targets met so far"
+    if looser(plan) or plan.balance.relaxed:
+        return ""
+    return "leaders balanced" if plan.changes.rebalance == "leaders" else "balance targets met"
+
+
+def balance_missed(plan: Plan) -> str:
+    """Which balance targets aren't met, and whether the mode is why; empty where all are met."""
     missed, relaxed = plan.balance.missed, len(plan.balance.relaxed)
     if plan.unfinished:
-        return f"balance targets not met yet ({_windows(missed)})" if missed else "balance targets met so far"
+        return f"not balanced yet: {_windows(missed)}" if missed else ""
     if looser(plan):
-        return f"balance looser than asked ({_windows(missed)})"
+        return f"the balance is looser than asked: {_windows(missed)}"
     if not relaxed:
-        return "balance targets met"
-    mode = plan.changes.rebalance
-    why = "can't be met" if mode == "all" else f"not met (rebalance: {mode})"
-    return f"{counted(relaxed, 'balance target')} {why}"
+        return ""
+    of = counted(relaxed, "balance target")
+    if plan.changes.rebalance == "all":
+        return f"{of} can't be met"
+    moves = "with rebalance: none only what must move does"
+    return f"{of} {'is' if relaxed == 1 else 'are'} not met: " + (
+        moves if plan.changes.rebalance == "none" else "with rebalance: leaders no replica moves"
+    )
 
 
 def looser(plan: Plan) -> bool:
@@ -118,6 +131,14 @@ def _left(left: UnfinishedSection) -> Iterator[str]:
         yield f"{counted(left.too_large, 'partition')} larger than the whole budget: raise the budget"
 
 
+def _more_steps(left: UnfinishedSection) -> str:
+    """How many further steps are certain to be needed, or how many the rest fills where that is more."""
+    most = left.limits.bytes_moved
+    if left.bytes_moved is not None and most and (fills := -(-left.bytes_moved // most)) > left.steps_at_least:
+        return f"about {counted(fills, 'more step')}"
+    return f"at least {counted(left.steps_at_least, 'more step')}"
+
+
 def _cost(left: UnfinishedSection) -> str:
     """What the rest would take: replicas and bytes to copy, or leaders where nothing is copied."""
     if not left.replicas_moved:
@@ -142,6 +163,8 @@ def _made(plan: Plan) -> str:
 def _why_nothing(plan: Plan) -> str:
     if plan.adopted:
         return printable(f"all that {plan.adopted.file} names is as it wants it", 300)
+    if plan.unfinished:
+        return "none of the plans tried is within the budget and more even than today; raise the budget"
     if plan.choice.rule != "asked":
         return f"that is {chosen(plan)}"
     stays = [*racks(plan)]
@@ -184,7 +207,7 @@ def _compared(plan: Plan) -> str:
         return ""
     if above := more_than_needed(plan):
         return f", {size(above)} more than needed for the same balance"
-    return f", {gap_to_least(plan.bound, ' for this looser balance' if looser(plan) else '')}"
+    return f", {gap_to_least(plan.bound, ' at this looser balance' if looser(plan) else '')}"
 
 
 def _inside(plan: Plan) -> str:
@@ -205,19 +228,26 @@ def more_than_needed(plan: Plan) -> int:
 
 
 def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = "") -> str:
-    """How what is moved compares with the least that does: `the proven least`, `within 0.17 % of the proven least`."""
+    """How what is moved compares with the least that does.
+
+    `the proven least`, or `at most 8.41 GB (0.51 %) more than any plan must copy`.
+    """
     method, excess = (bound.method, bound.excess) if isinstance(bound, BoundSection) else (None, None)
     if method == "none":
         return "the minimum is unknown"
     if method == "target":
         return "the rest of an approved plan"
-    least = "the proven least" + (balance_reached or (" for a balance this close to the targets" if excess else ""))
-    return least if bound.bytes_moved <= bound.least_bytes_moved else f"within {above_least(bound)} of {least}"
+    if bound.bytes_moved <= bound.least_bytes_moved:
+        return "the proven least" + (balance_reached or (" for a balance this close to the targets" if excess else ""))
+    verb = "copy" if isinstance(bound, BoundSection) else "move"
+    which = balance_reached or (" this close to the balance targets" if excess else "")
+    return f"{more_than_least(bound.bytes_moved, bound.least_bytes_moved)} than any plan{which} must {verb}"
 
 
-def above_least(bound: BoundSection | LogDirsSection) -> str:
-    """How far what is moved is above the least, in percent."""
-    return gap_shown(bound.gap_percent)
+def more_than_least(moved: int, least: int) -> str:
+    """How much more than a proven bound is moved, in bytes and percent of the bound: `at most 1.20 GB (8 %) more`."""
+    share = f" ({gap_shown(above_bound(moved, least))})" if least else ""
+    return f"at most {size(moved - least)}{share} more"
 
 
 def chosen(plan: Plan) -> str:

@@ -47,14 +47,21 @@ def limits(plan: Plan) -> Table[LimitRow]:
 def relaxed(plan: Plan) -> Table[RelaxedRow]:
     """The windows that could not be kept, and why."""
     column = Column[RelaxedRow]
+    # Why a first step misses a target says nothing about the steps behind it.
+    why = column("Why", lambda row: row.why, numeric=False)
     columns = (
         column("Target", lambda row: formats.words(row.window), numeric=False),
         column("Topic", lambda row: "all" if row.topic is None else Name(row.topic), numeric=False),
-        column("Asked", lambda row: row.wanted),
+        column("Asked", lambda row: row.wanted.replace("%", " %")),
         column("Reached", sentences.reached),
-        column("Why", lambda row: row.why, numeric=False),
+        *(() if plan.unfinished else (why,)),
     )
-    return Table("relaxed", "Targets that can't be met", "target", plan.balance.relaxed, columns)
+    title = "Targets that can't be met"
+    if plan.unfinished:
+        title = "Targets that this step doesn't meet"
+    elif plan.changes.rebalance != "all":
+        title = f"Targets that aren't met with rebalance: {plan.changes.rebalance}"
+    return Table("relaxed", title, "target", plan.balance.relaxed, columns)
 
 
 def terms(plan: Plan) -> Table[TermRow]:
@@ -95,11 +102,15 @@ def _figures(plan: Plan) -> tuple[Column[Any], ...]:
         scenarios = len(plan.scenarios)
         return f"{formats.number(scenarios - row.scenarios_missed)} of {formats.number(scenarios)}"
 
+    def above_least(row: FrontFigures) -> Value:
+        known = plan.cluster.sizes_known
+        return Quantity(formats.above_bound(row.bytes_moved, row.least_bytes_moved) if known else None, GAP)
+
     scenarios = column("Scenarios that hold", stood, narrow="\nscenarios")
     return (
         column("Copied", lambda row: plan_size(plan, row.bytes_moved), narrow="\ncopied"),
         column("Proven least", lambda row: plan_size(plan, row.least_bytes_moved), wide=True),
-        column("Gap", lambda row: Quantity(row.gap_percent if plan.cluster.sizes_known else None, GAP), narrow="\ngap"),
+        column("Above the least", above_least, narrow="above\nthe least"),
         *_counts(),
         _as_asked(plan),
         *((scenarios,) if plan.scenarios else ()),

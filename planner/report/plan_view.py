@@ -82,7 +82,7 @@ def _commands(plan: Plan) -> Lines:
     throttle = plan.execution.throttle_bytes_per_sec
     limited = (
         ()
-        if throttle is None
+        if throttle is None or not any(batch.replicas_moved for batch in plan.batches)
         else (
             (
                 f"The throttle of {formats.stated(throttle)}/s per broker is set before each batch, and removed at the "

@@ -22,6 +22,7 @@ from planner.model.formats import (
     stated,
     words,
 )
+from planner.plan import headline
 from planner.plan.document.cluster_types import BrokerRow, HoursState, LogDirRow
 from planner.plan.document.comparison_types import (
     CandidateFigures,
@@ -177,12 +178,29 @@ def reached(row: RelaxedRow) -> str:
     return percent(row.reached) if row.window in _BYTE_WINDOWS else number(row.reached)
 
 
-def shortfall(row: RelaxedRow) -> str:
-    """What was asked of a window, and what was reached."""
-    if row.window in _BYTE_WINDOWS:
-        what = "log dir" if row.window == "log_dirs" else "broker"
-        return f"a {what} is {reached(row)} from its fair share, target: at most {row.wanted.replace('%', ' %')}"
-    return f"brokers differ by {reached(row)}, target: at most {row.wanted}"
+def not_met(plan: Plan) -> tuple[str, ...]:
+    """The balance targets that aren't met, by reason: `replicas, topic replicas of 6 topics (racks differ …)`.
+
+    Of a first step only which they are: why this step misses them says nothing about the steps behind it.
+    """
+    if plan.unfinished:
+        names = ", ".join(map(words, plan.balance.missed))
+        return (f"{names}; whether later steps can meet every target isn't known yet",) if names else ()
+    by_reason: dict[str, list[RelaxedRow]] = {}
+    for row in () if headline.looser(plan) else plan.balance.relaxed:
+        by_reason.setdefault(row.why, []).append(row)
+    return tuple(f"{_targets(rows)} ({why})" for why, rows in by_reason.items())
+
+
+def _targets(rows: Sequence[RelaxedRow]) -> str:
+    """`replicas, topic replicas of 6 topics`: targets of single topics are counted."""
+    topics: dict[str, list[str]] = {}
+    for row in rows:
+        topics.setdefault(row.window, []).extend([] if row.topic is None else [printable(row.topic, 60)])
+    return ", ".join(
+        words(window) + (f" of {names[0] if len(names) == 1 else counted(len(names), 'topic')}" if names else "")
+        for window, names in topics.items()
+    )
 
 
 def broker_peak(broker: BrokerRow) -> str:

@@ -33,17 +33,14 @@ from planner.report.view import (
 )
 
 _LONGEST_WISHES = 300
-_BROKERS_NAMED = 3
 _MOVES_NAMED = 2
-# Told where they are not limited too.
-_COPIED = ("bytes_moved", "cross_rack_bytes")
 # What limits without a measure of the same name limit.
 _LIMITED = {
     "broker_offline": "partitions offline if a broker fails",
     "broker_refused": "partitions refusing writes if a broker fails",
     "rack_offline": "partitions offline if a rack fails",
     "rack_refused": "partitions refusing writes if a rack fails",
-    "gap": "above the proven least",
+    "gap": "beyond the proven least, part of the copied",
     "eta": "duration",
     "disk_used": "peak disk use",
 }
@@ -82,19 +79,15 @@ def facts(plan: Plan) -> Facts:
         ("Asked for", Sentence(sentences.wishes(plan.changes, 6), _LONGEST_WISHES)),
         ("Placement", Sentence(sentences.placement(plan), _LONGEST_WISHES) if plan.spec.placement else ""),
         ("Leader racks", Sentence(sentences.leader_racks(plan), _LONGEST_WISHES) if plan.spec.leader_racks else ""),
-        ("Reasons", sentences.reasons(plan)),
-        ("Chosen", headline.chosen(plan) if had_a_choice else ""),
+        ("Changes", _changes(plan)),
+        ("Chosen", _chosen(plan) if had_a_choice else ""),
         ("Adopted", _adopted(plan)),
         ("Needed", _needed(plan) if does else ""),
-        ("Proof", _proof(plan) if does else ""),
-        ("Kafka's tool", _kafka(plan) if does else ""),
-        ("Duration", duration if does else ""),
+        ("Proof", _proof(plan) if _replicas_copied(plan) else ""),
+        ("Kafka's tool", _kafka(plan) if _replicas_copied(plan) else ""),
+        ("Duration", f"{duration}{_receives_most(plan)}" if does else ""),
+        ("Fullest broker" if plan.cluster.sizes_known else "Most replicas", _fullest(plan)),
         ("Removed", _leaving(plan)),
-        ("Most data after" if plan.cluster.sizes_known else "Most replicas after", _fullest(plan) if does else ""),
-        ("Peak disk use", _peak(plan) if plan.bound.bytes_moved else ""),
-        ("Busiest brokers", _copies_most(plan)),
-        ("Largest moves", _largest_moves(plan)),
-        ("New leaders", _new_leaders(plan)),
     )
     return Facts(tuple((label, value) for label, value in every if value))
 
@@ -122,12 +115,18 @@ def _cluster(plan: Plan) -> Value:
     return Joined((Name(plan.cluster.name, 60), f": {', '.join(parts)}"))
 
 
+def _chosen(plan: Plan) -> str:
+    """By which rule; of a first step without the figures, which the headline has."""
+    if plan.unfinished and plan.choice.rule == "within_budget":
+        return headline.chosen(plan).partition(": copies ")[0] if plan.partitions else ""
+    return headline.chosen(plan)
+
+
 def _proof(plan: Plan) -> str:
     """Which plans cannot copy less, and how that is checked."""
     bound = plan.bound
-    copied = bound.bytes_moved if plan.cluster.sizes_known else _replicas_copied(plan)
-    if not copied:
-        return "nothing is copied"
+    if plan.cluster.sizes_known and not bound.bytes_moved:
+        return ""
     if bound.method == "forced" and not plan.cluster.sizes_known:
         return "only what the changes require is copied"
     if bound.method == "none" or (not plan.cluster.sizes_known and bound.least_replicas_moved is None):
@@ -140,17 +139,12 @@ def _proof(plan: Plan) -> str:
     only = "for this step alone, " if plan.unfinished else ""
     if bound.excess:
         return f"{only}no plan that copies {less} comes as close to the balance targets"
-    gap = (
-        f" ({headline.above_least(bound)} less than this plan copies)"
-        if bound.bytes_moved > bound.least_bytes_moved
-        else ""
-    )
     if plan.unfinished or headline.looser(plan):
-        return f"{only}no plan that ends as even as this one copies {less}{gap}"
+        return f"{only}no plan that ends as even as this one copies {less}"
     if plan.changes.rebalance != "all":
-        return f"no plan that makes these changes copies {less}{gap}"
+        return f"no plan that makes these changes copies {less}"
     rule = " and spreads replicas over the racks" if any(row.rack is not None for row in plan.brokers) else ""
-    return f"no plan that meets the targets{rule} copies {less}{gap}"
+    return f"no plan that meets the targets{rule} copies {less}"
 
 
 def _replicas_copied(plan: Plan) -> int:
@@ -179,15 +173,23 @@ def _needed(plan: Plan) -> str:
 def _kafka(plan: Plan) -> str:
     """What Kafka's own tool would do, the best of its placements that were tried."""
     best = next((row for row in plan.compared if row.strategy.startswith("kafka")), None)
-    tried = sum(rows for name, rows in plan.candidates.by_strategy.items() if name.startswith("kafka"))
-    if best is None or not tried or not plan.cluster.sizes_known:
+    if best is None or not plan.cluster.sizes_known:
         return ""
     # A budget pays for one step of what the tool does at once.
     whole = " for the whole change" if plan.unfinished and not best.left_to_change else ""
-    falls_short = whole + ("" if best.balance_kept else " and be less even")
+    # It balances everything; beside a plan that moves only what it must, its balance says nothing.
+    falls_short = whole + ("" if best.balance_kept or best.moves_unforced else " and be less even")
     if best.left_to_change:
         falls_short = f" and leave {counted(best.left_to_change, 'partition')} not as asked"
-    return f"--generate would copy {size(best.bytes_moved)}{falls_short} (best of {number(tried)} simulated runs)"
+    elif best.moves_unforced:
+        falls_short = f"{whole} and also move replicas that can stay"
+    return f"--generate would copy {size(best.bytes_moved)}{falls_short} ({_best_of(best.label)})"
+
+
+def _best_of(label: str) -> str:
+    """`best of 4,975 simulated runs`, of a row's label."""
+    runs = label.rpartition(" ")[2]
+    return f"best of {number(int(runs))} simulated runs" if runs.isdigit() else "simulated"
 
 
 def _leaving(plan: Plan) -> str:
@@ -204,27 +206,33 @@ def _leaving(plan: Plan) -> str:
 
 
 def _fullest(plan: Plan) -> str:
-    """The brokers that hold most afterwards, by their disks where all are stated."""
-    sized = plan.cluster.sizes_known
-    by_disk = sized and all(broker.disk_bytes for broker in plan.brokers)
+    """The broker that holds most today, in any batch, and afterwards: of its disk where all of them are stated."""
+    if not plan.cluster.sizes_known:
+        of_replicas = [
+            (max(((getattr(broker, side).replicas, -broker.id) for broker in plan.brokers), default=(0, 0)), when)
+            for side, when in (("before", "today"), ("after", "after"))
+        ]
+        return "; ".join(f"{when} broker {-broker} ({number(held)})" for (held, broker), when in of_replicas)
 
-    def fullness(broker: BrokerRow) -> float:
-        held = broker.after.size_bytes if sized else broker.after.replicas
-        return held / broker.disk_bytes if by_disk and broker.disk_bytes else held
+    by_disk = all(broker.disk_bytes for broker in plan.brokers)
 
-    def told(broker: BrokerRow) -> str:
-        if not sized:
-            return f"broker {broker.id}: {counted(broker.after.replicas, 'replica')}"
-        return f"broker {broker.id}: {sentences.disk(broker.after.size_bytes, broker.disk_bytes)}"
+    def fullest(side: str) -> str:
+        def fullness(broker: BrokerRow) -> float:
+            held: int = getattr(broker, side).size_bytes
+            return held / broker.disk_bytes if by_disk and broker.disk_bytes else held
 
-    fullest = sorted(plan.brokers, key=lambda broker: (-fullness(broker), broker.id))[:_BROKERS_NAMED]
-    return "; ".join(map(told, fullest))
+        row = max(plan.brokers, key=lambda broker: (fullness(broker), -broker.id))
+        return f"broker {row.id} ({sentences.disk(getattr(row, side).size_bytes, row.disk_bytes)})"
+
+    if not any(batch.replicas_moved for batch in plan.batches):
+        return fullest("before")
+    return f"today {fullest('before')}; {_peak(plan)}after {fullest('after')}"
 
 
 def _peak(plan: Plan) -> str:
     """The fullest broker of any batch: by its disk where one is stated."""
     rows = [(batch.fullest_broker, batch.number) for batch in plan.batches if batch.fullest_broker]
-    if not rows or not plan.cluster.sizes_known:
+    if not rows:
         return ""
 
     def fullness(row: FullestBroker) -> tuple[bool, float]:
@@ -233,46 +241,39 @@ def _peak(plan: Plan) -> str:
 
     row, batch = max(rows, key=lambda each: fullness(each[0]))
     held = sentences.disk(row.peak_size_bytes, row.disk_bytes)
-    return f"broker {row.id}: {held} in batch {batch} (old and new replicas)"
+    return f"peak broker {row.id} ({held}, in batch {batch}); "
 
 
-def _copies_most(plan: Plan) -> str:
-    """The broker that most is copied to, and the one that most is copied from."""
+def _receives_most(plan: Plan) -> str:
+    """The broker that most is copied to, which the duration depends on."""
     if not plan.cluster.sizes_known or not plan.bound.bytes_moved:
         return ""
     to = max(plan.brokers, key=lambda broker: broker.bytes_in)
-    of = max(plan.brokers, key=lambda broker: broker.bytes_out)
-    return f"broker {to.id} receives {size(to.bytes_in)}; broker {of.id} sends {size(of.bytes_out)}"
+    return f"; broker {to.id} receives most, {size(to.bytes_in)}"
 
 
-def _largest_moves(plan: Plan) -> Value:
-    """The first partitions of those that copy most."""
+def _changes(plan: Plan) -> Value:
+    """How many partitions change for which reason, and examples: those that copy most, else new leaders."""
 
     def copied(row: PartitionRow) -> int:
         return len(set(row.replicas) - set(row.replicas_before)) * (row.size_bytes or 1)
 
+    def named(row: PartitionRow, before: str, after: str) -> Value:
+        return Joined((Name(f"{row.topic}-{row.partition}", 60), " ", Change(before, after)))
+
     moved = sorted(filter(copied, plan.partitions), key=lambda row: (-copied(row), row.topic, row.partition))
-    parts = list[Value]()
+    examples, kind = list[Value](), "largest" if plan.cluster.sizes_known else "first"
     for row in moved[:_MOVES_NAMED]:
         before, after = (",".join(map(str, replicas)) for replicas in (row.replicas_before, row.replicas))
-        parts.append(Joined((Name(f"{row.topic}-{row.partition}", 60), " ", Change(before, after))))
-    if len(moved) > _MOVES_NAMED:
-        parts.append(f"{number(len(moved) - _MOVES_NAMED)} more")
-    return Joined(tuple(parts), "; ") if parts else ""
-
-
-def _new_leaders(plan: Plan) -> Value:
-    """The first partitions that get another leader, where nothing is copied."""
-    changed = [row for row in plan.partitions if row.leader_before != row.replicas[0]]
-    if _replicas_copied(plan) or not changed:
-        return ""
-    parts = list[Value]()
-    for row in changed[:_MOVES_NAMED]:
-        before = "none" if row.leader_before is None else str(row.leader_before)
-        parts.append(Joined((Name(f"{row.topic}-{row.partition}", 60), " ", Change(before, str(row.replicas[0])))))
-    if len(changed) > _MOVES_NAMED:
-        parts.append(f"{number(len(changed) - _MOVES_NAMED)} more")
-    return Joined(tuple(parts), "; ")
+        examples.append(named(row, before, after))
+    if not moved:
+        kind = "new leaders"
+        for row in [row for row in plan.partitions if row.leader_before != row.replicas[0]][:_MOVES_NAMED]:
+            examples.append(
+                named(row, "none" if row.leader_before is None else str(row.leader_before), str(row.replicas[0]))
+            )
+    reasons = sentences.reasons(plan)
+    return Joined((reasons, f"; {kind}: ", Joined(tuple(examples), "; "))) if examples else reasons
 
 
 def measures(plan: Plan) -> Table[Measure]:
@@ -301,7 +302,10 @@ def measures(plan: Plan) -> Table[Measure]:
 
 
 def _balance(plan: Plan) -> Iterator[Measure]:
-    """The loads that are asked to be even, from the lowest broker to the highest."""
+    """The loads that are asked to be even, from the lowest broker to the highest.
+
+    Where only leaders may change, nothing else is asked to be even.
+    """
     asked, terms = plan.balance.asked, {term.name: term for term in plan.terms}
     # A plan that was chosen at another balance is relaxed within that one; what was asked for is what counts here.
     relaxed = () if headline.looser(plan) else plan.balance.relaxed
@@ -313,6 +317,8 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         ("network_in", "network in per broker", lambda held: held.network_in, "bytes/s"),
         ("network_out", "network out per broker", lambda held: held.network_out, "bytes/s"),
     )
+    if plan.changes.rebalance == "leaders" and not _replicas_copied(plan):
+        loads = tuple(load for load in loads if load[0] in ("leaders", "network_out"))
     for window, name, of, unit in loads:
         if unit == "bytes" and not plan.cluster.sizes_known:
             continue
@@ -320,14 +326,31 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         after = [of(broker.after) for broker in plan.brokers if broker.role != "removed"]
         if None not in today:
             allowed = _window(getattr(asked, window), by_share=_by_share(plan, window))
+            if window not in missed and _unlike_shares(getattr(asked, window), after):
+                allowed += f", which differs by {_shares_differ_by(plan)}"
             yield Measure(name, _range(today, unit), _range(after, unit), allowed, window in missed)
         spread = terms.get("topic_replica_spread")
-        if window == "leaders" and spread and asked.topic_replicas != "none":
+        if len(loads) > 2 and window == "leaders" and spread and asked.topic_replicas != "none":
             today_and_after = Quantity(spread.today, "replicas"), Quantity(spread.plan, "replicas")
             allowed = _window(asked.topic_replicas)
             yield Measure(
                 "replicas of one topic, brokers differ by", *today_and_after, allowed, "topic_replicas" in missed
             )
+
+
+def _unlike_shares(asked: str, held: Sequence[float | None]) -> bool:
+    """True where brokers that are all within a percentage of their shares hold so unlike amounts that shares differ."""
+    known = [value for value in held if value is not None]
+    if not asked.endswith("%") or not known:
+        return False
+    around = float(asked.removesuffix("%")) / 100
+    return max(known) * (1 - around) > min(known) * (1 + around)
+
+
+def _shares_differ_by(plan: Plan) -> str:
+    if plan.spec.placement:
+        return "broker set"
+    return "capacity" if any(broker.disk_bytes for broker in plan.brokers) else "rack"
 
 
 def _range(values: Sequence[float | None], unit: str) -> Value:
@@ -382,7 +405,7 @@ def _movement(plan: Plan) -> Iterator[Measure]:
         return
     crossed = {row.key for row in plan.limits if row.crossed}
     for term in plan.terms:
-        if term.name in names and (term.limit is not None or (term.plan and term.name in _COPIED)):
+        if term.name in names and (term.limit is not None or (term.plan and term.name == "cross_rack_bytes")):
             missed = f"limits.{term.name}" in crossed
             allowed = "" if term.limit is None else Joined(("at most ", _limit(term)))
             yield Measure(names[term.name], "", Quantity(term.plan, term.unit), allowed, missed)

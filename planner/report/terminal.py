@@ -197,23 +197,18 @@ def show_plan(
     if detail == "verdict":
         return
     rest = plan_view.details(plan) if detail == "everything" else (_notes(plan),)
-    shown = [section for section in (summary.section(plan), *rest, _next(plan, folder, files)) if section.blocks]
+    shown = [section for section in (*rest, _next(plan, folder, files)) if section.blocks]
+    writes = (("Writes", verdict.writes(plan)),) if plan.partitions else ()
     # What stands first needs no title.
-    untitled = (Section("", shown[0].blocks), *shown[1:])
+    untitled = (Section("", told(Facts((*summary.facts(plan).facts, *writes)), summary.measures(plan))), *shown)
     console.print()
     sections(untitled, SOURCE, console, most_rows=_ROWS_SHOWN)
 
 
 def _notes(plan: Plan) -> Section:
     """Targets that are not met, scenarios, risks and warnings; the first few of each, the rest counted."""
-    relaxed = [
-        f"{formats.words(row.window)}{'' if row.topic is None else f' of {row.topic}'}: "
-        f"{sentences.shortfall(row)} ({row.why})"
-        for row in (() if headline.looser(plan) else plan.balance.relaxed)
-    ]
     notes = (
-        *([f"writes: {verdict.writes(plan)}"] if plan.partitions else []),
-        *_listed("not met", relaxed),
+        *_listed("not met yet" if plan.unfinished else "not met", sentences.not_met(plan)),
         *(f"hours: {line}" for line in sentences.hours(plan)),
         *_listed("scenario", [sentences.scenario(row) for row in plan.scenarios]),
         *_listed("variant", [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not]),

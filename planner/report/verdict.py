@@ -25,14 +25,16 @@ def verdict(plan: Plan) -> str:
         lead = "Refused"
     elif not headline.has_something_to_do(plan):
         lead = "Nothing to apply"
+    met = headline.balance_met(plan)
     parts = [
         *_limits(plan),
-        headline.balance(plan),
-        *headline.racks(plan),
+        *([met] if met else []),
         counted(len(plan.warnings), "warning") if plan.warnings else "no warnings",
         *([f"valid until {plan.valid_until}"] if plan.valid_until else []),
     ]
-    return f"{lead}: {'; '.join(parts)}."
+    # What a plan leaves as it is gets a sentence of its own: it is no reason not to apply the plan.
+    missed = [headline.balance_missed(plan), *headline.racks(plan)]
+    return " ".join([f"{lead}: {'; '.join(parts)}.", *(f"{each[0].upper()}{each[1:]}." for each in missed if each)])
 
 
 def _limits(plan: Plan) -> Iterator[str]:

@@ -74,13 +74,13 @@ def test_other_batches() -> None:
 
 def test_figures_of_both_plans() -> None:
     """Only those that differ are shown, each with its unit; all are in the document."""
-    bound = plan([A0])["bound"] | {"bytes_moved": 2_000_000, "gap_percent": 5.0}
+    bound = plan([A0])["bound"] | {"bytes_moved": 2_000_000, "least_bytes_moved": 1_900_000, "gap_percent": 5.0}
     execution = plan([A0])["execution"] | {"seconds_at_throttle": 3_720}
     found = valid(diff(plan([A0]), plan([A0], number=1, bound=bound, execution=execution)))
 
     assert [
         ("bytes copied", "100 B", "2.00 MB", ""),
-        ("gap", "0 %", "5 %", ""),
+        ("above the proven least", "0 %", "5.27 %", ""),
         ("time at throttle", "1 s", "1 h 2 min", ""),
     ] == figure_rows(found)
     assert "replica_spread" in {row["name"] for row in found["figures"]}
@@ -89,7 +89,9 @@ def test_figures_of_both_plans() -> None:
 
 def test_amounts_that_round_alike_are_told_exactly() -> None:
     """121 MB → 121 MB would say nothing."""
-    old, new = (plan([A0])["bound"] | {"bytes_moved": 120_595_097 + more} for more in (0, 9))
+    old, new = (
+        plan([A0])["bound"] | dict.fromkeys(("bytes_moved", "least_bytes_moved"), 120595097 + more) for more in (0, 9)
+    )
     found = diff(plan([A0], bound=old), plan([A0], number=1, bound=new))
 
     assert [("bytes copied", "120,595,097 B", "120,595,106 B", "")] == figure_rows(found)

@@ -197,7 +197,7 @@ def test_broker_that_a_batch_fills_above_its_share_is_listed() -> None:
     spec = replacement(disks={1: 100, 2: 100, 3: 100, 4: 100}, limits=Limits(disk_used_ppm=445_000))
 
     assert [
-        "limits.disk_used: broker 4 holds 60 B in batch 1, allowed: at most 44 B (44.5% of capacity.disk, 100 B)",
+        "limits.disk_used: broker 4 holds 60 B in batch 1, allowed: at most 44 B (44.5 % of capacity.disk, 100 B)",
     ] == refused(spec)
 
 
@@ -289,7 +289,12 @@ def test_the_gap_is_a_gate() -> None:
     assert (333_334, 0) == (gap(0, 0, 2), gap(0, 0, 3))
     with pytest.raises(UnsafePlanError) as error:
         gates.refuse(spec, [Gate("limits.gap", 333_333, 333_334)], costs)
-    assert "limits.gap: the plan needs 33.3334%, allowed: at most 33.3333%" == str(error.value).splitlines()[-1]
+    assert "limits.gap: the plan needs 33.4 %, allowed: at most 33.3333 %" == str(error.value).splitlines()[-1]
+
+
+def test_a_gap_below_a_hundredth_of_a_percent_is_told_as_exactly_as_its_limit() -> None:
+    """`< 0.01 %` twice would say nothing."""
+    assert ("0.0006 %", "0.0005 %") == gate_cells("limits.gap", 6, 5, None)
 
 
 def test_large_amounts_are_told_for_reading_too() -> None:
@@ -362,7 +367,9 @@ def test_gates_are_in_their_own_units() -> None:
 
     assert [
         ("1.00 GB", "1 GB"),
-        *((text, text) for text in ("500 B", "1 h 30 min", "1,200", "0.50 %", "0")),
+        *((text, text) for text in ("500 B", "1 h 30 min", "1,200")),
+        ("0.50 %", "0.5 %"),
+        ("0", "0"),
     ] == shown
     assert ("40.0 GB on broker 3", "45 GB") == gate_cells("limits.disk_used", 40 * GB, 45 * GB, 3)
     assert ["byte", "byte", "s", "replica", "%", "partition"] == [gate_noun(key) for key in rows]

@@ -364,6 +364,6 @@ def test_variants_scenarios_and_the_choice_are_told() -> None:
     assert rows[3].startswith("| two\\_\\[bold\\] |")
     assert rows[4].endswith("| 2 of 2 | 8 min | no candidate keeps every rule |")
     assert {14} == {row.count("|") for row in rows}
-    assert "| 30.0 GB | 24.0 GB | 20 % |" in written
+    assert "| 30.0 GB | 24.0 GB | 25 % |" in written
     assert "- orders × 2: disk 48.0 GB on broker 4 (target: at most 30.0 GB)\n" in written
     assert "- logs: all targets for bytes and traffic are met, and no disk is too full\n" in written

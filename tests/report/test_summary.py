@@ -37,13 +37,17 @@ def test_the_small_plan_is_told_in_facts() -> None:
     """Who, what, why, how few, beside Kafka's own tool, and where it lands."""
     told = facts(small())
 
-    assert told["Reasons"] == "2 partitions to balance replicas or bytes, 1 only to balance leaders"
+    assert told["Changes"] == (
+        "2 partitions to balance replicas or bytes, 1 only to balance leaders; "
+        "largest: orders-0 1,2 → 4,2; orders-1 2,3 → 2,4"
+    )
     assert (
         told["Proof"] == "no plan that meets the targets and spreads replicas over the racks copies less than 24.0 GB"
     )
-    assert told["Most data after"] == "broker 2: 40.0 GB; broker 1: 39.0 GB; broker 3: 39.0 GB"
-    assert told["Busiest brokers"] == "broker 4 receives 24.0 GB; broker 1 sends 12.0 GB"
-    assert told["Largest moves"] == "orders-0 1,2 → 4,2; orders-1 2,3 → 2,4"
+    assert told["Fullest broker"] == (
+        "today broker 1 (40.0 GB); peak broker 3 (40.0 GB, in batch 1); after broker 2 (40.0 GB)"
+    )
+    assert told["Duration"].endswith("; broker 4 receives most, 24.0 GB")
 
 
 def test_todays_cluster_has_no_broker_that_only_comes() -> None:
@@ -60,7 +64,6 @@ def test_todays_cluster_has_no_broker_that_only_comes() -> None:
     [
         ({"method": "none"}, "none: the minimum is unknown"),
         ({"method": "target"}, "finishes an approved plan, whose target assignment needs all of these copies"),
-        ({"bytes_moved": 0, "least_bytes_moved": 0}, "nothing is copied"),
         (
             {"excess": {"replicas": 0, "least_replicas": 0, "loads": 1, "least_loads": 1, "furthest": []}},
             "no plan that copies less than 24.0 GB comes as close to the balance targets",
@@ -68,8 +71,9 @@ def test_todays_cluster_has_no_broker_that_only_comes() -> None:
     ],
 )
 def test_the_proof_says_what_it_is_about(bound: Document, said: str) -> None:
-    """No proof, another plan's target, no copy, or plans that miss the balance by as much."""
+    """No proof, another plan's target, or plans that miss the balance by as much; nothing where no byte is copied."""
     plan = small()
+    assert "Proof" not in facts(plan | {"bound": plan["bound"] | {"bytes_moved": 0, "least_bytes_moved": 0}})
     assert facts(plan | {"bound": plan["bound"] | bound})["Proof"] == said
 
 
@@ -92,23 +96,26 @@ def test_a_plan_without_rebalancing_is_proven_against_all_plans_of_its_changes()
 
 
 def test_a_plan_that_copies_nothing_names_the_new_leaders() -> None:
-    """The first two, and how many more."""
+    """The first two; no proof of the least bytes, and no placement of Kafka's, which would copy some."""
     plan = small()
     rows = [{**row, "replicas": row["replicas_before"][::-1]} for row in plan["partitions"]]
     told = facts(plan | {"partitions": rows})
-    assert "Largest moves" not in told
-    assert "orders-0 1 → 2" in told["New leaders"]
+    assert "; new leaders: orders-0 1 → 2; " in told["Changes"]
+    assert not {"Proof", "Kafka's tool"} & told.keys()
 
 
 def test_kafkas_own_tool_is_told_with_what_it_misses() -> None:
     """Its best placement of those tried; nothing where none was tried."""
     plan = small()
-    assert "Kafka's tool" not in facts(plan | {"candidates": plan["candidates"] | {"by_strategy": {"optimum": 3}}})
-    tried = plan | {"candidates": plan["candidates"] | {"by_strategy": {"kafka_classic": 800, "kafka_striped": 100}}}
-    copied, seeds = "--generate would copy 70.0 GB", " (best of 900 simulated runs)"
+    assert "Kafka's tool" not in facts(plan | {"compared": plan["compared"][:2]})
+    plan["compared"][2]["label"] = "Kafka --generate, best of 4900"
+    tried, copied, seeds = plan, "--generate would copy 70.0 GB", " (best of 4,900 simulated runs)"
     assert facts(tried)["Kafka's tool"] == f"{copied} and leave 1 partition not as asked{seeds}"
     tried["compared"][2] |= {"left_to_change": 0, "balance_kept": False}
     assert facts(tried)["Kafka's tool"] == f"{copied} and be less even{seeds}"
+    tried["compared"][2] |= {"moves_unforced": True}
+    assert facts(tried)["Kafka's tool"] == f"{copied} and also move replicas that can stay{seeds}"
+    tried["compared"][2] |= {"moves_unforced": False}
     step = tried | {"complete": False, "unfinished": LEFT}
     assert facts(step)["Kafka's tool"] == f"{copied} for the whole change and be less even{seeds}"
 
@@ -117,9 +124,10 @@ def test_the_fullest_are_those_of_the_fullest_disk() -> None:
     """By the share of its disk where every broker states one, else by bytes, else by replicas."""
     plan = with_disks()
     plan["brokers"][2]["disk_bytes"] = 40 * GB
-    assert facts(plan)["Most data after"].startswith("broker 3: 39.0 GB, 97.5 %; broker 2: 40.0 GB, 80 %")
+    assert facts(plan)["Fullest broker"].startswith("today broker 3 (40.0 GB, 100 %); ")
+    assert facts(plan)["Fullest broker"].endswith("; after broker 3 (39.0 GB, 97.5 %)")
     plan["cluster"]["sizes_known"] = False
-    assert facts(plan)["Most replicas after"].startswith("broker 2: 40 replicas; ")
+    assert facts(plan)["Most replicas"] == "today broker 1 (40); after broker 2 (40)"
 
 
 def test_the_peak_of_the_disks_is_named() -> None:
@@ -127,8 +135,8 @@ def test_the_peak_of_the_disks_is_named() -> None:
     plan = with_disks()
     plan["batches"][1]["fullest_broker"] = {"id": 7, "peak_size_bytes": 30 * GB, "disk_bytes": 33 * GB}
 
-    assert "broker 7: 30.0 GB, 90.9 % in batch 2 (old and new replicas)" == facts(plan)["Peak disk use"]
-    assert "broker 3: 40.0 GB in batch 1 (old and new replicas)" == facts(small())["Peak disk use"]
+    assert "; peak broker 7 (30.0 GB, 90.9 %, in batch 2); " in facts(plan)["Fullest broker"]
+    assert "; peak broker 3 (40.0 GB, in batch 1); " in facts(small())["Fullest broker"]
 
 
 def test_measures_run_from_the_lowest_broker_to_the_highest() -> None:
@@ -161,6 +169,23 @@ def test_a_window_that_is_missed_says_so() -> None:
     plan = small()
     plan["balance"] |= {"missed": ["replicas"]}
     assert measures(plan)["replicas per broker"][2] == "differ by at most 1 (not met)"
+
+
+def test_unlike_fair_shares_are_said() -> None:
+    """Brokers at 2 and 40 GB can't both be within 10 % of one share: those of small racks have larger ones."""
+    plan = small()
+    plan["balance"] |= {"relaxed": [], "missed": []}
+    plan["balance"]["wanted"] |= {"disk": "10%"}
+    plan["balance"]["asked"] = plan["balance"]["wanted"]
+    assert measures(plan)["bytes per broker"][2] == "within 10 % of fair share, which differs by rack"
+
+
+def test_leaders_alone_are_measured_where_they_alone_may_change() -> None:
+    """How unlike the replicas are was not asked."""
+    plan = small()
+    rows = [{**row, "replicas": row["replicas_before"][::-1]} for row in plan["partitions"]]
+    only = plan | {"partitions": rows, "changes": plan["changes"] | {"rebalance": "leaders"}}
+    assert [name for name in measures(only) if "per broker" in name] == ["leaders per broker"]
 
 
 def test_failures_are_measured_where_they_change() -> None:
