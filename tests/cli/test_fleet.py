@@ -116,6 +116,7 @@ def test_the_summary_has_the_plans_own_numbers(clusters, whatif):
             "bytes_moved": chosen["bytes_moved"],
             "replicas_moved": chosen["replicas_moved"],
             "leaders_changed": chosen["leaders_changed"],
+            "least_bytes_moved": plan["bound"]["least_bytes_moved"],
             "gap_percent": plan["bound"]["gap_percent"],
             "candidates": plan["candidates"]["evaluated"],
             "folder": f"clusters/{name}.plan",

@@ -248,7 +248,7 @@ def test_what_decides_comes_before_what_is_folded() -> None:
     """In this order: the verdict, the measures, warnings, limits, relaxed windows, risks and commands; then details."""
     written = markdown.report(typed(small()))
     order = (
-        "Ready to apply: within its limit; 1 balance target can't be met; 1 warning.",
+        "Ready to apply: within its limit; 1 warning. 1 balance target can't be met.",
         "| replicas per broker |",
         "**Warnings**",
         "**Limits**",
