@@ -203,6 +203,22 @@ def _targets(rows: Sequence[RelaxedRow]) -> str:
     )
 
 
+def unlike_shares(asked: str, held: Sequence[float | None]) -> bool:
+    """True where brokers that are all within a percentage of their shares hold so unlike amounts that shares differ."""
+    known = [value for value in held if value is not None]
+    if not asked.endswith("%") or not known:
+        return False
+    around = float(asked.removesuffix("%")) / 100
+    return max(known) * (1 - around) > min(known) * (1 + around)
+
+
+def shares_differ_by(plan: Plan) -> str:
+    """Why fair shares of bytes or traffic are unlike."""
+    if plan.spec.placement:
+        return "broker set"
+    return "capacity" if any(broker.disk_bytes for broker in plan.brokers) else "rack"
+
+
 def broker_peak(broker: BrokerRow) -> str:
     """The most that a broker holds, of its disk; `–` where no disk is stated."""
     room = broker.disk_bytes

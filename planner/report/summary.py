@@ -326,8 +326,8 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         after = [of(broker.after) for broker in plan.brokers if broker.role != "removed"]
         if None not in today:
             allowed = _window(getattr(asked, window), by_share=_by_share(plan, window))
-            if window not in missed and _unlike_shares(getattr(asked, window), after):
-                allowed += f", which differs by {_shares_differ_by(plan)}"
+            if window not in missed and sentences.unlike_shares(getattr(asked, window), after):
+                allowed += f", which differs by {sentences.shares_differ_by(plan)}"
             yield Measure(name, _range(today, unit), _range(after, unit), allowed, window in missed)
         spread = terms.get("topic_replica_spread")
         if len(loads) > 2 and window == "leaders" and spread and asked.topic_replicas != "none":
@@ -336,21 +336,6 @@ def _balance(plan: Plan) -> Iterator[Measure]:
             yield Measure(
                 "replicas of one topic, brokers differ by", *today_and_after, allowed, "topic_replicas" in missed
             )
-
-
-def _unlike_shares(asked: str, held: Sequence[float | None]) -> bool:
-    """True where brokers that are all within a percentage of their shares hold so unlike amounts that shares differ."""
-    known = [value for value in held if value is not None]
-    if not asked.endswith("%") or not known:
-        return False
-    around = float(asked.removesuffix("%")) / 100
-    return max(known) * (1 - around) > min(known) * (1 + around)
-
-
-def _shares_differ_by(plan: Plan) -> str:
-    if plan.spec.placement:
-        return "broker set"
-    return "capacity" if any(broker.disk_bytes for broker in plan.brokers) else "rack"
 
 
 def _range(values: Sequence[float | None], unit: str) -> Value:
