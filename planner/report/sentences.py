@@ -203,20 +203,19 @@ def _targets(rows: Sequence[RelaxedRow]) -> str:
     )
 
 
-def unlike_shares(asked: str, held: Sequence[float | None]) -> bool:
-    """True where brokers that are all within a percentage of their shares hold so unlike amounts that shares differ."""
+def unlike_shares(plan: Plan, asked: str, held: Sequence[float | None]) -> str:
+    """`, which differs by rack`, where brokers within a percentage of their shares hold unlike amounts; else empty."""
     known = [value for value in held if value is not None]
     if not asked.endswith("%") or not known:
-        return False
+        return ""
     around = float(asked.removesuffix("%")) / 100
-    return max(known) * (1 - around) > min(known) * (1 + around)
-
-
-def shares_differ_by(plan: Plan) -> str:
-    """Why fair shares of bytes or traffic are unlike."""
+    if max(known) * (1 - around) <= min(known) * (1 + around):
+        return ""
+    if plan.changes.demote_brokers:
+        return ", which differs by broker"
     if plan.spec.placement:
-        return "broker set"
-    return "capacity" if any(broker.disk_bytes for broker in plan.brokers) else "rack"
+        return ", which differs by broker set"
+    return f", which differs by {'capacity' if any(broker.disk_bytes for broker in plan.brokers) else 'rack'}"
 
 
 def broker_peak(broker: BrokerRow) -> str:

@@ -34,7 +34,6 @@ from planner.report.view import (
 
 _LONGEST_WISHES = 300
 _MOVES_NAMED = 2
-# What limits without a measure of the same name limit.
 _LIMITED = {
     "broker_offline": "partitions offline if a broker fails",
     "broker_refused": "partitions refusing writes if a broker fails",
@@ -44,7 +43,6 @@ _LIMITED = {
     "eta": "duration",
     "disk_used": "peak disk use",
 }
-# Of the limits these are told by the measure of the same name.
 _MEASURED = ("bytes_moved", "cross_rack_bytes", "replicas_moved", "leaders_changed")
 
 
@@ -326,8 +324,8 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         after = [of(broker.after) for broker in plan.brokers if broker.role != "removed"]
         if None not in today:
             allowed = _window(getattr(asked, window), by_share=_by_share(plan, window))
-            if window not in missed and sentences.unlike_shares(getattr(asked, window), after):
-                allowed += f", which differs by {sentences.shares_differ_by(plan)}"
+            if window not in missed:
+                allowed += sentences.unlike_shares(plan, getattr(asked, window), after)
             yield Measure(name, _range(today, unit), _range(after, unit), allowed, window in missed)
         spread = terms.get("topic_replica_spread")
         if len(loads) > 2 and window == "leaders" and spread and asked.topic_replicas != "none":
