@@ -54,13 +54,16 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
     twice = np.zeros(len(columns), dtype=bool)
     for one, other in combinations(columns.T, 2):
         twice |= (one == other) & (one >= 0)
+    # What waits for a later step is held to today's replicas by another rule.
+    due = np.ones(len(columns), dtype=bool) if problem.deferred is None else ~problem.deferred
     return {
         "no broker twice": twice,
         "replication factor": ((columns >= 0) != wanted).any(axis=1),
-        "live brokers": _not_a_target(problem, columns),
-        "placement": _outside_set(problem, columns),
+        "live brokers": _not_a_target(problem, columns) & due,
+        "placement": _outside_set(problem, columns) & due,
         "rack spread": uneven_racks(problem, columns) & ~may_be_uneven,
-        "leader": _led_otherwise(problem, columns),
+        # `leader_racks` or `demote_brokers` put the preferred leader behind another replica.
+        "leader": badly_led(problem, columns) & problem.movable & due,
         "excluded topic": ~problem.movable & differs,
         "unforced move": _unforced(problem, columns, today, differs),
         # Fewer replicas than that refuse every write with acks=all; only a changed replication factor is to blame.
@@ -72,8 +75,7 @@ def _not_a_target(problem: Problem, replicas: IntArray) -> BoolArray:
     known = replicas < len(problem.targets)
     target = problem.targets[replicas.clip(0, len(problem.targets) - 1)]
     broken: BoolArray = ((replicas >= 0) & ~(known & target)).any(axis=1)
-    # What waits for a later step is held to today's replicas by another rule.
-    return broken if problem.deferred is None else broken & ~problem.deferred
+    return broken
 
 
 def _outside_set(problem: Problem, replicas: IntArray) -> BoolArray:
@@ -84,14 +86,7 @@ def _outside_set(problem: Problem, replicas: IntArray) -> BoolArray:
     for column in replicas.T:
         at = np.flatnonzero((column >= 0) & (column < len(problem.broker_ids)))
         broken[at] |= ~problem.allowed[problem.topic_of[at], column[at]]
-    broken &= problem.movable
-    return broken if problem.deferred is None else broken & ~problem.deferred
-
-
-def _led_otherwise(problem: Problem, replicas: IntArray) -> BoolArray:
-    """A preferred leader that `leader_racks` or `demote_brokers` puts behind another replica."""
-    broken = badly_led(problem, replicas) & problem.movable
-    return broken if problem.deferred is None else broken & ~problem.deferred
+    return broken & problem.movable
 
 
 def _unforced(problem: Problem, replicas: IntArray, today: IntArray, differs: BoolArray) -> BoolArray:

@@ -1,6 +1,8 @@
-"""The rules of a spec about `broker_sets` and `placement`: sets that exist and are large enough, and no contradictions.
+"""The rules of a spec about `broker_sets` and `placement`, and about who leads: `demote_brokers` and `leader_racks`.
 
-A message names the other place of the file that takes part, as `key (line:column)`.
+Sets exist, are large enough and don't contradict each other. Brokers that are demoted stay and keep their replicas; so
+each of their partitions needs a replica elsewhere to lead it. A message names the other place of the file that takes
+part, as `key (line:column)`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed
 from planner.inputs.yaml_source import Document, Path, key_text
 from planner.model.build_problem import may_move
 from planner.model.errors import Finding, did_you_mean
+from planner.model.state_warnings import some
 
 SET_RULES: RuleList[DocumentRule] = RuleList()
 PLACEMENT_RULES: RuleList[TopicRule] = RuleList()
@@ -204,3 +207,63 @@ def _some(names: Iterable[str]) -> str:
     every = list(names)
     rest = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
     return f"{'topic' if len(every) == 1 else 'topics'} {', '.join(every[:_SHOWN])}{rest}"
+
+
+LEADER_RULES: RuleList[DocumentRule] = RuleList()
+LEADER_TOPIC_RULES: RuleList[TopicRule] = RuleList()
+
+_DEMOTED = "changes.demote_brokers"
+
+
+@LEADER_RULES.reads(*TARGET_KEYS, _DEMOTED)
+def _demoted_stay(document: Document) -> Iterator[Finding]:
+    """Each is a broker that stays or joins, and some broker is left to lead."""
+    targets = {broker.id for broker in target_brokers(document)}
+    demoted = list(document.items("changes", "demote_brokers"))
+    for path, broker in demoted:
+        if broker not in targets:
+            yield document.finding(path, f"{broker} doesn't stay in the cluster; allowed: {listed(targets)}")
+    if demoted and targets <= {broker for _, broker in demoted}:
+        message = "no broker is left to lead; allowed: some of the brokers that stay or join"
+        yield document.finding(("changes", "demote_brokers"), message)
+
+
+@LEADER_RULES.reads(*TARGET_KEYS, "leader_racks")
+def _racks_have_brokers(document: Document) -> Iterator[Finding]:
+    racks = {broker.rack for broker in target_brokers(document) if broker.rack is not None}
+    for path, item in document.items("leader_racks"):
+        for at, rack in enumerate(item["prefer"]):
+            if rack not in racks:
+                allowed = ", ".join(sorted(racks)) or "no rack, as no broker has one"
+                message = f"no broker that stays or joins has the rack {rack!r}; {did_you_mean(rack, racks)}"
+                yield document.finding((*path, "prefer", at), f"{message}allowed: {allowed}")
+
+
+@LEADER_TOPIC_RULES.reads(*TARGET_KEYS, _DEMOTED, "topics", "changes.set_replication_factor")
+def _others_can_lead(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """Every partition that a demoted broker leads has a replica elsewhere, and may be led by it."""
+    demoted = set(document.get("changes", "demote_brokers") or ())
+    if not demoted:
+        return
+    chosen, alone, fixed = topic_filter(document), list[str](), list[str]()
+    more = [
+        change.topics for change in replication_factor_changes(document) if change.replication_factor > len(demoted)
+    ]
+    for topic in (each for each in assignment.topics if not each.deleting):
+        grows = any(fnmatchcase(topic.name, pattern) for pattern in more)
+        for row in topic.partitions:
+            if row.replicas and set(row.replicas) <= demoted and not grows:
+                alone.append(f"{topic.name}-{row.id}")
+            elif row.replicas and row.replicas[0] in demoted and not may_move(chosen, topic.name):
+                fixed.append(f"{topic.name}-{row.id}")
+    path = ("changes", "demote_brokers")
+    if alone:
+        message = (
+            f"nobody else can lead {some(alone, 'partition')}, without a replica elsewhere; allowed: other brokers, "
+        )
+        yield document.finding(path, f"{message}or first a larger changes.set_replication_factor")
+    if fixed:
+        message = (
+            f"{some(fixed, 'partition')} may not change by topics.include or topics.exclude, and is led by one of these"
+        )
+        yield document.finding(path, f"{message}; allowed: topics that let them change")

@@ -17,9 +17,8 @@ from planner.inputs.load import cluster_load, profile_file
 from planner.inputs.spec import sections
 from planner.inputs.spec.build_spec import Sizes, brokers_today, build_spec, inline_assignment, inline_sizes, with_sizes
 from planner.inputs.spec.document_rules import DOCUMENT_RULES, known_findings, size_findings, source_findings
-from planner.inputs.spec.leader_rules import LEADER_RULES, LEADER_TOPIC_RULES
 from planner.inputs.spec.new_topic_rules import NEW_TOPIC_RULES
-from planner.inputs.spec.placement_rules import PLACEMENT_RULES, SET_RULES
+from planner.inputs.spec.placement_rules import LEADER_RULES, LEADER_TOPIC_RULES, PLACEMENT_RULES, SET_RULES
 from planner.inputs.spec.rules import Rules, rule_findings
 from planner.inputs.spec.schema_errors import schema_findings
 from planner.inputs.spec.sections import Described, state_files_of_groups

@@ -169,7 +169,9 @@ def _plan() -> types.Type:
 def _misfits(value: Any, kind: types.Type, path: str) -> Iterator[Misfit]:
     kind = _bare(kind)
     members = [_bare(each) for each in kind.types] if isinstance(kind, types.UnionType) else [kind]
-    found = next((each for each in members if _is_a(value, each)), None)
+    # True and False are numbers in Python.
+    alike = (each for each in members if isinstance(value, bool) is isinstance(each, types.BoolType))
+    found = next((each for each in alike if isinstance(value, _PYTHON[type(each)][1])), None)
     match found:
         case None:
             yield Misfit(path, shown(value), " or ".join(dict.fromkeys(map(_name, members))))
@@ -226,11 +228,6 @@ def _name(kind: types.Type) -> str:
 
 def _bare(kind: types.Type) -> types.Type:
     return kind.type if isinstance(kind, types.Metadata) else kind
-
-
-def _is_a(value: Any, kind: types.Type) -> bool:
-    # True and False are numbers in Python.
-    return isinstance(value, _PYTHON[type(kind)][1]) and (isinstance(value, bool) is isinstance(kind, types.BoolType))
 
 
 def _in_object(value: dict[str, Any], kind: types.StructType, path: str) -> Iterator[Misfit]:
