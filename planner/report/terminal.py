@@ -38,7 +38,7 @@ from planner.report.view import (
 )
 
 # Columns of text are at least as wide as they need, up to this; the first one holds names.
-_NEVER_WRAPPED, _NAMES = 12, 24
+_NEVER_WRAPPED, _NAMES = 18, 24
 _LONGEST_REST = 60
 _LONGEST_TEXT = 1_000
 # Of a plan, unless all is asked for.
