@@ -82,7 +82,8 @@ def _poller(spark: SparkSession, told: Callable[[int], None]) -> Iterator[None]:
         # A JVM that has died answers with all kinds of errors, and whoever waits for the result tells of it.
         with suppress(Exception):
             while not stop.wait(POLL_SECONDS):
-                told(_completed(tracker))
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+                told(sum(stage.numCompletedTasks for stage in stages if stage is not None))
 
     thread = threading.Thread(target=poll, name="spark-progress", daemon=True)
     thread.start()
@@ -91,11 +92,6 @@ def _poller(spark: SparkSession, told: Callable[[int], None]) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-
-
-def _completed(tracker: Any) -> int:
-    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    return sum(stage.numCompletedTasks for stage in stages if stage is not None)
 
 
 def _handler(spark: SparkSession, told: Callable[[int], None]) -> AbstractContextManager[None]:

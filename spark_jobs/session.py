@@ -296,13 +296,10 @@ def _started(start: Callable[[], T], complaint: str) -> T:
     try:
         return start()
     except Exception as error:  # Spark's causes are of many kinds: Python's, py4j's, grpc's
-        raise SetupError(f"{complaint}: {_reason(error)}") from error
-
-
-def _reason(error: Exception) -> str:
-    """The one line that matters: py4j puts it, behind a colon, below a line on how it got there."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    return next((line[2:] for line in lines if line.startswith(": ")), lines[0])
+        # The one line that matters: py4j puts it, behind a colon, below a line on how it got there.
+        lines = str(error).splitlines() or [type(error).__name__]
+        reason = next((line[2:] for line in lines if line.startswith(": ")), lines[0])
+        raise SetupError(f"{complaint}: {reason}") from error
 
 
 @contextmanager

@@ -172,20 +172,15 @@ def check(
             echo_line(line)
     if bound:
         proof = workflow.check_bound(plan)
+        share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
+        above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
         echo_line(
             f"{plan}: no plan{headline.bounded(checked.plan)} copies fewer than {proof.least:,} {proof.measure}, "
             f"verified from {proof.prices:,} prices and {proof.partitions:,} partitions; "
-            f"this one copies {proof.moved:,}: {_above(proof.moved, proof.least)}",
+            f"this one copies {proof.moved:,}: {above}",
             err=form == "json",
         )
     return 0
-
-
-def _above(moved: int, least: int) -> str:
-    if moved == least:
-        return "as few"
-    share = f", {gap_shown(above_bound(moved, least))}" if least else ""
-    return f"{moved - least:,} more{share}"
 
 
 def _approved_lines(path: Path, checked: CheckedPlan) -> Iterator[str]:

@@ -71,7 +71,9 @@ def summary(rows: pa.Table, about: About) -> LoadSummary:
     of: LongArray = np.asarray(encoded.indices, dtype=np.int64)
     names: list[str] = encoded.dictionary.to_pylist()
     mean_in, mean_out, size = (
-        _known(rows[name]) for name in ("bytes_in_per_sec_mean", "bytes_out_per_sec_mean", "size_bytes")
+        # 0 where unknown.
+        np.asarray(rows[name].fill_null(0), dtype=np.float64)
+        for name in ("bytes_in_per_sec_mean", "bytes_out_per_sec_mean", "size_bytes")
     )
     week_in, week_out = _by_topic(rows["hours_in"], of, len(names)), _by_topic(rows["hours_out"], of, len(names))
     per_month = np.asarray(rows["growth_per_month"].fill_null(np.nan), dtype=np.float64)
@@ -105,11 +107,6 @@ def summary(rows: pa.Table, about: About) -> LoadSummary:
         tuple(sorted(hours, key=lambda each: (-each.rate_in, each.hour))),
         tuple(sorted(topics, key=lambda each: (-each.mean_in, each.topic))),
     )
-
-
-def _known(column: pa.ChunkedArray) -> FloatArray:
-    """The values, 0 where unknown."""
-    return np.asarray(column.fill_null(0), dtype=np.float64)
 
 
 def _by_topic(column: pa.ChunkedArray, of: LongArray, topics: int) -> FloatArray:
