@@ -100,7 +100,7 @@ _FIGURES: tuple[tuple[str, str, Callable[[Plan], float | None]], ...] = (
     ("batches", "batches", lambda plan: len(plan.batches)),
     ("time_at_throttle", "s", lambda plan: plan.execution.seconds_at_throttle),
     ("throttle", "bytes/s", lambda plan: plan.execution.throttle_bytes_per_sec),
-    ("windows_relaxed", "windows", lambda plan: len(plan.balance.relaxed)),
+    ("windows_relaxed", "targets", lambda plan: len(plan.balance.relaxed)),
     ("candidates", "candidates", lambda plan: plan.candidates.evaluated),
 )
 _NAMED = {name for name, _, _ in _FIGURES}

@@ -250,7 +250,7 @@ def _verdicts(document: GrowthDocument) -> Iterator[str]:
         if kind.broker_class not in {option.broker_class for option in fewest} and kind.at_least > 0:
             tried = [option.added for option in document.options if option.broker_class == kind.broker_class]
             how = f"; up to {max(tried)} don't last so long" if tried else f": {_TOO_MANY}"
-            yield f"Of {kind.broker_class} it takes at least {kind.at_least} more{how}."
+            yield f"Of {kind.broker_class} it takes at least {kind.at_least:,} more{how}."
 
 
 def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:
