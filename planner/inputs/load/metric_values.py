@@ -150,7 +150,15 @@ def _exposed(text: str, captured: int, file: str) -> Iterator[Measure]:
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith("#") or not (found := _SAMPLE_LINE.fullmatch(line)):
             continue
-        labels = {each["name"]: _unescaped(each["value"]) for each in _LABEL.finditer(found["labels"])}
+        # A backslash of its own is set aside while the others are read.
+        labels = {
+            each["name"]: each["value"]
+            .replace(r"\\", "\0")
+            .replace(r"\"", '"')
+            .replace(r"\n", "\n")
+            .replace("\0", "\\")
+            for each in _LABEL.finditer(found["labels"])
+        }
         if named := _named({"__name__": found["name"], **labels}):
             at = int(found["at"]) / 1000 if found["at"] else captured
             try:
@@ -158,10 +166,6 @@ def _exposed(text: str, captured: int, file: str) -> Iterator[Measure]:
             except ValueError:
                 raise PlannerError(f"{file}:{number}: {found['value'][:80]!r} isn't a number; allowed: one") from None
             yield from _measured(named, at, value)
-
-
-def _unescaped(value: str) -> str:
-    return value.replace(r"\\", "\0").replace(r"\"", '"').replace(r"\n", "\n").replace("\0", "\\")
 
 
 def _offsets(lines: Iterable[str], at: int, file: str) -> Iterator[Measure]:
