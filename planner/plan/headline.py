@@ -23,13 +23,20 @@ def first_line(plan: Plan) -> str:
     return first_step(plan) or headline(plan)
 
 
+def first_step_lead(plan: Plan) -> str:
+    """`FIRST STEP ONLY`, or `NOTHING FITS THE BUDGET`; empty for a complete plan."""
+    if not plan.unfinished:
+        return ""
+    return "FIRST STEP ONLY" if has_something_to_do(plan) else "NOTHING FITS THE BUDGET"
+
+
 def first_step(plan: Plan) -> str:
     """`FIRST STEP ONLY: …` with the budget, what is left and how many more steps; empty for a complete plan."""
     left = plan.unfinished
     if not left:
         return ""
-    lead = "FIRST STEP ONLY" if has_something_to_do(plan) else "NOTHING FITS THE BUDGET"
-    return f"{lead} (budget: at most {budget(left.limits)}): {'; '.join(_left(left))}; {_more_steps(left)}."
+    within = f"budget: at most {budget(left.limits)}"
+    return f"{first_step_lead(plan)} ({within}): {'; '.join(_left(left))}; {_more_steps(left)}."
 
 
 def whole(plan: Plan) -> str:

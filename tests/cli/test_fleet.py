@@ -124,6 +124,16 @@ def test_the_summary_has_the_plans_own_numbers(clusters, whatif):
         }
 
 
+def test_a_first_step_is_said_in_a_few_words(clusters, whatif):
+    """The plan's own report says what is left."""
+    spec = (clusters / "expand.yaml").read_text(encoding="utf-8")
+    (clusters / "step.yaml").write_text(f"{spec}budget: {{bytes_moved: 100MB}}\n", encoding="utf-8")
+    _, shown, _ = whatif("clusters/step.yaml", "clusters/no-racks.yaml", "--format", "json")
+
+    row = json.loads(shown)["clusters"][0]
+    assert (False, "FIRST STEP ONLY") == (row["complete"], row["verdict"])
+
+
 @pytest.mark.slow
 def test_the_summary_as_markdown_escapes_names(clusters, whatif):
     """A cluster's name is data: in a table it can neither open a cell nor notify anybody."""
