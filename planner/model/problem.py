@@ -162,7 +162,8 @@ def badly_led(problem: Problem, replicas: IntArray) -> BoolArray:
     ranks = replica_ranks(problem, problem.leader_ranks, replicas, np.arange(problem.rows))
     badly: BoolArray = (ranks[:, 0] > ranks.min(axis=1)) & (replicas[:, 0] >= 0)
     if problem.out_of_sync is not None:
-        badly &= ~np.append(problem.out_of_sync, False)[replicas].any(axis=1)
+        # Whatever isn't a broker, or isn't one that is known, is at the end.
+        badly &= ~np.append(problem.out_of_sync, False)[replicas.clip(max=len(problem.broker_ids))].any(axis=1)
     return badly
 
 

@@ -97,6 +97,15 @@ def test_a_demoted_broker_leads_nothing_and_keeps_its_replicas() -> None:
     assert [Reason.LEADER_RULE] * 2 == [each.reason for each in changes(problem, assignment_of(problem, found))]
 
 
+def test_a_broker_that_does_not_exist_breaks_the_rules_and_nothing_else() -> None:
+    """The check says so where rules on leaders and brokers in no ISR meet."""
+    problem = problem_of(no_racks(1, 2, 3), {"a": [(1, 2)]}, changes=Changes(demote_brokers=(1,)))
+    problem = replace(problem, out_of_sync=np.array([False, False, True]))
+    broken = broken_rules(problem, np.array([[0, 9]]))
+    assert [True] == broken["live brokers"].tolist()
+    assert [False] == broken["leader"].tolist()
+
+
 def test_leaders_are_in_the_first_rack_with_a_replica() -> None:
     """Evenly over its brokers; without a replica there, in the next; where none is named, in any."""
     racks = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
