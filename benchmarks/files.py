@@ -10,7 +10,7 @@ from benchmarks.table import Figures
 from planner.export.output_folder import replace_file
 from planner.model import interrupts
 from planner.model.errors import SetupError
-from planner.model.quoting import canonical_json
+from planner.model.generated_text import canonical_json
 
 
 def check(folder: Path) -> None:

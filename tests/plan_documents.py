@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
+from planner.model.generated_text import canonical_json
 from planner.model.problem import Problem
-from planner.model.quoting import canonical_json
 from planner.model.spec import Spec
 from planner.plan import build
 from planner.plan.document import codec

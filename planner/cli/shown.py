@@ -15,7 +15,7 @@ from rich.console import Console
 from planner.cli import workflow
 from planner.model.errors import DEBUG, PlannerError, StalePlanError
 from planner.model.formats import printable
-from planner.model.quoting import json_text, page
+from planner.model.generated_text import json_text, page
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 from planner.report import markdown, terminal

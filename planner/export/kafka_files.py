@@ -1,7 +1,7 @@
 """Every file of a plan that Kafka's tools, Ansible and Terraform read: the same bytes for the same plan.
 
 The templates are in `templates/`, one folder per reader. Those that end in `.j2` are rendered in the environment
-of `quoting`; the others are copied. Nothing is decided here: the plan says what moves, when and why.
+of `generated_text`; the others are copied. Nothing is decided here: the plan says what moves, when and why.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from planner.export import ansible_vars
 from planner.model.file_reading import resource
-from planner.model.quoting import canonical_json, environment
+from planner.model.generated_text import canonical_json, environment
 from planner.plan.document.partition_types import PartitionRow, StepRow, TopicPartition
 from planner.plan.document.plan_types import Plan
 

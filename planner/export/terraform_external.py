@@ -12,7 +12,7 @@ from pathlib import Path
 
 from planner.model.errors import PlannerError, StalePlanError
 from planner.model.file_reading import STATE_LINES, UnreadableError, json_value, read_bytes
-from planner.model.quoting import json_text
+from planner.model.generated_text import json_text
 from planner.plan import headline, plan_file
 from planner.plan.document.plan_types import Plan
 

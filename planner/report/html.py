@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 from planner.model import formats
 from planner.model.file_reading import resource
 from planner.model.formats import counted, number, printable, size
-from planner.model.quoting import environment
+from planner.model.generated_text import environment
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
 from planner.report import cluster_tables, plan_view, plot_values, plots, verdict

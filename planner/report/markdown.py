@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.model.formats import counted
-from planner.model.quoting import environment
-from planner.model.quoting import markdown_code as code
-from planner.model.quoting import markdown_text as text
+from planner.model.generated_text import environment
+from planner.model.generated_text import markdown_code as code
+from planner.model.generated_text import markdown_text as text
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
 from planner.report import cluster_tables, plan_view, verdict

@@ -18,7 +18,7 @@ from plan_documents import Document, change, document, typed
 
 from planner.export import kafka_files
 from planner.model.file_reading import resource
-from planner.model.quoting import canonical_json, kafka_replica_lists
+from planner.model.generated_text import canonical_json, kafka_replica_lists
 
 ROLE = "ansible/roles/kafka_reassign"
 

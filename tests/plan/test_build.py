@@ -19,7 +19,7 @@ from properties import examples
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError, StalePlanError, UnsafePlanError
-from planner.model.quoting import canonical_json
+from planner.model.generated_text import canonical_json
 from planner.model.spec import (
     BatchRules,
     Changes,

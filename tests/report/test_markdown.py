@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from plan_documents import Document, change, typed
 from report_documents import huge, small, with_alternatives, with_disks, with_traffic
 
-from planner.model.quoting import markdown_code, markdown_text
+from planner.model.generated_text import markdown_code, markdown_text
 from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 from planner.report import markdown
 from planner.report.markdown import Room

@@ -14,7 +14,7 @@ import yaml
 from planner.inputs.importers.terraform_show import Targets
 from planner.model.cluster import Broker, Config, Partition, Topic
 from planner.model.effective_config import OF_TOPIC
-from planner.model.quoting import yaml_scalar
+from planner.model.generated_text import yaml_scalar
 
 Key = tuple[str, int]
 

@@ -1,7 +1,8 @@
 """The one way between a plan and the bytes of plan.json.
 
-It writes the bytes of `quoting.canonical_json`: keys sorted, indent 1. It reads a plan that fits the types and has the
-id of its content, and refuses everything else in one sentence: the file, the JSON path, the value, what is allowed.
+It writes the bytes of `generated_text.canonical_json`: keys sorted, indent 1. It reads a plan that fits the types and
+has the id of its content, and refuses everything else in one sentence: the file, the JSON path, the value, what is
+allowed.
 msgspec's own messages name neither the value nor the key of a mapping, so a refused value is compared with the types
 once more here, for the sake of that sentence.
 """
@@ -20,7 +21,7 @@ from msgspec import inspect as types
 
 from planner.model.errors import PlannerError, StalePlanError
 from planner.model.file_reading import json_value
-from planner.model.quoting import escaped, json_text
+from planner.model.generated_text import escaped, json_text
 from planner.plan.document.field_types import LARGEST, Section
 from planner.plan.document.plan_types import Plan
 

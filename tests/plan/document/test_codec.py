@@ -17,7 +17,7 @@ from plan_documents import typed, with_id
 
 from planner.model.errors import PlannerError
 from planner.model.file_reading import json_value
-from planner.model.quoting import canonical_json
+from planner.model.generated_text import canonical_json
 from planner.plan.document.codec import as_json, decode, encode, identified, misfits
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.schema_of_plan import schema

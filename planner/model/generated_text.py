@@ -1,4 +1,4 @@
-"""How values from a cluster get into generated text: always through one of these, never pasted.
+"""Generated text: the one Jinja environment, and the functions through which every value from a cluster gets into it.
 
 Topic names, cluster names and addresses are data that others wrote. Each function returns text that its format's
 parser reads back as exactly the value given; for Markdown, which people read, as text without any markup.

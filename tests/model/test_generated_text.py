@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.quoting import environment, json_text, yaml_scalar, yaml_text
+from planner.model.generated_text import environment, json_text, yaml_scalar, yaml_text
 
 HOSTILE = hostile.strings(Path("/canary"))
 # What YAML reads as something else where it has no quotes.
