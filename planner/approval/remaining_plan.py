@@ -94,9 +94,9 @@ def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:
     for row, replicas in wanted.items():
         factors[row], planned[row] = len(replicas), True
     # A change doesn't let these stay as they are. The approved plan left the others on their brokers whatever their
-    # racks, so that no rack rule may be held against them now. `rebalance: none` gives nobody else another order or
-    # leader: who still needs one there was forced.
-    fixed = spec.changes.rebalance == "none"
+    # racks, so that no rack rule may be held against them now. `rebalance: none` and `racks` give nobody else another
+    # order or leader: who still needs one there was forced.
+    fixed = problem.forced_only
     moved = [
         (each.topic, each.partition)
         for each in rest.changes

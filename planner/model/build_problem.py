@@ -133,7 +133,12 @@ def _leader_ranks(spec: Spec, topics: Sequence[Topic], brokers: Sequence[Broker]
 
 
 def _forced_by_racks(spec: Spec, problem: Problem, brokers: Sequence[Broker]) -> BoolArray:
-    """(P,): partitions that `set_racks` made worse, where the racks allow for better."""
+    """(P,): partitions that break the rack rule and have to be repaired.
+
+    With `rebalance: racks` that is each one that may move; else those that `set_racks` made worse.
+    """
+    if spec.changes.rebalance == "racks":
+        return uneven_racks(problem, problem.replicas) & problem.movable
     if not (spec.rack_aware and spec.changes.set_racks):
         return np.zeros(problem.rows, dtype=bool)
     todays = {broker.id: broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}

@@ -112,7 +112,12 @@ class Problem:
     @property
     def may_lead_anew(self) -> BoolArray:
         """(P,): True where the plan may say who leads, by replica order or by an election."""
-        return self.movable & (self.forced | (self.rebalance != "none") | badly_led(self, self.replicas))
+        return self.movable & (self.forced | (not self.forced_only) | badly_led(self, self.replicas))
+
+    @property
+    def forced_only(self) -> bool:
+        """True where nothing moves, is reordered or elected that no change forces: `rebalance` is none or racks."""
+        return self.rebalance in ("none", "racks")
 
     @property
     def racks_matter(self) -> bool:

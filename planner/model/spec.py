@@ -121,7 +121,7 @@ class Monthly:
     classes: tuple[BrokerClass, ...] = ()
 
 
-Rebalance = Literal["all", "leaders", "none"]
+Rebalance = Literal["all", "leaders", "racks", "none"]
 Survive = Literal["none", "broker", "rack"]
 
 

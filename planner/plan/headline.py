@@ -82,10 +82,12 @@ def balance_missed(plan: Plan) -> str:
     of = counted(relaxed, "balance target")
     if plan.changes.rebalance == "all":
         return f"{of} can't be met"
-    moves = "with rebalance: none only what must move does"
-    return f"{of} {'is' if relaxed == 1 else 'are'} not met: " + (
-        moves if plan.changes.rebalance == "none" else "with rebalance: leaders no replica moves"
-    )
+    moves = {
+        "leaders": "no replica moves",
+        "racks": "only what must move or breaks the rack rule does",
+        "none": "only what must move does",
+    }[plan.changes.rebalance]
+    return f"{of} {'is' if relaxed == 1 else 'are'} not met: with rebalance: {plan.changes.rebalance} {moves}"
 
 
 def looser(plan: Plan) -> bool:
@@ -99,7 +101,7 @@ def racks(plan: Plan) -> Iterator[str]:
     broken = next((term.plan for term in plan.terms if term.name == "rack_spread_broken"), None)
     if broken:
         mode = plan.changes.rebalance
-        why = f" (rebalance: {mode})" if mode != "all" else ""
+        why = f" (rebalance: {mode})" if mode in ("leaders", "none") else ""
         of = counted(int(broken), "partition")
         yield f"{of} could be spread over the racks more evenly and stay as they are{why}"
 
@@ -180,6 +182,8 @@ def _why_nothing(plan: Plan) -> str:
     if not plan.balance.relaxed:
         return "the cluster is already as asked"
     mode = plan.changes.rebalance
+    if mode == "racks":
+        return "no partition breaks the rack rule"
     only = f" (rebalance: {mode})" if mode != "all" else ""
     return f"no allowed move would bring the balance closer to the targets{only}"
 

@@ -140,7 +140,8 @@ def _proof(plan: Plan) -> str:
     if plan.unfinished or headline.looser(plan):
         return f"{only}no plan that ends as even as this one copies {less}"
     if plan.changes.rebalance != "all":
-        return f"no plan that makes these changes copies {less}"
+        repairs = " and repairs what breaks the rack rule" if plan.changes.rebalance == "racks" else ""
+        return f"no plan that makes these changes{repairs} copies {less}"
     rule = " and spreads replicas over the racks" if any(row.rack is not None for row in plan.brokers) else ""
     return f"no plan that meets the targets{rule} copies {less}"
 

@@ -50,7 +50,7 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
     differs = (today != columns).any(axis=1)
     wanted = (np.arange(columns.shape[1])[:, None] < problem.replication_factors).T
     count = (columns >= 0).sum(axis=1)
-    may_be_uneven = ~problem.movable | ~(problem.forced | (problem.rebalance == "all"))
+    may_be_uneven = ~problem.movable | ~(problem.forced | (problem.rebalance in ("all", "racks")))
     twice = np.zeros(len(columns), dtype=bool)
     for one, other in combinations(columns.T, 2):
         twice |= (one == other) & (one >= 0)
@@ -90,7 +90,7 @@ def _outside_set(problem: Problem, replicas: IntArray) -> BoolArray:
 
 
 def _unforced(problem: Problem, replicas: IntArray, today: IntArray, differs: BoolArray) -> BoolArray:
-    """With `rebalance: leaders` replicas stay on their brokers, with `none` in their order too, unless forced."""
+    """Replicas that no change forces stay on their brokers, and with `rebalance: none` or `racks` in their order."""
     if problem.rebalance == "all":
         return np.zeros(problem.rows, dtype=bool)
     reordered = badly_led(problem, problem.replicas)

@@ -133,7 +133,8 @@ def _why(problem: Problem, window: _Window, at: int) -> str:
     if not window.outside[at]:
         return "racks differ in size, so brokers in smaller racks hold more"
     if problem.rebalance != "all":
-        return f"with rebalance: {problem.rebalance}, only what has to move does"
+        or_racks = " or breaks the rack rule" if problem.rebalance == "racks" else ""
+        return f"with rebalance: {problem.rebalance}, only what has to move{or_racks} does"
     if problem.deferred is not None:
         return "partitions that the budget leaves for a later step keep their replicas"
     if not problem.movable.all():

@@ -42,7 +42,7 @@ def order(problem: Problem, placed: IntArray, wanted: Windows, grown: Sequence[S
         choices = _Choices.of(problem, placed, free)
         plain, windowed, supplies = _network(choices, wanted)
         # Where nothing may change that need not, few changes come before even leaders.
-        solve = min_cost_flow.solve_cost_first if problem.rebalance == "none" else min_cost_flow.solve_excess_first
+        solve = min_cost_flow.solve_cost_first if problem.forced_only else min_cost_flow.solve_excess_first
         solved = solve(plain, windowed, supplies)
         if solved is None:
             raise AssertionError("every partition has a replica that can lead it")

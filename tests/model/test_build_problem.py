@@ -104,7 +104,7 @@ def test_brokers_after_have_their_new_racks() -> None:
 
 
 @examples(80)
-@given(specs(rebalance=("all", "leaders", "none")))
+@given(specs(rebalance=("all", "leaders", "racks", "none")))
 def test_nothing_is_lost(spec: Spec) -> None:
     """Every partition is there once with its replicas, leader and size, whatever the order of topics and brokers."""
     problem = build(spec)
@@ -128,6 +128,16 @@ def test_nothing_is_lost(spec: Spec) -> None:
         for part in topic.partitions
     }
     assert expected == found
+
+
+def test_racks_force_what_breaks_the_rule_and_may_move() -> None:
+    """With `rebalance: racks`; excluded topics and partitions without a leader stay as they are."""
+    racks, rows = {1: "a", 2: "a", 3: "b"}, {"even": [(1, 3)], "kept": [(1, 2)], "x": [(2, 1), (1, 2)]}
+    kept = TopicFilter(exclude=("kept",))
+    for rebalance, forced in (("racks", [False, False, True, False]), ("none", [False] * 4), ("all", [False] * 4)):
+        changes = Changes(rebalance=rebalance)  # type: ignore[arg-type]
+        spec = spec_of(racks, rows, leaders={"x": [2, None]}, changes=changes, topics=kept)
+        assert forced == build(spec).forced.tolist()
 
 
 ROWS = {"x": [(1, 2), (2, 3), (3, 1)]}

@@ -114,7 +114,7 @@ def test_after_a_replacement_nobody_is_replaced_any_more() -> None:
 
 
 @examples(30)
-@given(problems(rebalance=("all", "leaders", "none")))
+@given(problems(rebalance=("all", "leaders", "racks", "none")))
 def test_a_second_step_of_a_whole_plan_is_none(problem: Problem) -> None:
     """After the optimum there is a valid plan that moves nothing."""
     step = solve(problem, problem.balance).assignment

@@ -97,7 +97,7 @@ def test_unlike_brokers_have_no_limit_of_spread() -> None:
 
 
 @examples(25)
-@given(specs(rebalance=("all", "leaders", "none")))
+@given(specs(rebalance=("all", "leaders", "racks", "none")))
 def test_fits_the_schema_and_itself(spec: Spec) -> None:
     """Any spec's plan fits the schema; its sections agree with one another; and it is read back as it was written."""
     plan = plan_of(spec)
@@ -124,7 +124,7 @@ def test_fits_the_schema_and_itself(spec: Spec) -> None:
 
 
 @examples(25)
-@given(specs(rebalance=("all", "leaders", "none")))
+@given(specs(rebalance=("all", "leaders", "racks", "none")))
 def test_batches_applied_are_the_plan(spec: Spec) -> None:
     """All batches one after the other turn today's lists into the plan's, each step starting where the last ended."""
     plan = plan_of(replace(spec, execution=Execution(batches=BatchRules(bytes=8, replicas_per_partition=1))), 2)
@@ -171,7 +171,7 @@ def test_replacement_without_sizes_has_no_gap() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rebalance", ["leaders", "none"])
+@pytest.mark.parametrize("rebalance", ["leaders", "racks", "none"])
 def test_forced_only_plans_move_the_fewest_bytes(rebalance: Rebalance) -> None:
     """Where only what must move may, a placement that moves more bytes doesn't win by being more even."""
     rows = {"x": [(1, 3, 2), (2,), (2, 1)]}

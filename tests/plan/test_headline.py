@@ -114,6 +114,17 @@ def test_racks_that_stay_uneven_are_said() -> None:
     assert not headline.calm(typed(plan))
 
 
+def test_a_repair_that_has_nothing_to_do_says_so() -> None:
+    """With `rebalance: racks` nothing else is asked for; topics that may not move aren't blamed on the mode."""
+    broken = [term("resilience", "rack_spread_broken", "partitions", 0, 2, 0)]
+    plan = small(partitions=[], changes={"rebalance": "racks"})
+    assert "Nothing to do: no partition breaks the rack rule." == headline.headline(typed(plan))
+    even = plan | {"balance": plan["balance"] | {"relaxed": []}}
+    assert "Nothing to do: the cluster is already as asked." == headline.headline(typed(even))
+    said = "2 partitions could be spread over the racks more evenly and stay as they are"
+    assert [said] == [*headline.racks(typed(plan | {"terms": broken}))]
+
+
 def said(document: Document) -> str:
     """The headline of a plan."""
     return headline.headline(typed(document))

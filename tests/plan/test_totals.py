@@ -54,7 +54,7 @@ def plan_of(spec: Spec) -> dict[str, Any]:
 @st.composite
 def wishes(draw: st.DrawFn) -> Spec:
     """A spec, maybe with a budget, maybe with brokers without a rack, maybe without sizes."""
-    spec = draw(specs(rebalance=("all", "leaders", "none")))
+    spec = draw(specs(rebalance=("all", "leaders", "racks", "none")))
     if draw(st.booleans()):
         spec = replace(spec, budget=Budget(replicas_moved=draw(st.integers(1, 6))))
     if draw(st.booleans()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from clusters import assignment_of, problem_of, problems, scrambled
@@ -72,6 +74,14 @@ def test_uneven_racks_of_today_are_left_alone(rebalance: Rebalance) -> None:
     assert () == check(kept, today(kept))
     free = problem_of(RACKS, lone)
     assert ["rack spread"] == [violation.rule for violation in check(free, today(free))]
+
+
+def test_racks_are_repaired_where_that_is_asked_for() -> None:
+    """With `rebalance: racks` a bad spread of today is a violation, whatever the maker was told to move."""
+    problem = problem_of(RACKS, {"t": [(1, 2), (1, 3)]}, changes=Changes(rebalance="racks"))
+    misled = replace(problem, forced=np.zeros(2, dtype=bool))
+    assert ["rack spread"] == [violation.rule for violation in check(misled, today(misled))]
+    assert ["unforced move"] == [each.rule for each in check(problem, np.array([[0, 2], [1, 2]], dtype=np.int32))]
 
 
 def test_brokers_that_do_not_exist() -> None:
@@ -149,14 +159,16 @@ def test_planted_faults_are_found(problem: Problem, fault: str, seed: int, data:
 
 
 @examples(60)
-@given(problems(rebalance=("leaders", "none")), st.integers(0, 2**16))
+@given(problems(rebalance=("leaders", "racks", "none")), st.integers(0, 2**16))
 def test_scrambled_plans_are_refused_row_by_row(problem: Problem, seed: int) -> None:
     """Where only what must move may, each row that differs from today's for no reason is named."""
     assignment = scrambled(problem, seed)
     before = today(problem)
     stays = ~problem.forced
     sides = (
-        (before, assignment) if problem.rebalance == "none" else (np.sort(before, axis=1), np.sort(assignment, axis=1))
+        (before, assignment)
+        if problem.rebalance != "leaders"
+        else (np.sort(before, axis=1), np.sort(assignment, axis=1))
     )
     expected = stays & (sides[0] != sides[1]).any(axis=1)
     assert expected.tolist() == broken_rules(problem, assignment)["unforced move"].tolist()

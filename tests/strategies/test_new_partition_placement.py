@@ -52,7 +52,7 @@ def held(problem: Problem, assignment: IntArray, rows: Sequence[bool] | None = N
 
 
 @st.composite
-def growing(draw: st.DrawFn, rebalance: Sequence[Rebalance] = ("all", "leaders", "none")) -> Spec:
+def growing(draw: st.DrawFn, rebalance: Sequence[Rebalance] = ("all", "leaders", "racks", "none")) -> Spec:
     """A spec that creates topics and adds partitions, beside any other change."""
     spec = draw(specs(rebalance=rebalance))
     leaving = {*spec.changes.remove_brokers, *dict(spec.changes.replace_brokers)}

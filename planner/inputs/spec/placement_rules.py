@@ -1,4 +1,4 @@
-"""The rules of a spec about `broker_sets` and `placement`, and about who leads: `demote_brokers` and `leader_racks`.
+"""The rules of a spec about `broker_sets` and `placement`, about `rebalance: racks`, and about who leads.
 
 Sets exist, are large enough and don't contradict each other. Brokers that are demoted stay and keep their replicas; so
 each of their partitions needs a replica elsewhere to lead it. A message names the other place of the file that takes
@@ -59,6 +59,20 @@ def _sets_have_brokers(document: Document) -> Iterator[Finding]:
             allowed = ", ".join(sorted(there)) or "a list of ids, as there is none"
             message = f"no broker that stays or joins has the {key} {value!r}; {guess}allowed: {allowed}"
             yield document.finding((*path, key), message)
+
+
+@SET_RULES.reads(*TARGET_KEYS, "changes.rebalance", "rack_aware")
+def _racks_to_repair(document: Document) -> Iterator[Finding]:
+    """`rebalance: racks` needs racks that are enforced."""
+    if document.get("changes", "rebalance") != "racks":
+        return
+    path, rest = ("changes", "rebalance"), "allowed: all, leaders, none"
+    if not rack_aware(document):
+        message = f"'racks' repairs what breaks the rack rule, which {_at(document, ('rack_aware',))} disables; {rest}"
+        yield document.finding(path, message)
+    elif all(broker.rack is None for broker in target_brokers(document)):
+        message = f"'racks' repairs what breaks the rack rule, and no broker that stays or joins has a rack; {rest}"
+        yield document.finding(path, message)
 
 
 @SET_RULES.reads("broker_sets", "placement")

@@ -74,8 +74,11 @@ class ChangesSection(Section, frozen=True, kw_only=True):
     create_topics: Annotated[tuple[CreateTopicRow, ...], doc("Topics to create.")]
     add_partitions: Annotated[tuple[AddPartitionsRow, ...], doc("Topics that get more partitions.")]
     rebalance: Annotated[
-        Literal["all", "leaders", "none"],
-        doc("Which replicas may move although no change forces them to: all, those that even out leaders, or none."),
+        Literal["all", "leaders", "racks", "none"],
+        doc(
+            "What may change although no other change forces it to: all, only leaders, only partitions that break the "
+            "rack rule (racks), or none."
+        ),
     ]
     demote_brokers: Annotated[
         tuple[BrokerId, ...] | None, doc("Brokers that lead no partition afterwards; left out without any.")

@@ -3,8 +3,8 @@
 Each objective is a flow of its own over the arcs that all objectives before it leave free (see `min_cost_flow.Face`):
 
 1. Partitions whose leader loses its replica; the preferred leader counts where nobody leads. One unit a partition, on
-   the arc by which that broker keeps its replica: exact. Where `rebalance` is `none` this comes before the windows of
-   replicas: nobody loses a leader so that counts come out more even.
+   the arc by which that broker keeps its replica: exact. Where `rebalance` is `none` or `racks` this comes before the
+   windows of replicas: nobody loses a leader so that counts come out more even.
 2. Partitions that gain or lose a replica. That is a charge on a partition, however many of its replicas leave, which no
    flow has. A partition that could lose k of its replicas is charged 1/k for each of them, which is never more than the
    charge: where the flow's total, rounded up, is met, nothing is better. Else the charge is divided by what the last
@@ -80,7 +80,7 @@ class _Face:
         network, nodes = placed.network, len(placed.network.supplies)
         windowed: tuple[min_cost_flow.Windowed, ...] = placed.windowed
         solved = placed.solved
-        if problem.rebalance == "none":
+        if problem.forced_only:
             # Windows come after leaders: see `_within_windows`.
             windowed = tuple(min_cost_flow.opened(each) for each in windowed)
             found = min_cost_flow.solve(network.arcs, windowed, network.supplies)
@@ -97,7 +97,7 @@ class _Face:
         if "cross_rack_bytes" in before:
             now = now._cheapest(now._crossing())
         now = now._cheapest(now._leaders_dropped())
-        if self.problem.rebalance == "none":
+        if self.problem.forced_only:
             now = now._within_windows()
         now = replace(now, face=_fewest_touched(now))
         return _even_arrivals(now.layout, now.placed.network, now.face)

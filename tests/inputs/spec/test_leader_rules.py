@@ -14,6 +14,11 @@ from planner.model.spec import LeaderRacks
 JOINING = "add_brokers: [{id: 4, rack: a}]"
 CASES = [
     (
+        "racks_that_do_not_count",
+        "changes: {rebalance: racks}\nrack_aware: disabled\n",
+        ("changes.rebalance", "which rack_aware (8:1) disables; allowed: all, leaders, none"),
+    ),
+    (
         "unknown_broker",
         f"changes: {{{JOINING}, demote_brokers: [1, 9]}}\n",
         ("changes.demote_brokers[1]", "9 doesn't stay in the cluster; allowed: 1, 2, 3, 4"),

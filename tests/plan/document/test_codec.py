@@ -259,7 +259,7 @@ EXPAND = golden(next(path for path in GOLDEN if path.parent.name == "expand"))
         (("terms", 0, "plan"), 1e300, "$.terms[0].plan is 1e+300; allowed: numbers of at most 64 bits"),
         (("partitions", 0, "size_bytes"), ..., "$.partitions[0].size_bytes is missing; allowed: bytes of one replica"),
         (("rack_aware",), "yes", '$.rack_aware is "yes"; allowed: boolean'),
-        (("changes", "rebalance"), "some", '$.changes.rebalance is "some"; allowed: all, leaders, none'),
+        (("changes", "rebalance"), "some", '$.changes.rebalance is "some"; allowed: all, leaders, none, racks'),
         (("bound", "sha256"), "ab", '$.bound.sha256 is "ab"; allowed: text that matches ^[0-9a-f]{64}$'),
         (("changes", "set_racks"), {"x": "a"}, '$.changes.set_racks.x is "x"; allowed: text that matches ^[0-9]+$'),
         (("topics", 0, "config"), {"retention.ms": 1}, "$.topics[0].config.retention.ms is 1; allowed: string"),

@@ -43,6 +43,7 @@ class Plans(NamedTuple):
         first = {
             "all": (self.excess, self.moved, self.leaders),
             "leaders": (self.moved, self.excess, self.leaders),
+            "racks": (self.moved, self.leaders, self.excess),
             "none": (self.moved, self.leaders, self.excess),
         }[rebalance]
         keys = (*first, self.touched, self.arrivals)
@@ -108,7 +109,7 @@ def drawn(rng: Generator) -> Problem:
             add_brokers=added,
             remove_brokers=removed,
             set_replication_factor=factors,
-            rebalance=str(rng.choice(["all", "all", "none", "leaders"])),  # type: ignore[arg-type]
+            rebalance=str(rng.choice(["all", "all", "none", "racks", "leaders"])),  # type: ignore[arg-type]
         ),
         balance=balance_of(windows_of[0], "none", windows_of[1]),
         rack_aware=bool(rng.integers(4)),
@@ -168,6 +169,23 @@ def test_a_rack_repair_elects_nobody(disk: int | None) -> None:
     assert changed == 0
     assert [0] * 8 == arriving[:8]
     assert max(arriving[8:]) - min(arriving[8:]) <= 1 < min(arriving[8:])
+
+
+def test_only_the_rack_rule() -> None:
+    """`rebalance: racks` moves one follower of each doubled partition, onto new brokers alike, and nothing else."""
+    free = doubled()
+    racks = dict(zip(free.broker_ids.tolist(), (free.rack_names[rack] for rack in free.broker_racks), strict=True))
+    today = {broker: rack for broker, rack in racks.items() if broker < 8}
+    rows = {"t": [tuple(row) for row in free.replicas.tolist()], "even": [(0, 1), (2, 3)]}
+    added = tuple(Broker(broker, racks[broker]) for broker in range(8, 12))
+    problem = problem_of(today, rows, sizes=10, changes=Changes(add_brokers=added, rebalance="racks"))
+    changed, arriving, assignment = elections(problem, problem.balance)
+    doubled_rows = problem.replication_factors == 3
+    assert doubled_rows.tolist() == problem.forced.tolist()
+    assert (0, [0] * 8) == (changed, arriving[:8])
+    assert doubled_rows.sum() == sum(arriving)
+    assert max(arriving[8:]) - min(arriving[8:]) <= 1
+    assert (assignment[~doubled_rows][:, :2] == problem.replicas[~doubled_rows][:, :2]).all()
 
 
 @pytest.mark.parametrize("rebalance", ["all", "none"])
