@@ -16,7 +16,7 @@ CASES = [
     (
         "racks_that_do_not_count",
         "changes: {rebalance: racks}\nrack_aware: disabled\n",
-        ("changes.rebalance", "which rack_aware (8:1) disables; allowed: all, leaders, none"),
+        ("changes.rebalance", "which rack_aware (12:1) disables; allowed: all, leaders, none"),
     ),
     (
         "unknown_broker",
