@@ -20,7 +20,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -206,12 +207,17 @@ class Recording:
         base = f'"-XX:SharedArchiveFile={archive.base}" ' if archive.base.is_file() else ""
         return f'{base}"-XX:ArchiveClassesAtExit={self.made}"'
 
-    def finish(self, seconds: float = SPARE_SECONDS) -> bool:
-        """Wait no longer than this for Java's end; True where the archive is there now."""
+    def finish(self, seconds: float = SPARE_SECONDS, close: Callable[[float], None] = lambda _: None) -> bool:
+        """Wait no longer than this for Java's end; True where the archive is there now.
+
+        `close` comes first: it ends a session that is still there, once so many seconds have passed.
+        """
+        until = time.monotonic() + seconds
+        close(0 if self.made is None else seconds)
         if self.made is None or self._archive is None or self.java is None:
             return False
         try:
-            return not self.java.wait(seconds) and self._keep(self.made, self._archive)
+            return not self.java.wait(max(0, until - time.monotonic())) and self._keep(self.made, self._archive)
         except subprocess.TimeoutExpired:
             # It alone: another session of this process may be at work.
             self.java.kill()

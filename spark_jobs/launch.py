@@ -2,6 +2,10 @@
 
 pyspark doesn't say which process the JVM is, and answers Ctrl-C by itself: it asks the JVM to cancel its jobs and
 waits. Two names of its modules are replaced while a session is made; nothing else of pyspark is touched.
+
+Opening a session takes seconds, most of them Java's. An `Opening` does it in another thread, while this one reads what
+is asked for and begins with the work. What to do in the session is submitted meanwhile; the thread does it as soon as
+the session is open and prepared, keeps the answer, and closes the session.
 """
 
 from __future__ import annotations
@@ -11,12 +15,15 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from queue import SimpleQueue
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from planner.model import interrupts
 from planner.model.errors import PlannerError, SetupError
+
+T = TypeVar("T")
 
 _EXIT_SECONDS = 2
 # Lines of the JVM that are kept until the session is open: a failed start ends with its cause.
@@ -170,3 +177,83 @@ def own_session(launch: Launch) -> Iterator[None]:
 def _names(module: Any) -> dict[str, Any]:
     names: dict[str, Any] = vars(module)
     return names
+
+
+Prepare = Callable[[Any], None]
+
+# A session that is no longer needed has 5 s to end; this is how often it is checked.
+_ROUND_SECONDS, _ROUNDS = 0.05, 100
+
+
+class Opening(Generic[T]):
+    """A session on its way; `submit` says what to do in it, `result` waits for that."""
+
+    def __init__(self, session: AbstractContextManager[Any], prepare: Prepare) -> None:
+        self._session, self._prepare = session, prepare
+        self._work: SimpleQueue[Callable[[Any], T] | None] = SimpleQueue()
+        self._answered = threading.Event()
+        self._open = self.needless = False
+        self._answer: list[T] = []
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="spark-session", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[Any], T]) -> None:
+        """What to do in the session, once."""
+        self._work.put(work)
+
+    def result(self) -> T:
+        """What the work has answered; its error, or that of the session, is raised here."""
+        self._answered.wait()
+        if self.error is not None:
+            raise self.error
+        return self._answer[0]
+
+    def release(self) -> None:
+        """The work was done without the session: `close` won't wait for its end, nor for its error."""
+        self.needless = True
+
+    def close(self, seconds: float = 0, *, failed: bool) -> None:
+        """Wait for the thread's end.
+
+        Where `failed`, a session that still opens isn't needed and is killed; so is one that was released, once these
+        seconds have passed.
+        """
+        self._work.put(None)
+        if self.needless and not failed:
+            self._thread.join(seconds)
+        for _ in range(_ROUNDS):
+            if not self._thread.is_alive():
+                return
+            if self.needless or (failed and not self._open) or interrupts.pending():
+                interrupts.end_all()
+            elif not failed:
+                self._thread.join()
+            self._thread.join(_ROUND_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            with self._session as spark:
+                self._open = True
+                self._prepare(spark)
+                work = self._work.get()
+                if work is not None:
+                    self._answer.append(work(spark))
+                    self._answered.set()
+        except BaseException as error:  # `result` raises it in the thread that waits
+            self.error = error
+        finally:
+            self._answered.set()
+
+
+@contextmanager
+def opened(session: AbstractContextManager[Any], prepare: Prepare = lambda _: None) -> Iterator[Opening[Any]]:
+    """The session as it opens, and is prepared; gone at the end of the block, but for one that was released."""
+    opening: Opening[Any] = Opening(session, prepare)
+    try:
+        yield opening
+    except BaseException:
+        opening.close(failed=True)
+        raise
+    if not opening.needless:
+        opening.close(failed=False)

@@ -3,10 +3,6 @@
 Whatever the machine has set for Spark is put aside or filled in while the session is open, and put back afterwards.
 The driver's JVM only steers, the work is in numpy; so it compiles little (C1), collects serially and starts from an
 archive of classes where `planner spark warm` has made one.
-
-Opening takes seconds, most of them Java's. An `Opening` does it in another thread, while this one reads what is asked
-for and solves the first plan. The work for the session is submitted meanwhile; the thread does it as soon as the
-session is open, closes the session, and keeps the answer.
 """
 
 from __future__ import annotations
@@ -17,14 +13,13 @@ import re
 import socket
 import sys
 import tempfile
-import threading
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from planner.model import interrupts
@@ -33,7 +28,11 @@ from spark_jobs import java, launch
 from spark_jobs.java import Recording, class_archive
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+    # Spark Connect's sessions are of another class of the same name.
+    Session = SparkSession | SparkContext
 
 T = TypeVar("T")
 
@@ -106,8 +105,11 @@ def open_session(
     note: Callable[[str], None] | None = None,
     java_options: str | None = None,
     recording: Recording | None = None,
-) -> Iterator[SparkSession]:
+    frames: bool = False,
+) -> Iterator[Any]:
     """A session on `master` (default `local[*]`) or on the Spark Connect server `remote` (`sc://host:port`).
+
+    With `frames` a SparkSession; else a SparkContext, which is there in half the time, but on a Connect server.
 
     `note` is called with what was passed over on the way to a usable Java. `java_options` are given to the driver's JVM
     instead of those for the archive of classes; where a local session has no archive yet, `recording` makes one at its
@@ -127,7 +129,8 @@ def open_session(
             return
         with launch.launched() as jvm:
             with launch.own_session(jvm):
-                spark = _classic(master or LOCAL, Path(scratch), java_options, recording, note)
+                options = _classic_options(master or LOCAL, Path(scratch), java_options, recording, note)
+                spark = _classic(master or LOCAL, options, Path(scratch), frames=frames)
             jvm.stop = spark.stop
             jvm.output.pass_on()
             yield spark
@@ -165,15 +168,13 @@ def code_archive(folder: Path) -> Path:
     return target
 
 
-def _classic(
+def _classic_options(
     master: str,
     scratch: Path,
     java_options: str | None,
     recording: Recording | None,
     note: Callable[[str], None] | None,
-) -> SparkSession:
-    from pyspark.sql import SparkSession
-
+) -> dict[str, str]:
     if master.startswith("spark://"):
         _any_answers(f"--master {master}", "Spark master", _addresses(master), MASTER_PORT)
     found = java.find()
@@ -187,12 +188,18 @@ def _classic(
         options = f'"-XX:SharedArchiveFile={archive.spark}"' if archive.spark.is_file() else ""
     if recording is not None and not options and is_local(master):
         options = recording.begin(found, archive)
-    builder = SparkSession.builder.master(_patient(master)).appName("planner")
-    for key, value in _options(master, scratch, options).items():
-        builder = builder.config(key, value)
-    spark = _started(builder.getOrCreate, f"Spark doesn't start on {master}")
+    return _options(master, scratch, options)
+
+
+def _classic(master: str, options: dict[str, str], scratch: Path, *, frames: bool) -> Session:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf().setMaster(_patient(master)).setAppName("planner").setAll(list(options.items()))
+    start = SparkSession.builder.config(conf=conf).getOrCreate if frames else partial(SparkContext.getOrCreate, conf)
+    spark: Any = _started(start, f"Spark doesn't start on {master}")
     if not is_local(master):
-        spark.sparkContext.addPyFile(str(code_archive(scratch)))
+        (spark.sparkContext if frames else spark).addPyFile(str(code_archive(scratch)))
     return spark
 
 
@@ -322,75 +329,3 @@ def _environment_restored() -> Iterator[None]:
         os.environ.clear()
         os.environ.update(before)
         sys.path[:] = path  # Spark puts the code that it sends to workers on the driver's own, too
-
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-Prepare = Callable[[Any], None]
-
-# A session that is no longer needed has 5 s to end; this is how often it is checked.
-_ROUND_SECONDS, _ROUNDS = 0.05, 100
-
-
-class Opening(Generic[T]):
-    """A session on its way; `submit` says what to do in it, `result` waits for that."""
-
-    def __init__(self, session: AbstractContextManager[SparkSession], prepare: Prepare) -> None:
-        self._session, self._prepare = session, prepare
-        self._work: SimpleQueue[Callable[[SparkSession], T] | None] = SimpleQueue()
-        self._answered = threading.Event()
-        self._open = False
-        self._answer: list[T] = []
-        self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="spark-session", daemon=True)
-        self._thread.start()
-
-    def submit(self, work: Callable[[SparkSession], T]) -> None:
-        """What to do in the session, once."""
-        self._work.put(work)
-
-    def result(self) -> T:
-        """What the work has answered, the session being closed; its error, or that of the session, is raised here."""
-        self._answered.wait()
-        if self.error is not None:
-            raise self.error
-        return self._answer[0]
-
-    def close(self, *, failed: bool) -> None:
-        """Wait for the thread's end; where `failed`, a session that still opens isn't needed and is killed."""
-        self._work.put(None)
-        for _ in range(_ROUNDS):
-            if (failed and not self._open) or interrupts.pending():
-                interrupts.end_all()
-            elif not failed:
-                self._thread.join()
-            self._thread.join(_ROUND_SECONDS)
-            if not self._thread.is_alive():
-                return
-
-    def _run(self) -> None:
-        try:
-            with self._session as spark:
-                self._open = True
-                if self._work.empty():
-                    self._prepare(spark)
-                work = self._work.get()
-                if work is not None:
-                    self._answer.append(work(spark))
-        except BaseException as error:  # `result` raises it in the thread that waits
-            self.error = error
-        finally:
-            self._answered.set()
-
-
-@contextmanager
-def opened(session: AbstractContextManager[SparkSession], prepare: Prepare = lambda _: None) -> Iterator[Opening[Any]]:
-    """The session as it opens; gone at the end of the block. It is prepared where it is there before its work is."""
-    opening: Opening[Any] = Opening(session, prepare)
-    try:
-        yield opening
-    except BaseException:
-        opening.close(failed=True)
-        raise
-    opening.close(failed=False)

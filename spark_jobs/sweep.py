@@ -7,7 +7,7 @@ keeps the problem it works on, and what `evaluate` derives from it, for as long 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,11 +21,12 @@ from planner.sweep.candidates import ASKED, Candidates
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.evaluate import Proposals, Search
 from planner.sweep.sweep_result import COLUMNS, SweepResult
+from spark_jobs import java
 from spark_jobs.carrier import Progress, Received, carried, tasks_for
-from spark_jobs.session import Opening
+from spark_jobs.launch import Opening
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from spark_jobs.session import Session
 
 # `sweep` is the number of a candidate's sweep within the fleet.
 SCHEMA = pa.schema([("sweep", pa.int32()), *((name, pa.int64()) for name in COLUMNS)])
@@ -33,19 +34,26 @@ SCHEMA = pa.schema([("sweep", pa.int32()), *((name, pa.int64()) for name in COLU
 MOST_A_TASK = 20_000_000
 
 
-class Job(NamedTuple):
-    """What every task knows: the sweeps, whether each has tables to score from, where all rows go, and those sweeps
-    whose plan that was asked for isn't made by a task.
+class Done(NamedTuple):
+    """What no task has to evaluate: of each sweep its first candidates, so many; of some the plan that was asked for,
+    too.
     """
+
+    first: tuple[int, ...]
+    asked: frozenset[int]
+
+
+class Job(NamedTuple):
+    """What every task knows: the sweeps, whether each has tables to score from, where all rows go, and what is done."""
 
     sweeps: tuple[tuple[Candidates, bool], ...]
     scores: tuple[ScoresFolder | None, ...]
-    without_asked: frozenset[int]
+    done: Done
     tasks: int
 
 
 def run(
-    spark: SparkSession,
+    spark: Session,
     problem: Problem,
     candidates: Candidates,
     *,
@@ -57,7 +65,7 @@ def run(
 
 
 def run_fleet(
-    spark: SparkSession,
+    spark: Session,
     fleet: Sequence[Search],
     *,
     partitions: int | None = None,
@@ -70,7 +78,7 @@ def run_fleet(
     nor on what else is in the fleet.
     """
     _clear(fleet)
-    parts = _parts(spark, fleet, frozenset(), partitions, progress)
+    parts = _parts(spark, fleet, Done((0,) * len(fleet), frozenset()), partitions, progress)
     return tuple(evaluate.result(*each[:2], iter([part])) for each, part in zip(fleet, parts, strict=True))
 
 
@@ -80,41 +88,91 @@ def run_beside(
     *,
     partitions: int | None = None,
     progress: Progress | None = None,
+    helps: Progress | None = None,
 ) -> tuple[SweepResult, ...]:
-    """As `run_fleet`, in a session that still opens. Until it is there this thread solves the plans that were asked
-    for, one after the other; it goes on with the last one while the workers sweep.
-    """
-    lock, mine, full = threading.Lock(), list[int](), threading.Event()
+    """As `run_fleet`, in a session that still opens. Until its workers are ready, this thread solves the plans that
+    were asked for; it goes on with the last one while the workers evaluate the rest.
 
-    def job(spark: SparkSession) -> list[LongArray]:
-        with lock:
-            full.set()
-        return _parts(spark, fleet, frozenset(mine), partitions, progress)
+    With `helps`, which is told how many candidates are done, it then evaluates the others, too. Where it has evaluated
+    all of them before the workers are ready, the session is released.
+    """
+    share = _OwnShare(fleet, helps)
+
+    def job(spark: Session) -> list[LongArray]:
+        return _parts(spark, fleet, share.end(), partitions, progress)
 
     _clear(fleet)
     opening.submit(job)
-    made: dict[int, tuple[LongArray, Proposals]] = {}
-    for number, each in enumerate(fleet):
-        with lock:
-            if full.is_set() or opening.error is not None:
-                break
-            mine.append(number)
-        made[number] = _asked(each)
-    results = []
-    for number, (each, part) in enumerate(zip(fleet, opening.result(), strict=True)):
-        own, known = made.get(number, (part[:, :0], {}))
-        results.append(evaluate.result(*each[:2], iter([part, own]), known))
-    return tuple(results)
+    made, own = share.evaluated(lambda: opening.error is not None)
+    if share.whole and helps is not None:
+        java.find()  # Where there is none, that is an error, however small the sweep.
+        opening.release()
+        others = [part[:, :0] for part in own]
+    else:
+        others = opening.result()
+    return tuple(
+        evaluate.result(*each[:2], iter(parts), made.get(number))
+        for number, (each, *parts) in enumerate(zip(fleet, others, own, strict=True))
+    )
 
 
-def _asked(search: Search) -> tuple[LongArray, Proposals]:
-    """The plan that was asked for as a part (COLUMNS, 1), and itself where there is one."""
-    problem, candidates, scores = search
-    proposals = evaluate.asked_for(problem, candidates)
-    part = evaluate.scored(problem, candidates, np.array([ASKED]), proposals)
-    if scores is not None:
-        list(scores.copied(candidates, [part], "asked"))
-    return part, proposals
+class _OwnShare:
+    """The candidates that the driver evaluates until it is told to end.
+
+    First the plans that were asked for, which it needs with the certificates of their bounds. Then, where `progress` is
+    to be told, all others, sweep by sweep, in the order of their numbers.
+    """
+
+    def __init__(self, fleet: Sequence[Search], progress: Progress | None) -> None:
+        self._fleet, self._progress = fleet, progress
+        self._lock, self._over = threading.Lock(), False
+        self._first, self._asked = [0] * len(fleet), set[int]()
+        self._count, self._all = 0, sum(len(each.candidates) for each in fleet)
+
+    @property
+    def whole(self) -> bool:
+        """True where these are all candidates."""
+        return self._first == [len(each.candidates) for each in self._fleet]
+
+    def end(self) -> Done:
+        """Begin with no other candidate; which ones are done, or begun."""
+        with self._lock:
+            self._over = True
+            return Done(tuple(self._first), frozenset(self._asked))
+
+    def evaluated(self, failed: Callable[[], bool]) -> tuple[dict[int, Proposals], list[LongArray]]:
+        """The plans that were asked for, by sweep, and what is kept of each sweep's candidates (COLUMNS, C)."""
+        made: dict[int, Proposals] = {}
+        for number, each in enumerate(self._fleet):
+            with self._lock:
+                self._over = self._over or failed()
+                if self._over:
+                    break
+                self._asked.add(number)
+            made[number] = evaluate.asked_for(*each[:2])
+        kept = []
+        for number, (problem, candidates, scores) in enumerate(self._fleet):
+            parts = self._parts(number, made.get(number), failed)
+            if scores is not None and (number in made or not self._over):
+                parts = scores.copied(candidates, parts, "driver")
+            kept.append(sweep_result.kept(problem, candidates, parts))
+        return made, kept
+
+    def _parts(self, sweep: int, made: Proposals | None, failed: Callable[[], bool]) -> Iterator[LongArray]:
+        problem, candidates, _ = self._fleet[sweep]
+        if made is not None:
+            yield evaluate.scored(problem, candidates, np.array([ASKED]), made)
+        if self._progress is None:
+            return
+        for _, numbers in evaluate.blocks(evaluate.pieces([(candidates, evaluate.has_tables(problem))])):
+            with self._lock:
+                self._over = self._over or failed()
+                if self._over:
+                    return
+                self._first[sweep] = int(numbers[-1]) + 1
+            yield evaluate.scored(problem, candidates, numbers[numbers != ASKED] if made is not None else numbers)
+            self._count += len(numbers)
+            self._progress(self._count, self._all)
 
 
 def _clear(fleet: Sequence[Search]) -> None:
@@ -124,18 +182,20 @@ def _clear(fleet: Sequence[Search]) -> None:
 
 
 def _parts(
-    spark: SparkSession,
+    spark: Session,
     fleet: Sequence[Search],
-    without_asked: frozenset[int],
+    done: Done,
     partitions: int | None,
     progress: Progress | None,
 ) -> list[LongArray]:
     """(COLUMNS, C) of every sweep: what the tasks have kept."""
-    count = sum(len(each.candidates) for each in fleet)
+    count = sum(len(each.candidates) - first for each, first in zip(fleet, done.first, strict=True))
+    if not count:
+        return [np.zeros((len(COLUMNS), 0), dtype=np.int64)] * len(fleet)
     tasks = max(1, min(partitions or max(tasks_for(spark), -(-count // MOST_A_TASK)), count))
     sweeps = tuple((each.candidates, evaluate.has_tables(each.problem)) for each in fleet)
     values = [
-        Job(sweeps, tuple(each.scores for each in fleet), without_asked, tasks),
+        Job(sweeps, tuple(each.scores for each in fleet), done, tasks),
         *(each.problem for each in fleet),
     ]
     table = carried(spark, values, _evaluated, SCHEMA, tasks, progress)
@@ -146,9 +206,9 @@ def _parts(
 def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
     """What one task answers: the rows that each sweep's result keeps of the task's share."""
     job: Job = received[0]
-    for sweep, pieces in groupby(evaluate.pieces(job.sweeps, task, job.tasks), attrgetter("sweep")):
+    for sweep, pieces in groupby(evaluate.pieces(job.sweeps, task, job.tasks, job.done.first), attrgetter("sweep")):
         problem, candidates = received[1 + sweep], job.sweeps[sweep][0]
-        skipped = ASKED if sweep in job.without_asked else -1
+        skipped = ASKED if sweep in job.done.asked else -1
         shares = (numbers[numbers != skipped] for _, numbers in evaluate.blocks(pieces))
         parts: Iterator[LongArray] = (evaluate.scored(problem, candidates, numbers) for numbers in shares)
         if (scores := job.scores[sweep]) is not None:

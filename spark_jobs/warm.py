@@ -54,7 +54,7 @@ def record(base: Path, spark: Path) -> None:
 
     small = build_problem.build(_small_spec())
     options = f'"-XX:SharedArchiveFile={base}" "-XX:ArchiveClassesAtExit={spark}"'
-    with session.open_session(master="local[2]", java_options=options) as opened:
+    with session.open_session(master="local[2]", java_options=options, frames=True) as opened:
         sweep.run(opened, small, candidates(small, Sweep(candidates=200)))
         gateway = SparkContext._gateway
     if gateway is not None:

@@ -21,10 +21,10 @@ from planner.whatif.consumers_sweep import ConsumersStudy
 from planner.whatif.failing_brokers import Scenarios
 from planner.whatif.failure_rows import CHUNK, FailureStudy
 from planner.whatif.growth_forecast import Case, Row
-from spark_jobs.carrier import Progress, Received, carried, tasks_for
+from spark_jobs.carrier import Progress, Received, add_module, carried, tasks_for
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from spark_jobs.session import Session
 
 LIFETIME_SCHEMA = pa.schema([("number", pa.int32()), ("row", pa.string())])
 # `number` is that of the scenarios within those that were asked for.
@@ -36,7 +36,7 @@ RowsAnswer = Callable[[Any, Iterable[Mapping[str, Any]]], Iterable[pa.Table]]
 
 
 def failures(
-    spark: SparkSession,
+    spark: Session,
     study: FailureStudy,
     wanted: Sequence[Scenarios],
     *,
@@ -69,7 +69,7 @@ def _of(scenarios: Scenarios, table: pa.Table) -> pa.Table:
 
 
 def growth(
-    spark: SparkSession, cases: Sequence[Case], *, partitions: int | None = None, progress: Progress | None = None
+    spark: Session, cases: Sequence[Case], *, partitions: int | None = None, progress: Progress | None = None
 ) -> list[Row]:
     """Every case's row, in their order; reports finished tasks."""
     numbers = pa.table({"number": pa.array(range(len(cases)), pa.int32())})
@@ -84,7 +84,7 @@ def _lasted(cases: Sequence[Case], numbers: Iterable[Mapping[str, Any]]) -> Iter
 
 
 def consumers(
-    spark: SparkSession,
+    spark: Session,
     study: ConsumersStudy,
     rows: pa.Table,
     *,
@@ -99,7 +99,7 @@ def consumers(
         file = inspect.getsourcefile(importlib.import_module(assignor.partition(":")[0]))
         if file is None:
             raise SetupError(f"assignor {assignor!r} has no source file to send; allowed: a module in one .py file")
-        spark.addArtifacts(file, pyfile=True)
+        add_module(spark, file)
     schema = consumers_sweep.SCORE_SCHEMA
     table = _answered(spark, study, rows, _scored, schema, partitions, progress)
     return table.sort_by(_SCORES).combine_chunks()
@@ -110,7 +110,7 @@ def _scored(study: ConsumersStudy, rows: Iterable[Mapping[str, Any]]) -> Iterato
 
 
 def _answered(
-    spark: SparkSession,
+    spark: Session,
     asked: Any,
     rows: pa.Table,
     answer: RowsAnswer,

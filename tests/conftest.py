@@ -63,7 +63,7 @@ def spark() -> Iterator[Any]:
     """A real session on two cores; Spark is imported by those who ask for it alone."""
     from spark_jobs import session
 
-    with session.open_session(master="local[2]") as opened:
+    with session.open_session(master="local[2]", frames=True) as opened:
         yield opened
 
 

@@ -238,26 +238,34 @@ def _sweeper(options: WhatifOptions, phase: Phases, *, spark: bool) -> Iterator[
     if not spark:
         yield partial(_swept_here, phase=phase)
         return
-    from spark_jobs import carrier, java, session
+    from spark_jobs import carrier, java, launch, session
     from spark_jobs import sweep as spark_sweep
 
     record = java.Recording()
     opens = session.open_session(master=options.master, remote=options.remote, recording=record)
     try:
-        with session.opened(opens, carrier.start_workers) as opened:
+        with launch.opened(opens, carrier.start_workers) as opened:
 
             def swept(wanted: Sequence[Search]) -> Sequence[SweepResult]:
-                partitions = sum(len(each.problem.topic_of) for each in wanted)
-                phase.begin(f"starting Spark for {counted(partitions, 'partition')}")
+                # Where Spark's workers are asked for, they do the work, however little it is.
+                named = options.master or options.remote or options.partitions
                 name = f"sweeping {counted(sum(len(each.candidates) for each in wanted), 'candidate')}, tasks"
-                progress = partial(phase.count, name)
-                return spark_sweep.run_beside(opened, wanted, partitions=options.partitions, progress=progress)
+                return spark_sweep.run_beside(
+                    opened,
+                    wanted,
+                    partitions=options.partitions,
+                    progress=partial(phase.count, name),
+                    helps=None if named else partial(phase.count, "sweeping candidates"),
+                )
 
             yield swept
     except BaseException:
         record.finish(0)
         raise
-    record.finish()
+    context = click.get_current_context(silent=True)
+    end = partial(record.finish, close=partial(opened.close, failed=False))
+    # Java may still write its archive of classes: after the answer is printed.
+    context.call_on_close(end) if context else end()
 
 
 def _swept_here(wanted: Sequence[Search], phase: Phases) -> Sequence[SweepResult]:

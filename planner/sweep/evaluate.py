@@ -163,48 +163,55 @@ def _one(basis: ScoringBasis, candidate: Candidate, scenarios: str, proposal: Pr
     return np.concatenate([scores, ties, [proposal.least_bytes, unproven]])
 
 
-# Candidates evaluated between two reports of progress: from tables, and one by one.
+# Candidates evaluated between two reports of progress: from tables, and one by one. Solved plans come one at a time.
 _BLOCK, _BLOCK_ONE_BY_ONE = 16_384, 64
 
 
 class Piece(NamedTuple):
-    """Some candidates of one of the sweeps, and whether they are scored from tables."""
+    """Some candidates of one of the sweeps, whether they are scored from tables, and how many are evaluated at once."""
 
     sweep: int
     numbers: range
     from_tables: bool
+    at_once: int
 
 
-def pieces(sweeps: Sequence[tuple[Candidates, bool]], task: int = 0, tasks: int = 1) -> Iterator[Piece]:
-    """What one of so many tasks evaluates, by sweep. A sweep's bool: its classic placements are scored from tables."""
-    tabled = sum(
-        run.count for each, has_tables in sweeps for run in each.runs if _from_tables(run.strategy, has_tables)
-    )
+def pieces(
+    sweeps: Sequence[tuple[Candidates, bool]], task: int = 0, tasks: int = 1, done: Sequence[int] = ()
+) -> Iterator[Piece]:
+    """What one of so many tasks evaluates, by sweep. A sweep's bool: its classic placements are scored from tables.
+
+    `done` is how many candidates of each sweep, its first ones, are evaluated already.
+    """
+    left = list(_left(sweeps, done))
+    tabled = sum(len(each.numbers) for each in left if each.from_tables)
     start, end = tabled * task // tasks, tabled * (task + 1) // tasks
     single_before = tabled_before = 0
+    for each in left:
+        count = len(each.numbers)
+        if each.from_tables:
+            low, high = (min(max(bound - tabled_before, 0), count) for bound in (start, end))
+            mine, tabled_before = each.numbers[low:high], tabled_before + count
+        else:
+            mine = each.numbers[(task - single_before) % tasks :: tasks]
+            single_before += count
+        if mine:
+            yield each._replace(numbers=mine)
+
+
+def _left(sweeps: Sequence[tuple[Candidates, bool]], done: Sequence[int]) -> Iterator[Piece]:
+    """A piece for every run of every sweep: all that isn't done."""
     for number, (each, has_tables) in enumerate(sweeps):
-        first = 0
-        for run in each.runs:
-            from_tables = _from_tables(run.strategy, has_tables)
-            if from_tables:
-                low, high = (min(max(bound - tabled_before, 0), run.count) for bound in (start, end))
-                mine, tabled_before = range(first + low, first + high), tabled_before + run.count
-            else:
-                mine = range(first + (task - single_before) % tasks, first + run.count, tasks)
-                single_before += run.count
-            if mine:
-                yield Piece(number, mine, from_tables)
-            first += run.count
-
-
-def _from_tables(strategy: str, has_tables: bool) -> bool:
-    return has_tables and strategy == "kafka_classic"
+        for run, end in zip(each.runs, each.ends.tolist(), strict=True):
+            numbers = range(max(end - run.count, done[number] if done else 0), end)
+            from_tables = has_tables and run.strategy == "kafka_classic"
+            at_once = _BLOCK if from_tables else 1 if run.strategy == "optimum" else _BLOCK_ONE_BY_ONE
+            yield Piece(number, numbers, from_tables, at_once)
 
 
 def blocks(dealt: Iterable[Piece]) -> Iterator[tuple[int, LongArray]]:
     """Pieces cut into numbers (C,) to evaluate at once, each with its sweep."""
     for piece in dealt:
-        size = _BLOCK if piece.from_tables else _BLOCK_ONE_BY_ONE
-        for at in range(0, len(piece.numbers), size):
-            part = piece.numbers[at : at + size]
+        for at in range(0, len(piece.numbers), piece.at_once):
+            part = piece.numbers[at : at + piece.at_once]
             yield piece.sweep, np.arange(part.start, part.stop, part.step, dtype=np.int64)

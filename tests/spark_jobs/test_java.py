@@ -153,7 +153,7 @@ def test_a_session_records_and_the_next_one_starts_from_it(tmp_path: Path) -> No
         "from spark_jobs import java, session\n"
         "for number in range(2):\n"
         "    record = java.Recording()\n"
-        "    with session.open_session(master='local[1]', recording=record) as spark:\n"
+        "    with session.open_session(master='local[1]', recording=record, frames=True) as spark:\n"
         "        used = spark.sparkContext.getConf().get('spark.driver.extraJavaOptions')\n"
         "        print(spark.range(7).count(), 'ArchiveClassesAtExit' in used, 'SharedArchiveFile' in used)\n"
         "    print(record.finish(300))"

@@ -5,19 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from clusters import no_racks, problem_of
 
 from planner.model import interrupts
 from planner.model.errors import SetupError
 from planner.model.spec import Sweep
-from planner.sweep import evaluate
+from planner.sweep import candidates_file, evaluate
 from planner.sweep.candidates import ASKED, candidates
 from planner.sweep.evaluate import Search
-from spark_jobs import session, sweep
+from spark_jobs import java, launch, sweep
 
 PROBLEM = problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 1)] * 3})
 EVERY = candidates(PROBLEM, Sweep(40))
@@ -34,20 +36,20 @@ def opening_session(log: list[str], ready: Callable[[], object] = lambda: None) 
         log.append("closed")
 
 
-def test_the_answer_comes_once_the_session_is_closed() -> None:
-    """The work gets the session."""
+def test_the_answer_comes_before_the_session_is_closed() -> None:
+    """The work gets the session; nobody waits for the session's end but the end of the block."""
     log: list[str] = []
-    with session.opened(opening_session(log)) as opens:
+    with launch.opened(opening_session(log)) as opens:
         opens.submit(lambda spark: [spark, *log])
         assert ["spark", "opens"] == opens.result()
-        assert ["opens", "closed"] == log
+    assert ["opens", "closed"] == log
 
 
 def test_a_session_is_prepared_while_its_work_is_waited_for() -> None:
-    """Once, before the work; where the work was there first, it isn't kept waiting."""
+    """Once, before the work."""
     log: list[str] = []
     prepared = threading.Event()
-    with session.opened(opening_session(log), lambda spark: (log.append(f"{spark} prepared"), prepared.set())) as opens:
+    with launch.opened(opening_session(log), lambda spark: (log.append(f"{spark} prepared"), prepared.set())) as opens:
         assert prepared.wait(20)
         opens.submit(lambda _: log.append("works"))
         opens.result()
@@ -62,7 +64,7 @@ def refuse() -> None:
 @pytest.mark.parametrize("ready", [refuse, lambda: None])
 def test_an_error_of_the_session_or_the_work_is_raised_where_it_is_waited_for(ready: Callable[[], None]) -> None:
     """As it is."""
-    with session.opened(opening_session([], ready)) as opens:
+    with launch.opened(opening_session([], ready)) as opens:
         opens.submit(lambda _: refuse())
         with pytest.raises(SetupError, match="no Java"):
             opens.result()
@@ -79,7 +81,7 @@ def test_a_session_that_nobody_needs_any_more_is_ended(monkeypatch: pytest.Monke
         refuse()
 
     def read() -> None:
-        with session.opened(opening_session([], ready)):
+        with launch.opened(opening_session([], ready)):
             started.wait(20)
             raise ValueError("the spec")
 
@@ -92,19 +94,18 @@ def test_a_session_that_nobody_needs_any_more_is_ended(monkeypatch: pytest.Monke
 def test_a_session_without_work_is_closed() -> None:
     """It ends with the block."""
     log: list[str] = []
-    with session.opened(opening_session(log)):
+    with launch.opened(opening_session(log)):
         pass
     assert ["opens", "closed"] == log
 
 
-def parts(spark: Any, fleet: Any, without_asked: frozenset[int], *_: Any) -> Any:
+def parts(spark: Any, fleet: Any, done: sweep.Done, *_: Any) -> Any:
     """What the tasks would keep of each sweep, in this process."""
-    return [
-        evaluate.scored(
-            *each[:2], np.array([n for n in range(len(each[1])) if number not in without_asked or n != ASKED])
-        )
-        for number, each in enumerate(fleet)
+    numbers = [
+        [each for each in range(first, len(search.candidates)) if number not in done.asked or each != ASKED]
+        for number, (search, first) in enumerate(zip(fleet, done.first, strict=True))
     ]
+    return [evaluate.scored(*each[:2], np.array(left, dtype=int)) for each, left in zip(fleet, numbers, strict=True)]
 
 
 def test_the_plan_asked_for_is_solved_while_the_session_opens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +119,7 @@ def test_the_plan_asked_for_is_solved_while_the_session_opens(monkeypatch: pytes
         return asked_for(*asked)
 
     monkeypatch.setattr(evaluate, "asked_for", solved)
-    with session.opened(opening_session([], lambda: may_open.wait(20))) as opens:
+    with launch.opened(opening_session([], lambda: may_open.wait(20))) as opens:
         (found,) = sweep.run_beside(opens, [Search(PROBLEM, EVERY)])
     assert [ASKED] == list(found.proposals)
     assert evaluate.run(PROBLEM, EVERY) == found
@@ -141,8 +142,83 @@ def test_tasks_solve_what_the_driver_had_no_time_for(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(evaluate, "asked_for", slow)
     monkeypatch.setattr(sweep, "_parts", told)
-    with session.opened(opening_session([], lambda: may_open.wait(20))) as opens:
+    with launch.opened(opening_session([], lambda: may_open.wait(20))) as opens:
         found = sweep.run_beside(opens, [Search(PROBLEM, EVERY)] * 3)
     assert [[ASKED], [], []] == [list(each.proposals) for each in found]
     monkeypatch.undo()
     assert [evaluate.run(PROBLEM, EVERY)] * 3 == list(found)
+
+
+@pytest.mark.parametrize("ready_after", [0, 7, 35])
+def test_the_driver_evaluates_candidates_until_the_workers_are_ready(
+    ready_after: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The tasks evaluate those that it hasn't begun; no row is there twice, whenever that is."""
+    left = list[sweep.Done]()
+    may_open, swept = threading.Event(), threading.Event()
+
+    def told(spark: Any, fleet: Any, done: sweep.Done, *_: Any) -> Any:
+        left.append(done)
+        swept.set()
+        return parts(spark, fleet, done)
+
+    def count(done: int, total: int) -> None:
+        assert 80 == total
+        if done > ready_after:
+            may_open.set()
+            swept.wait(20)
+
+    monkeypatch.setattr(sweep, "_parts", told)
+    written = [candidates_file.folder(name, tmp_path, "c", "changes") for name in "ab"]
+    with launch.opened(opening_session([], lambda: may_open.wait(20))) as opens:
+        found = sweep.run_beside(opens, [Search(PROBLEM, EVERY, each) for each in written], helps=count)
+    assert [evaluate.run(PROBLEM, EVERY)] * 2 == list(found)
+    assert frozenset({0, 1}) == left[0].asked
+    assert left[0].first[0] > ready_after or left[0].first[0] == 40
+    # The tasks' rows aren't there: these are the driver's.
+    rows = [sorted(pq.read_table(tmp_path / name)["candidate"].to_pylist()) for name in "ab"]
+    assert [sorted({*range(first), ASKED}) for first in left[0].first] == rows
+
+
+def test_a_session_that_came_too_late_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left for it; nobody waits for it, and it is killed at the end, with all that still starts."""
+    log, killed = list[str](), threading.Event()
+    monkeypatch.setattr(interrupts, "end_all", killed.set)
+    with launch.opened(opening_session(log, lambda: killed.wait(20))) as opens:
+        (found,) = sweep.run_beside(opens, [Search(PROBLEM, EVERY)], helps=lambda *_: None)
+    assert evaluate.run(PROBLEM, EVERY) == found
+    assert ["opens"] == log
+    opens.close(failed=False)
+    assert ["opens", "closed"] == log
+
+
+def test_a_small_sweep_needs_java_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether its lack is an error doesn't depend on who is faster."""
+    killed = threading.Event()
+    monkeypatch.setattr(interrupts, "end_all", killed.set)
+    monkeypatch.setattr(java, "find", refuse)
+    with (
+        pytest.raises(SetupError, match="no Java"),
+        launch.opened(opening_session([], lambda: killed.wait(20))) as opens,
+    ):
+        sweep.run_beside(opens, [Search(PROBLEM, EVERY)], helps=lambda *_: None)
+    assert killed.is_set()
+
+
+def test_a_session_that_fails_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once: what the driver hasn't begun is nobody's any more."""
+    begun, done = threading.Event(), list[int]()
+
+    def ready() -> None:
+        begun.wait(20)
+        refuse()
+
+    def count(number: int, _: int) -> None:
+        done.append(number)
+        begun.set()
+        while opens.error is None:
+            pass
+
+    with launch.opened(opening_session([], ready)) as opens, pytest.raises(SetupError, match="no Java"):
+        sweep.run_beside(opens, [Search(PROBLEM, EVERY)], helps=count)
+    assert [1] == done

@@ -98,7 +98,7 @@ def test_warm_makes_an_archive_that_sessions_then_use(tmp_path):
     assert archive.stat().st_size > 10_000_000
     used = python(
         "from spark_jobs import session\n"
-        "with session.open_session(master='local[1]') as spark:\n"
+        "with session.open_session(master='local[1]', frames=True) as spark:\n"
         "    print(spark.sparkContext.getConf().get('spark.driver.extraJavaOptions'), spark.range(7).count())",
         environment,
     )
