@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -107,15 +107,11 @@ def _poller(spark: Session, told: Callable[[int], None]) -> Iterator[None]:
         thread.join()
 
 
-def _handler(spark: Any, told: Callable[[int], None]) -> AbstractContextManager[None]:
+@contextmanager
+def _handler(spark: Any, told: Callable[[int], None]) -> Iterator[None]:
     def handle(stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:
         told(sum(stage.num_completed_tasks for stage in stages or ()))
 
-    return _registered(spark, handle)
-
-
-@contextmanager
-def _registered(spark: Any, handle: Callable[..., None]) -> Iterator[None]:
     spark.registerProgressHandler(handle)
     try:
         yield

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from planner.model.problem import LongArray, Problem
 from planner.sweep import evaluate, sweep_result
-from planner.sweep.candidates import ASKED, Candidates
+from planner.sweep.candidates import ASKED, Candidates, without_pandas
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.evaluate import Proposals, Search
 from planner.sweep.sweep_result import COLUMNS, SweepResult
@@ -205,6 +205,7 @@ def _parts(
 
 def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
     """What one task answers: the rows that each sweep's result keeps of the task's share."""
+    without_pandas()
     job: Job = received[0]
     for sweep, pieces in groupby(evaluate.pieces(job.sweeps, task, job.tasks, job.done.first), attrgetter("sweep")):
         problem, candidates = received[1 + sweep], job.sweeps[sweep][0]

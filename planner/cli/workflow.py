@@ -37,6 +37,7 @@ from planner.plan.document.plan_types import Plan
 from planner.report import html
 from planner.report import markdown as report_markdown
 from planner.sweep import candidates_file, evaluate, variants
+from planner.sweep.candidates import without_pandas
 from planner.sweep.evaluate import Search
 from planner.sweep.sweep_result import SweepResult
 from planner.sweep.variants import Alternative
@@ -116,6 +117,7 @@ def whatif(path: Path, options: WhatifOptions, errors: Console) -> tuple[Plan, t
 
 def whatif_fleet(arguments: Sequence[Path], options: WhatifOptions, errors: Console) -> tuple[FleetPlan, ...]:
     """Plan all specs in one sweep, and write their output folders: all of them, or none where any spec is refused."""
+    without_pandas()
     spark = on_spark(options, otherwise=True)
     jobs = fleet.jobs(arguments, options.out)
     specs = [job.spec for job in jobs]

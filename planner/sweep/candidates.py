@@ -9,9 +9,11 @@ every topic. Any worker makes any candidate from its number alone, so no table o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.machinery import ModuleSpec
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -62,6 +64,30 @@ _OF_TRAFFIC = (Tolerance("percent", 10), NO_TOLERANCE)
 # The strategies that are Kafka's own placements, and the number of the plan that was asked for.
 KAFKA_STRATEGIES = ("kafka_classic", "kafka_striped")
 ASKED = 1
+
+
+class NoPandas:
+    """While it finds modules, there is no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, _: object = None, __: object = None) -> ModuleSpec | None:
+        """Nothing for any other module, so that the next finder is asked."""
+        if name == "pandas":
+            raise ImportError(name)
+        return None
+
+
+def without_pandas() -> None:
+    """Let pyarrow know that its arrays aren't made of pandas' objects.
+
+    Otherwise it imports pandas when it makes its first one, to see whether they are: a third of a second. Whoever needs
+    pandas later gets it.
+    """
+    sys.meta_path.insert(0, NoPandas)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(NoPandas)
 
 
 class _Point(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -242,3 +244,14 @@ def test_a_billion_candidates_are_a_few_runs() -> None:
     assert (10**9, "kafka_classic") == (len(every), every.candidate(10**9 - 1)[0].strategy)
     assert 10**9 == sum(every.by_strategy.values())
     assert len(every.runs) < 500
+
+
+def test_arrays_are_made_without_pandas() -> None:
+    """It isn't imported for them, and is there for whoever wants it later."""
+    code = (
+        "import sys, numpy, pyarrow; from planner.sweep.candidates import without_pandas; without_pandas()\n"
+        "assert 6 == pyarrow.array(numpy.arange(4)).to_numpy().sum(); assert 'pandas' not in sys.modules\n"
+        "import pandas; assert [1, 2] == pyarrow.table({'a': [1, 2]}).to_pandas()['a'].to_list()\n"
+        "assert 2 == len(pyarrow.Table.from_pandas(pandas.DataFrame({'a': [1, 2]})))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
