@@ -246,7 +246,8 @@ def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[Broker, ...]:
 
 
 def _broker(row: BrokerRow) -> Broker:
-    return Broker(row.id, row.rack, row.disk_bytes, row.network_bytes_per_sec)
+    room = row.disk_bytes, row.network_bytes_per_sec
+    return Broker(row.id, row.rack, *room, max_replicas=row.max_replicas, max_leaders=row.max_leaders)
 
 
 def _changes(plan: Plan, rest: Rest, holding: set[int]) -> Changes:

@@ -12,7 +12,7 @@ import numpy as np
 from planner.model.cluster import Broker, Partition, Topic
 from planner.model.effective_config import in_force, min_insync_replicas
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, hour_name
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, misplaced, uneven_racks
+from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem, misplaced, uneven_racks
 from planner.model.spec import Changes, Placement, Spec, TopicFilter
 
 
@@ -31,6 +31,8 @@ def _without_hours(spec: Spec) -> Problem:
     targets = np.array([broker.id not in spec.changes.leaving for broker in brokers], dtype=bool)
     factors = _replication_factors(spec, topics, replicas)
     forced = _forced(replicas, targets, factors)
+    stated = [each.max_replicas for each in brokers], [each.max_leaders for each in brokers]
+    caps = np.array([[UNCAPPED if cap is None else cap for cap in side] for side in stated], dtype=np.int64)
     problem = Problem(
         broker_ids=ids,
         broker_racks=racks,
@@ -62,6 +64,7 @@ def _without_hours(spec: Spec) -> Problem:
         out_of_sync=_out_of_sync(rows, ids),
         allowed=allowed_brokers(spec.placement, topics, ids),
         leader_ranks=_leader_ranks(spec, topics, brokers),
+        caps=None if (caps == UNCAPPED).all() else caps,
     )
     worse = _forced_by_racks(spec, problem, brokers) | misplaced(problem, replicas)
     if not worse.any():

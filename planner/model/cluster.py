@@ -70,7 +70,8 @@ Config = tuple[tuple[str, str], ...]
 @dataclass(frozen=True)
 class Broker:
     """A broker, the rack in its `broker.rack`, the room for its log dirs and what its network carries each way; None
-    where not stated. `log_dirs` are those that the YAML lists.
+    where not stated. `log_dirs` are those that the YAML lists; it may hold and lead no more than `max_replicas` and
+    `max_leaders`.
     """
 
     id: int
@@ -78,6 +79,8 @@ class Broker:
     disk_bytes: int | None = None
     network_bytes_per_sec: int | None = None
     log_dirs: tuple[LogDir, ...] = ()
+    max_replicas: int | None = None
+    max_leaders: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,9 @@ LongArray = NDArray[np.integer[Any]]
 FloatArray = NDArray[np.floating[Any]]
 BoolArray = NDArray[np.bool_]
 
+# More replicas or leaders than any broker has: what a broker without a cap may hold.
+UNCAPPED = 1 << 30
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -51,6 +54,8 @@ class Problem:
     allowed         (T, B)  True where `placement` lets a topic have replicas on a broker; None: there are no such rules
     leader_ranks    (T, B)  a topic's partitions are led by a replica of the lowest rank: by `leader_racks`, and highest
                             on brokers to be demoted; None: there are no such rules
+    caps            (2, B)  the most replicas and the most leaders that each broker may have, UNCAPPED where it states
+                            none; None: no broker states any
     """
 
     broker_ids: IntArray
@@ -87,6 +92,7 @@ class Problem:
     out_of_sync: BoolArray | None = None
     allowed: BoolArray | None = None
     leader_ranks: IntArray | None = None
+    caps: LongArray | None = None
 
     @property
     def rows(self) -> int:

@@ -77,7 +77,7 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
     )
     arriving, leaving = bytes_in_and_out(problem, assignment)
     known = {broker.id for broker in spec.cluster.brokers}
-    capacities = {each.id: each.network_bytes_per_sec for each in (*spec.cluster.brokers, *spec.changes.add_brokers)}
+    stated = {each.id: each for each in (*spec.cluster.brokers, *spec.changes.add_brokers)}
     return tuple(
         BrokerRow(
             id=broker,
@@ -89,7 +89,9 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
             bytes_out=int(leaving[at]),
             disk_bytes=peak.disk_bytes,
             peak_size_bytes=peak.size_bytes,
-            network_bytes_per_sec=capacities[broker],
+            network_bytes_per_sec=stated[broker].network_bytes_per_sec,
+            max_replicas=stated[broker].max_replicas,
+            max_leaders=stated[broker].max_leaders,
         )
         for at, (broker, peak) in enumerate(zip(problem.broker_ids.tolist(), peaks, strict=True))
     )

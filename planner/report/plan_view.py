@@ -123,6 +123,7 @@ def _found(plan: Plan) -> Facts:
     of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
     every: tuple[tuple[str, Value], ...] = (
         ("Placement", Sentence(sentences.placement(plan), _LONGEST_FACT) if plan.spec.placement else ""),
+        ("Caps", Sentence(caps, _LONGEST_FACT) if (caps := sentences.caps(plan)) else ""),
         ("By default", Sentence(derived, _LONGEST_FACT) if derived else ""),
         ("Chosen", headline.chosen(plan)),
         (of_proof, Sentence(plan.bound.proof.rstrip("."), LONGEST_PROOF)),

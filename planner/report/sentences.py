@@ -211,7 +211,7 @@ def unlike_shares(plan: Plan, asked: str, held: Sequence[float | None]) -> str:
     around = float(asked.removesuffix("%")) / 100
     if max(known) * (1 - around) <= min(known) * (1 + around):
         return ""
-    if plan.changes.demote_brokers:
+    if plan.changes.demote_brokers or caps(plan):
         return ", which differs by broker"
     if plan.spec.placement:
         return ", which differs by broker set"
@@ -256,6 +256,21 @@ def wishes(changes: ChangesSection, at_most: int = 12) -> str:
     ]
     shown = [printable(text, 120) for text in asked[:at_most]]
     return "; ".join([*shown, *([f"and {number(len(asked) - at_most)} more"] if len(asked) > at_most else [])])
+
+
+def caps(plan: Plan) -> str:
+    """What brokers may hold and lead at the most: `1,500 replicas on each broker`; empty where none states any."""
+    by_caps = dict[str, list[int]]()
+    stays = [broker for broker in plan.brokers if broker.role != "removed"]
+    for broker in stays:
+        stated = (broker.max_replicas, "replica"), (broker.max_leaders, "leader")
+        said = " and ".join(counted(cap, what) for cap, what in stated if cap is not None)
+        by_caps.setdefault(said, []).append(broker.id)
+    return "; ".join(
+        f"at most {said} on {'each broker' if len(ids) == len(stays) else _brokers(ids)}"
+        for said, ids in by_caps.items()
+        if said
+    )
 
 
 def placement(plan: Plan) -> str:

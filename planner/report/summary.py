@@ -76,6 +76,7 @@ def facts(plan: Plan) -> Facts:
         ("Cluster", _cluster(plan)),
         ("Asked for", Sentence(sentences.wishes(plan.changes, 6), _LONGEST_WISHES)),
         ("Placement", Sentence(sentences.placement(plan), _LONGEST_WISHES) if plan.spec.placement else ""),
+        ("Caps", Sentence(caps, _LONGEST_WISHES) if (caps := sentences.caps(plan)) else ""),
         ("Leader racks", Sentence(sentences.leader_racks(plan), _LONGEST_WISHES) if plan.spec.leader_racks else ""),
         ("Changes", _changes(plan)),
         ("Chosen", _chosen(plan) if had_a_choice else ""),
@@ -279,16 +280,13 @@ def measures(plan: Plan) -> Table[Measure]:
     """How even the cluster is, and what that takes, each beside what is asked for or allowed."""
     column = Column[Measure]
 
-    def reached(row: Measure) -> Value:
-        return row.plan if row.plan == row.today else Strong(row.plan)
-
     def allowed(row: Measure) -> Value:
         return Joined((row.allowed, "(not met)"), " ") if row.missed else row.allowed
 
     columns = (
         column("Measure", lambda row: row.name, numeric=False),
         column("Today", lambda row: row.today),
-        column("Plan", reached),
+        column("Plan", lambda row: row.plan if row.plan == row.today else Strong(row.plan)),
         column("Target or limit", allowed, numeric=False),
     )
     rows = [*_balance(plan), *_changed(plan), *_movement(plan)]
@@ -318,20 +316,23 @@ def _balance(plan: Plan) -> Iterator[Measure]:
     )
     if plan.changes.rebalance == "leaders" and not _replicas_copied(plan):
         loads = tuple(load for load in loads if load[0] in ("leaders", "network_out"))
+    ranked, capped = plan.spec.leader_racks or plan.changes.demote_brokers, bool(sentences.caps(plan))
     for window, name, of, unit in loads:
         if unit == "bytes" and not plan.cluster.sizes_known:
             continue
         today = [of(broker.before) for broker in plan.brokers if broker.role != "added"]
         after = [of(broker.after) for broker in plan.brokers if broker.role != "removed"]
         if None not in today:
-            allowed = _window(getattr(asked, window), by_share=_by_share(plan, window))
+            # Shares are unlike by rules of placement or caps, those of leaders also by rules on who leads.
+            unlike = bool(plan.spec.placement or capped or ("leaders" in window and ranked))
+            allowed = _window(getattr(asked, window), by_share=unlike)
             if window not in missed:
                 allowed += sentences.unlike_shares(plan, getattr(asked, window), after)
             yield Measure(name, _range(today, unit), _range(after, unit), allowed, window in missed)
         spread = terms.get("topic_replica_spread")
         if len(loads) > 2 and window == "leaders" and spread and asked.topic_replicas != "none":
             today_and_after = Quantity(spread.today, "replicas"), Quantity(spread.plan, "replicas")
-            allowed = _window(asked.topic_replicas)
+            allowed = _window(asked.topic_replicas, by_share=capped)
             yield Measure(
                 "replicas of one topic, brokers differ by", *today_and_after, allowed, "topic_replicas" in missed
             )
@@ -347,12 +348,6 @@ def _range(values: Sequence[float | None], unit: str) -> Value:
     # One unit is enough where both have it.
     value, _, of = least.partition(" ")
     return f"{value if of and most.endswith(f' {of}') else least} to {most}"
-
-
-def _by_share(plan: Plan, window: str) -> bool:
-    """True where brokers have unlike shares: by rules of placement, of leaders also by rules on who leads."""
-    ranked = plan.spec.leader_racks or plan.changes.demote_brokers
-    return bool(plan.spec.placement or ("leaders" in window and ranked))
 
 
 def _window(asked: str, *, by_share: bool = False) -> str:

@@ -10,10 +10,10 @@ object arrays, in the same code.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from math import gcd
+from math import gcd, lcm
 from typing import Any, TypedDict
 
 import numpy as np
@@ -160,10 +160,14 @@ def fair_shares(problem: Problem) -> FairShares:
         return _of_sets(problem, sets)
     rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
     topic_replicas = _filling(problem, np.ones(problem.rows, dtype=np.int64), partial(_topic_sums, problem), disk, rule)
+    in_all = topic_replicas.summed()
+    if problem.caps is not None:
+        in_all = replace(in_all, cap=np.minimum(in_all.cap, problem.caps[:1, problem.targets]))
+        topic_replicas = replace(topic_replicas, weights=_as_weights(water_filled(in_all)))
     # Bytes times weights are beyond 64 bits.
     disk, network = disk.astype(object), network.astype(object)
     return FairShares(
-        replicas=water_filled(topic_replicas.summed()),
+        replicas=water_filled(in_all),
         topic_replicas=water_filled(topic_replicas),
         disk=water_filled(_filling(problem, problem.size_bytes, _total, disk, rule)),
         network_in=water_filled(_filling(problem, problem.bytes_in_per_sec, _total, network, rule)),
@@ -211,8 +215,16 @@ def _of_leaders(problem: Problem) -> _LeaderShares:
     # Bytes times weights are beyond 64 bits.
     weighing = network.astype(object)
     if (sets := leading_sets(problem)) is None:
+        in_all = proportional(leaders.sum(keepdims=True), network)
+        if problem.caps is not None:
+            # One rack of all brokers, none above its cap; the others have what is left.
+            total, count = leaders.sum(keepdims=True), np.array([len(network)], dtype=np.int32)
+            rule = RackRule(np.zeros(count, np.int32), count, total, total, np.zeros(0, np.int32))
+            caps = problem.caps[1:, problem.targets]
+            in_all = water_filled(ShareFilling(total, np.zeros_like(total), total, caps, network, rule))
+            network = _as_weights(in_all)
         return {
-            "leaders": proportional(leaders.sum(keepdims=True), network),
+            "leaders": in_all,
             "topic_leaders": proportional(leaders, network),
             "network_out": proportional(_total(sent[:, None]), weighing),
         }
@@ -228,6 +240,13 @@ def _of_leaders(problem: Problem) -> _LeaderShares:
         "topic_leaders": proportional(leaders, network * sets.brokers[sets.of_topic]),
         "network_out": by_weight(sent),
     }
+
+
+def _as_weights(shares: Shares) -> LongArray:
+    """Shares (1, Bt) as integer weights (Bt,)."""
+    exact = [Fraction(int(count), int(parts)) for count, parts in zip(shares.count[0], shares.parts[0], strict=True)]
+    scale = lcm(*(each.denominator for each in exact))
+    return weights(np.array([int(each * scale) for each in exact], dtype=object))
 
 
 def rows_of_sets(problem: Problem, sets: TopicsBySet) -> list[tuple[BoolArray, BoolArray]]:
@@ -277,7 +296,8 @@ def sent_by_leader(problem: Problem) -> LongArray:
 @dataclass(frozen=True)
 class ShareFilling:
     """What is filled into racks and brokers: totals (K, 1), what a rack must and may hold (K, R), and what a broker
-    may hold (K, 1); by weights (Bt,), or (K, Bt) where not all may hold it: those weigh nothing.
+    may hold (K, 1), or (K, Bt) where that differs; by weights (Bt,), or (K, Bt) where not all may hold it: those weigh
+    nothing.
     """
 
     totals: ExactArray

@@ -12,7 +12,8 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.model.problem import BoolArray, IntArray, Problem, badly_led, uneven_racks
+from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem, badly_led, uneven_racks
+from planner.scoring.broker_loads import leaders_after, on_all_brokers
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,36 @@ def check(problem: Problem, assignment: IntArray, at_most: int = 20) -> tuple[Vi
     found: list[Violation] = []
     for name, broken in broken_rules(problem, assignment).items():
         found += [_violation(problem, name, row, assignment[row]) for row in np.flatnonzero(broken)[:at_most]]
+    if (most := caps(problem)) is None:
+        return tuple(found)
+    # A broker over a cap is a violation at the last partition that the assignment puts there.
+    targets, keys = np.flatnonzero(problem.targets).tolist(), problem.partition_keys
+    sides = (assignment, problem.replicas), (leaders_after(problem, assignment)[:, None], problem.leaders[:, None])
+    for rule, capped, (after, before) in zip(("max_replicas", "max_leaders"), most.tolist(), sides, strict=True):
+        for broker, cap in zip(targets, capped, strict=True):
+            here = (after == broker).any(axis=1)
+            if (count := np.count_nonzero(here)) > cap:
+                new = here & ~(before == broker).any(axis=1)
+                topic, number = keys[np.flatnonzero(new if new.any() else here)[-1]]
+                message = f"broker {problem.broker_ids[broker]} would have {count}; allowed: at most {cap}"
+                found.append(Violation(rule, topic, number, message))
     return tuple(found)
+
+
+def caps(problem: Problem) -> LongArray | None:
+    """(2, Bt): the most replicas and leaders that a plan may leave on each target broker; None without any.
+
+    A first step within a budget may leave what a broker holds today. Where a broker is in no ISR, the others lead in
+    its place for as long as that lasts, however many that are.
+    """
+    if problem.caps is None:
+        return None
+    found = problem.caps[:, problem.targets]
+    if problem.deferred is not None and problem.deferred.any():
+        found = np.maximum(found, on_all_brokers(problem, problem.replicas, problem.leaders)[:2, problem.targets])
+    if problem.out_of_sync is not None and problem.out_of_sync.any():
+        found = np.stack([found[0], np.full_like(found[1], UNCAPPED)])
+    return found
 
 
 def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray]:
@@ -54,12 +84,13 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
     twice = np.zeros(len(columns), dtype=bool)
     for one, other in combinations(columns.T, 2):
         twice |= (one == other) & (one >= 0)
+    target = problem.targets[columns.clip(0, len(problem.targets) - 1)] & (columns < len(problem.targets))
     # What waits for a later step is held to today's replicas by another rule.
     due = np.ones(len(columns), dtype=bool) if problem.deferred is None else ~problem.deferred
     return {
         "no broker twice": twice,
         "replication factor": ((columns >= 0) != wanted).any(axis=1),
-        "live brokers": _not_a_target(problem, columns) & due,
+        "live brokers": ((columns >= 0) & ~target).any(axis=1) & due,
         "placement": _outside_set(problem, columns) & due,
         "rack spread": uneven_racks(problem, columns) & ~may_be_uneven,
         # `leader_racks` or `demote_brokers` put the preferred leader behind another replica.
@@ -69,13 +100,6 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         # Fewer replicas than that refuse every write with acks=all; only a changed replication factor is to blame.
         "min.insync.replicas": (count < problem.min_insync) & (count != (today >= 0).sum(axis=1)),
     }
-
-
-def _not_a_target(problem: Problem, replicas: IntArray) -> BoolArray:
-    known = replicas < len(problem.targets)
-    target = problem.targets[replicas.clip(0, len(problem.targets) - 1)]
-    broken: BoolArray = ((replicas >= 0) & ~(known & target)).any(axis=1)
-    return broken
 
 
 def _outside_set(problem: Problem, replicas: IntArray) -> BoolArray:

@@ -113,8 +113,8 @@ def _named(problem: Problem, window: _Window, names: tuple[str | None, ...]) -> 
     weights = network_weights(problem) if window.name.endswith("leaders") else disk_weights(problem)
     by_spread = window.wanted.kind == "spread" and (weights == weights[0]).all()
     broken = window.spread > window.wanted.value if by_spread else window.outside
-    if by_spread and not (problem.allowed is None and problem.leader_ranks is None):
-        # Brokers with unlike shares, as their topics differ, are as asked within their own windows.
+    if by_spread and not (problem.allowed is None and problem.leader_ranks is None and problem.caps is None):
+        # Brokers with unlike shares, as their topics or caps differ, are as asked within their own windows.
         alike = (window.bounds == window.bounds[:, :, :1]).all(axis=(0, 2))
         broken = np.where(alike, broken, window.outside)
     if not broken.any():

@@ -218,6 +218,8 @@ def finish(basis: ScoringBasis, total: Tally) -> Scores:
     held = total.per_broker
     replicas, leaders = held[:, 0], held[:, 1]
     wanted, balance = basis.windows, basis.problem.balance
+    if (caps := independent_check.caps(basis.problem)) is not None:
+        columns["violations"] = columns["violations"] + np.maximum(held[:, :2] - caps, 0).sum(axis=(1, 2))
     beyond = columns.pop("topic_excess") + excess_anywhere(wanted.replicas, replicas, BROKER_PRICE, balance.replicas)
     beyond = beyond + excess_anywhere(wanted.leaders, leaders, BROKER_PRICE, balance.leaders)
     # Where no rates are known, there is no traffic.

@@ -34,7 +34,8 @@ class Windows:
 
     Counts: replicas (2, Bt) · leaders (2, Bt) · topic_replicas (2, T, Bt) · topic_leaders the same, None where not
     asked for. Bytes, and bytes/s: disk, network_in, network_out (2, Bt), None where not asked for; byte_shares (3, Bt)
-    are the fair shares of the three, rounded down.
+    are the fair shares of the three, rounded down. `caps` (2, Bt) are the most replicas and leaders that a broker may
+    have whatever windows say, None where there are none; windows end there.
     """
 
     replicas: LongArray
@@ -45,6 +46,7 @@ class Windows:
     network_in: LongArray | None = None
     network_out: LongArray | None = None
     byte_shares: LongArray | None = None
+    caps: LongArray | None = None
 
     @property
     def of_bytes(self) -> tuple[LongArray | None, ...]:
@@ -61,9 +63,10 @@ def windows(problem: Problem, balance: Balance) -> Windows:
         for each in (problem.replicas, led_by)
     )
     of_bytes = (fair.disk, fair.network_in, fair.network_out)
+    caps = None if problem.caps is None else problem.caps[:, problem.targets]
     return Windows(
-        replicas=_around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0],
-        leaders=_around(fair.leaders, balance.leaders, led.sum(axis=0, keepdims=True))[:, 0],
+        replicas=_capped(_around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0], caps, 0),
+        leaders=_capped(_around(fair.leaders, balance.leaders, led.sum(axis=0, keepdims=True))[:, 0], caps, 1),
         topic_replicas=_where_allowed(problem, _around(fair.topic_replicas, balance.topic_replicas, held)),
         topic_leaders=(
             None if balance.topic_leaders.kind == "none" else _around(fair.topic_leaders, balance.topic_leaders, led)
@@ -72,19 +75,22 @@ def windows(problem: Problem, balance: Balance) -> Windows:
         network_in=_byte_window(fair.network_in, balance.network_in),
         network_out=_byte_window(fair.network_out, balance.network_out),
         byte_shares=np.stack([(each.count // each.parts)[0].astype(np.int64) for each in of_bytes]),
+        caps=caps,
     )
 
 
 def starts(problem: Problem, tolerance: Tolerance) -> range:
     """Where the window of all brokers' replicas may begin so that it contains their shares.
 
-    Empty where the shares differ, or where no spread is asked for.
+    Empty where the shares differ, where no spread is asked for, or where a cap would cut a window.
     """
     fair = fair_shares(problem).replicas
     floor = fair.count // fair.parts
     if tolerance.kind != "spread" or (floor != floor[:, :1]).any():
         return range(0)
     ceil = int((-(-fair.count // fair.parts)).max())
+    if problem.caps is not None and problem.caps[0, problem.targets].min() < floor[0, 0] + tolerance.value:
+        return range(0)
     return range(max(0, ceil - int(tolerance.value)), int(floor[0, 0]) + 1)
 
 
@@ -100,7 +106,9 @@ def near(problem: Problem, balance: Balance, wanted: Windows, assignment: IntArr
     held = counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))
     return replace(
         wanted,
-        replicas=_around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0],
+        replicas=_capped(
+            _around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0], wanted.caps, 0
+        ),
         topic_replicas=_where_allowed(problem, _around(fair.topic_replicas, balance.topic_replicas, held)),
     )
 
@@ -109,6 +117,11 @@ def _where_allowed(problem: Problem, of_topics: LongArray) -> LongArray:
     """The windows (2, T, Bt), with nothing where a topic may not be; so such topics' windows have no other start."""
     allowed = problem.allowed_targets
     return of_topics if allowed is None else np.where(allowed, of_topics, 0)
+
+
+def _capped(window: LongArray, caps: LongArray | None, at: int) -> LongArray:
+    """A window (2, Bt) that ends where one of the caps (2, Bt) does."""
+    return window if caps is None else np.minimum(window, caps[at])
 
 
 def opened(window: LongArray) -> LongArray:

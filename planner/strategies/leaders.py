@@ -15,11 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from ortools.graph.python import max_flow
 
-from planner.model.build_problem import taken_over, today
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, replica_ranks
+from planner.model.build_problem import rows_to_place, taken_over, today
+from planner.model.errors import InfeasibleError
+from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem, replica_ranks
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
-from planner.scoring.fair_shares import sent_by_leader
+from planner.scoring.fair_shares import rack_rule, sent_by_leader
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
 from planner.scoring.windows import Windows
@@ -44,6 +46,8 @@ def order(problem: Problem, placed: IntArray, wanted: Windows, grown: Sequence[S
         # Where nothing may change that need not, few changes come before even leaders.
         solve = min_cost_flow.solve_cost_first if problem.forced_only else min_cost_flow.solve_excess_first
         solved = solve(plain, windowed, supplies)
+        if solved is None and wanted.caps is not None:
+            raise InfeasibleError("no choice of leaders among the replicas that are placed keeps max_leaders")
         if solved is None:
             raise AssertionError("every partition has a replica that can lead it")
         leads = solved.units > 0
@@ -51,6 +55,96 @@ def order(problem: Problem, placed: IntArray, wanted: Windows, grown: Sequence[S
         leaders = even_out(problem, placed, leaders, free, wanted, grown)
     # What may not change is where it was, in its order; that of a replaced broker's partition may have to wait.
     return np.where(free[:, None], _in_order(problem, placed, leaders), placed)
+
+
+def leadable(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
+    """The same replicas (P, W) where some choice of leaders keeps `max_leaders`; else exchanged until one does.
+
+    Partitions of a topic change places on two brokers of a rack, which keeps every count and rule: each time the two
+    that copy least, so that one partition more has a leader. As it is where that doesn't help.
+    """
+    if wanted.caps is None or (wanted.caps[1] >= UNCAPPED).all() or problem.leader_ranks is not None:
+        return placed
+    placed, racks = placed.copy(), rack_rule(problem).rack_of
+    while True:
+        led = _most_led(problem, placed, wanted.caps[1])
+        exchange = None if led is None else _cheapest_exchange(problem, placed, led, wanted.caps[1], racks)
+        if exchange is None:
+            return placed
+        here, there = np.flatnonzero(problem.targets)[list(exchange[2:])]
+        placed[exchange[0], placed[exchange[0]] == here] = there
+        placed[exchange[1], placed[exchange[1]] == there] = here
+
+
+def _most_led(problem: Problem, placed: IntArray, caps: LongArray) -> IntArray | None:
+    """(P,): leaders of as many partitions as the caps (Bt,) let lead, as numbers of target brokers; -1: none.
+
+    -2: it may not change. None where all have one.
+    """
+    rows, here = np.flatnonzero(problem.may_lead_anew), target_numbers(problem)
+    settled = np.where(problem.may_lead_anew, -1, problem.leaders)
+    left = caps - np.bincount(here[settled[settled >= 0]].clip(0), minlength=len(caps))
+    at, slots = np.nonzero(placed[rows] >= 0)
+    brokers, solver = here[placed[rows[at], slots]], max_flow.SimpleMaxFlow()
+    source, sink = len(rows) + len(caps), len(rows) + len(caps) + 1
+    every, ends = np.arange(len(rows), dtype=np.int32), np.arange(len(caps), dtype=np.int32) + len(rows)
+    solver.add_arcs_with_capacity(np.full_like(every, source), every, np.ones(len(rows), dtype=np.int64))
+    pairs = solver.add_arcs_with_capacity(at.astype(np.int32), ends[brokers], np.ones(len(at), dtype=np.int64))
+    solver.add_arcs_with_capacity(ends, np.full_like(ends, sink), left.clip(0))
+    solver.solve(source, sink)
+    if solver.optimal_flow() == len(rows):
+        return None
+    led, leads = np.full(problem.rows, -2), solver.flows(pairs) > 0
+    led[rows] = -1
+    led[rows[at[leads]]] = brokers[leads]
+    return led
+
+
+def _cheapest_exchange(
+    problem: Problem, placed: IntArray, led: IntArray, caps: LongArray, racks: IntArray
+) -> tuple[int, int, int, int] | None:
+    """Two partitions, and the target brokers on which they change places: the first then leads from the second broker.
+
+    The first is one that can't be led, or by whose leader another could be; the second broker leads less than its cap,
+    or could by handing another partition on. The second partition keeps its leader. None where there are no such two.
+    """
+    on = counts_by_group(problem, placed, np.arange(problem.rows), problem.rows) > 0
+    todays = counts_by_group(problem, problem.replicas, np.arange(problem.rows), problem.rows) > 0
+    free, stuck = led >= -1, led == -1
+    full, spare = np.zeros(len(caps), dtype=bool), np.bincount(led[led >= 0], minlength=len(caps)) < caps
+    for _ in caps:
+        full |= on[stuck].any(axis=0)
+        stuck |= (led >= 0) & full[led]
+        handing = (led >= 0) & (on & spare).any(axis=1)
+        spare |= np.bincount(led[handing], minlength=len(caps)) > 0
+    moves, best = rows_to_place(problem), None
+    for here, there in zip(*np.nonzero(full[:, None] & spare & (racks[:, None] == racks)), strict=True):
+        one = np.flatnonzero(moves & free & stuck & on[:, here] & ~on[:, there])
+        other = np.flatnonzero(moves & free & ~stuck & on[:, there] & ~on[:, here] & (led != there))
+        # What is copied more, or less, where a partition goes from one of the two to the other.
+        more = problem.size_bytes * (todays[:, here].astype(np.int64) - todays[:, there])
+        pair = _cheapest_of_a_topic(problem.topic_of, (one, more[one]), (other, -more[other]))
+        if pair is not None and (best is None or pair[0] < best[0]):
+            best = pair[0], (pair[1], pair[2], int(here), int(there))
+    return None if best is None else best[1]
+
+
+def _cheapest_of_a_topic(
+    topic_of: IntArray, one: tuple[IntArray, LongArray], other: tuple[IntArray, LongArray]
+) -> tuple[int, int, int] | None:
+    """The least sum of costs of two rows of a topic, one of each kind, and these; None where no topic has both."""
+    firsts = []
+    for rows, costs in (one, other):
+        order = np.lexsort((rows, costs, topic_of[rows]))
+        topics, first = np.unique(topic_of[rows[order]], return_index=True)
+        firsts.append((topics, rows[order][first], costs[order][first]))
+    (topics, rows, costs), (others, other_rows, other_costs) = firsts
+    _, left, right = np.intersect1d(topics, others, return_indices=True)
+    if not len(left):
+        return None
+    sums = costs[left] + other_costs[right]
+    at = int(sums.argmin())
+    return int(sums[at]), int(rows[left[at]]), int(other_rows[right[at]])
 
 
 def may_lead(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
@@ -102,10 +196,9 @@ def _network(
     cells = topics * count if wanted.topic_leaders is not None else 0
     brokers = np.arange(count, dtype=np.int32) + choices.rows + cells
     sink = choices.rows + cells + count
-    fixed = choices.fixed.sum(axis=0)
-    windowed = [
-        min_cost_flow.window(brokers, np.full_like(brokers, sink), wanted.leaders - fixed, choices.rows, BROKER_PRICE)
-    ]
+    fixed, ends = choices.fixed.sum(axis=0), np.full_like(brokers, sink)
+    caps = None if wanted.caps is None else wanted.caps[1] - fixed
+    windowed = [min_cost_flow.window(brokers, ends, wanted.leaders - fixed, choices.rows, BROKER_PRICE, caps)]
     heads = brokers[choices.brokers]
     if wanted.topic_leaders is not None:
         heads = choices.rows + choices.topics * count + choices.brokers

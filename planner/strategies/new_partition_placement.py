@@ -9,7 +9,7 @@ brokers hold within their windows. Leaders are chosen among the replicas in the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,7 +32,8 @@ class Filling:
     """N rows, sorted by topic (0 to T - 1), and what the B brokers hold without them.
 
     topics, factors (N,) · allowed (N, B) · racks (B,) · least, most (N, R) in each rack · cells (T, B) held of each
-    topic · held (B,) in all · topic_windows (2, T, B) · windows (2, B) · weights (B,) of the brokers' shares
+    topic · held (B,) in all · topic_windows (2, T, B) · windows (2, B) · weights (B,) of shares · caps (B,)
+    the most in all, None: any number
     """
 
     topics: IntArray
@@ -46,6 +47,7 @@ class Filling:
     topic_windows: LongArray
     windows: LongArray
     weights: LongArray
+    caps: LongArray | None
 
 
 def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArray:
@@ -126,6 +128,7 @@ def _of_replicas(problem: Problem, assignment: IntArray, wanted: Windows, rows: 
         topic_windows=wanted.topic_replicas[:, of],
         windows=wanted.replicas,
         weights=disk_weights(problem),
+        caps=None if wanted.caps is None else wanted.caps[0],
     )
 
 
@@ -148,6 +151,7 @@ def _of_leaders(problem: Problem, assignment: IntArray, wanted: Windows, rows: I
         topic_windows=nowhere if wanted.topic_leaders is None else wanted.topic_leaders[:, of],
         windows=wanted.leaders,
         weights=network_weights(problem),
+        caps=None if wanted.caps is None else wanted.caps[1],
     )
 
 
@@ -183,6 +187,10 @@ def _network(filling: Filling, kinds: tuple[int, int, int]) -> tuple[min_cost_fl
     in_topic, in_all = _costs(filling, kinds, min_cost_flow.largest_cost(sink + 1))
     cells, numbers = (axis.ravel() for axis in np.indices((topics, brokers)))
     each_row, each_rack = (axis.ravel() for axis in np.indices((count, racks)))
+    within = _rising(first_broker + np.arange(brokers), np.full(brokers, sink), in_all)
+    if filling.caps is not None:
+        left = (filling.caps - filling.held)[:, None] > np.arange(in_all.shape[1])
+        within = replace(within, capacities=left.ravel().astype(np.int64))
     plain = min_cost_flow.join(
         min_cost_flow.arcs(
             count + rows * racks + filling.racks[at], first_cell + filling.topics[rows] * brokers + at, 1, 0
@@ -191,7 +199,7 @@ def _network(filling: Filling, kinds: tuple[int, int, int]) -> tuple[min_cost_fl
             each_row, count + each_row * racks + each_rack, filling.most.ravel(), 0, filling.least.ravel()
         ),
         _rising(first_cell + cells * brokers + numbers, first_broker + numbers, in_topic),
-        _rising(first_broker + np.arange(brokers), np.full(brokers, sink), in_all),
+        within,
     )
     supplies = np.zeros(sink + 1, dtype=np.int64)
     supplies[:count] = filling.factors

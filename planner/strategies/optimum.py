@@ -113,7 +113,8 @@ def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
 
 def _leaders(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:
     """Who is preferred to lead, by a flow of its own: moves no data. A replica in sync comes before all that aren't."""
-    return led_in_sync(asked.problem, leaders.order(asked.problem, assignment, best.wanted, asked.grown))
+    placed = leaders.leadable(asked.problem, assignment, best.wanted)
+    return led_in_sync(asked.problem, leaders.order(asked.problem, placed, best.wanted, asked.grown))
 
 
 def _new_partitions(asked: _Asked, best: Started, assignment: IntArray) -> IntArray:

@@ -256,7 +256,8 @@ def _with_rate(topic: Topic, totals: Rates, inline: Sequence[Mapping[str, Any]])
 def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
     """A broker with its own capacity, or that of its class; an unknown class is found by a rule."""
     capacity = item.get("capacity") or document.get("cluster", "broker_classes", item.get("class", "")) or {}
-    return Broker(item["id"], item.get("rack"), *sections.capacity(capacity), sections.of_broker(item))
+    room, dirs = sections.capacity(capacity), sections.of_broker(item)
+    return Broker(item["id"], item.get("rack"), *room, dirs, *sections.caps(document, capacity))
 
 
 def _inline_entry(document: Document, topic_at: int, topic: str, number: int) -> AssignmentEntry:
@@ -298,19 +299,22 @@ def _changes(document: Document, topics: Sequence[Topic]) -> Changes:
         set_replication_factor=replication_factor_changes(document),
         new_partitions=(*created_topics(document), *added_partitions(document, topics)),
         demote_brokers=tuple(changes.get("demote_brokers", ())),
-        rebalance=changes.get("rebalance", _rebalance(changes)),
+        rebalance=rebalance(changes),
     )
 
 
 _WITHOUT_MOVES = {"create_topics", "add_partitions", "replace_brokers", "demote_brokers"}
 
 
-def _rebalance(changes: Mapping[str, Any]) -> Rebalance:
-    """What `rebalance` is where nothing is said.
+def rebalance(changes: Mapping[str, Any]) -> Rebalance:
+    """`rebalance`, and what it is where nothing is said.
 
     Who asks for new partitions, for one broker in the place of another, or for brokers that don't lead, and for nothing
     else, doesn't ask for moves.
     """
+    if "rebalance" in changes:
+        stated: Rebalance = changes["rebalance"]
+        return stated
     asked = {key for key, value in changes.items() if value}
     if {broker["id"] for broker in changes.get("add_brokers", ())} <= set(changes.get("replace_brokers", {}).values()):
         asked.discard("add_brokers")

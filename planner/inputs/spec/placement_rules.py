@@ -7,24 +7,31 @@ part, as `key (line:column)`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.spec.build_spec import (
     TARGET_KEYS,
+    added_partitions,
     broker_set,
     brokers_today,
     created_topics,
     joining_brokers,
+    leaving_brokers,
     placement,
     rack_aware,
+    rebalance,
+    replacements,
     replication_factor_changes,
     target_brokers,
     topic_filter,
 )
 from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed
+from planner.inputs.spec.sections import PROFILES, REFUSED
 from planner.inputs.yaml_source import Document, Path, key_text
 from planner.model.build_problem import may_move
 from planner.model.errors import Finding, did_you_mean
@@ -221,6 +228,103 @@ def _some(names: Iterable[str]) -> str:
     every = list(names)
     rest = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
     return f"{'topic' if len(every) == 1 else 'topics'} {', '.join(every[:_SHOWN])}{rest}"
+
+
+_CLASSES = ("cluster", "broker_classes")
+
+
+@SET_RULES.reads("cluster.profile")
+def _profile_is_known(document: Document) -> Iterator[Finding]:
+    name = document.get("cluster", "profile")
+    if name is None or name in PROFILES:
+        return
+    why = next((why for begins, why in REFUSED.items() if name.startswith(begins)), None)
+    allowed = f"allowed: {', '.join(PROFILES)}"
+    message = f"{name!r} isn't known; {did_you_mean(name, PROFILES)}{allowed}"
+    yield document.finding(("cluster", "profile"), message if why is None else f"{why}: there is nothing to plan")
+
+
+@SET_RULES.reads("cluster.brokers", "changes.add_brokers", "cluster.broker_classes")
+def _caps_matter(document: Document) -> Iterator[Finding]:
+    """No broker leads more partitions than it holds."""
+    classes: list[tuple[Path, Any]] = [
+        ((*_CLASSES, name), each) for name, each in (document.get(*_CLASSES) or {}).items()
+    ]
+    for prefix in (("cluster", "brokers"), ("changes", "add_brokers")):
+        classes += [((*path, "capacity"), item.get("capacity") or {}) for path, item in document.items(*prefix)]
+    for path, stated in classes:
+        replicas, leaders = stated.get("max_replicas"), stated.get("max_leaders")
+        if replicas is not None and leaders is not None and leaders >= replicas:
+            message = f"{leaders} changes nothing beside {_at(document, (*path, 'max_replicas'))} of {replicas}"
+            yield document.finding((*path, "max_leaders"), f"{message}; allowed: less than that, or no max_leaders")
+
+
+@PLACEMENT_RULES.reads(*TARGET_KEYS, *_OF_REPLICAS, "changes.add_partitions", "rack_aware")
+def _caps_leave_room(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """All that has to be placed fits under the caps together, in each rack as much as the rack rule puts there."""
+    factors, targets = _replicas(document, assignment), target_brokers(document)
+    known = {topic.name: len(topic.partitions) for topic in assignment.topics if topic.name in factors}
+    more = {new.topic: new.count for new in added_partitions(document, assignment.topics)}
+    made = {new.topic: new.count for new in created_topics(document)}
+    counts = Counter[int]()
+    for name, count in (known | more | made).items():
+        counts[factors[name]] += count
+    for key, what, total in (
+        ("max_replicas", "replicas", sum(factor * count for factor, count in counts.items())),
+        ("max_leaders", "leaders", sum(counts.values())),
+    ):
+        caps = {broker.id: getattr(broker, key) for broker in targets}
+        if None not in caps.values() and sum(caps.values()) < total:
+            message = f"the brokers that stay or join have room for {sum(caps.values())} {what}, and there are {total}"
+            yield _capped(document, min(caps), key, message, "higher caps, or more brokers")
+    racks = {broker.rack for broker in targets}
+    for rack in sorted(racks - {None}, key=str) if rack_aware(document) and None not in racks else ():
+        here = {broker.id: broker.max_replicas for broker in targets if broker.rack == rack}
+        needed = sum(min(len(here), factor // len(racks)) * count for factor, count in counts.items())
+        room = sum(cap or 0 for cap in here.values())
+        if None not in here.values() and room < needed:
+            message = (
+                f"the brokers of rack {rack!r} have room for {room} replicas, and the rack rule puts {needed} there"
+            )
+            yield _capped(document, min(here), "max_replicas", message, "higher caps, or more brokers in the rack")
+
+
+@PLACEMENT_RULES.reads(*TARGET_KEYS, *_OF_REPLICAS, "topics", "changes.rebalance", "placement")
+def _caps_hold_what_stays(document: Document, assignment: Assignment) -> Iterator[Finding]:
+    """A broker may hold what can't leave it: replicas of fixed topics, or all where nothing moves that needn't."""
+    chosen, mode = topic_filter(document), rebalance(document.get("changes") or {})
+    unforced = mode in ("leaders", "none") and not any(document.get(*key) for key in _FORCING)
+    fixed, every = Counter[int](), Counter[int]()
+    leaving = leaving_brokers(document)
+    for topic in assignment.topics:
+        for row in topic.partitions:
+            every.update(row.replicas if not leaving & set(row.replicas) else ())
+            fixed.update(row.replicas if topic.deleting or not may_move(chosen, topic.name) else ())
+    for broker in target_brokers(document):
+        cap = broker.max_replicas
+        if cap is not None and fixed[broker.id] > cap:
+            other = _at(document, ("topics", "exclude" if document.get("topics", "exclude") else "include"))
+            message = f"broker {broker.id} holds {fixed[broker.id]} replicas that may not move by {other}, above {cap}"
+            yield _capped(document, broker.id, "max_replicas", message, "a higher cap, or topics that let them move")
+        elif cap is not None and unforced and every[broker.id] > cap:
+            other = _at(document, ("changes", "rebalance"))
+            message = f"broker {broker.id} holds {every[broker.id]} replicas, above {cap}, and {other} lets none leave"
+            yield _capped(document, broker.id, "max_replicas", message, "a higher cap, or rebalance: all")
+
+
+# What makes replicas move, whatever `rebalance` says.
+_FORCING = (("changes", "set_replication_factor"), ("changes", "set_racks"), ("placement",))
+
+
+def _capped(document: Document, broker: int, key: str, message: str, allowed: str) -> Finding:
+    """A finding where a broker's cap is written: at itself or whom it replaces, in its class, or in the profile."""
+    names = {broker, *(old for old, new in replacements(document) if new == broker)}
+    for prefix in (("cluster", "brokers"), ("changes", "add_brokers")):
+        for path, item in document.items(*prefix):
+            for place in ((*path, "capacity"), (*_CLASSES, item.get("class", ""))):
+                if item["id"] in names and key in (document.get(*place) or {}):
+                    return document.finding((*place, key), f"{message}; allowed: {allowed}")
+    return document.finding(("cluster", "profile"), f"{message}; allowed: {allowed}")
 
 
 LEADER_RULES: RuleList[DocumentRule] = RuleList()

@@ -68,8 +68,8 @@ def rule_findings(
 
 
 def _findings(document: Document, assignment: Assignment | None, bad_keys: set[str], rules: Rules) -> list[Finding]:
-    # A broker's capacity may be that of its class.
-    if any(_touches(bad, "cluster.broker_classes") for bad in bad_keys):
+    # A broker's capacity may be that of its class, and its caps those of the profile.
+    if any(_touches(bad, key) for bad in bad_keys for key in ("cluster.broker_classes", "cluster.profile")):
         bad_keys = {*bad_keys, BROKERS, ADDED}
 
     def sound(*reads: str) -> bool:

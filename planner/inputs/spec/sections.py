@@ -100,6 +100,30 @@ def capacity(stated: Mapping[str, Any]) -> tuple[int | None, int | None]:
     return None if disk is None else parse_bytes(disk), None if network is None else parse_bytes_per_sec(network)
 
 
+# Caps by broker that platforms publish (docs/caps.md has the pages); MSK's are those above which it refuses updates.
+_MSK_SIZES = {"large": 1500, "xlarge": 1500, "2xlarge": 3000, "4xlarge": 6000, "8xlarge": 6000, "12xlarge": 6000}
+PROFILES: Mapping[str, int] = {
+    "msk.t3.small": 300,
+    **{f"msk.{family}.{size}": cap for family in ("m5", "m7g") for size, cap in _MSK_SIZES.items()},
+    "msk.m5.16xlarge": 6000,
+    "msk.m5.24xlarge": 6000,
+    "msk.m7g.16xlarge": 6000,
+    "confluent-platform": 4000,
+    "strimzi": 10_000,
+}
+# Platforms that place replicas themselves, by how their names begin.
+REFUSED = {
+    "msk.express": "Amazon MSK places the replicas of Express brokers itself",
+    "confluent-cloud": "Confluent Cloud places replicas itself",
+}
+
+
+def caps(document: Document, stated: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """The most replicas and leaders of a broker: as its capacity says, else by `cluster.profile`; None: any number."""
+    profile = PROFILES.get(document.get("cluster", "profile") or "")
+    return stated.get("max_replicas", profile), stated.get("max_leaders")
+
+
 def knows_sizes(document: Document) -> bool:
     """True where a state file, a load profile, or any inline partition gives sizes."""
     given = document.get("cluster", "state", "sizes") or document.get("cluster", "load")

@@ -112,6 +112,8 @@ class BrokerRow(Section, frozen=True, kw_only=True):
     network_bytes_per_sec: Annotated[
         Positive | None, doc("Bytes a second that its network carries each way; only where stated.")
     ] = None
+    max_replicas: Annotated[Positive | None, doc("The most replicas that it may hold; only where stated.")] = None
+    max_leaders: Annotated[Positive | None, doc("The most partitions that it may lead; only where stated.")] = None
 
 
 class RackRow(Section, frozen=True, kw_only=True):

@@ -349,13 +349,14 @@ def windowed(layout: Layout, wanted: Windows) -> tuple[min_cost_flow.Windowed, m
     """The windows of (topic, broker) and of brokers, less what the rows hold that may not move."""
     topic_bounds, broker_bounds = bounds(layout, wanted)
     most = int(layout.factors.sum())
+    caps = None if wanted.caps is None else wanted.caps[0, layout.order] - layout.fixed_cells.sum(axis=0)
     cells = np.arange(layout.first_cell, layout.first_broker, dtype=np.int32)
     brokers = np.arange(layout.first_broker, layout.sink, dtype=np.int32)
     return (
         min_cost_flow.window(
             cells, np.tile(brokers, layout.topic_count), topic_bounds.reshape(2, -1), most, TOPIC_PRICE
         ),
-        min_cost_flow.window(brokers, np.full_like(brokers, layout.sink), broker_bounds, most, BROKER_PRICE),
+        min_cost_flow.window(brokers, np.full_like(brokers, layout.sink), broker_bounds, most, BROKER_PRICE, caps),
     )
 
 

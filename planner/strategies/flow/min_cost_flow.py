@@ -20,13 +20,13 @@ import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
 from ortools.graph.python import min_cost_flow
 
-from planner.model.problem import BoolArray, IntArray, LongArray
+from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray
 from planner.scoring.window_excess import EXCESS_STEPS
 
 _Numbers = IntArray | LongArray
 
 # More units than any arc will carry.
-_ENDLESS = 1 << 30
+_ENDLESS = UNCAPPED
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class Windowed:
     """Arcs that must carry between low and high units, at no cost, and the price of a unit of excess.
 
     `over` and `under` (K,) are by how much a window is missed whatever the arc carries, for being below nothing or
-    above all there is: further units are the dearer for it.
+    above all there is: further units are the dearer for it. `most` (K,) is what an arc may carry beyond its window too,
+    at no price more than that; None: anything.
     """
 
     tails: IntArray
@@ -55,6 +56,7 @@ class Windowed:
     over: LongArray
     under: LongArray
     price: int
+    most: LongArray | None = None
 
 
 @dataclass(frozen=True)
@@ -90,10 +92,18 @@ def arcs(
     return Arcs(tails.astype(np.int32), heads.astype(np.int32), *columns)
 
 
-def window(tails: IntArray, heads: IntArray, bounds: LongArray, most: int, price: int) -> Windowed:
-    """Windowed arcs with bounds (2, K), cut to what can be: nothing below 0, nothing above `most`."""
+def window(
+    tails: IntArray, heads: IntArray, bounds: LongArray, most: int, price: int, caps: LongArray | None = None
+) -> Windowed:
+    """Windowed arcs with bounds (2, K), cut to what can be: nothing below 0, nothing above `most`.
+
+    `caps` (K,): what no arc may carry more of; their windows end there.
+    """
     low, high = bounds.clip(0, most)
-    return Windowed(tails, heads, np.minimum(low, high), high, (-bounds[1]).clip(0), (bounds[0] - most).clip(0), price)
+    over, under = (-bounds[1]).clip(0), (bounds[0] - most).clip(0)
+    return Windowed(
+        tails, heads, np.minimum(low, high), high, over, under, price, None if caps is None else caps.clip(0, _ENDLESS)
+    )
 
 
 class CostRangeError(ArithmeticError):
@@ -285,12 +295,16 @@ def _beyond(taken: LongArray | None) -> LongArray | int:
 
 def opened(window: Windowed) -> Windowed:
     """The window as one that holds whatever goes through it."""
-    return replace(window, low=np.zeros_like(window.low), high=np.full_like(window.high, _ENDLESS))
+    high = np.full_like(window.high, _ENDLESS) if window.most is None else window.most
+    return replace(window, low=np.zeros_like(window.low), high=high)
 
 
 def _excess(window: Windowed, factor: int) -> Arcs:
     """Arcs beyond the window, upwards in steps, and back against what is certain, down to nothing."""
-    up = _steps(window.tails, window.heads, window.over, np.full_like(window.low, _ENDLESS), window.price * factor)
+    room = np.full_like(window.low, _ENDLESS)
+    if window.most is not None:
+        room = np.where(window.most < _ENDLESS, window.most - window.high, room)
+    up = _steps(window.tails, window.heads, window.over, room, window.price * factor)
     down = _steps(window.heads, window.tails, window.under, window.low, window.price * factor)
     return join(*up, *down)
 

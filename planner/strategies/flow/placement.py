@@ -47,8 +47,9 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
             solve = min_cost_flow.solve_excess_first if problem.rebalance == "all" else min_cost_flow.solve_cost_first
             solved = solve(network.arcs, windows, network.supplies)
         if solved is None:
+            caps = "" if problem.caps is None else " and max_replicas"
             raise InfeasibleError(
-                "no assignment keeps every partition's replication factor on the brokers that stay; "
+                f"no assignment keeps every partition's replication factor{caps} on the brokers that stay; "
                 f"{len(layout.targets)} brokers are left for a replication factor of up to "
                 f"{layout.factors.max(initial=0)}"
             )

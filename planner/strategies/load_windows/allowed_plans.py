@@ -73,6 +73,9 @@ def open_windows(problem: Problem, balance: Balance, layout: Layout, wanted: Win
         topics = replace(topics, open=topics.open & problem.allowed_targets.all(axis=1))
     window = wanted.replicas[:, None]
     replicas = _begins(fair.replicas, balance.replicas, window, alike, held.sum(keepdims=True))
+    if wanted.caps is not None and wanted.caps[0].min() < replicas.last[0] + replicas.spread:
+        # A window that a cap cuts has no other start.
+        replicas = replace(replicas, open=np.zeros_like(replicas.open))
     lows = range(int(replicas.first[0]), int(replicas.last[0]) + 1)
     by_start = replicas.open[0] and _same(window)[0] and len(lows) > 1
     return OpenWindows(topics, replicas, lows if by_start else range(0))

@@ -64,7 +64,20 @@ def certified(question: Question, found: BestPosition, assignment: IntArray) -> 
     if question.problem.rebalance != "all":
         # Bytes come first: what is forced doesn't depend on windows.
         about = facts(question.problem, question.layout, None)
-        return Certificate(about, none_priced(about)) if evened is None else evened.certificate
+        if evened is not None:
+            return evened.certificate
+        unpriced = Certificate(about, none_priced(about))
+        if question.problem.caps is None:
+            return unpriced
+        # The prices of the cheapest flow within the caps, whatever the windows of counts.
+        placed, network = found.best.placed, found.best.placed.network
+        windowed = min_cost_flow.opened(placed.windowed[0]), min_cost_flow.opened(placed.windowed[1])
+        solved = min_cost_flow.solve(network.arcs, windowed, network.supplies)
+        if solved is None:
+            raise AssertionError("the flow that was found is within the caps")
+        no_loads = np.zeros((0, 1), dtype=np.int64)
+        capped = proof(question.layout, replace(placed, windowed=windowed, solved=solved), no_loads)
+        return max(unpriced, capped.certificate(about, about.loads), key=least)
     anywhere = _anywhere(question, found)
     none = allowed(question.layout, found.best.wanted, anywhere, question.loads)
     most = reached(question.layout, none, question.loads, assignment[question.layout.rows])

@@ -1,0 +1,186 @@
+"""`max_replicas` and `max_leaders` in the optimum: never exceeded, the least proven, by all plans of tiny clusters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+from brute_force import as_plan, countable, moved, options
+from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, problems
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from properties import examples
+from test_optimum import of_assignment, replica_excess
+
+from planner.model.balance import Tolerance
+from planner.model.cluster import Broker
+from planner.model.errors import InfeasibleError
+from planner.model.problem import UNCAPPED, LongArray, Problem
+from planner.model.spec import Changes, NewPartitions
+from planner.plan import bound_certificate
+from planner.scoring import independent_check
+from planner.scoring.broker_loads import on_all_brokers
+from planner.scoring.score import ScoringBasis, score
+from planner.scoring.windows import windows
+from planner.strategies.bounds import least
+from planner.strategies.optimum import solve
+
+JOINING = (Broker(5, "a"), Broker(6, "b"))
+MODES = ("all", "all", "all", "leaders", "racks", "none")
+
+
+@st.composite
+def capped(draw: st.DrawFn, problem: Problem) -> Problem:
+    """The problem with caps of replicas on some of its brokers, most of them near what a broker would hold."""
+    share = int(problem.replication_factors.sum()) // max(int(problem.targets.sum()), 1)
+    cap = st.sampled_from((UNCAPPED, share, share, share + 1, share + 2, max(share - 1, 0), 2 * share))
+    caps = np.full((2, len(problem.broker_ids)), UNCAPPED, dtype=np.int64)
+    caps[0] = draw(st.lists(cap, min_size=caps.shape[1], max_size=caps.shape[1]))
+    return replace(problem, caps=caps)
+
+
+def within(problem: Problem, plan: tuple[tuple[int, ...], ...]) -> bool:
+    """True where no broker has more replicas than its cap."""
+    assert problem.caps is not None
+    held = Counter(broker for brokers in plan for broker in brokers)
+    return all(held[broker] <= cap for broker, cap in enumerate(problem.caps[0].tolist()) if problem.targets[broker])
+
+
+CAPPED = problems(brokers=5, topics=2, partitions=3, rebalance=MODES).filter(countable).flatmap(capped)
+
+
+@examples(250)
+@given(CAPPED)
+def test_the_best_of_all_plans_within_the_caps(problem: Problem) -> None:
+    """Least excess, then fewest bytes, or bytes first where only what must move may; or nothing where no plan fits."""
+    wanted = windows(problem, problem.balance)
+    plans = [plan for plan in product(*options(problem)) if within(problem, plan)]
+    if not plans:
+        # What may not move can be over a cap alone: nothing that is placed is to blame then.
+        with suppress(InfeasibleError):
+            over = solve(problem, problem.balance)
+            assert "max_replicas" in {each.rule for each in independent_check.check(problem, over.assignment)}
+        return
+    costs = [(replica_excess(problem, wanted, plan), moved(problem, plan)[0]) for plan in plans]
+    best = min(costs, key=lambda cost: cost if problem.rebalance == "all" else cost[::-1])
+    solution = solve(problem, problem.balance)
+    found = of_assignment(problem, solution.assignment)
+    assert () == independent_check.check(problem, solution.assignment)
+    assert best == found if problem.rebalance == "all" else best[1] == found[1]
+    assert best[1] == solution.least_bytes
+
+
+@examples(120)
+@given(CAPPED, st.sampled_from(("none", "0%", "20%", "60%")))
+def test_the_bound_holds_for_every_plan_within_the_caps(problem: Problem, width: str) -> None:
+    """As read back from its file, with windows of bytes too; where only what must move may, it is met."""
+    problem = replace(problem, balance=replace(problem.balance, disk=Tolerance.parse(width)))
+    plans = [plan for plan in product(*options(problem)) if within(problem, plan)]
+    assume(plans)
+    solution = solve(problem, problem.balance, certify=True)
+    assert () == independent_check.check(problem, solution.assignment)
+    found, cost = of_assignment(problem, solution.assignment), moved(problem, as_plan(solution.assignment))[0]
+    alike = [
+        moved(problem, plan)[0]
+        for plan in plans
+        if width != "none" or replica_excess(problem, windows(problem, problem.balance), plan) <= found[0]
+    ]
+    if width == "none" or problem.rebalance != "all":
+        assert solution.least_bytes <= min(alike)
+    if width == "none" and problem.rebalance != "all" and problem.size_bytes.all():
+        assert cost == solution.least_bytes
+    if solution.certificate is not None and solution.certificate.facts.measure == "bytes":
+        document = bound_certificate.to_document(solution.certificate)
+        assert solution.least_bytes == least(bound_certificate.from_document(document))
+
+
+def with_caps(problem: Problem, *rows: dict[int, int]) -> Problem:
+    """The problem with caps by broker's id, of replicas and of leaders."""
+    caps: LongArray = np.full((2, len(problem.broker_ids)), UNCAPPED, dtype=np.int64)
+    for side, stated in zip(caps, rows, strict=False):
+        for broker, cap in stated.items():
+            side[problem.broker_ids.tolist().index(broker)] = cap
+    return replace(problem, caps=caps)
+
+
+def test_what_a_cap_leaves_over_is_shared_by_the_others() -> None:
+    """Broker 1 holds and leads its caps; the others hold equally many, of each topic too, and lead equally many."""
+    rows = {"t": [(1 + at % 4, 1 + (at + 1) % 4) for at in range(12)], "u": [(1 + at % 4,) for at in range(12)]}
+    problem = with_caps(problem_of(no_racks(1, 2, 3, 4), rows), {1: 3}, {1: 3})
+    assignment = solve(problem, problem.balance).assignment
+    held = on_all_brokers(problem, assignment, assignment[:, 0])
+    assert [3, 11, 11, 11] == held[0].tolist()
+    assert [3, 7, 7, 7] == held[1].tolist()
+    assert 0 == score(ScoringBasis.of(problem), assignment).excess[0]
+
+
+@examples(100)
+@given(problems(brokers=5, topics=2, partitions=4, rebalance=("all", "leaders")), st.data())
+def test_leaders_keep_to_their_caps(problem: Problem, data: st.DataObject) -> None:
+    """Whoever leads, and however few that leaves to others; where no choice of leaders fits, that is said."""
+    led = int(problem.may_lead_anew.sum())
+    most = [data.draw(st.integers(0, led)) for _ in problem.broker_ids]
+    problem = with_caps(problem, {}, dict(zip(problem.broker_ids.tolist(), most, strict=True)))
+    assignment = None
+    with suppress(InfeasibleError):
+        assignment = solve(problem, problem.balance).assignment
+    assume(assignment is not None)
+    broken = {violation.rule for violation in independent_check.check(problem, assignment)}
+    assert broken <= ({"max_leaders"} if (~problem.may_lead_anew & (problem.leaders >= 0)).any() else set())
+
+
+def test_new_partitions_keep_to_the_caps() -> None:
+    """They fill other brokers, however few those hold."""
+    changes = Changes(new_partitions=(NewPartitions("n", 0, 9, 1),), rebalance="none")
+    problem = with_caps(problem_of(no_racks(1, 2, 3), {"t": [(1, 2), (2, 3), (3, 2)]}, changes=changes), {1: 2}, {3: 5})
+    assignment = solve(problem, problem.balance).assignment
+    assert () == independent_check.check(problem, assignment)
+    assert 2 == on_all_brokers(problem, assignment, assignment[:, 0])[0][0]
+
+
+def test_the_check_names_the_broker() -> None:
+    """At the last partition that comes to it, or that it holds; the score counts what is too much."""
+    problem = with_caps(problem_of(no_racks(1, 2, 3), {"t": [(1, 2), (2, 3), (3, 1)]}), {1: 2}, {2: 1})
+    assignment = assignment_of(problem, [(1, 2), (2, 1), (2, 1)])
+    found = [str(violation) for violation in independent_check.check(problem, assignment)]
+    assert found == [
+        "t-1: max_replicas: broker 1 would have 3; allowed: at most 2",
+        "t-2: max_leaders: broker 2 would have 2; allowed: at most 1",
+    ]
+    assert 2 == score(ScoringBasis.of(problem), assignment).violations[0]
+    assert ids_of(problem, assignment)[0] == [1, 2]
+
+
+def test_a_first_step_may_leave_what_is_there() -> None:
+    """What waits for the budget may be over a cap, by no more than today."""
+    problem = with_caps(problem_of(no_racks(1, 2, 3), {"t": [(1, 2), (1, 3), (1, 2)]}), {1: 1})
+    waits = replace(problem, deferred=np.array([True, True, True]), movable=np.zeros(3, dtype=bool))
+    assert () == independent_check.check(waits, problem.replicas)
+    assert ["max_replicas"] == [each.rule for each in independent_check.check(problem, problem.replicas)]
+
+
+def test_no_window_is_cut_apart() -> None:
+    """A spread of two begins in one place where a cap cuts it, so that the cap is its end."""
+    rows = [(1 + at % 3, 1 + (at + 1) % 3) for at in range(6)]
+    problem = with_caps(problem_of(no_racks(1, 2, 3), {"t": rows}, balance=balance_of(2, 1, 2)), {1: 4, 2: 4, 3: 4})
+    assert 4 == windows(problem, problem.balance).replicas[1].max()
+    assert solve(problem, problem.balance).least_bytes == 0
+
+
+def test_partitions_change_places_where_too_few_can_be_led_elsewhere() -> None:
+    """The fewest bytes put six partitions on capped brokers alone; two others take one of their replicas each."""
+    racks = {1: "a", 2: "b", 3: "a", 4: "b"}
+    rows = {"t": [(1, 2), (3, 4)] * 12}
+    sizes = {"t": [1] * 6 + [100] * 18}
+    problem = with_caps(problem_of(racks, rows, sizes=sizes, changes=Changes(add_brokers=JOINING)), {}, {5: 2, 6: 2})
+    free = solve(with_caps(problem, {}), problem.balance)
+    alone = np.isin(free.assignment, np.flatnonzero(problem.broker_ids > 4)).all(axis=1)
+    assert alone.sum() > 4
+    solution = solve(problem, problem.balance)
+    assert () == independent_check.check(problem, solution.assignment)
+    held = [on_all_brokers(problem, each, each[:, 0])[0].tolist() for each in (free.assignment, solution.assignment)]
+    assert held[0] == held[1]
+    assert solution.least_bytes <= moved(problem, as_plan(solution.assignment))[0]
