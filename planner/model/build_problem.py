@@ -31,8 +31,6 @@ def _without_hours(spec: Spec) -> Problem:
     targets = np.array([broker.id not in spec.changes.leaving for broker in brokers], dtype=bool)
     factors = _replication_factors(spec, topics, replicas)
     forced = _forced(replicas, targets, factors)
-    stated = [each.max_replicas for each in brokers], [each.max_leaders for each in brokers]
-    caps = np.array([[UNCAPPED if cap is None else cap for cap in side] for side in stated], dtype=np.int64)
     problem = Problem(
         broker_ids=ids,
         broker_racks=racks,
@@ -64,7 +62,6 @@ def _without_hours(spec: Spec) -> Problem:
         out_of_sync=_out_of_sync(rows, ids),
         allowed=allowed_brokers(spec.placement, topics, ids),
         leader_ranks=_leader_ranks(spec, topics, brokers),
-        caps=None if (caps == UNCAPPED).all() else caps,
     )
     worse = _forced_by_racks(spec, problem, brokers) | misplaced(problem, replicas)
     if not worse.any():
@@ -213,11 +210,14 @@ def _weights(targets: BoolArray, stated: Sequence[int | None]) -> LongArray:
 
 
 def _capacities(spec: Spec, brokers: Sequence[Broker], targets: BoolArray) -> dict[str, Any]:
-    """Weights by disk and network, and the limit of `limits.disk_used`: of all of a disk where it isn't set, -1 for
-    a broker that states no disk."""
+    """Weights by disk and network, the limit of `limits.disk_used`: of all of a disk where it isn't set, -1 for a
+    broker that states no disk; and caps on replicas and leaders."""
     share = 1_000_000 if spec.limits.disk_used_ppm is None else spec.limits.disk_used_ppm
     disks = [broker.disk_bytes for broker in brokers]
+    stated = [each.max_replicas for each in brokers], [each.max_leaders for each in brokers]
+    caps = np.array([[UNCAPPED if cap is None else cap for cap in side] for side in stated], dtype=np.int64)
     return {
+        "caps": None if (caps == UNCAPPED).all() else caps,
         "disk_bytes": _weights(targets, disks),
         "network_bytes_per_sec": _weights(targets, [broker.network_bytes_per_sec for broker in brokers]),
         "disk_limit_bytes": _longs(-1 if disk is None else disk * share // 1_000_000 for disk in disks),

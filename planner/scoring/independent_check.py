@@ -13,7 +13,6 @@ from itertools import combinations
 import numpy as np
 
 from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem, badly_led, uneven_racks
-from planner.scoring.broker_loads import leaders_after, on_all_brokers
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,8 @@ def check(problem: Problem, assignment: IntArray, at_most: int = 20) -> tuple[Vi
         return tuple(found)
     # A broker over a cap is a violation at the last partition that the assignment puts there.
     targets, keys = np.flatnonzero(problem.targets).tolist(), problem.partition_keys
-    sides = (assignment, problem.replicas), (leaders_after(problem, assignment)[:, None], problem.leaders[:, None])
+    led = np.where(problem.may_lead_anew, assignment[:, 0], problem.leaders)
+    sides = (assignment, problem.replicas), (led[:, None], problem.leaders[:, None])
     for rule, capped, (after, before) in zip(("max_replicas", "max_leaders"), most.tolist(), sides, strict=True):
         for broker, cap in zip(targets, capped, strict=True):
             here = (after == broker).any(axis=1)
@@ -65,7 +65,10 @@ def caps(problem: Problem) -> LongArray | None:
         return None
     found = problem.caps[:, problem.targets]
     if problem.deferred is not None and problem.deferred.any():
-        found = np.maximum(found, on_all_brokers(problem, problem.replicas, problem.leaders)[:2, problem.targets])
+        today = [
+            np.bincount(each[each >= 0], minlength=len(problem.targets)) for each in (problem.replicas, problem.leaders)
+        ]
+        found = np.maximum(found, np.stack(today)[:, problem.targets])
     if problem.out_of_sync is not None and problem.out_of_sync.any():
         found = np.stack([found[0], np.full_like(found[1], UNCAPPED)])
     return found
