@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from planner.model.errors import SetupError
-from planner.whatif import assignors, consumers_sweep, failure_rows, growth_forecast
+from planner.model.spec import Spec
+from planner.whatif import assignors, consumers_sweep, failure_rows, growth_forecast, sizing
 from planner.whatif.consumers_sweep import ConsumersStudy
 from planner.whatif.failing_brokers import Scenarios
 from planner.whatif.failure_rows import CHUNK, FailureStudy
 from planner.whatif.growth_forecast import Case, Row
+from planner.whatif.sizing import Combination
 from spark_jobs.carrier import Progress, Received, add_module, carried, tasks_for
 
 if TYPE_CHECKING:
@@ -72,15 +74,41 @@ def growth(
     spark: Session, cases: Sequence[Case], *, partitions: int | None = None, progress: Progress | None = None
 ) -> list[Row]:
     """Every case's row, in their order; reports finished tasks."""
-    numbers = pa.table({"number": pa.array(range(len(cases)), pa.int32())})
-    table = _answered(spark, tuple(cases), numbers, _lasted, LIFETIME_SCHEMA, partitions, progress)
-    return [json.loads(row["row"]) for row in table.sort_by("number").to_pylist()]
+    return _in_order(spark, tuple(cases), _lasted, partitions, progress)
 
 
 def _lasted(cases: Sequence[Case], numbers: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
     for each in numbers:
-        row = json.dumps(growth_forecast.evaluate(cases[each["number"]]))
-        yield pa.Table.from_pylist([{"number": each["number"], "row": row}], schema=LIFETIME_SCHEMA)
+        yield _as_json(each["number"], growth_forecast.evaluate(cases[each["number"]]))
+
+
+def sizes(
+    spark: Session,
+    spec: Spec,
+    wanted: Sequence[Combination],
+    *,
+    partitions: int | None = None,
+    progress: Progress | None = None,
+) -> list[Row]:
+    """Every combination's row, in their order; reports finished tasks."""
+    return _in_order(spark, tuple((spec, each) for each in wanted), _sized, partitions, progress)
+
+
+def _sized(asked: Sequence[tuple[Spec, Combination]], numbers: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
+    for each in numbers:
+        yield _as_json(each["number"], sizing.evaluate(*asked[each["number"]]))
+
+
+def _in_order(
+    spark: Session, asked: Sequence[Any], answer: RowsAnswer, partitions: int | None, progress: Progress | None
+) -> list[Row]:
+    numbers = pa.table({"number": pa.array(range(len(asked)), pa.int32())})
+    table = _answered(spark, asked, numbers, answer, LIFETIME_SCHEMA, partitions, progress)
+    return [json.loads(row["row"]) for row in table.sort_by("number").to_pylist()]
+
+
+def _as_json(number: int, row: Row) -> pa.Table:
+    return pa.Table.from_pylist([{"number": number, "row": json.dumps(row)}], schema=LIFETIME_SCHEMA)
 
 
 def consumers(

@@ -78,6 +78,7 @@ GROUPS = {
     "What if": {
         "failures": Listed("Show what breaks when brokers or racks of SPEC fail.", "failures:failures"),
         "growth": Listed("Show when brokers of SPEC reach a limit.", "growth:growth"),
+        "size": Listed("Show which brokers to buy for SPEC, and how many.", "sizing:size"),
         "load": Listed("Write a profile of each partition's load from FILEs of metrics.", "load:load"),
         "consumers": Listed("Show what each member of SPEC's groups reads.", "consumers:consumers"),
     },
@@ -132,6 +133,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "planner failures expand.yaml --of 3 --rows failures.parquet",
     ),
     "growth": ("planner growth orders.yaml", "planner growth orders.yaml --months 24 --format markdown"),
+    "size": (
+        "planner size orders.yaml",
+        "planner size orders.yaml --html sizes.html --master spark://host:7077",
+        "planner size orders.yaml --row 8 -o orders-8.yaml",
+    ),
     "load": (
         "planner load history/ -o load.parquet --time-zone Europe/Berlin",
         "planner load s3a://metrics/kafka/ -o load.parquet --column time=ts --column size_bytes=size",

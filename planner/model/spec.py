@@ -126,6 +126,25 @@ Survive = Literal["none", "broker", "rack"]
 
 
 @dataclass(frozen=True)
+class Sizing:
+    """`sizing`: the brokers that may be bought, and what a cluster of them has to hold, for so many months.
+
+    racks: where brokers may stand, empty for the racks of today's brokers. per_rack: the fewest and the most brokers of
+    a class in a rack. prices: of a broker a month, in hundredths of the currency, by class. `replicas_per_broker` None:
+    no limit.
+    """
+
+    classes: tuple[BrokerClass, ...]
+    per_rack: tuple[int, int]
+    racks: tuple[str, ...] = ()
+    prices: tuple[tuple[str, int], ...] = ()
+    months: int = 12
+    survive: Survive = "none"
+    disk_used_ppm: int = 1_000_000
+    replicas_per_broker: int | None = None
+
+
+@dataclass(frozen=True)
 class ReplicationFactorChange:
     """`topics` is a shell-style pattern; every matching topic gets `replication_factor` replicas."""
 
@@ -329,6 +348,7 @@ class Spec:
     week: WeekOfLoad | None = None
     placement: tuple[Placement, ...] = ()
     leader_racks: tuple[LeaderRacks, ...] = ()
+    sizing: Sizing | None = None
 
 
 # Limits that nobody can judge without sizes, or without racks.

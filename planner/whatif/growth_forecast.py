@@ -71,7 +71,7 @@ class Forecast:
         """The problem with the sizes and rates of so many months from now; at 0 it is as it is."""
         if month == 0:
             return self.problem
-        factors = self._factors(month)[:, month][self.problem.topic_of]
+        factors = self.factors(month)[:, month][self.problem.topic_of]
         sizes = np.where(self.by_rate > 0, self._held(month), self.problem.size_bytes * factors)
         rates = (self.problem.bytes_in_per_sec, self.problem.bytes_out_per_sec)
         written, read = (self._whole(each * factors) for each in rates)
@@ -87,7 +87,7 @@ class Forecast:
         most = 2**62 // max(1, len(self.problem.topic_of) * len(self.problem.targets))
         return np.rint(np.minimum(values, most)).astype(np.int64)
 
-    def _factors(self, month: int) -> FloatArray:
+    def factors(self, month: int) -> FloatArray:
         """(T, month + 1): each month's rate by today's; multiplied up, since powers differ from CPU to CPU."""
         steps = np.repeat((1.0 + self.growth)[:, None], month, axis=1)
         return np.concatenate([np.ones((len(self.growth), 1)), np.cumprod(steps, axis=1)], axis=1)
@@ -109,7 +109,7 @@ class Forecast:
 
     def _written(self, month: int, until: FloatArray) -> FloatArray:
         """(P,): months' worth of today's rate that is written from now until then; before now, at today's rate."""
-        factors = self._factors(month)
+        factors = self.factors(month)
         sums = np.concatenate([np.zeros((len(factors), 1)), np.cumsum(factors, axis=1)], axis=1)
         whole = np.clip(np.floor(until), 0, month).astype(np.int64)
         topics = self.problem.topic_of
@@ -203,10 +203,10 @@ class Reached(NamedTuple):
 
 def cases(spec: Spec, months: int) -> tuple[Case, ...]:
     """The changes as they are, and with brokers of each class added: from as many as all bytes and traffic take."""
-    base = _case(spec, PLANNED, "", 0, months)
+    base = case_of(spec, PLANNED, "", 0, months)
     classes = classes_of(spec)
     found = [(each, count) for each in classes for count in _counts(spec, base, each)]
-    return (base, *(_case(_with(spec, each, n), f"{n} × {each.name}", each.name, n, months) for each, n in found))
+    return (base, *(case_of(_with(spec, each, n), f"{n} × {each.name}", each.name, n, months) for each, n in found))
 
 
 def evaluate(case: Case) -> Row:
@@ -291,7 +291,7 @@ def _first_above(loads: LongArray, limit: LongArray) -> LongArray:
     return np.where(above.any(axis=0), above.argmax(axis=0), -1)
 
 
-def _case(spec: Spec, name: str, of: str, added: int, months: int) -> Case:
+def case_of(spec: Spec, name: str, of: str, added: int, months: int) -> Case:
     """The case, with the end as the scenario that its plan is made for."""
     problem = without(build(spec))
     ahead = forecast(spec, problem)
@@ -355,7 +355,7 @@ def _with(spec: Spec, of: BrokerClass, count: int) -> Spec:
     inside = [broker.rack for broker in brokers if broker.id not in leaving]
     names = sorted({rack for rack in inside if rack is not None})
     added = list[Broker]()
-    for number in islice(_free_ids({broker.id for broker in brokers}), count):
+    for number in islice(free_ids({broker.id for broker in brokers}), count):
         rack = min(names, key=lambda name: (inside.count(name), name)) if names else None
         inside.append(rack)
         added.append(Broker(number, rack, of.disk_bytes, of.network_bytes_per_sec))
@@ -363,7 +363,7 @@ def _with(spec: Spec, of: BrokerClass, count: int) -> Spec:
     return replace(spec, changes=changes)
 
 
-def _free_ids(taken: set[int]) -> Iterator[int]:
+def free_ids(taken: set[int]) -> Iterator[int]:
     """Ids that no broker has: from the largest one on, and where those end the smallest."""
     yield from range(max(taken) + 1, LARGEST_ID + 1)
     yield from (number for number in range(LARGEST_ID + 1) if number not in taken)

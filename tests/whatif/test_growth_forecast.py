@@ -221,8 +221,8 @@ def test_today_with_too_little_room_for_anything():
 
 def test_brokers_that_would_help_get_free_ids_below_the_largest_one():
     """The largest id that Kafka knows may be taken."""
-    assert [8, 9] == list(islice(growth_forecast._free_ids({0, 7}), 2))
-    assert [2**31 - 1, 1, 2] == list(islice(growth_forecast._free_ids({0, 2**31 - 2}), 3))
+    assert [8, 9] == list(islice(growth_forecast.free_ids({0, 7}), 2))
+    assert [2**31 - 1, 1, 2] == list(islice(growth_forecast.free_ids({0, 2**31 - 2}), 3))
 
 
 def test_growth_beyond_every_number_ends_at_one():

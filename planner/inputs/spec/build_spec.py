@@ -84,6 +84,7 @@ def build_spec(
         execution=sections.execution(document),
         resilience=document.get("resilience", "survive") or "none",
         growth=sections.monthly(document),
+        sizing=sections.sizing(document),
         consumers=sections.groups(document, described),
         report=sections.sections(document),
         captured_at=sections.captured_at(document),

@@ -22,6 +22,7 @@ from planner.inputs.spec.placement_rules import LEADER_RULES, LEADER_TOPIC_RULES
 from planner.inputs.spec.rules import Rules, rule_findings
 from planner.inputs.spec.schema_errors import schema_findings
 from planner.inputs.spec.sections import Described, state_files_of_groups
+from planner.inputs.spec.sizing_rules import SIZING_RULES
 from planner.inputs.spec.topic_rules import PATTERN_RULES, TOPIC_RULES, described_findings
 from planner.inputs.state.cluster_conditions import UNKNOWN, broker_notes
 from planner.inputs.state.merge import Merged, merge
@@ -93,7 +94,7 @@ def load(path: Path) -> Spec:
     # Where some state file can't be read, nobody knows whether a pattern matches a topic.
     of_patterns = () if topics.findings else PATTERN_RULES
     of_topics = (*TOPIC_RULES, *NEW_TOPIC_RULES, *PLACEMENT_RULES, *LEADER_TOPIC_RULES, *of_patterns)
-    rules = Rules((*DOCUMENT_RULES, *SET_RULES, *LEADER_RULES), of_topics)
+    rules = Rules((*DOCUMENT_RULES, *SET_RULES, *LEADER_RULES, *SIZING_RULES), of_topics)
     findings += rule_findings(document, topics.assignment, misleading, rules)
     if not topics.findings and topics.assignment is not None:
         findings += size_findings(document, topics.sizes)

@@ -24,6 +24,7 @@ from planner.model.spec import (
     Monthly,
     Rate,
     ReportSections,
+    Sizing,
 )
 
 # The groups of each state file that `consumers` names, by its path.
@@ -92,6 +93,26 @@ def monthly(document: Document) -> Monthly:
     rates = tuple(Rate(item["topics"], share_ppm(item["per_month"])) for item in document.get("growth") or ())
     classes = (document.get("cluster", "broker_classes") or {}).items()
     return Monthly(rates, tuple(BrokerClass(name, *capacity(stated)) for name, stated in classes))
+
+
+def sizing(document: Document) -> Sizing | None:
+    """`sizing`, None without it: brokers of every class in `cluster.broker_classes`, unless it names some."""
+    stated = document.get("sizing")
+    if stated is None:
+        return None
+    known = {each.name: each for each in monthly(document).classes}
+    least, _, most = str(stated["brokers_per_rack"]).partition("..")
+    prices = ((name, round(100 * price)) for name, price in stated.get("prices", {}).items())
+    return Sizing(
+        classes=tuple(known[name] for name in stated.get("classes", known)),
+        per_rack=(int(least), int(most or least)),
+        racks=tuple(stated.get("racks", ())),
+        prices=tuple(prices),
+        months=stated.get("months", _MONTHS),
+        survive=stated.get("survive", "none"),
+        disk_used_ppm=share_ppm(stated.get("disk_used", "100%")),
+        replicas_per_broker=stated.get("replicas_per_broker"),
+    )
 
 
 def capacity(stated: Mapping[str, Any]) -> tuple[int | None, int | None]:

@@ -183,3 +183,44 @@ def _partition(partition: Partition, size_bytes: int | None) -> str:
 
 def _ids(brokers: Iterable[int]) -> str:
     return f"[{', '.join(map(str, brokers))}]"
+
+
+# The changes that are of topics: they stay where the brokers are others.
+_OF_TOPICS = ("set_replication_factor", "create_topics", "add_partitions")
+
+
+def with_brokers(
+    text: str, added: Sequence[Broker], removed: Sequence[int], of_class: str, disk_used: str | None
+) -> str:
+    """A spec's YAML with other changes of its brokers, and without `sizing`; all else stays as it is written.
+
+    `disk_used` becomes `limits.disk_used` where there is no `limits`. ValueError where the keys aren't one a line.
+    """
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    if not isinstance(root, yaml.MappingNode) or root.flow_style:
+        raise ValueError("the keys of the file are in braces")
+    stated, lines = yaml.safe_load(text), text.splitlines(keepends=True)
+    starts = [(key.value, key.start_mark.line) for key, _ in root.value]
+    ends = [*(line for _, line in starts[1:]), len(lines)]
+    kept = lines[: starts[0][1]]
+    for (name, start), end in zip(starts, ends, strict=True):
+        # Comments in front of the next key are that key's.
+        while end > start + 1 and lines[end - 1].startswith(("#", "\n")):
+            end -= 1
+        following = next((line for _, line in starts if line >= end), len(lines))
+        kept += lines[end:following] if name in ("changes", "sizing") else lines[start:following]
+    changes = {key: value for key, value in (stated.get("changes") or {}).items() if key in _OF_TOPICS}
+    written = [f"  {key}: {_flow(value)}\n" for key, value in changes.items()]
+    if added:
+        written.append("  add_brokers:\n")
+        for broker in added:
+            rack = "" if broker.rack is None else f"rack: {_flow(broker.rack)}, "
+            written.append(f"    - {{id: {broker.id}, {rack}class: {_flow(of_class)}}}\n")
+    if removed:
+        written.append(f"  remove_brokers: {_ids(removed)}\n")
+    block = ["changes:\n", *(written or ["  rebalance: all\n"])]
+    if disk_used is not None and "limits" not in stated:
+        block.append(f"limits: {{disk_used: {disk_used}}}\n")
+    if kept and not kept[-1].endswith("\n"):
+        kept[-1] += "\n"
+    return "".join([*kept, *block])

@@ -192,6 +192,53 @@ class GrowthOptionRow(FirstLimit, frozen=True, kw_only=True, rename={"broker_cla
     ]
 
 
+class SizeRow(FirstLimit, frozen=True, kw_only=True, rename={"broker_class": "class"}):
+    """One cluster that could be bought."""
+
+    number: Annotated[Count, doc("Its number, for planner size --row.")]
+    broker_class: Annotated[str, doc("The class of brokers.")]
+    per_rack: Annotated[Count, doc("How many brokers of the class each rack has.")]
+    keeps_others: Annotated[bool, doc("True where today's brokers of other classes stay.")]
+    brokers: Annotated[Count, doc("Brokers in all.")]
+    added: Annotated[Count, doc("Brokers added.")]
+    removed: Annotated[Count, doc("Brokers removed.")]
+    price: Annotated[Number | None, doc("Money a month for all brokers; null where the price of any is unknown.")]
+    holds: Annotated[bool, doc("True where no limit is reached in all months.")]
+    used_percent: Annotated[
+        Number | None,
+        doc("The largest part of a limit of disk or network that is ever used, in percent; null without a plan."),
+    ]
+    bytes_moved: Annotated[Count | None, doc("Bytes that its plan copies; null where there is no plan.")]
+    least_bytes: Annotated[
+        Count | None, doc("Bytes that any plan of the same balance must copy; null where there is no plan.")
+    ]
+    replicas_moved: Annotated[Count | None, doc("Replicas copied; null where there is no plan.")]
+    leaders_changed: Annotated[Count | None, doc("Partitions whose leader changes; null where there is no plan.")]
+    on_front: Annotated[
+        bool, doc("True where no other cluster that holds costs less, has more headroom and copies fewer bytes.")
+    ]
+
+
+class HorizonRow(Section, frozen=True, kw_only=True):
+    """What it takes to last so long."""
+
+    months: Annotated[Count, doc("Months to last.")]
+    number: Annotated[Count | None, doc("The cluster with the lowest price that does; null where none does.")]
+
+
+class SizesDocument(Section, frozen=True, kw_only=True):
+    """What `planner size` shows."""
+
+    format_version: str
+    cluster: str
+    months: Annotated[Count, doc("How many months the cluster has to last.")]
+    today: Annotated[FirstLimit, doc("What today's brokers and assignment reach first.")]
+    sizes: Annotated[tuple[SizeRow, ...], doc("Every cluster that could be bought, in the order of the YAML.")]
+    chosen: Annotated[Count | None, doc("The one with the lowest price that holds; null where none does.")]
+    horizons: Annotated[tuple[HorizonRow, ...], doc("The cheapest cluster for each number of months.")]
+    notes: Annotated[tuple[Sentence, ...], doc("What the numbers rest on.")]
+
+
 class GrowthTopicRow(Section, frozen=True, kw_only=True):
     """One topic that grows."""
 

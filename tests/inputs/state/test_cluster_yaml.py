@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import yaml
 
 from planner.inputs.importers.state_parts import TopicTarget
 from planner.inputs.importers.terraform_show import Targets
-from planner.inputs.state.cluster_yaml import Imported, describe, is_as_written, log_dirs, text, topic_configs
+from planner.inputs.state.cluster_yaml import (
+    Imported,
+    describe,
+    is_as_written,
+    log_dirs,
+    text,
+    topic_configs,
+    with_brokers,
+)
 from planner.model.cluster import Broker, Partition, Topic
 from planner.model.errors import Place
 
@@ -77,3 +86,47 @@ def test_each_size_is_told_once() -> None:
         (each["broker"], [(row["partition"], row["size"]) for row in each["logDirs"][0]["partitions"]])
         for each in brokers
     ]
+
+
+SPEC = """# A cluster.
+version: 1
+changes:
+  add_brokers: [{id: 5}]
+  set_replication_factor: [{topics: a, replication_factor: 3}]
+
+# What may be bought.
+sizing: {brokers_per_rack: 2}
+
+# How even.
+balance: {disk: 5%}
+"""
+
+
+def test_brokers_are_exchanged_in_a_text() -> None:
+    """Changes of topics and every other line stay as they are; `sizing` goes."""
+    changed = with_brokers(SPEC, [Broker(7, "r 1"), Broker(8)], [2, 3], "big one", "75%")
+    assert changed.startswith("# A cluster.\nversion: 1\n")
+    assert "\n# How even.\nbalance: {disk: 5%}\n" in changed
+    assert {
+        "version": 1,
+        "balance": {"disk": "5%"},
+        "limits": {"disk_used": "75%"},
+        "changes": {
+            "set_replication_factor": [{"topics": "a", "replication_factor": 3}],
+            "add_brokers": [{"id": 7, "rack": "r 1", "class": "big one"}, {"id": 8, "class": "big one"}],
+            "remove_brokers": [2, 3],
+        },
+    } == yaml.safe_load(changed)
+
+
+def test_limits_that_are_stated_stay() -> None:
+    """And a cluster that needs no other brokers is balanced."""
+    changed = yaml.safe_load(with_brokers(SPEC.replace("balance: {disk: 5%}", "limits: {eta: 3h}"), [], [], "x", "75%"))
+    assert {"eta": "3h"} == changed["limits"]
+    assert "add_brokers" not in changed["changes"]
+
+
+def test_a_file_in_braces_is_not_rewritten() -> None:
+    """Its keys have no lines of their own."""
+    with pytest.raises(ValueError, match="in braces"):
+        with_brokers("{version: 1}", [], [], "x", None)

@@ -1,0 +1,295 @@
+"""How many brokers at all: every class and number of brokers that `sizing` allows, planned and held against the loads.
+
+A combination is a cluster of so many brokers of one class in each rack, with today's other brokers or without them. It
+is planned with proof: even today and, where that doesn't last, with no disk above its limit at the end. Its plan has to
+hold in every month: disks, the network on average and in the busiest hours of the week, and the same while a broker or
+a rack is down. What all brokers together can't hold even today isn't planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse  # sums of whole numbers, the same on every machine
+
+from planner.model.balance import NO_TOLERANCE
+from planner.model.build_problem import build
+from planner.model.cluster import Broker
+from planner.model.errors import InfeasibleError, SetupError
+from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.spec import Budget, Changes, Limits, Sizing, Spec
+from planner.scoring import score
+from planner.scoring.broker_loads import leaders_after
+from planner.scoring.growth_scenarios import without
+from planner.scoring.score import ScoringBasis
+from planner.strategies import optimum
+from planner.strategies.work_limits import SIZED
+from planner.whatif.growth_forecast import Case, Row, case_of, free_ids
+
+
+@dataclass(frozen=True)
+class Combination:
+    """So many brokers of a class in each rack; `keeps`: besides the brokers of other classes that are there today.
+
+    `added` and `removed` are what has to be done to today's brokers. `number` counts from 1, in the order of the YAML.
+    """
+
+    number: int
+    broker_class: str
+    per_rack: int
+    keeps: bool
+    added: tuple[Broker, ...]
+    removed: tuple[int, ...]
+
+
+class Limit(NamedTuple):
+    """A limit that a plan reaches: in which month first, on which broker (an id; None: on all together), and which."""
+
+    month: int
+    broker: int | None
+    what: str
+
+
+def asked(spec: Spec) -> Sizing:
+    """The spec's `sizing`. SetupError without one, or with rules that no broker to be bought could be part of."""
+    if spec.sizing is None:
+        raise SetupError("there is no sizing; allowed: the key sizing, with at least brokers_per_rack")
+    if spec.placement or spec.leader_racks:
+        raise SetupError("brokers can't be sized with placement or leader_racks; allowed: a spec without these keys")
+    return spec.sizing
+
+
+def combinations(spec: Spec) -> tuple[Combination, ...]:
+    """Every combination that `sizing` allows, each cluster once."""
+    wish, found = asked(spec), dict[tuple[tuple[Broker, ...], tuple[int, ...]], Combination]()
+    for of in wish.classes:
+        for per_rack in range(wish.per_rack[0], wish.per_rack[1] + 1):
+            for keeps in (True, False):
+                changed = _changed(spec, (of.disk_bytes, of.network_bytes_per_sec), per_rack, keeps)
+                found.setdefault(changed, Combination(len(found) + 1, of.name, per_rack, keeps, *changed))
+    return tuple(found.values())
+
+
+def _changed(
+    spec: Spec, capacity: tuple[int | None, int | None], per_rack: int, keeps: bool
+) -> tuple[tuple[Broker, ...], tuple[int, ...]]:
+    """The brokers to be added, and the ids of those to be removed: of the class the last ones, where there are more."""
+    brokers = sorted(spec.cluster.brokers, key=lambda each: each.id)
+    names = {broker.rack for broker in brokers if broker.rack is not None}
+    racks: list[str | None] = [*(asked(spec).racks or sorted(names))] or [None]
+    ids = free_ids({broker.id for broker in brokers})
+    added, stay = list[Broker](), set[int]()
+    for rack in racks:
+        here = [broker for broker in brokers if broker.rack == rack]
+        alike = [broker.id for broker in here if (broker.disk_bytes, broker.network_bytes_per_sec) == capacity]
+        stay.update(alike[:per_rack])
+        stay.update(broker.id for broker in here if keeps and broker.id not in alike)
+        added += [Broker(next(ids), rack, *capacity) for _ in range(per_rack - len(alike))]
+    return tuple(added), tuple(broker.id for broker in brokers if broker.id not in stay)
+
+
+def spec_of(spec: Spec, combination: Combination) -> Spec:
+    """The spec that makes today's cluster this combination; other changes of partitions stay."""
+    changes = Changes(
+        add_brokers=combination.added,
+        remove_brokers=combination.removed,
+        set_replication_factor=spec.changes.set_replication_factor,
+        new_partitions=spec.changes.new_partitions,
+    )
+    sweep = replace(spec.sweep, growth=(), variants=())
+    limits = Limits(disk_used_ppm=asked(spec).disk_used_ppm)
+    return replace(spec, changes=changes, limits=limits, sweep=sweep, budget=Budget())
+
+
+def as_it_is(spec: Spec) -> Row:
+    """The row of today's cluster, nothing moved."""
+    still = spec_of(spec, Combination(0, "", 0, True, (), ()))
+    question = _Question.of(still)
+    problem = question.problem
+    return _lasting(question.first(problem.replicas, problem.leaders))
+
+
+def run(spec: Spec, wanted: Iterable[Combination]) -> list[Row]:
+    """Every combination's row, in this process."""
+    return [evaluate(spec, each) for each in wanted]
+
+
+def evaluate(spec: Spec, combination: Combination) -> Row:
+    """A combination's row: whether it lasts, what binds first, and what its plan copies.
+
+    Without a plan, because none is possible or all brokers together hold too little, what is copied is None.
+    """
+    question = _Question.of(spec_of(spec, combination))
+    problem = question.problem
+    row = {"number": combination.number, "brokers": int(problem.targets.sum())}
+    together = question.together()
+    if together and together.month == 0:
+        return {**row, **_lasting((together, None)), **dict.fromkeys(_OF_PLANS)}
+    # Where all together hold too little at the end, no plan for the end is worth its time.
+    tried = list(_plans(question, 1 if together else 2))
+    if not tried:
+        none = Limit(0, None, "too few brokers or racks for the replication factors")
+        return {**row, **_lasting((none, None)), **dict.fromkeys(_OF_PLANS)}
+    months = question.wish.months + 1
+    first, solved = max(tried, key=lambda each: (each[0][0].month if each[0][0] else months, -each[1].bytes_moved))
+    return {**row, **_lasting(first), **solved._asdict()}
+
+
+class _Solved(NamedTuple):
+    """What a plan copies, and the least that any plan of the same balance copies."""
+
+    bytes_moved: int
+    least_bytes: int
+    replicas_moved: int
+    leaders_changed: int
+
+
+_OF_PLANS = _Solved._fields
+# The first limit, and the largest part of a limit that is used in all months, None where nobody has a limit.
+_First = tuple[Limit | None, float | None]
+
+
+def _lasting(first: _First) -> Row:
+    limit, used = first
+    of_limit = dict.fromkeys(("month", "broker", "limit")) if limit is None else dict(zip(_FIRST, limit, strict=True))
+    return {"holds": limit is None, **of_limit, "used_percent": None if used is None else round(100 * used, 1)}
+
+
+_FIRST = ("month", "broker", "limit")
+
+
+def _plans(question: _Question, most: int) -> Iterator[tuple[_First, _Solved]]:
+    """At most so many plans, each with its first limit; none after the first that lasts."""
+    problem, basis = question.problem, ScoringBasis.of(without(question.problem))
+    balance = problem.balance
+    tries = ((problem, balance), (question.with_end(), replace(balance, disk=NO_TOLERANCE)))
+    for each, even in tries[:most]:
+        try:
+            solution = optimum.solve(replace(each, balance=even), even, worth=SIZED)
+        except InfeasibleError:
+            continue
+        assignment = solution.assignment
+        scores = score.score(basis, assignment)
+        moved, replicas, leaders = (
+            int(getattr(scores, name)[0]) for name in ("bytes_moved", "replicas_moved", "leaders_changed")
+        )
+        first = question.first(assignment, leaders_after(problem, assignment))
+        # More balance never makes a plan cheaper: the bound of the first problem holds for the second one too.
+        yield first, _Solved(moved, solution.least_bytes, replicas, leaders)
+        if first[0] is None:
+            return
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """A cluster to be, and its loads: `sizes` (P, M), rates in and out (P, M × H): by month, on average and in hours.
+
+    `case` has the forecast and the limits; `problem` has the busiest hours of the week as scenarios.
+    """
+
+    wish: Sizing
+    case: Case
+    problem: Problem
+    sizes: LongArray
+    bytes_in: LongArray
+    bytes_out: LongArray
+
+    @staticmethod
+    def of(spec: Spec) -> _Question:
+        """The loads of a spec in all months."""
+        wish, built = asked(spec), build(spec)
+        case = case_of(spec, "", "", 0, wish.months)
+        months = [case.forecast.at(month) for month in range(wish.months + 1)]
+        sizes = np.stack([each.size_bytes for each in months], axis=1)
+        ways = []
+        for way, name in enumerate(("bytes_in_per_sec", "bytes_out_per_sec")):
+            rates = np.stack([getattr(each, name) for each in months], axis=1)[:, :, None]
+            if built.scenario_hours is not None:
+                factors = case.forecast.factors(wish.months)[built.topic_of][:, :, None]
+                hours = np.rint(built.scenario_hours[:, way].T[:, None, :] * factors).astype(np.int64)
+                rates = np.concatenate([rates, hours], axis=2)
+            ways.append(rates.reshape(len(rates), -1))
+        return _Question(wish, case, built, sizes, *ways)
+
+    def with_end(self) -> Problem:
+        """The problem whose windows also hold at the end of all months."""
+        end, built = self.case.forecast.problem, self.problem
+        names = (*end.scenario_names, *built.scenario_names)
+        return replace(built, scenario_names=names, scenario_ppm=end.scenario_ppm)
+
+    def together(self) -> Limit | None:
+        """The first limit that all brokers together reach, whatever the plan."""
+        targets, factors = self.problem.targets, self.problem.replication_factors.astype(np.int64)
+        each, count = self.wish.replicas_per_broker, int(targets.sum())
+        if each is not None and int(factors.sum()) > each * count:
+            return Limit(0, None, "replicas")
+        found = []
+        for what, room, held in (
+            ("disk", self.case.disk_limit_bytes, factors @ self.sizes),
+            ("network", self.case.network_limit, factors @ self.bytes_in),
+            ("network", self.case.network_limit, (factors - 1).clip(0) @ self.bytes_in + self.bytes_out.sum(axis=0)),
+        ):
+            above = held.reshape(self.wish.months + 1, -1).max(axis=1) > int(room[targets].sum())
+            if (room[targets] >= 0).all() and above.any():
+                found.append(Limit(int(above.argmax()), None, what))
+        return min(found, default=None)
+
+    def first(self, assignment: IntArray, leaders: IntArray) -> _First:
+        """The first limit that an assignment (P, W), led by (P,), reaches, and the largest used part of any limit."""
+        problem, found, used = self.problem, list[Limit](), list[float]()
+        counts = np.bincount(assignment[assignment >= 0], minlength=len(problem.broker_ids))
+        if self.wish.replicas_per_broker is not None and counts.max(initial=0) > self.wish.replicas_per_broker:
+            found.append(Limit(0, int(problem.broker_ids[counts.argmax()]), "replicas"))
+        disks = _matrix(assignment, len(problem.broker_ids)) @ self.sizes
+        self._held("disk", disks, self.case.disk_limit_bytes, found, used)
+        for words, down in self._failures():
+            alive = (assignment >= 0) & ~np.append(down, True)[assignment]
+            living = np.where(alive, assignment, -1)
+            # More brokers don't help a partition with a single replica.
+            offline = ~alive.any(axis=1) & (problem.replication_factors > 1)
+            if offline.any():
+                found.append(Limit(0, None, f"partitions offline{words}"))
+            # A leader that lives stays, else the next replica takes over.
+            stays = (leaders >= 0) & ~np.append(down, True)[leaders]
+            heirs = np.where(alive.any(axis=1), assignment[np.arange(len(alive)), alive.argmax(axis=1)], -1)
+            leading = np.where(stays | (leaders < 0), leaders, heirs)
+            followers = (alive.sum(axis=1) - 1).clip(0)[:, None]
+            written = _matrix(living, len(problem.broker_ids)) @ self.bytes_in
+            sent = _matrix(leading[:, None], len(problem.broker_ids)) @ (self.bytes_in * followers + self.bytes_out)
+            self._held(f"network{words}", np.maximum(written, sent), self.case.network_limit, found, used)
+        return min(found, key=lambda each: each.month, default=None), max(used, default=None)
+
+    def _failures(self) -> Iterator[tuple[str, np.ndarray[Any, np.dtype[np.bool_]]]]:
+        """Nothing down, and each broker or rack that has to be survived: how it is said, and (B,) the brokers down."""
+        problem = self.problem
+        yield "", np.zeros(len(problem.broker_ids), dtype=bool)
+        if self.wish.survive == "rack":
+            for number, rack in enumerate(problem.rack_names):
+                yield f" without rack {rack}", problem.broker_racks == number
+        elif self.wish.survive == "broker":
+            for at in np.flatnonzero(problem.targets).tolist():
+                down = np.zeros(len(problem.broker_ids), dtype=bool)
+                down[at] = True
+                yield f" without broker {problem.broker_ids[at]}", down
+
+    def _held(self, what: str, loads: LongArray, room: LongArray, found: list[Limit], used: list[float]) -> None:
+        """Notes the first month in which loads (B, M or M × H) are above the room (B,), and the largest part used."""
+        highest = loads.reshape(len(loads), self.wish.months + 1, -1).max(axis=2)
+        stated = np.flatnonzero(room > 0)
+        above = highest[stated] > room[stated, None]
+        if len(stated):
+            used.append(float((highest[stated] / room[stated, None]).max()))
+        if above.any():
+            month = int(above.any(axis=0).argmax())
+            broker = stated[int(above[:, month].argmax())]
+            found.append(Limit(month, int(self.problem.broker_ids[broker]), what))
+
+
+def _matrix(brokers: IntArray, count: int) -> scipy.sparse.csr_array:
+    """(count, P): 1 where a partition (a row of (P, K), -1: none) is on a broker."""
+    rows, columns = np.nonzero(brokers >= 0)
+    ones = np.ones(len(rows), dtype=np.int64)
+    return scipy.sparse.csr_array((ones, (brokers[rows, columns], rows)), shape=(count, len(brokers)))

@@ -1,0 +1,271 @@
+"""What `planner size` says: every cluster that could be bought as one document, and that document as people see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from msgspec import structs
+
+from planner.model import formats
+from planner.model.formats import amount, counted, gap_shown, number, percent, size
+from planner.model.spec import Spec
+from planner.plan.document.whatif_types import FirstLimit, HorizonRow, SizeRow, SizesDocument
+from planner.report import html, plot_axes, plot_svg
+from planner.report.plot_svg import COLOUR, Drawing, Mark
+from planner.report.view import Column, Lines, Quantity, Section, Table, View, told
+from planner.whatif.growth_forecast import Row
+from planner.whatif.sizing import Combination, asked, spec_of
+
+FORMAT_VERSION = "1.0"
+_SHOWN, _POINTS_NAMED = 12, 12
+
+
+def document(spec: Spec, wanted: Sequence[Combination], today: Row, rows: Sequence[Row]) -> SizesDocument:
+    """Everything that is shown: `today` is the row of today's cluster, `rows` those of the combinations, in order."""
+    months = asked(spec).months
+    drafts = [_size_row(spec, each, row) for each, row in zip(wanted, rows, strict=True)]
+    held = [row for row in drafts if row.holds]
+    sizes = tuple(
+        structs.replace(row, on_front=row.holds and not any(_better(other, row) for other in held)) for row in drafts
+    )
+    horizons = [
+        HorizonRow(months=until, number=_cheapest(row for row in sizes if _lasts(row, until)))
+        for until in range(1, months + 1)
+    ]
+    return SizesDocument(
+        format_version=FORMAT_VERSION,
+        cluster=spec.cluster.name,
+        months=months,
+        today=FirstLimit(month=today["month"], broker=today["broker"], limit=today["limit"]),
+        sizes=sizes,
+        chosen=_cheapest(held),
+        horizons=tuple(horizons),
+        notes=tuple(_notes(spec, sizes)),
+    )
+
+
+def _size_row(spec: Spec, of: Combination, row: Row) -> SizeRow:
+    return SizeRow(
+        **row,
+        broker_class=of.broker_class,
+        per_rack=of.per_rack,
+        keeps_others=of.keeps,
+        added=len(of.added),
+        removed=len(of.removed),
+        price=_price(spec_of(spec, of)),
+        on_front=False,
+    )
+
+
+def _price(spec: Spec) -> float | None:
+    """Money a month for all brokers of a spec; None where any has no price. A broker has the class of its capacity."""
+    cents, prices = 0, dict(asked(spec).prices)
+    classes = {(each.disk_bytes, each.network_bytes_per_sec): each.name for each in reversed(spec.growth.classes)}
+    for broker in (*spec.cluster.brokers, *spec.changes.add_brokers):
+        if broker.id in spec.changes.leaving:
+            continue
+        of_class = prices.get(classes.get((broker.disk_bytes, broker.network_bytes_per_sec), ""))
+        if of_class is None:
+            return None
+        cents += of_class
+    return cents / 100
+
+
+def _money(row: SizeRow) -> float:
+    """What a cluster costs; an unknown price is the highest of all."""
+    return float("inf") if row.price is None else row.price
+
+
+def _cheapest(rows: Iterator[SizeRow] | Sequence[SizeRow]) -> int | None:
+    """The number of the row with the lowest price, then the fewest brokers, then the fewest bytes to copy."""
+    found = min(rows, key=lambda row: (_money(row), row.brokers, row.bytes_moved or 0), default=None)
+    return None if found is None else found.number
+
+
+def _better(one: SizeRow, other: SizeRow) -> bool:
+    """True where one costs no more, has no less headroom and copies no more than the other, and isn't its equal."""
+    ours, theirs = (
+        (_money(row), row.brokers if row.price is None else 0, row.used_percent or 0, row.bytes_moved or 0)
+        for row in (one, other)
+    )
+    return ours != theirs and all(a <= b for a, b in zip(ours, theirs, strict=True))
+
+
+def _lasts(row: SizeRow, months: int) -> bool:
+    """True where a plan reaches no limit up to the beginning of a month."""
+    return row.bytes_moved is not None and (row.month is None or row.month > months)
+
+
+def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
+    """What the numbers rest on."""
+    unplanned = sum(row.bytes_moved is None for row in sizes)
+    if unplanned:
+        yield f"{counted(unplanned, 'cluster')} not planned: all brokers together hold too little even today"
+    if any(row.price is None for row in sizes):
+        yield "a price is unknown where sizing.prices has none for a broker's class"
+    if asked(spec).survive != "none":
+        single = sum(len(topic.partitions) for topic in spec.cluster.topics if len(topic.partitions[0].replicas) == 1)
+        if single:
+            yield f"{counted(single, 'partition')} with a single replica: offline without the broker, whatever you buy"
+    if spec.week is None:
+        yield "the network is judged by mean rates; balance.at and cluster.load add the busiest hours of the week"
+    yield "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"
+
+
+def view(document: SizesDocument) -> View:
+    """The cheapest cluster that lasts, those worth comparing, and what it takes to last longer."""
+    blocks = told(
+        Lines(tuple(_verdicts(document))),
+        _sizes_table(document),
+        _horizons_table(document),
+        Lines(document.notes, quiet=True),
+    )
+    return View(f"{document.cluster}: sizes", (Section("", blocks),))
+
+
+def _verdicts(document: SizesDocument) -> Iterator[str]:
+    today = document.today
+    if today.month is None:
+        yield f"Today's cluster lasts all {document.months} months."
+    else:
+        yield f"Today's cluster lasts until month {today.month}: {_limit(today)}."
+    rows = {row.number: row for row in document.sizes}
+    if document.chosen is None:
+        longest = max(document.sizes, key=lambda row: (row.bytes_moved is not None, row.month or 0, -_money(row)))
+        yield f"None of {counted(len(rows), 'cluster')} lasts all {document.months} months."
+        if longest.bytes_moved is not None:
+            reached = f"month {longest.month}: {_limit(longest)}"
+            yield f"The longest, number {longest.number} ({_named(longest)}), lasts until {reached}."
+        return
+    row = rows[document.chosen]
+    money = "price unknown" if row.price is None else f"{_price_shown(row.price)} a month"
+    gap = formats.above_bound(row.bytes_moved or 0, row.least_bytes)
+    proof = f", at most {gap_shown(gap)} more than any plan of its balance" if gap else ""
+    yield (
+        f"Cheapest of {counted(len(rows), 'cluster')} that lasts all {document.months} months: number {row.number}, "
+        f"{_named(row)}; {counted(row.brokers, 'broker')}, {money}; copies {size(row.bytes_moved)}{proof}."
+    )
+
+
+def _price_shown(price: float | None) -> str | None:
+    return None if price is None else f"{price:,.2f}"
+
+
+def _named(row: SizeRow) -> str:
+    others = "" if not row.keeps_others else " with today's others"
+    return f"{row.per_rack} × {row.broker_class} a rack{others}"
+
+
+def _limit(of: FirstLimit) -> str:
+    where = "all brokers together" if of.broker is None else f"broker {of.broker}"
+    return f"{of.limit}, {where}"
+
+
+def _sizes_table(document: SizesDocument) -> Table[SizeRow]:
+    """Those that last come first, by price; then those that last longest."""
+    ordered = sorted(
+        document.sizes,
+        key=lambda row: (not row.holds, 0 if row.holds else -(row.month or 0), _money(row), row.brokers, row.number),
+    )
+    column = Column[SizeRow]
+    columns = (
+        column("Number", lambda row: str(row.number)),
+        column(
+            "Brokers a rack",
+            lambda row: f"{row.per_rack} × {row.broker_class}",
+            numeric=False,
+            narrow="brokers\na rack",
+        ),
+        column("Others", lambda row: "stay" if row.keeps_others else "–", numeric=False),
+        column("In all", lambda row: row.brokers, narrow="\nin all"),
+        column("A month", lambda row: _price_shown(row.price), narrow="a\nmonth"),
+        column("Lasts", lambda row: "all months" if row.holds else f"until {row.month} ({row.limit})", numeric=False),
+        column("First limit", lambda row: None if row.limit is None else _limit(row), numeric=False, wide=True),
+        column("Most used", lambda row: Quantity(row.used_percent, "%"), narrow="most\nused"),
+        column("Copied", lambda row: Quantity(row.bytes_moved, "bytes")),
+        column("Best", lambda row: "yes" if row.on_front else "", numeric=False),
+    )
+    chosen = document.chosen
+    return Table(
+        "", "", "cluster", ordered, columns, strong=lambda row: row.number == chosen, most=_SHOWN, sortable=True
+    )
+
+
+def _horizons_table(document: SizesDocument) -> Table[Sequence[HorizonRow]]:
+    """Where lasting longer takes another cluster."""
+    rows = {row.number: row for row in document.sizes}
+    runs = [list(run) for _, run in groupby(document.horizons, key=lambda each: each.number)]
+    column = Column[Sequence[HorizonRow]]
+
+    def of(run: Sequence[HorizonRow]) -> SizeRow | None:
+        return None if run[0].number is None else rows[run[0].number]
+
+    def months(run: Sequence[HorizonRow]) -> str:
+        first, last = run[0].months, run[-1].months
+        return counted(last, "month") if first == last else f"{first} to {last} months"
+
+    columns = (
+        column("To last", months, numeric=False),
+        column("Cheapest", lambda run: "none" if (row := of(run)) is None else _named(row), numeric=False),
+        column("Brokers", lambda run: None if (row := of(run)) is None else row.brokers),
+        column("A month", lambda run: None if (row := of(run)) is None else _price_shown(row.price)),
+        column("Copied", lambda run: Quantity(None if (row := of(run)) is None else row.bytes_moved, "bytes")),
+    )
+    return Table("", "", "step", runs, columns)
+
+
+def page(document: SizesDocument) -> bytes:
+    """The view as a page with the plot of money against headroom and bytes, the same bytes each time."""
+    held = [row for row in document.sizes if row.holds]
+    with plot_svg.settings():
+        drawn = {"front": plot_svg.finished("front", _front(document, held))} if held else {}
+    first = told(Lines(tuple(_verdicts(document))), _horizons_table(document), Lines(document.notes, quiet=True))
+    clusters = replace(_sizes_table(document), title="every cluster", most=None)
+    sections = (
+        Section("Result", first, "result"),
+        Section("Clusters", (clusters,), "clusters", "front" if held else ""),
+    )
+    return html.view_page(View(f"{document.cluster}: sizes", sections), drawn)
+
+
+def _front(document: SizesDocument, rows: Sequence[SizeRow]) -> Drawing:
+    """What each cluster that lasts costs, against what it uses at most and what it copies; lower left is better."""
+    priced = all(row.price is not None for row in rows)
+    figure, panels = plot_axes.panels(2, 150)
+    marks = {}
+    across = [_money(row) if priced else float(row.brokers) for row in rows]
+    heights: tuple[tuple[str, str, list[float], Callable[[float], str]], ...] = (
+        ("used", "the largest part of a limit ever used", [row.used_percent or 0.0 for row in rows], percent),
+        ("copied", "copied", [float(row.bytes_moved or 0) for row in rows], partial(amount, unit="bytes")),
+    )
+    for axes, (gid, heading, up, written) in zip(panels, heights, strict=True):
+        for number_of, (x, y, row) in enumerate(zip(across, up, rows, strict=True)):
+            colour = COLOUR["after" if row.on_front else "before"]
+            look: Any = {
+                "ms": 9 if row.number == document.chosen else 6,
+                "mec": colour,
+                "mfc": colour,
+                "clip_on": False,
+            }
+            (line,) = axes.plot([x], [y], "o", **look)
+            line.set_gid(f"{gid}{number_of}")
+            title = f"{row.number}: {_named(row)}, {number(x)} {'a month' if priced else 'brokers'}, {written(y)}"
+            marks[f"{gid}{number_of}"] = [Mark(f"{gid}-{number_of + 1}", title)]
+        axes.set_xlim(0, 1.05 * (max(across) or 1))
+        axes.set_ylim(0, 1.08 * (max(up) or 1))
+        front = [(x, y, str(row.number)) for x, y, row in zip(across, up, rows, strict=True) if row.on_front]
+        plot_axes.names(axes, front[:_POINTS_NAMED], beside=9)
+        plot_axes.amounts(axes, "y", written)
+        plot_axes.heading(axes, heading)
+        plot_axes.amounts(axes, "x", number)
+    plot_axes.name_below(panels[-1], "money a month" if priced else "brokers")
+    words = (
+        "Each point is a cluster that lasts all months. Horizontal: its price. Vertical: the largest part of a disk or "
+        "network limit that is ever used, and what its plan copies. Lower left is better. Blue points are better than "
+        "every other cluster in price, headroom or bytes; the large one has the lowest price."
+    )
+    return Drawing(figure, "Money against headroom and bytes", words, marks)

@@ -1,0 +1,81 @@
+"""`planner size` from end to end: what it prints, the spec that it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from click.testing import CliRunner
+from folders import ROOT, TESTS
+
+from planner.cli.commands import commands
+from planner.cli.main import main
+from planner.inputs.spec.reading import load
+
+SPEC, DATA = ROOT / "examples" / "sizing" / "orders.yaml", TESTS / "data" / "sizing"
+
+
+@pytest.fixture
+def example(tmp_path):
+    """The example where it can be written beside."""
+    shutil.copytree(SPEC.parent, tmp_path / "sizing")
+    shutil.copytree(ROOT / "examples" / "state", tmp_path / "state")
+    return tmp_path / "sizing" / SPEC.name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "file"), [("text", "size.txt"), ("markdown", "size.md"), ("json", "size.json")])
+def test_what_is_printed(form, file, request):
+    """Byte for byte what it was when it was last looked at."""
+    command = ["size", str(SPEC), "--engine", "local", "--format", form]
+    ended = CliRunner().invoke(commands, command, standalone_mode=False)
+    if ended.exception:
+        raise ended.exception
+    shown = ended.stdout if form != "json" else json.dumps(json.loads(ended.stdout), indent=1, sort_keys=True) + "\n"
+    if request.config.getoption("--update-goldens"):
+        DATA.mkdir(exist_ok=True)
+        (DATA / file).write_text(shown)
+
+    assert (DATA / file).read_text() == shown
+    assert "next: planner size" in ended.stderr
+
+
+def test_a_row_becomes_a_spec(example):
+    """Beside the first one, with its brokers in `changes`; all else is as it was written."""
+    out = example.parent / "eight.yaml"
+    assert 0 == CliRunner().invoke(commands, ["size", str(example), "--row", "8", "-o", str(out)]).exit_code
+    made, before = load(out), load(example)
+    assert (before.cluster, None) == (made.cluster, made.sizing)
+    assert [*range(7, 16)] == [broker.id for broker in made.changes.add_brokers]
+    assert 850_000 == made.limits.disk_used_ppm
+
+
+def refused(capsys, *command):
+    """What a command says on stderr, with exit code 1."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(map(str, command)))
+    assert 1 == ended.value.code
+    return " ".join(capsys.readouterr().err.split())
+
+
+def test_what_is_refused(example, capsys):
+    """Nothing is written."""
+    out = example.parent / "out.yaml"
+    assert "there is no such cluster; allowed: 1 to 15" in refused(capsys, "size", example, "--row", 99, "-o", out)
+    other = example.parent.parent / "out.yaml"
+    assert "whose paths are relative; allowed" in refused(capsys, "size", example, "--row", 1, "-o", other)
+    assert "--row and --output go together" in refused(capsys, "size", example, "--row", 1)
+    expand = ROOT / "examples" / "expand.yaml"
+    assert "there is no sizing; allowed: the key sizing" in refused(capsys, "size", expand, "--engine", "local")
+    assert "allowed: --engine spark" in refused(capsys, "size", example, "--engine", "local", "--partitions", 2)
+    assert not out.exists()
+    assert not other.exists()
+
+
+@pytest.mark.slow
+def test_a_page_is_written_too(example):
+    """With its plot."""
+    page = example.parent / "sizes.html"
+    assert 0 == CliRunner().invoke(commands, ["size", str(example), "--engine", "local", "--html", str(page)]).exit_code
+    assert "Money against headroom and bytes" in page.read_text()

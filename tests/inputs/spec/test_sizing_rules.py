@@ -1,0 +1,96 @@
+"""What `sizing` says, and each of its faults with its place, its key and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bad_cluster_specs import findings
+from folders import ROOT
+
+from planner.inputs.spec.reading import load
+from planner.model.spec import BrokerClass, Sizing
+
+HEAD = """version: 1
+cluster:
+  name: c
+  broker_classes: {small: {disk: 1GB}, large: {disk: 2GB, network: 1MB/s}}
+  brokers: [{id: 1, rack: a, class: small}, {id: 2, rack: b}]
+  topics: [{name: t, partitions: [{replicas: [1, 2], size: 5MB}]}]
+"""
+
+
+def sized(text: str, head: str = HEAD) -> str:
+    """A spec with `sizing` in line 7."""
+    return f"{head}sizing: {text}\n"
+
+
+CASES = [
+    (
+        "unknown_class",
+        sized("{brokers_per_rack: 2, classes: [small, lrage]}"),
+        ("7:48 sizing.classes[1]", "'lrage' isn't in cluster.broker_classes; did you mean 'large'?"),
+    ),
+    (
+        "unknown_price",
+        sized("{brokers_per_rack: 2, prices: {smal: 3}}"),
+        ("7:40 sizing.prices.smal", "'smal' isn't in cluster.broker_classes", "allowed: small, large"),
+    ),
+    (
+        "no_class",
+        sized(
+            "{brokers_per_rack: 2}",
+            HEAD.replace("{small: {disk: 1GB}, large: {disk: 2GB, network: 1MB/s}}", "{}").replace(
+                ", class: small", ""
+            ),
+        ),
+        ("7:1 sizing", "no class of brokers is stated; allowed: cluster.broker_classes"),
+    ),
+    (
+        "backwards",
+        sized("{brokers_per_rack: 5..2}"),
+        ("7:10 sizing.brokers_per_rack", "'5..2' has no number", "such as 2..5"),
+    ),
+    (
+        "not_a_range",
+        sized("{brokers_per_rack: 2-5}"),
+        ("7:10 sizing.brokers_per_rack", "'2-5'", "the fewest and the most"),
+    ),
+    (
+        "one_rack",
+        sized("{brokers_per_rack: 2, racks: [a], survive: rack}"),
+        ("7:43 sizing.survive", "'rack' can't be survived with 1 rack"),
+    ),
+    (
+        "no_loads",
+        sized("{brokers_per_rack: 2}", HEAD.replace(", size: 5MB", "")),
+        ("7:1 sizing", "brokers can't be sized without sizes or rates"),
+    ),
+    ("no_number", sized("{classes: [small]}"), ("7:1 sizing", "brokers_per_rack")),
+]
+
+
+@pytest.mark.parametrize(("text", "parts"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_each_fault_has_its_place_and_what_is_allowed(text: str, parts: tuple[str, ...], tmp_path: Path) -> None:
+    """One finding each."""
+    (found,) = findings(tmp_path, text)
+    line = f"{found.place} {found.key}: {found.message}"
+    assert all(part in line for part in parts), line
+
+
+def test_what_is_read(tmp_path: Path) -> None:
+    """Prices in hundredths, shares in millionths; every class and 12 months where nothing is said."""
+    path = tmp_path / "spec.yaml"
+    path.write_text(
+        sized("{brokers_per_rack: 2..5, prices: {large: 90.25}, disk_used: 75%, racks: [b, a], survive: broker}")
+    )
+    small, large = BrokerClass("small", 10**9), BrokerClass("large", 2 * 10**9, 10**6)
+
+    assert Sizing((small, large), (2, 5), ("b", "a"), (("large", 9025),), 12, "broker", 750_000) == load(path).sizing
+    path.write_text(sized("{brokers_per_rack: 3, classes: [large], replicas_per_broker: 4000, months: 7}"))
+    assert Sizing((large,), (3, 3), months=7, replicas_per_broker=4000) == load(path).sizing
+
+
+def test_other_specs_have_none() -> None:
+    """Only `planner size` reads it."""
+    assert load(ROOT / "examples" / "expand.yaml").sizing is None

@@ -1,0 +1,235 @@
+"""Clusters that could be bought: which there are, what is planned, and when each limit is reached."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import pytest
+from clusters import spec_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.model.build_problem import build
+from planner.model.cluster import Broker
+from planner.model.errors import SetupError
+from planner.model.spec import BrokerClass, Changes, Monthly, Placement, Rate, Sizing, Spec
+from planner.whatif import sizing
+from planner.whatif.sizing import Combination, combinations, evaluate
+from planner.whatif.sizing import spec_of as sized_spec
+
+SMALL, LARGE = BrokerClass("small", 100, 1000), BrokerClass("large", 300, 3000)
+RACKS = {1: "a", 2: "b", 3: "c"}
+THREE = {"t": [(1, 2), (2, 3), (3, 1), (1, 3)]}
+
+
+def wish(spec: Spec | None = None, *, growth: int = 0, of: BrokerClass = SMALL, **options) -> Spec:
+    """Three small brokers in racks of their own, four partitions of 20 bytes, and what may be bought."""
+    made = spec or spec_of(RACKS, THREE, sizes=20)
+    brokers = tuple(
+        replace(each, disk_bytes=of.disk_bytes, network_bytes_per_sec=of.network_bytes_per_sec)
+        for each in made.cluster.brokers
+    )
+    asked = Sizing(**{"classes": (SMALL, LARGE), "per_rack": (1, 2), "months": 10, **options})
+    cluster = replace(made.cluster, brokers=brokers, sizes_known=True)
+    return replace(made, cluster=cluster, growth=Monthly((Rate("*", growth),), (SMALL, LARGE)), sizing=asked)
+
+
+def test_every_class_and_number_is_a_combination_once() -> None:
+    """Today's brokers of the class count; those of other classes stay or leave. The same cluster isn't there twice."""
+    found = [
+        (c.number, c.broker_class, c.per_rack, c.keeps, [b.id for b in c.added], c.removed)
+        for c in combinations(wish())
+    ]
+
+    assert [
+        (1, "small", 1, True, [], ()),
+        (2, "small", 2, True, [4, 5, 6], ()),
+        (3, "large", 1, True, [4, 5, 6], ()),
+        (4, "large", 1, False, [4, 5, 6], (1, 2, 3)),
+        (5, "large", 2, True, [4, 5, 6, 7, 8, 9], ()),
+        (6, "large", 2, False, [4, 5, 6, 7, 8, 9], (1, 2, 3)),
+    ] == found
+
+
+def test_fewer_brokers_and_other_racks_are_combinations_too() -> None:
+    """The last ones of a class leave, and brokers in racks that aren't named."""
+    spec = wish(spec_of({**RACKS, 4: "a", 5: "b", 6: "c"}, THREE, sizes=20), per_rack=(1, 1), classes=(SMALL,))
+    assert [((), (4, 5, 6))] == [(each.added, each.removed) for each in combinations(spec)]
+    spec = wish(per_rack=(1, 1), classes=(SMALL,), racks=("a", "d"))
+    (found,) = combinations(spec)
+    assert ((2, 3), [(4, "d")]) == (found.removed, [(each.id, each.rack) for each in found.added])
+
+
+def test_changes_of_partitions_stay_and_those_of_brokers_do_not() -> None:
+    """The cluster is the combination, whatever `changes` says of brokers."""
+    spec = replace(wish(), changes=Changes(add_brokers=(Broker(9, "a"),), rebalance="none"))
+    changed = sized_spec(spec, combinations(spec)[3]).changes
+    assert ([4, 5, 6], (1, 2, 3), "all") == (
+        [b.id for b in changed.add_brokers],
+        changed.remove_brokers,
+        changed.rebalance,
+    )
+
+
+def test_what_cannot_be_sized_is_refused() -> None:
+    """Without `sizing`, and with rules that brokers to be bought can't be part of."""
+    with pytest.raises(SetupError, match="there is no sizing; allowed: the key sizing"):
+        combinations(replace(wish(), sizing=None))
+    with pytest.raises(SetupError, match="can't be sized with placement or leader_racks"):
+        combinations(replace(wish(), placement=(Placement("t", "hot", (1, 2), False),)))
+
+
+def row(spec: Spec, number: int):
+    """The row of a combination by its number."""
+    return evaluate(spec, combinations(spec)[number - 1])
+
+
+def test_a_cluster_that_holds_has_no_limit() -> None:
+    """160 bytes in all: 54 on each of three, 27 on each of six."""
+    held = row(wish(), 2)
+    assert (True, None, None, None) == (held["holds"], held["month"], held["broker"], held["limit"])
+    assert 0 < held["least_bytes"] <= held["bytes_moved"]
+    assert 40 == held["used_percent"]  # two replicas of 20 bytes of 100
+
+
+def test_the_first_limit_is_that_of_the_growth() -> None:
+    """60 bytes on a broker, half as many again each month: 90, then 135."""
+    spec = wish(growth=500_000, per_rack=(1, 1), classes=(SMALL,))
+    assert (False, 2, "disk") == tuple(row(spec, 1)[name] for name in ("holds", "month", "limit"))
+    assert (2, "disk") == tuple(sizing.as_it_is(spec)[name] for name in ("month", "limit"))
+
+
+def test_disks_may_be_filled_in_part() -> None:
+    """With 50 % of 100 bytes today's 60 are too much, and all together hold too little: there is no plan."""
+    found = row(wish(disk_used_ppm=500_000, per_rack=(1, 1), classes=(SMALL,)), 1)
+    assert (False, 0, None, "disk", None) == tuple(
+        found[name] for name in ("holds", "month", "broker", "limit", "bytes_moved")
+    )
+
+
+def test_replicas_are_limited() -> None:
+    """Eight replicas on three brokers are three on one of them."""
+    assert "replicas" == row(wish(replicas_per_broker=2, per_rack=(1, 1), classes=(SMALL,)), 1)["limit"]
+    assert row(wish(replicas_per_broker=3, per_rack=(1, 1), classes=(SMALL,)), 1)["holds"]
+
+
+def test_too_few_brokers_have_no_plan() -> None:
+    """Two replicas need two brokers."""
+    spec = wish(spec_of({1: "a"}, {"t": [(1,)]}, sizes=1), per_rack=(1, 1), classes=(SMALL,), racks=("a",))
+    from planner.model.spec import ReplicationFactorChange
+
+    changes = Changes(set_replication_factor=(ReplicationFactorChange("*", 2),))
+    found = row(replace(spec, changes=changes), 1)
+    assert (False, "too few brokers or racks for the replication factors") == (found["holds"], found["limit"])
+
+
+def test_a_rack_that_fails_leaves_the_others_its_traffic() -> None:
+    """Each partition is written 240 bytes/s and read 240: a leader sends 480, and 240 once its follower is gone."""
+    base = spec_of(RACKS, {"t": [(1, 2), (2, 3), (3, 1)]}, sizes=20)
+    topics = tuple(
+        replace(
+            topic, partitions=tuple(replace(p, bytes_in_per_sec=240, bytes_out_per_sec=240) for p in topic.partitions)
+        )
+        for topic in base.cluster.topics
+    )
+    config = (("cleanup.policy", "compact"),)
+    base = replace(base, cluster=replace(base.cluster, topics=tuple(replace(each, config=config) for each in topics)))
+    one = {"per_rack": (1, 1), "classes": (BrokerClass("small", 100, 700),)}
+    alike = BrokerClass("small", 100, 700)
+
+    assert row(wish(base, of=alike, **one), 1)["holds"]
+    found = row(wish(base, of=alike, survive="rack", **one), 1)
+    assert (False, 0) == (found["holds"], found["month"])
+    assert "network without rack" in found["limit"]
+    assert "network without broker" in row(wish(base, of=alike, survive="broker", **one), 1)["limit"]
+
+
+def test_a_rack_with_all_replicas_takes_partitions_down() -> None:
+    """Of two racks one may have both replicas today; no number of brokers changes that without a plan."""
+    spec = wish(spec_of({1: "a", 2: "a", 3: "b"}, {"t": [(1, 2)]}, sizes=1), survive="rack")
+    assert "partitions offline without rack a" == sizing.as_it_is(spec)["limit"]
+    assert row(wish(spec_of({1: "a", 2: "a", 3: "b"}, {"t": [(1, 2)]}, sizes=1), survive="rack", per_rack=(2, 2)), 1)[
+        "holds"
+    ]
+
+
+@settings(max_examples=60)
+@given(
+    rows=st.lists(st.permutations([1, 2, 3, 4]).map(lambda ids: tuple(ids[:2])), min_size=1, max_size=5),
+    loads=st.lists(st.tuples(*[st.integers(0, 90)] * 3), min_size=5, max_size=5),
+    growth=st.sampled_from([0, 100_000, 400_000, -200_000]),
+    survive=st.sampled_from(["none", "broker", "rack"]),
+)
+def test_limits_are_those_of_a_count_by_hand(rows, loads, growth, survive) -> None:
+    """Month by month and failure by failure, partition by partition."""
+    racks = {1: "a", 2: "b", 3: "a", 4: "b"}
+    base = spec_of(
+        racks,
+        {"t": rows},
+        sizes={"t": [each[0] for each in loads[: len(rows)]]},
+        config={"t": (("cleanup.policy", "compact"),)},
+    )
+    (topic,) = base.cluster.topics
+    parts = tuple(
+        replace(part, bytes_in_per_sec=load[1], bytes_out_per_sec=load[2])
+        for part, load in zip(topic.partitions, loads, strict=False)
+    )
+    base = replace(base, cluster=replace(base.cluster, topics=(replace(topic, partitions=parts),)))
+    spec = wish(base, growth=growth, survive=survive, months=4, of=BrokerClass("small", 100, 250))
+    found = sizing.as_it_is(spec)
+
+    failures = {"none": [()], "broker": [(), (1,), (2,), (3,), (4,)], "rack": [(), (1, 3), (2, 4)]}[survive]
+    reached = []
+    for month in range(5):
+        # As the forecast has it: whole numbers of a factor that is multiplied up.
+        factor = prod([1 + growth / 1e6] * month)
+        size, into, out = ([int(np.rint(load[at] * factor)) for load in loads] for at in range(3))
+        for down in failures:
+            held = {broker: [0, 0, 0] for broker in racks}
+            for at, row_of in enumerate(rows):
+                living = [broker for broker in row_of if broker not in down]
+                if not living:
+                    reached.append(month)
+                    continue
+                for broker in living:
+                    held[broker][1] += into[at]
+                held[living[0]][2] += into[at] * (len(living) - 1) + out[at]
+                for broker in row_of if not down else ():
+                    held[broker][0] += size[at]
+            if any(each[0] > 100 or max(each[1:]) > 250 for each in held.values()):
+                reached.append(month)
+    assert (min(reached) if reached else None) == found["month"]
+    assert (not reached) == found["holds"]
+
+
+def test_the_hours_of_the_week_count() -> None:
+    """A cluster that holds on average is too small for its busiest hour."""
+    from benchmarks import hours
+
+    base = hours.spec(1, 60)
+    worst = max(hours.worst(build(base), base.week, build(base).replicas))
+    spread = replace(base, changes=Changes())
+    each = BrokerClass("one", None, int(worst * 0.9))
+    mean = wish(replace(spread, week=None), of=each, classes=(each,), per_rack=(4, 4), months=1)
+    busiest = wish(spread, of=each, classes=(each,), per_rack=(4, 4), months=1)
+    assert sizing.as_it_is(mean)["used_percent"] < sizing.as_it_is(busiest)["used_percent"]
+
+
+def test_rows_are_the_same_in_any_order() -> None:
+    """A combination's row depends on nothing else."""
+    spec = wish(growth=100_000)
+    wanted: list[Combination] = list(combinations(spec))
+    assert sizing.run(spec, wanted) == sizing.run(spec, wanted[::-1])[::-1]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_spark_gives_the_same_rows(spark, partitions) -> None:
+    """With any number of tasks."""
+    from spark_jobs import whatif
+
+    spec = wish(growth=100_000, survive="rack")
+    wanted = combinations(spec)
+    assert sizing.run(spec, wanted) == whatif.sizes(spark, spec, wanted, partitions=partitions)

@@ -1,0 +1,122 @@
+"""What `planner size` says of its rows: prices, the cheapest, which are worth comparing, and how long each lasts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from clusters import spec_of
+
+from planner.model.spec import BrokerClass, Monthly, Sizing
+from planner.plan.document import codec
+from planner.whatif import sizing_report
+from planner.whatif.sizing import combinations
+
+SMALL, LARGE = BrokerClass("small", 100), BrokerClass("large", 300)
+
+
+def wish(**options):
+    """Two small brokers, and six clusters that may be bought."""
+    base = spec_of({1: "a", 2: "b"}, {"t": [(1, 2)]}, sizes=20)
+    brokers = tuple(replace(each, disk_bytes=100) for each in base.cluster.brokers)
+    asked = Sizing((SMALL, LARGE), (1, 2), prices=(("small", 1050), ("large", 2500)), months=3, **options)
+    cluster = replace(base.cluster, brokers=brokers, sizes_known=True)
+    return replace(base, cluster=cluster, growth=Monthly((), (SMALL, LARGE)), sizing=asked)
+
+
+def row(number, month=None, used=50.0, moved=10):
+    """A combination's row, whose plan reaches its limit in a month."""
+    limit = {"month": month, "broker": None if month is None else 1, "limit": None if month is None else "disk"}
+    copied = {"bytes_moved": moved, "least_bytes": moved, "replicas_moved": 1, "leaders_changed": 0}
+    return {"number": number, "brokers": 2 + number, "holds": month is None, **limit, "used_percent": used, **copied}
+
+
+TODAY = {"month": 1, "broker": 2, "limit": "disk"}
+
+
+def made(*rows, spec=None):
+    """The document of six rows."""
+    spec = spec or wish()
+    wanted = combinations(spec)
+    assert len(rows) == len(wanted)
+    return sizing_report.document(spec, wanted, TODAY, rows)
+
+
+def told(document):
+    """Every line of the first block."""
+    return list(document and sizing_report.view(document).sections[0].blocks[0].lines)
+
+
+def test_a_price_is_that_of_all_brokers():
+    """Two small ones cost 21 a month; two large ones beside them 50 more."""
+    document = made(*(row(number) for number in range(1, 7)))
+    assert [21.0, 42.0, 71.0, 50.0, 121.0, 100.0] == [each.price for each in document.sizes]
+    assert 1 == document.chosen
+
+
+def test_the_cheapest_is_chosen_among_those_that_last():
+    """And named with what it costs."""
+    document = made(row(1, 1), row(2, 2), row(3), row(4), row(5), row(6))
+    assert 4 == document.chosen
+    first, second = told(document)
+    assert "Today's cluster lasts until month 1: disk, broker 2." == first
+    assert (
+        "Cheapest of 6 clusters that lasts all 3 months: number 4, 1 × large a rack; 6 brokers, 50.00 a month" in second
+    )
+
+
+def test_the_front_has_what_no_other_is_better_than():
+    """In price, headroom and bytes; never one that doesn't last."""
+    rows = (
+        row(1, 1),
+        row(2, None, 90, 10),
+        row(3, None, 90, 10),
+        row(4, None, 80, 30),
+        row(5, None, 40, 50),
+        row(6, None, 85, 5),
+    )
+    assert [2, 4, 5, 6] == [each.number for each in made(*rows).sizes if each.on_front]
+
+
+def test_each_horizon_has_its_cheapest():
+    """Number 1 lasts until month 2: one month; then number 4 does."""
+    document = made(row(1, 2), row(2, 3), row(3), row(4, 3), row(5), row(6))
+    assert [(1, 1), (2, 2), (3, 3)] == [(each.months, each.number) for each in document.horizons]
+    table = sizing_report.view(document).sections[0].blocks[2]
+    assert ["1 month", "2 months", "3 months"] == [table.columns[0].value(run) for run in table.rows]
+
+
+def test_nothing_lasts():
+    """The one that lasts longest is named."""
+    document = made(*(row(number, min(number, 3)) for number in range(1, 7)))
+    assert document.chosen is None
+    assert "None of 6 clusters lasts all 3 months." == told(document)[1]
+    assert told(document)[2].startswith("The longest, number 4 (1 × large a rack), lasts until month 3: disk, broker 1")
+
+
+def test_unknown_prices_are_unknown():
+    """Then the fewest brokers come first, and it is said."""
+    spec = wish()
+    spec = replace(spec, sizing=replace(spec.sizing, prices=(("small", 1050),)))
+    document = made(row(1, 1), row(2, 1), row(3), row(4), row(5), row(6), spec=spec)
+    assert [21.0, 42.0, None, None, None, None] == [each.price for each in document.sizes]
+    assert 3 == document.chosen
+    assert "price unknown" in told(document)[1]
+    assert any("a price is unknown" in note for note in document.notes)
+
+
+@pytest.mark.slow
+def test_the_page_has_a_mark_for_each_cluster_that_lasts():
+    """In both panels, and the same bytes each time; none without any."""
+    document = made(row(1, 1), row(2), row(3), row(4), row(5), row(6))
+    page = sizing_report.page(document)
+    assert page == sizing_report.page(document)
+    assert all(f'id="front-{gid}-{at}"'.encode() in page for gid in ("used", "copied") for at in range(1, 6))
+    assert b"<svg" not in sizing_report.page(made(*(row(number, 1) for number in range(1, 7))))
+
+
+def test_the_document_is_json():
+    """With every key of its types."""
+    found = codec.as_json(made(*(row(number) for number in range(1, 7))))
+    assert {"chosen", "cluster", "format_version", "horizons", "months", "notes", "sizes", "today"} == set(found)
+    assert "small" == found["sizes"][0]["class"]
