@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from benchmarks.table import Entries, head, ratio, row
-from planner.execution import batch_cutting, batch_defaults, change_reasons
+from planner.execution import batch_cutting, batch_defaults, partition_changes
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import UNSTATED, BatchRules, Spec
 
@@ -47,7 +47,7 @@ class InBatches:
 
 def measure(spec: Spec, problem: Problem, assignment: IntArray) -> InBatches:
     """Cut a plan (P, W) of a spec by default, and not at all."""
-    changed = change_reasons.changes(problem, assignment)
+    changed = partition_changes.changes(problem, assignment)
     racks = {broker.id: broker.rack for broker in (*spec.cluster.brokers, *spec.changes.add_brokers) if broker.rack}
     execution = batch_defaults.settled(replace(spec, execution=UNSTATED), problem, assignment, changed)
     started = perf_counter()

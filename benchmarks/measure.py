@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks import cases, in_batches
 from benchmarks.apart import peak_bytes
 from benchmarks.in_batches import InBatches
-from planner.execution import batch_cutting, change_reasons
+from planner.execution import batch_cutting, partition_changes
 from planner.model import build_problem
 from planner.model.cluster import PartitionChange
 from planner.model.problem import IntArray, LongArray, Problem
@@ -165,8 +165,8 @@ def makespans_over_bound(problem: Problem, assignment: IntArray) -> tuple[float,
     batch takes as long as its busiest broker, in or out, and the next one begins when it is complete. The bound is the
     busiest broker's bytes over the whole plan, as if nothing ever waited; 1.0 where no byte moves.
     """
-    changed = change_reasons.changes(problem, assignment)
-    bound = max(int(side.max()) for side in change_reasons.bytes_in_and_out(problem, assignment))
+    changed = partition_changes.changes(problem, assignment)
+    bound = max(int(side.max()) for side in partition_changes.bytes_in_and_out(problem, assignment))
     bytes_moved = sum(change.size_bytes * len(change.adding) for change in changed)
     rules = (BatchRules(bytes=_share(bytes_moved)), BatchRules(moves_per_broker=_share(_most_moves(changed))))
     by_bytes, by_moves = (

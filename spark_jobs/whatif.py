@@ -9,6 +9,7 @@ import importlib
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,12 +75,7 @@ def growth(
     spark: Session, cases: Sequence[Case], *, partitions: int | None = None, progress: Progress | None = None
 ) -> list[Row]:
     """Every case's row, in their order; reports finished tasks."""
-    return _in_order(spark, tuple(cases), _lasted, partitions, progress)
-
-
-def _lasted(cases: Sequence[Case], numbers: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
-    for each in numbers:
-        yield _as_json(each["number"], growth_forecast.evaluate(cases[each["number"]]))
+    return _in_order(spark, [partial(growth_forecast.evaluate, case) for case in cases], partitions, progress)
 
 
 def sizes(
@@ -91,24 +87,22 @@ def sizes(
     progress: Progress | None = None,
 ) -> list[Row]:
     """Every combination's row, in their order; reports finished tasks."""
-    return _in_order(spark, tuple((spec, each) for each in wanted), _sized, partitions, progress)
-
-
-def _sized(asked: Sequence[tuple[Spec, Combination]], numbers: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
-    for each in numbers:
-        yield _as_json(each["number"], sizing.evaluate(*asked[each["number"]]))
+    return _in_order(spark, [partial(sizing.evaluate, spec, each) for each in wanted], partitions, progress)
 
 
 def _in_order(
-    spark: Session, asked: Sequence[Any], answer: RowsAnswer, partitions: int | None, progress: Progress | None
+    spark: Session, asked: Sequence[Callable[[], Row]], partitions: int | None, progress: Progress | None
 ) -> list[Row]:
+    """What each of these functions gives, in their order."""
     numbers = pa.table({"number": pa.array(range(len(asked)), pa.int32())})
-    table = _answered(spark, asked, numbers, answer, LIFETIME_SCHEMA, partitions, progress)
+    table = _answered(spark, asked, numbers, _called, LIFETIME_SCHEMA, partitions, progress)
     return [json.loads(row["row"]) for row in table.sort_by("number").to_pylist()]
 
 
-def _as_json(number: int, row: Row) -> pa.Table:
-    return pa.Table.from_pylist([{"number": number, "row": json.dumps(row)}], schema=LIFETIME_SCHEMA)
+def _called(asked: Sequence[Callable[[], Row]], numbers: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
+    for each in numbers:
+        row = {"number": each["number"], "row": json.dumps(asked[each["number"]]())}
+        yield pa.Table.from_pylist([row], schema=LIFETIME_SCHEMA)
 
 
 def consumers(

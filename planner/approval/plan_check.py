@@ -1,6 +1,6 @@
 """Checks that what was approved is what would run: a plan's folder against its plan.json, the clock and the cluster.
 
-This module reads the files and the clock. `folder_check`, `expiry` and `staleness` decide what counts as changed,
+This module reads the files and the clock. `folder_check`, `amounts` and `staleness` decide what counts as changed,
 expired or stale.
 """
 
@@ -20,7 +20,7 @@ from planner.approval.cluster_now import Since, Sources, read_now, since
 from planner.approval.staleness import Difference, Fit, Standing
 from planner.export import folder_check
 from planner.export.folder_check import SUMS, FolderCheck, FolderEntry, digest
-from planner.model import expiry
+from planner.model import amounts
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import bound_file, headline, plan_file
 from planner.plan.document.plan_types import Plan
@@ -99,7 +99,7 @@ def _refusals(
 ) -> Iterator[Refusal]:
     if wanted.plan_id not in (None, plan.plan_id):
         yield Refusal(f"{path}: is plan {plan.plan_id}, approved was plan {wanted.plan_id}")
-    moment = expiry.written(wanted.now or datetime.now(UTC))
+    moment = amounts.moment_text(wanted.now or datetime.now(UTC))
     if plan.validity is not None and plan.valid_until is not None and moment >= plan.valid_until:
         yield Refusal(
             f"plan {plan.plan_id[:12]} was valid until {plan.valid_until}, now it is {moment}: its state was captured "
@@ -141,9 +141,9 @@ def listed(lines: tuple[str, ...]) -> Iterator[str]:
 def parse_now(text: str | None) -> datetime | None:
     """The moment that an option gives, None without the option; SetupError for anything else."""
     try:
-        return None if text is None else expiry.parse_moment(text)
+        return None if text is None else amounts.parse_moment(text)
     except ValueError:
-        raise SetupError(f"{text!r} isn't a moment; allowed: {expiry.ALLOWED}") from None
+        raise SetupError(f"{text!r} isn't a moment; allowed: {amounts.MOMENT_ALLOWED}") from None
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")

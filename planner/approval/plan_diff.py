@@ -220,10 +220,14 @@ def sections(difference: Document) -> list[tuple[str, int, list[str]]]:
     partitions = difference["partitions"]
     old, new = difference["plans"]
     heads = ((key, old[key], new[key]) for key in ("cluster", "valid_until", "resumes", "adopted"))
+    inputs = [
+        (row["path"], *(f"SHA-256 {side[:12]}" if side else "not read" for side in (row["before"], row["after"])))
+        for row in difference["inputs"]
+    ]
     found = [
         ("Plan", [f"{words(key)}: {_value(was)} → {_value(now)}" for key, was, now in heads if was != now]),
         ("Limits", [_gate(row) for row in difference["gates"]]),
-        ("Inputs", [_input(row) for row in difference["inputs"]]),
+        ("Inputs", [f"{path}: {before} → {after}" for path, before, after in inputs]),
         ("Asked for", [_wished(row) for row in difference["changes"]]),
         ("Brokers", list(_brokers_shown(difference["brokers"]))),
         ("New partitions", [_new_topic(row) for row in difference["new_partitions"]]),
@@ -282,11 +286,6 @@ def _cells(key: str, of: Document) -> tuple[str, str]:
 
 
 _EXACT_GATES = {**dict.fromkeys(GATES_ON_BYTES, " B"), "limits.eta": " s", "limits.gap": " ppm"}
-
-
-def _input(row: Document) -> str:
-    old, new = (side and f"SHA-256 {side[:12]}" for side in (row["before"], row["after"]))
-    return f"{row['path']}: {old or 'not read'} → {new or 'not read'}"
 
 
 def _brokers_shown(rows: Sequence[Document]) -> Iterator[str]:

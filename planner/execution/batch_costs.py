@@ -6,7 +6,7 @@ follower, since the leader counts those in sync as well and holds back only the 
 `ReplicaManager.shouldLeaderThrottle`).
 
 Candidates are ranked by their final assignments alone: their batches couldn't change the order. The replica lists in
-between keep two racks wherever both ends have two (`reassignment_steps`), so a partition that doesn't survive a failure
+between keep two racks wherever both ends have two (`partition_changes`), so a partition that doesn't survive a failure
 while the plan runs doesn't survive it today or in the end, and those of today are the same for every plan.
 """
 
@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from planner.execution.batch_cutting import Batch
-from planner.execution.reassignment_steps import Step
+from planner.execution.partition_changes import Step
 from planner.model.build_problem import brokers_after, min_insync_of
 from planner.model.formats import counted
 from planner.model.problem import BoolArray, LongArray

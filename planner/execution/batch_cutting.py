@@ -12,7 +12,7 @@ from itertools import chain, zip_longest
 
 from planner.execution.batch_filling import BatchLoads
 from planner.execution.batch_packing import AT_RISK, pack
-from planner.execution.reassignment_steps import Step, step_between, steps_of
+from planner.execution.partition_changes import Step, step_between, steps_of
 from planner.model.cluster import PartitionChange, Reason
 from planner.model.spec import BatchRules
 

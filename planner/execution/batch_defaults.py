@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.execution.batch_costs import flows
 from planner.execution.batch_cutting import Batch, split
-from planner.execution.reassignment_steps import steps_of
+from planner.execution.partition_changes import steps_of
 from planner.model.build_problem import brokers_after, today
 from planner.model.cluster import PartitionChange
 from planner.model.formats import size

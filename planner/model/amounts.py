@@ -1,4 +1,4 @@
-"""Amounts with units ("4TiB", "50MB/s", "6h") to whole bytes, bytes per second, or seconds.
+"""Amounts with units ("4TiB", "50MB/s", "6h") to whole bytes, bytes per second, or seconds; and moments in UTC.
 
 The unit registry is our own and small: a general one reads `5mb` as millibits and `1 min` as an amount of bytes
 in disguise; this one knows bits, bytes, a few times, and the SI and binary prefixes from kilo on.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
@@ -120,3 +121,30 @@ def _in_range(value: int | str, amount: int, kind: AmountKind, least: int) -> in
 
 def _refused(value: str, kind: AmountKind) -> AmountError:
     return AmountError(f"{value!r} isn't an amount; allowed: {EXAMPLES[kind]}")
+
+
+MOMENT_ALLOWED = "a date and time with its zone, such as 2026-11-20T10:00:00Z or 2026-11-20T11:00:00+01:00"
+
+
+def parse_moment(text: str) -> datetime:
+    """A moment in UTC, whole seconds; ValueError for anything but a date and time of ISO 8601 with its zone."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None or len(text) <= len("2026-11-20"):
+        raise ValueError(f"{text!r} has no zone")
+    return moment.astimezone(UTC).replace(microsecond=0)
+
+
+def moment_text(moment: datetime) -> str:
+    """A moment as plans and playbooks have it, `2026-11-20T10:00:00Z`: later ones sort behind earlier ones."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def valid_until(captured_at: str, valid_for_seconds: int | None) -> str | None:
+    """The moment from which a plan of a state isn't valid any more; None where it always is.
+
+    `captured_at` is an input, so that a plan says the same whenever it is made. Only `planner check` and the playbook
+    read the clock.
+    """
+    if valid_for_seconds is None:
+        return None
+    return moment_text(parse_moment(captured_at) + timedelta(seconds=valid_for_seconds))

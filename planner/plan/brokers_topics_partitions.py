@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from planner.execution.batch_costs import Costs, Peak
-from planner.execution.change_reasons import bytes_in_and_out
+from planner.execution.partition_changes import bytes_in_and_out
 from planner.model.build_problem import today, topics_after
 from planner.model.cluster import PartitionChange
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem

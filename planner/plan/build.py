@@ -15,8 +15,8 @@ from msgspec import convert, structs
 from planner import __version__
 from planner.execution import batch_costs, batch_cutting, batch_defaults, gates, log_dir_placement
 from planner.execution.batch_costs import Costs
-from planner.execution.change_reasons import changes
-from planner.model import expiry
+from planner.execution.partition_changes import changes
+from planner.model import amounts
 from planner.model.balance import Balance
 from planner.model.build_problem import brokers_after, today
 from planner.model.cluster import PartitionChange
@@ -262,9 +262,9 @@ def validity(captured_at: str | None, valid_for_seconds: int | None) -> Validity
     if captured_at is None:
         return None
     return ValiditySection(
-        captured_at=expiry.written(expiry.parse_moment(captured_at)),
+        captured_at=amounts.moment_text(amounts.parse_moment(captured_at)),
         valid_for_seconds=valid_for_seconds,
-        valid_until=expiry.end(captured_at, valid_for_seconds),
+        valid_until=amounts.valid_until(captured_at, valid_for_seconds),
     )
 
 

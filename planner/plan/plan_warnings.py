@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from planner.model.build_problem import may_move
-from planner.model.cluster import PartitionChange
+from planner.model.cluster import PartitionChange, down, unions
 from planner.model.effective_config import in_force
 from planner.model.formats import counted
 from planner.model.problem import BoolArray, Problem
 from planner.model.spec import Spec
-from planner.model.state_warnings import down, unions
 
 
 def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:

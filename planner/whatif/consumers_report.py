@@ -223,7 +223,14 @@ def _partition_counts(spec: Spec, grown: Mapping[str, int], keys: Sequence[str])
 def view(document: ConsumersDocument) -> View:
     """Each group with its members, what may happen to it, and other assignors; then keys, and the sweep of members."""
     unit = document.unit
-    sections = [_group_section(group, unit) for group in document.groups]
+    sections = []
+    for group in document.groups:
+        partitions = counted(sum(group.topics.values()), "partition")
+        of = f", {counted(len(group.members), 'member')}, {partitions} of {counted(len(group.topics), 'topic')}"
+        title = Joined((Name(group.group), ": ", group.assignor, of))
+        state = _sentences([*_state(group, unit), _rebalance(group.rebalances)])
+        blocks = told(state, _members(group, unit), _events(group, unit), _assignors(group, unit))
+        sections.append(Section(title, blocks))
     if document.partition_counts:
         lines = [line for count in document.partition_counts for line in _keys(count)]
         sections.append(Section("", (_sentences(lines),)))
@@ -234,14 +241,6 @@ def view(document: ConsumersDocument) -> View:
 
 def _sentences(lines: Sequence[str]) -> Lines:
     return Lines(tuple(Sentence(line, _LONGEST_SENTENCE) for line in lines))
-
-
-def _group_section(group: GroupRow, unit: str) -> Section:
-    partitions = counted(sum(group.topics.values()), "partition")
-    of = f", {counted(len(group.members), 'member')}, {partitions} of {counted(len(group.topics), 'topic')}"
-    title = Joined((Name(group.group), ": ", group.assignor, of))
-    state = _sentences([*_state(group, unit), _rebalance(group.rebalances)])
-    return Section(title, told(state, _members(group, unit), _events(group, unit), _assignors(group, unit)))
 
 
 def _state(group: GroupRow, unit: str) -> Iterator[str]:

@@ -110,11 +110,13 @@ class FailuresDocument(FailuresSection, frozen=True, kw_only=True):
 def section(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> FailuresSection:
     """Everything that is shown, of rows (failures.ROW_SCHEMA) by kind, scenario and stage."""
     of_kind = {each.kind: rows.filter(pc.equal(rows["of"], each.kind)) for each in wanted}
-    worst = {
-        (kind, state): _worst(found.filter(pc.equal(found["state"], state)))
-        for kind, found in of_kind.items()
-        for state in pc.unique(found["state"]).to_pylist()
-    }
+    worst: dict[tuple[str, str], Row] = {}
+    for kind, found in of_kind.items():
+        for state in pc.unique(found["state"]).to_pylist():
+            there = found.filter(pc.equal(found["state"], state))
+            # Of equally bad ones the first.
+            order = [there["scenario"], *(pc.negate(there[name].fill_null(0)) for name in reversed(_WORSE))]
+            worst[kind, state] = there.slice(int(np.lexsort([each.to_numpy() for each in order])[0]), 1).to_pylist()[0]
     hit = dict[tuple[str, str], tuple[FailedTopicRow, ...]]()
     for stage in stages(subject.spec, subject.problem, subject.batches):
         for scenarios in wanted:
@@ -147,13 +149,6 @@ def section(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> Fa
 
 
 Row = Mapping[str, Any]
-
-
-def _worst(rows: pa.Table) -> Row:
-    """The worst scenario of one state; of equally bad ones the first."""
-    columns = [-rows[name].fill_null(0).to_numpy() for name in reversed(_WORSE)]
-    found: Row = rows.slice(int(np.lexsort([rows["scenario"].to_numpy(), *columns])[0]), 1).to_pylist()[0]
-    return found
 
 
 def _state(rows: pa.Table, worst: Row, hit: tuple[FailedTopicRow, ...] | None) -> FailureStateRow:

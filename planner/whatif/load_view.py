@@ -18,7 +18,7 @@ from planner.model.formats import counted, number
 from planner.model.load_history import HOUR_SECONDS, HOURS_OF_WEEK, About, Findings, doubts, hour_name, topic_growth
 from planner.model.problem import FloatArray, LongArray
 from planner.report import html, plot_axes, plot_svg
-from planner.report.plot_svg import COLOUR, Drawing, Mark, Plot
+from planner.report.plot_svg import COLOUR, Drawing, Mark
 from planner.report.view import Column, Facts, Lines, Name, Quantity, Section, Table, View, told
 
 _TOPICS_SHOWN, _HOURS_SHOWN, _UNTRUSTED_SHOWN = 10, 5, 10
@@ -233,10 +233,6 @@ def page(rows: pa.Table, about: About) -> bytes:
         drawings = [("week", _week(rows)), ("topics", _topic_weeks(rows, names[:_WEEKS]))] if names else []
         drawings += [("growth", _trends(known))] if known else []
         drawn = {name: plot_svg.finished(name, drawing) for name, drawing in drawings}
-    return html.view_page(_page_view(of, known, drawn), drawn)
-
-
-def _page_view(of: LoadSummary, known: Sequence[TopicTrend], drawn: dict[str, Plot]) -> View:
     facts, hours, topics = blocks(of)
     sections = [Section("History", facts, "history")]
     for name, title, table in (("week", "Busiest hours", hours), ("topics", "Busiest topics", topics)):
@@ -244,7 +240,7 @@ def _page_view(of: LoadSummary, known: Sequence[TopicTrend], drawn: dict[str, Pl
         sections += [Section(title, (named,), name, name)] if name in drawn else []
     if known:
         sections.append(Section("Growth", (_trend_table(known),), "growth", "growth"))
-    return View("Load profile", tuple(sections))
+    return html.view_page(View("Load profile", tuple(sections)), drawn)
 
 
 def trends(rows: pa.Table, topics: Sequence[str]) -> tuple[TopicTrend, ...]:
@@ -337,7 +333,10 @@ def _trends(known: Sequence[TopicTrend]) -> Drawing:
     plot_axes.beside_axis(axes, [(at, formats.printable(each.topic, _LONGEST_LABEL)) for at, each in enumerate(known)])
     plot_axes.amounts(axes, "x", formats.percent)
     plot_axes.heading(axes, "growth per month")
-    titles = [_trend_in_words(each) for each in known]
+    titles = []
+    for each in known:
+        growth, low, high = (formats.percent(round(100 * value, 1)) for value in (each.growth, each.low, each.high))
+        titles.append(f"{formats.printable(each.topic, _LONGEST_NAME)}: {growth} per month, {low} to {high}")
     marks = {
         gid: [Mark(f"{gid}-{at}", title) for at, title in enumerate(titles, 1)] for gid in ("interval", "estimate")
     }
@@ -348,11 +347,6 @@ _TREND_IN_WORDS = (
     "How much more is written a month later. The bar is the 95 % interval, the mark the estimate: both are the means "
     "of the topic's partitions, weighted by what is written to them."
 )
-
-
-def _trend_in_words(of: TopicTrend) -> str:
-    growth, low, high = (formats.percent(round(100 * each, 1)) for each in (of.growth, of.low, of.high))
-    return f"{formats.printable(of.topic, _LONGEST_NAME)}: {growth} per month, {low} to {high}"
 
 
 def _trend_table(known: Sequence[TopicTrend]) -> Table[TopicTrend]:

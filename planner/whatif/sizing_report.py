@@ -27,13 +27,26 @@ _SHOWN, _POINTS_NAMED = 12, 12
 def document(spec: Spec, wanted: Sequence[Combination], today: Row, rows: Sequence[Row]) -> SizesDocument:
     """Everything that is shown: `today` is the row of today's cluster, `rows` those of the combinations, in order."""
     months = asked(spec).months
-    drafts = [_size_row(spec, each, row) for each, row in zip(wanted, rows, strict=True)]
+    drafts = [
+        SizeRow(
+            **row,
+            broker_class=of.broker_class,
+            per_rack=of.per_rack,
+            keeps_others=of.keeps,
+            added=len(of.added),
+            removed=len(of.removed),
+            price=_price(spec_of(spec, of)),
+            on_front=False,
+        )
+        for of, row in zip(wanted, rows, strict=True)
+    ]
     held = [row for row in drafts if row.holds]
     sizes = tuple(
         structs.replace(row, on_front=row.holds and not any(_better(other, row) for other in held)) for row in drafts
     )
+    planned = [(row, months if row.month is None else row.month - 1) for row in sizes if row.bytes_moved is not None]
     horizons = [
-        HorizonRow(months=until, number=_cheapest(row for row in sizes if _lasts(row, until)))
+        HorizonRow(months=until, number=_cheapest([row for row, lasts in planned if lasts >= until]))
         for until in range(1, months + 1)
     ]
     return SizesDocument(
@@ -45,19 +58,6 @@ def document(spec: Spec, wanted: Sequence[Combination], today: Row, rows: Sequen
         chosen=_cheapest(held),
         horizons=tuple(horizons),
         notes=tuple(_notes(spec, sizes)),
-    )
-
-
-def _size_row(spec: Spec, of: Combination, row: Row) -> SizeRow:
-    return SizeRow(
-        **row,
-        broker_class=of.broker_class,
-        per_rack=of.per_rack,
-        keeps_others=of.keeps,
-        added=len(of.added),
-        removed=len(of.removed),
-        price=_price(spec_of(spec, of)),
-        on_front=False,
     )
 
 
@@ -80,7 +80,7 @@ def _money(row: SizeRow) -> float:
     return float("inf") if row.price is None else row.price
 
 
-def _cheapest(rows: Iterator[SizeRow] | Sequence[SizeRow]) -> int | None:
+def _cheapest(rows: Sequence[SizeRow]) -> int | None:
     """The number of the row with the lowest price, then the fewest brokers, then the fewest bytes to copy."""
     found = min(rows, key=lambda row: (_money(row), row.brokers, row.bytes_moved or 0), default=None)
     return None if found is None else found.number
@@ -93,11 +93,6 @@ def _better(one: SizeRow, other: SizeRow) -> bool:
         for row in (one, other)
     )
     return ours != theirs and all(a <= b for a, b in zip(ours, theirs, strict=True))
-
-
-def _lasts(row: SizeRow, months: int) -> bool:
-    """True where a plan reaches no limit up to the beginning of a month."""
-    return row.bytes_moved is not None and (row.month is None or row.month > months)
 
 
 def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from properties import examples
 
 from planner.execution.batch_costs import CopyFlow, flows
 from planner.execution.batch_cutting import Batch, busiest_bytes, split
-from planner.execution.reassignment_steps import Step
+from planner.execution.partition_changes import Step
 from planner.model.cluster import PartitionChange, Reason
 from planner.model.spec import BatchRules
 

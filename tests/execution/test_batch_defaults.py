@@ -11,7 +11,7 @@ import pytest
 from clusters import no_racks, spec_of
 
 from planner.execution.batch_defaults import settled
-from planner.execution.change_reasons import changes
+from planner.execution.partition_changes import changes
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.problem import IntArray, Problem

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from planner.inputs.spec.reading import load
+from planner.model.amounts import moment_text, parse_moment, valid_until
 from planner.model.errors import SpecError
-from planner.model.expiry import end, parse_moment, written
 
 SPEC = "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1}]\n  topics: [{name: t, partitions: [{replicas: [1]}]}]\n"
 
@@ -24,7 +24,7 @@ SPEC = "version: 1\ncluster:\n  name: c\n  brokers: [{id: 1}]\n  topics: [{name:
 )
 def test_moments_are_told_in_utc(text: str, moment: str) -> None:
     """Whatever zone they were written in."""
-    assert moment == written(parse_moment(text))
+    assert moment == moment_text(parse_moment(text))
 
 
 @pytest.mark.parametrize("text", ["2026-11-20", "2026-11-20T10:00:00", "yesterday", "2026-02-30T10:00:00Z", ""])
@@ -36,8 +36,8 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
 
 def test_a_plan_ends_so_long_after_its_state() -> None:
     """Never without valid_for."""
-    assert "2026-11-21T10:00:00Z" == end("2026-11-20T11:00:00+01:00", 86_400)
-    assert end("2026-11-20T10:00Z", None) is None
+    assert "2026-11-21T10:00:00Z" == valid_until("2026-11-20T11:00:00+01:00", 86_400)
+    assert valid_until("2026-11-20T10:00Z", None) is None
 
 
 def test_the_yaml_says_both(tmp_path: Path) -> None:

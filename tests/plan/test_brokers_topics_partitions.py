@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.execution.batch_costs import costs
 from planner.execution.batch_cutting import Batch
-from planner.execution.reassignment_steps import Step
+from planner.execution.partition_changes import Step
 from planner.model.cluster import PartitionChange, Reason
 from planner.plan.brokers_topics_partitions import batch_rows, partition_rows
 from planner.plan.document.codec import as_json

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from properties import examples
 
 from planner.execution.batch_cutting import split
-from planner.execution.change_reasons import changes
+from planner.execution.partition_changes import changes
 from planner.model.build_problem import today
 from planner.model.problem import Problem
 from planner.model.spec import BatchRules, Changes, TopicFilter

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planner.execution import batch_costs
 from planner.execution.batch_cutting import Batch, split
-from planner.execution.reassignment_steps import Step, replica_lists
+from planner.execution.partition_changes import Step, replica_lists
 from planner.inputs.spec.reading import load
 from planner.model.cluster import PartitionChange, Reason, Topic
 from planner.model.errors import SpecError

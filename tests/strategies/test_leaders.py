@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from planner.execution.change_reasons import changes
+from planner.execution.partition_changes import changes
 from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build, today
 from planner.model.cluster import Reason

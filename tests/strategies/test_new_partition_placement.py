@@ -12,7 +12,7 @@ from clusters import balance_of, ids_of, no_racks, problem_of, specs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.execution.change_reasons import changes
+from planner.execution.partition_changes import changes
 from planner.model.balance import Balance
 from planner.model.build_problem import build, today
 from planner.model.cluster import Broker

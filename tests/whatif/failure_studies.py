@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.execution import batch_costs, batch_cutting
-from planner.execution.change_reasons import changes
+from planner.execution.partition_changes import changes
 from planner.model.build_problem import brokers_after, build
 from planner.model.spec import BatchRules
 from planner.plan.brokers_topics_partitions import batch_rows

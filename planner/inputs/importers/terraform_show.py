@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from planner.inputs.importers.json_text import begins_object, items, read_alone, shown
 from planner.inputs.importers.state_parts import TOPIC_NAME, StatePart, TopicTarget
-from planner.model.cluster import Config, Topic
+from planner.model.cluster import Config, Topic, some
 from planner.model.errors import Finding, ImportStateError, Place
-from planner.model.state_warnings import some
 
 _RESOURCE = "kafka_topic"
 _CONFIG_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)

@@ -23,9 +23,9 @@ from planner.inputs.spec.build_spec import (
 from planner.inputs.spec.rules import ADDED, BROKERS, DocumentRule, RuleList, leaving_path, listed, repeated
 from planner.inputs.spec.sections import BYTES, knows_sizes, knows_traffic
 from planner.inputs.yaml_source import Document, Path
+from planner.model.amounts import MOMENT_ALLOWED, parse_moment
 from planner.model.cluster import LogDirs
 from planner.model.errors import Finding, did_you_mean
-from planner.model.expiry import ALLOWED, parse_moment
 from planner.model.spec import OF_RACKS, OF_SIZES
 
 DOCUMENT_RULES: RuleList[DocumentRule] = RuleList()
@@ -363,14 +363,14 @@ def _captured_at_a_moment(document: Document) -> Iterator[Finding]:
     try:
         parse_moment(text)
     except (ValueError, OverflowError):
-        yield document.finding(("cluster", "captured_at"), f"{text!r} isn't a moment; allowed: {ALLOWED}")
+        yield document.finding(("cluster", "captured_at"), f"{text!r} isn't a moment; allowed: {MOMENT_ALLOWED}")
 
 
 @_reads("valid_for", "cluster.captured_at")
 def _valid_from_a_moment(document: Document) -> Iterator[Finding]:
     written, seconds = document.get("valid_for"), sections.valid_for_seconds(document)
     if seconds is not None and sections.captured_at(document) is None:
-        message = f"{written!r} needs a start time; allowed: together with cluster.captured_at, {ALLOWED}"
+        message = f"{written!r} needs a start time; allowed: together with cluster.captured_at, {MOMENT_ALLOWED}"
         yield document.finding(("valid_for",), message)
     if seconds is not None and seconds > _LONGEST_DAYS * 86_400:
         yield document.finding(("valid_for",), f"{written!r} is too long; allowed: at most {_LONGEST_DAYS}d")

@@ -34,8 +34,8 @@ from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed
 from planner.inputs.spec.sections import PROFILES, REFUSED
 from planner.inputs.yaml_source import Document, Path, key_text
 from planner.model.build_problem import may_move
+from planner.model.cluster import some
 from planner.model.errors import Finding, did_you_mean
-from planner.model.state_warnings import some
 
 SET_RULES: RuleList[DocumentRule] = RuleList()
 PLACEMENT_RULES: RuleList[TopicRule] = RuleList()

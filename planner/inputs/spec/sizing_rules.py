@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from planner.inputs.spec.build_spec import brokers_today
 from planner.inputs.spec.rules import BROKERS, DocumentRule, RuleList
-from planner.inputs.spec.sections import knows_sizes, knows_traffic, monthly, sizing
+from planner.inputs.spec.sections import knows_sizes, knows_traffic
 from planner.inputs.yaml_source import Document, Path
 from planner.model.errors import Finding, did_you_mean
 
@@ -15,7 +15,7 @@ SIZING_RULES: RuleList[DocumentRule] = RuleList()
 
 @SIZING_RULES.reads("sizing", "cluster.broker_classes")
 def _classes_exist(document: Document) -> Iterator[Finding]:
-    stated, known = document.get("sizing") or {}, [each.name for each in monthly(document).classes]
+    stated, known = document.get("sizing") or {}, tuple(document.get("cluster", "broker_classes") or {})
     if stated and not known:
         message = "no class of brokers is stated; allowed: cluster.broker_classes with what may be bought"
         yield document.finding(("sizing",), message)
@@ -29,19 +29,16 @@ def _classes_exist(document: Document) -> Iterator[Finding]:
             yield document.finding(("sizing", *path), message)
 
 
-@SIZING_RULES.reads("sizing", "cluster.broker_classes", BROKERS)
+@SIZING_RULES.reads("sizing", BROKERS)
 def _numbers_make_sense(document: Document) -> Iterator[Finding]:
     """The fewest brokers aren't more than the most, and a rack can fail only where others are left."""
-    known = {each.name for each in monthly(document).classes}
-    if not known.issuperset((document.get("sizing") or {}).get("classes", ())) or (asked := sizing(document)) is None:
-        return
-    least, most = asked.per_rack
-    if least > most:
-        written = document.get("sizing", "brokers_per_rack")
-        message = f"{written!r} has no number; allowed: the fewest before the most, such as {most}..{least}"
+    stated = document.get("sizing") or {}
+    least, _, most = str(stated.get("brokers_per_rack", "1")).partition("..")
+    if most and int(least) > int(most):
+        message = f"'{least}..{most}' has no number; allowed: the fewest before the most, such as {most}..{least}"
         yield document.finding(("sizing", "brokers_per_rack"), message)
-    racks = set(asked.racks) or {broker.rack for broker in brokers_today(document) if broker.rack is not None}
-    if asked.survive == "rack" and len(racks) < 2:
+    racks = set(stated.get("racks", ())) or {each.rack for each in brokers_today(document) if each.rack is not None}
+    if stated.get("survive") == "rack" and len(racks) < 2:
         message = (
             f"'rack' can't be survived with {len(racks) or 'no'} rack; allowed: broker, none, or two racks and more"
         )

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from planner.inputs.importers.state_parts import BrokerSeen
 from planner.inputs.state.merge import Merged, rack_named
-from planner.model.cluster import Broker, Config, Partition
+from planner.model.cluster import Broker, Config, Partition, down, partition_name, some, unions
 from planner.model.formats import counted
-from planner.model.state_warnings import down, partition_name, some, unions
 
 UNKNOWN = (
     "no source tells configurations: min.insync.replicas counts as 1, Kafka's default, unless cluster.config_defaults "

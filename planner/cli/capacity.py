@@ -1,4 +1,4 @@
-"""`planner size`: which brokers to buy, and how many, for a cluster that lasts."""
+"""`planner growth` and `planner size`: how long a cluster lasts, what would help, and which brokers to buy."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 import click
 
 from planner.cli.shown import Format, echo_json, echo_line, format_option, show_view
-from planner.cli.workflow import EngineOptions, engine_options, on_spark
+from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
 from planner.export.output_folder import replace_file
 from planner.inputs.spec import reading
 from planner.inputs.state.cluster_yaml import with_brokers
 from planner.model.balance import exact
-from planner.model.errors import SetupError
+from planner.model.errors import PlannerError, SetupError
 from planner.plan.document import codec
 from planner.plan.document.whatif_types import SizesDocument
-from planner.whatif import sizing, sizing_report
+from planner.whatif import growth_forecast, growth_report, sizing, sizing_report
+from planner.whatif.growth_report import GrowthDocument, document
 
 # From so many clusters on, a second worker saves more than starting Spark takes.
 MANY = 100
@@ -25,11 +26,54 @@ _WHOLE = 1_000_000
 
 
 @dataclass(frozen=True)
-class SizeOptions(EngineOptions):
-    """The options of `size`, as given on the command line."""
+class GrowthOptions(EngineOptions):
+    """The options of `growth`, as given on the command line."""
+
+    months: int = 12
 
 
-def run(path: Path, options: SizeOptions) -> SizesDocument:
+def forecast(path: Path, options: GrowthOptions) -> GrowthDocument:
+    """The document of a spec. PlannerError if the spec has neither sizes nor rates to judge growth by."""
+    spark_wanted = on_spark(options, otherwise=False)
+    wish = reading.load(path)
+    rated = any(part.bytes_in_per_sec for topic in wish.cluster.topics for part in topic.partitions)
+    if not wish.cluster.sizes_known and not rated:
+        raise PlannerError(
+            f"{path}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
+        )
+    cases = growth_forecast.cases(wish, options.months)
+    if spark_wanted:
+        from spark_jobs import session, whatif  # planner never imports pyspark; this is its only door
+
+        with session.open_session(master=options.master, remote=options.remote) as spark:
+            rows = whatif.growth(spark, cases, partitions=options.partitions)
+    else:
+        rows = growth_forecast.run(cases)
+    return document(wish, cases, growth_forecast.as_it_is(cases[0]), rows)
+
+
+@click.command()
+@click.argument("spec", metavar="SPEC", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--months", type=click.IntRange(min=1, max=120), default=12, show_default=True, help="Months to look ahead."
+)
+@engine_options(IN_PROCESS)
+@format_option
+def growth(spec: Path, form: Format, **options: Any) -> int:
+    """Show when brokers of SPEC reach a limit.
+
+    Today and as planned, and how many more brokers would help.
+    """
+    document = forecast(spec, GrowthOptions(**options))
+    match form:
+        case "json":
+            echo_json(codec.as_json(document))
+        case _:
+            show_view(growth_report.view(document), form)
+    return 0
+
+
+def sizes(path: Path, options: EngineOptions) -> SizesDocument:
     """The document of a spec with `sizing`."""
     wish = reading.load(path)
     wanted = sizing.combinations(wish)
@@ -80,7 +124,7 @@ def size(spec: Path, row: int | None, out: Path | None, page: Path | None, form:
         write_row(spec, row, out)
         echo_line(f"{out}: next: planner whatif {out}", err=True)
         return 0
-    found = run(spec, SizeOptions(**options))
+    found = sizes(spec, EngineOptions(**options))
     if page:
         replace_file(page, sizing_report.page(found))
     if form == "json":

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.cluster import Partition, Topic
-from planner.model.state_warnings import down, some, unions
+from planner.model.cluster import Partition, Topic, down, some, unions
 
 
 def test_a_broker_in_no_leaders_isr_seems_to_be_down() -> None:
