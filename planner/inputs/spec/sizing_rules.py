@@ -39,9 +39,7 @@ def _numbers_make_sense(document: Document) -> Iterator[Finding]:
         yield document.finding(("sizing", "brokers_per_rack"), message)
     racks = set(stated.get("racks", ())) or {each.rack for each in brokers_today(document) if each.rack is not None}
     if stated.get("survive") == "rack" and len(racks) < 2:
-        message = (
-            f"'rack' can't be survived with {len(racks) or 'no'} rack; allowed: broker, none, or two racks and more"
-        )
+        message = f"'rack' can't be survived with {len(racks) or 'no'} rack; allowed: broker, none, or more racks"
         yield document.finding(("sizing", "survive"), message)
 
 
