@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -35,11 +35,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Playbooks:
-    """The `ansible/` folder of a plan, a home for what Ansible writes beside it, and the Ansible that runs."""
+    """The `ansible/` folder of a plan, a home for what Ansible writes beside it, and the Ansible that runs.
+
+    `variables` are given to each play.
+    """
 
     folder: Path
     home: Path
     programs: Path = VENV_BIN
+    variables: Mapping[str, object] = field(default_factory=dict)
 
     def play(self, playbook: str, *options: str, delay: int = 0) -> Run:
         """Run a playbook to its end."""
@@ -86,7 +90,7 @@ class Playbooks:
 
     def _variables(self, delay: int) -> dict[str, object]:
         python = interpreter(self.programs / "python")
-        return {"kafka_reassign_verify_delay": delay, "ansible_python_interpreter": python}
+        return {**self.variables, "kafka_reassign_verify_delay": delay, "ansible_python_interpreter": python}
 
     def _command(self, playbook: str, delay: int) -> list[str]:
         given = (f"{name}={value}" for name, value in self._variables(delay).items())

@@ -61,7 +61,8 @@ def install(folder: Path, version: str | None = None) -> Path:
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             raise ClusterError(f"{program} isn't on PATH; allowed: Java 17 or newer, and Maven, which brings Kafka")
-    _fetch_jars(folder / "libs", version)
+    if not (folder / "libs").is_dir():
+        _fetch_jars(folder / "libs", version)
     bin_dir = folder / "bin"
     bin_dir.mkdir(exist_ok=True)
     _write_script(bin_dir / "kafka-run-class.sh", RUN_CLASS.format(libs=folder / "libs"))

@@ -27,6 +27,7 @@ def _main(tool: str, arguments: list[str]) -> int:
     if cluster.get("failing", {}).get(tool):
         cluster["failing"][tool] -= 1
         (HERE / "cluster.json").write_text(json.dumps(cluster))
+        sys.stderr.write(f"Error: {tool} fails\n")
         return 1
     cluster["bootstrap"] = options.get("--bootstrap-server", cluster.get("bootstrap"))
     configs = [value for word, value in pairwise(arguments) if word == "--config"]

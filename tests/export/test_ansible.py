@@ -314,8 +314,11 @@ def test_leaders_alone_change_batch_by_batch(tmp_path: Path) -> None:
     first = site.play("apply")
     assert (0, 2, 2) == (first.code, first.changed, site.calls("--election-type")), first.output
     assert {"a-0": 1, "b-0": 2} == {name: site.leaders()[name] for name in ("a-0", "b-0")}
+    assert "Batch 01 of 2: 1 leader was elected." in first.text
+    assert " s. It moved no replica, and elected 2 leaders in 2 batches." in first.text
     again = site.play("apply")
     assert (0, 0, 2) == (again.code, again.changed, site.calls("--election-type")), again.output
+    assert " s. It started no batch." in again.text
 
 
 def test_batches_of_elections_count_too(tmp_path: Path) -> None:

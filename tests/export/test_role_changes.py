@@ -34,6 +34,7 @@ class Cluster:
             "with_log_dirs": False,
             "execute_options": [],
             "keeps_replication_factor": True,
+            "name": "Batch 01 of 2",
             "command_config": "",
         } | given
         self.tools = {"reassign": ["reassign"], "election": ["election"]}
@@ -110,19 +111,35 @@ def test_the_election_tool_is_given_the_clients_properties(
 ) -> None:
     """By the name that its version has for the option."""
     cluster = Cluster(tmp_path, *answers, command_config="c")
-    assert {"elected": True, "changed": False, "said_by_kafka": ""} == changes.elect(cluster)
+    found = changes.elect(cluster)
+    assert (True, False, 0, []) == (found["elected"], found["changed"], found["elections"], found["said"])
     election = ["election", "--election-type", "preferred", "--path-to-json-file", "t.json"]
     assert [[*election, *each] for each in options] == cluster.calls
 
 
-def test_leaders_that_are_elected_are_a_change(tmp_path: Path) -> None:
-    """Valid ones aren't; a failure is told in the tool's words."""
-    done = Cluster(tmp_path, (0, "Successfully completed leader election (PREFERRED) for partitions a-0\n", ""))
-    assert {"elected": True, "changed": True, "said_by_kafka": ""} == changes.elect(done)
-    assert [] == [word for word in done.calls[0] if "config" in word]
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ("a-0", "Batch 01 of 2: 1 leader was elected."),
+        ("a-0, b.c-12, d-1", "Batch 01 of 2: 3 leaders were elected."),
+    ],
+)
+def test_leaders_that_are_elected_are_a_change(tmp_path: Path, names: str, said: str) -> None:
+    """They are counted; those that led before aren't."""
+    text = f"Successfully completed leader election (PREFERRED) for partitions {names}\n"
+    cluster = Cluster(tmp_path, (0, f"{text}Valid replica already elected for partitions e-0, e-1\n", ""))
+    elected = {"elected": True, "elections": len(names.split()), "changed": True, "said": [said], "said_by_kafka": ""}
+    assert elected == changes.elect(cluster)
+    assert [] == [word for word in cluster.calls[0] if "config" in word]
+
+
+def test_elections_that_fail_are_told_in_the_tools_words(tmp_path: Path) -> None:
+    """None was elected."""
     failed = Cluster(tmp_path, (1, "", "Not authorized to perform leader election\n"))
     assert {
         "elected": False,
+        "elections": 0,
         "changed": False,
+        "said": [],
         "said_by_kafka": "Not authorized to perform leader election",
     } == changes.elect(failed)

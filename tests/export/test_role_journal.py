@@ -32,7 +32,7 @@ def test_a_journal_is_read_by_planner_show(tmp_path: Path) -> None:
 def test_without_a_journal_nothing_is_written(tmp_path: Path) -> None:
     """And there is nothing to add up."""
     journal.append("", [{"event": "run", "said": "A run began."}])
-    assert {"seconds": 0, "figures": []} == journal.summary("")
+    assert {"seconds": 0, "figures": [], "elections": []} == journal.summary("")
     assert [] == list(tmp_path.iterdir())
 
 
@@ -44,23 +44,34 @@ def test_a_run_is_added_up_from_its_batches(tmp_path: Path) -> None:
         {"time": "2026-11-24T00:00:09Z", "event": "end", "said": "What an interrupted run left ended"},
         {"time": "2026-11-24T00:01:00Z", "event": "end", "said": "", "figures": FIRST},
         {"time": "2026-11-24T00:03:00Z", "event": "end", "said": "", "figures": SECOND},
+        {"time": "2026-11-24T00:03:02Z", "event": "elect", "said": "", "elections": 2},
     ]
     Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = journal.summary(path)
-    assert [FIRST, SECOND] == found["figures"]
+    assert ([FIRST, SECOND], [2]) == (found["figures"], found["elections"])
     assert 180 <= found["seconds"]
 
 
 def test_the_end_of_a_run_says_planned_and_measured() -> None:
     """Time and bytes of all its batches; what one of them doesn't know is said of none."""
-    assert "The run ended after 12 s. It started no batch." == wait.summed_up(12, [])
+    assert "The run ended after 12 s. It started no batch." == wait.summed_up(12, [], [])
     assert (
         "The run ended after 4 min: its 2 batches took 3 min (2 min planned at the throttle), "
         "6.1 kB copied (6 kB planned)."
-    ) == wait.summed_up(240, [FIRST, SECOND])
+    ) == wait.summed_up(240, [FIRST, SECOND], [])
     unknown = SECOND | {"copied_bytes": None}
     assert "The run ended after 4 min: its 2 batches took 3 min (2 min planned at the throttle)." == wait.summed_up(
-        240, [FIRST, unknown]
+        240, [FIRST, unknown], []
     )
     unthrottled = FIRST | {"planned_seconds": 0, "planned_bytes": 0}
-    assert "The run ended after 2 min: its 1 batch took 1 min." == wait.summed_up(120, [unthrottled])
+    assert "The run ended after 2 min: its 1 batch took 1 min." == wait.summed_up(120, [unthrottled], [])
+
+
+def test_the_end_of_a_run_says_what_was_elected() -> None:
+    """Beside what was copied, or alone where a run moved nothing."""
+    said = "The run ended after 12 s. It moved no replica, and elected 3 leaders in 2 batches."
+    assert said == wait.summed_up(12, [], [1, 2])
+    assert "The run ended after 12 s. It moved no replica, and elected 1 leader in 1 batch." == wait.summed_up(
+        12, [], [1]
+    )
+    assert wait.summed_up(120, [FIRST], [500, 20]).endswith("2.1 kB copied (2 kB planned). It elected 520 leaders.")

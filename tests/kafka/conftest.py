@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,15 +14,24 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "local-cluster"
 sys.path.insert(0, str(EXAMPLE))
 pytest.register_assert_rewrite("faults", "loop", "operator_at_work")  # so that what differs is printed
 
-from cluster import Cluster, running  # noqa: E402  (the example's own cluster is the one under test)
+from cluster import Cluster, install, running  # noqa: E402  (the example's own cluster is the one under test)
 from operator_at_work import Operator  # noqa: E402
 from resident_tools import resident  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def folder_with_jars(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes a folder for a cluster of this name, with links to Kafka's jars, which Maven brings once a run."""
+    jars = install(tmp_path_factory.mktemp("jars")).parent / "libs"
+    return lambda name: (
+        Path(shutil.copytree(jars, tmp_path_factory.mktemp(name) / "libs", copy_function=os.link)).parent
+    )
+
+
+@pytest.fixture(scope="session")
+def cluster(folder_with_jars: Callable[[str], Path]) -> Iterator[Cluster]:
     """Six brokers in three racks, started once a run, and stopped with exactly the processes that were started."""
-    with running(tmp_path_factory.mktemp("kafka") / "cluster") as started, resident(started):
+    with running(folder_with_jars("cluster")) as started, resident(started):
         yield started
 
 

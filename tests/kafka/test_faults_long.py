@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from cluster import CONTROLLER
-from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewTopic
 from faults import MEGABYTE, SLOWLY, assert_unharmed, await_move, expansion
 from operator_at_work import Operator
@@ -78,10 +77,7 @@ def test_a_consumer_group_is_behind(operator: Operator) -> None:
     """Beyond its limit nothing starts; within it the plan is reached."""
     plan = expansion(operator, 30)
     wanted = operator.replicas() | plan.replicas
-    group = {"bootstrap.servers": ",".join(operator.cluster.bootstrap_servers), "group.id": "billing"}
-    consumer = Consumer(group)
-    consumer.commit(offsets=[TopicPartition("orders", number, 10) for number in range(6)], asynchronous=False)
-    consumer.close()
+    operator.commit("billing", "orders", 6, 10)
     given = {"kafka_reassign_lag_limits": {"billing": 119}, "kafka_reassign_hold_seconds": 1}
     run = plan.playbooks.play("apply", *WATCHED, "-e", json.dumps(given))
     assert 2 == run.code, run.output

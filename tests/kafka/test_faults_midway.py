@@ -213,6 +213,31 @@ def test_stop_file_in_the_middle_of_a_batch(operator: Operator) -> None:
     assert_unharmed(operator, wanted)
 
 
+def test_a_consumer_group_falls_behind_in_the_middle_of_a_batch(operator: Operator) -> None:
+    """The run is held and says by which group, and goes on by itself once the group has caught up."""
+    plan = expansion(operator, 4 * MEGABYTE)
+    wanted = operator.replicas() | plan.replicas
+    operator.commit("billing", "orders", 6, 4 * MEGABYTE - 10)
+    limits = ("-e", json.dumps({"kafka_reassign_lag_limits": {"billing": 60}}))
+    with plan.playbooks.playing("apply", *SLOWLY, *WATCHED, *limits) as running:
+        await_move(operator)
+        operator.produce("orders", 6, 5)
+        held = "HELD, Batch 01 of 1: consumer group billing is 90 records behind, its limit is 60. What moves goes on"
+        operator.await_true(lambda: held in running.text, "the hold")
+        assert operator.moving()
+        operator.commit("billing", "orders", 6, 4 * MEGABYTE)
+        over = "GOES ON, Batch 01 of 1: over is consumer group billing is 90 records behind, its limit is 60."
+        operator.await_true(lambda: over in running.text, "the end of the hold")
+        operator.lift_throttle()
+        run = running.wait()
+    assert 0 == run.code, run.output
+    assert 1 == run.text.count("HELD, ")
+    assert wanted.items() <= operator.replicas().items()
+    assert [] == operator.moving()
+    operator.await_equal("", operator.throttles)
+    assert {} == operator.lost()
+
+
 def test_guards_of_the_operators_own(operator: Operator) -> None:
     """Outside the window, beyond the number of batches, or with a failing command nothing of the next batch starts."""
     plan = expansion(operator, moves_per_broker=1)

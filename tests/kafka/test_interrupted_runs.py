@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
@@ -79,11 +81,15 @@ def test_run_ended_after_so_many_tasks_is_resumed(operator: Operator, tasks: int
 
 @dataclass
 class Moments:
-    """Parts of a run's time, drawn at random, and that time, once it was measured."""
+    """Moments of a run, drawn at random from the time that the latest uninterrupted one took; the first one is one."""
 
     seed: int
-    parts: list[float]
-    seconds: float = 0.0
+    generator: random.Random
+    seconds: float | None = None
+
+    def draw(self) -> float | None:
+        """Seconds after the start, or None for a run that nobody ends."""
+        return None if self.seconds is None else self.generator.random() * self.seconds
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +97,7 @@ def moments() -> Moments:
     """Those of a seed: `MOMENTS_SEED` in the environment, else another one in each session."""
     seed = int(os.environ.get("MOMENTS_SEED") or random.SystemRandom().randrange(10**6))
     print(f"MOMENTS_SEED={seed}")  # noqa: T201
-    generator = random.Random(seed)
-    return Moments(seed, [generator.random() for _ in range(2 * MOMENTS)])
+    return Moments(seed, random.Random(seed))
 
 
 @pytest.mark.long
@@ -101,33 +106,26 @@ def moments() -> Moments:
 def test_run_ended_at_a_random_moment_is_resumed(
     operator: Operator, moments: Moments, number: int, ended_by: signal.Signals
 ) -> None:
-    """Anywhere between the start of ansible-playbook and its end, as long as a run without interruption took."""
-    if not moments.seconds:
-        begun = Begun.on(operator)
-        moments.seconds = begun_and_ended(begun)
+    """Anywhere between the start of ansible-playbook and its end; if it ends before that, another moment is drawn."""
+    while (said := ended_at_random(begun := Begun.on(operator), moments, ended_by)) is None:
         begun.resume(operator)
         operator.tidy_up()
         operator.produced.clear()
-    begun = Begun.on(operator)
-    moment = moments.parts[2 * number + (ended_by == signal.SIGKILL)] * moments.seconds
+    begun.resume(operator)
+    print(f"{number + 1} of {MOMENTS}: {said}: resumed, plan reached, throttles equal")  # noqa: T201
+
+
+def ended_at_random(begun: Begun, moments: Moments, ended_by: signal.Signals) -> str | None:
+    """Where a run was when it was ended, or None if it came to its own end before that."""
+    started, moment = time.monotonic(), moments.draw()
     with begun.plan.playbooks.playing("apply", *MODERATELY) as running:
-        time.sleep(moment)
-        ended = running.process.poll() is not None
+        with suppress(subprocess.TimeoutExpired):
+            assert 0 == running.process.wait(moment), running.text
+            moments.seconds = time.monotonic() - started
+            return None
         running.process.send_signal(ended_by)
         running.process.wait(60)
         tasks = running.text.count("TASK [")
-    begun.resume(operator)
-    what = "after its end" if ended else f"in task {tasks}"
-    print(  # noqa: T201
-        f"MOMENTS_SEED={moments.seed}: {ended_by.name} after {moment:.1f} s of {moments.seconds:.1f} s, {what}: "
-        "resumed, plan reached, throttles equal"
+    return (
+        f"MOMENTS_SEED={moments.seed}, {ended_by.name} after {moment:.1f} s of {moments.seconds:.1f} s, in task {tasks}"
     )
-
-
-def begun_and_ended(begun: Begun) -> float:
-    """Seconds that a run takes when nobody ends it."""
-    started = time.monotonic()
-    with begun.plan.playbooks.playing("apply", *MODERATELY) as running:
-        run = running.wait()
-    assert 0 == run.code, run.output
-    return time.monotonic() - started

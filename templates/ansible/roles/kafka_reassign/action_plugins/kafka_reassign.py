@@ -34,7 +34,7 @@ REACTIONS = {
 _WORDS = ("ignore", "hold", "finish", "cancel")
 # The arguments of a task that only this plugin reads; the module gets the others.
 _OWN = {
-    *("name", "reactions", "window", "valid_until", "guard_seconds", "hold_seconds", "wait_seconds", "delay"),
+    *("reactions", "window", "valid_until", "guard_seconds", "hold_seconds", "wait_seconds", "delay"),
     *("batches_left", "planned_bytes", "second_looks", "once", "tool_starts", "return_when_held"),
     *("planned_seconds", "later_seconds", "batch", "digests", "hooks"),
 }
@@ -132,21 +132,28 @@ def copied(measured, planned):
     return f"{size(measured)} copied ({size(planned)} planned)" if measured is not None and planned else ""
 
 
-def summed_up(seconds, figures):
-    """The sentence on a whole run: its time, and the time and bytes of its batches beside those planned.
+def counted(batches):
+    """How many batches these are, as text."""
+    return f"{len(batches)} {'batch' if len(batches) == 1 else 'batches'}"
+
+
+def summed_up(seconds, figures, elections):
+    """The sentences on a run: its time, the time and bytes of its batches beside those planned, and its elections.
 
     `figures` has a dict for each batch: seconds, planned_seconds, copied_bytes and planned_bytes. What isn't known of
-    every batch isn't said.
+    every batch isn't said. `elections` has the number of leaders that each election changed.
     """
+    elected = f"elected {sum(elections)} {'leader' if sum(elections) == 1 else 'leaders'}"
     if not figures:
-        return f"The run ended after {duration(seconds)}. It started no batch."
+        batches = f"moved no replica, and {elected} in {counted(elections)}" if elections else "started no batch"
+        return f"The run ended after {duration(seconds)}. It {batches}."
     took, planned = (sum(each[key] for each in figures) for key in ("seconds", "planned_seconds"))
-    said = f"its {len(figures)} {'batch' if len(figures) == 1 else 'batches'} took {duration(took)}"
+    said = f"its {counted(figures)} took {duration(took)}"
     if all(each["planned_seconds"] for each in figures):
         said += f" ({duration(planned)} planned at the throttle)"
     if all(each["copied_bytes"] is not None and each["planned_bytes"] for each in figures):
         said += ", " + copied(*(sum(each[key] for each in figures) for key in ("copied_bytes", "planned_bytes")))
-    return f"The run ended after {duration(seconds)}: {said}."
+    return f"The run ended after {duration(seconds)}: {said}.{f' It {elected}.' if elections else ''}"
 
 
 class ActionModule(ActionBase):
@@ -176,16 +183,15 @@ class ActionModule(ActionBase):
             result.update(self.answer())
         except AnsibleActionFail as error:
             result.update(failed=True, msg=str(error))
-        result["tool_starts"] = self.tool_starts
+        result.update(tool_starts=self.tool_starts, batch=self.given.get("batch", ""))
         return result
 
     def answer(self):
         """The result of the task."""
         if problem := check_settings(self.reactions, self.given.get("lag_limits"), self.given.get("window")):
             raise AnsibleActionFail(problem)
-        ask = self.given.get("ask", "look")
         own = {"look": self.waited, "files": self.files, "summary": self.summary}
-        return own[ask]() if ask in own else self.module()
+        return own.get(self.given.get("ask", "look"), self.module)()
 
     def files(self):
         """Files on this host that aren't the reviewed ones, and files with the operator's tasks that are missing."""
@@ -197,7 +203,7 @@ class ActionModule(ActionBase):
         """Say how long the run took, and what its batches took and copied beside what was planned."""
         found = self.module()
         if self.given.get("journal"):
-            self.tell("summary", summed_up(found["seconds"], found["figures"]))
+            self.tell("summary", summed_up(found["seconds"], found["figures"], found["elections"]))
             self.module(ask="note")
         return found
 
@@ -382,9 +388,8 @@ class ActionModule(ActionBase):
         """Print how far the batch is."""
         if self.moves:
             done = look["partitions"] - len(look["moving"])
-            planned = int(self.given.get("planned_bytes") or 0)
+            planned, later = (int(self.given.get(key) or 0) for key in ("planned_bytes", "later_seconds"))
             seconds = time.monotonic() - self.started
-            later = int(self.given.get("later_seconds") or 0)
             bytes_now, rate = look["copied_bytes"], 0
             if bytes_now is not None:
                 # Since the line before it, so that a throttle that was changed shows.

@@ -32,6 +32,10 @@ options:
     type: str
     choices: [check, look, start, elect, reached, measure, leaders, new, begin, throttle, restore, summary, note]
     default: look
+  name:
+    description: What the journal calls the batch.
+    type: str
+    default: ""
   tools:
     description:
       - Commands of Kafka's tools with the client's options, each a list of words, by the names C(reassign), C(topics),
@@ -177,10 +181,6 @@ EXAMPLES = r"""
       topics: [/opt/kafka/bin/kafka-topics.sh, --bootstrap-server, "kafka-1:9092"]
       brokers: [/opt/kafka/bin/kafka-broker-api-versions.sh, --bootstrap-server, "kafka-1:9092"]
       configs: [/opt/kafka/bin/kafka-configs.sh, --bootstrap-server, "kafka-1:9092"]
-      log_dirs: [/opt/kafka/bin/kafka-log-dirs.sh, --bootstrap-server, "kafka-1:9092"]
-      groups: [/opt/kafka/bin/kafka-consumer-groups.sh, --bootstrap-server, "kafka-1:9092"]
-      election: [/opt/kafka/bin/kafka-leader-election.sh, --bootstrap-server, "kafka-1:9092"]
-    expected_brokers: [1, 2, 3]
 """
 
 RETURN = r"""
@@ -208,7 +208,6 @@ reasons:
   description: What speaks against going on, by guard, as sentences.
   returned: for look
   type: dict
-  sample: {"live_brokers": "broker 4 is not live"}
 throttle_bytes_per_sec:
   description: The rate that is wanted, of the throttle file if there is one.
   returned: for look
@@ -267,6 +266,9 @@ elected:
   description: Whether the tool elected the leaders, or found them elected already.
   returned: for elect
   type: bool
+elections:
+  description: Number of leaders that were elected; for summary, a list with the number of each election of the run.
+  returned: for elect and summary
 said_by_kafka:
   description: What the tool said where it failed, else an empty text.
   returned: for start and elect
@@ -305,8 +307,8 @@ journal:
   returned: for begin
   type: str
 said:
-  description: What was found or done with throttles, as sentences.
-  returned: for begin, throttle and restore, and before a batch
+  description: What was found or done with throttles, or elected, as sentences.
+  returned: for begin, throttle, restore and elect, and before a batch
   type: list
   elements: str
 """
@@ -330,8 +332,7 @@ def answer(cluster):
         "summary": lambda: journal.summary(given["journal"]),
         "note": dict,
     }
-    ask = given["ask"]
-    return answers[ask]()
+    return answers[given["ask"]]()
 
 
 def begin(cluster):
@@ -344,13 +345,11 @@ def begin(cluster):
 def look(cluster):
     """The state of the batch, of the cluster, or of both."""
     given = cluster.given
-    result = cluster.batch() if given["verify"] else {}
-    result["reasons"] = {}
+    result = {**(cluster.batch() if given["verify"] else {}), "reasons": {}}
     if given["look_at_cluster"]:
         result.update(cluster.look())
         result["reasons"].update(cluster.operators())
-        described = result.pop("described", None)
-        if described and result["pending"] and not cluster.module.check_mode:
+        if (described := result.pop("described", None)) and result["pending"] and not cluster.module.check_mode:
             result["said"] = Throttles(cluster).lift(described)
     result["throttle_bytes_per_sec"], result["throttle_problem"] = cluster.wanted_rate()
     return result
@@ -364,7 +363,7 @@ def argument_spec():
     by_name = {"type": "dict", "default": {}}
     no = {"type": "bool", "default": False}
     asks = "check look start elect reached measure leaders new begin throttle restore summary note"
-    names = "target origin plan_dir stop_file throttle_file journal_dir journal plan_id command_config"
+    names = "name target origin plan_dir stop_file throttle_file journal_dir journal plan_id command_config"
     flags = "before verify measure although_moving allow_under_replicated keeps_replication_factor with_log_dirs"
     return {
         "ask": {"type": "str", "choices": asks.split(), "default": "look"},
@@ -390,7 +389,8 @@ def main():
     except ToolError as error:
         module.fail_json(msg=str(error), calls=cluster.calls)
     began = {"event": "run", "said": f"A run began: {given['direction']} of plan {given['plan_id'][:12]}."}
-    said = [{"event": "throttles", "said": said} for said in result.get("said", [])]
+    what = {"event": "elect", "elections": result["elections"]} if "elected" in result else {"event": "throttles"}
+    said = [{**what, "said": each} for each in result.get("said", [])]
     entries = [*given["entries"], *([began] if given["ask"] == "begin" else []), *said]
     journal.append(result.get("journal") or given["journal"], entries)
     module.exit_json(changed=result.pop("changed", False), calls=cluster.calls, **result)

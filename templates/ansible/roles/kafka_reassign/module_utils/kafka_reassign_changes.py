@@ -43,15 +43,23 @@ def start(cluster):
 
 
 def elect(cluster):
-    """Elect the preferred leaders of the partitions in the target file."""
+    """Elect the preferred leaders of the partitions in the target file: how many were elected, and a sentence on it."""
     given, config = cluster.given, cluster.given["command_config"]
     target = given["target"]
     argv = [*cluster.tools["election"], "--election-type", "preferred", "--path-to-json-file", target]
     # Kafka 4.3 renamed the option; the old name will be removed.
     newer, older = (["--command-config", config], ["--admin.config", config]) if config else ([], [])
     code, out, err = run_newer(cluster, argv, newer, older)
-    said = "" if code == 0 else shortened(err + out)
-    return {"elected": code == 0, "changed": _ELECTED in out, "said_by_kafka": said}
+    # The line names the partitions; those that were led by their preferred leader are on another one.
+    named = "".join(line.partition(" for partitions ")[2] for line in out.splitlines() if line.startswith(_ELECTED))
+    count = len([name for name in named.split(",") if name.strip()])
+    return {
+        "elected": code == 0,
+        "elections": count,
+        "changed": _ELECTED in out,
+        "said": [f"{given['name']}: {count} leader{' was' if count == 1 else 's were'} elected."] if count else [],
+        "said_by_kafka": "" if code == 0 else shortened(err + out),
+    }
 
 
 def run_newer(cluster, argv, newer, older):

@@ -38,10 +38,11 @@ def append(path, entries):
 
 
 def summary(path):
-    """How long the run has taken, in seconds, and the figures of each batch that it started."""
+    """Seconds that the run has taken, the figures of each batch that it moved, and the leaders of each election."""
     if not path:
-        return {"seconds": 0, "figures": []}
+        return {"seconds": 0, "figures": [], "elections": []}
     entries = [json.loads(line) for line in Path(path).read_text().splitlines()]
     began = datetime.strptime(entries[0]["time"], _TIME).replace(tzinfo=timezone.utc)  # noqa: UP017
     figures = [each["figures"] for each in entries if each["event"] == "end" and "figures" in each]
-    return {"seconds": round((_now() - began).total_seconds()), "figures": figures}
+    elections = [each["elections"] for each in entries if "elections" in each]
+    return {"seconds": round((_now() - began).total_seconds()), "figures": figures, "elections": elections}
