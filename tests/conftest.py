@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -41,16 +42,22 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of the Kafka cluster follow one another in one process and take longest: they begin first."""
+    """The tests of the Kafka clusters take longest: they begin first."""
     items.sort(key=lambda item: not item.nodeid.startswith("tests/kafka/"))
 
 
+# Half of the time of the tests of a Kafka cluster; the other half is that of all other files there.
+FIRST_CLUSTER = re.compile(
+    "tests/kafka/test_(access|docs_on_a_cluster|effective_configs|elections|failed|faults_before|loop)"
+)
+
+
 class _ByFile(LoadScopeScheduling):  # type: ignore[misc]
-    """A file's tests share their fixtures in one of the processes; all tests of the one Kafka cluster do too."""
+    """A file's tests share their fixtures in one of the processes; those of Kafka share a cluster in each of two."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
-        return "tests/kafka" if file.startswith("tests/kafka/") else file
+        return f"tests/kafka {bool(FIRST_CLUSTER.match(file))}" if file.startswith("tests/kafka/") else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:

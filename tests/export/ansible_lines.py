@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,6 +72,17 @@ def programs(line: Line, folder: Path) -> Path:
             lacking(f"ansible-core {line.release} can't be installed: {installed.stderr.strip()[-200:]}")
         made.touch()
     return folder / "venv" / "bin"
+
+
+def oldest_on_a_host() -> str:
+    """The path of the oldest Python that an admin host may have; skips the test where it isn't installed."""
+    name, asked = "python3.8", ["-c", "import sys; print(sys.executable)"]
+    for extra in ({}, *({"PYENV_VERSION": version} for version in _pyenv_versions(name))):
+        with suppress(OSError):
+            found = subprocess.run([name, *asked], env=os.environ | extra, capture_output=True, text=True, check=False)
+            if found.returncode == 0:
+                return found.stdout.strip()
+    return lacking(f"{name}, the oldest on an admin host, isn't installed: pyenv install 3.8 installs it")
 
 
 def _pythons(oldest: tuple[int, int]) -> Iterator[_Python]:

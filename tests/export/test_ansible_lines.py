@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import ansible_lines
 import pytest
 from test_ansible import ORIGIN, TARGET, plan, staged
 
@@ -35,3 +36,14 @@ def test_a_plan_is_applied_and_rolled_back(programs: Path, tmp_path: Path) -> No
     assert (0, TARGET) == (run.code, site.replicas()), run.output
     run = playbooks.play("rollback")
     assert (0, ORIGIN) == (run.code, site.replicas()), run.output
+
+
+def test_the_admin_host_may_have_an_old_python(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """The role's module runs on the oldest one that the oldest line of ansible-core can use."""
+    line = ansible_lines.LINES[0]
+    programs = ansible_lines.programs(line, request.config.cache.mkdir(f"ansible-core-{line.release}"))
+    site = staged(tmp_path, plan)
+    playbooks = replace(site.playbooks, programs=programs)
+    python = f"ansible_python_interpreter={ansible_lines.oldest_on_a_host()}"
+    assert (0, TARGET) == ((run := playbooks.play("apply", "-e", python)).code, site.replicas()), run.output
+    assert (0, ORIGIN) == ((run := playbooks.play("rollback", "-e", python)).code, site.replicas()), run.output

@@ -1,4 +1,4 @@
-"""One real Kafka cluster for all tests of this folder, and an operator who works on it with Kafka's own tools."""
+"""A real Kafka cluster in each process that runs tests of this folder, and an operator with Kafka's tools."""
 
 from __future__ import annotations
 

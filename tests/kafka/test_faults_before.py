@@ -36,7 +36,7 @@ def assert_given(run: Run, config: Path, *tools: str) -> None:
 def config(operator: Operator) -> Path:
     """Properties for Kafka's admin client that change little."""
     path = operator.folder / "client.properties"
-    path.write_text("client.id=the-operator\nrequest.timeout.ms=20000\n")
+    path.write_text("client.id=the-operator\nrequest.timeout.ms=10000\ndefault.api.timeout.ms=10000\n")
     return path
 
 

@@ -14,8 +14,8 @@ import pytest
 from faults import MEGABYTE, SLOWLY, expansion
 from operator_at_work import Lists, Operator, Plan
 
-# After so many tasks: one within each half of the run. Moments at random take half an hour.
-TASKS = (22, 37)
+# After so many tasks: one within each half of the run. Moments at random, and each signal at any, take half an hour.
+ENDED = pytest.mark.parametrize(("tasks", "ended_by"), [(22, signal.SIGTERM), (37, signal.SIGKILL)])
 MOMENTS = 10
 # Batches of a megabyte or two each, which take seconds.
 MODERATELY = ("-e", "kafka_reassign_throttle_bytes_per_sec=150000")
@@ -61,8 +61,7 @@ class Begun:
         assert {} == operator.lost()
 
 
-@SIGNALS
-@pytest.mark.parametrize("tasks", TASKS)
+@ENDED
 def test_run_ended_after_so_many_tasks_is_resumed(operator: Operator, tasks: int, ended_by: signal.Signals) -> None:
     """A batch moves after the first number, and later ones after the second."""
     begun = Begun.on(operator)
