@@ -7,7 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import starmap
 from pathlib import Path
@@ -310,11 +310,16 @@ class Plan:
 
     @property
     def playbooks(self) -> Playbooks:
-        """The plan's playbooks, whose tools wait ten seconds for a broker that is down, and not a minute."""
+        """The plan's playbooks."""
+        return Playbooks(self.folder / "ansible", self.folder.parent / "home")
+
+    @property
+    def impatient_playbooks(self) -> Playbooks:
+        """The same, whose tools wait ten seconds for a broker that is down, and not a minute."""
         properties = self.folder.parent / "impatient.properties"
         properties.write_text("request.timeout.ms=10000\ndefault.api.timeout.ms=10000\n")
         variables = {"kafka_reassign_command_config": properties}
-        return Playbooks(self.folder / "ansible", self.folder.parent / "home", variables=variables)
+        return replace(self.playbooks, variables=variables)
 
     @property
     def replicas(self) -> Lists:

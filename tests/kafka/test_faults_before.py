@@ -137,7 +137,7 @@ def test_partitions_without_a_leader_hold_nothing_up(operator: Operator) -> None
     assert [False, True] == [batch["leaderless"] for batch in plan.document["batches"]]
     assert ["50MB/s"] == [each["value"] for each in plan.document["execution"]["derived"] if "throttle" in each["key"]]
 
-    run = plan.playbooks.play("apply")
+    run = plan.impatient_playbooks.play("apply")
     assert 2 == run.code, run.output
     assert "Left out: batch 02." in run.text
     assert "Without a leader: single-0, single-2" in run.text

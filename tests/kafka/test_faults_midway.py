@@ -96,7 +96,7 @@ def test_destination_that_stays_away(operator: Operator) -> None:
     """Timed out, the run says what moves and leaves the throttle; rolled back without the dead broker, all is well."""
     plan = expansion(operator, 5 * MEGABYTE, moves_per_broker=1)
     before, led = operator.replicas(), operator.leaders()
-    with plan.playbooks.playing("apply", *SLOWLY, "-e", "kafka_reassign_wait_seconds=10") as running:
+    with plan.impatient_playbooks.playing("apply", *SLOWLY, "-e", "kafka_reassign_wait_seconds=10") as running:
         moving = await_second_batch(operator)
         operator.lose(4)
         run = running.wait()
@@ -107,7 +107,7 @@ def test_destination_that_stays_away(operator: Operator) -> None:
     operator.await_true(lambda: "rate=1 " in operator.throttles(), "the throttle that is left")
 
     without = ("-e", json.dumps({"kafka_reassign_expected_brokers": [1, 2, 3]}))
-    run = plan.playbooks.play("rollback", *without)
+    run = plan.impatient_playbooks.play("rollback", *without)
     assert 0 == run.code, run.output
     operator.await_equal(led, operator.leaders)
     assert_unharmed(operator, before)
@@ -140,7 +140,7 @@ def test_destination_that_is_not_back_within_the_hold(operator: Operator) -> Non
     plan = expansion(operator, 4 * MEGABYTE)
     before = operator.replicas()
     limits = ("-e", "kafka_reassign_hold_seconds=4", "-e", "kafka_reassign_cancel_on_failure=true")
-    with plan.playbooks.playing("apply", *SLOWLY, *WATCHED, *limits) as running:
+    with plan.impatient_playbooks.playing("apply", *SLOWLY, *WATCHED, *limits) as running:
         await_move(operator)
         operator.lose(4)
         run = running.wait()
@@ -154,7 +154,7 @@ def test_destination_that_is_not_back_within_the_hold(operator: Operator) -> Non
     }
 
     again = operator.plan({"add_brokers": [{"id": 5, "rack": "r1"}]}, brokers=[1, 2, 3])
-    assert 0 == (run := again.playbooks.play("apply")).code, run.output
+    assert 0 == (run := again.impatient_playbooks.play("apply")).code, run.output
     assert_unharmed(operator, operator.replicas() | again.replicas)
 
 
@@ -170,7 +170,7 @@ def test_one_of_several_destinations_stays_away(operator: Operator) -> None:
     to_live = {name: to for name, to in plan.replicas.items() if 4 not in to}
     assert to_live
     limits = ("-e", "kafka_reassign_hold_seconds=25", "-e", "kafka_reassign_cancel_on_failure=true")
-    with plan.playbooks.playing("apply", *SLOWLY, *WATCHED, *limits) as running:
+    with plan.impatient_playbooks.playing("apply", *SLOWLY, *WATCHED, *limits) as running:
         await_move(operator)
         operator.lose(4)
         operator.await_true(lambda: "HELD, Batch 01 of 1: not live: broker 4" in running.text, "the hold")
@@ -186,7 +186,7 @@ def test_one_of_several_destinations_stays_away(operator: Operator) -> None:
     assert {name: set(before[name]) for name in others} == {name: set(reached[name]) for name in others}
 
     again = operator.plan({"rebalance": "all"}, brokers=[1, 2, 3, 5], execution={"throttle": "100MB/s"})
-    assert 0 == (run := again.playbooks.play("apply")).code, run.output
+    assert 0 == (run := again.impatient_playbooks.play("apply")).code, run.output
     assert_unharmed(operator, operator.replicas() | again.replicas)
 
 
@@ -322,7 +322,7 @@ def test_cancel_on_failure(operator: Operator) -> None:
     plan = expansion(operator, 4 * MEGABYTE)
     before, led = operator.replicas(), operator.leaders()
     limits = ("-e", "kafka_reassign_wait_seconds=5", "-e", "kafka_reassign_cancel_on_failure=true")
-    with plan.playbooks.playing("apply", *SLOWLY, *limits) as running:
+    with plan.impatient_playbooks.playing("apply", *SLOWLY, *limits) as running:
         await_move(operator)
         operator.lose(4)
         run = running.wait()
