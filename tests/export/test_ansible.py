@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -107,6 +108,12 @@ def staged(tmp_path: Path, planned: Callable[[Path], Document]) -> Site:
     return Site(tmp_path / "out", bin_dir)
 
 
+def said(site: Site) -> list[str]:
+    """The sentences of the journal of the only run that has one."""
+    [journal] = (site.folder.parent / "home" / ".local" / "state" / "kafka_reassign").glob("*.jsonl")
+    return [entry.said for entry in run_journal.entries(journal.read_bytes(), journal.name)]
+
+
 def at(state: dict[str, list[int]], **running: Document) -> dict[str, Document]:
     """A cluster whose replica lists are `state`, each led by its first replica, with what runs merged in."""
     return {
@@ -145,6 +152,10 @@ def test_a_hold_is_said_and_ends_the_run_when_it_lasts(site: Site) -> None:
     assert (2, 0) == (held.code, site.calls("--execute")), held.output
     assert "HELD, Before batch 01: the guard command ends with exit code 4: too late." in held.text
     assert "Stopped before batch 01: held for" in held.text
+    stopped = re.fullmatch("The run stopped at batch 01: held for [0-9]+ s: (.*)", said(site)[-2])
+    assert stopped is not None
+    reason = "the guard command ends with exit code 4: too late."
+    assert f"{reason} Run the playbook again to go on, or rollback.yml to go back." == stopped[1]
     unknown = site.play("apply", "-e", json.dumps({"kafka_reassign_reactions": {"disk": "stop"}}))
     assert (2, 0) == (unknown.code, site.calls("--execute"))
     assert "kafka_reassign_reactions: disk: stop isn't possible; allowed: batches, command," in unknown.text
@@ -201,6 +212,10 @@ def test_failed_batch_clears_the_throttle(site: Site) -> None:
     assert None is site.cluster["throttle"]
     assert "Batch 01 isn't complete." in run.text
     assert "Not where they should be: a-2 (replicas 3,1)." in run.text
+    stopped = (
+        "The run stopped at batch 01: a-2 (replicas 3,1). Run the playbook again to go on, or rollback.yml to go back."
+    )
+    assert (stopped, True) == (said(site)[-2], stopped in run.text)
 
 
 def test_a_broker_that_lags_is_asked_again(site: Site) -> None:

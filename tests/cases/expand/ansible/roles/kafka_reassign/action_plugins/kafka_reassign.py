@@ -36,7 +36,7 @@ _WORDS = ("ignore", "hold", "finish", "cancel")
 _OWN = {
     *("reactions", "window", "valid_until", "guard_seconds", "hold_seconds", "wait_seconds", "delay"),
     *("batches_left", "planned_bytes", "second_looks", "once", "tool_starts", "return_when_held"),
-    *("planned_seconds", "later_seconds", "batch", "digests", "hooks"),
+    *("planned_seconds", "later_seconds", "batch", "digests", "hooks", "stopped"),
 }
 _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
 _LINE_SECONDS = 60
@@ -200,9 +200,11 @@ class ActionModule(ActionBase):
         return {"altered": altered(self.given["digests"], [role / "files", playbooks.parent]), "missing": hooks}
 
     def summary(self):
-        """Say how long the run took, and what its batches took and copied beside what was planned."""
+        """Say why the run stopped short of its end, and what its batches took and copied beside what was planned."""
         found = self.module()
         if self.given.get("journal"):
+            if stopped := self.given.get("stopped"):
+                self.tell("stopped", f"The run stopped {stopped}.")
             self.tell("summary", summed_up(found["seconds"], found["figures"], found["elections"]))
             self.module(ask="note")
         return found
@@ -255,8 +257,7 @@ class ActionModule(ActionBase):
         self.measured = (0, 0)  # Seconds since the start and bytes, at the last line.
         # Right before a batch there was a look at the cluster already.
         next_cluster = self.started + (float(self.given["guard_seconds"]) if self.moves else 0)
-        next_line = self.started + _LINE_SECONDS
-        second_looks = 0
+        next_line, second_looks = self.started + _LINE_SECONDS, 0
         while True:
             now = time.monotonic()
             deep, measure = now >= next_cluster, now >= next_line
@@ -293,9 +294,8 @@ class ActionModule(ActionBase):
         """Sort the reasons by their reactions and print the new ones. Returns the reasons to cancel as one text."""
         of = {word: [said for guard, said in reasons.items() if self.reactions[guard] == word] for word in _WORDS}
         self.finish = of["finish"]
-        for said in self.finish:
-            if self.moves and said not in self.told:
-                self.tell("finish", f"{self.given['name']} goes on to its end, then the run stops: {said}.")
+        for said in [each for each in self.finish if self.moves and each not in self.told]:
+            self.tell("finish", f"{self.given['name']} goes on to its end, then the run stops: {said}.")
         self.told.update(self.finish)
         self.holds("; ".join(of["hold"]))
         return "; ".join(of["cancel"])
