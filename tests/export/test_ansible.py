@@ -178,7 +178,9 @@ def test_apply_and_apply_again(site: Site) -> None:
     assert [] == list(kept.glob("throttles-*"))
     journal = min(kept.glob("*-apply-*.jsonl"))
     said = [entry.said for entry in run_journal.entries(journal.read_bytes(), journal.name)]
-    assert [f"Batch {batch} of 3 {what}" for batch in ("01", "02") for what in ("began.", "ended")] == [
+    one, two, three = (f"Batch {number} of 3" for number in ("01", "02", "03"))
+    elected = [f"{two}: 2 leaders were elected.", f"{three}: 1 leader was elected."]
+    assert [f"{one} began.", f"{one} ended", f"{two} began.", f"{two} ended", *elected] == [
         line.partition(" after")[0] for line in said if line.startswith("Batch")
     ]
     starts = [int(line.partition("were started ")[2].partition(" ")[0]) for line in said if "were started" in line]
@@ -373,7 +375,7 @@ def test_the_end_says_what_was_planned_and_measured(site: Site) -> None:
     run = site.play("apply")
     assert 0 == run.code, run.output
     [end] = [line for line in run.output.splitlines() if line.startswith("The run ended after")]
-    assert end.endswith("(2 s planned at the throttle), 3 kB copied (200 B planned).")
+    assert end.endswith("(2 s planned at the throttle), 3 kB copied (200 B planned). It elected 3 leaders.")
     kept = site.folder.parent / "home" / ".local" / "state" / "kafka_reassign"
     [journal] = kept.glob("*-apply-*.jsonl")
     entries = run_journal.entries(journal.read_bytes(), journal.name)
