@@ -26,6 +26,7 @@ from planner.cli.shown import echo_page
 @click.option("--ablate", is_flag=True, help="What plans move with a part of the optimum switched off.")
 @click.option("--adopt", is_flag=True, help="What adopt says of other planners' plans.")
 @click.option("--hours", is_flag=True, help="Plans for the busiest hours beside plans for the mean.")
+@click.option("--rules", is_flag=True, help="Plans with each of the rules on placement and leaders.")
 @click.option("--seed", default="public", show_default=True, help="Seed of the cases.")
 @click.option("--seeds", type=click.IntRange(min=1), help="Kafka's placements tried. [default: by the cluster's size]")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for numbers and plots.")

@@ -20,6 +20,7 @@ from benchmarks import (
     load,
     log_dir_ablation,
     plans,
+    rules,
     scale,
     sweep,
     sweep_pairs,
@@ -109,6 +110,9 @@ def _sweep(scope: Scope) -> Entries:
     yield from sweep_pairs.entries(long=scope.long)
 
 
+# All cases but those whose optimum takes a minute and more.
+RULED = tuple(name for name in CASES if name not in ("expand-big", "huge"))
+
 SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "plans": _plans,
     "windows": _windows,
@@ -121,6 +125,7 @@ SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "ablate": _ablate,
     "adopt": lambda scope: adopt.entries(tuple(dict.fromkeys(scope.cases)), scope.seed),
     "hours": lambda scope: hours.entries(),
+    "rules": lambda scope: rules.entries(tuple(dict.fromkeys(scope.cases)) or RULED, scope.seed),
 }
 # The sections that are run on named cases.
 OF_CASES = ("plans", "windows")

@@ -32,6 +32,9 @@ _WORDS = {
 }
 
 
+_OVER_CAPS = "no plan was found that keeps max_leaders at this balance"
+
+
 class BestCandidate(NamedTuple):
     """An alternative's row that the rule takes, and why it can't be chosen (None where it can)."""
 
@@ -62,6 +65,11 @@ def choose(tried: Sequence[Swept]) -> Chosen:
         _refuse_spending(tried[:1] if asked_base else tried)
     if asked_base and best[0].why_not:
         _refuse_base(tried, best)
+    if asked_base and best[0].why_not is _OVER_CAPS:
+        raise InfeasibleError(
+            f"{_OVER_CAPS}: too many partitions have all of their replicas on capped brokers; allowed: a higher "
+            "max_leaders, max_replicas on the same brokers, or a looser balance"
+        )
     if not open_to and rule.rule not in ("asked", "within_budget"):
         _refuse(tried, rule)
     at = min(open_to or range(len(tried)), key=lambda number: (_key(tried[number], rule, best[number].row), number))
@@ -88,6 +96,12 @@ def _best(tried: Swept, rule: Choice) -> BestCandidate:
     first = tried.result.top.slice(0, 1).to_pylist()[0]
     if first["violations"]:
         return BestCandidate(first, "no candidate keeps every rule")
+    solved = pc.and_(
+        pc.equal(tried.result.scores["strategy"], "optimum"), pc.equal(tried.result.scores["violations"], 0)
+    )
+    if tried.problem.caps is not None and first["strategy"] == "unchanged" and not pc.any(solved).as_py():
+        # Doing nothing is valid, but isn't the plan that was asked for.
+        return BestCandidate(first, _OVER_CAPS)
     if rule.rule == "asked":
         return BestCandidate(first, None)
     fitting = [row for row in _pool(tried.result) if _fits(tried.spec, rule, row)]

@@ -15,7 +15,9 @@ from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.spec import AIMS, Budget, Choice, Spec, Sweep
 from planner.strategies.catalog import UNKNOWN
 from planner.sweep.budget_steps import TERMS
+from planner.sweep.candidates import candidates
 from planner.sweep.choice import choose, rule_of, rule_text
+from planner.sweep.evaluate import run
 from planner.sweep.sweep_result import SCORE_COLUMNS, SCORE_SCHEMA, result
 from planner.sweep.variants import BASE, Swept
 
@@ -238,3 +240,19 @@ def test_the_rule_in_words() -> None:
         in text
     )
     assert {"bytes_moved", "replicas_moved", "leaders_changed"} == set(TERMS)
+
+
+def test_doing_nothing_is_no_plan_where_caps_cant_be_kept() -> None:
+    """Topics of one replica that brokers may hold but not lead: that is said, and a cap on replicas is kept."""
+    racks, rows = no_racks(1, 2, 3), {"t": [(1,)] * 12}
+    spec = spec_of(racks, rows)
+    for caps, found in (({"max_leaders": 2}, False), ({"max_leaders": 2, "max_replicas": 2}, True)):
+        few = tuple(replace(broker, **caps) if broker.id > 1 else broker for broker in spec.cluster.brokers)
+        capped = replace(spec, cluster=replace(spec.cluster, brokers=few))
+        problem = build(capped)
+        tried = [Swept(BASE, capped, problem, run(problem, candidates(problem, Sweep(candidates=30))))]
+        if found:
+            assert 8 == choose(tried).row["replicas_max"]
+        else:
+            with pytest.raises(InfeasibleError, match="no plan was found that keeps max_leaders"):
+                choose(tried)

@@ -1,0 +1,127 @@
+"""The optimum of the benchmark cases with each rule switched on, beside the same case without: bytes, gap and time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from time import process_time
+
+from benchmarks import cases
+from benchmarks.table import Entries
+from planner.model.build_problem import build
+from planner.model.cluster import Broker
+from planner.model.formats import counted
+from planner.model.spec import LeaderRacks, Placement, Spec
+from planner.plan.bound_file import gap_percent
+from planner.scoring import independent_check
+from planner.scoring.score import ScoringBasis, score
+from planner.strategies import optimum
+
+# A capped broker has this part of an equal share, in percent. Every fourth broker is one: they are in several racks.
+CAPPED_PERCENT, CAPPED_EVERY = 80, 4
+# Topics whose numbers end so are placed on the first half of the brokers: a tenth of them.
+PLACED = "*7"
+_RUNS = 3
+
+
+def capped(spec: Spec) -> Spec:
+    """Every fourth broker may hold, and lead, no more than a part of an equal share."""
+    problem = build(spec)
+    brokers, replicas = int(problem.targets.sum()), int(problem.replication_factors.sum())
+    caps = [total * CAPPED_PERCENT // (100 * brokers) for total in (replicas, problem.rows)]
+
+    def limited(each: Sequence[Broker]) -> tuple[Broker, ...]:
+        return tuple(
+            broker if broker.id % CAPPED_EVERY else replace(broker, max_replicas=caps[0], max_leaders=caps[1])
+            for broker in each
+        )
+
+    cluster = replace(spec.cluster, brokers=limited(spec.cluster.brokers))
+    return replace(spec, cluster=cluster, changes=replace(spec.changes, add_brokers=limited(spec.changes.add_brokers)))
+
+
+def placed(spec: Spec) -> Spec:
+    """A tenth of the topics on the first half of the brokers that stay or join."""
+    problem = build(spec)
+    targets = problem.broker_ids[problem.targets].tolist()
+    return replace(spec, placement=(Placement(PLACED, "half", tuple(targets[: -(-len(targets) // 2)])),))
+
+
+def led_in_first_rack(spec: Spec) -> Spec:
+    """All topics led in the first rack where they have a replica there."""
+    return replace(spec, leader_racks=(LeaderRacks("*", ("r0",)),))
+
+
+def demoted(spec: Spec) -> Spec:
+    """The first broker leads nothing."""
+    return replace(spec, changes=replace(spec.changes, demote_brokers=(cases.FIRST_BROKER,)))
+
+
+def only_racks(spec: Spec) -> Spec:
+    """Only what breaks the rack rule, or must move, does."""
+    return replace(spec, changes=replace(spec.changes, rebalance="racks"))
+
+
+RULES: dict[str, Callable[[Spec], Spec]] = {
+    "none": lambda spec: spec,
+    "max_replicas, max_leaders": capped,
+    "placement": placed,
+    "leader_racks": led_in_first_rack,
+    "demote_brokers": demoted,
+    "rebalance: racks": only_racks,
+}
+OF_RACKS = ("leader_racks", "rebalance: racks")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An optimum's bytes, the least that any plan moves, CPU seconds, broken rules, and excess over the windows."""
+
+    moved: int
+    least: int
+    seconds: float
+    violations: int
+    excess: int
+
+
+def measured(spec: Spec) -> Measured:
+    """The optimum of a spec, with the least CPU time of several runs, so that what else runs matters little."""
+    problem, seconds = build(spec), float("inf")
+    for _ in range(_RUNS):
+        began = process_time()
+        solution = optimum.solve(problem, problem.balance)
+        seconds = min(seconds, process_time() - began)
+    found = score(ScoringBasis.of(problem), solution.assignment)
+    broken = len(independent_check.check(problem, solution.assignment))
+    return Measured(int(found.bytes_moved[0]), solution.least_bytes, seconds, broken, int(found.excess[0]))
+
+
+def entries(names: Sequence[str], seed: str) -> Entries:
+    """A row for each case and rule."""
+    yield "## Rules switched on, one at a time"
+    yield ""
+    yield (
+        f"`max_replicas` and `max_leaders` of every fourth broker are {CAPPED_PERCENT} % of a share; `placement` "
+        "keeps a tenth of the topics on half of the brokers; `leader_racks` and `demote_brokers` name the first rack "
+        "and broker. CPU seconds are the least of three runs; broken rules are counted by the independent check."
+    )
+    yield ""
+    yield "| case | rule | copied | proven least | gap | CPU | × without | broken |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|"
+    for name in names:
+        yield from _of_case(name, cases.to_spec(cases.make(name, seed)))
+
+
+def _of_case(name: str, spec: Spec) -> Iterator[str]:
+    without: Measured | None = None
+    racked = any(broker.rack is not None for broker in spec.cluster.brokers)
+    for rule, applied in RULES.items():
+        if rule in OF_RACKS and not racked:
+            continue
+        found = measured(applied(spec))
+        without = without or found
+        yield (
+            f"| {name} | {rule} | {found.moved / 1e9:,.0f} GB | {found.least / 1e9:,.0f} GB | "
+            f"{gap_percent(found.moved, found.least):.3f} % | {found.seconds:.2f} s | "
+            f"{found.seconds / max(without.seconds, 1e-3):.1f} | {counted(found.violations, 'rule')} |"
+        )

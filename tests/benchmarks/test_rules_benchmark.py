@@ -1,0 +1,29 @@
+"""The benchmark of the rules: every rule does something, and plans keep it."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import cases, rules
+from planner.model.build_problem import build
+
+SPEC = cases.to_spec(cases.make("expand-small"))
+
+
+@pytest.mark.parametrize("name", [name for name in rules.RULES if name != "none"])
+def test_each_rule_is_in_the_problem(name: str) -> None:
+    """It is switched on, and without it nothing is."""
+    without, problem = build(SPEC), build(rules.RULES[name](SPEC))
+    assert (without.caps, without.allowed, without.leader_ranks, without.rebalance) == (None, None, None, "all")
+    switched = (problem.caps is not None, problem.allowed is not None, problem.leader_ranks is not None)
+    assert 1 == sum(switched) + (problem.rebalance == "racks")
+
+
+def test_a_row_for_each_rule() -> None:
+    """No plan breaks one, and none is below the least that is proven."""
+    rows = [row for row in rules.entries(["expand-small"], "public") if row.startswith("| expand-small")]
+    assert len(rules.RULES) == len(rows)
+    assert all(row.endswith("| 0 rules |") for row in rows)
+    found = rules.measured(rules.RULES["max_replicas, max_leaders"](SPEC))
+    assert 0 == found.violations
+    assert found.least <= found.moved
