@@ -229,6 +229,7 @@ def test_sections_are_chosen_in_one_order():
     assert ("windows", "scale") == benchmark.sections_of(Scope(sections=("scale", "windows")))
     assert ("plans", "windows") == benchmark.sections_of(Scope(("no-racks",)))
     every = ("plans", "windows", "candidates", "sweep", "load", "scale", "corners", "exact", "ablate", "adopt", "hours")
+    every = (*every, "rules")
     assert every == benchmark.sections_of(Scope())
 
 

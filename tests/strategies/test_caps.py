@@ -19,7 +19,7 @@ from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError
 from planner.model.problem import UNCAPPED, LongArray, Problem
-from planner.model.spec import Changes, NewPartitions
+from planner.model.spec import Changes, NewPartitions, ReplicationFactorChange, TopicFilter
 from planner.plan import bound_certificate
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import on_all_brokers
@@ -70,7 +70,24 @@ def test_the_best_of_all_plans_within_the_caps(problem: Problem) -> None:
     found = of_assignment(problem, solution.assignment)
     assert () == independent_check.check(problem, solution.assignment)
     assert best == found if problem.rebalance == "all" else best[1] == found[1]
-    assert best[1] == solution.least_bytes
+    # Windows of topics that may begin anywhere have a bound of their own, which isn't always met, with caps or without.
+    several = problem.balance.topic_replicas == Tolerance("spread", 2)
+    assert solution.least_bytes <= best[1] if several else solution.least_bytes == best[1]
+
+
+def test_open_windows_end_at_the_caps() -> None:
+    """Where a topic's window may begin is looked for with the others open: not beyond a cap."""
+    factor = ReplicationFactorChange("moves", 2)
+    problem = problem_of(
+        no_racks(0, 1, 2),
+        {"kept": [(0,), (0,), (0, 1, 2)], "moves": [(0,), (0,)]},
+        sizes=0,
+        changes=Changes(add_brokers=(Broker(31),), set_replication_factor=(factor,)),
+        topics=TopicFilter(exclude=("kept",)),
+        balance=balance_of(0, 0, 2, 0),
+    )
+    problem = with_caps(problem, {31: 2})
+    assert () == independent_check.check(problem, solve(problem, problem.balance).assignment)
 
 
 @examples(120)

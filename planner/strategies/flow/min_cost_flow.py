@@ -101,6 +101,7 @@ def window(
     """
     low, high = bounds.clip(0, most)
     over, under = (-bounds[1]).clip(0), (bounds[0] - most).clip(0)
+    high = high if caps is None else np.minimum(high, caps.clip(0))
     return Windowed(
         tails, heads, np.minimum(low, high), high, over, under, price, None if caps is None else caps.clip(0, _ENDLESS)
     )
