@@ -83,8 +83,10 @@ def _most_led(problem: Problem, placed: IntArray, caps: LongArray) -> IntArray |
     """
     rows, here = np.flatnonzero(problem.may_lead_anew), target_numbers(problem)
     settled = np.where(problem.may_lead_anew, -1, problem.leaders)
-    left = caps - np.bincount(here[settled[settled >= 0]].clip(0), minlength=len(caps))
-    at, slots = np.nonzero(placed[rows] >= 0)
+    # A leader that may not change can be on a broker that isn't a target: no cap counts it.
+    leading = here[settled[settled >= 0]]
+    left = caps - np.bincount(leading[leading >= 0], minlength=len(caps))
+    at, slots = np.nonzero((placed[rows] >= 0) & (here[placed[rows]] >= 0))
     brokers, solver = here[placed[rows[at], slots]], max_flow.SimpleMaxFlow()
     source, sink = len(rows) + len(caps), len(rows) + len(caps) + 1
     every, ends = np.arange(len(rows), dtype=np.int32), np.arange(len(caps), dtype=np.int32) + len(rows)
@@ -114,7 +116,7 @@ def _cheapest_exchange(
     full, spare = np.zeros(len(caps), dtype=bool), np.bincount(led[led >= 0], minlength=len(caps)) < caps
     for _ in caps:
         full |= on[stuck].any(axis=0)
-        stuck |= (led >= 0) & full[led]
+        stuck |= (led >= 0) & full[led.clip(0)]
         handing = (led >= 0) & (on & spare).any(axis=1)
         spare |= np.bincount(led[handing], minlength=len(caps)) > 0
     moves, best = rows_to_place(problem), None
