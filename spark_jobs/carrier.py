@@ -8,9 +8,12 @@ How far Spark is, is told to a callback while a block runs; drawing is the calle
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import pickle
 import re
+import shutil
 import sys
 import tempfile
 import threading
@@ -153,7 +156,7 @@ def carried(
 
     To Spark an answer is bytes: Java would take them apart row by row, and put them together again.
     """
-    with _sent(spark, values) as payload, python_faults_named(), follow(spark, progress, tasks):
+    with python_faults_named(), _sent(spark, values) as payload, follow(spark, progress, tasks):
         if is_connect(spark):
             numbers = frames(spark).range(0, tasks, 1, tasks)
             frame = numbers.mapInArrow(partial(_in_arrow, payload, answer), "answer binary")
@@ -296,6 +299,9 @@ def _sent(spark: Session, values: Sequence[Any]) -> Iterator[Any]:
     if is_connect(spark):
         yield _sent_as_file(spark, pickle.dumps(pickled))
         return
+    # pyspark writes them to a file first, and would print a traceback where that can't be.
+    if shutil.disk_usage(str(context(spark)._temp_dir)).free < sum(map(len, pickled)):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     broadcast = context(spark).broadcast(pickled)
     try:
         yield broadcast

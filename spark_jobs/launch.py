@@ -30,6 +30,9 @@ _EXIT_SECONDS = 2
 _MOST_KEPT = 200
 # How lines begin that the shell prints on Spark's start script, such as that its process was killed.
 _SCRIPT = b"/bin/spark-class: line "
+# Spark's exit code where it can't make a folder for its blocks.
+_NO_FOLDER = 53
+NO_SCRATCH = "the disk of its scratch folder is full, or can't be written; SPARK_LOCAL_DIRS names another folder"
 _DIED = "Spark's Java process ended before its work was done ({}); nothing was written"
 
 
@@ -88,6 +91,8 @@ class Launch:
             process.wait(_EXIT_SECONDS if patient else 0)
         if (code := process.returncode) is None:
             return ""
+        if code == _NO_FOLDER:
+            return NO_SCRATCH
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     def end(self) -> None:
@@ -129,7 +134,9 @@ def launched() -> Iterator[Launch]:
     try:
         yield launch
     except BaseException as error:
-        how = launch.died(patient=not isinstance(error, PlannerError) and not interrupts.pending())
+        # A connection that is refused is a JVM's that is just ending.
+        broken = not isinstance(error, PlannerError) or "[Errno" in str(error)
+        how = launch.died(patient=broken and not interrupts.pending())
         if how or interrupts.pending() or not isinstance(error, Exception):
             launch.end()
         elif launch.stop is not None:

@@ -59,13 +59,17 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{STACK}
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 """
-# A task that fails is started again, and where it always fails the command says why in a sentence. These two loggers
-# would print the stacks of Java and Python each time.
+# A task that fails is started again, and where it always fails the command says why in a sentence. The first two of
+# these loggers would print the stacks of Java and Python each time; the others, each folder that can't be made.
 NO_STACKS = """\
 logger.executor.name = org.apache.spark.executor.Executor
 logger.executor.level = off
 logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
 logger.tasks.level = off
+logger.folders.name = org.apache.spark.network.util.JavaUtils
+logger.folders.level = off
+logger.blocks.name = org.apache.spark.storage.DiskBlockManager
+logger.blocks.level = off
 """
 # On a cluster this one warns where no executor takes the tasks; otherwise the sweep would wait without a message.
 CLUSTER_LOGGING = """\
@@ -127,11 +131,15 @@ def open_session(
             with _connected(remote, Path(scratch)) as spark:
                 yield spark
             return
+        from pyspark import SparkContext
+
+        # A process has one context: whoever has opened it stops it.
+        shared = SparkContext._active_spark_context is not None
         with launch.launched() as jvm:
             with launch.own_session(jvm):
                 options = _classic_options(master or LOCAL, Path(scratch), java_options, recording, note)
                 spark = _classic(master or LOCAL, options, Path(scratch), frames=frames)
-            jvm.stop = spark.stop
+            jvm.stop = None if shared else spark.stop
             jvm.output.pass_on()
             yield spark
         if recording is not None and recording.made is not None:
@@ -306,6 +314,8 @@ def _started(start: Callable[[], T], complaint: str) -> T:
         # The one line that matters: py4j puts it, behind a colon, below a line on how it got there.
         lines = str(error).splitlines() or [type(error).__name__]
         reason = next((line[2:] for line in lines if line.startswith(": ")), lines[0])
+        if "Failed to create" in reason:
+            reason = launch.NO_SCRATCH
         raise SetupError(f"{complaint}: {reason}") from error
 
 

@@ -41,11 +41,11 @@ class Cluster:
     machine: Machine
     master: Server
 
-    def start(self, *arguments: object, settings: Path) -> subprocess.Popen[str]:
+    def start(self, *arguments: object, settings: Path, more: str = "") -> subprocess.Popen[str]:
         """`planner whatif … --master` in a process of its own, with the settings in a folder of that name."""
         events = settings / "events"
         events.mkdir(parents=True)
-        (settings / "spark-defaults.conf").write_text(DEFAULTS.format(events=events))
+        (settings / "spark-defaults.conf").write_text(DEFAULTS.format(events=events) + more)
         command = [sys.executable, "-c", "from planner.cli.main import main; main()", "whatif", *map(str, arguments)]
         return subprocess.Popen(
             [*command, "--master", self.master.address],
@@ -104,14 +104,16 @@ def test_a_fleet_on_two_workers_gets_the_bytes_of_each_planned_here_alone(cluste
     assert {stem: json.loads(made["plan.json"])["plan_id"] for stem, made in alone.items()} == told
 
 
-def test_a_worker_killed_during_the_sweep_changes_nothing(cluster, tmp_path):
-    """A worker, its executor and the task in it die by SIGKILL; the others do its work, and the bytes are the same."""
+def test_a_worker_killed_during_the_sweep_and_another_that_joins_change_nothing(cluster, tmp_path):
+    """A worker, its executor and the task in it die by SIGKILL; the others, old and new, do its work."""
     spec = tmp_path / "long.yaml"
     spec.write_text(yaml.safe_dump(long_sweep()))
     with worker(cluster.machine, "worker-3", cluster.master) as victim:
         ran = cluster.start(spec, "--out", tmp_path / "plan", "--candidates", 600, settings=tmp_path / "conf")
         wait_for_a_task_of(victim, cluster.machine, ran)
         victim.kill()
+    with worker(cluster.machine, "worker-4", cluster.master) as joined:
+        wait_for_a_task_of(joined, cluster.machine, ran)
         alone = planned_here(spec, tmp_path / "alone", 600)
         _, said = ran.communicate(timeout=300)
 
@@ -119,6 +121,22 @@ def test_a_worker_killed_during_the_sweep_changes_nothing(cluster, tmp_path):
     assert alone == files(tmp_path / "plan")
     (events,) = (tmp_path / "conf" / "events").iterdir()
     assert '"Reason":"ExecutorLostFailure"' in events.read_text()
+
+
+def test_python_workers_over_their_memory_are_one_sentence(cluster, tmp_path):
+    """The limit is the one that the cluster's settings give them; no stack of Python or Java is shown."""
+    out = tmp_path / "plan"
+    ran = cluster.start(
+        EXAMPLES[0], "--out", out, settings=tmp_path / "conf", more="spark.executor.pyspark.memory 60m\n"
+    )
+    shown, said = ran.communicate(timeout=300)
+
+    assert (1, "") == (ran.returncode, shown)
+    assert said.startswith(
+        "planner: the work failed on Spark's workers: a worker ended again and again, most often for"
+    )
+    assert 1 == said.count("\n")
+    assert not out.exists()
 
 
 def long_sweep() -> dict[str, object]:

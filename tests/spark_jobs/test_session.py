@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,15 @@ def test_a_session_leaves_the_environment_as_it_was(tmp_path):
 
 
 @pytest.mark.spark
+def test_a_session_within_another_shares_its_context_and_leaves_it_open(spark):
+    """A process has one context; who has opened it stops it."""
+    with session.open_session(master="local[1]") as inner:
+        assert inner is spark.sparkContext
+        assert [0, 1, 2] == inner.range(3).collect()
+    assert 3 == spark.range(3).count()
+
+
+@pytest.mark.spark
 def test_a_local_session_listens_on_loopback_alone(spark):
     """Nothing of a laptop's session can be reached from outside."""
     conf = spark.sparkContext.getConf()
@@ -85,6 +95,31 @@ def test_an_unreachable_master_is_one_clear_error(tmp_path):
     assert "nonsense" in ran.stderr
     assert "Traceback" not in ran.stderr
     assert not (tmp_path / "plan").exists()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("room", ["size=4k", "nr_inodes=1", "nr_inodes=4"])
+def test_a_scratch_disk_that_is_full_is_one_sentence(room, tmp_path):
+    """A real one, of a page or of a few files, seen by this command alone; nothing is written."""
+    scratch, out = tmp_path / "scratch", tmp_path / "plan"
+    scratch.mkdir()
+    mounted = 'mount -t tmpfs -o "$1" none "$2" && shift 2 && exec "$@"'
+    alone = ["unshare", "--mount", *(() if os.geteuid() == 0 else ("--map-root-user",)), "sh", "-c", mounted, "sh"]
+    if not shutil.which("unshare") or subprocess.run([*alone, room, scratch, "true"], check=False).returncode:
+        pytest.skip("no disk of its own for a command on this machine")
+    code = "from planner.cli.main import main; main()"
+    arguments = ["whatif", str(ROOT / "examples" / "expand.yaml"), "--out", str(out), "--master", "local[2]"]
+    ran = subprocess.run(
+        [*alone, room, scratch, sys.executable, "-c", code, *arguments],
+        env=os.environ | {"SPARK_LOCAL_DIRS": str(scratch)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (1, "", 1) == (ran.returncode, ran.stdout, ran.stderr.count("\n")), ran.stderr
+    assert re.search(r"the disk of (its|Spark's) scratch folder is full", ran.stderr)
+    assert not out.exists()
 
 
 @pytest.mark.spark
