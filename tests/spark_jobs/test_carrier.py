@@ -44,6 +44,7 @@ LACKING = "a worker ended again and again, most often for lack of memory"
     ("answer", "said"),
     [
         (raising(MemoryError()), LACKING),
+        (raising(ImportError("libortools.so.9: failed to map segment from shared object")), LACKING),
         (dying(), LACKING),
         (raising(OSError(28, "No space left on device")), "the disk of Spark's scratch folder is full"),
         (
@@ -51,7 +52,7 @@ LACKING = "a worker ended again and again, most often for lack of memory"
             r"workers: sweep\.scores: x: can't be written",
         ),
     ],
-    ids=["over its memory", "killed each time", "disk full", "a refusal of ours"],
+    ids=["over its memory", "over it as it starts", "killed each time", "disk full", "a refusal of ours"],
 )
 def test_a_task_that_always_fails_is_one_sentence(
     answer: Callable[[Any, int], Any], said: str, spark: Any, capfd: pytest.CaptureFixture[str]
