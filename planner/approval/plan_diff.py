@@ -71,12 +71,13 @@ def _figures(old: Plan, new: Plan) -> Iterator[Document]:
         yield _figure(name, unit, *(_known(plan, name, unit, value(plan)) for plan in (old, new)))
     before, after = ({term.name: term for term in plan.terms} for plan in (old, new))
     for name in [name for name in dict.fromkeys(chain(before, after)) if name not in _NAMED]:
-        unit = (after.get(name) or before[name]).unit
-        values = (
-            _known(plan, name, unit, terms[name].plan) if name in terms else None
-            for plan, terms in ((old, before), (new, after))
-        )
-        yield _figure(name, unit, *values)
+        # One that is measured otherwise in each plan can't be compared: a row for each unit.
+        for unit in dict.fromkeys(terms[name].unit for terms in (before, after) if name in terms):
+            values = (
+                _known(plan, name, unit, terms[name].plan) if name in terms and terms[name].unit == unit else None
+                for plan, terms in ((old, before), (new, after))
+            )
+            yield _figure(name, unit, *values)
 
 
 def _figure(name: str, unit: str, before: float | None, after: float | None) -> Document:

@@ -57,7 +57,6 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     left = waiting.partitions if waiting else 0
     row = _scores(problem, assignment)
     bound = _bound(approved, row)
-    limits = build.within_limits(spec, row, costs, bound)
     made = Plan(
         **build.asked(spec),
         resumes=ResumesSection(
@@ -76,10 +75,10 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         **_compared(approved, spec, problem, row, Goal(left, row["excess"])),
         budget=None,
         scenarios=(),
-        limits=limits,
+        limits=build.limits(spec, row, costs, bound),
         warnings=tuple(_warnings(approved, spec, problem, rest, costs)),
     )
-    return build.finished(made)
+    return build.within_limits(build.finished(made), spec, costs)
 
 
 def _placed(spec: Spec, rest: Rest) -> tuple[Problem, IntArray]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import click
 
 from planner import __version__
-from planner.model.errors import DEBUG
+from planner.model.errors import DEBUG, did_you_mean
 
 
 class Listed(NamedTuple):
@@ -34,6 +34,15 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of a name, with its examples; None where there is none."""
         return command(cmd_name) if cmd_name in COMMANDS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command, or an error that names those it may have been."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            ctx.fail(f"no command {name!r}; {did_you_mean(name, COMMANDS)}allowed: {', '.join(COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The groups of `planner --help`, for which nothing is imported."""

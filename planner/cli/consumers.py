@@ -126,7 +126,7 @@ def consumers(spec: Path, form: Format, **options: Any) -> int:
 
     How even that is, and what moves when a member leaves, a partition is added, or a rack changes.
 
-    Groups stand in SPEC's `consumers`: written there, or as kafka-consumer-groups --describe prints them.
+    Groups are listed in SPEC's `consumers`: written there, or as kafka-consumer-groups --describe prints them.
     """
     found = answer(spec, ConsumersOptions(**options))
     match form:

@@ -17,7 +17,7 @@ from planner.model import formats
 from planner.model.errors import PlannerError, SetupError, SpecError, UnsafePlanError
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
-from planner.report.view import GAP, Column, Name, Quantity, Section, Sentence, Table, View
+from planner.report.view import GAP, Column, Lines, Name, Quantity, Section, Sentence, Table, View
 
 T = TypeVar("T")
 
@@ -152,7 +152,8 @@ def view(planned: Sequence[FleetPlan]) -> View:
         column("candidates", itemgetter("candidates")),
         column("folder", lambda row: Name(row["folder"]), numeric=False),
     )
-    return View("", (Section("", (Table("", "", "cluster", summary(planned), columns),)),))
+    following = "Next: read report.html in each folder, then cd FOLDER/ansible && ansible-playbook apply.yml --check"
+    return View("", (Section("", (Table("", "", "cluster", summary(planned), columns), Lines((following,)))),))
 
 
 def _above_least(row: SummaryRow) -> Quantity:
@@ -183,7 +184,7 @@ def _all_refused(refused: Sequence[tuple[Path, PlannerError]], count: int) -> Pl
 
 def _verdict(plan: Plan) -> str:
     """In a few words: whether there is something to do, and what asks for a second look."""
-    done = headline.balance_missed(plan) or "as asked"
+    done = (plan.changes.rebalance != "none" and headline.balance_missed(plan)) or "as asked"
     parts: Iterable[str] = (
         headline.first_step_lead(plan) or (done if headline.has_something_to_do(plan) else "nothing to do"),
         *headline.racks(plan),

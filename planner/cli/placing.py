@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import click
 
-from planner.cli.shown import Format, echo_json, show_view
+from planner.cli.shown import Format, echo_json, format_option, show_view
 from planner.inputs.spec import reading
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
@@ -114,10 +114,16 @@ def _is_spec(path: Path) -> bool:
 @click.argument("spec", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @broker_options
 @click.option(
-    "--algorithm", type=click.Choice(["classic", "striped", "round-robin"]), default="classic", show_default=True
+    "--algorithm",
+    type=click.Choice(["classic", "striped", "round-robin"]),
+    default="classic",
+    show_default=True,
+    help="How replicas are placed.",
 )
 @click.option("--partitions", type=_COUNT, required=True, help="Number of partitions to place.")
-@click.option("--replication-factor", type=click.IntRange(min=1, max=32_767), required=True)
+@click.option(
+    "--replication-factor", type=click.IntRange(min=1, max=32_767), required=True, help="Replicas of each partition."
+)
 @click.option("--start-index", type=_INDEX, help="Position of partition 0's leader among the brokers.")
 @click.option("--next-replica-shift", type=_INDEX, help="Distance of its second replica, less one (classic).")
 @click.option("--start-partition", type=_INDEX, default=0, show_default=True, help="The first partition's id.")
@@ -125,7 +131,13 @@ def _is_spec(path: Path) -> bool:
     "--java-random-seed", type=click.IntRange(-(2**63), 2**63 - 1), help="Seed of java.util.Random (striped)."
 )
 @click.option("--topic", help="The topic's name; needed for JSON.")
-@click.option("--format", "form", type=click.Choice(["text", "json", "markdown", "replica-assignment"]), default="text")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "markdown", "replica-assignment"]),
+    default="text",
+    help="What stdout shows.",
+)
 def place(
     spec: Path | None,
     form: Literal["text", "json", "markdown", "replica-assignment"],
@@ -137,9 +149,9 @@ def place(
     For a new topic, or for partitions added to one.
 
     The brokers are those of --brokers, or of SPEC. The classic algorithm (AdminUtils) is that of ZooKeeper clusters
-    and of kafka-reassign-partitions --generate before Kafka 4.1; striped is KRaft's. round-robin is the plain one of
-    many introductions, replica j of partition i on broker (i + j) mod n: Kafka's own shifts the followers after each
-    round of the brokers, so that the load of one that fails goes to more than its neighbors.
+    and of kafka-reassign-partitions --generate before Kafka 4.1; striped is KRaft's. round-robin is the plain scheme of
+    many introductions: replica j of partition i on broker (i + j) mod n. Kafka's own schemes shift the followers
+    after each round of the brokers, so that the load of a failed broker goes to more than its neighbors.
     """
     brokers, rack_aware = _brokers(spec, options)
     lists = _placed(brokers, rack_aware, options)
@@ -190,12 +202,12 @@ def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> List
         return round_robin.place(order, count, factor, (pair[0] or 0) + options["start_partition"])
     if options["algorithm"] == "striped":
         if seed is None or pair != (None, None):
-            raise click.UsageError("--algorithm striped needs --java-random-seed; allowed: no --start-index, no shift")
+            raise click.UsageError("--algorithm striped needs --java-random-seed; allowed: that alone, no shift")
         known = [(broker, rack if rack_aware else None, False) for broker, rack in brokers]
         return kafka_striped.place(known, count, factor, java_random_seed=seed)
     if None in pair or seed is not None:
         raise click.UsageError(
-            "--algorithm classic needs --start-index and --next-replica-shift; allowed: no --java-random-seed"
+            "--algorithm classic needs --start-index and --next-replica-shift; allowed: both, and no --java-random-seed"
         )
     try:
         return kafka_classic.place(
@@ -234,7 +246,7 @@ def _placement_view(first: int, lists: Lists, racks: dict[int, str | None]) -> V
 @click.argument("file", metavar="SPEC|STATE-FILE", type=click.Path(path_type=Path))
 @broker_options
 @click.option("--topic", "names", multiple=True, help="Only this topic. May be repeated.")
-@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text")
+@format_option
 def seeds(file: Path, names: tuple[str, ...], form: Format, **options: Any) -> int:
     """Find the seeds that explain each topic's assignment.
 

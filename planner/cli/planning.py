@@ -21,6 +21,7 @@ from planner.cli.shown import (
     say,
     show,
     show_view,
+    shows_refused,
 )
 from planner.cli.shown import show as show_plan
 from planner.cli.workflow import engine_options
@@ -54,6 +55,7 @@ _specs = click.argument("specs", metavar="SPEC...", type=_SPEC, nargs=-1, requir
 @format_option
 @detail_options
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the plan changes something.")
+@shows_refused
 def whatif(
     specs: tuple[Path, ...], form: Format, detail: Detail | None, detailed_exitcode: bool, **options: Any
 ) -> int:
@@ -130,7 +132,9 @@ def spark() -> None:
 
 @spark.command()
 def warm() -> int:
-    """Make the class data archive that halves the start of local Spark sessions; once a machine."""
+    """Make the class data archive that halves the start of local Spark sessions.
+
+    Run it once on each machine."""
     echo_line(str(workflow.warm_spark(Console(stderr=True))))
     return 0
 
@@ -147,6 +151,7 @@ def warm() -> int:
 @detail_options
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where the plan has something to do.")
 @reads_plan
+@shows_refused
 def adopt(
     reassignment: Path, spec: Path, out: Path | None, form: Format, detail: Detail | None, detailed_exitcode: bool
 ) -> int:

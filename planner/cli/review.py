@@ -14,7 +14,17 @@ from planner.approval import plan_check, plan_diff
 from planner.approval.cluster_now import Sources
 from planner.approval.plan_check import CheckedPlan, Wanted
 from planner.cli import workflow
-from planner.cli.shown import Format, detail_options, echo_json, echo_line, format_option, reads_plan, say, show_view
+from planner.cli.shown import (
+    Format,
+    detail_options,
+    echo_json,
+    echo_line,
+    format_option,
+    reads_plan,
+    say,
+    show_view,
+    shows_refused,
+)
 from planner.cli.shown import show as show_plan
 from planner.model.file_reading import read_bytes
 from planner.model.formats import above_bound, gap_shown, number
@@ -116,9 +126,6 @@ def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> in
 
     Figures before and after, gates, inputs, what was asked for, brokers, partitions that only one of them changes or
     that go elsewhere, and warnings. Lists are bounded, what is left out is counted.
-
-    \b
-    planner diff main/expand.plan expand.plan --format markdown
     """
     difference = plan_diff.diff(plan_file.read(before), plan_file.read(after))
     match form:
@@ -157,10 +164,6 @@ def check(
     file may be there. Your own (inventory, variables, what Terraform keeps) can't be judged: each is listed with what
     it could do. With --state or --bootstrap-servers the plan is held against the cluster as it is now: every partition
     has to be where the plan found it, or on the plan's own way. What isn't is listed, and the exit code is 1.
-
-    \b
-    planner check expand.plan
-    planner check expand.plan --state state/topics-describe.txt --state state/brokers.txt
     """
     wanted = Wanted(plan_check.parse_plan_id(plan_id), strict, strict_state, plan_check.parse_now(now))
     checked = plan_check.check(plan, sources, workflow.rendered_files, wanted)
@@ -214,6 +217,7 @@ def _approved_lines(path: Path, checked: CheckedPlan) -> Iterator[str]:
 @detail_options
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if something is left to do.")
 @reads_plan
+@shows_refused
 def resume(
     plan: Path,
     sources: Sources,
@@ -231,9 +235,6 @@ def resume(
     What is where PLAN wants it drops out; what no longer exists is dropped and listed among the warnings. Partitions
     that aren't on PLAN's way are refused, with exit code 1. PLAN's limits are judged again; beyond one nothing is
     written, and the exit code is 3.
-
-    \b
-    planner resume expand.plan --state state/now/ --out expand-rest.plan
     """
     rest, files = workflow.resume(plan, sources, out, captured_at, leave_moved=leave_moved, say=say)
     show_plan(rest, form, detail, out, len(files))

@@ -16,6 +16,7 @@ from planner.cli import workflow
 from planner.model.errors import DEBUG, PlannerError, StalePlanError
 from planner.model.formats import printable
 from planner.model.generated_text import json_text, page
+from planner.plan.build import RefusedPlanError
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
 from planner.report import markdown, terminal
@@ -52,6 +53,21 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
         case _:
             at = None if folder is None else str(folder)
             terminal.show_plan(plan, screen(_UNWRAPPED), at, files, detail or "summary")
+
+
+def shows_refused(command: Callable[..., int]) -> Callable[..., int]:
+    """Print the plan that a command refuses, as text or Markdown, before the error says which limits it crosses."""
+
+    @wraps(command)
+    def showing(**options: Any) -> int:
+        try:
+            return command(**options)
+        except RefusedPlanError as error:
+            if options["form"] != "json":
+                show(error.plan, options["form"], options["detail"])
+            raise
+
+    return showing
 
 
 def show_view(view: View, form: Literal["text", "markdown"]) -> None:

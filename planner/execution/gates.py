@@ -76,15 +76,14 @@ def gates(
     return found
 
 
-def refuse(spec: Spec, found: Sequence[Gate], costs: Costs) -> None:
-    """UnsafePlanError that lists every gate crossed, with the key to change, and a throttle that can't work."""
+def crossed(found: Sequence[Gate], spec: Spec, costs: Costs) -> list[str]:
+    """A line for every gate crossed, with the key to change, and for a throttle that can't work."""
     lines = [_crossed(gate) for gate in found if gate.crossed and gate.broker is None]
     lines += [_overfull(spec, peak) for peak in costs.peaks if peak.batch and _allowed(spec, peak) < peak.size_bytes]
     stuck = endless(costs.batches, spec.execution.throttle_bytes_per_sec)
     if stuck:
         lines.append(_never_complete(stuck, spec.execution.throttle_bytes_per_sec))
-    if lines:
-        raise UnsafePlanError("nothing was written, because the plan crosses these limits:", *lines)
+    return lines
 
 
 def overfull_today(spec: Spec, costs: Costs) -> list[str]:

@@ -199,8 +199,8 @@ class PartitionChange:
         return self.leader_before != self.after[0] and self.reason is not Reason.BALANCE_LOG_DIRS
 
 
-def down(partitions: Iterable[Partition]) -> Iterator[str]:
-    """A sentence for each broker whose replicas are all out of sync, where ISRs are known: none is in a leader's ISR.
+def down(partitions: Iterable[Partition]) -> Iterator[tuple[int, str]]:
+    """The id and a sentence for each broker whose replicas are all out of sync, so in no leader's ISR.
 
     Of a partition without a leader Kafka shows the last ISR, whose brokers are down, or one of them would lead.
     """
@@ -210,7 +210,7 @@ def down(partitions: Iterable[Partition]) -> Iterator[str]:
     in_sync = {broker for row in known if row.leader is not None for broker in row.isr or ()}
     for broker in sorted(held.keys() - in_sync):
         what = "only in ISRs without a leader, of" if broker in listed else "in no ISR of"
-        yield f"broker {broker} is {what} its {counted(held[broker], 'replica')}: it seems to be down"
+        yield broker, f"broker {broker} is {what} its {counted(held[broker], 'replica')}: it seems to be down"
 
 
 def unions(topics: Iterable[Topic]) -> Iterator[str]:

@@ -15,12 +15,13 @@ from msgspec import convert, structs
 from planner import __version__
 from planner.execution import batch_costs, batch_cutting, batch_defaults, gates, log_dir_placement
 from planner.execution.batch_costs import Costs
+from planner.execution.gates import Gate
 from planner.execution.partition_changes import changes
 from planner.model import amounts
 from planner.model.balance import Balance
 from planner.model.build_problem import brokers_after, today
 from planner.model.cluster import PartitionChange
-from planner.model.errors import InfeasibleError
+from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import (
@@ -80,6 +81,14 @@ from planner.sweep.evaluate import planned_for
 from planner.sweep.variants import Swept
 
 
+class RefusedPlanError(UnsafePlanError):
+    """A plan that crosses a gate, with the plan, so that people see what they decide about; nothing is written."""
+
+    def __init__(self, plan: Plan, *lines: str) -> None:
+        super().__init__(*lines)
+        self.plan = plan
+
+
 class Planned(NamedTuple):
     """A plan, and the file that proves its bound; None without a proof."""
 
@@ -90,7 +99,7 @@ class Planned(NamedTuple):
 def planned(tried: Sequence[Swept]) -> Planned:
     """The plan that `sweep.choose` picks from all alternatives (at least one), made again and checked again.
 
-    UnsafePlanError if the winner crosses a gate or the throttle can't work; InfeasibleError if no candidate is valid.
+    RefusedPlanError if the winner crosses a gate or the throttle can't work; InfeasibleError if no candidate is valid.
     """
     chosen = choice.choose(tried)
     problem, winner = tried[chosen.at].problem, chosen.row
@@ -107,7 +116,7 @@ def planned(tried: Sequence[Swept]) -> Planned:
 def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Planned:
     """The plan of the row that was chosen, and the proposal that it stands for, which has been checked.
 
-    UnsafePlanError if it crosses a gate of `limits` or the throttle can't work.
+    RefusedPlanError if it crosses a gate of `limits` or the throttle can't work.
     """
     spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
     file = None if proposal.certificate is None else bound_file.encoded(proposal.certificate)
@@ -138,7 +147,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         **pareto_front.sections(tried, chosen, proposal),
         budget=of_budget,
         scenarios=_scenarios(problem, proposal.assignment),
-        limits=within_limits(spec, winner, costs, bound),
+        limits=limits(spec, winner, costs, bound),
         warnings=(
             *plan_warnings.warnings(spec, problem, changed),
             *gates.overfull_today(spec, costs),
@@ -146,7 +155,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
             *log_dirs_section.warnings(spec, dirs),
         ),
     )
-    return Planned(finished(made), file)
+    return Planned(within_limits(finished(made), spec, costs), file)
 
 
 def finished(plan: Plan) -> Plan:
@@ -154,11 +163,22 @@ def finished(plan: Plan) -> Plan:
     return codec.identified(structs.replace(plan, headline=headline.first_line(plan)))
 
 
-def within_limits(spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: BoundSection) -> tuple[LimitRow, ...]:
-    """The `limits` of plan.json; UnsafePlanError if one is crossed."""
+def limits(spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: BoundSection) -> tuple[LimitRow, ...]:
+    """The `limits` of plan.json, crossed ones included; UnsafePlanError where one can't be judged."""
     found = gates.gates(spec, winner, costs, bound.least_bytes_moved, bound.least_replicas_moved)
-    gates.refuse(spec, found, costs)
     return tuple(LimitRow(**asdict(gate)) for gate in found)
+
+
+def within_limits(plan: Plan, spec: Spec, costs: Costs) -> Plan:
+    """The plan, if it crosses no limit and the throttle can work; else an error, with the plan if a limit is why."""
+    lines = gates.crossed([Gate(row.key, row.limit, row.value, row.broker) for row in plan.limits], spec, costs)
+    if lines:
+        heading = "nothing was written, because the plan crosses these limits:"
+        # The plan doesn't say that its throttle can't work: shown alone, it would seem ready.
+        if any(row.crossed for row in plan.limits):
+            raise RefusedPlanError(plan, heading, *lines)
+        raise UnsafePlanError(heading, *lines)
+    return plan
 
 
 def _scenarios(problem: Problem, assignment: IntArray) -> tuple[ScenarioRow, ...]:

@@ -74,7 +74,13 @@ def balance_missed(plan: Plan) -> str:
     """Which balance targets aren't met, and whether the mode is why; empty where all are met."""
     missed, relaxed = plan.balance.missed, len(plan.balance.relaxed)
     if plan.unfinished:
-        return f"not balanced yet: {_windows(missed)}" if missed else ""
+        return (
+            f"not balanced yet: {_windows(missed)}; whether later steps can meet all targets is unknown"
+            if missed
+            else ""
+        )
+    if relaxed and plan.changes.rebalance == "none":
+        return "nothing moves for balance alone (rebalance: none)"
     if looser(plan):
         return f"the balance is looser than asked: {_windows(missed)}"
     if not relaxed:
@@ -82,18 +88,16 @@ def balance_missed(plan: Plan) -> str:
     of = counted(relaxed, "balance target")
     if plan.changes.rebalance == "all":
         return f"{of} can't be met"
-    moves = {
-        "leaders": "no replica moves",
-        "racks": "only what must move or breaks the rack rule does",
-        "none": "only what must move does",
-    }[plan.changes.rebalance]
+    moves = "no replica moves"
+    if plan.changes.rebalance == "racks":
+        moves = "only what must move or breaks the rack rule does"
     return f"{of} {'is' if relaxed == 1 else 'are'} not met: with rebalance: {plan.changes.rebalance} {moves}"
 
 
 def looser(plan: Plan) -> bool:
     """True if the plan was chosen at looser windows than asked for, and misses some of those asked for."""
-    of = plan.balance
-    return bool(of.missed) and of.asked != of.wanted
+    of, picked = plan.balance, plan.choice.rule in ("most_even_within_bytes", "fewest_bytes_within_imbalance")
+    return bool(of.missed) and (of.asked != of.wanted or picked)
 
 
 def racks(plan: Plan) -> Iterator[str]:
@@ -114,7 +118,8 @@ def bounded(plan: Plan) -> str:
 
 def calm(plan: Plan) -> bool:
     """True if nothing asks for a second look."""
-    return not (plan.warnings or plan.balance.relaxed or plan.unfinished or [*racks(plan)])
+    relaxed = plan.balance.relaxed and plan.changes.rebalance != "none"
+    return not (plan.warnings or relaxed or plan.unfinished or [*racks(plan)])
 
 
 def _windows(names: Sequence[str]) -> str:
@@ -142,8 +147,10 @@ def _left(left: UnfinishedSection) -> Iterator[str]:
 
 def _more_steps(left: UnfinishedSection) -> str:
     """How many further steps are certain to be needed, or how many the rest fills where that is more."""
-    most = left.limits.bytes_moved
-    if left.bytes_moved is not None and most and (fills := -(-left.bytes_moved // most)) > left.steps_at_least:
+    rest = [getattr(left, term) for term in ("bytes_moved", "replicas_moved", "leaders_changed")]
+    most = [getattr(left.limits, term) for term in ("bytes_moved", "replicas_moved", "leaders_changed")]
+    fills = max((-(-much // of) for much, of in zip(rest, most, strict=True) if much is not None and of), default=0)
+    if fills > left.steps_at_least:
         return f"about {counted(fills, 'more step')}"
     return f"at least {counted(left.steps_at_least, 'more step')}"
 
@@ -174,9 +181,15 @@ def _why_nothing(plan: Plan) -> str:
         return printable(f"all that {plan.adopted.file} names is as it wants it", 300)
     if plan.unfinished:
         return "none of the plans tried is within the budget and more even than today; raise the budget"
-    if plan.choice.rule != "asked":
-        return f"that is {chosen(plan)}"
+    match plan.choice.rule:
+        case "most_even_within_bytes":
+            most = stated(plan.choice.value or 0)
+            return f"no plan tried that copies at most {most} is more even than today; allow more in sweep.choose"
+        case "fewest_bytes_within_imbalance":
+            return f"that is {chosen(plan)}"
     stays = [*racks(plan)]
+    if plan.changes.rebalance == "none" and (stays or plan.balance.relaxed):
+        return "with rebalance: none only what must move does, and nothing must"
     if stays:
         return stays[0]
     if not plan.balance.relaxed:

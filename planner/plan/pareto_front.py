@@ -10,6 +10,7 @@ import pyarrow as pa
 from msgspec import structs
 
 from planner.model.build_problem import build, today
+from planner.model.formats import number
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Spec
 from planner.plan import bound_file, brokers_topics_partitions, terms
@@ -110,7 +111,7 @@ def _generated(tried: Swept, asked: Problem, goal: Goal) -> Iterator[ComparedRow
     middle = by_moved.slice((len(among) - 1) // 2, 1).to_pylist()[0]
     first = best(seeds, 1, ranking_of(asked)).to_pylist()[0]
     # It places everything, whatever `rebalance` would keep where it is.
-    for label, row in ((f"best of {of}", first), (f"median of {len(among)}", middle)):
+    for label, row in ((f"best of {number(of)}", first), (f"median of {number(len(among))}", middle)):
         made = comparison(f"Kafka --generate, {label}", row, goal)
         yield structs.replace(made, moves_unforced=asked.rebalance != "all")
 

@@ -35,7 +35,10 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
             f"{_number(spec.cluster.unsized, 'partition')} without a size, counted as empty: "
             "more bytes move than this plan says",
         ),
-        (lagging, f"{_number(lagging, 'partition')} under-replicated today: a reassignment waits for a full ISR"),
+        (
+            lagging,
+            f"{_number(lagging, 'partition')} under-replicated today: a batch ends when all new replicas are in sync",
+        ),
         (grown, f"{_number(grown, 'topic')} with more partitions: keys will map to other partitions than before"),
         (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
         (kept, f"{_number(kept, 'topic')} excluded by topics: not moved, but counted for the balance"),
@@ -111,8 +114,10 @@ _TIERED = ("remote.storage.enable", "true")
 def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
     """A sentence for each unusual condition of today's cluster, with the first few names."""
     topics = spec.cluster.topics
-    for sentence in down(part for topic in topics for part in topic.partitions):
-        yield f"{sentence}. Nothing runs that needs it: start it first, or plan with it in changes.remove_brokers"
+    leaves = {broker.id for broker in spec.cluster.brokers} - set(problem.broker_ids[problem.targets].tolist())
+    for broker, sentence in down(part for topic in topics for part in topic.partitions):
+        needs = ". No batch that needs it runs: start it first, or remove or replace it in changes"
+        yield sentence + ("; the plan empties it" if broker in leaves else needs)
     yield from unions(topics)
     leaderless = [(topic.name, part.id) for topic in topics for part in topic.partitions if part.leader is None]
     moved = {(each.topic, each.partition) for each in changed}
@@ -120,9 +125,8 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
         yield f"{_named(stay)} without a leader today: there is nothing to copy from, so nothing moves"
     if move := [name for name in leaderless if name in moved]:
         yield (
-            f"{_named(move)} without a leader today, and yet to be changed: there is nothing to copy from until a "
-            "replica in sync is back, so they have batches of their own at the end, which apply.yml leaves out until "
-            "then"
+            f"{_named(move)} without a leader: nothing to copy from until a replica in sync is back; "
+            f"apply.yml leaves {'its batch' if len(move) == 1 else 'their batches'} out until then"
         )
     if problem.racks_matter:
         racks = len(set(problem.broker_racks[problem.targets].tolist()))

@@ -28,11 +28,22 @@ _LONGEST_NAME = 60
 _THIS = "this plan"
 
 
+def disk_used(plan: Plan, gate: LimitRow) -> tuple[str, str]:
+    """How full the disk of the limit's broker gets, and what is allowed, in percent as limits.disk_used is written."""
+    disk_bytes = next((row.disk_bytes for row in plan.brokers if row.id == gate.broker), None) or gate.value or 1
+    written = plan.spec.limits.disk_used_ppm
+    most = 100 * gate.limit / disk_bytes if written is None else written / 10_000
+    return formats.percent(100 * gate.value / disk_bytes), formats.percent(most)
+
+
 def limits(plan: Plan) -> Table[LimitRow]:
     """The limits, and whether they are kept."""
     column = Column[LimitRow]
 
     def cells(row: LimitRow) -> tuple[str, str]:
+        if row.key == "limits.disk_used":
+            used, most = disk_used(plan, row)
+            return f"{used} on broker {row.broker}, {formats.size(row.value)}", f"{most}, {formats.stated(row.limit)}"
         return gate_cells(row.key, row.value, row.limit, row.broker)
 
     columns = (

@@ -232,5 +232,5 @@ def _figures(plan: Plan) -> list[tuple[str, str]]:
         ("replicas copied", number(sum(batch.replicas_moved for batch in plan.batches))),
         ("leaders elected", number(sum(len(batch.elect) for batch in plan.batches))),
         ("batches", number(len(plan.batches))),
-        ("at least", formats.duration(seconds) if known else formats.UNKNOWN),
+        ("duration, at least", formats.duration(seconds) if known else formats.UNKNOWN),
     ]

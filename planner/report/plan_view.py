@@ -31,9 +31,11 @@ def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
     """The sections behind the summary. In Markdown those are folded that a decision doesn't need."""
     new = (Lines((Joined((_NEW_PARTITIONS[0], Name("rollback.json"), _NEW_PARTITIONS[1])),), bulleted=False),)
     scenarios = Lines(tuple(map(sentences.scenario, plan.scenarios)), "scenario")
+    # Without a balance asked for, what isn't balanced is no matter for a decision.
+    relaxed, kept = choice_tables.relaxed(plan), plan.changes.rebalance == "none"
     every = (
         Section("Warnings", told(Lines(plan.warnings, "warning")), "warnings"),
-        Section("Limits and balance", told(choice_tables.limits(plan), choice_tables.relaxed(plan)), "gates"),
+        Section("Limits and balance", told(choice_tables.limits(plan), *([] if kept else [relaxed])), "gates"),
         Section("Risks", told(Lines(tuple(verdict.risks(plan)), "risk")), "risks"),
         Section("How to apply and roll back", told(_commands(plan)), "commands"),
         Section("Racks", told(cluster_tables.racks(plan)), "racks", plot="racks", folded=True),
@@ -68,7 +70,7 @@ def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
             "others",
             folded=True,
         ),
-        Section("Every term", told(choice_tables.terms(plan)), "every-term", folded=True),
+        Section("Every term", told(choice_tables.terms(plan), *([relaxed] if kept else [])), "every-term", folded=True),
         Section("How the plan was found", (_found(plan),), "found", folded=True),
     )
     return tuple(section for section in every if section.blocks)
@@ -76,6 +78,8 @@ def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
 
 def _commands(plan: Plan) -> Lines:
     """What to type in the folder of the plan."""
+    if any(row.crossed for row in plan.limits):
+        return Lines(("Nothing was written: ask for less, raise a limit, or set a budget to plan a first step.",))
     if not headline.has_something_to_do(plan):
         return Lines(())
     again = ("Then capture the state again and plan the next step: ", Name("planner whatif"), ".")
@@ -99,7 +103,8 @@ def _commands(plan: Plan) -> Lines:
         (
             "Roll back: ",
             Name("ansible-playbook rollback.yml"),
-            f" restores every partition's old replica list and leader{'; removed replicas are copied back' * removes}.",
+            f" restores every partition's old replica list and leader{'; removed replicas are copied back' * removes}"
+            f"{'; new partitions stay, as Kafka cannot remove them' * bool(plan.new_topics)}.",
         ),
     )
     return Lines(tuple(map(Joined, lines)), "command")

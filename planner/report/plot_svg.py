@@ -90,6 +90,8 @@ def _style() -> str:
     return (
         f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{''.join(rules)}"
         f".mark:hover{{stroke:var(--text);stroke-width:1.5}}"
+        # A name that lies on a line or a point stays readable.
+        "#plot-held text,#plot-front text{paint-order:stroke;stroke:var(--page);stroke-width:3px}"
     )
 
 

@@ -181,11 +181,11 @@ def reached(row: RelaxedRow) -> str:
 def not_met(plan: Plan) -> tuple[str, ...]:
     """The balance targets that aren't met, by reason: `replicas, topic replicas of 6 topics (racks differ …)`.
 
-    Of a first step only which they are: why this step misses them says nothing about the steps behind it.
+    Nothing of a first step, of which the verdict names them: why this step misses them says nothing about the steps
+    behind it. Nothing with `rebalance: none`, which asks for no balance.
     """
-    if plan.unfinished:
-        names = ", ".join(map(words, plan.balance.missed))
-        return (f"{names}; whether later steps can meet every target isn't known yet",) if names else ()
+    if plan.unfinished or plan.changes.rebalance == "none":
+        return ()
     by_reason: dict[str, list[RelaxedRow]] = {}
     for row in () if headline.looser(plan) else plan.balance.relaxed:
         by_reason.setdefault(row.why, []).append(row)
@@ -204,7 +204,7 @@ def _targets(rows: Sequence[RelaxedRow]) -> str:
 
 
 def unlike_shares(plan: Plan, asked: str, held: Sequence[float | None]) -> str:
-    """`, which differs by rack`, where brokers within a percentage of their shares hold unlike amounts; else empty."""
+    """` by rack`, where brokers within a percentage of their shares hold unlike amounts; else empty."""
     known = [value for value in held if value is not None]
     if not asked.endswith("%") or not known:
         return ""
@@ -212,10 +212,10 @@ def unlike_shares(plan: Plan, asked: str, held: Sequence[float | None]) -> str:
     if max(known) * (1 - around) <= min(known) * (1 + around):
         return ""
     if plan.changes.demote_brokers or caps(plan):
-        return ", which differs by broker"
+        return " by broker"
     if plan.spec.placement:
-        return ", which differs by broker set"
-    return f", which differs by {'capacity' if any(broker.disk_bytes for broker in plan.brokers) else 'rack'}"
+        return " by broker set"
+    return " by capacity" if any(broker.disk_bytes for broker in plan.brokers) else " by rack"
 
 
 def broker_peak(broker: BrokerRow) -> str:
@@ -375,7 +375,8 @@ def pace(plan: Plan) -> str:
     batches, throttle = plan.batches, plan.execution.throttle_bytes_per_sec
     times = [batch.seconds_at_throttle for batch in batches]
     waiting = sum(batch.leaderless for batch in batches)
-    shown = counted(len(batches), "batch") + (f" ({waiting:,} at the end without a leader)" if waiting else "")
+    last = "the last waits" if waiting == 1 else f"the last {number(waiting)} wait"
+    shown = counted(len(batches), "batch") + (f" ({last} for leaders)" if waiting else "")
     if not any(row.replicas_moved for row in batches) and not (plan.log_dirs and plan.log_dirs.moves):
         return f"{shown}, nothing to copy"
     if throttle is None:

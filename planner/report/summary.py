@@ -6,17 +6,17 @@ Every output of a plan begins with it. Plain values; a renderer writes them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.execution.gates import gate_cells
 from planner.model import formats
 from planner.model.formats import counted, number, size
 from planner.plan import headline
-from planner.plan.document.cluster_types import BrokerRow, HeldLoad
+from planner.plan.document.cluster_types import HeldLoad
 from planner.plan.document.comparison_types import TermRow
-from planner.plan.document.partition_types import FullestBroker, PartitionRow
+from planner.plan.document.partition_types import PartitionRow
 from planner.plan.document.plan_types import Plan
-from planner.report import sentences
+from planner.report import choice_tables, sentences, verdict
 from planner.report.view import (
     STATED,
     Change,
@@ -34,14 +34,14 @@ from planner.report.view import (
 
 _LONGEST_WISHES = 300
 _MOVES_NAMED = 2
+_MISSED, _CROSSED = "missed", "crossed"
 _LIMITED = {
-    "broker_offline": "partitions offline if a broker fails",
-    "broker_refused": "partitions refusing writes if a broker fails",
-    "rack_offline": "partitions offline if a rack fails",
-    "rack_refused": "partitions refusing writes if a rack fails",
-    "gap": "beyond the proven least, part of the copied",
+    "broker_offline": "offline if a broker fails",
+    "broker_refused": "no writes if a broker fails",
+    "rack_offline": "offline if a rack fails",
+    "rack_refused": "no writes if a rack fails",
+    "gap": "above the least, of copied",
     "eta": "duration",
-    "disk_used": "peak disk use",
 }
 _MEASURED = ("bytes_moved", "cross_rack_bytes", "replicas_moved", "leaders_changed")
 
@@ -54,7 +54,7 @@ class Measure:
     today: Value
     plan: Value
     allowed: Value
-    missed: bool = False
+    but: str = ""  # that a target is missed, or a limit crossed
 
 
 def section(plan: Plan) -> Section:
@@ -67,7 +67,7 @@ def facts(plan: Plan) -> Facts:
     """A label and a sentence each; a fact that a plan has nothing of is left out."""
     does = bool(plan.partitions)
     # More to choose from than the balance asked for.
-    had_a_choice = bool(plan.variants) or plan.choice.rule != "asked"
+    had_a_choice = bool(plan.variants) or (does and plan.choice.rule != "asked")
     duration = sentences.pace(plan)
     if plan.execution.throttle_bytes_per_sec is not None and "/s" in duration:
         default = any(row.key == "execution.throttle" for row in plan.execution.derived)
@@ -82,11 +82,14 @@ def facts(plan: Plan) -> Facts:
         ("Chosen", _chosen(plan) if had_a_choice else ""),
         ("Adopted", _adopted(plan)),
         ("Needed", _needed(plan) if does else ""),
-        ("Proof", _proof(plan) if _replicas_copied(plan) else ""),
-        ("Kafka's tool", _kafka(plan) if _replicas_copied(plan) else ""),
-        ("Duration", f"{duration}{_receives_most(plan)}" if does else ""),
-        ("Fullest broker" if plan.cluster.sizes_known else "Most replicas", _fullest(plan)),
-        ("Removed", _leaving(plan)),
+        ("Proof", verdict.proof(plan) if verdict.replicas_copied(plan) else ""),
+        ("Kafka's tool", verdict.kafkas_tool(plan)),
+        (
+            "Duration",
+            f"{duration}{verdict.receives_most(plan)}" if does else "nothing to copy" if plan.new_topics else "",
+        ),
+        ("Fullest broker" if plan.cluster.sizes_known else "Most replicas", verdict.fullest(plan)),
+        ("Removed", verdict.leaving(plan)),
     )
     return Facts(tuple((label, value) for label, value in every if value))
 
@@ -102,7 +105,9 @@ def _cluster(plan: Plan) -> Value:
     (brokers, racks), (brokers_after, racks_after) = today, after
     then = ""
     if today != after:
-        then = f" (then {number(brokers_after)}" + (f" in {number(racks_after)})" if racks_after else ")")
+        # Racks are named again only where their number changes.
+        in_racks = f" in {counted(racks_after, 'rack')}" if racks_after != racks else ""
+        then = f" ({number(brokers_after)}{in_racks} afterwards)"
     added = sum(topic.partitions - topic.partitions_before for topic in plan.new_topics)
     held = sum(broker.before.size_bytes for broker in plan.brokers if broker.role != "added")
     parts = (
@@ -119,36 +124,6 @@ def _chosen(plan: Plan) -> str:
     if plan.unfinished and plan.choice.rule == "within_budget":
         return headline.chosen(plan).partition(": copies ")[0] if plan.partitions else ""
     return headline.chosen(plan)
-
-
-def _proof(plan: Plan) -> str:
-    """Which plans cannot copy less, and how that is checked."""
-    bound = plan.bound
-    if plan.cluster.sizes_known and not bound.bytes_moved:
-        return ""
-    if bound.method == "forced" and not plan.cluster.sizes_known:
-        return "only what the changes require is copied"
-    if bound.method == "none" or (not plan.cluster.sizes_known and bound.least_replicas_moved is None):
-        return "none: the minimum is unknown"
-    if bound.method == "target":
-        return "finishes an approved plan, whose target assignment needs all of these copies"
-    less = f"less than {size(bound.least_bytes_moved)}"
-    if not plan.cluster.sizes_known:
-        less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
-    only = "for this step alone, " if plan.unfinished else ""
-    if bound.excess:
-        return f"{only}no plan that copies {less} comes as close to the balance targets"
-    if plan.unfinished or headline.looser(plan):
-        return f"{only}no plan that ends as even as this one copies {less}"
-    if plan.changes.rebalance != "all":
-        repairs = " and repairs what breaks the rack rule" if plan.changes.rebalance == "racks" else ""
-        return f"no plan that makes these changes{repairs} copies {less}"
-    rule = " and spreads replicas over the racks" if any(row.rack is not None for row in plan.brokers) else ""
-    return f"no plan that meets the targets{rule} copies {less}"
-
-
-def _replicas_copied(plan: Plan) -> int:
-    return sum(len(set(row.replicas) - set(row.replicas_before)) for row in plan.partitions)
 
 
 def _adopted(plan: Plan) -> Value:
@@ -170,88 +145,6 @@ def _needed(plan: Plan) -> str:
     return f"a plan as even as this one copies {copies}: {size(above)} less"
 
 
-def _kafka(plan: Plan) -> str:
-    """What Kafka's own tool would do, the best of its placements that were tried."""
-    best = next((row for row in plan.compared if row.strategy.startswith("kafka")), None)
-    if best is None or not plan.cluster.sizes_known:
-        return ""
-    # A budget pays for one step of what the tool does at once.
-    whole = " for the whole change" if plan.unfinished and not best.left_to_change else ""
-    # It balances everything; beside a plan that moves only what it must, its balance says nothing.
-    falls_short = whole + ("" if best.balance_kept or best.moves_unforced else " and be less even")
-    if best.left_to_change:
-        falls_short = f" and leave {counted(best.left_to_change, 'partition')} not as asked"
-    elif best.moves_unforced:
-        falls_short = f"{whole} and also move replicas that can stay"
-    return f"--generate would copy {size(best.bytes_moved)}{falls_short} ({_best_of(best.label)})"
-
-
-def _best_of(label: str) -> str:
-    """`best of 4,975 simulated runs`, of a row's label."""
-    runs = label.rpartition(" ")[2]
-    return f"best of {number(int(runs))} simulated runs" if runs.isdigit() else "simulated"
-
-
-def _leaving(plan: Plan) -> str:
-    """Whether the brokers that leave can be stopped afterwards."""
-    leaving = [broker for broker in plan.brokers if broker.role == "removed"]
-    if not leaving:
-        return ""
-    holding = [broker.id for broker in leaving if broker.after.replicas]
-    ids = holding or [broker.id for broker in leaving]
-    who = f"{'broker' if len(ids) == 1 else 'brokers'} {formats.ranges(ids)}"
-    if holding:
-        return f"{who}: NOT empty afterwards, don't stop {'it' if len(ids) == 1 else 'them'} yet"
-    return f"{who}: empty afterwards, can be stopped after verify.yml"
-
-
-def _fullest(plan: Plan) -> str:
-    """The broker that holds most today, in any batch, and afterwards: of its disk where all of them are stated."""
-    if not plan.cluster.sizes_known:
-        of_replicas = [
-            (max(((getattr(broker, side).replicas, -broker.id) for broker in plan.brokers), default=(0, 0)), when)
-            for side, when in (("before", "today"), ("after", "after"))
-        ]
-        return "; ".join(f"{when} broker {-broker} ({number(held)})" for (held, broker), when in of_replicas)
-
-    by_disk = all(broker.disk_bytes for broker in plan.brokers)
-
-    def fullest(side: str) -> str:
-        def fullness(broker: BrokerRow) -> float:
-            held: int = getattr(broker, side).size_bytes
-            return held / broker.disk_bytes if by_disk and broker.disk_bytes else held
-
-        row = max(plan.brokers, key=lambda broker: (fullness(broker), -broker.id))
-        return f"broker {row.id} ({sentences.disk(getattr(row, side).size_bytes, row.disk_bytes)})"
-
-    if not any(batch.replicas_moved for batch in plan.batches):
-        return fullest("before")
-    return f"today {fullest('before')}; {_peak(plan)}after {fullest('after')}"
-
-
-def _peak(plan: Plan) -> str:
-    """The fullest broker of any batch: by its disk where one is stated."""
-    rows = [(batch.fullest_broker, batch.number) for batch in plan.batches if batch.fullest_broker]
-    if not rows:
-        return ""
-
-    def fullness(row: FullestBroker) -> tuple[bool, float]:
-        disk, held = row.disk_bytes, row.peak_size_bytes
-        return bool(disk), held / disk if disk else held
-
-    row, batch = max(rows, key=lambda each: fullness(each[0]))
-    held = sentences.disk(row.peak_size_bytes, row.disk_bytes)
-    return f"peak broker {row.id} ({held}, in batch {batch}); "
-
-
-def _receives_most(plan: Plan) -> str:
-    """The broker that most is copied to, which the duration depends on."""
-    if not plan.cluster.sizes_known or not plan.bound.bytes_moved:
-        return ""
-    to = max(plan.brokers, key=lambda broker: broker.bytes_in)
-    return f"; broker {to.id} receives most, {size(to.bytes_in)}"
-
-
 def _changes(plan: Plan) -> Value:
     """How many partitions change for which reason, and examples: those that copy most, else new leaders."""
 
@@ -260,6 +153,9 @@ def _changes(plan: Plan) -> Value:
 
     def named(row: PartitionRow, before: str, after: str) -> Value:
         return Joined((Name(f"{row.topic}-{row.partition}", 60), " ", Change(before, after)))
+
+    def named_new(name: str, replicas: Sequence[int]) -> Value:
+        return Joined((Name(name, 60), f" on {','.join(map(str, replicas))}"))
 
     moved = sorted(filter(copied, plan.partitions), key=lambda row: (-copied(row), row.topic, row.partition))
     examples, kind = list[Value](), "largest" if plan.cluster.sizes_known else "first"
@@ -273,6 +169,13 @@ def _changes(plan: Plan) -> Value:
                 named(row, "none" if row.leader_before is None else str(row.leader_before), str(row.replicas[0]))
             )
     reasons = sentences.reasons(plan)
+    if not plan.partitions:
+        # Where new partitions are placed, of each topic the first one.
+        new = [
+            named_new(f"{topic.topic}-{topic.partitions_before}", topic.replicas[0])
+            for topic in plan.new_topics[:_MOVES_NAMED]
+        ]
+        return Joined(("the first new ones: ", Joined(tuple(new), "; "))) if new else ""
     return Joined((reasons, f"; {kind}: ", Joined(tuple(examples), "; "))) if examples else reasons
 
 
@@ -281,7 +184,7 @@ def measures(plan: Plan) -> Table[Measure]:
     column = Column[Measure]
 
     def allowed(row: Measure) -> Value:
-        return Joined((row.allowed, "(not met)"), " ") if row.missed else row.allowed
+        return Joined((row.allowed, f"({row.but})"), " ") if row.but else row.allowed
 
     columns = (
         column("Measure", lambda row: row.name, numeric=False),
@@ -289,12 +192,26 @@ def measures(plan: Plan) -> Table[Measure]:
         column("Plan", lambda row: row.plan if row.plan == row.today else Strong(row.plan)),
         column("Target or limit", allowed, numeric=False),
     )
-    rows = [*_balance(plan), *_changed(plan), *_movement(plan)]
+    balance = [*_balance(plan), *_of_log_dirs(plan)]
+    if plan.changes.rebalance == "none":
+        # Nothing is asked to be even then: what stays as it is is no news, and no target is missed.
+        balance = [
+            replace(row, allowed="not asked" if row.but else row.allowed, but="")
+            for row in balance
+            if row.today != row.plan
+        ]
+    rows = [*balance, *_changed(plan), *_movement(plan)]
     for gate in plan.limits:
         key = gate.key.removeprefix("limits.")
-        if key not in _MEASURED:
+        if key == "disk_used":
+            used, most = choice_tables.disk_used(plan, gate)
+            name = f"disk peak, broker {gate.broker}"
+            rows.append(Measure(name, "", used, f"at most {most}", _CROSSED * gate.crossed))
+        elif key not in _MEASURED:
             value, limit = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
-            rows.append(Measure(_LIMITED.get(key, formats.words(key)), "", value, f"at most {limit}", gate.crossed))
+            rows.append(
+                Measure(_LIMITED.get(key, formats.words(key)), "", value, f"at most {limit}", _CROSSED * gate.crossed)
+            )
     return Table("measures", "Today and with the plan", "measure", rows, columns)
 
 
@@ -314,7 +231,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
         ("network_in", "network in per broker", lambda held: held.network_in, "bytes/s"),
         ("network_out", "network out per broker", lambda held: held.network_out, "bytes/s"),
     )
-    if plan.changes.rebalance == "leaders" and not _replicas_copied(plan):
+    if plan.changes.rebalance == "leaders" and not verdict.replicas_copied(plan):
         loads = tuple(load for load in loads if load[0] in ("leaders", "network_out"))
     ranked, capped = plan.spec.leader_racks or plan.changes.demote_brokers, bool(sentences.caps(plan))
     for window, name, of, unit in loads:
@@ -328,14 +245,24 @@ def _balance(plan: Plan) -> Iterator[Measure]:
             allowed = _window(getattr(asked, window), by_share=unlike)
             if window not in missed:
                 allowed += sentences.unlike_shares(plan, getattr(asked, window), after)
-            yield Measure(name, _range(today, unit), _range(after, unit), allowed, window in missed)
+            yield Measure(name, _range(today, unit), _range(after, unit), allowed, _MISSED * (window in missed))
         spread = terms.get("topic_replica_spread")
         if len(loads) > 2 and window == "leaders" and spread and asked.topic_replicas != "none":
-            today_and_after = Quantity(spread.today, "replicas"), Quantity(spread.plan, "replicas")
+            today_and_after = (f"{number(spread.today or 0)} apart", f"{number(spread.plan or 0)} apart")
             allowed = _window(asked.topic_replicas, by_share=capped)
-            yield Measure(
-                "replicas of one topic, brokers differ by", *today_and_after, allowed, "topic_replicas" in missed
-            )
+            yield Measure("replicas of one topic", *today_and_after, allowed, _MISSED * ("topic_replicas" in missed))
+
+
+def _of_log_dirs(plan: Plan) -> Iterator[Measure]:
+    """How many log dirs hold more or less than the target allows, where one is asked for."""
+    if plan.log_dirs is None:
+        return
+    rows = [log_dir for _, log_dir in sentences.log_dirs(plan)]
+    before, after = (
+        sum(not row.least_bytes <= getattr(row, side).size_bytes <= row.most_bytes for row in rows)
+        for side in ("before", "after")
+    )
+    yield Measure("log dirs outside target", before, after, "0", _MISSED * bool(after))
 
 
 def _range(values: Sequence[float | None], unit: str) -> Value:
@@ -355,17 +282,17 @@ def _window(asked: str, *, by_share: bool = False) -> str:
     if asked == "none":
         return "no target"
     if asked.endswith("%"):
-        return f"within {asked.removesuffix('%')} % of fair share"
-    return f"at most {asked} from fair share" if by_share else f"differ by at most {asked}"
+        return f"within {asked.removesuffix('%')} % of share"
+    return f"within {asked} of own share" if by_share else f"at most {asked} apart"
 
 
 def _changed(plan: Plan) -> Iterator[Measure]:
     """What is wrong today or with the plan, and how many partitions a failure takes offline, where that changes."""
     names = {
-        "left_to_change": "partitions that must still change",
-        "rack_spread_broken": "partitions not spread over racks",
-        "broker_offline": "offline partitions if the worst broker fails",
-        "rack_offline": "offline partitions if the worst rack fails",
+        "left_to_change": "partitions to change",
+        "rack_spread_broken": "not spread over racks",
+        "broker_offline": "offline if a broker fails",
+        "rack_offline": "offline if a rack fails",
     }
     for term in plan.terms:
         if term.name in names and (term.today, term.plan) != (0, 0) and term.today != term.plan:
@@ -385,9 +312,9 @@ def _movement(plan: Plan) -> Iterator[Measure]:
     crossed = {row.key for row in plan.limits if row.crossed}
     for term in plan.terms:
         if term.name in names and (term.limit is not None or (term.plan and term.name == "cross_rack_bytes")):
-            missed = f"limits.{term.name}" in crossed
+            but = _CROSSED * (f"limits.{term.name}" in crossed)
             allowed = "" if term.limit is None else Joined(("at most ", _limit(term)))
-            yield Measure(names[term.name], "", Quantity(term.plan, term.unit), allowed, missed)
+            yield Measure(names[term.name], "", Quantity(term.plan, term.unit), allowed, but)
 
 
 def _limit(term: TermRow) -> Value:

@@ -38,7 +38,7 @@ from planner.report.view import (
 )
 
 # Columns of text are at least as wide as they need, up to this; the first one holds names.
-_NEVER_WRAPPED, _NAMES = 18, 24
+_NEVER_WRAPPED, _NAMES = 16, 24
 _LONGEST_REST = 60
 _LONGEST_TEXT = 1_000
 # Of a plan, unless all is asked for.
@@ -154,7 +154,8 @@ def table(of: Table[Any], console: Console, *, source: str, most_rows: int | Non
     if left_out:
         console.print(f"[dim]{plain(left_out_here(left_out, source))}[/]", highlight=False)
     if fitting < len(columns):
-        names = ", ".join(" ".join(_heading(column).split()) for column in columns[fitting:])
+        # By their whole headings: a narrow one may need the one on its left.
+        names = ", ".join(column.heading.lower() or _heading(column).strip() for column in columns[fitting:])
         console.print(f"[dim]Columns that need a wider terminal: {plain(names)}[/]", highlight=False)
 
 
@@ -208,7 +209,7 @@ def show_plan(
 def _notes(plan: Plan) -> Section:
     """Targets that are not met, scenarios, risks and warnings; the first few of each, the rest counted."""
     notes = (
-        *_listed("not met yet" if plan.unfinished else "not met", sentences.not_met(plan)),
+        *_listed("not met", sentences.not_met(plan)),
         *(f"hours: {line}" for line in sentences.hours(plan)),
         *_listed("scenario", [sentences.scenario(row) for row in plan.scenarios]),
         *_listed("variant", [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not]),
@@ -218,13 +219,17 @@ def _notes(plan: Plan) -> Section:
 
 
 def _listed(kind: str, notes: Sequence[str]) -> list[str]:
-    shown = [f"{kind}: {formats.printable(note, _LONGEST_NOTE)}" for note in notes[:_NOTES_SHOWN]]
+    # One more takes no more room than the line that counts it.
+    most = len(notes) if len(notes) == _NOTES_SHOWN + 1 else _NOTES_SHOWN
+    shown = [f"{kind}: {formats.printable(note, _LONGEST_NOTE)}" for note in notes[:most]]
     rest = len(notes) - len(shown)
     return [*shown, *([f"{kind}: {number(rest)} more; {_MORE}"] if rest else [])]
 
 
 def _next(plan: Plan, folder: str | None, files: int) -> Section:
     """Where the files are, and what to type now."""
+    if any(row.crossed for row in plan.limits):
+        return Section("", (Facts((("Next", "nothing was written: ask for less, raise a limit, or set a budget"),)),))
     if folder is None:
         return Section("", ())
     at = PurePath(folder)
@@ -236,6 +241,8 @@ def _next(plan: Plan, folder: str | None, files: int) -> Section:
             ("Next", f"{play} apply.yml --check"),
             ("Then", "ansible-playbook apply.yml, then verify.yml; to roll back: rollback.yml"),
         ]
+    else:
+        facts.append(("Next", "nothing to apply"))
     if plan.unfinished:
         facts.append(("After that", "capture the state again, then planner whatif for the next step"))
     return Section("", (Facts(tuple(facts)),))

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from planner.model import formats
 from planner.model.formats import amount, counted, number, percent, size
 from planner.plan import headline
-from planner.plan.document.cluster_types import TopicRow
+from planner.plan.document.cluster_types import BrokerRow, TopicRow
 from planner.plan.document.comparison_types import TermRow
+from planner.plan.document.partition_types import FullestBroker
 from planner.plan.document.plan_types import Plan
+from planner.report import sentences
 
 _GROUPS_NAMED = 3
 _DOMAINS = ("broker", "rack")
@@ -43,7 +45,7 @@ def _limits(plan: Plan) -> Iterator[str]:
     crossed = [gate.key for gate in gates if gate.crossed]
     if crossed:
         verb = "is" if len(crossed) == 1 else "are"
-        yield f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} crossed, {', '.join(crossed)}"
+        yield f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} crossed ({', '.join(crossed)})"
     elif gates:
         kept = {1: "within its limit", 2: "within both limits"}
         yield kept.get(len(gates), f"within all {len(gates)} limits")
@@ -93,7 +95,7 @@ def writes(plan: Plan) -> str:
     unknown = "" if found.isr_known else " (replicas whose state is unknown are assumed to be in sync)"
     worst = max(found.under_min_isr, default=0)
     if not worst:
-        return f"acks=all keeps working while the plan runs, unless a broker fails{unknown}"
+        return f"acks=all keeps working, unless a broker fails meanwhile{unknown}"
     batches = [number + 1 for number, count in enumerate(found.under_min_isr) if count]
     where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
     total = counted(sum(found.under_min_isr), "partition")
@@ -138,3 +140,123 @@ def _groups(plan: Plan) -> Iterator[str]:
     told = f": {', '.join(shown)}{more}" if found else ""
     of = f"{number(len(found))} of {counted(len(section.groups), 'group')}"
     yield f"Consumers: {of} read topics whose leaders change{told}."
+
+
+def proof(plan: Plan) -> str:
+    """Which plans cannot copy less, and how that is checked."""
+    bound = plan.bound
+    if plan.cluster.sizes_known and not bound.bytes_moved:
+        return ""
+    if bound.method == "forced" and not plan.cluster.sizes_known:
+        return "only what the changes require is copied"
+    if bound.method == "none" or (not plan.cluster.sizes_known and bound.least_replicas_moved is None):
+        return "none: the minimum is unknown"
+    if bound.method == "target":
+        return "finishes an approved plan, whose target assignment needs all of these copies"
+    less = f"less than {size(bound.least_bytes_moved)}"
+    if not plan.cluster.sizes_known:
+        less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
+    only = "for this step alone, " if plan.unfinished else ""
+    if bound.excess:
+        return f"{only}no plan that copies {less} comes as close to the balance targets"
+    if plan.unfinished or headline.looser(plan):
+        return f"{only}no plan that ends as even as this one copies {less}"
+    if plan.changes.rebalance != "all":
+        repairs = " and repairs what breaks the rack rule" if plan.changes.rebalance == "racks" else ""
+        return f"no plan that makes these changes{repairs} copies {less}"
+    rule = " and spreads replicas over the racks" if any(row.rack is not None for row in plan.brokers) else ""
+    return f"no plan that meets the targets{rule} copies {less}"
+
+
+def replicas_copied(plan: Plan) -> int:
+    """How many replicas the plan copies to another broker."""
+    return sum(len(set(row.replicas) - set(row.replicas_before)) for row in plan.partitions)
+
+
+def kafkas_tool(plan: Plan) -> str:
+    """What Kafka's own tool would do, the best of its placements that were tried."""
+    best = next((row for row in plan.compared if row.strategy.startswith("kafka")), None)
+    if not plan.partitions and (placed := [row for row in sentences.placed_new(plan) if "best" in row.label]):
+        ours, least = sentences.placed_new(plan)[0].replica_spread, min(row.replica_spread for row in placed)
+        return f"its best placement would leave brokers {counted(least, 'replica')} apart, this plan {number(ours)}"
+    if best is None or not replicas_copied(plan):
+        return ""
+    copies = size(best.bytes_moved) if plan.cluster.sizes_known else counted(best.replicas_moved, "replica")
+    # A budget pays for one step of what the tool does at once.
+    whole = " for the whole change" if plan.unfinished and not best.left_to_change else ""
+    # It balances everything; beside a plan that moves only what it must, its balance says nothing.
+    falls_short = whole + ("" if best.balance_kept or best.moves_unforced else " and be less even")
+    if best.left_to_change:
+        falls_short = f" and leave {counted(best.left_to_change, 'partition')} not as asked"
+    elif best.moves_unforced:
+        falls_short = f"{whole} and also move replicas that can stay"
+    runs = best.label.rpartition(" ")[2].replace(",", "")
+    simulated = f"best of {number(int(runs))} simulated runs" if runs.isdigit() else "simulated"
+    return f"--generate would copy {copies}{falls_short} ({simulated})"
+
+
+def leaving(plan: Plan) -> str:
+    """Whether the brokers that leave can be stopped afterwards."""
+    leaving = [broker for broker in plan.brokers if broker.role == "removed"]
+    if not leaving:
+        return ""
+    holding = [broker.id for broker in leaving if broker.after.replicas]
+    ids = holding or [broker.id for broker in leaving]
+    who = f"{'broker' if len(ids) == 1 else 'brokers'} {formats.ranges(ids)}"
+    if holding:
+        return f"{who}: NOT empty afterwards, don't stop {'it' if len(ids) == 1 else 'them'} yet"
+    return f"{who}: empty afterwards, can be stopped after verify.yml"
+
+
+def fullest(plan: Plan) -> str:
+    """The broker that holds most today, in any batch, and afterwards: of its disk where all of them are stated."""
+    if not plan.cluster.sizes_known:
+        of_replicas = [
+            (max(((getattr(broker, side).replicas, -broker.id) for broker in plan.brokers), default=(0, 0)), when)
+            for side, when in (("before", "today"), ("after", "after"))
+        ]
+        return "; ".join(f"{when} broker {-broker} ({number(held)})" for (held, broker), when in of_replicas)
+
+    by_disk = all(broker.disk_bytes for broker in plan.brokers)
+
+    def held_most(side: str) -> str:
+        def fullness(broker: BrokerRow) -> float:
+            held: int = getattr(broker, side).size_bytes
+            return held / broker.disk_bytes if by_disk and broker.disk_bytes else held
+
+        row = max(plan.brokers, key=lambda broker: (fullness(broker), -broker.id))
+        return f"broker {row.id} ({sentences.disk(getattr(row, side).size_bytes, row.disk_bytes)})"
+
+    today, after = held_most("before"), held_most("after")
+    during, batch = _peak(plan)
+    if not any(batch.replicas_moved for batch in plan.batches):
+        during = after
+    times = {today: ["today"]}
+    times.setdefault(during, []).append("during the plan" if during in (today, after) else f"in batch {batch}")
+    times.setdefault(after, []).append("after")
+    # Nothing changes in between.
+    if len(times) == 1:
+        return today
+    return "; ".join(f"{which} {' and '.join(when)}" for which, when in times.items())
+
+
+def _peak(plan: Plan) -> tuple[str, int]:
+    """The fullest broker of any batch, by its disk where one is stated, and the batch; empty where it is unknown."""
+    rows = [(batch.fullest_broker, batch.number) for batch in plan.batches if batch.fullest_broker]
+
+    def fullness(row: FullestBroker) -> tuple[bool, float]:
+        disk, held = row.disk_bytes, row.peak_size_bytes
+        return bool(disk), held / disk if disk else held
+
+    if not rows:
+        return "", 0
+    row, batch = max(rows, key=lambda each: fullness(each[0]))
+    return f"broker {row.id} ({sentences.disk(row.peak_size_bytes, row.disk_bytes)})", batch
+
+
+def receives_most(plan: Plan) -> str:
+    """The broker that most is copied to, which the duration depends on."""
+    if not plan.cluster.sizes_known or not plan.bound.bytes_moved:
+        return ""
+    to = max(plan.brokers, key=lambda broker: broker.bytes_in)
+    return f"; broker {to.id} receives most, {size(to.bytes_in)}"

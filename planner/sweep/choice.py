@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from planner.model.balance import exact
 from planner.model.errors import InfeasibleError, UnsafePlanError
-from planner.model.formats import exactly, percent, size, stated
+from planner.model.formats import exactly, number, percent, size, stated
 from planner.model.spec import Choice, Spec
 from planner.scoring.broker_loads import MEASURES
 from planner.strategies.catalog import UNKNOWN
@@ -152,7 +152,7 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
     measure = MEASURES[row["imbalance_measure"]].replace("size_bytes", "bytes").replace("_", " ")
     most = percent(row["imbalance_ppm"] / 10_000)
     above = (
-        f"no broker is more than {most} above its share of {measure} by capacity, racks ignored"
+        f"no broker is more than {most} above its share of {measure} (by capacity, racks ignored)"
         if row["imbalance_ppm"]
         else "no broker is above its share"
     )
@@ -195,7 +195,7 @@ def _refuse_spending(tried: Sequence[Swept]) -> None:
     lines = [_overspent(term, allowed, sound, len(tried)) for term, allowed in limits if allowed is not None and sound]
     if lines:
         candidates = sum(each.result.evaluated for each in tried)
-        head = f"nothing was written: no valid plan among {candidates} candidates keeps within the budget:"
+        head = f"nothing was written: none of {number(candidates)} candidates is within the budget; raise it:"
         raise UnsafePlanError(head, *lines)
 
 
@@ -206,7 +206,7 @@ def _overspent(term: str, allowed: int, sound: Sequence[tuple[str, Row]], altern
     least, most = str(row[term]), str(allowed)
     if term == "bytes_moved":
         least, most = exactly(row[term]), stated(allowed)
-    return f"budget.{term}: in these plans {who} take {least} at the least{whose}, allowed by the budget: {most}"
+    return f"budget.{term}: in these plans {who} take at least {least}{whose}; the budget allows {most}"
 
 
 def _refuse(tried: Sequence[Swept], rule: Choice) -> None:

@@ -18,7 +18,7 @@ from planner.model.build_problem import build
 from planner.model.effective_config import in_force
 from planner.model.formats import counted, number, size
 from planner.model.problem import IntArray, Problem
-from planner.model.spec import Spec
+from planner.model.spec import Changes, Spec
 from planner.plan import headline
 from planner.plan.document.partition_types import BatchRow
 from planner.plan.document.plan_types import Plan
@@ -72,9 +72,9 @@ class Subject:
     def of(cls, spec: Spec, plan: Plan | None, notes: tuple[str, ...] = ()) -> Self:
         """A spec with its plan; the changes are those of the variant that the plan is of.
 
-        Partitions to be made aren't there to fail.
+        Without a plan the cluster is as it is today. Partitions to be made aren't there to fail.
         """
-        changes = chosen(spec, plan.choice.variant).changes if plan else spec.changes
+        changes = chosen(spec, plan.choice.variant).changes if plan else Changes()
         if changes.new_partitions:
             notes = (*notes, "new partitions of the plan aren't counted")
         spec = replace(spec, changes=replace(changes, new_partitions=()))
@@ -303,7 +303,8 @@ def kind_name(of: str) -> str:
 
 
 def _topics_hit(rows: Sequence[_Worst]) -> Iterator[Value]:
-    """A sentence for each row whose failure hits topics, with the first of them."""
+    """A sentence for each failure that hits topics, with the first of them, and the states in which it hits these."""
+    states: dict[tuple[str, Value], list[str]] = {}
     for _, state, of in rows:
         hit = [row for row in state.worst.topics if row.offline or row.writes_refused]
         named = list[Value]()
@@ -314,7 +315,9 @@ def _topics_hit(rows: Sequence[_Worst]) -> Iterator[Value]:
         if len(hit) > _TOPICS_SHOWN:
             named.append(f"and {len(hit) - _TOPICS_SHOWN} more topics")
         if named:
-            yield Joined((f"{state.worst.failed}, {of}: ", Joined(tuple(named), "; ")))
+            states.setdefault((state.worst.failed, Joined(tuple(named), "; ")), []).append(of)
+    for (failed, topics), of_states in states.items():
+        yield Joined((f"{failed} ({'; '.join(of_states)}): ", topics))
 
 
 _Effect = tuple[str, FailureEffectRow]

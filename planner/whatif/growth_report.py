@@ -186,7 +186,7 @@ def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopi
     np.add.at(bytes_then, problem.topic_of, then.size_bytes)
     rated = np.bincount(problem.topic_of, weights=ahead.by_rate, minlength=count) > 0
     for at, topic in enumerate(topics_after(spec)):
-        rule = "as it is, growing by its rate"
+        rule = "today's bytes"
         if rated[at]:
             kept = retention(in_force(topic, spec.cluster.config_defaults))
             limits = [f"what is written in {duration(round(kept.seconds))}"] if kept.seconds >= 0 else []
@@ -232,6 +232,10 @@ def view(document: GrowthDocument) -> View:
 
 
 def _verdicts(document: GrowthDocument) -> Iterator[str]:
+    limits = [limit for row in document.brokers for limit in (row.disk_limit_bytes, row.network_limit)]
+    if limits and set(limits) == {None}:
+        yield "No broker states capacity.disk or capacity.network: there is no limit to reach."
+        return
     for each in document.assignments:
         name = "Today's assignment" if each.assignment == "today" else "The planned one"
         moved = f", after copying {size(each.bytes_moved)}" if each.bytes_moved else ""
@@ -270,16 +274,25 @@ def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:
         return min(months, default=1 << 30)
 
     then = f"In {document.months} months: today's"
+    # Limits that no broker has are no columns.
+    disks = any(row.disk_limit_bytes is not None for row in document.brokers)
+    networks = any(row.network_limit is not None for row in document.brokers)
+    of_disk = (
+        column("Disk full: today's", lambda row: month(row.today, "disk_month"), narrow="disk full:\ntoday's"),
+        column("Disk full: planned", lambda row: month(row.planned, "disk_month"), narrow="\nplanned"),
+    )
+    of_network = (
+        column("Network full: today's", lambda row: month(row.today, "network_month"), narrow="network full:\ntoday's"),
+        column("Network full: planned", lambda row: month(row.planned, "network_month"), narrow="\nplanned"),
+    )
     columns = (
         column("Broker", lambda row: str(row.id)),
         column("Rack", lambda row: None if row.rack is None else Name(row.rack, _LONGEST_RACK), numeric=False),
         column("Disk limit", lambda row: Quantity(row.disk_limit_bytes, "bytes"), narrow="disk\nlimit"),
         column(then, lambda row: held(row.today), narrow=then.lower().replace(": ", ":\n")),
-        column("planned", lambda row: held(row.planned), narrow="\nplanned"),
-        column("Disk full: today's", lambda row: month(row.today, "disk_month"), narrow="disk full:\ntoday's"),
-        column("planned", lambda row: month(row.planned, "disk_month"), narrow="\nplanned"),
-        column("Network full: today's", lambda row: month(row.today, "network_month"), narrow="network full:\ntoday's"),
-        column("planned", lambda row: month(row.planned, "network_month"), narrow="\nplanned"),
+        column(then.replace("today's", "planned"), lambda row: held(row.planned), narrow="\nplanned"),
+        *(of_disk if disks else ()),
+        *(of_network if networks else ()),
     )
     ordered = sorted(document.brokers, key=lambda each: (soonest(each), each.id))
     return Table("", "", "broker", ordered, columns, most=_BROKERS_SHOWN)

@@ -180,30 +180,34 @@ def test_where_it_runs_is_never_replaced(whatif, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "said", "shown"),
     [
-        ("execution: {throttle: 15MB/s}", "execution.throttle: 15 MB/s never lets batch 1 complete"),
+        ("execution: {throttle: 15MB/s}", "execution.throttle: 15 MB/s never lets batch 1 complete", ""),
         (
             "limits: {eta: 2h}\nexecution: {throttle: 100MB/s}",
             "limits.eta: the plan needs 3 h 16 min (11765 s), allowed: at most 2 h",
+            "Refused: 1 of 2 limits is crossed (limits.eta); ",
         ),
         (
             "limits: {disk_used: 20%}",
             "limits.disk_used: broker 3 holds 1.00 TB (1000000000000 bytes) in batch 1, allowed: at most",
+            "Refused: 1 of 1 limit is crossed (limits.disk_used); ",
         ),
     ],
     ids=["throttle", "eta", "disk_used"],
 )
 def test_the_command_exits_3_and_writes_nothing(
-    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, said: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From the YAML to the exit code: stdout is empty, stderr names the key, and no folder is made."""
+    """From the YAML to the exit code: stdout shows the plan that a limit refuses, stderr the key; no folder is made."""
     (tmp_path / "s.yaml").write_text(f"{SPEC}{text}\n", encoding="utf-8")
     with pytest.raises(SystemExit) as ended:
         main(["whatif", str(tmp_path / "s.yaml"), "--engine", "local", "--candidates", "20"])
     captured = capsys.readouterr()
 
-    assert (3, "") == (ended.value.code, captured.out)
+    assert 3 == ended.value.code
+    assert captured.out.startswith(shown) if shown else captured.out == ""
+    assert "ansible-playbook" not in captured.out
     assert said in captured.err
     assert ["s.yaml"] == [path.name for path in tmp_path.iterdir()]
 
@@ -219,4 +223,4 @@ def test_the_command_plans_within_its_gates(tmp_path: Path, capsys: pytest.Captu
     assert (0, "") == (ended.value.code, captured.err)
     shown = " ".join(captured.out.split())
     assert "1 batch, at least 3 h 16 min at 100 MB/s per broker (your throttle)" in shown
-    assert "duration 3 h 16 min at most 4 h peak disk use 931 GiB on broker 1 at most 1 TiB" in shown
+    assert "duration 3 h 16 min at most 4 h disk peak, broker 1 22.7 % at most 25 %" in shown

@@ -13,7 +13,8 @@ def test_a_broker_in_no_leaders_isr_seems_to_be_down() -> None:
     assert [
         "broker 2 is in no ISR of its 2 replicas: it seems to be down",
         "broker 3 is only in ISRs without a leader, of its 2 replicas: it seems to be down",
-    ] == list(down(rows))
+    ] == [sentence for _, sentence in down(rows)]
+    assert [2, 3] == [broker for broker, _ in down(rows)]
     assert [] == list(down([Partition(0, (1, 2), 1, None), Partition(1, (2, 1), 2, (2, 1))]))
 
 

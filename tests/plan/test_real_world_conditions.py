@@ -123,10 +123,10 @@ def test_dead_brokers(tmp_path: Path) -> None:
     rows = [[1, 2, 3], [4, 5, 6], [4, 2, 3]]
     found = plan_of(tmp_path, SIX, {"t": Described(rows, leaders={1: 5, 2: 2}, isrs={1: [5, 6], 2: [2, 3]})})
     assert found.warns(
-        "broker 4 is in no ISR of its 2 replicas: it seems to be down. Nothing runs that needs it: start it first, or "
-        "plan with it in changes.remove_brokers"
+        "broker 4 is in no ISR of its 2 replicas: it seems to be down. No batch that needs it runs: start it first, or "
+        "remove or replace it in changes"
     )
-    assert found.warns("2 partitions under-replicated today: a reassignment waits for a full ISR")
+    assert found.warns("2 partitions under-replicated today: a batch ends when all new replicas are in sync")
 
 
 @pytest.mark.slow
@@ -136,6 +136,7 @@ def test_dead_brokers_that_leave(tmp_path: Path) -> None:
     found = plan_of(tmp_path, SIX, topics, "changes: {remove_brokers: [4]}\n")
     assert [[1], [1]] == [sorted({*row} - {2, 3, 5, 6}) for row in found.lists("t")]
     assert (0, 2) == (found.held()[4], found.term("replicas_moved")[1])
+    assert found.warns("broker 4 is in no ISR of its 2 replicas: it seems to be down; the plan empties it")
 
 
 def test_offline_partitions_stay(tmp_path: Path) -> None:
@@ -156,8 +157,8 @@ def test_offline_partitions_that_have_to_move(tmp_path: Path) -> None:
     found = plan_of(tmp_path, dict.fromkeys([1, 2, 3, 4]), topics, "changes: {remove_brokers: [1], rebalance: none}\n")
     assert [("t", 0, "broker_leaves")] == [(e["topic"], e["partition"], e["reason"]) for e in found.plan["partitions"]]
     assert found.warns(
-        "1 partition (t-0) without a leader today, and yet to be changed: there is nothing to copy from until a "
-        "replica in sync is back, so they have batches of their own at the end, which apply.yml leaves out until then"
+        "1 partition (t-0) without a leader: nothing to copy from until a replica in sync is back; apply.yml leaves "
+        "its batch out until then"
     )
     assert [True] == [batch["leaderless"] for batch in found.plan["batches"]]
 

@@ -198,8 +198,8 @@ def test_what_is_not_met_and_warned_of_is_listed() -> None:
     plan["limits"] = [{"key": "limits.bytes_moved", "limit": 1, "value": 2}]
     text = shown(plan)
 
-    assert text.startswith("Refused: 1 of 1 limit is crossed, limits.bytes_moved; ")
-    assert re.search(r"\ncopied +24.0 GB  at most 1 B \(not met\)\n", text)
+    assert text.startswith("Refused: 1 of 1 limit is crossed (limits.bytes_moved); ")
+    assert re.search(r"\ncopied +24.0 GB  at most 1 B \(crossed\)\n", text)
     assert "\nnot met: topic replicas (racks" in text
     assert "warning: w2\nwarning: 6 more; planner show --verbose lists them" in text
 
@@ -209,7 +209,8 @@ def test_the_next_command_names_the_folder() -> None:
     assert "\nNext  cd 'my plans/ansible' && ansible-playbook apply.yml --check\n" in shown(small(), folder="my plans")
     assert "\nRead  out/report.html (4 files written)\n" in shown(small())
     assert "\nRead" not in shown(small(), folder=None)
-    assert "Next" not in shown(small(partitions=[], batches=[]))
+    assert "Next  nothing to apply" in shown(small(partitions=[], batches=[]), folder="there")
+    assert "ansible-playbook" not in shown(small(partitions=[], batches=[]), folder="there")
 
 
 def test_an_empty_plan_says_so() -> None:

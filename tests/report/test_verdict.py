@@ -22,8 +22,8 @@ def gate(key: str, value: int = 1) -> Document:
         ([gate("eta")], "Ready to apply: within its limit"),
         ([gate("eta"), gate("gap")], "Ready to apply: within both limits"),
         ([gate("eta")] * 4, "Ready to apply: within all 4 limits"),
-        ([gate("eta"), gate("gap", 2)], "Refused: 1 of 2 limits is crossed, limits.gap"),
-        ([gate("a", 2), gate("b", 2)], "Refused: 2 of 2 limits are crossed, limits.a, limits.b"),
+        ([gate("eta"), gate("gap", 2)], "Refused: 1 of 2 limits is crossed (limits.gap)"),
+        ([gate("a", 2), gate("b", 2)], "Refused: 2 of 2 limits are crossed (limits.a, limits.b)"),
     ],
 )
 def test_the_verdict_counts_the_limits(gates: list[Document], said: str) -> None:
@@ -54,13 +54,13 @@ def test_writes_at_risk_are_told_with_their_batches() -> None:
     """None, some, and where nobody knows who is in sync."""
     known = {"isr_known": True, "under_min_isr": [0, 0]}
 
-    assert "Writes: acks=all keeps working while the plan runs, unless a broker fails." == risks(risks=known)[0]
+    assert "Writes: acks=all keeps working, unless a broker fails meanwhile." == risks(risks=known)[0]
     assert (
         "Writes: REFUSED with acks=all: 5 partitions under min.insync.replicas in batches 1–2."
         == (risks(risks=known | {"under_min_isr": [2, 3]})[0])
     )
     assert (
-        "Writes: acks=all keeps working while the plan runs, unless a broker fails "
+        "Writes: acks=all keeps working, unless a broker fails meanwhile "
         "(replicas whose state is unknown are assumed to be in sync)." == risks(risks=known | {"isr_known": False})[0]
     )
 

@@ -257,7 +257,7 @@ def test_the_plan_says_what_waits_and_what_it_costs() -> None:
 
 def test_a_budget_that_pays_for_no_partition_is_refused() -> None:
     """There is no first step then; exit code 3, with what the changes take."""
-    with pytest.raises(UnsafePlanError, match="the changes take 120 B at the least, allowed by the budget: 9 B"):
+    with pytest.raises(UnsafePlanError, match="the changes take at least 120 B; the budget allows 9 B"):
         planned(spec(Budget(bytes_moved=9)))
 
 

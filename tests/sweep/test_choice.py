@@ -147,14 +147,14 @@ def test_why_says_the_numbers() -> None:
     assert [
         "the fewest bytes at the balance asked for: 50 B",
         "the most even plan that copies at most 60 B: copies 50 B, "
-        "no broker is more than 2 % above its share of replicas by capacity, racks ignored",
+        "no broker is more than 2 % above its share of replicas (by capacity, racks ignored)",
         "the fewest bytes with no broker more than 3 % above its share: 50 B, "
-        "no broker is more than 2 % above its share of replicas by capacity, racks ignored",
+        "no broker is more than 2 % above its share of replicas (by capacity, racks ignored)",
     ] == [choose([swept(spec(rule), row)]).why for rule in rules]
     budget = spec(budget=Budget(replicas_moved=3))
     assert (
         "the most even plan within the budget, not the one with the fewest bytes: copies 50 B, "
-        "no broker is more than 2 % above its share of replicas by capacity, racks ignored"
+        "no broker is more than 2 % above its share of replicas (by capacity, racks ignored)"
         == (choose([swept(budget, row)]).why)
     )
     unsized = replace(budget, cluster=replace(budget.cluster, sizes_known=False))
@@ -177,7 +177,7 @@ def test_a_budget_holds_whatever_the_rule() -> None:
     assert 2 == taken(spec(Choice("fewest_bytes_within_imbalance", 70_000), budget), *rows)
     with pytest.raises(UnsafePlanError, match=r"imbalance: 0 % is below .*; allowed: at least 0.0005%"):
         choose([swept(spec(Choice("fewest_bytes_within_imbalance", 0), budget), *rows)])
-    with pytest.raises(UnsafePlanError, match=r"budget.replicas_moved: in these plans the changes take 2 at the least"):
+    with pytest.raises(UnsafePlanError, match=r"budget.replicas_moved: in these plans the changes take at least 2"):
         choose([swept(spec(Choice("most_even_within_bytes", 100), Budget(replicas_moved=1)), *rows)])
 
 
@@ -203,11 +203,11 @@ def test_a_budget_that_no_alternative_keeps_within() -> None:
     with pytest.raises(UnsafePlanError) as refused:
         choose([swept(asked, row, name=name) for name, row in rows.items()])
     assert [
-        "nothing was written: no valid plan among 3 candidates keeps within the budget:",
-        "budget.bytes_moved: in these plans the alternatives take 7 B at the least (b), allowed by the budget: 5 B",
-        "budget.leaders_changed: in these plans the alternatives take 3 at the least (a), allowed by the budget: 1",
+        "nothing was written: none of 3 candidates is within the budget; raise it:",
+        "budget.bytes_moved: in these plans the alternatives take at least 7 B (b); the budget allows 5 B",
+        "budget.leaders_changed: in these plans the alternatives take at least 3 (a); the budget allows 1",
     ] == str(refused.value).splitlines()
-    with pytest.raises(UnsafePlanError, match=r"take 9 B at the least, allowed by the budget: 5 B"):
+    with pytest.raises(UnsafePlanError, match=r"take at least 9 B; the budget allows 5 B"):
         choose([swept(asked, rows["a"]), swept(asked, plan(0), name="b")])
     broken = [swept(asked, rows["c"], name=name) for name in ("a", "b")]
     assert 0 == choose(broken).at
@@ -217,7 +217,7 @@ def test_another_rule_asks_all_alternatives_what_the_budget_takes() -> None:
     """The first may have no valid plan; what the next ones take is said all the same."""
     asked = spec(Choice("most_even_within_bytes", 100), Budget(replicas_moved=1))
     tried = [swept(asked, plan(violations=1)), swept(asked, plan(9, replicas_moved=3), name="b")]
-    with pytest.raises(UnsafePlanError, match=r"the alternatives take 3 at the least \(b\), allowed by the budget: 1"):
+    with pytest.raises(UnsafePlanError, match=r"the alternatives take at least 3 \(b\); the budget allows 1"):
         choose(tried)
 
 

@@ -11,6 +11,7 @@ from msgspec import structs
 from plan_documents import row, typed
 from rich.console import Console
 
+from planner.model.cluster import Broker
 from planner.model.spec import Changes, NewPartitions
 from planner.plan.document.codec import as_json
 from planner.report import markdown, terminal
@@ -55,12 +56,12 @@ def test_single_brokers_are_listed_and_pairs_are_not():
 
 
 def test_partitions_to_be_made_are_not_there_to_fail():
-    """That is said, and what else the numbers rest on."""
-    changes = replace(SPEC.changes, new_partitions=(NewPartitions("n", 0, 4, 1),))
+    """Nor are brokers to come: without a plan it is today's cluster that fails. What the numbers rest on is said."""
+    changes = replace(SPEC.changes, new_partitions=(NewPartitions("n", 0, 4, 1),), add_brokers=(Broker(9, None),))
     found = told(replace(SPEC, changes=changes), ["brokers"])
 
     assert 1 == found["kinds"][0]["states"][0]["worst"]["offline"]
-    assert "new partitions of the plan aren't counted" == found["notes"][0]
+    assert 9 not in {broker for each in found["scenarios"] for broker in each["brokers"]}
     assert "1 partition with a single replica today: offline without that broker" in found["notes"]
     assert any(note.startswith("ISR unknown of 3 partitions") for note in found["notes"])
 

@@ -70,7 +70,7 @@ def test_why_a_topic_grows_is_told_with_its_bytes():
     (grown,) = told(rated(size=1_000_000, ppm=80_000), 1)["topics"]
 
     assert "what is written in 1 min, and a segment" == kept["size"]
-    assert ("as it is, growing by its rate", 8.0, 1_000_000, 1_080_000) == tuple(
+    assert ("today's bytes", 8.0, 1_000_000, 1_080_000) == tuple(
         grown[key] for key in ("size", "per_month_percent", "size_bytes", "size_bytes_then")
     )
 

@@ -205,8 +205,9 @@ def _factors_kept(document: Document, assignment: Assignment) -> Iterator[Findin
     needs = {topic.name: max(len(partition.replicas) for partition in topic.partitions) for topic in kept}
     wide = [name for name, replicas in needs.items() if replicas > targets]
     if wide and targets:
+        who = "broker that stays or joins is" if targets == 1 else "brokers that stay or join are"
         message = (
-            f"{targets} brokers that stay or join are too few for {max(needs[name] for name in wide)} replicas "
+            f"{targets} {who} too few for {max(needs[name] for name in wide)} replicas "
             f"of {_some(wide)}; "
             "allowed: fewer brokers that leave, more that join, or a smaller set_replication_factor"
         )

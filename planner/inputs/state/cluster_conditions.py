@@ -26,7 +26,7 @@ def conditions(merged: Merged) -> Iterator[str]:
         yield f"{some(mixed)} with unlike replication factors within the topic"
     if deleting:
         yield f"{some(deleting)} marked for deletion: kept as they are"
-    yield from down(row for _, row in rows)
+    yield from (sentence for _, sentence in down(row for _, row in rows))
     yield from unions(topics)
     yield from _unknown_brokers(rows, merged.brokers)
     if merged.sizes is None:
