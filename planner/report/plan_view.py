@@ -13,6 +13,7 @@ from planner.report.view import Facts, Joined, Lines, Name, Section, Sentence, V
 # Where everything is that the plan's screens and reports leave out.
 SOURCE = "plan.json"
 _LONGEST_FACT = 1_000
+_COMPARED = "Compared with doing nothing and with Kafka's own placement"
 _NEW_PARTITIONS = (
     "They are created before anything is reassigned, and copy no data. ",
     " and the rollback playbook keep them: Kafka can't remove partitions, and deleting a topic deletes its data.",
@@ -64,12 +65,7 @@ def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
             "of-log-dirs",
             folded=True,
         ),
-        Section(
-            "Compared with doing nothing and with Kafka's own placement",
-            told(choice_tables.compared(plan)),
-            "others",
-            folded=True,
-        ),
+        Section(_COMPARED, told(choice_tables.compared(plan)), "others", folded=True),
         Section("Every term", told(choice_tables.terms(plan), *([relaxed] if kept else [])), "every-term", folded=True),
         Section("How the plan was found", (_found(plan),), "found", folded=True),
     )

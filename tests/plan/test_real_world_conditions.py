@@ -126,7 +126,7 @@ def test_dead_brokers(tmp_path: Path) -> None:
         "broker 4 is in no ISR of its 2 replicas: it seems to be down. No batch that needs it runs: start it first, or "
         "remove or replace it in changes"
     )
-    assert found.warns("2 partitions under-replicated today: a batch ends when all new replicas are in sync")
+    assert found.warns("2 partitions under-replicated today: batches wait until replicas are in sync")
 
 
 @pytest.mark.slow

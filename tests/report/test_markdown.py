@@ -311,7 +311,7 @@ def test_peaks_stand_beside_each_broker_and_each_batch() -> None:
 
     assert "| 1 | `a` |  | 40 → 39 | 20 → 19 | 40.0 GB → 39.0 GB | 0 B | 12.0 GB | 40.0 GB, 80 % |" in written
     assert "| 1 | 1 | 1 | 1 | 12.0 GB | 4 min | 40.0 GB, 80 %, broker 3 |" in written
-    assert "| `limits.disk_used` | 40.0 GB on broker 3 | 45 GB | kept |" in written
+    assert "| `limits.disk_used` | 80 % on broker 3, 40.0 GB | 90 %, 45 GB | kept |" in written
     assert "| `limits.eta` | 8 min | 1 h | kept |" in written
     assert rows.count("th_open") == 1 + [token.type for token in parse(markdown.report(typed(small())))].count(
         "th_open"
