@@ -227,6 +227,7 @@ def fillings(draw: st.DrawFn) -> Filling:
         topic_windows=np.stack([np.zeros((1, brokers)), np.full((1, brokers), 9)]).astype(np.int64),
         windows=window,
         weights=np.ones(brokers, dtype=np.int64),
+        caps=None,
     )
 
 

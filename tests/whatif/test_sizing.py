@@ -8,8 +8,9 @@ from math import prod
 import numpy as np
 import pytest
 from clusters import spec_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
@@ -155,7 +156,7 @@ def test_a_rack_with_all_replicas_takes_partitions_down() -> None:
     ]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     rows=st.lists(st.permutations([1, 2, 3, 4]).map(lambda ids: tuple(ids[:2])), min_size=1, max_size=5),
     loads=st.lists(st.tuples(*[st.integers(0, 90)] * 3), min_size=5, max_size=5),

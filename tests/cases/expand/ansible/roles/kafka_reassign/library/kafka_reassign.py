@@ -332,7 +332,8 @@ def answer(cluster):
         "summary": lambda: journal.summary(given["journal"]),
         "note": dict,
     }
-    return answers[given["ask"]]()
+    ask = given["ask"]
+    return answers[ask]()
 
 
 def begin(cluster):
