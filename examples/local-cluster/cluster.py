@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 CONTROLLER = 100
 RACKS = {1: "r0", 2: "r1", 3: "r2", 4: "r0", 5: "r1", 6: "r2"}
 START_SECONDS, STOP_SECONDS = 120, 60
+LOG_LINES = 20
 
 TOOLS = {
     "kafka-acls": "org.apache.kafka.tools.AclCommand",
@@ -85,13 +86,19 @@ def _write_script(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody listens on, all different."""
+@contextmanager
+def reserved_ports(count: int) -> Iterator[list[int]]:
+    """Ports on loopback that nobody listens on, all different, and kept from other programs until the end.
+
+    The sockets stay bound and may be shared: a broker can listen on its port, now and after a restart, and the system
+    gives the port to no other program and to no connection.
+    """
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        yield [each.getsockname()[1] for each in sockets]
 
 
 @dataclass(frozen=True)
@@ -171,7 +178,8 @@ class Cluster:
         deadline = time.monotonic() + START_SECONDS
         while b"Kafka Server started" not in self._log(node).read_bytes():
             if self.processes[node].poll() is not None or time.monotonic() > deadline:
-                raise ClusterError(f"process {node} of the cluster didn't start; see {self._log(node)}")
+                last = "".join(self._log(node).read_text(errors="replace").splitlines(keepends=True)[-LOG_LINES:])
+                raise ClusterError(f"process {node} of the cluster didn't start; the end of {self._log(node)}:\n{last}")
             time.sleep(0.1)
 
     def _log(self, node: int) -> Path:
@@ -250,15 +258,16 @@ def running(
     """A cluster in an empty `folder`, started; at the end everything that was started is stopped."""
     folder.mkdir(parents=True, exist_ok=True)
     nodes = [CONTROLLER, *racks]
-    cluster = kind(folder, install(folder, version), racks, dict(zip(nodes, free_ports(len(nodes)), strict=True)))
-    cluster.write_properties()
-    cluster.format()
-    try:
-        cluster.start(*nodes)
-        cluster.record_classes()
-        yield cluster
-    finally:
-        cluster.stop()
+    with reserved_ports(len(nodes)) as ports:
+        cluster = kind(folder, install(folder, version), racks, dict(zip(nodes, ports, strict=True)))
+        cluster.write_properties()
+        cluster.format()
+        try:
+            cluster.start(*nodes)
+            cluster.record_classes()
+            yield cluster
+        finally:
+            cluster.stop()
 
 
 TOPICS = {"orders": 12, "clicks": 9}
