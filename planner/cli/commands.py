@@ -91,6 +91,9 @@ GROUPS = {
         "load": Listed("Write a profile of each partition's load from FILEs of metrics.", "load:load"),
         "consumers": Listed("Show what each member of SPEC's groups reads.", "consumers:consumers"),
     },
+    "Maintenance": {
+        "restart": Listed("Show in which order to restart the brokers of SPEC.", "failures:restart"),
+    },
     "Kafka's own placement": {
         "place": Listed("Show where Kafka places new partitions.", "placing:place"),
         "seeds": Listed("Find the seeds that explain each topic's assignment.", "placing:seeds"),
@@ -140,6 +143,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "planner failures expand.yaml",
         "planner failures expand.plan --of racks --of pairs --format json",
         "planner failures expand.yaml --of 3 --rows failures.parquet",
+    ),
+    "restart": (
+        "planner restart orders.yaml",
+        "planner restart orders.yaml -o orders.restart",
+        "planner restart orders.yaml --at-most 1 --format json",
     ),
     "growth": ("planner growth orders.yaml", "planner growth orders.yaml --months 24 --format markdown"),
     "size": (

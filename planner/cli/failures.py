@@ -1,4 +1,4 @@
-"""`planner failures`: what breaks when brokers fail."""
+"""`planner failures` and `planner restart`: what breaks when brokers fail, and what a rolling restart refuses."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from planner.cli.shown import Format, echo_json, format_option, show_view
+from planner.cli.shown import Format, echo_json, echo_line, format_option, say, show_view
 from planner.cli.workflow import IN_PROCESS, EngineOptions, engine_options, on_spark
+from planner.export import folder_check, kafka_files, output_folder
 from planner.export.output_folder import replace_file
 from planner.inputs.spec import reading
 from planner.model.errors import SetupError, StalePlanError
 from planner.plan import plan_file
 from planner.plan.document import codec
-from planner.whatif import failure_rows, failures_report
+from planner.report import markdown
+from planner.whatif import failure_rows, failures_report, restart_steps
 from planner.whatif.failing_brokers import KINDS, MOST, Scenarios
 from planner.whatif.failures_report import FailuresDocument, Subject, section
 
@@ -153,3 +155,37 @@ def failures(subject: Path, form: Format, **options: Any) -> int:
         case _:
             show_view(failures_report.view(document), form)
     return 0
+
+
+@click.command()
+@click.argument("spec", metavar="SPEC", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to write, with a playbook.")
+@click.option("--at-most", type=click.IntRange(min=1), help="Brokers in a step at most. [default: those of a rack]")
+@format_option
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if a step refuses writes or has no leader.")
+def restart(spec: Path, out: Path | None, at_most: int | None, form: Format, detailed_exitcode: bool) -> int:
+    """Show in which order to restart the brokers of SPEC.
+
+    Rack by rack: brokers restart together where no partition falls below its min.insync.replicas by that. Of each step
+    it says which partitions refuse writes with acks=all or have no leader, and which are one failure from that.
+
+    The folder has a playbook that restarts the brokers by your own tasks, waits until all is in sync again, and elects
+    the preferred leaders.
+    """
+    wish = reading.load(spec)
+    if out is not None:
+        output_folder.check(out, output_folder.RESTART)
+    made = restart_steps.document(wish, at_most)
+    shown = restart_steps.view(made)
+    if out is not None:
+        files = {**kafka_files.restart_files(made, wish), "report.md": markdown.render(shown).encode()}
+        files[folder_check.SUMS] = folder_check.sums({name: folder_check.digest(file) for name, file in files.items()})
+        output_folder.write(out, files, say)
+    if form == "json":
+        echo_json(codec.as_json(made))
+    else:
+        show_view(shown, form)
+    if out is not None:
+        tasks = "-e kafka_reassign_restart_tasks=FILE_WITH_YOUR_TASKS"
+        echo_line(f"next: cd {out / 'ansible'} && ansible-playbook restart.yml {tasks}", err=True)
+    return 2 if detailed_exitcode and made.refusing else 0

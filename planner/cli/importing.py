@@ -15,7 +15,7 @@ import click
 
 from planner.cli.shown import echo_line, echo_page
 from planner.export.output_folder import replace_file
-from planner.inputs.importers import configs_describe, topics_describe
+from planner.inputs.importers import brokers_and_configs, topics_describe
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.importers.terraform_show import targets
 from planner.inputs.state.cluster_conditions import conditions
@@ -178,7 +178,7 @@ def _state_files(imported: Imported) -> dict[str, str]:
     )
     try:
         parts = [topics_describe.read_part(described.split("\n"), "")]
-        parts += [configs_describe.read_part(listed, "")] if told else []
+        parts += [brokers_and_configs.read_configs(listed, "")] if told else []
         back = merge(parts)
     except ImportStateError:
         return {}

@@ -20,7 +20,7 @@ from planner.model.cluster import Topic
 from planner.model.errors import InfeasibleError, did_you_mean
 from planner.model.formats import counted
 from planner.report.view import Column, Joined, Lines, Name, Section, Table, Value, View
-from planner.strategies import kafka_classic, kafka_striped, round_robin
+from planner.strategies import kafka_classic, kafka_striped
 from planner.whatif import explain_seeds, seeds_report
 
 Brokers = tuple[tuple[int, str | None], ...]
@@ -199,7 +199,7 @@ def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> List
         racked = [(broker, rack) for broker, rack in brokers if rack is not None]
         alternated = rack_aware and len(racked) == len(brokers)
         order = kafka_classic.rack_alternated(racked) if alternated else [broker for broker, _ in brokers]
-        return round_robin.place(order, count, factor, (pair[0] or 0) + options["start_partition"])
+        return kafka_classic.round_robin(order, count, factor, (pair[0] or 0) + options["start_partition"])
     if options["algorithm"] == "striped":
         if seed is None or pair != (None, None):
             raise click.UsageError("--algorithm striped needs --java-random-seed; allowed: that alone, no shift")

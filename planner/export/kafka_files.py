@@ -1,4 +1,4 @@
-"""Every file of a plan that Kafka's tools, Ansible and Terraform read: the same bytes for the same plan.
+"""Every file of a plan, or of a restart, that Kafka's tools, Ansible and Terraform read: the same bytes each time.
 
 The templates are in `templates/`, one folder per reader. Those that end in `.j2` are rendered in the environment
 of `generated_text`; the others are copied. Nothing is decided here: the plan says what moves, when and why.
@@ -6,7 +6,7 @@ of `generated_text`; the others are copied. Nothing is decided here: the plan sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -15,8 +15,10 @@ from typing import Any
 from planner.export import ansible_vars
 from planner.model.file_reading import resource
 from planner.model.generated_text import canonical_json, environment
+from planner.model.spec import Spec
 from planner.plan.document.partition_types import PartitionRow, StepRow, TopicPartition
 from planner.plan.document.plan_types import Plan
+from planner.plan.document.restart_types import FILE, RestartDocument
 
 Files = dict[str, bytes]
 
@@ -104,12 +106,61 @@ def _ansible(plan: Plan, kafka: Files) -> Files:
     digests = {path: sha256(copies[path]).hexdigest() for path in sorted(copies)}
     values = ansible_vars.values(plan) | {"digests": digests}
     written = {
-        f"ansible/{path.removesuffix('.j2')}": _from_template(f"ansible/{path}", **values)
-        if path.endswith(".j2")
-        else Path(resource("templates", f"ansible/{path}")).read_bytes()
-        for path in template_paths("ansible")
+        f"ansible/{path.removesuffix('.j2')}": _written("ansible", path, values) for path in template_paths("ansible")
     }
     return written | _NO_BYTECODE | {f"{ROLE}/files/{path}": content for path, content in copies.items()}
+
+
+# What a restart has of the playbooks of plans: settings, the module that asks and waits, and how it is called.
+_SHARED = ("ansible.cfg", "inventory/", *(f"roles/kafka_reassign/{each}" for each in ("action_plugins/", "library/")))
+_SHARED += tuple(
+    f"roles/kafka_reassign/{each}"
+    for each in ("module_utils/", "meta/main.yml", "tasks/stage.yml", "tasks/unstage.yml", "vars/main/kafka_tools.yml")
+)
+
+
+def restart_files(restart: RestartDocument, spec: Spec) -> Files:
+    """The output folder of a restart, relative path → bytes, sorted by path: the playbook, and what it executes."""
+    copies = {
+        FILE: restart.encoded(),
+        # The replica lists of today: with any other one the steps don't hold.
+        "states.json": canonical_json(
+            {
+                f"{topic.name}-{part.id}": [ansible_vars.text_of(part.replicas)]
+                for topic in spec.cluster.topics
+                for part in topic.partitions
+            }
+        ).encode(),
+        "foretold.json": canonical_json(
+            {
+                "refusing": [step.number for step in restart.refusing],
+                **{
+                    str(step.number): [name for topic in step.writes_refused for name in topic.names]
+                    for step in restart.steps
+                },
+            }
+        ).encode(),
+        **{
+            f"elections/{step.number}.json": _from_template(
+                "kafka/preferred-replica.json.j2",
+                partitions=[(topic.topic, each) for topic in step.elect for each in topic.partitions],
+            )
+            for step in restart.steps
+            if step.elect
+        },
+    }
+    values = {
+        "restart_id": restart.restart_id,
+        "kafka_bin_dir": restart.kafka_bin_dir,
+        "bootstrap_servers": restart.bootstrap_servers,
+        "racks_of_broker": {broker: step.rack for step in restart.steps for broker in sorted(step.brokers)},
+        "digests": {path: sha256(copies[path]).hexdigest() for path in sorted(copies)},
+    }
+    names = [("ansible", path) for path in template_paths("ansible") if path.startswith(_SHARED)]
+    names += [("restart", path) for path in template_paths("restart")]
+    written = {f"ansible/{path.removesuffix('.j2')}": _written(folder, path, values) for folder, path in names}
+    files = {FILE: copies[FILE]} | written | _NO_BYTECODE | {f"{ROLE}/files/{path}": copies[path] for path in copies}
+    return {path: files[path] for path in sorted(files)}
 
 
 def _role_only(plan: Plan) -> Files:
@@ -151,6 +202,13 @@ def _unpreferred(partitions: Sequence[PartitionRow]) -> Files:
         "unpreferred-elect.json": _elections(partitions),
         "unpreferred-back.json": _replica_lists((row, row.replicas_before, None) for row in partitions),
     }
+
+
+def _written(folder: str, path: str, values: Mapping[str, Any]) -> bytes:
+    """A file of a folder of `templates/`, rendered where it is a template."""
+    if path.endswith(".j2"):
+        return _from_template(f"{folder}/{path}", **values)
+    return Path(resource("templates", f"{folder}/{path}")).read_bytes()
 
 
 def _from_template(name: str, **values: Any) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
@@ -27,6 +27,7 @@ _SETTINGS = "ansible/ansible.cfg"
 OWN_NAMES = frozenset(
     {
         "plan.json",
+        "restart.json",
         "bound.json",
         "report.md",
         "report.html",
@@ -45,11 +46,15 @@ OWN_NAMES = frozenset(
 )
 
 
-def check(folder: Path) -> None:
+# What a folder holds that may be replaced: a plan's by a plan's alone, a restart's by a restart's.
+PLAN, RESTART = "plan.json", "restart.json"
+
+
+def check(folder: Path, kind: str = PLAN) -> None:
     """SetupError if `write` would refuse `folder`; to be called before hours of work."""
     with _refusal(folder):
         _require_no_template(folder.resolve(), folder)
-        _require_replaceable(folder.resolve(), folder, ())
+        _require_replaceable(folder.resolve(), folder, (kind,))
         _operators_own(folder.resolve(), folder)
 
 
@@ -102,7 +107,7 @@ def _require_no_template(target: Path, shown: Path) -> None:
         )
 
 
-def _require_replaceable(target: Path, shown: Path, files: Iterable[str]) -> None:
+def _require_replaceable(target: Path, shown: Path, files: Collection[str]) -> None:
     """SetupError if `target` can't be replaced by a plan's folder; `shown` is its name in the message."""
     if Path.cwd().is_relative_to(target):
         raise SetupError(f"{shown}: is where this runs, which can't be replaced by a new folder; name one inside it")
@@ -111,8 +116,9 @@ def _require_replaceable(target: Path, shown: Path, files: Iterable[str]) -> Non
     if not target.is_dir():
         raise SetupError(f"{shown}: is a file; the output goes into a folder, new, empty, or an earlier plan's")
     names = {entry.name for entry in target.iterdir()}
-    if names and not _is_a_plan(target / "plan.json"):
-        raise SetupError(f"{shown}: isn't empty and holds no plan of ours; name a new folder, or an earlier plan's")
+    what = "restart" if RESTART in files else "plan"
+    if names and not _is_ours(target / f"{what}.json", f"{what}_id"):
+        raise SetupError(f"{shown}: isn't empty and holds no {what} of ours; name a new folder, or an earlier {what}'s")
     strange = sorted(names - OWN_NAMES - {PurePosixPath(path).parts[0] for path in files})
     if strange:
         raise SetupError(f"{shown}: holds {strange[0]!r}, which isn't part of a plan and would be lost; move it away")
@@ -134,14 +140,14 @@ def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
     return tuple(each.path for each in found.own if each.what != folder_check.MISSING)
 
 
-def _is_a_plan(path: Path) -> bool:
-    """True if `path` is a plan of this format or of the one before, whose folder may be replaced."""
+def _is_ours(path: Path, key: str) -> bool:
+    """True if `path` is a plan of this format or of the one before, or a restart: its folder may be replaced."""
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return False
     version = document.get("format_version") if isinstance(document, dict) else None
-    return isinstance(version, str) and version.split(".")[0] in FORMATS and "plan_id" in document
+    return isinstance(version, str) and version.split(".")[0] in FORMATS and key in document
 
 
 def replace_file(path: Path, content: bytes) -> None:

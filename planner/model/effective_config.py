@@ -13,6 +13,11 @@ from collections.abc import Iterable, Mapping
 from planner.model.cluster import Config, Topic
 
 MIN_INSYNC = "min.insync.replicas"
+# A note of a cluster of which no source tells configurations.
+UNKNOWN = (
+    "no source tells configurations: min.insync.replicas counts as 1, Kafka's default, unless cluster.config_defaults "
+    "says otherwise"
+)
 _NUMBER = re.compile("[0-9]{1,10}", re.ASCII)
 
 # What Kafka calls the sources of a value: the topic's own configuration, and what topics inherit from the brokers.

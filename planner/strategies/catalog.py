@@ -9,7 +9,7 @@ from typing import NamedTuple
 from planner.model.balance import Balance
 from planner.model.build_problem import today
 from planner.model.problem import IntArray, Problem
-from planner.strategies import kafka_classic, kafka_striped, optimum, round_robin
+from planner.strategies import kafka_classic, kafka_striped, optimum
 from planner.strategies.bounds import Certificate
 from planner.strategies.work_limits import ASKED, OTHERS
 
@@ -63,7 +63,7 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
         # Do nothing: the baseline that every plan is held against.
         "unchanged": lambda problem, candidate: Proposal(today(problem)),
         "optimum": lambda problem, candidate: _solved(problem, candidate, certify=False),
-        "round_robin": lambda problem, it: Proposal(round_robin.assign(problem, it.seed, it.start_index)),
+        "round_robin": lambda problem, it: Proposal(kafka_classic.assign_round_robin(problem, it.seed, it.start_index)),
         "kafka_classic": lambda problem, it: Proposal(
             kafka_classic.assign(problem, it.seed, it.start_index, it.next_replica_shift)
         ),

@@ -144,7 +144,7 @@ def section(subject: Subject, wanted: Sequence[Scenarios], rows: pa.Table) -> Fa
             for each in wanted
         ),
         scenarios=_scenarios(rows.filter(pc.is_in(rows["of"], pa.array([BROKERS, RACKS])))),
-        notes=(*subject.notes, *_notes(subject)),
+        notes=(*subject.notes, *notes(subject)),
     )
 
 
@@ -202,7 +202,7 @@ def _failed_topics(problem: Problem, stage: Stage, scenarios: Scenarios, failed:
         yield FailedTopicRow(topic=problem.topic_names[at], offline=offline, writes_refused=refused, lost=lost)
 
 
-def _notes(subject: Subject) -> Iterable[str]:
+def notes(subject: Subject) -> Iterable[str]:
     """What the numbers rest on."""
     topics = subject.spec.cluster.topics
     partitions = [part for topic in topics for part in topic.partitions]

@@ -96,7 +96,12 @@ def _wanted(path: str) -> dict[str, list[int]]:
 def _describe(partitions: dict[str, Any], options: dict[str, str]) -> int:
     for topic in sorted({name.rpartition("-")[0] for name in partitions}):
         _say(f"Topic: {topic}\tTopicId: id-{topic}\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: ")
-    for name, partition in partitions.items() if "--under-min-isr-partitions" not in options else ():
+    shown = {name: each for name, each in partitions.items() if "--under-min-isr-partitions" not in options}
+    if "--at-min-isr-partitions" in options:
+        shown = {
+            name: each for name, each in shown.items() if len(each.get("isr", each["replicas"])) == each.get("least")
+        }
+    for name, partition in shown.items():
         topic, number = name.rsplit("-", 1)
         isr = partition.get("isr", partition["replicas"])
         leader = "none" if partition["leader"] is None else partition["leader"]

@@ -94,6 +94,16 @@ def site(tmp_path: Path) -> Site:
 
 def staged(tmp_path: Path, planned: Callable[[Path], Document]) -> Site:
     """The folder of a plan, and the cluster as it was found, behind a path that needs quoting."""
+    bin_dir = staged_tools(tmp_path)
+    partitions = {name: {"replicas": ORIGIN[name], "leader": LEADERS[name]} for name in ORIGIN}
+    cluster = {"brokers": [1, 2, 3, 4, 9], "partitions": partitions, "throttle": None, "polls": 2}
+    (bin_dir / "cluster.json").write_text(json.dumps(cluster | {"calls": [], "lost": []}))
+    output_folder.write(tmp_path / "out", kafka_files.files(typed(planned(bin_dir))))
+    return Site(tmp_path / "out", bin_dir)
+
+
+def staged_tools(tmp_path: Path) -> Path:
+    """The stand-ins for Kafka's tools."""
     bin_dir = tmp_path / "bin {{ 1 + 1 }} 'x' \"y\" # z"
     bin_dir.mkdir()
     source = Path(fake_kafka_tools.__file__).read_text()
@@ -101,11 +111,7 @@ def staged(tmp_path: Path, planned: Callable[[Path], Document]) -> Site:
         script = bin_dir / f"{tool}.sh"
         script.write_text(f"#!{sys.executable}\n{source}")
         script.chmod(0o755)
-    partitions = {name: {"replicas": ORIGIN[name], "leader": LEADERS[name]} for name in ORIGIN}
-    cluster = {"brokers": [1, 2, 3, 4, 9], "partitions": partitions, "throttle": None, "polls": 2}
-    (bin_dir / "cluster.json").write_text(json.dumps(cluster | {"calls": [], "lost": []}))
-    output_folder.write(tmp_path / "out", kafka_files.files(typed(planned(bin_dir))))
-    return Site(tmp_path / "out", bin_dir)
+    return bin_dir
 
 
 def said(site: Site) -> list[str]:

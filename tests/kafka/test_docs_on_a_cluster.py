@@ -1,4 +1,4 @@
-"""The commands of docs/apply.md and docs/tutorial.md, typed as they stand there, on a real cluster."""
+"""The commands of docs/apply.md, docs/tutorial.md and docs/restart.md, typed as they stand there, on a real cluster."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import subprocess
 import pytest
 from docs_pages import ROOT, commands, missing
 from loop import State, assert_as_planned, assert_well
-from operator_at_work import Operator
+from operator_at_work import Operator, Plan
 from test_loop import added, fill, ring
+from test_restart import SPREAD, Restarts, made
 
 pytestmark = pytest.mark.kafka
 
@@ -30,6 +31,24 @@ def test_a_page_carries_a_plan_out_and_back(page: str, operator: Operator) -> No
     assert [] == missing(back, _typed(back.script, operator, plan))
     operator.await_equal(before, lambda: State.of(operator))
     assert_well(operator)
+
+
+def test_a_page_restarts_the_brokers(operator: Operator) -> None:
+    """All six of them, by tasks in the place that the page names."""
+    operator.create_topic("orders", SPREAD, min_insync_replicas="2")
+    operator.await_true(operator.in_sync, "all in sync")
+    _, document = made(operator)
+    plan = Plan(operator.folder / "restart", document)
+    (operator.folder / "orders.restart").symlink_to(plan.folder)
+    plan.playbooks.set_host_vars()
+    [command] = [each for each in commands(ROOT / "docs" / "restart.md") if each.where == "on a cluster"]
+
+    restarts = Restarts(operator)
+    with restarts.obeyed() as tasks:
+        (operator.folder / "home").mkdir(exist_ok=True)
+        (operator.folder / "home" / "restart-tasks.yml").symlink_to(tasks)
+        assert [] == missing(command, _typed(command.script, operator, plan))
+    assert [[1, 4], [2, 5], [3, 6]] == [brokers for brokers, _, _ in restarts.done]
 
 
 def _typed(script, operator, plan) -> str:

@@ -11,7 +11,7 @@ from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem
 from planner.model.spec import Changes, Spec, TopicFilter
-from planner.strategies import kafka_classic, round_robin
+from planner.strategies import kafka_classic
 
 NO_CHANGES = Changes()
 ALL_TOPICS = TopicFilter()
@@ -27,14 +27,14 @@ def problem_of(changes: Changes = NO_CHANGES, topics: TopicFilter = ALL_TOPICS) 
 
 def assigned(problem: Problem, start: int) -> list[tuple[int, ...]]:
     """The assignment of a start index as broker ids, without the padding."""
-    rows = round_robin.assign(problem, 3, start_index=start).tolist()
+    rows = kafka_classic.assign_round_robin(problem, 3, start_index=start).tolist()
     return [tuple(int(problem.broker_ids[at]) for at in row if at >= 0) for row in rows]
 
 
 def test_formula() -> None:
     """Replica j of partition i is on broker (i + j) mod n of the list, shifted by the start."""
-    assert [(5, 7, 9), (7, 9, 5), (9, 5, 7), (5, 7, 9)] == round_robin.place([5, 7, 9], 4, 3)
-    assert [(9, 5), (5, 7)] == round_robin.place([5, 7, 9], 2, 2, start=2)
+    assert [(5, 7, 9), (7, 9, 5), (9, 5, 7), (5, 7, 9)] == kafka_classic.round_robin([5, 7, 9], 4, 3)
+    assert [(9, 5), (5, 7)] == kafka_classic.round_robin([5, 7, 9], 2, 2, start=2)
 
 
 @given(st.integers(2, 12), st.data())
@@ -44,14 +44,14 @@ def test_is_kafkas_placement_without_the_extra_shift(brokers: int, data: st.Data
     start = data.draw(st.integers(0, brokers - 1))
     unracked = [(broker, None) for broker in range(brokers)]
     kafka = kafka_classic.place(unracked, partitions, factor, start_index=start, next_replica_shift=0)
-    assert kafka == round_robin.place(range(brokers), partitions, factor, start)
+    assert kafka == kafka_classic.round_robin(range(brokers), partitions, factor, start)
 
 
 def test_differs_from_kafkas_placement_in_the_second_round() -> None:
     """From partition n on, Kafka shifts the followers and round robin doesn't."""
     kafka = kafka_classic.place([(i, None) for i in range(3)], 4, 2, start_index=0, next_replica_shift=0)
     assert [(0, 2)] == kafka[3:]
-    assert [(0, 1)] == round_robin.place(range(3), 4, 2)[3:]
+    assert [(0, 1)] == kafka_classic.round_robin(range(3), 4, 2)[3:]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_differs_from_kafkas_placement_in_the_second_round() -> None:
 def test_refusals(partitions: int, factor: int, message: str) -> None:
     """The refusal names the value and what is allowed."""
     with pytest.raises(InfeasibleError, match=message):
-        round_robin.place([0, 1, 2], partitions, factor)
+        kafka_classic.round_robin([0, 1, 2], partitions, factor)
 
 
 def test_assign_over_alternated_racks() -> None:
@@ -75,7 +75,7 @@ def test_assign_draws_the_start_of_each_topic() -> None:
     problem = problem_of()
     begins = set()
     for seed in range(200):
-        rows = round_robin.assign(problem, seed)
+        rows = kafka_classic.assign_round_robin(problem, seed)
         begins.add((int(rows[0, 0]), int(rows[5, 0])))
     assert 16 == len(begins)
 

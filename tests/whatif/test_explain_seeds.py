@@ -14,7 +14,7 @@ from placement_requests import requests
 
 from planner.cli.placing import of_file
 from planner.model.cluster import Partition, Topic
-from planner.strategies import kafka_classic, round_robin
+from planner.strategies import kafka_classic
 from planner.whatif import explain_seeds
 
 ZOOKEEPER = DATA / "zookeeper-3.9" / "kafka-topics-describe.txt"
@@ -30,7 +30,7 @@ def topic(lists, name="t") -> Topic:
 @pytest.mark.parametrize(("count", "start", "factor"), [(7, 0, 2), (12, 2, 3), (30, 4, 4)])
 def test_a_plain_round_robin_is_called_one(count, start, factor):
     """Beyond one round of the brokers no pair gives it, and it wasn't edited by hand."""
-    lists = round_robin.place(range(5), count, factor, start)
+    lists = kafka_classic.round_robin(range(5), count, factor, start)
 
     found = explained(lists, unracked(5))
 
@@ -39,7 +39,7 @@ def test_a_plain_round_robin_is_called_one(count, start, factor):
 
 def test_a_round_robin_with_one_partition_elsewhere_is_none():
     """It explains all of a topic, or nothing."""
-    lists = round_robin.place(range(5), 30, 3)
+    lists = kafka_classic.round_robin(range(5), 30, 3)
     lists[17] = lists[17][::-1]
 
     assert "round_robin" != explained(lists, unracked(5)).verdict

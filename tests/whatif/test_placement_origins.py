@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from placement_requests import requests
 
 from planner.model.cluster import Partition
-from planner.strategies import kafka_striped, round_robin
+from planner.strategies import kafka_classic, kafka_striped
 from planner.whatif import placement_origins
 
 
@@ -49,7 +49,7 @@ def test_krafts_placement_seldom_fits_what_was_edited():
 
 def test_a_round_robin_begins_where_it_began():
     """On its own order of brokers, and on no other; partitions that aren't all there tell it too."""
-    lists = round_robin.place((3, 1, 2), 9, 2, 1)
+    lists = kafka_classic.round_robin((3, 1, 2), 9, 2, 1)
     partitions = [Partition(number, tuple(replicas)) for number, replicas in enumerate(lists)]
 
     assert 1 == placement_origins.start_of((3, 1, 2), partitions[4:])

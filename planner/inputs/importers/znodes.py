@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from planner.inputs.importers.configs_describe import as_topics_inherit
+from planner.inputs.importers.brokers_and_configs import as_topics_inherit
 from planner.inputs.importers.json_text import begins_object, is_id, is_ids, read_alone, shown
 from planner.inputs.importers.state_parts import AssignmentEntry, BrokerSeen, Led, Rank, RunningReassignment, StatePart
 from planner.model.cluster import Partition

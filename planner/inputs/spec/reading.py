@@ -24,13 +24,14 @@ from planner.inputs.spec.schema_errors import schema_findings
 from planner.inputs.spec.sections import Described, state_files_of_groups
 from planner.inputs.spec.sizing_rules import SIZING_RULES
 from planner.inputs.spec.topic_rules import PATTERN_RULES, TOPIC_RULES, described_findings
-from planner.inputs.state.cluster_conditions import UNKNOWN, broker_notes
+from planner.inputs.state.cluster_conditions import broker_notes
 from planner.inputs.state.merge import Merged, merge
 from planner.inputs.state.state_files import Expected, UnreadableError, files_in, read_file, read_text
 from planner.inputs.yaml_source import Document, decode, read_yaml
 from planner.inputs.yaml_source import Path as Keys
 from planner.model import file_reading
 from planner.model.cluster import LogDirs, merged
+from planner.model.effective_config import UNKNOWN
 from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
 from planner.model.load_history import WeekOfLoad
 from planner.model.spec import DescribedGroup, InputFile, Rate, Spec

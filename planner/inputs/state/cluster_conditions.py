@@ -7,12 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from planner.inputs.importers.state_parts import BrokerSeen
 from planner.inputs.state.merge import Merged, rack_named
 from planner.model.cluster import Broker, Config, Partition, down, partition_name, some, unions
+from planner.model.effective_config import UNKNOWN
 from planner.model.formats import counted
-
-UNKNOWN = (
-    "no source tells configurations: min.insync.replicas counts as 1, Kafka's default, unless cluster.config_defaults "
-    "says otherwise"
-)
 
 
 def conditions(merged: Merged) -> Iterator[str]:

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
 from planner.inputs.importers import (
-    broker_versions,
-    configs_describe,
+    brokers_and_configs,
     cruise_control,
     log_dirs_describe,
     reassign_partitions,
@@ -54,7 +53,7 @@ _ASSIGNMENT = (
 _ALLOWED: dict[Expected, str] = {
     "assignment": _ASSIGNMENT,
     "sizes": f"the output of {log_dirs_describe.TITLE}",
-    "state": f"{_ASSIGNMENT} or proposals, the output of {log_dirs_describe.TITLE}, {configs_describe.TITLE}, "
+    "state": f"{_ASSIGNMENT} or proposals, the output of {log_dirs_describe.TITLE}, {brokers_and_configs.TITLE}, "
     "kafka-broker-api-versions or kafka-reassign-partitions --list, a topics-to-move JSON, terraform show -json",
 }
 
@@ -230,8 +229,8 @@ _READERS: tuple[tuple[Callable[[str], bool], _Reader], ...] = (
     (cruise_control.recognises, _unnamed(cruise_control.read_part)),
     (log_dirs_describe.recognises, _unnamed(log_dirs_describe.read_part)),
     (reassign_partitions.is_list, _unnamed(reassign_partitions.read_list)),
-    (configs_describe.recognises, _unnamed(configs_describe.read_part)),
-    (broker_versions.recognises, _unnamed(broker_versions.read_part)),
+    (brokers_and_configs.recognises_configs, _unnamed(brokers_and_configs.read_configs)),
+    (brokers_and_configs.recognises_brokers, _unnamed(brokers_and_configs.read_brokers)),
     (reassign_partitions.is_topics_to_move, _unnamed(reassign_partitions.read_topics_to_move)),
     (znodes.recognises, znodes.read_part),
     (reassign_partitions.is_reassignment, _unnamed(reassign_partitions.read_reassignment)),

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 from planner.inputs.spec.reading import load
-from planner.inputs.state.cluster_conditions import UNKNOWN, conditions, unknown_origin
+from planner.inputs.state.cluster_conditions import conditions, unknown_origin
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import read_part
+from planner.model.effective_config import UNKNOWN
 
 
 def told(*texts: str) -> list[str]:

@@ -11,8 +11,8 @@ from folders import capture
 from state_texts import read_topics
 
 from planner.inputs.spec.reading import load
-from planner.inputs.state.cluster_conditions import UNKNOWN
 from planner.inputs.state.state_files import UnreadableError, files_in, read_file, read_part
+from planner.model.effective_config import UNKNOWN
 from planner.model.errors import ImportStateError, SpecError
 from planner.model.spec import Spec
 

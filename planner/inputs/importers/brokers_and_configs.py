@@ -1,8 +1,10 @@
-"""What `kafka-configs --describe` prints of topics and brokers: which configuration is a topic's own, which inherited.
+"""What Kafka's tools print of brokers: configurations, the topics' own and inherited ones, and who lives in which rack.
 
-A heading for each topic or broker (`Dynamic configs for topic T are:`, with `--all` `All configs for topic T are:`, for
-the cluster `Default configs for brokers in the cluster are:`), then a line a key. Its `synonyms` are where the value
-comes from, the one that counts first, and none for Kafka's own default. Source: `kafka.admin.ConfigCommand`, since 2.5.
+`kafka-configs --describe` has a heading for each topic or broker (`Dynamic configs for topic T are:`, with `--all` `All
+configs for topic T are:`, for the cluster `Default configs for brokers in the cluster are:`), then a line a key. Its
+`synonyms` are where the value comes from, the one that counts first, and none for Kafka's own default.
+`kafka-broker-api-versions` has every live broker above the versions of its requests. Source:
+`kafka.admin.ConfigCommand`, since 2.5; `org.apache.kafka.tools.BrokerApiVersionsCommand`, which prints `Node`.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.inputs.importers.state_parts import TOPIC_NAME, Rank, StatePart
+from planner.inputs.importers.state_parts import TOPIC_NAME, BrokerSeen, Rank, StatePart
 from planner.model.cluster import Config
 from planner.model.effective_config import INHERITED, MIN_INSYNC, OF_TOPIC, largest_min_insync
 from planner.model.errors import Finding, ImportStateError, Place
@@ -23,6 +25,10 @@ _HEADING = re.compile(
 _LINE = re.compile(r"\s+([A-Za-z0-9._-]+)=(.*) sensitive=(?:true|false) synonyms=\{(.*)\}")
 _SYNONYM = re.compile(r"(?:^|, )([A-Z_]+_CONFIG):([A-Za-z0-9._-]+)=")
 _ALLOWED = "allowed: what kafka-configs --describe prints for topics or brokers, whole lines"
+
+_BROKER = re.compile(
+    r"^\S+:-?[0-9]{1,5} \(id: (\d{1,10}) rack: (.*?)(?: isFenced: (true|false))?\) -> ", re.ASCII | re.MULTILINE
+)
 
 # Brokers' names for what topics inherit, where values are alike (ServerTopicConfigSynonyms).
 _BROKERS_NAMES = {
@@ -49,12 +55,12 @@ class _Read:
     cluster: dict[str, str] = field(default_factory=dict)
 
 
-def recognises(text: str) -> bool:
+def recognises_configs(text: str) -> bool:
     """True where any line is a heading of this format; a tool's chatter may stand above it."""
     return re.search(rf"^{_HEADING.pattern}\s*$", text, re.MULTILINE) is not None
 
 
-def read_part(text: str, file: str) -> StatePart:
+def read_configs(text: str, file: str) -> StatePart:
     """What the text says. ImportStateError names each line that isn't a heading or a key with its value."""
     found, findings = _Read(), list[Finding]()
     heading = None
@@ -111,3 +117,32 @@ def _add_entry(heading: re.Match[str], entry: re.Match[str], found: _Read) -> No
 def as_topics_inherit(config: Mapping[str, str]) -> Config:
     """A broker's configuration as the one that topics inherit from it, under topics' names."""
     return tuple(sorted((_BROKERS_NAMES[key], value) for key, value in config.items() if key in _BROKERS_NAMES))
+
+
+def recognises_brokers(text: str) -> bool:
+    """True where a line names a broker as this tool does."""
+    return _BROKER.search(text) is not None
+
+
+def read_brokers(text: str, file: str) -> StatePart:
+    """The live brokers, and a note of those that are fenced.
+
+    `kafka-1:9092 (id: 1 rack: r0 isFenced: false) -> (` …; no other tool of Kafka's prints racks under KRaft.
+    A rack that is really called `null` can't be told from none: Kafka prints both alike.
+    """
+    lines = list(_BROKER.finditer(text))
+    seen = tuple(
+        BrokerSeen(
+            Place(file, text.count("\n", 0, line.start()) + 1, 1),
+            int(line[1]),
+            None if line[2] in ("null", "") else line[2],
+        )
+        for line in lines
+    )
+    ids = [broker.id for broker in seen]
+    for at, broker in enumerate(seen):
+        if broker.id in ids[:at]:
+            raise ImportStateError([Finding(broker.place, "", f"broker {broker.id} is here twice; allowed: once")])
+    fenced = [line[1] for line in lines if line[3] == "true"]
+    notes = tuple(f"broker {broker} is fenced by {file}: it is down, or not yet up" for broker in fenced)
+    return StatePart("kafka-broker-api-versions", file, Rank.CLUSTER, brokers=seen, notes=notes)

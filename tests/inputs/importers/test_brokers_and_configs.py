@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.inputs.importers.configs_describe import as_topics_inherit
+from planner.inputs.importers.brokers_and_configs import as_topics_inherit
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.state.state_files import read_part
 from planner.model.errors import ImportStateError

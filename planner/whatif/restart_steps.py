@@ -1,0 +1,290 @@
+"""In which order to restart brokers, rack by rack, and what each step refuses or puts at risk.
+
+Brokers of one rack restart together unless a partition would refuse writes with acks=all, lose its leader or get one
+that was out of sync by that: those come one after the other. What one broker does by itself no order can avoid; it is
+foretold. Every step is judged from today's cluster, as before it all replicas are back in sync and the preferred
+leaders lead again. Source: `kafka.cluster.Partition.appendRecordsToLeader` (NotEnoughReplicasException), KIP-966.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby, pairwise
+
+import numpy as np
+
+from planner.model.cluster import down
+from planner.model.effective_config import MIN_INSYNC, UNKNOWN, in_force
+from planner.model.formats import counted, number, ranges
+from planner.model.problem import BoolArray, LongArray, Problem
+from planner.model.spec import Spec
+from planner.plan.document.cluster_types import InputRow
+from planner.plan.document.restart_types import (
+    FORMAT_VERSION,
+    Partitions,
+    RestartDocument,
+    RestartStepRow,
+    TopicPartitions,
+)
+from planner.report.view import Column, Joined, Lines, Name, Section, Sentence, Table, Value, View, told
+from planner.whatif.cluster_states import FACTS, Rows, outcome, stages
+from planner.whatif.failures_report import Subject, notes
+
+_TOPICS_SHOWN, _PARTITIONS_SHOWN = 5, 6
+_LONGEST = 400
+# What a step of several brokers must not do to any partition, and what is said of it.
+_HARMS = {"offline": "have no leader", "unclean": "be led by a replica out of sync", "writes_refused": "refuse writes"}
+
+
+def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
+    """The steps of a restart of every broker of a spec, as the cluster is today; `at_most` brokers in each."""
+    subject = Subject.of(spec, None)
+    unstated = _unstated(spec)
+    judge = Judge(
+        subject.problem,
+        next(iter(stages(subject.spec, subject.problem, ()))).first,
+        np.isin(np.array(subject.problem.topic_names), unstated)[subject.problem.topic_of],
+    )
+    return RestartDocument(
+        format_version=FORMAT_VERSION,
+        restart_id="",
+        cluster=spec.cluster.name,
+        bootstrap_servers=spec.cluster.bootstrap_servers,
+        kafka_bin_dir=spec.execution.kafka_bin_dir,
+        inputs=tuple(InputRow(path=each.path, sha256=each.sha256) for each in spec.inputs),
+        at_most=at_most,
+        partitions=subject.problem.rows,
+        min_insync_unknown=unstated,
+        steps=tuple(judge.row(place, *group) for place, group in enumerate(judge.groups(at_most), start=1)),
+        notes=tuple(_notes(subject, judge, unstated)),
+    ).identified()
+
+
+def _unstated(spec: Spec) -> tuple[str, ...]:
+    """The topics whose min.insync.replicas nothing states; what tells configurations, but not that one, states 1."""
+    cluster = spec.cluster
+    if UNKNOWN not in cluster.notes and (len(spec.inputs) > 1 or cluster.config_defaults):
+        return ()
+    topics = sorted(cluster.topics, key=lambda each: each.name)
+    return tuple(each.name for each in topics if MIN_INSYNC not in in_force(each, cluster.config_defaults))
+
+
+def _notes(subject: Subject, judge: Judge, unstated: Sequence[str]) -> Iterator[str]:
+    """What isn't known, what is out of order today, and what the steps don't cover."""
+    if unstated:
+        yield (
+            f"{MIN_INSYNC} is unknown of {counted(len(unstated), 'topic')}: 1, Kafka's default, counts, and brokers "
+            "that share a partition of theirs don't restart together; cluster.config_defaults, or the output of "
+            "kafka-configs, tells it"
+        )
+    refused = int(judge.today[:, FACTS.index("writes_refused")].sum())
+    if refused:
+        yield f"{counted(refused, 'partition')} can't be written with acks=all today, whatever restarts"
+    yield from (said for _, said in down(part for topic in subject.spec.cluster.topics for part in topic.partitions))
+    yield from notes(subject)
+    yield "controllers that aren't brokers aren't in these steps: restart them one at a time, the active one last"
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """What restarts do to partitions (N,); `unstated` (N,): min.insync.replicas isn't known. Brokers are indices."""
+
+    problem: Problem
+    rows: Rows
+    unstated: BoolArray
+
+    @cached_property
+    def today(self) -> LongArray:
+        """(N, len(FACTS)): the facts while nothing restarts."""
+        return outcome(self.rows, np.zeros(self.rows.replicas.shape, dtype=bool)).facts
+
+    @cached_property
+    def of_broker(self) -> Sequence[LongArray]:
+        """The partitions of each broker, ascending: a step is judged by those that it can change."""
+        slots = np.argsort(self.rows.replicas, axis=None, kind="stable")
+        starts = np.searchsorted(self.rows.replicas.ravel()[slots], np.arange(len(self.problem.broker_ids) + 1))
+        held = slots // self.rows.replicas.shape[1]
+        return [np.sort(held[first:last]) for first, last in pairwise(starts)]
+
+    def groups(self, at_most: int | None) -> Iterator[tuple[list[int], str | None]]:
+        """The brokers of each step, and why those of a rack aren't together; brokers without a rack come last."""
+        ids, racks = self.problem.broker_ids, self.problem.broker_racks
+        for rack in range(len(self.problem.rack_names)):
+            brokers = sorted(np.flatnonzero(racks == rack).tolist(), key=ids.__getitem__)
+            yield from self._apart(brokers, at_most or len(ids))
+        for broker in sorted(np.flatnonzero(racks < 0).tolist(), key=ids.__getitem__):
+            yield [broker], "a broker without a rack restarts alone"
+
+    def _apart(self, brokers: Sequence[int], at_most: int) -> Iterator[tuple[list[int], str | None]]:
+        """A rack's brokers in as few steps as first fit finds, in the order of their ids."""
+        if not self.harm(brokers) and 0 < len(brokers) <= at_most:
+            yield [*brokers], None
+            return
+        together, alone = list[tuple[list[int], str | None]](), list[tuple[list[int], str | None]]()
+        for broker in brokers:
+            if by_itself := self.harm([broker]):
+                alone.append(([broker], f"alone: {by_itself}"))
+                continue
+            why = None
+            for group, _ in together:
+                said = f"at most {at_most} in a step" if len(group) == at_most else self.harm([*group, broker])
+                if not said:
+                    group.append(broker)
+                    break
+                why = why or f"not with {ranges(self.problem.broker_ids[group].tolist())}: {said}"
+            else:
+                together.append(([broker], why))
+        yield from sorted([*together, *alone], key=lambda found: self.problem.broker_ids[found[0][0]])
+
+    def harm(self, brokers: Sequence[int]) -> str:
+        """What a partition suffers that doesn't today, if these brokers are down together; empty for nothing."""
+        rows, facts, restarted = self._without(brokers)
+        for name, what in _HARMS.items():
+            hit = np.flatnonzero(facts[:, FACTS.index(name)] > self.today[rows, FACTS.index(name)])
+            if len(hit):
+                return f"{self._name(int(rows[hit[0]]))} would {what}"
+        shared = np.flatnonzero(self.unstated[rows] & (restarted > 1))
+        return f"{self._name(int(rows[shared[0]]))} may refuse writes" if len(shared) else ""
+
+    def row(self, place: int, brokers: Sequence[int], apart: str | None) -> RestartStepRow:
+        """What a step does to its partitions."""
+        rows, facts, restarted = self._without(brokers)
+        columns = {name: facts[:, FACTS.index(name)] > 0 for name in FACTS}
+        new = {name: columns[name] & (self.today[rows, FACTS.index(name)] == 0) for name in _HARMS}
+        fewer = replace(self.rows, min_insync=np.maximum(self.rows.min_insync, 1) + 1)
+        next_one = replace(self, rows=fewer)._without(brokers)[1][:, FACTS.index("writes_refused")] > 0
+        # A replica that is out of sync already takes nothing away.
+        felt, leaders = restarted > 0, self.rows.leaders[rows]
+        led = np.isin(leaders, brokers)
+        preferred = led & (leaders == self.rows.replicas[rows, 0])
+        several = (self.rows.replicas[rows] >= 0).sum(axis=1) > 1
+        rack = int(self.problem.broker_racks[brokers[0]])
+        return RestartStepRow(
+            number=place,
+            rack=self.problem.rack_names[rack] if rack >= 0 else None,
+            brokers=tuple(sorted(self.problem.broker_ids[[*brokers]].tolist())),
+            apart=apart,
+            leaders_moved=int(columns["leaders_moved"].sum()),
+            writes_refused=self._named(rows[new["writes_refused"]]),
+            offline=self._named(rows[new["offline"]]),
+            unclean=self._named(rows[new["unclean"]]),
+            one_from_refused=self._named(rows[felt & next_one & ~columns["writes_refused"]]),
+            one_from_offline=self._named(rows[felt & columns["at_risk"]]),
+            elect=self._named(rows[preferred & several]),
+            left_with_others=int((led & ~preferred & several).sum()),
+        )
+
+    def _without(self, brokers: Sequence[int]) -> tuple[LongArray, LongArray, LongArray]:
+        """The partitions (n,) of these brokers, their facts without them, and how many in-sync replicas restart."""
+        rows = np.unique(np.concatenate([self.of_broker[each] for each in brokers]))
+        taken = self.rows.take(rows)
+        failed = np.isin(taken.replicas, brokers)
+        return rows, outcome(taken, failed).facts, (failed & taken.in_sync).sum(axis=1)
+
+    def _name(self, row: int) -> str:
+        return f"{self.problem.topic_names[self.problem.topic_of[row]]}-{self.problem.partition_ids[row]}"
+
+    def _named(self, rows: LongArray) -> Partitions:
+        """Partitions by topic, in the order of their names."""
+        keys = zip(self.problem.topic_of[rows].tolist(), self.problem.partition_ids[rows].tolist(), strict=True)
+        return tuple(
+            TopicPartitions(topic=self.problem.topic_names[topic], partitions=tuple(part for _, part in found))
+            for topic, found in groupby(sorted(keys), key=lambda key: key[0])
+        )
+
+
+def view(document: RestartDocument) -> View:
+    """The order, what each step does, and the topics that feel it."""
+    brokers = sum(len(step.brokers) for step in document.steps)
+    scope = f"{counted(len(document.steps), 'step')} to restart {counted(brokers, 'broker')}, a rack after the other"
+    blocks = told(
+        Lines((Sentence(f"{scope}: {_verdict(document)}", _LONGEST),), bulleted=False),
+        _table(document),
+        Lines(tuple(_felt(document))),
+        Lines(tuple(_reasons(document))),
+        Lines(document.notes, quiet=True),
+    )
+    return View(f"{document.cluster}: restart", (Section("", blocks),))
+
+
+def _verdict(document: RestartDocument) -> str:
+    """Whether a producer with acks=all notices, in a phrase."""
+    if not document.refusing:
+        known = ", as far as min.insync.replicas is known" if document.min_insync_unknown else ""
+        return f"no partition refuses writes with acks=all or is without a leader{known}"
+    steps = ", ".join(str(step.number) for step in document.refusing)
+    lost = ", or lose records" if any(step.unclean for step in document.steps) else ""
+    return (
+        f"in {'step' if len(document.refusing) == 1 else 'steps'} {steps} partitions refuse writes with acks=all or "
+        f"have no leader{lost}; more replicas, or a lower min.insync.replicas meanwhile, would avoid it"
+    )
+
+
+def _count(partitions: Partitions) -> int:
+    return sum(len(each.partitions) for each in partitions)
+
+
+def _others(partitions: Partitions, told: set[str]) -> Partitions:
+    """Those that aren't told already."""
+    left = (
+        TopicPartitions(
+            topic=topic.topic,
+            partitions=tuple(
+                each for name, each in zip(topic.names, topic.partitions, strict=True) if name not in told
+            ),
+        )
+        for topic in partitions
+    )
+    return tuple(topic for topic in left if topic.partitions)
+
+
+def _table(document: RestartDocument) -> Table[RestartStepRow]:
+    column = Column[RestartStepRow]
+    columns = (
+        column("Step", lambda step: step.number),
+        column("Rack", lambda step: None if step.rack is None else Name(step.rack, 30), numeric=False),
+        column("Brokers", lambda step: Sentence(ranges(step.brokers), 60), numeric=False),
+        column("Leaders moved", lambda step: step.leaders_moved, narrow="leaders\nmoved"),
+        column("Writes refused", lambda step: _count(step.writes_refused), narrow="writes\nrefused"),
+        column("No leader", lambda step: _count(step.offline), narrow="no\nleader"),
+        column("One failure from refusing", lambda step: _count(step.one_from_refused), narrow="one from\nrefusing"),
+        column("One failure from no leader", lambda step: _count(step.one_from_offline), narrow="one from\nno leader"),
+    )
+    return Table("", "", "step", document.steps, columns)
+
+
+def _felt(document: RestartDocument) -> Iterator[Value]:
+    """A sentence for each step and each thing that it does to partitions, with the first of them."""
+    for step in document.steps:
+        offline = {name for each in step.offline for name in each.names}
+        for partitions, what in (
+            (step.offline, "no leader"),
+            (_others(step.writes_refused, offline), "writes with acks=all refused"),
+            (step.unclean, "led by a replica out of sync, so that records are lost"),
+        ):
+            named = list[Value]()
+            for each in partitions[:_TOPICS_SHOWN]:
+                more = len(each.partitions) - _PARTITIONS_SHOWN
+                ids = ", ".join(map(str, each.partitions[:_PARTITIONS_SHOWN])) + (
+                    f" and {more} more" if more > 0 else ""
+                )
+                named.append(Joined((Name(each.topic, 60), f" {ids}")))
+            if len(partitions) > _TOPICS_SHOWN:
+                named.append(f"and {number(len(partitions) - _TOPICS_SHOWN)} more topics")
+            if named:
+                yield Joined((f"step {step.number}, {what}: ", Joined(tuple(named), "; ")))
+
+
+def _reasons(document: RestartDocument) -> Iterator[Value]:
+    """Why a rack's brokers aren't all in one step, and which leaders don't come back."""
+    for step in document.steps:
+        if step.apart:
+            yield Sentence(f"step {step.number}, broker {step.brokers[0]}: {step.apart}", _LONGEST)
+    left = sum(step.left_with_others for step in document.steps)
+    if left:
+        yield (
+            f"{counted(left, 'partition')} led by another than the preferred leader today: no election gives that "
+            "leader back after its restart"
+        )

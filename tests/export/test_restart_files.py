@@ -1,0 +1,199 @@
+"""The playbook of a restart, run by real Ansible against stand-ins for Kafka's tools."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+from playbooks import Run
+from test_ansible import Site, staged_tools
+
+from planner.export import kafka_files, output_folder
+from planner.inputs.spec.reading import load
+from planner.whatif import restart_steps
+
+pytestmark = pytest.mark.ansible
+
+# b-0 has as many replicas as min.insync.replicas; c-0 isn't led by its preferred leader.
+LISTS = {"a": [[1, 2, 3], [2, 3, 4]], "b": [[3, 1]], "c": [[2, 4]]}
+LEAST = {"a": 2, "b": 2, "c": 1}
+LEADERS = {"a-0": 1, "a-1": 2, "b-0": 3, "c-0": 4}
+RACKS = {1: "a{{ 0 }}", 2: "r1", 3: "r2", 4: "a{{ 0 }}"}
+# What the operator's tasks do with the stand-in: another broker leads, and what is in `spoilt` becomes part of it.
+TASKS = """---
+- name: Restart
+  ansible.builtin.script: {script}
+  loop: "{{{{ kafka_reassign_restart_brokers }}}}"
+"""
+RESTART = """#!{python}
+import json, sys
+from pathlib import Path
+path = Path({path!r})
+cluster = json.loads(path.read_text())
+cluster["restarted"] = [*cluster.get("restarted", []), int(sys.argv[1])]
+for each in cluster["partitions"].values():
+    others = [broker for broker in each["replicas"] if broker != int(sys.argv[1])]
+    if each["leader"] == int(sys.argv[1]):
+        each["leader"] = others[0]
+cluster["partitions"].update(cluster.pop("spoilt", {{}}))
+path.write_text(json.dumps(cluster))
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A restart's folder, and the cluster as it was found."""
+    bin_dir = staged_tools(tmp_path)
+    topics = [
+        {
+            "name": topic,
+            "config": {"min.insync.replicas": LEAST[topic]},
+            "partitions": [
+                {"replicas": replicas, "leader": LEADERS[f"{topic}-{number}"]} for number, replicas in enumerate(lists)
+            ],
+        }
+        for topic, lists in LISTS.items()
+    ]
+    spec = {
+        "version": 1,
+        "cluster": {
+            "name": "{{ x }}",
+            "bootstrap_servers": ["h1:9092"],
+            "brokers": [{"id": broker, "rack": rack} for broker, rack in RACKS.items()],
+            "topics": topics,
+        },
+        "execution": {"kafka_bin_dir": str(bin_dir)},
+    }
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
+    partitions = {
+        f"{topic}-{number}": {"replicas": replicas, "leader": LEADERS[f"{topic}-{number}"], "least": LEAST[topic]}
+        for topic, lists in LISTS.items()
+        for number, replicas in enumerate(lists)
+    }
+    racks = {str(broker): rack for broker, rack in RACKS.items()}
+    cluster = {"brokers": [*RACKS], "racks": racks, "partitions": partitions, "throttle": None, "polls": 2}
+    (bin_dir / "cluster.json").write_text(json.dumps(cluster | {"calls": [], "lost": []}))
+    wish = load(tmp_path / "spec.yaml")
+    output_folder.write(tmp_path / "out", kafka_files.restart_files(restart_steps.document(wish), wish))
+    return Site(tmp_path / "out", bin_dir)
+
+
+def play(site: Site, *options: str, allow: bool = True) -> Run:
+    """The restart, with tasks of the operator's own."""
+    folder = site.folder.parent
+    script = folder / "restart.py"
+    script.write_text(
+        RESTART.format(python=site.playbooks.programs / "python", path=str(site.bin_dir / "cluster.json"))
+    )
+    script.chmod(0o755)
+    quoted = json.dumps(f"{shlex.quote(str(script))} {{{{ item }}}}")
+    (folder / "tasks.yml").write_text(TASKS.format(script=quoted))
+    given = ["-e", f"kafka_reassign_restart_tasks={folder / 'tasks.yml'}", *options]
+    return site.play("restart", *given, *(("-e", "kafka_reassign_allow_refused_writes=true") if allow else ()))
+
+
+def test_syntax_and_lint(site: Site) -> None:
+    """Ansible reads the playbook without a warning, and ansible-lint's production profile has nothing to say."""
+    run = site.play("restart", "--syntax-check")
+    assert (0, False) == (run.code, "WARNING" in run.output), run.output
+    ended = site.playbooks.tool("ansible-lint", "--profile", "production", "--offline")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_every_broker_restarts_once_and_the_preferred_leaders_lead_again(site: Site) -> None:
+    """In the order of the steps; what another one led stays with who leads then."""
+    assert 0 == (run := play(site)).code, run.output
+    steps = json.loads((site.folder / "restart.json").read_text())["steps"]
+    assert [broker for step in steps for broker in step["brokers"]] == site.cluster["restarted"]
+    assert [[1], [4], [2], [3]] == [step["brokers"] for step in steps]
+    assert LEADERS == site.leaders()  # c-0 went from 4 to 2 and back, without an election
+    assert "After step 4 of 4: 1 leader was elected." in run.text
+
+
+def test_check_mode_restarts_nothing(site: Site) -> None:
+    """It says which brokers would restart."""
+    assert 0 == (run := play(site, "--check")).code, run.output
+    assert "step 2 of 4 restarts broker 4." in run.text
+    assert "restarted" not in site.cluster
+
+
+def test_foretold_errors_have_to_be_allowed(site: Site) -> None:
+    """Nothing restarts where a step refuses writes, unless the operator has said that it may."""
+    run = play(site, allow=False)
+    assert 2 == run.code
+    assert "In step 1, 4 partitions refuse writes with acks=all, have no leader or lose records" in run.text
+    assert 2 == (run := play(site, "-e", "kafka_reassign_from_step=2", allow=False)).code
+    assert "In step 4 partitions refuse writes" in run.text
+    assert "restarted" not in site.cluster
+
+
+def test_what_was_not_foretold_stops_the_run_and_it_can_go_on(site: Site) -> None:
+    """Kafka says before each step what would refuse writes by now."""
+    spoilt = {"a-1": {"replicas": [2, 3, 4], "leader": 2, "least": 3}}
+    site.set_cluster(spoilt=spoilt)
+    assert 2 == (run := play(site)).code
+    assert (
+        "Stopped before step 2 of 4: not foretold, partitions would refuse writes with acks=all: a-1. None of its "
+        "brokers was restarted. Run the playbook again with -e kafka_reassign_from_step=2 to go on" in run.text
+    )
+    assert [1] == site.cluster["restarted"]
+    site.set_cluster(partitions=site.cluster["partitions"] | {"a-1": spoilt["a-1"] | {"least": 2}})
+    assert 0 == (run := play(site, "-e", "kafka_reassign_from_step=2")).code, run.output
+    assert [1, 4, 2, 3] == site.cluster["restarted"]
+
+
+def test_a_broker_that_does_not_come_back_into_sync_stops_the_run(site: Site) -> None:
+    """No other broker restarts; it is said how to go on."""
+    site.set_cluster(spoilt={"a-0": {"replicas": [1, 2, 3], "leader": 2, "isr": [2, 3], "least": 2}})
+    run = play(site, "-e", "kafka_reassign_hold_seconds=1")
+    assert 2 == run.code
+    assert (
+        "WAITS, After step 1 of 4: 1 partition under-replicated: a-0. No other broker restarts. The run goes"
+        in run.text
+    )
+    assert "under-replicated: a-0. No other broker was restarted. Once all is as before: run the playbook" in run.text
+    assert [1] == site.cluster["restarted"]
+
+
+def test_another_cluster_than_the_steps_were_made_for(site: Site) -> None:
+    """A replica list that changed since: what was foretold may not hold."""
+    site.set_cluster(partitions=site.cluster["partitions"] | {"c-0": {"replicas": [2, 3], "leader": 2}})
+    assert 2 == (run := play(site)).code
+    assert "1 partitions aren't as the plan was made from. Nothing was started" in run.text
+    assert "restarted" not in site.cluster
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("kafka_reassign_restart_tasks=", "the path of a file with your tasks that restart"),
+        ("kafka_reassign_restart_tasks=/nowhere.yml", "/nowhere.yml isn't there; allowed: the path of a file"),
+        ("kafka_reassign_from_step=5", "kafka_reassign_from_step 5 leaves no step; allowed: 1 to 4."),
+    ],
+)
+def test_settings_that_make_no_sense(site: Site, setting: str, sentence: str) -> None:
+    """One sentence with what is allowed; nothing restarts."""
+    run = play(site, "-e", setting)
+    assert (2, True) == (run.code, sentence in run.text), run.output
+
+
+def test_a_changed_file_does_not_run(site: Site) -> None:
+    """What was reviewed is what runs."""
+    path = site.folder / kafka_files.ROLE / "files" / "restart.json"
+    path.write_text(path.read_text().replace('"at_most": null', '"at_most": 1'))
+    assert 2 == (run := play(site)).code
+    assert "restart.json isn't the file that was made and reviewed" in run.text
+
+
+def test_the_same_bytes_each_time(site: Site) -> None:
+    """And the id is of the content."""
+    wish = load(site.folder.parent / "spec.yaml")
+    again = kafka_files.restart_files(restart_steps.document(wish), wish)
+    assert {path: (site.folder / path).read_bytes() for path in again} == again
+    document = json.loads(again["restart.json"]) | {"restart_id": ""}
+    text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    assert json.loads(again["restart.json"])["restart_id"] == hashlib.sha256(text.encode()).hexdigest()
