@@ -39,6 +39,7 @@ COMMANDS = {
     "fleet": Command("whatif s.yaml t.yaml --out plans --engine local --candidates 2", (*SPECS, "t.yaml")),
     "growth": Command("growth s.yaml --engine local --months 3", SPECS),
     "failures": Command("failures s.yaml --engine local --rows rows.parquet", (*SPECS, *PLAN)),
+    "restart": Command("restart s.yaml -o s.restart", SPECS),
     "failures of a plan": Command("failures s.plan --of 2 --engine local", (*SPECS, *PLAN)),
     "consumers": Command("consumers s.yaml --plan s.plan --engine local", (*SPECS, *PLAN)),
     "consumers swept": Command("consumers s.yaml --sweep --consumers 2-3 --engine local", SPECS),

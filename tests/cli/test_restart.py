@@ -7,6 +7,7 @@ import json
 import re
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from folders import ROOT, TESTS
 
@@ -63,6 +64,19 @@ def test_the_folder_is_listed_whole_and_the_same_each_time(tmp_path):
     assert shown == run(EXPAND)
     assert json.loads(files["restart.json"]) == json.loads(run(EXPAND, "--format", "json"))
     assert "| 2 | `r1` | 2 | 13 | 1 | 1 | 16 | 16 |" in files["report.md"].decode()
+
+
+def test_each_setting_of_the_playbook_is_specified(tmp_path):
+    """With the type of its default."""
+    out = tmp_path / "a.restart"
+    run(EXPAND, "-o", out)
+    role = out / "ansible" / "roles" / "kafka_reassign"
+    defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text().replace("!unsafe ", ""))
+    specified = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+
+    assert {key: type(value).__name__ for key, value in defaults.items()} == {
+        key: option["type"] for key, option in specified.items()
+    }
 
 
 def test_another_folder_is_not_replaced(tmp_path):

@@ -11,6 +11,8 @@ import yaml
 from folders import ROOT
 from role_files import ROLE, loaded
 
+RESTART = ROOT / "templates" / "restart"
+
 module, wait = loaded("library/kafka_reassign"), loaded("action_plugins/kafka_reassign")
 
 SPECS = yaml.safe_load((ROLE / "meta" / "argument_specs.yml").read_text())["argument_specs"]
@@ -36,7 +38,7 @@ def test_the_modules_documentation_has_its_options() -> None:
 def test_what_the_plugin_asks_the_module_can_answer() -> None:
     """The plugin's own arguments are none of the module's, and the guards are those that it may report."""
     assert set() == wait._OWN & module.argument_spec().keys()
-    texts = [path.read_text() for path in ROLE.rglob("*.yml")]
+    texts = [path.read_text() for folder in (ROLE, RESTART) for path in folder.rglob("*.yml")]
     asked = {ask for text in texts for ask in re.findall(r"^\s+ask: (\w+)$", text, re.MULTILINE)}
     # The plugin compares files, measures and writes notes by itself; looks are the default.
     assert asked - {"files"} == set(module.argument_spec()["ask"]["choices"]) - {"look", "measure", "note"}

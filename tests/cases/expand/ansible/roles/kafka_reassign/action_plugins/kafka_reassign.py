@@ -36,10 +36,11 @@ _WORDS = ("ignore", "hold", "finish", "cancel")
 _OWN = {
     *("reactions", "window", "valid_until", "guard_seconds", "hold_seconds", "wait_seconds", "delay"),
     *("batches_left", "planned_bytes", "second_looks", "once", "tool_starts", "return_when_held"),
-    *("planned_seconds", "later_seconds", "batch", "digests", "hooks", "stopped"),
+    *("planned_seconds", "later_seconds", "batch", "digests", "hooks", "stopped", "word", "meanwhile"),
 }
 _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
 _LINE_SECONDS = 60
+_MEANWHILE = "What moves goes on at its throttle, no other batch starts."
 
 
 def say(line):
@@ -374,10 +375,11 @@ class ActionModule(ActionBase):
         if hold and hold != self.hold:
             self.held_since = self.held_since or now
             left = duration(max(0, float(self.given["hold_seconds"]) - (now - self.held_since)))
+            word, meanwhile = self.given.get("word", "HELD"), self.given.get("meanwhile", _MEANWHILE)
             self.tell(
                 "held",
-                f"HELD, {self.given['name']}: {hold}. What moves goes on at its throttle, no other batch starts. "
-                f"The run goes on by itself when this is over; if it isn't in {left}, the run stops.",
+                f"{word}, {self.given['name']}: {hold}. {meanwhile} The run goes on by itself when this is over; if it "
+                f"isn't in {left}, the run stops.",
             )
         if self.hold and not hold:
             self.tell("goes_on", f"GOES ON, {self.given['name']}: over is {self.hold}.")

@@ -26,11 +26,13 @@ options:
       - C(reached) counts the partitions of the target that are in place, and C(measure) the bytes that have arrived.
       - C(leaders) lists the batches whose leaders are still to be elected.
       - C(new) compares the topics that get new partitions with the plan.
+      - C(refusing) lists partitions that would refuse writes, or have no leader, without some brokers.
       - C(begin) creates a journal and records the throttles that are set.
       - C(throttle) gives what moves another rate, and C(restore) puts back the throttles from before.
       - C(summary) adds up the journal, and C(note) only writes to it.
     type: str
-    choices: [check, look, start, elect, reached, measure, leaders, new, begin, throttle, restore, summary, note]
+    choices:
+      [check, look, start, elect, reached, measure, leaders, new, refusing, begin, throttle, restore, summary, note]
     default: look
   name:
     description: What the journal calls the batch.
@@ -60,7 +62,7 @@ options:
     type: bool
     default: false
   down_brokers:
-    description: Brokers of the plan that are not live.
+    description: Brokers of the plan that are not live; for C(refusing), those that will be down.
     type: list
     elements: int
     default: []
@@ -115,7 +117,9 @@ options:
     elements: int
     default: []
   known:
-    description: Partitions that were out of sync or without a leader before, and are allowed to be.
+    description:
+      - Partitions that were out of sync or without a leader before, and are allowed to be.
+      - For C(refusing), those that are foretold.
     type: list
     elements: str
     default: []
@@ -302,6 +306,11 @@ made_otherwise:
   returned: for new
   type: list
   elements: str
+refused:
+  description: Partitions that would refuse writes with acks=all, or have no leader, and aren't among those known.
+  returned: for refusing
+  type: list
+  elements: str
 journal:
   description: Path of the journal.
   returned: for begin
@@ -326,6 +335,7 @@ def answer(cluster):
         "measure": lambda: {"copied_bytes": cluster.copied()},
         "leaders": cluster.leaders,
         "new": cluster.new_partitions,
+        "refusing": cluster.refusing,
         "begin": lambda: begin(cluster),
         "throttle": lambda: {"said": Throttles(cluster).set_rate()},
         "restore": lambda: Throttles(cluster).restore(),
@@ -363,7 +373,7 @@ def argument_spec():
     text = {"type": "str", "default": ""}
     by_name = {"type": "dict", "default": {}}
     no = {"type": "bool", "default": False}
-    asks = "check look start elect reached measure leaders new begin throttle restore summary note"
+    asks = "check look start elect reached measure leaders new refusing begin throttle restore summary note"
     names = "name target origin plan_dir stop_file throttle_file journal_dir journal plan_id command_config"
     flags = "before verify measure although_moving allow_under_replicated keeps_replication_factor with_log_dirs"
     return {

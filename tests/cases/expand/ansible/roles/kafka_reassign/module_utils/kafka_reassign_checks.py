@@ -157,6 +157,15 @@ def new_partitions(new, described):
     return found
 
 
+def refusing(scarce, described, down):
+    """Partitions that refuse writes with acks=all, or have no leader, without the brokers `down`.
+
+    `scarce` are those that have no more replicas in sync than min.insync.replicas.
+    """
+    fewer = {name for name, (_, _, isr) in scarce.items() if down & set(isr)}
+    return fewer | {name for name, (_, _, isr) in described.items() if isr and not set(isr) - down}
+
+
 def leading(described):
     """The leader of each partition in the format of the plan's leaders.json: `topic number leader`."""
     return {f"{name.rpartition('-')[0]} {name.rpartition('-')[2]} {row[0]}" for name, row in described.items()}

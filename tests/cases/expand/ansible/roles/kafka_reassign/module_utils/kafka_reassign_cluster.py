@@ -198,6 +198,16 @@ class Cluster:
             "unpreferred": sorted(set(wanted["unpreferred"]) - leading) if direction == "rollback" else [],
         }
 
+    def refusing(self):
+        """Partitions that would refuse writes with acks=all, or have no leader, without `down_brokers`.
+
+        Kafka itself says which have no more replicas in sync than min.insync.replicas. `known` ones are left out.
+        """
+        scarce = output.partitions(self.required("topics", "--describe", "--at-min-isr-partitions"))
+        described = output.partitions(self.required("topics", "--describe"))
+        found = checks.refusing(scarce, described, set(self.given["down_brokers"]))
+        return {"refused": sorted(found - set(self.given["known"]))}
+
     def new_partitions(self):
         """Whether the topics that get new partitions have them, by `checks.new_partitions`."""
         described = output.partitions(self.required("topics", "--describe"))
