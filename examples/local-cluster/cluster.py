@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -148,11 +148,10 @@ class Cluster:
 
     def stop(self) -> None:
         """End everything that this object started; the controller last, since brokers take their leave of it."""
-        self.end(*(node for node in self.processes if node != CONTROLLER))
-        self.end(*self.processes)
+        self._end([node for node in self.processes if node != CONTROLLER])
+        self._end(list(self.processes))
 
-    def end(self, *nodes: int) -> None:
-        """End these processes as an operator does: brokers take their leave of the controller."""
+    def _end(self, nodes: Sequence[int]) -> None:
         for node in nodes:
             self.processes[node].terminate()
         deadline = time.monotonic() + STOP_SECONDS
