@@ -247,7 +247,8 @@ def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[Broker, ...]:
 
 def _broker(row: BrokerRow) -> Broker:
     room = row.disk_bytes, row.network_bytes_per_sec
-    return Broker(row.id, row.rack, *room, max_replicas=row.max_replicas, max_leaders=row.max_leaders)
+    caps = row.max_replicas, row.max_leaders, row.max_disk_bytes
+    return Broker(row.id, row.rack, *room, (), *caps)
 
 
 def _changes(plan: Plan, rest: Rest, holding: set[int]) -> Changes:

@@ -93,6 +93,7 @@ GROUPS = {
     },
     "Maintenance": {
         "restart": Listed("Show in which order to restart the brokers of SPEC.", "failures:restart"),
+        "drain": Listed("Plan to free disk space on a broker of SPEC with the fewest bytes.", "planning:drain"),
     },
     "Kafka's own placement": {
         "place": Listed("Show where Kafka places new partitions.", "placing:place"),
@@ -148,6 +149,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "planner restart orders.yaml",
         "planner restart orders.yaml -o orders.restart",
         "planner restart orders.yaml --at-most 1 --format json",
+    ),
+    "drain": (
+        "planner drain orders.yaml --broker 4 --for disk=200GB",
+        "planner drain orders.yaml --broker 4 --for disk=200GB -o relieve-4.yaml --verbose",
     ),
     "growth": ("planner growth orders.yaml", "planner growth orders.yaml --months 24 --format markdown"),
     "size": (

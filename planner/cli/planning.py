@@ -1,4 +1,4 @@
-"""`planner whatif`, `adopt`, `validate`, `render`, `external` and `spark warm`: make plans, and write their files."""
+"""`planner whatif`, `adopt`, `drain`, `validate`, `render`, `external` and `spark warm`: make plans, write files."""
 
 from __future__ import annotations
 
@@ -27,8 +27,12 @@ from planner.cli.shown import show as show_plan
 from planner.cli.workflow import engine_options
 from planner.export import output_folder, terraform_external
 from planner.inputs.spec import reading
-from planner.model.errors import PlannerError
+from planner.inputs.state.cluster_yaml import drained
+from planner.model.amounts import parse_bytes
+from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import SHORT
+from planner.model.formats import exactly
+from planner.model.spec import Spec
 from planner.plan import bound_file, headline
 from planner.report.terminal import Detail
 from planner.sweep import candidates_file
@@ -176,3 +180,64 @@ def adopt(
     files = workflow.write_plan(folder, plan, others, say)
     show(plan, form, detail, folder, len(files))
     return 2 if detailed_exitcode and headline.has_something_to_do(plan) else 0
+
+
+@click.command()
+@click.argument("spec", metavar="SPEC", type=_SPEC)
+@click.option("--broker", type=click.IntRange(min=0), required=True, help="Id of the broker whose disk is too full.")
+@click.option("--for", "amount", metavar="disk=SIZE", required=True, help="Bytes to free at least, such as disk=200GB.")
+@click.option("-o", "--output", "out", type=_SPEC, help="SPEC to write. [default: SPEC's name with -drain-BROKER]")
+@format_option
+@detail_options
+@shows_refused
+def drain(spec: Path, broker: int, amount: str, out: Path | None, form: Format, detail: Detail | None) -> int:
+    """Plan to free disk space on a broker of SPEC with the fewest bytes.
+
+    --for says how much less the broker holds afterwards, at least; not what it may hold. Of all plans that free as
+    much and keep the rules of SPEC (racks, topics, placement, caps, limits), the one with the fewest bytes is looked
+    for, and the report says how far it is from the proven least. SPEC's changes and balance aren't part of it.
+
+    A SPEC of its own is written, with the most that the broker may hold as capacity.max_disk, and its plan beside it.
+    """
+    wish, beside = reading.load(spec), out or spec.with_name(f"{spec.stem}-drain-{broker}{spec.suffix}")
+    if beside.resolve().parent != spec.resolve().parent:
+        raise SetupError(
+            f"--output {beside}: isn't beside {spec}, whose paths are relative; allowed: {spec.parent / beside.name}"
+        )
+    if beside.resolve() == spec.resolve():
+        raise SetupError(f"--output {beside}: is SPEC itself, which would be replaced; allowed: another name")
+    most = _left(wish, broker, amount, spec)
+    title = f"Written by planner drain for {spec.name}: all that broker {broker} may hold is its max_disk."
+    output_folder.check(beside.with_suffix(".plan"))
+    output_folder.replace_file(beside, drained(spec.read_text("utf-8-sig"), broker, most, title).encode())
+    say(f"{beside}: written; its plan is made of it")
+    options = workflow.WhatifOptions(engine="local", out=beside.with_suffix(".plan"))
+    (planned,) = workflow.whatif_fleet([beside], options, Console(stderr=True))
+    show_plan(planned.plan, form, detail, planned.job.folder, len(planned.files))
+    return 0
+
+
+def _left(wish: Spec, broker: int, amount: str, spec: Path) -> int:
+    """The most bytes that the broker may hold afterwards. SetupError for what can't be freed."""
+    what, _, size = amount.partition("=")
+    try:
+        freed = parse_bytes(size) if what == "disk" else 0
+    except ValueError:
+        freed = 0
+    if freed <= 0:
+        raise SetupError(f"--for {amount}: isn't an amount to free; allowed: disk= and a size, such as disk=200GB")
+    known = [each.id for each in wish.cluster.brokers]
+    if broker not in known:
+        raise SetupError(
+            f"--broker {broker}: isn't in cluster.brokers of {spec}; allowed: {', '.join(map(str, known))}"
+        )
+    if not wish.cluster.sizes_known:
+        raise SetupError(f"{spec}: no size of a partition is known; allowed: cluster.state.sizes")
+    parts = [part for topic in wish.cluster.topics for part in topic.partitions]
+    held = sum(part.size_bytes for part in parts if broker in part.replicas)
+    if freed >= held:
+        raise SetupError(
+            f"--for {amount}: broker {broker} holds {exactly(held)}; allowed: less than that. To empty it, "
+            f"changes.remove_brokers: [{broker}]"
+        )
+    return held - freed

@@ -210,17 +210,22 @@ def _weights(targets: BoolArray, stated: Sequence[int | None]) -> LongArray:
 
 
 def _capacities(spec: Spec, brokers: Sequence[Broker], targets: BoolArray) -> dict[str, Any]:
-    """Weights by disk and network, the limit of `limits.disk_used`: of all of a disk where it isn't set, -1 for a
-    broker that states no disk; and caps on replicas and leaders."""
+    """Weights by disk and network, the limit of `limits.disk_used`: of all of a disk where it isn't set, or less where
+    `max_disk` says so, -1 for a broker that states neither; and caps on replicas and leaders."""
     share = 1_000_000 if spec.limits.disk_used_ppm is None else spec.limits.disk_used_ppm
     disks = [broker.disk_bytes for broker in brokers]
+    rooms = [(None if disk is None else disk * share // 1_000_000) for disk in disks]
+    limits = [
+        [each for each in pair if each is not None]
+        for pair in zip(rooms, (broker.max_disk_bytes for broker in brokers), strict=True)
+    ]
     stated = [each.max_replicas for each in brokers], [each.max_leaders for each in brokers]
     caps = np.array([[UNCAPPED if cap is None else cap for cap in side] for side in stated], dtype=np.int64)
     return {
         "caps": None if (caps == UNCAPPED).all() else caps,
         "disk_bytes": _weights(targets, disks),
         "network_bytes_per_sec": _weights(targets, [broker.network_bytes_per_sec for broker in brokers]),
-        "disk_limit_bytes": _longs(-1 if disk is None else disk * share // 1_000_000 for disk in disks),
+        "disk_limit_bytes": _longs(min(each, default=-1) for each in limits),
     }
 
 

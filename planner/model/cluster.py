@@ -73,8 +73,8 @@ Config = tuple[tuple[str, str], ...]
 @dataclass(frozen=True)
 class Broker:
     """A broker, the rack in its `broker.rack`, the room for its log dirs and what its network carries each way; None
-    where not stated. `log_dirs` are those that the YAML lists; it may hold and lead no more than `max_replicas` and
-    `max_leaders`.
+    where not stated. `log_dirs` are those that the YAML lists; it may hold and lead no more than `max_replicas`,
+    `max_leaders` and `max_disk_bytes`.
     """
 
     id: int
@@ -84,6 +84,7 @@ class Broker:
     log_dirs: tuple[LogDir, ...] = ()
     max_replicas: int | None = None
     max_leaders: int | None = None
+    max_disk_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,7 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
             network_bytes_per_sec=stated[broker].network_bytes_per_sec,
             max_replicas=stated[broker].max_replicas,
             max_leaders=stated[broker].max_leaders,
+            max_disk_bytes=stated[broker].max_disk_bytes,
         )
         for at, (broker, peak) in enumerate(zip(problem.broker_ids.tolist(), peaks, strict=True))
     )

@@ -22,6 +22,7 @@ from planner.model.balance import Balance
 from planner.model.build_problem import brokers_after, today
 from planner.model.cluster import PartitionChange
 from planner.model.errors import InfeasibleError, UnsafePlanError
+from planner.model.formats import size
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import (
@@ -172,10 +173,18 @@ def limits(spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: BoundSect
 def within_limits(plan: Plan, spec: Spec, costs: Costs) -> Plan:
     """The plan, if it crosses no limit and the throttle can work; else an error, with the plan if a limit is why."""
     lines = gates.crossed([Gate(row.key, row.limit, row.value, row.broker) for row in plan.limits], spec, costs)
+    over = [
+        f"capacity.max_disk: broker {row.id} holds {size(row.after.size_bytes)} after the plan, allowed: at most "
+        f"{size(row.max_disk_bytes)}; what may move doesn't fit elsewhere, or not without crossing another rule"
+        for row in plan.brokers
+        if plan.complete and row.role != "removed" and row.max_disk_bytes is not None
+        if row.after.size_bytes is not None and row.after.size_bytes > row.max_disk_bytes
+    ]
+    lines += over
     if lines:
         heading = "nothing was written, because the plan crosses these limits:"
         # The plan doesn't say that its throttle can't work: shown alone, it would seem ready.
-        if any(row.crossed for row in plan.limits):
+        if over or any(row.crossed for row in plan.limits):
             raise RefusedPlanError(plan, heading, *lines)
         raise UnsafePlanError(heading, *lines)
     return plan

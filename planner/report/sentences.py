@@ -264,7 +264,9 @@ def caps(plan: Plan) -> str:
     stays = [broker for broker in plan.brokers if broker.role != "removed"]
     for broker in stays:
         stated = (broker.max_replicas, "replica"), (broker.max_leaders, "leader")
-        said = " and ".join(counted(cap, what) for cap, what in stated if cap is not None)
+        named = [counted(cap, what) for cap, what in stated if cap is not None]
+        named += [] if broker.max_disk_bytes is None else [size(broker.max_disk_bytes)]
+        said = " and ".join(named)
         by_caps.setdefault(said, []).append(broker.id)
     return "; ".join(
         f"at most {said} on {'each broker' if len(ids) == len(stays) else _brokers(ids)}"

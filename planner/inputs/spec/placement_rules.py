@@ -31,8 +31,9 @@ from planner.inputs.spec.build_spec import (
     topic_filter,
 )
 from planner.inputs.spec.rules import DocumentRule, RuleList, TopicRule, listed
-from planner.inputs.spec.sections import PROFILES, REFUSED
+from planner.inputs.spec.sections import PROFILES, REFUSED, knows_sizes
 from planner.inputs.yaml_source import Document, Path, key_text
+from planner.model.amounts import parse_bytes
 from planner.model.build_problem import may_move
 from planner.model.cluster import some
 from planner.model.errors import Finding, did_you_mean
@@ -244,7 +245,7 @@ def _profile_is_known(document: Document) -> Iterator[Finding]:
     yield document.finding(("cluster", "profile"), message if why is None else f"{why}: there is nothing to plan")
 
 
-@SET_RULES.reads("cluster.brokers", "changes.add_brokers", "cluster.broker_classes")
+@SET_RULES.reads("cluster.brokers", "changes.add_brokers", "cluster.broker_classes", "cluster.state", "cluster.load")
 def _caps_matter(document: Document) -> Iterator[Finding]:
     """No broker leads more partitions than it holds."""
     classes: list[tuple[Path, Any]] = [
@@ -257,6 +258,12 @@ def _caps_matter(document: Document) -> Iterator[Finding]:
         if replicas is not None and leaders is not None and leaders >= replicas:
             message = f"{leaders} changes nothing beside {_at(document, (*path, 'max_replicas'))} of {replicas}"
             yield document.finding((*path, "max_leaders"), f"{message}; allowed: less than that, or no max_leaders")
+        if (most := stated.get("max_disk")) is not None and not knows_sizes(document):
+            message = f"{most!r} can't be kept without sizes; allowed: cluster.state.sizes, or no max_disk"
+            yield document.finding((*path, "max_disk"), message)
+        elif most is not None and "disk" in stated and parse_bytes(most) >= parse_bytes(stated["disk"]):
+            message = f"{most!r} changes nothing beside {_at(document, (*path, 'disk'))} of {stated['disk']!r}"
+            yield document.finding((*path, "max_disk"), f"{message}; allowed: less than that, or no max_disk")
 
 
 @PLACEMENT_RULES.reads(*TARGET_KEYS, *_OF_REPLICAS, "changes.add_partitions", "rack_aware")

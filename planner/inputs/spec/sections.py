@@ -139,10 +139,11 @@ REFUSED = {
 }
 
 
-def caps(document: Document, stated: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """The most replicas and leaders of a broker: as its capacity says, else by `cluster.profile`; None: any number."""
+def caps(document: Document, stated: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
+    """The most replicas, leaders and bytes of a broker: as its capacity says, else by `cluster.profile`; None: any."""
     profile = PROFILES.get(document.get("cluster", "profile") or "")
-    return stated.get("max_replicas", profile), stated.get("max_leaders")
+    room = stated.get("max_disk")
+    return stated.get("max_replicas", profile), stated.get("max_leaders"), None if room is None else parse_bytes(room)
 
 
 def knows_sizes(document: Document) -> bool:

@@ -7,11 +7,13 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import yaml
 
 from planner.inputs.importers.terraform_show import Targets
+from planner.inputs.yaml_source import read_yaml
 from planner.model.cluster import Broker, Config, Partition, Topic
 from planner.model.effective_config import OF_TOPIC
 from planner.model.generated_text import yaml_scalar
@@ -224,3 +226,25 @@ def with_brokers(
     if kept and not kept[-1].endswith("\n"):
         kept[-1] += "\n"
     return "".join([*kept, *block])
+
+
+# What asks for another change, or for an evenness that copies more; the rules and limits stay.
+_NOT_OF_DRAIN = ("changes", "balance", "log_dirs", "budget", "sweep", "sizing", "resilience", "leader_racks", "report")
+
+
+def drained(text: str, broker: int, most_bytes: int, title: str) -> str:
+    """The YAML of a valid spec that only asks that a broker holds at most so many bytes; `title` is its comment."""
+    stated = deepcopy(read_yaml(text, "").value)
+    classes = stated["cluster"].get("broker_classes") or {}
+    for item in stated["cluster"]["brokers"]:
+        if item["id"] == broker:
+            item["capacity"] = (item.get("capacity") or classes.get(item.pop("class", "")) or {}) | {
+                "max_disk": most_bytes
+            }
+    kept = {key: value for key, value in stated.items() if key not in _NOT_OF_DRAIN}
+    kept |= {
+        "changes": {"rebalance": "all"},
+        "balance": dict.fromkeys(("replicas", "leaders", "topic_replicas", "disk"), "none"),
+        "sweep": {"candidates": 30},
+    }
+    return f"# {title}\n" + yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=120)

@@ -114,6 +114,7 @@ class BrokerRow(Section, frozen=True, kw_only=True):
     ] = None
     max_replicas: Annotated[Positive | None, doc("The most replicas that it may hold; only where stated.")] = None
     max_leaders: Annotated[Positive | None, doc("The most partitions that it may lead; only where stated.")] = None
+    max_disk_bytes: Annotated[Positive | None, doc("The most bytes that it may hold after; only where stated.")] = None
 
 
 class RackRow(Section, frozen=True, kw_only=True):

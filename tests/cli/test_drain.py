@@ -1,0 +1,177 @@
+"""`planner drain` from end to end: a spec and its plan, the fewest bytes that free as much, and what it refuses."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from clusters import spec_of
+from folders import ROOT
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.cli.commands import commands
+from planner.cli.main import main
+from planner.inputs.spec.reading import load
+from planner.model.balance import NO_TOLERANCE, Balance
+from planner.model.build_problem import build
+from planner.plan import plan_file
+from planner.strategies import optimum
+
+ONLY_BYTES = Balance(NO_TOLERANCE, NO_TOLERANCE, NO_TOLERANCE)
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """The example's spec, with its state beside it."""
+    shutil.copytree(ROOT / "examples" / "state", tmp_path / "state")
+    return Path(shutil.copy(ROOT / "examples" / "expand.yaml", tmp_path))
+
+
+def drain(spec, *arguments):
+    """What a `planner drain` prints on stdout; its errors are raised."""
+    ended = CliRunner().invoke(commands, ["drain", str(spec), *arguments], standalone_mode=False)
+    if ended.exception:
+        raise ended.exception
+    return ended.stdout
+
+
+def test_a_broker_is_relieved_with_the_fewest_bytes_and_nothing_else_changes(spec, tmp_path):
+    """At least as much is freed; what is copied is what was asked for, up to the size of a partition."""
+    shown = drain(spec, "--broker", "4", "--for", "disk=6MB")
+    plan = plan_file.read(tmp_path / "expand-drain-4.plan")
+    broker = {each.id: each for each in plan.brokers}[4]
+    freed = broker.before.size_bytes - broker.after.size_bytes
+
+    assert 6_000_000 <= freed == sum(each.bytes_in for each in plan.brokers) < 6_100_000
+    assert {4} == {broker for row in plan.partitions for broker in set(row.replicas_before) - set(row.replicas)}
+    assert not plan.changes.add_brokers
+    assert "at most 59.9 MB on broker 4" in shown
+    assert 59_853_928 == broker.max_disk_bytes
+
+
+def test_the_spec_that_is_written_gives_the_same_plan(spec, tmp_path):
+    """It keeps the rules and limits of the one that it is made of, without its changes and its balance."""
+    drain(spec, "--broker", "4", "--for", "disk=6MB", "-o", str(tmp_path / "relieve.yaml"), "--format", "json")
+    written = yaml.safe_load((tmp_path / "relieve.yaml").read_text())
+    ended = CliRunner().invoke(
+        commands, ["whatif", str(tmp_path / "relieve.yaml"), "--engine", "local", "--out", str(tmp_path / "again.plan")]
+    )
+
+    assert 0 == ended.exit_code, ended.stderr
+    assert {"rebalance": "all"} == written["changes"]
+    assert {"bytes_moved": "300MB", "leaders_changed": 60} == written["limits"]
+    assert [None] * 3 + [{"max_disk": 59_853_928}] + [None] * 2 == [
+        each.get("capacity") for each in written["cluster"]["brokers"]
+    ]
+    assert (tmp_path / "relieve.plan" / "plan.json").read_bytes() == (
+        tmp_path / "again.plan" / "plan.json"
+    ).read_bytes()
+
+
+def test_a_capacity_of_a_class_stays(spec, tmp_path):
+    """The broker's class is written out, since only this one of it is capped."""
+    text = spec.read_text().replace("  brokers:\n", "  broker_classes: {big: {disk: 1GB}}\n  brokers:\n")
+    spec.write_text(text.replace("{id: 4, rack: r0}", "{id: 4, rack: r0, class: big}"))
+    drain(spec, "--broker", "4", "--for", "disk=6MB")
+
+    capacity = {each.id: each for each in load(tmp_path / "expand-drain-4.yaml").cluster.brokers}[4]
+    assert (1_000_000_000, 59_853_928) == (capacity.disk_bytes, capacity.max_disk_bytes)
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=8), st.integers(1, 40))
+def test_what_is_copied_is_less_than_a_partition_above_the_least(sizes, freed):
+    """Of single replicas, the least is the smallest sum of partitions that frees as much; the bound isn't above it."""
+    every = [sum(chosen) for count in range(1, len(sizes) + 1) for chosen in combinations(sizes, count)]
+    if sum(sizes) <= freed:
+        return
+    spec = spec_of({1: None, 2: None}, {"t": [[1]] * len(sizes)}, sizes={"t": sizes}, balance=ONLY_BYTES)
+    problem = build(spec)
+    problem.disk_limit_bytes[0] = sum(sizes) - freed
+    solved = optimum.solve(problem, ONLY_BYTES)
+    copied = int(problem.size_bytes[solved.assignment[:, 0] == 1].sum())
+
+    least = min(each for each in every if each >= freed)
+    assert solved.least_bytes <= least <= copied < least + max(sizes)
+
+
+def test_a_cap_that_cannot_be_kept_is_refused(tmp_path, capsys):
+    """Two brokers, two replicas: nothing can leave; the plan is shown, and nothing is written."""
+    path = tmp_path / "full.yaml"
+    path.write_text(
+        "version: 1\ncluster:\n  name: full\n  brokers: [{id: 1}, {id: 2}]\n"
+        "  topics: [{name: t, partitions: [{replicas: [1, 2], size: 10MB}, {replicas: [2, 1], size: 10MB}]}]\n"
+    )
+    with pytest.raises(SystemExit) as ended:
+        main(["drain", str(path), "--broker", "1", "--for", "disk=5MB"])
+
+    assert 3 == ended.value.code
+    assert (
+        "capacity.max_disk: broker 1 holds 20.0 MB after the plan, allowed: at most 15.0 MB;" in capsys.readouterr().err
+    )
+    assert not (tmp_path / "full-drain-1.plan").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--broker 9 --for disk=6MB", "--broker 9: isn't in cluster.brokers of expand.yaml; allowed: 1, 2, 3, 4, 5, 6"),
+        ("--broker 4 --for 6MB", "--for 6MB: isn't an amount to free; allowed: disk= and a size, such as disk=200GB"),
+        ("--broker 4 --for disk=much", "--for disk=much: isn't an amount to free; allowed: disk= and a size"),
+        ("--broker 4 --for disk=0", "--for disk=0: isn't an amount to free; allowed: disk= and a size"),
+        (
+            "--broker 4 --for disk=1GB",
+            "--for disk=1GB: broker 4 holds 65.9 MB (65853928 bytes); allowed: less than that. To empty it, "
+            "changes.remove_brokers: [4]",
+        ),
+        ("--broker 4 --for disk=6MB -o /tmp/x.yaml", "--output /tmp/x.yaml: isn't beside expand.yaml, whose paths are"),
+        ("--broker 4 --for disk=6MB -o expand.yaml", "--output expand.yaml: is SPEC itself, which would be replaced"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(spec, arguments, said, capsys, monkeypatch):
+    """The option, what was seen, what is allowed; nothing is written."""
+    monkeypatch.chdir(spec.parent)
+    with pytest.raises(SystemExit) as ended:
+        main(["drain", "expand.yaml", *arguments.split()])
+
+    assert 1 == ended.value.code
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert ["expand.yaml", "state"] == sorted(each.name for each in spec.parent.iterdir())
+
+
+def test_a_spec_without_sizes_is_refused(spec, capsys):
+    """Nobody knows what a move would free."""
+    lines = [line for line in spec.read_text().splitlines(True) if "sizes:" not in line and "limits:" not in line]
+    spec.write_text("".join(lines))
+    with pytest.raises(SystemExit) as ended:
+        main(["drain", str(spec), "--broker", "4", "--for", "disk=6MB"])
+
+    assert 1 == ended.value.code
+    assert "expand.yaml: no size of a partition is known; allowed: cluster.state.sizes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("capacity", "said"),
+    [
+        (
+            "{disk: 50MB, max_disk: 60MB}",
+            "capacity.max_disk: '60MB' changes nothing beside ",
+        ),
+        ("{max_disk: many}", "capacity.max_disk: 'many'"),
+    ],
+)
+def test_a_max_disk_that_makes_no_sense(spec, capacity, said, capsys):
+    """By line, key and value, with what is allowed."""
+    spec.write_text(spec.read_text().replace("{id: 4, rack: r0}", f"{{id: 4, rack: r0, capacity: {capacity}}}"))
+    with pytest.raises(SystemExit) as ended:
+        main(["validate", str(spec)])
+
+    err = capsys.readouterr().err
+    assert 1 == ended.value.code
+    assert "expand.yaml:10:" in err
+    assert said in err
+    assert "allowed: " in err
