@@ -194,7 +194,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
             config_defaults=tuple(sorted(inherited.items())),
         ),
         changes=_changes(plan, rest, holding),
-        topics=TopicFilter(plan.spec.topics.include, plan.spec.topics.exclude),
+        topics=TopicFilter(plan.spec.topics.include, plan.spec.topics.exclude, plan.spec.topics.on_brokers or ()),
         placement=tuple(Placement(**asdict(rule)) for rule in plan.spec.placement or ()),
         leader_racks=tuple(LeaderRacks(**asdict(rule)) for rule in plan.spec.leader_racks or ()),
         rack_aware=plan.rack_aware,

@@ -153,13 +153,15 @@ def _movable(
 ) -> BoolArray:
     """(P,): True for partitions that may change, and for all that are to be made.
 
-    The filter keeps topics, and those that are being deleted stay as they are. A partition without a leader has nobody
-    to copy from, so it moves only where it is forced to.
+    The filter keeps topics, and partitions that aren't on its brokers; topics that are being deleted stay as they are.
+    A partition without a leader has nobody to copy from, so it moves only where it is forced to.
     """
     may_change = [may_move(spec.topics, topic.name) and not topic.deleting for topic in topics]
     new = np.fromiter((not row.replicas for row in rows), dtype=bool, count=len(rows))
     led = np.fromiter((row.leader is not None for row in rows), dtype=bool, count=len(rows))
-    movable: BoolArray = (np.array(may_change, dtype=bool)[topic_of] & (led | forced)) | new
+    here = set(spec.topics.on_brokers)
+    near = np.fromiter((not here or bool(here.intersection(row.replicas)) for row in rows), dtype=bool, count=len(rows))
+    movable: BoolArray = (np.array(may_change, dtype=bool)[topic_of] & near & (led | forced)) | new
     return movable
 
 

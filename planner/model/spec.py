@@ -210,10 +210,14 @@ class LeaderRacks:
 
 @dataclass(frozen=True)
 class TopicFilter:
-    """Shell-style patterns of the topics whose replicas may move; all topics are counted."""
+    """Shell-style patterns of the topics whose replicas may move; all topics are counted.
+
+    With `on_brokers` only partitions may that have a replica on one of these.
+    """
 
     include: tuple[str, ...] = ("*",)
     exclude: tuple[str, ...] = ()
+    on_brokers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

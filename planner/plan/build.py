@@ -274,7 +274,7 @@ def asked(spec: Spec) -> Asked:
         "validity": validity(spec.captured_at, spec.valid_for_seconds),
         "changes": brokers_topics_partitions.changes(spec.changes),
         "spec": SpecSection(
-            topics=SpecTopics(**asdict(spec.topics)),
+            topics=SpecTopics(**asdict(spec.topics) | {"on_brokers": spec.topics.on_brokers or None}),
             survive=spec.resilience,
             aims=convert(spec.sweep.aims, tuple[Aim, ...]),
             limits=SpecLimits(**asdict(spec.limits)),

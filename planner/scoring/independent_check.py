@@ -142,7 +142,7 @@ def _violation(problem: Problem, rule: str, row: int, replicas: IntArray) -> Vio
         "placement": f"brokers that the topic may use, {_ids(problem, np.flatnonzero(usable))}",
         "rack spread": "spread over racks as evenly as the brokers let it",
         "leader": "led by another of its replicas (leader_racks, changes.demote_brokers)",
-        "excluded topic": f"{today} (topics.include, topics.exclude)",
+        "excluded topic": f"{today} (topics.include, topics.exclude, topics.on_brokers)",
         "unforced move": f"{today} (changes.rebalance: {problem.rebalance})",
         "min.insync.replicas": f"at least min.insync.replicas = {problem.min_insync[row]} replicas",
     }[rule]

@@ -99,6 +99,44 @@ def test_what_is_copied_is_less_than_a_partition_above_the_least(sizes, freed):
     assert solved.least_bytes <= least <= copied < least + max(sizes)
 
 
+STRAYED = """\
+version: 1
+cluster:
+  name: small
+  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: a}, {id: 4, rack: b}]
+  topics:
+    - name: t
+      partitions:
+        - {replicas: [1, 2], leader: 2, size: 10MB}
+        - {replicas: [1, 2], size: 7MB}
+        - {replicas: [1, 4], size: 3MB}
+        - {replicas: [3, 4], leader: 4, size: 5MB}
+        - {replicas: [2, 4], size: 5MB}
+"""
+
+
+def test_what_is_not_on_the_broker_stays_as_it_is(tmp_path):
+    """Partitions elsewhere that others than their preferred leaders lead, or that break the rack rule."""
+    (tmp_path / "small.yaml").write_text(STRAYED)
+    drain(tmp_path / "small.yaml", "--broker", "1", "--for", "disk=3MB")
+    plan = plan_file.read(tmp_path / "small-drain-1.plan")
+
+    assert {0, 2} == {row.partition for row in plan.partitions}
+    assert 3_000_000 == sum(each.bytes_in for each in plan.brokers)
+    assert (1,) == plan.spec.topics.on_brokers
+
+
+def test_brokers_of_the_filter_are_known(tmp_path, capsys):
+    """By line, key and value."""
+    (tmp_path / "small.yaml").write_text(STRAYED + "topics: {on_brokers: [1, 9]}\n")
+    with pytest.raises(SystemExit):
+        main(["validate", str(tmp_path / "small.yaml")])
+
+    assert "small.yaml:13:26: topics.on_brokers[1]: 9 isn't in cluster.brokers; allowed: 1, 2, 3, 4" in (
+        capsys.readouterr().err
+    )
+
+
 def test_a_cap_that_cannot_be_kept_is_refused(tmp_path, capsys):
     """Two brokers, two replicas: nothing can leave; the plan is shown, and nothing is written."""
     path = tmp_path / "full.yaml"

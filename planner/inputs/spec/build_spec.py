@@ -172,7 +172,7 @@ def rack_aware(document: Document) -> bool:
 def topic_filter(document: Document) -> TopicFilter:
     """`topics`, by default all of them."""
     chosen = document.get("topics") or {}
-    return TopicFilter(tuple(chosen.get("include", ("*",))), tuple(chosen.get("exclude", ())))
+    return TopicFilter(**{key: tuple(chosen[key]) for key in ("include", "exclude", "on_brokers") if key in chosen})
 
 
 def inline_assignment(document: Document) -> Assignment:

@@ -305,6 +305,15 @@ def size_findings(document: Document, sizes: Sizes) -> Iterator[Finding]:
         yield document.finding(("limits", name), message)
 
 
+@_reads("topics", "cluster.brokers")
+def _filter_names_brokers(document: Document) -> Iterator[Finding]:
+    """`topics.on_brokers` are brokers of today."""
+    known = [broker.id for broker in brokers_today(document)]
+    for path, broker in document.items("topics", "on_brokers"):
+        if broker not in known:
+            yield document.finding(path, f"{broker} isn't in cluster.brokers; allowed: {listed(known)}")
+
+
 @_reads("limits.eta", "execution.throttle")
 def _eta_has_throttle(document: Document) -> Iterator[Finding]:
     """Without a throttle nobody knows how long copying takes."""

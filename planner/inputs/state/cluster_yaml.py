@@ -244,6 +244,7 @@ def drained(text: str, broker: int, most_bytes: int, title: str) -> str:
     kept = {key: value for key, value in stated.items() if key not in _NOT_OF_DRAIN}
     kept |= {
         "changes": {"rebalance": "all"},
+        "topics": {**(stated.get("topics") or {}), "on_brokers": [broker]},
         "balance": dict.fromkeys(("replicas", "leaders", "topic_replicas", "disk"), "none"),
         "sweep": {"candidates": 30},
     }

@@ -110,6 +110,10 @@ class SpecTopics(Section, frozen=True, kw_only=True):
 
     include: Annotated[tuple[str, ...], doc("Shell-style patterns of the topics whose replicas may move.")]
     exclude: Annotated[tuple[str, ...], doc("Shell-style patterns of topics that stay although included.")]
+    on_brokers: Annotated[
+        tuple[BrokerId, ...] | None,
+        doc("Only partitions with a replica on one of these may change."),
+    ] = None
 
 
 class PlacementRuleRow(Section, frozen=True, kw_only=True):
