@@ -56,7 +56,7 @@ def test_excluded_topics_stay() -> None:
     """A topic that the filter keeps may not even change its order."""
     problem = problem_of(RACKS, TODAY, topics=TopicFilter(exclude=("oth*",)))
     found = check(problem, assignment_of(problem, [(1, 3), (3, 5), (4, 2)]))
-    expected = "replicas [4, 2]; allowed: today's [2, 4] (topics.include, topics.exclude)"
+    expected = "replicas [4, 2]; allowed: today's [2, 4] (topics.include, topics.exclude, topics.on_brokers)"
     assert (Violation("excluded topic", "other", 0, expected),) == found
 
 
