@@ -203,7 +203,6 @@ def view(document: RestartDocument) -> View:
         Lines((Sentence(f"{scope}: {_verdict(document)}", _LONGEST),), bulleted=False),
         _table(document),
         Lines(tuple(_felt(document))),
-        Lines(tuple(_reasons(document))),
         Lines(document.notes, quiet=True),
     )
     return View(f"{document.cluster}: restart", (Section("", blocks),))
@@ -226,20 +225,6 @@ def _count(partitions: Partitions) -> int:
     return sum(len(each.partitions) for each in partitions)
 
 
-def _others(partitions: Partitions, told: set[str]) -> Partitions:
-    """Those that aren't told already."""
-    left = (
-        TopicPartitions(
-            topic=topic.topic,
-            partitions=tuple(
-                each for name, each in zip(topic.names, topic.partitions, strict=True) if name not in told
-            ),
-        )
-        for topic in partitions
-    )
-    return tuple(topic for topic in left if topic.partitions)
-
-
 def _table(document: RestartDocument) -> Table[RestartStepRow]:
     column = Column[RestartStepRow]
     columns = (
@@ -256,31 +241,27 @@ def _table(document: RestartDocument) -> Table[RestartStepRow]:
 
 
 def _felt(document: RestartDocument) -> Iterator[Value]:
-    """A sentence for each step and each thing that it does to partitions, with the first of them."""
+    """What each step does to partitions, with the first of them, why brokers are apart, which leaders don't return."""
     for step in document.steps:
         offline = {name for each in step.offline for name in each.names}
-        for partitions, what in (
-            (step.offline, "no leader"),
-            (_others(step.writes_refused, offline), "writes with acks=all refused"),
-            (step.unclean, "led by a replica out of sync, so that records are lost"),
+        for partitions, what, told_already in (
+            (step.offline, "no leader", set[str]()),
+            (step.writes_refused, "writes with acks=all refused", offline),
+            (step.unclean, "led by a replica out of sync, so that records are lost", set[str]()),
         ):
             named = list[Value]()
-            for each in partitions[:_TOPICS_SHOWN]:
-                more = len(each.partitions) - _PARTITIONS_SHOWN
-                ids = ", ".join(map(str, each.partitions[:_PARTITIONS_SHOWN])) + (
-                    f" and {more} more" if more > 0 else ""
-                )
-                named.append(Joined((Name(each.topic, 60), f" {ids}")))
-            if len(partitions) > _TOPICS_SHOWN:
-                named.append(f"and {number(len(partitions) - _TOPICS_SHOWN)} more topics")
+            for each in partitions:
+                pairs = zip(each.partitions, each.names, strict=True)
+                ids = [number for number, name in pairs if name not in told_already]
+                more = f" and {len(ids) - _PARTITIONS_SHOWN} more" if len(ids) > _PARTITIONS_SHOWN else ""
+                if ids:
+                    listed = f" {', '.join(map(str, ids[:_PARTITIONS_SHOWN]))}{more}"
+                    named.append(Joined((Name(each.topic, 60), listed)))
+            if len(named) > _TOPICS_SHOWN:
+                named[_TOPICS_SHOWN:] = [f"and {number(len(named) - _TOPICS_SHOWN)} more topics"]
             if named:
                 yield Joined((f"step {step.number}, {what}: ", Joined(tuple(named), "; ")))
-
-
-def _reasons(document: RestartDocument) -> Iterator[Value]:
-    """Why a rack's brokers aren't all in one step, and which leaders don't come back."""
-    for step in document.steps:
-        if step.apart:
+        if step.apart and step not in document.refusing:  # else what it refuses says why it is alone
             yield Sentence(f"step {step.number}, broker {step.brokers[0]}: {step.apart}", _LONGEST)
     left = sum(step.left_with_others for step in document.steps)
     if left:
