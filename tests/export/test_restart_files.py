@@ -159,6 +159,15 @@ def test_a_broker_that_does_not_come_back_into_sync_stops_the_run(site: Site) ->
     assert [1] == site.cluster["restarted"]
 
 
+def test_tasks_that_return_before_anything_stopped(site: Site) -> None:
+    """A broker that leads what it led before wasn't restarted yet: the next one must not be."""
+    (site.folder.parent / "idle.yml").write_text("---\n- name: Do nothing\n  ansible.builtin.debug:\n    msg: later\n")
+    run = play(site, "-e", f"kafka_reassign_restart_tasks={site.folder.parent / 'idle.yml'}")
+    assert 2 == run.code
+    assert "Stopped after step 1 of 4: broker 1 still leads all that it led before your tasks." in run.text
+    assert "step 2 of 4 restarts" not in run.text
+
+
 def test_another_cluster_than_the_steps_were_made_for(site: Site) -> None:
     """A replica list that changed since: what was foretold may not hold."""
     site.set_cluster(partitions=site.cluster["partitions"] | {"c-0": {"replicas": [2, 3], "leader": 2}})

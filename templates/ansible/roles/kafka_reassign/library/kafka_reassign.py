@@ -311,6 +311,11 @@ refused:
   returned: for refusing
   type: list
   elements: str
+led:
+  description: Partitions that one of C(down_brokers) leads, and another broker could.
+  returned: for refusing
+  type: list
+  elements: str
 journal:
   description: Path of the journal.
   returned: for begin

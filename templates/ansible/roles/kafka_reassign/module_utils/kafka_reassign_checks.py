@@ -166,6 +166,11 @@ def refusing(scarce, described, down):
     return fewer | {name for name, (_, _, isr) in described.items() if isr and not set(isr) - down}
 
 
+def led_by(described, brokers):
+    """Partitions that one of these brokers leads, and another one could: they are led by others once it has stopped."""
+    return sorted(name for name, (leader, _, isr) in described.items() if leader in brokers and set(isr) - brokers)
+
+
 def leading(described):
     """The leader of each partition in the format of the plan's leaders.json: `topic number leader`."""
     return {f"{name.rpartition('-')[0]} {name.rpartition('-')[2]} {row[0]}" for name, row in described.items()}

@@ -206,7 +206,8 @@ class Cluster:
         scarce = output.partitions(self.required("topics", "--describe", "--at-min-isr-partitions"))
         described = output.partitions(self.required("topics", "--describe"))
         found = checks.refusing(scarce, described, set(self.given["down_brokers"]))
-        return {"refused": sorted(found - set(self.given["known"]))}
+        led = checks.led_by(described, set(self.given["down_brokers"]))
+        return {"refused": sorted(found - set(self.given["known"])), "led": led}
 
     def new_partitions(self):
         """Whether the topics that get new partitions have them, by `checks.new_partitions`."""
