@@ -161,3 +161,26 @@ def test_lag_is_summed_by_consumer_group() -> None:
         "the lag of consumer group audit is unknown, consumer group billing is 12 records behind, its limit is 11"
         == said
     )
+
+
+def test_what_refuses_writes_without_some_brokers() -> None:
+    """Those at min.insync.replicas with one of them in sync, and those without another replica in sync."""
+    described = {
+        "a-0": (1, [1, 2, 3], [1, 2, 3]),
+        "a-1": (2, [1, 2], [2]),
+        "b-0": (3, [3, 4], [3, 4]),
+        "c-0": (None, [1], []),
+    }
+    scarce = {"a-1": described["a-1"], "b-0": described["b-0"]}
+    assert {"a-1"} == checks.refusing(scarce, described, {2})
+    assert {"b-0"} == checks.refusing(scarce, described, {1, 3})
+    assert set() == checks.refusing(scarce, described, {1})
+    assert {"a-0", "a-1", "b-0"} == checks.refusing({}, described, {1, 2, 3, 4})
+
+
+def test_what_brokers_lead_that_others_could() -> None:
+    """A partition whose last replica in sync stops is led by nobody else, nor by it."""
+    described = {"a-0": (1, [1, 2], [1, 2]), "a-1": (1, [1, 2], [1]), "a-2": (2, [1, 2], [1, 2])}
+    assert ["a-0"] == checks.led_by(described, {1})
+    assert ["a-2"] == checks.led_by(described, {2})
+    assert [] == checks.led_by(described, {1, 2})
