@@ -6,20 +6,24 @@ for (const section of document.querySelectorAll(".searched")) {
   const status = section.querySelector("[role=status]");
   const body = table.tBodies[0];
   const names = new Intl.Collator("en", { numeric: true });
+  // Amounts aren't searched: a number that is typed is the id of a broker or of a partition.
+  const words = (row) =>
+    Array.from(row.cells, (cell) => ("sort" in cell.dataset ? "" : cell.textContent)).join("  ");
   const rows = Array.from(body.rows, (row) => ({
     row,
-    text: row.cells[0].textContent.toLowerCase(),
+    text: words(row).toLowerCase(),
     keys: Array.from(row.cells, (cell) => ("sort" in cell.dataset ? Number(cell.dataset.sort) : cell.textContent)),
   }));
 
   const search = () => {
     const wanted = query.value.trim().toLowerCase();
+    const id = /^\d+$/.test(wanted) && section.id === "moves" ? new RegExp(`(?<!\\d)${wanted}(?!\\d)`) : null;
     let shown = 0;
     for (const { row, text } of rows) {
-      row.hidden = !text.includes(wanted);
+      row.hidden = !(id ? id.test(text) : text.includes(wanted));
       shown += row.hidden ? 0 : 1;
     }
-    status.textContent = `${shown} of ${rows.length} ${section.id}`;
+    status.textContent = `${shown} of ${rows.length} ${status.dataset.rows}`;
   };
 
   const compare = (a, b) => (typeof a === "number" ? a - b : names.compare(a, b));

@@ -6,9 +6,10 @@ script. Each plot has its numbers as a table beside it, and the long tables can 
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -49,11 +50,15 @@ _SECTIONS_SHOWN = 60
 
 
 def _plain(value: str, longest: int) -> str:
-    """A name or text escaped, on one line and without control characters."""
-    return escape(printable(value, longest))
+    """A name or text escaped, on one line and without control characters; no line ends before a unit."""
+    return escape(_UNITS.sub("\u00a0", printable(value, longest)))
 
 
 _WRITER = Writer(_plain, _plain, lambda written: f"<b>{written}</b>")
+# What is to be typed is told from the sentence around it, whose full stop is no part of it.
+_TYPED = replace(_WRITER, name=lambda value, longest: f"<code>{_plain(value, longest)}</code>")
+# Where a line of running text may not break: between a number and its unit.
+_UNITS = re.compile(r"(?<=\d) (?=(?:[kMGTPE]?B(?:/s)?|%)(?!\w))")
 
 
 @dataclass(frozen=True)
@@ -104,9 +109,9 @@ class HtmlSection:
     plot: Any = None
 
 
-def line(value: Value) -> Markup:
+def line(value: Value, writer: Writer = _WRITER) -> Markup:
     """A value as HTML."""
-    return Markup(written(value, _WRITER))
+    return Markup(written(value, writer))
 
 
 def section(of: Section, name: str, source: str, plot: Any = None) -> HtmlSection:
@@ -115,7 +120,8 @@ def section(of: Section, name: str, source: str, plot: Any = None) -> HtmlSectio
     for block in of.blocks:
         match block:
             case Lines():
-                shown = tuple(line(each) for each in block.lines[:_MOST_LINES])
+                writer = _TYPED if block.line == "command" else _WRITER
+                shown = tuple(line(each, writer) for each in block.lines[:_MOST_LINES])
                 rest = len(block.lines) - len(shown)
                 more = (Markup(escape(left_out_here(counted(rest, block.line), source))),) if rest else ()
                 blocks.append(HtmlLines((*shown, *more), "list" if block.bulleted else "paragraphs"))

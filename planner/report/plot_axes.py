@@ -27,24 +27,31 @@ _SMALL = 7.5
 
 
 def panels(
-    count: int, height: float, labels: Sequence[str] = (), *, widest: float = WIDTH, name: str = ""
+    count: int,
+    height: float,
+    labels: Sequence[str] = (),
+    *,
+    widest: float = WIDTH,
+    name: str = "",
+    left: float = LEFT,
+    right: float = RIGHT,
 ) -> tuple[Figure, list[Axes]]:
     """A figure with `count` panels of `height` one above the other.
 
     `labels` stand under the lowest one at 0, 1, 2 …, each at most `widest` from the next, and `name` under them.
-    Without labels there is room for numbers and their name.
+    Without labels there is room for numbers and their name. `left` and `right` are the room beside the panels.
     """
     from matplotlib.figure import Figure
 
-    room = WIDTH - LEFT - RIGHT
-    width = min(room, max(_NARROWEST, widest * len(labels))) if labels else room
+    most = WIDTH - left - right
+    width = min(most, max(_NARROWEST, widest * len(labels))) if labels else most
     upright = max(map(len, labels), default=0) * _CHARACTER * len(labels) > width
     under = 12 + _CHARACTER * max(map(len, labels)) if upright else _BELOW
     below = under + (_NAME if name or not labels else 0)
     whole = _ABOVE + count * (height + _ABOVE) - _ABOVE + below
     figure = Figure(figsize=(WIDTH / 72, whole / 72), frameon=False)
     bottoms = [whole - at * (height + _ABOVE) - height - _ABOVE for at in range(count)]
-    drawn = [figure.add_axes((LEFT / WIDTH, b / whole, width / WIDTH, height / whole)) for b in bottoms]
+    drawn = [figure.add_axes((left / WIDTH, b / whole, width / WIDTH, height / whole)) for b in bottoms]
     for axes in drawn:
         axes.set_axis_off()
         axes.set_xlim(-0.5, max(len(labels), width / widest) - 0.5)
@@ -73,6 +80,11 @@ def beside_axis(axes: Axes, labels: Sequence[tuple[float, str]]) -> None:
     place: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "color": COLOUR["quiet"]}
     for at, text in labels:
         axes.text(-6 / _size(axes)[0], at, text, **place)
+
+
+def room(labels: Sequence[str]) -> float:
+    """The room that texts on the left of a panel take, at least that of numbers."""
+    return max(LEFT, 8 + _CHARACTER * max(map(len, labels), default=0))
 
 
 def name_below(axes: Axes, name: str, under: float = _BELOW) -> None:
@@ -114,17 +126,25 @@ def lines(axes: Axes, gid: str, courses: Sequence[LongArray] | Sequence[FloatArr
     axes.add_collection(drawn, autolim=False)
 
 
-def names(axes: Axes, points: Sequence[tuple[float, float, str]], *, beside: float = 0, lines_apart: float = 9) -> None:
+def names(
+    axes: Axes,
+    points: Sequence[tuple[float, float, str]],
+    *,
+    beside: float = 0,
+    lines_apart: float = 9,
+    outside: bool = False,
+) -> None:
     """Texts at (x, y), those right of the middle on the left of their point; none is printed over another.
 
-    `beside` is how far from its point a text begins. One that has no room is moved up, at most by three lines.
+    `beside` is how far from its point a text begins. One that has no room is moved up, at most by three lines, and a
+    thin line leads to its point. With `outside` all texts are small, and on the right of their points.
     """
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     width, height = _size(axes)
     taken: list[tuple[float, float, float]] = []
     for x, y, text in sorted(points, key=lambda each: (each[1], each[0], each[2])):
         across, up = (x - left) / (right - left) * width, (y - low) / (high - low) * height
-        turned = across > 0.6 * width
+        turned = not outside and across > 0.6 * width
         long = _CHARACTER * len(text)
         start = across - beside - long if turned else across + beside
         free = (
@@ -141,7 +161,10 @@ def names(axes: Axes, points: Sequence[tuple[float, float, str]], *, beside: flo
         taken.append((start, start + long, up + raised))
         place: Any = {"xytext": (-beside if turned else beside, raised), "textcoords": "offset points"}
         sides: Any = {"ha": "right" if turned else "left", "va": "center" if beside else "bottom"}
-        axes.annotate(text, (x, y), fontsize=FONT_SIZE if beside else _SMALL, **place, **sides)
+        size = FONT_SIZE if beside and not outside else _SMALL
+        leader: Any = {"arrowstyle": "-", "color": COLOUR["quiet"], "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3}
+        leader |= {"relpos": (1 if turned else 0, 0.5)}
+        axes.annotate(text, (x, y), fontsize=size, arrowprops=leader if beside and raised else None, **place, **sides)
 
 
 def level(axes: Axes, value: float, text: str) -> None:

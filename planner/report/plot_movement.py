@@ -176,7 +176,7 @@ def held(plan: Plan, moved: Movement) -> Drawing:
     comes_or_leaves = [role != "stays" for role in _roles(plan, moved, range(len(moved.brokers)))]
     rows = plot_values.largest(moved.held.max(axis=0), _LINES_SHOWN, comes_or_leaves)
     values, roles = _held_by_run(plan, moved, parts, rows), _roles(plan, moved, rows)
-    figure, (axes,) = plot_axes.panels(1, _HELD_POINTS)
+    figure, (axes,) = plot_axes.panels(1, _HELD_POINTS, right=_ENDS_POINTS)
     edges = np.array([-0.04 * _end(parts), *(part.start for part in parts), _end(parts), 1.04 * _end(parts)])
     across = np.repeat(edges, 2)[1:-1]
     lines = [np.column_stack([across, np.repeat(column, 2)]) for column in values.T]
@@ -187,7 +187,8 @@ def held(plan: Plan, moved: Movement) -> Drawing:
     axes.set_ylim(0, 1.06 * max(most, *(value for value, _ in levels), 1))
     for value, text in levels:
         plot_axes.level(axes, value, text)
-    plot_axes.names(axes, [(float(edges[-1]), value, text) for value, text in _ends(moved, rows, values[-1], axes)])
+    ends = [(float(edges[-1]), value, text) for value, text in _ends(moved, rows, values[-1], axes)]
+    plot_axes.names(axes, ends, beside=5, outside=True)
     plot_axes.amounts(axes, "y", written)
     plot_axes.time(axes, plot_values.times_known(plan))
     plot_axes.heading(axes, "stored on each broker")
@@ -215,13 +216,15 @@ def _ends(moved: Movement, rows: Sequence[int], after: LongArray, axes: Axes) ->
             groups.append([])
         groups[-1].append((value, at))
     for group in groups:
-        ids = formats.ranges(moved.brokers[at] for _, at in group if at != OTHERS)
+        ids = sorted(moved.brokers[at] for _, at in group if at != OTHERS)
         others = ["others"] if any(at == OTHERS for _, at in group) else []
-        text = ", ".join([*([ids] if ids else []), *others])
-        yield group[-1][0], formats.printable(text, _LONGEST_END)
+        fits = next((n for n in range(len(ids), 1, -1) if len(formats.ranges(ids[:n])) <= _LONGEST_END), len(ids))
+        rest = f" and {len(ids) - fits} more" if fits < len(ids) else ""
+        yield group[-1][0], ", ".join([*([formats.ranges(ids[:fits]) + rest] if ids else []), *others])
 
 
-_HELD_POINTS, _LINE_POINTS, _LONGEST_END = 190, 9, 24
+# The ids stand right of the lines, which would otherwise be drawn through them.
+_HELD_POINTS, _LINE_POINTS, _LONGEST_END, _ENDS_POINTS = 190, 9, 18, 140
 # A level further above the lines would press them flat.
 _FARTHEST_LEVEL = 4
 

@@ -205,7 +205,7 @@ if TYPE_CHECKING:
 # How many topics have a panel with their week, and how many a row with their trend.
 _WEEKS, _TRENDS = 5, 10
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_LONGEST_LABEL, _LONGEST_NAME = 11, 60
+_LONGEST_LABEL, _LONGEST_NAME = 36, 60
 # Growth beyond this is drawn at the edge, in percent a month; the table has the number.
 _LEAST_SHOWN, _MOST_SHOWN = -100.0, 1000.0
 _rate = partial(formats.amount, unit="bytes/s")
@@ -318,7 +318,8 @@ def _name_days(axes: Axes) -> None:
 
 def _trends(known: Sequence[TopicTrend]) -> Drawing:
     """A row for each topic, with the estimate inside its interval."""
-    figure, (axes,) = plot_axes.panels(1, 18 * len(known))
+    labels = [formats.printable(each.topic, _LONGEST_LABEL) for each in known]
+    figure, (axes,) = plot_axes.panels(1, 18 * len(known), left=plot_axes.room(labels))
     shown = 100 * np.array([(each.low, each.growth, each.high) for each in known])
     shown = shown.clip(_LEAST_SHOWN, _MOST_SHOWN)
     least, most = min(-1.0, float(shown.min())), max(1.0, float(shown.max()))
@@ -330,7 +331,7 @@ def _trends(known: Sequence[TopicTrend]) -> Drawing:
     plot_axes.boxes(axes, "estimate", estimates, COLOUR["after"])
     axes.set_xlim(least - 3 * stroke, most + 3 * stroke)
     axes.set_ylim(len(known) - 0.5, -0.5)
-    plot_axes.beside_axis(axes, [(at, formats.printable(each.topic, _LONGEST_LABEL)) for at, each in enumerate(known)])
+    plot_axes.beside_axis(axes, list(enumerate(labels)))
     plot_axes.amounts(axes, "x", formats.percent)
     plot_axes.heading(axes, "growth per month")
     titles = []

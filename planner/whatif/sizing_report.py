@@ -256,7 +256,8 @@ def _front(document: SizesDocument, rows: Sequence[SizeRow]) -> Drawing:
         plot_axes.names(axes, front[:_POINTS_NAMED], beside=9)
         plot_axes.amounts(axes, "y", written)
         plot_axes.heading(axes, heading)
-        plot_axes.amounts(axes, "x", number)
+        # The heading of the next panel has no room for numbers above it.
+        plot_axes.amounts(axes, "x", number if axes is panels[-1] else lambda _: "")
     plot_axes.name_below(panels[-1], "money a month" if priced else "brokers")
     words = (
         "Each point is a cluster that lasts all months. Horizontal: its price. Vertical: the largest part of a disk or "

@@ -190,6 +190,17 @@ def test_topics_are_searched_by_keyboard(opened):
     assert 12 == len(topics(opened))
 
 
+def test_moves_are_found_by_broker(opened):
+    """A number is the id of a broker or of a partition, never a part of a larger one; a reason is found as well."""
+    query = opened.find_element(By.ID, "moves-query")
+    query.send_keys("9")
+    at_nine = sum(9 in (*row["replicas_before"], *row["replicas"], row["partition"]) for row in PLAN["partitions"])
+    assert f"{at_nine} of 60 partitions" == opened.find_element(By.ID, "moves-status").text
+
+    query.send_keys(Keys.BACKSPACE, "99")
+    assert "0 of 60 partitions" == opened.find_element(By.ID, "moves-status").text
+
+
 @pytest.mark.parametrize("key", [Keys.ENTER, Keys.SPACE], ids=["enter", "space"])
 def test_topics_are_sorted_by_keyboard(opened, key):
     """By number, the largest first, then the smallest; the head says which."""
@@ -318,6 +329,33 @@ def test_a_telephone_scrolls_plots_and_not_the_page(opened):
     assert [] == opened.execute_script(
         "return [...document.querySelectorAll('.scroll')].filter(each => each.tabIndex !== 0).map(each => each.id)"
     )
+
+
+def test_a_telephone_shows_plots_that_can_be_read(opened):
+    """Plots keep their size; first columns stay while the rest scrolls; a long table has its head."""
+    opened.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    )
+    try:
+        scales = opened.execute_script(
+            "return [...document.querySelectorAll('figure svg')].map(each =>"
+            " each.getBoundingClientRect().width / each.viewBox.baseVal.width)"
+        )
+        lefts = opened.execute_script(
+            """const scroll = document.querySelector('#every-term .scroll'), cell = scroll.querySelector('tbody th');
+            const before = cell.getBoundingClientRect().left; scroll.scrollLeft = 200;
+            return [before, cell.getBoundingClientRect().left, scroll.scrollLeft]"""
+        )
+        tops = opened.execute_script(
+            """const scroll = document.querySelector('#moves .scroll'), head = scroll.querySelector('thead th');
+            scroll.scrollTop = 400; return [head.getBoundingClientRect().top - scroll.getBoundingClientRect().top]"""
+        )
+    finally:
+        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+    assert min(scales) >= 0.9
+    assert (lefts[0], 200) == (lefts[1], lefts[2])
+    assert [0] == [round(top) for top in tops]
 
 
 def test_hostile_names_do_nothing(browser, pages):

@@ -33,10 +33,21 @@ def test_cells_have_what_they_are_sorted_by() -> None:
     table = html.table(Table("t", "", "row", [5], columns, sortable=True), "plan.json")
     plain = html.table(Table("t", "", "row", [5], columns, strong=lambda _: True), "plan.json")
 
-    assert [("t5", None), ("5 B", 5)] == [(cell.text, cell.key) for cell in table.rows[0]]
+    assert [("t5", None), ("5\u00a0B", 5)] == [(cell.text, cell.key) for cell in table.rows[0]]
     assert {None} == {cell.key for cell in plain.rows[0]}
     assert ({0}, ()) == (plain.strong, tuple(table.strong))
     assert (("name", False), ("size", True)) == table.headings
+
+
+def test_what_is_to_be_typed_is_told_from_its_sentence() -> None:
+    """Elsewhere names are no code."""
+    typed_line = Joined(("Run ", Name("ansible-playbook <x>"), "."))
+    section = html.section(Section("s", (Lines((typed_line,), "command"), Lines((typed_line,)))), "name", "plan.json")
+
+    assert [("Run <code>ansible-playbook &lt;x&gt;</code>.",), ("Run ansible-playbook &lt;x&gt;.",)] == [
+        block.lines  # type: ignore[union-attr]
+        for block in section.blocks
+    ]
 
 
 def test_what_is_left_out_is_said() -> None:
