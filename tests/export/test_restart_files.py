@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from playbooks import Run
-from test_ansible import Site, staged_tools
+from test_ansible import Site, said, staged_tools
 
 from planner.export import kafka_files, output_folder
 from planner.inputs.spec.reading import load
@@ -107,11 +107,14 @@ def test_syntax_and_lint(site: Site) -> None:
 def test_every_broker_restarts_once_and_the_preferred_leaders_lead_again(site: Site) -> None:
     """In the order of the steps; what another one led stays with who leads then."""
     assert 0 == (run := play(site)).code, run.output
-    steps = json.loads((site.folder / "restart.json").read_text())["steps"]
+    steps = json.loads(restart := (site.folder / "restart.json").read_text())["steps"]
     assert [broker for step in steps for broker in step["brokers"]] == site.cluster["restarted"]
     assert [[1], [4], [2], [3]] == [step["brokers"] for step in steps]
     assert LEADERS == site.leaders()  # c-0 went from 4 to 2 and back, without an election
     assert "After step 4 of 4: 1 leader was elected." in run.text
+    elected = [f"After step {number} of 4: 1 leader was elected." for number in (1, 3, 4)]
+    began, *rest = said(site)
+    assert (f"A run began: apply of plan {json.loads(restart)['restart_id'][:12]}.", elected) == (began, rest)
 
 
 def test_check_mode_restarts_nothing(site: Site) -> None:
