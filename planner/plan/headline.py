@@ -16,6 +16,8 @@ from planner.plan.document.request_types import BudgetLimits, UnfinishedSection
 
 _BROKERS_NAMED = 3
 _WINDOWS_NAMED = 4
+# A ten-thousandth above the bound: percentages are shown with two digits.
+_NEAR = 10_000
 
 
 def first_line(plan: Plan) -> str:
@@ -90,7 +92,7 @@ def balance_missed(plan: Plan) -> str:
         return f"{of} can't be met"
     moves = "no replica moves"
     if plan.changes.rebalance == "racks":
-        moves = "only what must move or breaks the rack rule does"
+        moves = "only replicas that must move, or that break the rack rule, move"
     return f"{of} {'is' if relaxed == 1 else 'are'} not met: with rebalance: {plan.changes.rebalance} {moves}"
 
 
@@ -140,7 +142,7 @@ def _left(left: UnfinishedSection) -> Iterator[str]:
     if left.partitions:
         yield f"left: {counted(left.partitions, 'partition')} to change, {_cost(left)}"
     elif left.windows:
-        yield f"left: the balance targets ({_windows(left.windows)}), {_cost(left)}"
+        yield f"left: {_cost(left)}, for balance ({_windows(left.windows)})"
     if left.too_large:
         yield f"{counted(left.too_large, 'partition')} larger than the whole budget: raise the budget"
 
@@ -162,7 +164,7 @@ def _cost(left: UnfinishedSection) -> str:
     copies = counted(left.replicas_moved, "replica")
     if left.bytes_moved is None:
         return f"{copies} to copy, sizes unknown"
-    return f"{copies}, {size(left.bytes_moved)} to copy"
+    return f"{size(left.bytes_moved)} to copy ({copies})"
 
 
 def _made(plan: Plan) -> str:
@@ -172,7 +174,9 @@ def _made(plan: Plan) -> str:
         return ""
     lists = [replicas for topic in topics for replicas in topic.replicas]
     created = sum(not topic.partitions_before for topic in topics)
-    of = counted(len(topics), "topic") + (f" ({number(created)} new)" if created else "")
+    exist = len(topics) - created
+    kinds = [(created, "new topic"), (exist, "existing topic")]
+    of = " and ".join(counted(count, kind) for count, kind in kinds if count)
     return f"Creates {counted(len(lists), 'partition')} ({counted(sum(map(len, lists)), 'replica')}) in {of}."
 
 
@@ -189,7 +193,7 @@ def _why_nothing(plan: Plan) -> str:
             return f"that is {chosen(plan)}"
     stays = [*racks(plan)]
     if plan.changes.rebalance == "none" and (stays or plan.balance.relaxed):
-        return "with rebalance: none only what must move does, and nothing must"
+        return "with rebalance: none, only replicas that must move are moved, and none must"
     if stays:
         return stays[0]
     if not plan.balance.relaxed:
@@ -207,18 +211,33 @@ def _moved(plan: Plan) -> str:
     moves = [len(set(row.replicas) - set(row.replicas_before)) for row in plan.partitions]
     elections = sum(len(batch.elect) for batch in plan.batches)
     elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leaders"
-    joined = "; " if _compared(plan) else " and "
+    removed, removes = _removed(plan)
+    joined = "; " if _compared(plan) or removed else " and "
     if not any(moves):
-        reordered = sum(row.replicas != row.replicas_before for row in plan.partitions)
-        reorders = f"reorders {counted(reordered, 'replica list')} and " if reordered else ""
-        return f"Copies no data; {reorders}{elects}."
+        reordered = sum(
+            row.replicas != row.replicas_before and len(row.replicas) == len(row.replicas_before)
+            for row in plan.partitions
+        )
+        does = [removes] if removed else []
+        does += [f"reorders {counted(reordered, 'replica list')}"] if reordered else []
+        none = "Copies nothing between brokers" if plan.log_dirs and plan.log_dirs.moves else "Copies no data"
+        return f"{none}; {', '.join(does)}{' and ' if does else ''}{elects}."
     copied = f"{counted(sum(moves), 'replica')} of {counted(sum(map(bool, moves)), 'partition')}"
     if not plan.cluster.sizes_known:
-        return f"Copies {copied} (sizes unknown) and {elects}."
+        return f"Copies {copied} (sizes unknown){joined}{f'{removes} and ' if removed else ''}{elects}."
     least = ""
     if without := plan.cluster.partitions_without_size:
         least, copied = "at least ", f"{copied}; {counted(without, 'partition')} without a size, counted as empty"
-    return f"Copies {least}{size(plan.bound.bytes_moved)} ({copied}){_compared(plan)}{joined}{elects}."
+    copies = f"Copies {least}{size(plan.bound.bytes_moved)} ({copied}){_compared(plan)}"
+    return f"{copies}{joined}{f'{removes} and ' if removed else ''}{elects}."
+
+
+def _removed(plan: Plan) -> tuple[int, str]:
+    """How many replicas there are fewer afterwards, by lower replication factors, and with the bytes as a sentence."""
+    fewer = [(max(0, len(row.replicas_before) - len(row.replicas)), row.size_bytes or 0) for row in plan.partitions]
+    count = sum(replicas for replicas, _ in fewer)
+    held = size(sum(replicas * size_bytes for replicas, size_bytes in fewer)) if plan.cluster.sizes_known else "all"
+    return count, f"deletes {counted(count, 'replica')} ({held} to copy back in a rollback)"
 
 
 def _compared(plan: Plan) -> str:
@@ -240,9 +259,8 @@ def _inside(plan: Plan) -> str:
     if not dirs or not dirs.moves:
         return ""
     brokers = counted(len({move.broker for move in dirs.moves}), "broker")
-    verb = "moves" if dirs.replicas_moved == 1 else "move"
-    moved = f"{counted(dirs.replicas_moved, 'replica')} ({size(dirs.bytes_moved)})"
-    return f"{moved} {verb} to another log dir on {brokers}, {gap_to_least(dirs)}."
+    moved = f"{size(dirs.bytes_moved)} ({counted(dirs.replicas_moved, 'replica')})"
+    return f"Copies {moved} from one log dir to another on {brokers}, {gap_to_least(dirs)}."
 
 
 def more_than_needed(plan: Plan) -> int:
@@ -263,6 +281,9 @@ def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = ""
         return "the rest of an approved plan"
     if bound.bytes_moved <= bound.least_bytes_moved:
         return "the proven least" + (balance_reached or (" for a balance this close to the targets" if excess else ""))
+    above = bound.bytes_moved - bound.least_bytes_moved
+    if above < bound.least_bytes_moved // _NEAR:
+        return f"the proven least to within {size(above)}{balance_reached}"
     verb = "copy" if isinstance(bound, BoundSection) else "move"
     which = balance_reached or (" this close to the balance targets" if excess else "")
     return f"{more_than_least(bound.bytes_moved, bound.least_bytes_moved)} than any plan{which} must {verb}"

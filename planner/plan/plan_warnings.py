@@ -35,10 +35,13 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
             f"{_number(spec.cluster.unsized, 'partition')} without a size, counted as empty: "
             "more bytes move than this plan says",
         ),
-        (lagging, f"{_number(lagging, 'partition')} under-replicated today: batches wait until replicas are in sync"),
+        (
+            lagging,
+            f"{_number(lagging, 'partition')} under-replicated today: batches wait until new replicas are in sync",
+        ),
         (grown, f"{_number(grown, 'topic')} with more partitions: keys will map to other partitions than before"),
         (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
-        (kept, f"{_number(kept, 'topic')} excluded by topics: not moved, but counted for the balance"),
+        (kept, f"{_number(kept, 'topic')} excluded (key topics): not moved, but counted for the balance"),
         (deleting, f"{_number(deleting, 'topic')} marked for deletion: kept as they are, and counted"),
         (
             not problem.racks_matter and problem.rack_aware,

@@ -72,10 +72,15 @@ def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
     return tuple(section for section in every if section.blocks)
 
 
+# What Ansible can't do without, and a YAML may leave out.
+NO_ADDRESSES = "none in the YAML: set cluster.bootstrap_servers, or give Ansible kafka_reassign_bootstrap_servers"
+
+
 def _commands(plan: Plan) -> Lines:
     """What to type in the folder of the plan."""
     if any(row.crossed for row in plan.limits):
-        return Lines(("Nothing was written: ask for less, raise a limit, or set a budget to plan a first step.",))
+        told_next = verdict.refused_next(plan)
+        return Lines((f"{told_next[0].upper()}{told_next[1:]}.",))
     if not headline.has_something_to_do(plan):
         return Lines(())
     again = ("Then capture the state again and plan the next step: ", Name("planner whatif"), ".")
@@ -90,8 +95,11 @@ def _commands(plan: Plan) -> Lines:
             ),
         )
     )
+    log_dirs = ", and moves replicas back to their log dirs" * bool(plan.log_dirs and plan.log_dirs.moves)
     removes = any(set(row.replicas_before) - set(row.replicas) for row in plan.partitions)
+    no_addresses = () if plan.cluster.bootstrap_servers else ((f"Addresses: {NO_ADDRESSES}.",),)
     lines: tuple[tuple[Value, ...], ...] = (
+        *no_addresses,
         ("Dry run, in the plan's folder: ", Name("cd ansible && ansible-playbook apply.yml --check"), "."),
         ("Apply: ", Name("ansible-playbook apply.yml"), ", then ", Name("ansible-playbook verify.yml"), "."),
         *limited,
@@ -99,8 +107,9 @@ def _commands(plan: Plan) -> Lines:
         (
             "Roll back: ",
             Name("ansible-playbook rollback.yml"),
-            f" restores every partition's old replica list and leader{'; removed replicas are copied back' * removes}"
-            f"{'; new partitions stay, as Kafka cannot remove them' * bool(plan.new_topics)}.",
+            f" restores every partition's old replica list and leader{log_dirs}"
+            f"{'; removed replicas are copied back' * removes}"
+            f"{'; new topics and partitions stay' * bool(plan.new_topics)}.",
         ),
     )
     return Lines(tuple(map(Joined, lines)), "command")

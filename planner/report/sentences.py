@@ -268,8 +268,9 @@ def caps(plan: Plan) -> str:
         named += [] if broker.max_disk_bytes is None else [size(broker.max_disk_bytes)]
         said = " and ".join(named)
         by_caps.setdefault(said, []).append(broker.id)
+    everywhere = len(stays)
     return "; ".join(
-        f"at most {said} on {'each broker' if len(ids) == len(stays) else _brokers(ids)}"
+        f"at most {said} on {'each broker' if len(ids) == everywhere else 'each of ' * (len(ids) > 1) + _brokers(ids)}"
         for said, ids in by_caps.items()
         if said
     )
@@ -305,7 +306,7 @@ _REASONS = {
     "replication_factor": "to change the replication factor",
     "rack_rule": "to spread replicas over racks",
     "balance_replicas": "to balance replicas or bytes",
-    "leader_rule": "only to let other replicas lead",
+    "leader_rule": "to obey the rules on leaders",
     "balance_leaders": "only to balance leaders",
     "balance_log_dirs": "to balance log dirs",
 }
@@ -386,7 +387,7 @@ def pace(plan: Plan) -> str:
     known = [seconds for seconds in times if seconds is not None]
     least = sum(known) if len(known) == len(times) and plan.cluster.sizes_known else None
     if least is None:
-        return f"{shown}, throttled to {stated(throttle)}/s per broker"
+        return f"{shown}, time unknown without sizes; throttled to {stated(throttle)}/s per broker"
     return f"{shown}, at least {duration(least)} at {stated(throttle)}/s per broker"
 
 

@@ -71,7 +71,7 @@ def facts(plan: Plan) -> Facts:
     duration = sentences.pace(plan)
     if plan.execution.throttle_bytes_per_sec is not None and "/s" in duration:
         default = any(row.key == "execution.throttle" for row in plan.execution.derived)
-        duration = f"{duration} ({'default' if default else 'your'} throttle)"
+        duration = f"{duration} ({'default throttle, as none is set' if default else 'your throttle'})"
     every: tuple[tuple[str, Value], ...] = (
         ("Cluster", _cluster(plan)),
         ("Asked for", Sentence(sentences.wishes(plan.changes, 6), _LONGEST_WISHES)),
@@ -201,18 +201,27 @@ def measures(plan: Plan) -> Table[Measure]:
             if row.today != row.plan
         ]
     rows = [*balance, *_changed(plan), *_movement(plan)]
+    today = {term.name: Quantity(term.today, term.unit) for term in plan.terms if term.name in _LIMITED}
     for gate in plan.limits:
         key = gate.key.removeprefix("limits.")
         if key == "disk_used":
-            used, most = choice_tables.disk_used(plan, gate)
-            name = f"disk peak, broker {gate.broker}"
-            rows.append(Measure(name, "", used, f"at most {most}", _CROSSED * gate.crossed))
+            _, most = choice_tables.disk_used(plan, gate)
+            rows.append(Measure("fullest disk", *_fullest_disk(plan), f"at most {most}", _CROSSED * gate.crossed))
         elif key not in _MEASURED:
             value, limit = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
-            rows.append(
-                Measure(_LIMITED.get(key, formats.words(key)), "", value, f"at most {limit}", _CROSSED * gate.crossed)
-            )
+            name, allowed_most = _LIMITED.get(key, formats.words(key)), f"at most {limit}"
+            rows.append(Measure(name, today.get(key, ""), value, allowed_most, _CROSSED * gate.crossed))
     return Table("measures", "Today and with the plan", "measure", rows, columns)
+
+
+def _fullest_disk(plan: Plan) -> tuple[Value, Value]:
+    """How full the fullest disk is today; and after the plan, with the peak of all batches where that is above both."""
+    disks = [(broker, broker.disk_bytes) for broker in plan.brokers if broker.disk_bytes]
+    today = max(100 * broker.before.size_bytes / room for broker, room in disks)
+    after = max(100 * broker.after.size_bytes / room for broker, room in disks)
+    peak = max(100 * broker.peak_size_bytes / room for broker, room in disks)
+    above = f", peak {formats.percent(peak)}" if peak > max(today, after) else ""
+    return formats.percent(today), f"{formats.percent(after)}{above}"
 
 
 def _balance(plan: Plan) -> Iterator[Measure]:
@@ -263,6 +272,11 @@ def _of_log_dirs(plan: Plan) -> Iterator[Measure]:
         for side in ("before", "after")
     )
     yield Measure("log dirs outside target", before, after, "0", _MISSED * bool(after))
+    sized = [(row, row.disk_bytes) for row in rows if row.disk_bytes]
+    if sized and len(sized) == len(rows):
+        today = max(100 * row.before.size_bytes / room for row, room in sized)
+        fullest = max(100 * row.after.size_bytes / room for row, room in sized)
+        yield Measure("fullest log dir", formats.percent(today), formats.percent(fullest), "")
 
 
 def _range(values: Sequence[float | None], unit: str) -> Value:
@@ -289,13 +303,18 @@ def _window(asked: str, *, by_share: bool = False) -> str:
 def _changed(plan: Plan) -> Iterator[Measure]:
     """What is wrong today or with the plan, and how many partitions a failure takes offline, where that changes."""
     names = {
-        "left_to_change": "partitions to change",
-        "rack_spread_broken": "not spread over racks",
-        "broker_offline": "offline if a broker fails",
-        "rack_offline": "offline if a rack fails",
+        "left_to_change": "partitions not as asked",
+        "rack_spread_broken": "breaking the rack rule",
+        **{name: _LIMITED[name] for name in ("broker_offline", "rack_offline")},
     }
+    limited = {row.key.removeprefix("limits.") for row in plan.limits}
     for term in plan.terms:
-        if term.name in names and (term.today, term.plan) != (0, 0) and term.today != term.plan:
+        if (
+            term.name in names
+            and term.name not in limited
+            and (term.today, term.plan) != (0, 0)
+            and term.today != term.plan
+        ):
             before, after = (Quantity(value, term.unit) for value in (term.today, term.plan))
             yield Measure(names[term.name], before, after, _limit(term))
 
@@ -303,7 +322,7 @@ def _changed(plan: Plan) -> Iterator[Measure]:
 def _movement(plan: Plan) -> Iterator[Measure]:
     names = {
         "bytes_moved": "copied",
-        "cross_rack_bytes": "copied to another rack",
+        "cross_rack_bytes": "copied between racks",
         "replicas_moved": "replicas copied",
         "leaders_changed": "leaders changed",
     }

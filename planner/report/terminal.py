@@ -229,14 +229,20 @@ def _listed(kind: str, notes: Sequence[str]) -> list[str]:
 def _next(plan: Plan, folder: str | None, files: int) -> Section:
     """Where the files are, and what to type now."""
     if any(row.crossed for row in plan.limits):
-        return Section("", (Facts((("Next", "nothing was written: ask for less, raise a limit, or set a budget"),)),))
+        return Section("", (Facts((("Next", verdict.refused_next(plan)),)),))
     if folder is None:
         return Section("", ())
     at = PurePath(folder)
     play = f"cd {shlex.quote(str(at / 'ansible'))} && ansible-playbook"
     written = f" ({counted(files, 'file')} written)" if files else ""
-    facts: list[tuple[str, Value]] = [("Read", f"{at / 'report.html'}{written}")]
-    if headline.has_something_to_do(plan):
+    changes = headline.has_something_to_do(plan)
+    play_files = ", ansible/ to run" if changes else ""
+    facts: list[tuple[str, Value]] = [
+        ("Files", f"{at}/: report.html to read, plan.json to review{play_files}{written}")
+    ]
+    if changes:
+        if not plan.cluster.bootstrap_servers:
+            facts.append(("Addresses", plan_view.NO_ADDRESSES))
         facts += [
             ("Next", f"{play} apply.yml --check"),
             ("Then", "ansible-playbook apply.yml, then verify.yml; to roll back: rollback.yml"),

@@ -23,6 +23,8 @@ _DOMAINS = ("broker", "rack")
 def verdict(plan: Plan) -> str:
     """Whether it can be applied, and what asks for a second look; the first thing to read."""
     lead = "Ready to apply as a first step" if plan.unfinished else "Ready to apply"
+    if waiting := sum(row.leader_before is None for row in plan.partitions):
+        lead += f", except {counted(waiting, 'partition')} without a leader"
     if any(gate.crossed for gate in plan.limits):
         lead = "Refused"
     elif not headline.has_something_to_do(plan):
@@ -46,9 +48,12 @@ def _limits(plan: Plan) -> Iterator[str]:
     if crossed:
         verb = "is" if len(crossed) == 1 else "are"
         yield f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} crossed ({', '.join(crossed)})"
+    elif asked := [gate for gate in gates if gate.key != "limits.disk_used" or plan.spec.limits.disk_used_ppm]:
+        kept = {1: "within the limit", 2: "within both limits"}
+        yield kept.get(len(asked), f"within all {len(asked)} limits")
     elif gates:
-        kept = {1: "within its limit", 2: "within both limits"}
-        yield kept.get(len(gates), f"within all {len(gates)} limits")
+        # Nobody set it: a disk can't hold more than its size.
+        yield "every disk has room"
 
 
 def risks(plan: Plan) -> Iterator[str]:
@@ -59,7 +64,7 @@ def risks(plan: Plan) -> Iterator[str]:
         moved = plan.bound.bytes_moved
         if plan.racks and moved and crossing is not None and plan.cluster.sizes_known:
             share = percent(100 * crossing / moved)
-            yield f"Copied to another rack: {size(int(crossing))} of {size(moved)} ({share})."
+            yield f"Copied between racks: {size(int(crossing))} of {size(moved)} ({share})."
         yield from _groups(plan)
     yield from _failures(plan)
 
@@ -80,7 +85,8 @@ def terraform(plan: Plan) -> str:
     unknown = sum(topic["config"] is None for topic in told.values())
     unsaid = (
         f"; the config of {counted(unknown, 'topic')} is null, because the state doesn't say what is inherited: "
-        "write it, or add the output of kafka-configs --describe --entity-type topics --all to the state"
+        "write the config into the tfvars, or add the output of kafka-configs --describe --entity-type topics --all "
+        "to the state"
     )
     return f"{said}{missing if left_out else ''}{unsaid if unknown else ''}"
 
@@ -93,12 +99,16 @@ def writes(plan: Plan) -> str:
     """Whether any batch makes partitions refuse writes, without a full stop."""
     found = plan.risks
     unknown = "" if found.isr_known else " (replicas whose state is unknown are assumed to be in sync)"
-    worst = max(found.under_min_isr, default=0)
-    if not worst:
-        return f"acks=all keeps working, unless a broker fails meanwhile{unknown}"
-    batches = [number + 1 for number, count in enumerate(found.under_min_isr) if count]
+    refused = {batch: count for batch, count in zip(plan.batches, found.under_min_isr, strict=False) if count}
+    # Partitions without a leader are in batches of their own, and refuse all writes before the plan too.
+    already = sum(count for batch, count in refused.items() if batch.leaderless)
+    too = f"; {counted(already, 'partition')} without a leader {'refuses' if already == 1 else 'refuse'} them today too"
+    unknown += too if already else ""
+    batches = [batch.number for batch in refused if not batch.leaderless]
+    if not batches:
+        return f"acks=all keeps working as long as no broker fails{unknown}"
     where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
-    total = counted(sum(found.under_min_isr), "partition")
+    total = counted(sum(refused.values()) - already, "partition")
     return f"REFUSED with acks=all: {total} under min.insync.replicas in {where}{unknown}"
 
 
@@ -158,7 +168,8 @@ def proof(plan: Plan) -> str:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
     only = "for this step alone, " if plan.unfinished else ""
     if bound.excess:
-        return f"{only}no plan that copies {less} comes as close to the balance targets"
+        close = "comes as close to the balance targets" if plan.balance.relaxed else "keeps disks closer to their limit"
+        return f"{only}no plan that copies {less} {close}"
     if plan.unfinished or headline.looser(plan):
         return f"{only}no plan that ends as even as this one copies {less}"
     if plan.changes.rebalance != "all":
@@ -179,7 +190,7 @@ def kafkas_tool(plan: Plan) -> str:
     if not plan.partitions and (placed := [row for row in sentences.placed_new(plan) if "best" in row.label]):
         ours, least = sentences.placed_new(plan)[0].replica_spread, min(row.replica_spread for row in placed)
         return f"its best placement would leave brokers {counted(least, 'replica')} apart, this plan {number(ours)}"
-    if best is None or not replicas_copied(plan):
+    if best is None or not plan.partitions or not best.replicas_moved:
         return ""
     copies = size(best.bytes_moved) if plan.cluster.sizes_known else counted(best.replicas_moved, "replica")
     # A budget pays for one step of what the tool does at once.
@@ -195,29 +206,52 @@ def kafkas_tool(plan: Plan) -> str:
     return f"--generate would copy {copies}{falls_short} ({simulated})"
 
 
+def refused_next(plan: Plan) -> str:
+    """What to do about limits that are crossed; a budget helps only where it is of the same amounts."""
+    crossed = [gate.key for gate in plan.limits if gate.crossed]
+    amounts = {f"limits.{name}" for name in ("bytes_moved", "replicas_moved", "leaders_changed")}
+    step = ", or set a budget to plan a first step" if {*crossed} <= amounts else ""
+    return f"nothing was written: raise {' and '.join(crossed)}, or ask for less{step}"
+
+
 def leaving(plan: Plan) -> str:
     """Whether the brokers that leave can be stopped afterwards."""
     leaving = [broker for broker in plan.brokers if broker.role == "removed"]
-    if not leaving:
+    if not leaving or any(gate.crossed for gate in plan.limits):
         return ""
     holding = [broker.id for broker in leaving if broker.after.replicas]
     ids = holding or [broker.id for broker in leaving]
     who = f"{'broker' if len(ids) == 1 else 'brokers'} {formats.ranges(ids)}"
     if holding:
         return f"{who}: NOT empty afterwards, don't stop {'it' if len(ids) == 1 else 'them'} yet"
+    waiting = [
+        row for row in plan.partitions if row.leader_before is None and not {*row.replicas_before}.isdisjoint(ids)
+    ]
+    if waiting:
+        first = formats.printable(f"{waiting[0].topic}-{waiting[0].partition}", 60)
+        kept = f"{counted(len(waiting), 'partition')} without a leader ({first}{', …' * (len(waiting) > 1)})"
+        return f"{who}: keep {'its' if len(ids) == 1 else 'their'} data, {kept} can't be copied until a replica is back"
     return f"{who}: empty afterwards, can be stopped after verify.yml"
 
 
 def fullest(plan: Plan) -> str:
     """The broker that holds most today, in any batch, and afterwards: of its disk where all of them are stated."""
     if not plan.cluster.sizes_known:
-        of_replicas = [
-            (max(((getattr(broker, side).replicas, -broker.id) for broker in plan.brokers), default=(0, 0)), when)
-            for side, when in (("before", "today"), ("after", "after"))
-        ]
-        return "; ".join(f"{when} broker {-broker} ({number(held)})" for (held, broker), when in of_replicas)
+        of_replicas = list[str]()
+        for side in ("before", "after"):
+            held = {broker.id: getattr(broker, side).replicas for broker in plan.brokers}
+            most = max(held.values(), default=0)
+            ids = [broker for broker, count in held.items() if count == most]
+            more = f" and {counted(len(ids) - 1, 'other')}" if len(ids) > 1 else ""
+            of_replicas.append(f"broker {ids[0]}{more} ({number(most)})" if ids else "")
+        today, after = of_replicas
+        return f"{today} today and after" if today == after else f"{today} today; {after} after"
 
     by_disk = all(broker.disk_bytes for broker in plan.brokers)
+    unknown = ""
+    if not by_disk and not plan.log_dirs:
+        some = "some " * any(broker.disk_bytes for broker in plan.brokers)
+        unknown = f"; {some}disk sizes unknown, their room not checked"
 
     def held_most(side: str) -> str:
         def fullness(broker: BrokerRow) -> float:
@@ -229,15 +263,14 @@ def fullest(plan: Plan) -> str:
 
     today, after = held_most("before"), held_most("after")
     during, batch = _peak(plan)
-    if not any(batch.replicas_moved for batch in plan.batches):
-        during = after
+    during = during or after
     times = {today: ["today"]}
     times.setdefault(during, []).append("during the plan" if during in (today, after) else f"in batch {batch}")
     times.setdefault(after, []).append("after")
     # Nothing changes in between.
     if len(times) == 1:
-        return today
-    return "; ".join(f"{which} {' and '.join(when)}" for which, when in times.items())
+        return f"{today}{unknown}"
+    return "; ".join(f"{which} {' and '.join(when)}" for which, when in times.items()) + unknown
 
 
 def _peak(plan: Plan) -> tuple[str, int]:
@@ -259,4 +292,4 @@ def receives_most(plan: Plan) -> str:
     if not plan.cluster.sizes_known or not plan.bound.bytes_moved:
         return ""
     to = max(plan.brokers, key=lambda broker: broker.bytes_in)
-    return f"; broker {to.id} receives most, {size(to.bytes_in)}"
+    return f"; in all, broker {to.id} receives most, {size(to.bytes_in)}"

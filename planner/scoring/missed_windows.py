@@ -15,7 +15,7 @@ from planner.scoring.broker_loads import loads
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, network_weights, sent_by_leader
 from planner.scoring.score import ScoringBasis, topic_tallies
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, beyond
-from planner.scoring.windows import BYTE_WINDOWS, excess_anywhere, windows
+from planner.scoring.windows import BYTE_WINDOWS, byte_window, excess_anywhere, windows
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,10 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
         asked = getattr(wanted, name)
         # A disk's limit alone is a gate, not a window.
         if bounds is not None and asked.kind != "none":
-            cluster.append(_Window(name, asked, bounds[:, None], held[None], getattr(fair, name)))
+            around = byte_window(getattr(fair, name), asked)
+            # Where the limit of a disk ends the window earlier, that is a gate's matter: the target itself may be met.
+            ends = bounds if around is None else np.stack([bounds[0], np.maximum(bounds[1], around[1])])
+            cluster.append(_Window(name, asked, ends[:, None], held[None], getattr(fair, name)))
     hours = [
         (
             each,

@@ -72,8 +72,8 @@ def windows(problem: Problem, balance: Balance) -> Windows:
             None if balance.topic_leaders.kind == "none" else _around(fair.topic_leaders, balance.topic_leaders, led)
         ),
         disk=_disk_window(problem, fair.disk, balance.disk),
-        network_in=_byte_window(fair.network_in, balance.network_in),
-        network_out=_byte_window(fair.network_out, balance.network_out),
+        network_in=byte_window(fair.network_in, balance.network_in),
+        network_out=byte_window(fair.network_out, balance.network_out),
         byte_shares=np.stack([(each.count // each.parts)[0].astype(np.int64) for each in of_bytes]),
         caps=caps,
     )
@@ -204,7 +204,7 @@ def _begin(fair: Shares, today: LongArray, spread: int) -> LongArray:
     return np.where(np.maximum(*moves(below)) <= np.maximum(*moves(first)), below, first)
 
 
-def _byte_window(fair: Shares, tolerance: Tolerance) -> LongArray | None:
+def byte_window(fair: Shares, tolerance: Tolerance) -> LongArray | None:
     """The window (2, Bt) of a percentage around shares of bytes, None where none is asked for."""
     if tolerance.kind == "none":
         return None
@@ -219,7 +219,7 @@ def _byte_window(fair: Shares, tolerance: Tolerance) -> LongArray | None:
 
 def _disk_window(problem: Problem, fair: Shares, tolerance: Tolerance) -> LongArray | None:
     """The window (2, Bt) of bytes, cut to what each broker's disk may hold where that is stated."""
-    asked = _byte_window(fair, tolerance)
+    asked = byte_window(fair, tolerance)
     limits = problem.disk_limit_bytes[problem.targets]
     if (limits < 0).all():
         return asked
