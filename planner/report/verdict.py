@@ -249,7 +249,7 @@ def fullest(plan: Plan) -> str:
 
     by_disk = all(broker.disk_bytes for broker in plan.brokers)
     unknown = ""
-    if not by_disk and not plan.log_dirs:
+    if not by_disk and not plan.log_dirs and any(batch.replicas_moved for batch in plan.batches):
         some = "some " * any(broker.disk_bytes for broker in plan.brokers)
         unknown = f"; {some}disk sizes unknown, their room not checked"
 

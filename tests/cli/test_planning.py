@@ -40,8 +40,8 @@ def test_whatif_succeeds_and_says_where_it_wrote(whatif, tmp_path):
 
     assert 0 == ran.code
     assert (tmp_path / "plan" / "plan.json").exists()
-    assert f"\nRead  {tmp_path}/plan/report.html (" in ran.out
-    assert f"\nNext  cd {tmp_path}/plan/ansible && ansible-playbook apply.yml --check\n" in ran.out
+    assert f"{tmp_path}/plan/: report.html to read, plan.json to review, ansible/ to run (" in ran.out
+    assert f"\nNext   cd {tmp_path}/plan/ansible && ansible-playbook apply.yml --check\n" in ran.out
     assert "" == ran.err
 
 
@@ -223,4 +223,4 @@ def test_the_command_plans_within_its_gates(tmp_path: Path, capsys: pytest.Captu
     assert (0, "") == (ended.value.code, captured.err)
     shown = " ".join(captured.out.split())
     assert "1 batch, at least 3 h 16 min at 100 MB/s per broker (your throttle)" in shown
-    assert "duration 3 h 16 min at most 4 h disk peak, broker 1 22.7 % at most 25 %" in shown
+    assert "duration 3 h 16 min at most 4 h fullest disk 22.7 % 22.7 % at most 25 %" in shown

@@ -37,7 +37,7 @@ def test_a_first_step_says_so_first() -> None:
     plan = first_step()
     assert (
         "FIRST STEP ONLY (budget: at most 40 MB copied, 3 leaders changed): broker 6 is NOT empty afterwards "
-        "(20 replicas, 26.6 MB); left: 20 partitions to change, 20 replicas, 26.6 MB to copy; about 4 more steps."
+        "(20 replicas, 26.6 MB); left: 20 partitions to change, 26.6 MB to copy (20 replicas); about 4 more steps."
     ) == headline.first_line(typed(plan))
     assert headline.whole(typed(plan)) == f"{headline.first_line(typed(plan))} {headline.headline(typed(plan))}"
     assert "least" not in headline.headline(typed(plan))
@@ -52,7 +52,7 @@ def test_a_first_step_says_so_first() -> None:
     ("left", "said"),
     [
         ({"brokers": []}, "): left: 20 partitions to change"),
-        ({"brokers": [], "partitions": 0}, "left: the balance targets (disk, leaders), 20 replicas, 26.6 MB to copy"),
+        ({"brokers": [], "partitions": 0}, "left: 26.6 MB to copy (20 replicas), for balance (disk, leaders); "),
         ({"brokers": [], "replicas_moved": 0}, "left: 20 partitions to change, 12 leaders to change"),
         ({"bytes_moved": None, "brokers": []}, "20 replicas to copy, sizes unknown"),
         ({"brokers": [{**LEFT["brokers"][0], "size_bytes": None}]}, "afterwards (20 replicas);"),
@@ -111,7 +111,7 @@ def test_racks_that_stay_uneven_are_said() -> None:
     broken = [term("resilience", "rack_spread_broken", "partitions", 0, 396, 0)]
     plan = small(partitions=[], terms=broken, changes={"rebalance": "none"})
     said = "396 partitions could be spread over the racks more evenly and stay as they are (rebalance: none)"
-    nothing = "Nothing to do: with rebalance: none only what must move does, and nothing must."
+    nothing = "Nothing to do: with rebalance: none, only replicas that must move are moved, and none must."
     assert nothing == headline.headline(typed(plan))
     assert [said] == [*headline.racks(typed(plan))]
     assert not headline.calm(typed(plan))
@@ -186,7 +186,7 @@ def test_the_headline_without_sizes_or_moves() -> None:
     unknown = {**plan["cluster"], "sizes_known": False}
     reorder = [{**row, "replicas": row["replicas_before"][::-1]} for row in plan["partitions"][:1]]
 
-    assert "Copies 2 replicas of 2 partitions (sizes unknown) and elects 2 leaders." == headline.headline(
+    assert "Copies 2 replicas of 2 partitions (sizes unknown); elects 2 leaders." == headline.headline(
         typed(plan | {"cluster": unknown})
     )
     assert "Copies no data; reorders 1 replica list and elects 2 leaders." == headline.headline(

@@ -126,7 +126,7 @@ def test_dead_brokers(tmp_path: Path) -> None:
         "broker 4 is in no ISR of its 2 replicas: it seems to be down. No batch that needs it runs: start it first, or "
         "remove or replace it in changes"
     )
-    assert found.warns("2 partitions under-replicated today: batches wait until replicas are in sync")
+    assert found.warns("2 partitions under-replicated today: batches wait until new replicas are in sync")
 
 
 @pytest.mark.slow
@@ -185,7 +185,7 @@ def test_internal_topics(tmp_path: Path) -> None:
     assert "| `__consumer_offsets` |" in found.report
     kept = plan_of(tmp_path, SIX, topics, 'topics: {exclude: ["__*"]}\n')
     assert ([], found.held("before")) == (kept.plan["partitions"], kept.held())
-    assert kept.warns("2 topics excluded by topics: not moved, but counted for the balance")
+    assert kept.warns("2 topics excluded (key topics): not moved, but counted for the balance")
 
 
 def test_tiered_and_compacted_topics(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_the_verdict_comes_first():
     (verdict,) = (each for each in root.iter() if each.get("class", "").startswith("verdict"))
     assert "verdict look" == verdict.get("class")
     sentence = "Copies 24.0 GB (2 replicas of 2 partitions), the proven least; elects 2 leaders."
-    assert text(verdict).startswith("Ready to apply: within its limit; ")
+    assert text(verdict).startswith("Ready to apply: within the limit; ")
     assert text(verdict).endswith(sentence)
     assert [
         "In short", "Warnings", "Limits and balance", "Risks", "How to apply and roll back", "Racks", "Brokers",

@@ -99,7 +99,7 @@ def test_the_verdict_comes_first() -> None:
     lines = markdown.report(typed(small())).splitlines()
 
     assert lines[0] == "## Kafka plan for orders-eu"
-    assert lines[2].startswith("**Ready to apply: within its limit; ")
+    assert lines[2].startswith("**Ready to apply: within the limit; ")
     assert lines[4].startswith("Copies 24.0 GB (2 replicas of 2 partitions), the proven least; elects 2 leaders")
 
 
@@ -248,7 +248,7 @@ def test_what_decides_comes_before_what_is_folded() -> None:
     """In this order: the verdict, the measures, warnings, limits, relaxed windows, risks and commands; then details."""
     written = markdown.report(typed(small()))
     order = (
-        "Ready to apply: within its limit; 1 warning. 1 balance target can't be met.",
+        "Ready to apply: within the limit; 1 warning. 1 balance target can't be met.",
         "| replicas per broker |",
         "**Warnings**",
         "**Limits**",

@@ -19,7 +19,7 @@ def gate(key: str, value: int = 1) -> Document:
 @pytest.mark.parametrize(
     ("gates", "said"),
     [
-        ([gate("eta")], "Ready to apply: within its limit"),
+        ([gate("eta")], "Ready to apply: within the limit"),
         ([gate("eta"), gate("gap")], "Ready to apply: within both limits"),
         ([gate("eta")] * 4, "Ready to apply: within all 4 limits"),
         ([gate("eta"), gate("gap", 2)], "Refused: 1 of 2 limits is crossed (limits.gap)"),
@@ -54,13 +54,13 @@ def test_writes_at_risk_are_told_with_their_batches() -> None:
     """None, some, and where nobody knows who is in sync."""
     known = {"isr_known": True, "under_min_isr": [0, 0]}
 
-    assert "Writes: acks=all keeps working, unless a broker fails meanwhile." == risks(risks=known)[0]
+    assert "Writes: acks=all keeps working as long as no broker fails." == risks(risks=known)[0]
     assert (
         "Writes: REFUSED with acks=all: 5 partitions under min.insync.replicas in batches 1–2."
         == (risks(risks=known | {"under_min_isr": [2, 3]})[0])
     )
     assert (
-        "Writes: acks=all keeps working, unless a broker fails meanwhile "
+        "Writes: acks=all keeps working as long as no broker fails "
         "(replicas whose state is unknown are assumed to be in sync)." == risks(risks=known | {"isr_known": False})[0]
     )
 
@@ -69,7 +69,7 @@ def test_bytes_between_racks_are_told_with_their_share() -> None:
     """Of all that is copied."""
     terms = [term("movement", "cross_rack_bytes", "bytes", 0, 6 * GB, None)]
 
-    assert "Copied to another rack: 6.00 GB of 24.0 GB (25 %)." in risks(terms=terms)
+    assert "Copied between racks: 6.00 GB of 24.0 GB (25 %)." in risks(terms=terms)
     assert not [line for line in risks(terms=terms, racks=[]) if "racks" in line]
 
 
