@@ -35,18 +35,12 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
             f"{_number(spec.cluster.unsized, 'partition')} without a size, counted as empty: "
             "more bytes move than this plan says",
         ),
-        (
-            lagging,
-            f"{_number(lagging, 'partition')} under-replicated today: batches wait until new replicas are in sync",
-        ),
+        (lagging, f"{_number(lagging, 'partition')} under-replicated: batches wait until new replicas are in sync"),
         (grown, f"{_number(grown, 'topic')} with more partitions: keys will map to other partitions than before"),
         (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
         (kept, f"{_number(kept, 'topic')} excluded (key topics): not moved, but counted for the balance"),
         (deleting, f"{_number(deleting, 'topic')} marked for deletion: kept as they are, and counted"),
-        (
-            not problem.racks_matter and problem.rack_aware,
-            "no broker has a rack: replicas are not spread over racks",
-        ),
+        (not problem.racks_matter and problem.rack_aware, "no broker has a rack: replicas are not spread over racks"),
         (
             None in disks and disks != {None},
             "capacity.disk is stated for some brokers alone: replicas and bytes are shared equally, not by capacity",
@@ -55,10 +49,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
             None in networks and networks != {None},
             "capacity.network is stated for some brokers alone: leaders and traffic are shared equally",
         ),
-        (
-            disks != {None} and not spec.cluster.sizes_known,
-            "capacity.disk isn't checked: sizes are unknown",
-        ),
+        (disks != {None} and not spec.cluster.sizes_known, "capacity.disk isn't checked: sizes are unknown"),
     ]
     yield from (text for applies, text in found if applies)
     yield from at_min_isr(spec, problem)

@@ -28,6 +28,16 @@ _LONGEST_NAME = 60
 _THIS = "this plan"
 
 
+def fullest_disk(plan: Plan) -> tuple[str, str]:
+    """How full the fullest disk is today; and after the plan, with the peak of all batches where that is above both."""
+    disks = [(broker, broker.disk_bytes) for broker in plan.brokers if broker.disk_bytes]
+    today = max(100 * broker.before.size_bytes / room for broker, room in disks)
+    after = max(100 * broker.after.size_bytes / room for broker, room in disks)
+    peak = max(100 * broker.peak_size_bytes / room for broker, room in disks)
+    above = f", peak {formats.percent(peak)}" if peak > max(today, after) else ""
+    return formats.percent(today), f"{formats.percent(after)}{above}"
+
+
 def disk_used(plan: Plan, gate: LimitRow) -> tuple[str, str]:
     """How full the disk of the limit's broker gets, and what is allowed, in percent as limits.disk_used is written."""
     disk_bytes = next((row.disk_bytes for row in plan.brokers if row.id == gate.broker), None) or gate.value or 1

@@ -206,22 +206,14 @@ def measures(plan: Plan) -> Table[Measure]:
         key = gate.key.removeprefix("limits.")
         if key == "disk_used":
             _, most = choice_tables.disk_used(plan, gate)
-            rows.append(Measure("fullest disk", *_fullest_disk(plan), f"at most {most}", _CROSSED * gate.crossed))
+            rows.append(
+                Measure("fullest disk", *choice_tables.fullest_disk(plan), f"at most {most}", _CROSSED * gate.crossed)
+            )
         elif key not in _MEASURED:
             value, limit = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
             name, allowed_most = _LIMITED.get(key, formats.words(key)), f"at most {limit}"
             rows.append(Measure(name, today.get(key, ""), value, allowed_most, _CROSSED * gate.crossed))
     return Table("measures", "Today and with the plan", "measure", rows, columns)
-
-
-def _fullest_disk(plan: Plan) -> tuple[Value, Value]:
-    """How full the fullest disk is today; and after the plan, with the peak of all batches where that is above both."""
-    disks = [(broker, broker.disk_bytes) for broker in plan.brokers if broker.disk_bytes]
-    today = max(100 * broker.before.size_bytes / room for broker, room in disks)
-    after = max(100 * broker.after.size_bytes / room for broker, room in disks)
-    peak = max(100 * broker.peak_size_bytes / room for broker, room in disks)
-    above = f", peak {formats.percent(peak)}" if peak > max(today, after) else ""
-    return formats.percent(today), f"{formats.percent(after)}{above}"
 
 
 def _balance(plan: Plan) -> Iterator[Measure]:

@@ -73,11 +73,9 @@ def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[Relaxed, ...]:
     ]
     for name, bounds, held in zip(BYTE_WINDOWS, windows.of_bytes, loads(problem, assignment), strict=True):
         asked = getattr(wanted, name)
-        # A disk's limit alone is a gate, not a window.
-        if bounds is not None and asked.kind != "none":
-            around = byte_window(getattr(fair, name), asked)
-            # Where the limit of a disk ends the window earlier, that is a gate's matter: the target itself may be met.
-            ends = bounds if around is None else np.stack([bounds[0], np.maximum(bounds[1], around[1])])
+        # A disk's limit is a gate, not a window: alone it is left out, and where it ends a window earlier, so is that.
+        if bounds is not None and (around := byte_window(getattr(fair, name), asked)) is not None:
+            ends = np.stack([bounds[0], np.maximum(bounds[1], around[1])])
             cluster.append(_Window(name, asked, ends[:, None], held[None], getattr(fair, name)))
     hours = [
         (

@@ -223,7 +223,9 @@ def test_report_and_screen_tell_of_log_dirs(tmp_path: Path) -> None:
     told, shown = markdown.report(typed(plan)), io.StringIO()
     terminal.show_plan(typed(plan), Console(file=shown, width=200), detail="everything")
     for text in (told, shown.getvalue()):
-        assert "Copies 39.0 GB (1 replica) from one log dir to another on 1 broker, the proven least." in " ".join(text.split())
+        assert "Copies 39.0 GB (1 replica) from one log dir to another on 1 broker, the proven least." in " ".join(
+            text.split()
+        )
     assert "| `/d1` | 1 | 3 → 2 | 80.0 GB → 41.0 GB | 36.0 GB to 44.0 GB | 0 B | 39.0 GB |" in told
     assert "**Moves between log dirs of one broker**" in told
     assert "| `a-1` | 2, 1 | 1 | 39.0 GB | balance log dirs |" in told

@@ -154,7 +154,9 @@ def test_report_says_what_is_made_and_that_it_stays(plan):
     """Topics, the comparison and every list; that a rollback leaves them."""
     text = markdown.report(typed(plan))
 
-    assert "Creates 5 partitions (10 replicas) in 1 new topic and 1 existing topic. Existing replicas don't move." in text
+    assert (
+        "Creates 5 partitions (10 replicas) in 1 new topic and 1 existing topic. Existing replicas don't move." in text
+    )
     assert "| `n` | 0 → 3 | 2 | `min.insync.replicas=2` |" in text
     assert "the rollback playbook keep them" in text
     lists = plan["new_partitions"]["topics"][1]["replica_assignment"].removeprefix("1:2,2:1,")

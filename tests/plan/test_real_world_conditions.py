@@ -126,7 +126,7 @@ def test_dead_brokers(tmp_path: Path) -> None:
         "broker 4 is in no ISR of its 2 replicas: it seems to be down. No batch that needs it runs: start it first, or "
         "remove or replace it in changes"
     )
-    assert found.warns("2 partitions under-replicated today: batches wait until new replicas are in sync")
+    assert found.warns("2 partitions under-replicated: batches wait until new replicas are in sync")
 
 
 @pytest.mark.slow

@@ -160,7 +160,9 @@ def test_the_pace_names_the_throttle() -> None:
 
     assert "2 batches, at least 8 min at 50 MB/s per broker" == pace(typed(plan))
     assert "2 batches, not throttled" == pace(typed(plan | {"execution": free}))
-    assert "2 batches, time unknown without sizes; throttled to 50 MB/s per broker" == pace(typed(plan | {"cluster": {"sizes_known": False}}))
+    assert "2 batches, time unknown without sizes; throttled to 50 MB/s per broker" == pace(
+        typed(plan | {"cluster": {"sizes_known": False}})
+    )
 
 
 def test_a_throttle_reads_as_it_was_written() -> None:

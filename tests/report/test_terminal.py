@@ -207,7 +207,9 @@ def test_what_is_not_met_and_warned_of_is_listed() -> None:
 def test_the_next_command_names_the_folder() -> None:
     """As a shell takes it; nothing is to be typed where nothing is to be done, or where there is no folder."""
     assert "\nNext   cd 'my plans/ansible' && ansible-playbook apply.yml --check\n" in shown(small(), folder="my plans")
-    assert "\nFiles  out/: report.html to read, plan.json to review, ansible/ to run (4 files written)\n" in shown(small())
+    assert "\nFiles  out/: report.html to read, plan.json to review, ansible/ to run (4 files written)\n" in shown(
+        small()
+    )
     assert "\nFiles" not in shown(small(), folder=None)
     assert "Next   nothing to apply" in shown(small(partitions=[], batches=[]), folder="there")
     assert "ansible-playbook" not in shown(small(partitions=[], batches=[]), folder="there")
