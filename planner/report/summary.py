@@ -158,7 +158,7 @@ def _changes(plan: Plan) -> Value:
         return Joined((Name(name, 60), f" on {','.join(map(str, replicas))}"))
 
     moved = sorted(filter(copied, plan.partitions), key=lambda row: (-copied(row), row.topic, row.partition))
-    examples, kind = list[Value](), "largest" if plan.cluster.sizes_known else "first"
+    examples, kind = list[Value](), "most copied" if plan.cluster.sizes_known else "first"
     for row in moved[:_MOVES_NAMED]:
         before, after = (",".join(map(str, replicas)) for replicas in (row.replicas_before, row.replicas))
         examples.append(named(row, before, after))

@@ -259,7 +259,7 @@ def fullest(plan: Plan) -> str:
             return held / broker.disk_bytes if by_disk and broker.disk_bytes else held
 
         row = max(plan.brokers, key=lambda broker: (fullness(broker), -broker.id))
-        return f"broker {row.id} ({sentences.disk(getattr(row, side).size_bytes, row.disk_bytes)})"
+        return f"broker {row.id} ({_of_disk(getattr(row, side).size_bytes, row.disk_bytes)})"
 
     today, after = held_most("before"), held_most("after")
     during, batch = _peak(plan)
@@ -284,7 +284,12 @@ def _peak(plan: Plan) -> tuple[str, int]:
     if not rows:
         return "", 0
     row, batch = max(rows, key=lambda each: fullness(each[0]))
-    return f"broker {row.id} ({sentences.disk(row.peak_size_bytes, row.disk_bytes)})", batch
+    return f"broker {row.id} ({_of_disk(row.peak_size_bytes, row.disk_bytes)})", batch
+
+
+def _of_disk(size_bytes: int, disk_bytes: int | None) -> str:
+    """Bytes, and where the disk is known how much of it they are."""
+    return sentences.disk(size_bytes, disk_bytes) + " of its disk" * (disk_bytes is not None)
 
 
 def receives_most(plan: Plan) -> str:

@@ -39,7 +39,7 @@ def test_the_small_plan_is_told_in_facts() -> None:
 
     assert told["Changes"] == (
         "2 partitions to balance replicas or bytes, 1 only to balance leaders; "
-        "largest: orders-0 1,2 → 4,2; orders-1 2,3 → 2,4"
+        "most copied: orders-0 1,2 → 4,2; orders-1 2,3 → 2,4"
     )
     assert (
         told["Proof"] == "no plan that meets the targets and spreads replicas over the racks copies less than 24.0 GB"
@@ -126,8 +126,8 @@ def test_the_fullest_are_those_of_the_fullest_disk() -> None:
     """By the share of its disk where every broker states one, else by bytes, else by replicas."""
     plan = with_disks()
     plan["brokers"][2]["disk_bytes"] = 40 * GB
-    assert facts(plan)["Fullest broker"].startswith("broker 3 (40.0 GB, 100 %) today; ")
-    assert facts(plan)["Fullest broker"].endswith("; broker 3 (39.0 GB, 97.5 %) after")
+    assert facts(plan)["Fullest broker"].startswith("broker 3 (40.0 GB, 100 % of its disk) today; ")
+    assert facts(plan)["Fullest broker"].endswith("; broker 3 (39.0 GB, 97.5 % of its disk) after")
     plan["cluster"]["sizes_known"] = False
     assert facts(plan)["Most replicas"] == "broker 1 and 2 others (40) today; broker 2 (40) after"
 
