@@ -137,7 +137,7 @@ def test_the_peak_of_the_disks_is_named() -> None:
     plan = with_disks()
     plan["batches"][1]["fullest_broker"] = {"id": 7, "peak_size_bytes": 30 * GB, "disk_bytes": 33 * GB}
 
-    assert "; broker 7 (30.0 GB, 90.9 %) in batch 2; " in facts(plan)["Fullest broker"]
+    assert "; broker 7 (30.0 GB, 90.9 % of its disk) in batch 2; " in facts(plan)["Fullest broker"]
     assert "; broker 3 (40.0 GB) in batch 1; " in facts(small())["Fullest broker"]
 
 
