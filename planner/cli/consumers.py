@@ -133,5 +133,5 @@ def consumers(spec: Path, form: Format, **options: Any) -> int:
         case "json":
             echo_json(to_builtins(found))  # a key needn't be text, as JSON of the codec has to be
         case _:
-            show_view(consumers_report.view(found), form)
+            show_view(consumers_report.view(found, planned=options["plan"] is not None), form)
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -62,7 +62,7 @@ def document(told_by: Sequence[Entry]) -> dict[str, Any]:
 
 
 def view(name: str, told_by: Sequence[Entry]) -> View:
-    """Every entry, its time first; then the figures of the batches, their sum last."""
+    """How the run ended; every entry, its time first; then the figures of the batches, their sum last."""
     table = Table(
         name="journal",
         title="",
@@ -76,7 +76,21 @@ def view(name: str, told_by: Sequence[Entry]) -> View:
     nothing = Lines(() if told_by else ("The journal is empty.",))
     batches = [entry.figures for entry in told_by if entry.figures]
     measured = [Section("Planned and measured", told(_figures([*batches, _sum(batches)])))] if batches else []
-    return View(Name(name), (Section("", told(table, nothing)), *measured))
+    return View(Name(name), (Section("", told(Lines(tuple(_ends(told_by))), table, nothing)), *measured))
+
+
+def _ends(told_by: Sequence[Entry]) -> Iterator[Sentence]:
+    """Why the run stopped, and what it did in all; a run without an end is still running, or was killed."""
+    ends = [Sentence(each.said, _LONGEST) for each in told_by if each.event in ("stopped", "summary")]
+    yield from ends
+    if told_by and not ends:
+        yield Sentence(_NO_END, _LONGEST)
+
+
+_NO_END = (
+    "The journal has no end: the run still goes on, or it was killed. If it was killed, run its playbook again to go "
+    "on, or rollback.yml to go back."
+)
 
 
 def _figures(rows: Sequence[Figures]) -> Table[Figures]:
@@ -88,7 +102,7 @@ def _figures(rows: Sequence[Figures]) -> Table[Figures]:
         columns=(
             Column("Batch", lambda each: Name(each.batch), numeric=False),
             Column("Time planned", lambda each: Quantity(each.planned_seconds or None, SECONDS)),
-            Column("Time", lambda each: Quantity(each.seconds, SECONDS)),
+            Column("Time taken", lambda each: Quantity(each.seconds, SECONDS)),
             Column("Bytes planned", lambda each: Quantity(each.planned_bytes or None, "bytes")),
             Column("Bytes copied", lambda each: Quantity(each.copied_bytes, "bytes")),
         ),

@@ -220,15 +220,23 @@ def _partition_counts(spec: Spec, grown: Mapping[str, int], keys: Sequence[str])
         )
 
 
-def view(document: ConsumersDocument) -> View:
-    """Each group with its members, what may happen to it, and other assignors; then keys, and the sweep of members."""
+def view(document: ConsumersDocument, *, planned: bool = True) -> View:
+    """Each group with its members, what may happen to it, and other assignors; then keys, and the sweep of members.
+
+    `planned` is whether it is known which partitions change racks.
+    """
     unit = document.unit
     sections = []
     for group in document.groups:
         partitions = counted(sum(group.topics.values()), "partition")
         of = f", {counted(len(group.members), 'member')}, {partitions} of {counted(len(group.topics), 'topic')}"
         title = Joined((Name(group.group), ": ", group.assignor, of))
-        state = _sentences([*_state(group, unit), _rebalance(group.rebalances)])
+        state = _sentences(
+            [
+                *_state(group, unit),
+                _rebalance(group.rebalances, planned or all(each.rack is None for each in group.members)),
+            ]
+        )
         blocks = told(state, _members(group, unit), _events(group, unit), _assignors(group, unit))
         sections.append(Section(title, blocks))
     if document.partition_counts:
@@ -249,26 +257,30 @@ def _state(group: GroupRow, unit: str) -> Iterator[str]:
     load = "neither rates nor sizes are known, so partitions are counted"
     if unit != "partitions":
         least, most = (amount(each, unit) for each in (spread.fewest_load, spread.most_load))
-        load = f"{least} to {most} each, the most {percent(spread.above_share_percent)} above its share"
-    yield f"{_partitions(spread)} a member; {load}."
+        load = f"{least} to {most} each; the most loaded is {percent(spread.above_share_percent)} above its share"
+    yield f"{_partitions(spread)} per member; {load}."
     idle = sum(not member.partitions for member in group.members)
     if idle:
         yield f"{counted(idle, 'member')} without any partition: more members than partitions to read."
     if group.differing:
         yield f"Subscriptions differ: {group.differing}."
     if group.observed and not group.as_assigned:
-        yield f"The owners are the cluster's own; {group.assignor} would change them at the next rebalance."
+        yield f"Shown is what the cluster reports; at the next rebalance {group.assignor} would assign otherwise."
 
 
-def _rebalance(rebalances: RebalancesSection) -> str:
-    """Whether the spec's changes make the group rebalance, and why."""
+def _rebalance(rebalances: RebalancesSection, planned: bool) -> str:
+    """Whether the spec's changes make the group rebalance, and why; unplanned ones only as far as that is known."""
     moving, more = rebalances.partitions_in_other_racks, rebalances.topics_with_more_partitions
     reasons = []
     if moving:
         named = _some([each.name for each in moving])
-        reasons.append(f"the racks of {counted(len(moving), 'partition')} change, which its client.rack sees: {named}")
+        reasons.append(
+            f"replicas of {counted(len(moving), 'partition')} move to other racks, and it has client.rack: {named}"
+        )
     if more:
         reasons.append(f"topics get more partitions: {_some(more)}")
+    if not reasons and not planned:
+        return "Partitions that move to other racks would make it rebalance, too: --plan PLAN says whether any do."
     if not reasons:
         return "The spec's changes don't make it rebalance."
     return f"The spec's changes make it rebalance: {'; '.join(reasons)}."
@@ -302,7 +314,7 @@ def _members(group: GroupRow, unit: str) -> Table[MemberRow]:
         *(
             (
                 column("Rack", lambda row: None if row.rack is None else Name(row.rack), numeric=False),
-                column("In rack", in_rack),
+                column("Read in own rack", in_rack, narrow="read in\nown rack"),
             )
             if racked
             else ()
@@ -319,11 +331,11 @@ def _events(group: GroupRow, unit: str) -> Table[GroupEventRow]:
     column = Column[GroupEventRow]
     columns = (
         column("What if", attrgetter("what"), numeric=False),
-        column("Move", attrgetter("moved")),
-        column("From staying", attrgetter("from_staying"), narrow="from\nstaying"),
-        column("Load", lambda row: Quantity(row.moved_load, unit)),
-        column("New", attrgetter("new")),
-        column("Paused", attrgetter("paused")),
+        column("Partitions moved", attrgetter("moved"), narrow="partitions\nmoved"),
+        column("From staying members", attrgetter("from_staying"), narrow="from members\nthat stay"),
+        column("Load moved", lambda row: Quantity(row.moved_load, unit), narrow="load\nmoved"),
+        column("New partitions", attrgetter("new"), narrow="new\npartitions"),
+        column("Partitions paused", attrgetter("paused"), narrow="partitions\npaused"),
         column("Then a member has", lambda row: _partitions(row.spread), numeric=False),
         column("Above share", lambda row: Quantity(row.spread.above_share_percent, "%"), narrow="above\nshare"),
     )
@@ -337,12 +349,12 @@ def _events(group: GroupRow, unit: str) -> Table[GroupEventRow]:
 def _assignors(group: GroupRow, unit: str) -> Table[AssignorRow]:
     column = Column[AssignorRow]
     columns = (
-        column("Assignor, from the beginning", attrgetter("assignor"), numeric=False),
+        column("If all is assigned anew by", attrgetter("assignor"), numeric=False),
         column("A member has", lambda row: _partitions(row.spread), numeric=False),
         column("Least load", lambda row: Quantity(row.spread.fewest_load, unit), narrow="least\nload"),
         column("Most load", lambda row: Quantity(row.spread.most_load, unit), narrow="most\nload"),
         column("Above share", lambda row: Quantity(row.spread.above_share_percent, "%"), narrow="above\nshare"),
-        column("Most move", attrgetter("most_moved"), narrow="most\nmove"),
+        column("Most moved", attrgetter("most_moved"), narrow="most\nmoved"),
         column("Most paused", attrgetter("most_paused"), narrow="most\npaused"),
     )
     return Table("", "", "assignor", group.assignors, columns)

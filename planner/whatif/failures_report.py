@@ -224,7 +224,7 @@ def notes(subject: Subject) -> Iterable[str]:
             "while a batch runs each partition is judged by the worse of two states: copying, when the replicas that "
             "it adds are not in sync, and complete; loads are those while copying, with both copies"
         )
-    yield "replicas in the ELR (KIP-966) count as out of sync, though those that live may lead too"
+    yield "replicas in the ELR (KIP-966) count as out of sync, although live ones may become leaders"
 
 
 def view(document: FailuresDocument) -> View:
@@ -232,10 +232,13 @@ def view(document: FailuresDocument) -> View:
     rows = list(_rows(document))
     scope = ", ".join(f"{kind.of}: {kind.explained}" for kind in document.kinds)
     if document.plan_id is None:
-        scope = f"failures simulated today ({scope})"
+        scope = f"Failures simulated today ({scope}). Counts are partitions, those of the worst failure."
     else:
         batches = counted(document.batches, "batch")
-        scope = f"failures simulated today, in {batches} of plan {document.plan_id[:12]}, and after it ({scope})"
+        scope = (
+            f"Failures simulated today, in {batches} of plan {document.plan_id[:12]}, and after it ({scope}). "
+            "Counts are partitions, those of the worst failure."
+        )
     blocks = told(
         Lines((Sentence(scope, _LONGEST_SCOPE),), bulleted=False),
         _worst_failures(rows),
@@ -273,7 +276,7 @@ def _badness(worst: FailureFigures) -> tuple[int, ...]:
 
 def _worst_failures(rows: Sequence[_Worst]) -> Table[_Worst]:
     def lost(worst: FailureFigures) -> str:
-        copies = f", {size(worst.lost_bytes)}" if worst.lost and worst.lost_bytes is not None else ""
+        copies = f" ({size(worst.lost_bytes)})" if worst.lost and worst.lost_bytes is not None else ""
         return f"{number(worst.lost)}{copies}"
 
     column = Column[_Worst]
@@ -281,18 +284,18 @@ def _worst_failures(rows: Sequence[_Worst]) -> Table[_Worst]:
         column("Fails", lambda row: kind_name(row.kind.of), numeric=False, grouped=True),
         column("State", lambda row: row.of, numeric=False),
         column(
-            "With offline",
+            "Take any offline",
             lambda row: f"{number(row.state.with_offline)} of {number(row.kind.scenarios)}",
-            narrow="with\noffline",
+            narrow="take any\noffline",
         ),
         column("Worst", lambda row: Sentence(row.state.worst.failed, _LONGEST_FAILED), numeric=False),
         column("Offline", lambda row: row.state.worst.offline, narrow="\noffline"),
         column("Writes refused", lambda row: row.state.worst.writes_refused, narrow="writes\nrefused"),
-        column("At risk", lambda row: row.state.worst.at_risk, narrow="at\nrisk"),
+        column("One replica left", lambda row: row.state.worst.at_risk, narrow="one\nreplica"),
         column("Data lost", lambda row: lost(row.state.worst), narrow="data\nlost"),
         column("Leaders moved", lambda row: row.state.worst.leaders_moved, narrow="leaders\nmoved"),
-        column("Most leaders", lambda row: row.state.worst.leaders_most, narrow="most\nleaders"),
-        column("Over capacity", lambda row: row.state.worst.over_capacity, narrow="over\ncapacity"),
+        column("Most leaders on a broker", lambda row: row.state.worst.leaders_most, narrow="most on\na broker"),
+        column("Brokers over capacity", lambda row: row.state.worst.over_capacity, narrow="brokers over\ncapacity"),
     )
     return Table("", "", "failure", rows, columns)
 
@@ -332,7 +335,7 @@ def _by_themselves(document: FailuresDocument) -> Table[_Effect]:
         most = sorted(moved, key=lambda row: (-row.leaders, row.broker))
         shown = ", ".join(f"{row.broker}: {number(row.leaders)}" for row in most[:_BROKERS_SHOWN])
         more = len(most) - _BROKERS_SHOWN
-        return f"{shown}, and {counted(more, 'broker')}" if more > 0 else shown or None
+        return f"{shown}, and {counted(more, 'broker')} more" if more > 0 else shown or None
 
     ordered = sorted(document.scenarios, key=lambda each: [-value for value in max(map(_badness, each.states))])
     rows = [[(each.failed, state) for state in each.states if state.state in (TODAY, PLANNED)] for each in ordered]
@@ -341,9 +344,9 @@ def _by_themselves(document: FailuresDocument) -> Table[_Effect]:
         column("State", lambda row: row[1].state, numeric=False),
         column("Offline", lambda row: row[1].offline),
         column("Writes refused", lambda row: row[1].writes_refused, narrow="writes\nrefused"),
-        column("At risk", lambda row: row[1].at_risk),
+        column("One replica left", lambda row: row[1].at_risk, narrow="one\nreplica"),
         column("Leaders moved", lambda row: row[1].leaders_moved, narrow="leaders\nmoved"),
-        column("To", lambda row: new_leaders(row[1].moved_to), numeric=False),
+        column("New leaders (broker: leaders)", lambda row: new_leaders(row[1].moved_to), numeric=False),
     )
     return Table(
         "",

@@ -237,7 +237,7 @@ def _verdicts(document: GrowthDocument) -> Iterator[str]:
         yield "No broker states capacity.disk or capacity.network: there is no limit to reach."
         return
     for each in document.assignments:
-        name = "Today's assignment" if each.assignment == "today" else "The planned one"
+        name = "Today's assignment" if each.assignment == "today" else "The planned assignment"
         moved = f", after copying {size(each.bytes_moved)}" if each.bytes_moved else ""
         if not each.feasible:
             yield f"{name} isn't possible: no plan keeps every rule."
@@ -249,12 +249,12 @@ def _verdicts(document: GrowthDocument) -> Iterator[str]:
     fewest = [each for each in document.options if each.fewest]
     for option in fewest:
         copied = size(option.bytes_moved)
-        yield f"With {option.option} more it lasts all {document.months} months, for {copied} copied."
+        yield f"With {option.option} more it lasts all {document.months} months; its plan copies {copied}."
     for kind in document.classes:
         if kind.broker_class not in {option.broker_class for option in fewest} and kind.at_least > 0:
             tried = [option.added for option in document.options if option.broker_class == kind.broker_class]
             how = f"; up to {max(tried)} don't last so long" if tried else f": {_TOO_MANY}"
-            yield f"Of {kind.broker_class} it takes at least {kind.at_least:,} more{how}."
+            yield f"Class {kind.broker_class}: at least {kind.at_least:,} more are needed{how}."
 
 
 def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:
@@ -273,24 +273,26 @@ def _brokers(document: GrowthDocument) -> Table[GrowthBrokerRow]:
         months = [each for state in states for each in (state.disk_month, state.network_month) if each is not None]
         return min(months, default=1 << 30)
 
-    then = f"In {document.months} months: today's"
+    then = f"Bytes in {document.months} months: as today"
     # Limits that no broker has are no columns.
     disks = any(row.disk_limit_bytes is not None for row in document.brokers)
     networks = any(row.network_limit is not None for row in document.brokers)
     of_disk = (
-        column("Disk full: today's", lambda row: month(row.today, "disk_month"), narrow="disk full:\ntoday's"),
-        column("Disk full: planned", lambda row: month(row.planned, "disk_month"), narrow="\nplanned"),
+        column("Disk full: as today", lambda row: month(row.today, "disk_month"), narrow="disk full:\nas today"),
+        column("Disk full: as planned", lambda row: month(row.planned, "disk_month"), narrow="\nas planned"),
     )
     of_network = (
-        column("Network full: today's", lambda row: month(row.today, "network_month"), narrow="network full:\ntoday's"),
-        column("Network full: planned", lambda row: month(row.planned, "network_month"), narrow="\nplanned"),
+        column(
+            "Network full: as today", lambda row: month(row.today, "network_month"), narrow="network full:\nas today"
+        ),
+        column("Network full: as planned", lambda row: month(row.planned, "network_month"), narrow="\nas planned"),
     )
     columns = (
         column("Broker", lambda row: str(row.id)),
         column("Rack", lambda row: None if row.rack is None else Name(row.rack, _LONGEST_RACK), numeric=False),
         column("Disk limit", lambda row: Quantity(row.disk_limit_bytes, "bytes"), narrow="disk\nlimit"),
-        column(then, lambda row: held(row.today), narrow=then.lower().replace(": ", ":\n")),
-        column(then.replace("today's", "planned"), lambda row: held(row.planned), narrow="\nplanned"),
+        column(then, lambda row: held(row.today), narrow=f"in {document.months} months:\nas today"),
+        column(then.replace("as today", "as planned"), lambda row: held(row.planned), narrow="\nas planned"),
         *(of_disk if disks else ()),
         *(of_network if networks else ()),
     )
@@ -308,7 +310,7 @@ def _options(document: GrowthDocument) -> Table[GrowthOptionRow]:
         column(
             "Added brokers", lambda row: Sentence(f"{row.option}{' (fewest)' if row.fewest else ''}", 50), numeric=False
         ),
-        column("In all", attrgetter("brokers")),
+        column("Brokers in all", attrgetter("brokers"), narrow="brokers\nin all"),
         column("Lasts", lasts, numeric=False),
         column(
             "First limit",
@@ -316,8 +318,8 @@ def _options(document: GrowthDocument) -> Table[GrowthOptionRow]:
             numeric=False,
         ),
         column("Copied", lambda row: Quantity(row.bytes_moved, "bytes")),
-        column("Replicas", attrgetter("replicas_moved")),
-        column("Leaders", attrgetter("leaders_changed")),
+        column("Replicas copied", attrgetter("replicas_moved"), narrow="replicas\ncopied"),
+        column("Leaders changed", attrgetter("leaders_changed"), narrow="leaders\nchanged"),
         column("Fullest disk", lambda row: Quantity(row.fullest_percent, "%")),
     )
     return Table("", "", "option", document.options, columns)
@@ -328,8 +330,8 @@ def _topics(document: GrowthDocument) -> Table[GrowthTopicRow]:
     column = Column[GrowthTopicRow]
     columns = (
         column("Topic", lambda row: Name(row.topic, _LONGEST_TOPIC), numeric=False),
-        column("A month", lambda row: Quantity(row.per_month_percent, "%")),
-        column("Holds", attrgetter("size"), numeric=False),
+        column("Growth per month", lambda row: Quantity(row.per_month_percent, "%"), narrow="growth\nper month"),
+        column("Grows from", attrgetter("size"), numeric=False),
         column("Today", lambda row: Quantity(row.size_bytes, "bytes")),
         column(f"In {document.months} months", lambda row: Quantity(row.size_bytes_then, "bytes")),
     )

@@ -131,9 +131,9 @@ def blocks(of: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table
         (
             ("History", f"{first:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC ({counted(span.hours, 'hour')})"),
             ("Partitions", f"{counted(of.partitions, 'partition')} of {counted(len(of.topics), 'topic')}"),
-            ("Stored", Quantity(of.size_bytes, "bytes")),
-            ("Written", Quantity(of.mean_in, _RATE)),
-            ("Read", Quantity(of.mean_out, _RATE)),
+            ("Stored, one copy", Quantity(of.size_bytes, "bytes")),
+            ("Written, mean", Quantity(of.mean_in, _RATE)),
+            ("Read, mean", Quantity(of.mean_out, _RATE)),
         )
     )
     found = (*doubts(span), *_flaws(of.about.findings))
@@ -178,7 +178,7 @@ _FLAW_NAMES = {
     "repeated_samples": "sample with the same time as another one (their mean counts)",
     "unusable_values": "value below 0 or no number (left out)",
     "misdated_samples": "sample more than a week apart from the others, as of a wrong clock (left out)",
-    "hours_without_samples": "hour of a partition without a sample",
+    "hours_without_samples": "sample missing, of one partition in one hour each",
     "appeared_partitions": "partition that appeared after the history began",
     "vanished_partitions": "partition without samples at the end of the history",
     "counter_resets": "counter that began again at 0",

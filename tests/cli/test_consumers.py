@@ -160,8 +160,10 @@ def test_a_plan_tells_which_partitions_change_racks(planner, answer, tmp_path):
     assert 0 == planner("whatif", tmp_path / "spec.yaml", *options)[0]
     code, text, _ = planner("consumers", tmp_path / "spec.yaml", "--plan", out)
 
+    assert "--plan PLAN says whether any do." in planner("consumers", tmp_path / "spec.yaml")[1]
+    assert "--plan PLAN" not in text
     assert 0 == code
-    assert "make it rebalance: the racks of 1 partition change, which its client.rack sees: audit-1." in text
+    assert "make it rebalance: replicas of 1 partition move to other racks, and it has client.rack: audit-1." in text
 
 
 def test_owners_as_the_cluster_tells_them(answer, tmp_path):

@@ -171,4 +171,4 @@ def test_playbook_hands_every_string_on_as_it_is(given: Given, programs: Path, t
     site.set_cluster(racks=racks | {"1": f"{given.printed[0]}!"})
     other = playbooks.play("apply", "--check")
     assert 2 == other.code, other.output
-    assert "The plan counts on other racks than the brokers say they are in" in other.text
+    assert "Brokers aren't in the racks that the plan has for them" in other.text

@@ -80,7 +80,7 @@ def test_partitions_made_otherwise_stop_the_play(site: Site, there: dict[str, li
     site.set_cluster(partitions=site.cluster["partitions"] | at(there))
     run = site.play("apply")
     assert 2 == run.code, run.output
-    assert f"They are of {next(iter(there)).rpartition('-')[0]}" in run.text
+    assert f"The topics are {next(iter(there)).rpartition('-')[0]}" in run.text
     assert ORIGIN | there == site.replicas()
 
 
@@ -89,7 +89,7 @@ def test_verify_wants_them(site: Site) -> None:
     site.set_cluster(partitions=at(TARGET | CREATED))
     early = site.play("verify")
     assert 2 == early.code, early.output
-    assert "New partitions aren't there as planned. They are of b" in early.text
+    assert "New partitions don't exist as planned. The topics are b" in early.text
     site.set_cluster(partitions=at(TARGET | CREATED | ADDED))
     late = site.play("verify")
     assert (0, 0) == (late.code, late.changed), late.output

@@ -42,7 +42,7 @@ def test_what_moves_or_lies_in_another_log_dir_is_not_done() -> None:
     [
         ([1, 2], {1: "r0", 2: "r1", 3: "r9"}, ""),
         ([1, 2, 7, 5], {1: "r0", 2: "r1"}, "Not live: broker 5, 7. Nothing was started."),
-        ([1], {1: "r1", 2: "r1"}, "It is broker 1 in r1, planned for r0"),
+        ([1], {1: "r1", 2: "r1"}, "They are broker 1 in r1, planned for r0"),
     ],
 )
 def test_brokers_are_live_and_in_their_racks(expected: list[int], racks: dict[int, str], said: str) -> None:
@@ -76,7 +76,7 @@ def test_only_the_plans_own_reassignments_may_run() -> None:
     )
     assert {"a-0": [4, 1], "a-1": [7, 2], "b-0": [2, 1]} == running
     assert "" == checks.foreign({"a-0": [4, 1]}, STATES)
-    assert checks.foreign(running, STATES).endswith("They are of a-1, b-0")
+    assert checks.foreign(running, STATES).endswith("The partitions are a-1, b-0")
 
 
 def test_partitions_are_on_the_plans_way() -> None:

@@ -226,9 +226,9 @@ def test_a_held_batch_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None
     result, printed, _ = waited(monkeypatch, [{}] * 3 + [DEAD] * 9 + [{}] * 3 + [{"moving": []}])
     assert not result.get("failed")
     assert [
-        "HELD, Batch 01 of 1: not live: broker 4. What moves goes on at its throttle, no other batch starts. The run "
+        "HELD, Batch 01 of 1: not live: broker 4. Replicas keep moving at the throttle; no other batch starts. The run "
         "goes on by itself when this is over; if it isn't in 5 min, the run stops.",
-        "GOES ON, Batch 01 of 1: over is not live: broker 4.",
+        "GOES ON, Batch 01 of 1, no longer held: not live: broker 4.",
     ] == [line for line in printed if "partitions" not in line]
 
 

@@ -61,7 +61,9 @@ def test_somebody_elses_partition_holds_elections_until_it_is_in_sync(operator: 
         run = running.wait()
     assert 0 == run.code, run.output
     assert 1 == run.text.count("HELD, ")
-    assert "GOES ON, Before the elections of batch 02: over is 1 partition under-replicated: others-0." in run.text
+    assert (
+        "GOES ON, Before the elections of batch 02, no longer held: 1 partition under-replicated: others-0." in run.text
+    )
     operator.await_equal(preferred, operator.leaders)
     assert {} == operator.lost()
 

@@ -44,7 +44,7 @@ def config(operator: Operator) -> Path:
     ("broker", "rack", "message"),
     [
         (99, "r0", "Not live: broker 99. Nothing was started."),
-        (4, "r9", "Nothing was started. It is broker 4 in r0, planned for r9"),
+        (4, "r9", "Nothing was started. They are broker 4 in r0, planned for r9"),
     ],
     ids=["never existed", "other rack"],
 )
@@ -66,7 +66,9 @@ def test_reassignments_of_others(operator: Operator) -> None:
     operator.reassign({"others-0": [5, 6], "orders-0": [1, 2, 6]}, "--throttle", 1)
     operator.lose(6)  # That holds both until the playbooks have run.
     before, throttles = operator.replicas(), operator.throttles()
-    message = "Reassignments that aren't this plan's are running. Nothing was started. They are of orders-0, others-0"
+    message = (
+        "Reassignments that aren't this plan's are running. Nothing was started. The partitions are orders-0, others-0"
+    )
     for playbook in ("apply", "rollback"):
         assert_refused(operator, plan.playbooks.play(playbook), before, message)
         assert ["orders-0", "others-0"] == operator.moving()

@@ -222,11 +222,11 @@ def test_a_consumer_group_falls_behind_in_the_middle_of_a_batch(operator: Operat
     with plan.playbooks.playing("apply", *SLOWLY, *WATCHED, *limits) as running:
         await_move(operator)
         operator.produce("orders", 6, 5)
-        held = "HELD, Batch 01 of 1: consumer group billing is 90 records behind, its limit is 60. What moves goes on"
+        held = "HELD, Batch 01 of 1: consumer group billing is 90 records behind, its limit is 60. Replicas keep moving"
         operator.await_true(lambda: held in running.text, "the hold")
         assert operator.moving()
         operator.commit("billing", "orders", 6, 4 * MEGABYTE)
-        over = "GOES ON, Batch 01 of 1: over is consumer group billing is 90 records behind, its limit is 60."
+        over = "GOES ON, Batch 01 of 1, no longer held: consumer group billing is 90 records behind, its limit is 60."
         operator.await_true(lambda: over in running.text, "the end of the hold")
         operator.lift_throttle()
         run = running.wait()

@@ -77,5 +77,5 @@ def test_a_topic_made_otherwise_stops_the_play(operator: Operator) -> None:
 
     run = plan.playbooks.play("apply")
     assert 2 == run.code, run.output
-    assert "They are of refunds" in run.text
+    assert "The topics are refunds" in run.text
     assert before == State.of(operator)

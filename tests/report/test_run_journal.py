@@ -75,3 +75,18 @@ def test_another_file_is_refused_with_its_line(line: bytes, said: str) -> None:
     with pytest.raises(SpecError) as refused:
         run_journal.entries(JOURNAL + line + b"\n", "run.jsonl")
     assert [f"{said}; allowed: a line of a journal that the playbooks wrote"] == list(refused.value.lines)
+
+
+def test_a_journal_says_first_how_the_run_ended() -> None:
+    """Why it stopped and what it did; or that it has no end, and what to do."""
+    ends = (
+        {"time": "2026-11-24T08:10:00Z", "event": "stopped", "said": "The run stopped before batch 02: not live."},
+        {"time": "2026-11-24T08:10:01Z", "event": "summary", "said": "The run ended after 10 min."},
+    )
+    ended = JOURNAL + "".join(f"{json.dumps(line)}\n" for line in ends).encode()
+    shown = markdown.render(run_journal.view("run.jsonl", run_journal.entries(ended, "run.jsonl"))).partition("| Time")
+    assert [shown[0].index("before batch 02: not live."), shown[0].index("ended after 10 min.")] == sorted(
+        [shown[0].index("before batch 02: not live."), shown[0].index("ended after 10 min.")]
+    )
+    open_end = markdown.render(run_journal.view("run.jsonl", run_journal.entries(JOURNAL, "run.jsonl")))
+    assert "run its playbook again" in open_end.partition("| Time")[0]

@@ -131,8 +131,8 @@ def test_a_verdict_for_each_assignment():
     impossible = page_of(made(assignments=[{**LASTS, "assignment": "as planned", "feasible": False}]))
 
     assert "Today's assignment lasts until month 2, when broker 7 reaches its disk limit." in page
-    assert "The planned one lasts all 6 months, after copying " in page
-    assert "The planned one isn't possible: no plan keeps every rule." in impossible
+    assert "The planned assignment lasts all 6 months, after copying " in page
+    assert "The planned assignment isn't possible: no plan keeps every rule." in impossible
 
 
 def test_brokers_that_would_help_are_told_or_why_there_are_none():
@@ -141,11 +141,11 @@ def test_brokers_that_would_help_are_told_or_why_there_are_none():
     lasting = page_of(made(classes=least, options=[OPTION]))
     tried = {**OPTION, "holds": False, "fewest": False, "month": 4, "broker": 1, "limit": "disk"}
 
-    assert "With 2 of big more it lasts all 6 months, for " in lasting
+    assert "With 2 of big more it lasts all 6 months; its plan copies " in lasting
     assert "at least" not in lasting
     short = page_of(made(classes=least, options=[tried]))
-    assert "Of big it takes at least 2 more; up to 2 don't last so long." in short
-    assert "Of big it takes at least 2 more: not planned, as it is more than" in page_of(made(classes=least))
+    assert "Class big: at least 2 more are needed; up to 2 don't last so long." in short
+    assert "Class big: at least 2 more are needed: not planned, as it is more than" in page_of(made(classes=least))
 
 
 def test_brokers_that_are_full_first_come_first():

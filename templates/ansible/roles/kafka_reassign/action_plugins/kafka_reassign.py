@@ -40,7 +40,7 @@ _OWN = {
 }
 _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
 _LINE_SECONDS = 60
-_MEANWHILE = "What moves goes on at its throttle, no other batch starts."
+_MEANWHILE = "Replicas keep moving at the throttle; no other batch starts."
 
 
 def say(line):
@@ -382,7 +382,7 @@ class ActionModule(ActionBase):
                 f"isn't in {left}, the run stops.",
             )
         if self.hold and not hold:
-            self.tell("goes_on", f"GOES ON, {self.given['name']}: over is {self.hold}.")
+            self.tell("goes_on", f"GOES ON, {self.given['name']}, no longer held: {self.hold}.")
             self.held_since = None
         self.hold = hold
 

@@ -47,8 +47,7 @@ def absent(expected, racks, planned_racks):
         if planned_racks.get(str(broker), rack) != rack
     ]
     return (
-        "The plan counts on other racks than the brokers say they are in. Nothing was started. It is "
-        f"{', '.join(elsewhere)}"
+        f"Brokers aren't in the racks that the plan has for them. Nothing was started. They are {', '.join(elsewhere)}"
         if elsewhere
         else ""
     )
@@ -67,7 +66,7 @@ def unusable_dirs(planned, usable):
 def foreign(running, states):
     """A sentence on running reassignments, {partition: its list at the end}, that aren't a step of the plan."""
     rows = [name for name, to in running.items() if sorted(to) not in map(sorted, states.get(name, []))]
-    return _sentence("Reassignments that aren't this plan's are running. Nothing was started. They are of", rows)
+    return _sentence("Reassignments that aren't this plan's are running. Nothing was started. The partitions are", rows)
 
 
 def strangers(states, described, active, any_order):
@@ -91,7 +90,7 @@ def made_otherwise(topics):
     """A sentence on topics that have the new partitions, but not as planned."""
     return _sentence(
         "Partitions that the plan wants to make are there with other replicas, or in another number. Nothing was "
-        "started; make a new plan from the cluster as it is now. They are of",
+        "started; make a new plan from the cluster as it is now. The topics are",
         topics,
     )
 
