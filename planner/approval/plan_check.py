@@ -128,7 +128,7 @@ def _refusals(
 
 
 _ELSEWHERE = "keep your own files outside the plan's folder: ansible-playbook -i INVENTORY apply.yml"
-_MEND = "planner render writes the files of a plan.json again"
+_MEND = "planner render writes the files of a plan.json again; another version of the planner may write other files"
 
 
 def listed(lines: tuple[str, ...]) -> Iterator[str]:

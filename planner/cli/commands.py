@@ -100,7 +100,7 @@ GROUPS = {
         "seeds": Listed("Find the seeds that explain each topic's assignment.", "placing:seeds"),
     },
     "Housekeeping": {
-        "render": Listed("Write PLAN's files again, the same bytes.", "planning:render"),
+        "render": Listed("Write all files of PLAN again, byte for byte.", "planning:render"),
         "external": Listed("Answer Terraform's `external` data source.", "planning:external"),
         "spark": Listed("Prepare this machine for Spark.", "planning:spark"),
     },

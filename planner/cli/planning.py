@@ -65,7 +65,7 @@ def whatif(
 ) -> int:
     """Choose the best plan for each SPEC, and write its folder.
 
-    Sweeps candidates, Kafka's own placements among them.
+    Many candidate plans are compared, Kafka's own placements among them.
 
     Several SPECs, or a quoted pattern of them, are a fleet: one sweep for all, a folder each, and a summary.
     """
@@ -97,7 +97,7 @@ def validate(specs: tuple[Path, ...]) -> int:
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
 @reads_plan
 def render(plan: Path, out: Path) -> int:
-    """Write PLAN's files again, the same bytes."""
+    """Write all files of PLAN again, byte for byte."""
     for name in workflow.render(plan, out, say):
         echo_line(name)
     return 0
@@ -136,7 +136,9 @@ def spark() -> None:
 
 @spark.command()
 def warm() -> int:
-    """Make the class data archive that halves the start of local Spark sessions.
+    """Make local Spark start in half the time.
+
+    Makes an archive of its classes.
 
     Run it once on each machine."""
     echo_line(str(workflow.warm_spark(Console(stderr=True))))
@@ -161,11 +163,11 @@ def adopt(
 ) -> int:
     """Make a plan of a REASSIGNMENT that another tool made.
 
-    REASSIGNMENT is Kafka's JSON, what --generate prints, Cruise Control's proposals, or an older plan. Nothing of it is
-    changed: what it doesn't name stays where it is.
+    REASSIGNMENT is Kafka's JSON, what --generate prints, Cruise Control's proposals, or an older plan. It is adopted
+    as it is; partitions that it doesn't name stay where they are.
 
     SPEC says what the cluster is, and what a plan must keep. A REASSIGNMENT that breaks a rule is refused with exit
-    code 1; one that is beyond a limit with exit code 3. How much more than needed it copies is reported.
+    code 1; one that is beyond a limit with exit code 3. The report says how much more than necessary it copies.
     """
     folder = out if out is not None else Path(f"{reassignment.stem}.adopted.plan")
     wish = reading.load(spec)

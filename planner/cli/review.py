@@ -125,7 +125,7 @@ def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> in
     Each is a plan.json or its folder.
 
     Figures before and after, gates, inputs, what was asked for, brokers, partitions that only one of them changes or
-    that go elsewhere, and warnings. Lists are bounded, what is left out is counted.
+    that they move to different brokers, and warnings. Long lists are cut, and the rest is counted.
     """
     difference = plan_diff.diff(plan_file.read(before), plan_file.read(after))
     match form:
@@ -163,7 +163,7 @@ def check(
     The files of a folder are made again from plan.json and compared byte for byte, whatever SHA256SUMS says; no other
     file may be there. Your own (inventory, variables, what Terraform keeps) can't be judged: each is listed with what
     it could do. With --state or --bootstrap-servers the plan is held against the cluster as it is now: every partition
-    has to be where the plan found it, or on the plan's own way. What isn't is listed, and the exit code is 1.
+    has to be where the plan found it, or where one of its batches puts it. Others are listed, and the exit code is 1.
     """
     wanted = Wanted(plan_check.parse_plan_id(plan_id), strict, strict_state, plan_check.parse_now(now))
     checked = plan_check.check(plan, sources, workflow.rendered_files, wanted)
@@ -232,9 +232,9 @@ def resume(
 
     The same target, in new batches, from the cluster as it is now.
 
-    What is where PLAN wants it drops out; what no longer exists is dropped and listed among the warnings. Partitions
-    that aren't on PLAN's way are refused, with exit code 1. PLAN's limits are judged again; beyond one nothing is
-    written, and the exit code is 3.
+    Partitions that are in place already are left out; so are those that no longer exist, with a warning. Partitions
+    that somebody else has moved are refused, with exit code 1. PLAN's limits are checked again; if one is crossed,
+    nothing is written, and the exit code is 3.
     """
     rest, files = workflow.resume(plan, sources, out, captured_at, leave_moved=leave_moved, say=say)
     show_plan(rest, form, detail, out, len(files))

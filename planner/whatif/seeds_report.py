@@ -12,11 +12,11 @@ from planner.whatif.explain_seeds import Explanation, Verdict
 
 # By verdict: the words in the table, and those after its count.
 _VERDICTS: dict[Verdict, tuple[str, str]] = {
-    "exact": ("a pair, exactly", "explained by a pair"),
-    "nearest": ("nearest pair", "near a pair"),
+    "exact": ("start and shift", "explained by a start index and a shift"),
+    "nearest": ("nearest ones", "nearly explained by a start index and a shift"),
     "round_robin": ("plain round robin", "placed by a plain round robin"),
-    "striped": ("KRaft (no pair)", "placed by KRaft"),
-    "none": ("none: edited by hand", "edited by hand"),
+    "striped": ("KRaft, at random", "placed by KRaft"),
+    "none": ("no seeds found", "not explained: edited since, or placed with other brokers or racks"),
 }
 _DIFFERENCES_SHOWN = 20
 
@@ -66,7 +66,7 @@ def view(found: Sequence[Explanation]) -> View:
         Joined(
             (
                 Name(f"{topic}-{each.partition}"),
-                f": {_listed(each.replicas)}, where the pair gives {_listed(each.expected)}",
+                f": {_listed(each.replicas)}, where the seeds give {_listed(each.expected)}",
             )
         )
         for topic, each in differ[:_DIFFERENCES_SHOWN]

@@ -50,9 +50,9 @@ def test_stdout_is_a_sound_spec(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "note: partitions audit.log-0, audit.log-2, audit.log-4 and 34 more under-replicated",
         "note: 15 of 91 partitions not led by their preferred leaders",
         "note: broker 4 is in no ISR of its 37 replicas: it seems to be down",
-        "note: no source tells racks: add them to cluster.brokers, or the output of kafka-broker-api-versions",
-        "note: own or inherited isn't known of min.insync.replicas (6 topics): kafka-topics --describe doesn't say; "
-        "the tfvars leave these topics' configs out; kafka-configs --describe --entity-type topics --all tells",
+        "note: racks are unknown: add them to cluster.brokers, or the output of kafka-broker-api-versions",
+        "note: unknown whether topics have their own min.insync.replicas (6 topics) or inherit it: the tfvars leave "
+        "these topics' configs out; add the output of kafka-configs --describe --entity-type topics --all, which says so",
     ] == err.splitlines()
 
 

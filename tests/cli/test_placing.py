@@ -202,13 +202,13 @@ def test_seeds_shows_a_table(planner):
     assert 0 == code
     assert (
         "Topic        Partitions  RF  Placed by        Start index  Shift  On                         Differ\n"
-        "topic-test1           4   2  a pair, exactly            0  0–1    brokers up to 1                 0\n"
-        "topic-test4           6   3  nearest pair               3  0, 3   the brokers with replicas       2\n"
+        "topic-test1           4   2  start and shift            0  0–1    brokers up to 1                 0\n"
+        "topic-test4           6   3  nearest ones               3  0, 3   the brokers with replicas       2\n"
         "\n"
-        "topic-test4-4: 3,2,0, where the pair gives 3,1,2\n"
-        "topic-test4-5: 0,3,1, where the pair gives 0,2,3\n"
+        "topic-test4-4: 3,2,0, where the seeds give 3,1,2\n"
+        "topic-test4-5: 0,3,1, where the seeds give 0,2,3\n"
         "\n"
-        "2 topics: 1 explained by a pair, 1 near a pair\n"
+        "2 topics: 1 explained by a start index and a shift, 1 nearly explained by a start index and a shift\n"
     ) == out
 
 
@@ -232,7 +232,7 @@ def test_seeds_as_json_and_markdown(planner):
         "differences": [],
     } == json.loads(out)["topics"][0]
     page = planner("seeds", ZOOKEEPER, *options, "--format", "markdown")[1]
-    assert "| `orders` | 10 | 2 | a pair, exactly | 0 | 0, 3 | today's brokers | 0 |" in page
+    assert "| `orders` | 10 | 2 | start and shift | 0 | 0, 3 | today's brokers | 0 |" in page
 
 
 def test_seeds_takes_a_spec(planner):
@@ -240,7 +240,7 @@ def test_seeds_takes_a_spec(planner):
     code, out, _ = planner("seeds", EXAMPLES / "tp_demo_03.yaml")
 
     assert 0 == code
-    assert "1 topic: 1 explained by a pair" in out
+    assert "1 topic: 1 explained by a start index and a shift" in out
 
 
 def test_seeds_names_what_it_does_not_know(planner):

@@ -37,5 +37,5 @@ def test_a_table_counts_the_verdicts() -> None:
     """A row for each topic, a line for each partition that differs, and how many there are of each verdict."""
     page = markdown.render(seeds_report.view([explained(edited=None), explained(edited=3)]))
 
-    assert "2 topics: 1 explained by a pair, 1 near a pair" in page
-    assert "where the pair gives" in page
+    assert "2 topics: 1 explained by a start index and a shift, 1 nearly explained by a start index and a shift" in page
+    assert "where the seeds give" in page

@@ -26,7 +26,7 @@ def conditions(merged: Merged) -> Iterator[str]:
     yield from unions(topics)
     yield from _unknown_brokers(rows, merged.brokers)
     if merged.sizes is None:
-        yield "no source tells sizes: add the output of kafka-log-dirs --describe"
+        yield "sizes are unknown: add the output of kafka-log-dirs --describe"
     elif without := [partition_name(topic, row) for topic, row in rows if (topic, row.id) not in merged.sizes]:
         yield f"{some(without, 'partition')} without a size, counted as empty"
     if not merged.configs_known:
@@ -58,7 +58,7 @@ def _unknown_brokers(rows: Sequence[tuple[str, Partition]], seen: Sequence[Broke
         if live and broker not in live:
             yield f"broker {broker} holds replicas, but isn't live: its rack isn't known"
     if not live or all(broker.rack is None for broker in seen):
-        yield "no source tells racks: add them to cluster.brokers, or the output of kafka-broker-api-versions"
+        yield "racks are unknown: add them to cluster.brokers, or the output of kafka-broker-api-versions"
 
 
 def unknown_origin(effective: Mapping[str, Config]) -> Iterator[str]:
@@ -69,8 +69,8 @@ def unknown_origin(effective: Mapping[str, Config]) -> Iterator[str]:
         listed = ", ".join(keys[:2]) + (f" and {len(keys) - 2} more" if len(keys) > 2 else "")
         of = f"{listed} ({counted(len(topics), 'topic')})"
         yield (
-            f"own or inherited isn't known of {of}: kafka-topics --describe doesn't say; the tfvars leave these topics'"
-            " configs out; kafka-configs --describe --entity-type topics --all tells"
+            f"unknown whether topics have their own {of} or inherit it: the tfvars leave these topics' configs out; "
+            "add the output of kafka-configs --describe --entity-type topics --all, which says so"
         )
 
 

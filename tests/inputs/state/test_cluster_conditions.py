@@ -74,5 +74,5 @@ def test_what_nobody_tells_is_said_once() -> None:
     """With the keys, and what would tell."""
     config = (("min.insync.replicas", "2"),)
     (note,) = unknown_origin({"a": config, "b": config})
-    assert note.startswith("own or inherited isn't known of min.insync.replicas (2 topics): kafka-topics --describe")
+    assert note.startswith("unknown whether topics have their own min.insync.replicas (2 topics) or inherit it")
     assert [] == list(unknown_origin({"a": ()}))
