@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -73,18 +73,12 @@ def view(name: str, told_by: Sequence[Entry]) -> View:
             Column("What happened", lambda entry: Sentence(entry.said, _LONGEST), numeric=False),
         ),
     )
+    ends = [each.said for each in told_by if each.event in ("stopped", "summary")]
+    lead = tuple(Sentence(said, _LONGEST) for said in ends or ([_NO_END] if told_by else []))
     nothing = Lines(() if told_by else ("The journal is empty.",))
     batches = [entry.figures for entry in told_by if entry.figures]
     measured = [Section("Planned and measured", told(_figures([*batches, _sum(batches)])))] if batches else []
-    return View(Name(name), (Section("", told(Lines(tuple(_ends(told_by))), table, nothing)), *measured))
-
-
-def _ends(told_by: Sequence[Entry]) -> Iterator[Sentence]:
-    """Why the run stopped, and what it did in all; a run without an end is still running, or was killed."""
-    ends = [Sentence(each.said, _LONGEST) for each in told_by if each.event in ("stopped", "summary")]
-    yield from ends
-    if told_by and not ends:
-        yield Sentence(_NO_END, _LONGEST)
+    return View(Name(name), (Section("", told(Lines(lead), table, nothing)), *measured))
 
 
 _NO_END = (

@@ -52,7 +52,8 @@ def test_stdout_is_a_sound_spec(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "note: broker 4 is in no ISR of its 37 replicas: it seems to be down",
         "note: racks are unknown: add them to cluster.brokers, or the output of kafka-broker-api-versions",
         "note: unknown whether topics have their own min.insync.replicas (6 topics) or inherit it: the tfvars leave "
-        "these topics' configs out; add the output of kafka-configs --describe --entity-type topics --all, which says so",
+        "these topics' configs out; add the output of kafka-configs --describe --entity-type topics --all, which says "
+        "so",
     ] == err.splitlines()
 
 
