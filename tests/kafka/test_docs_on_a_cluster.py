@@ -10,7 +10,7 @@ from docs_pages import ROOT, commands, missing
 from loop import State, assert_as_planned, assert_well
 from operator_at_work import Operator, Plan
 from test_loop import added, fill, ring
-from test_restart import SPREAD, Restarts, made
+from test_rolling_restart import SPREAD, Restarts, made
 
 pytestmark = pytest.mark.kafka
 

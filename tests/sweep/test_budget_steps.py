@@ -249,7 +249,7 @@ def test_the_plan_says_what_waits_and_what_it_costs() -> None:
     assert 70 <= document["budget"]["spent"]["bytes_moved"] <= 79
     assert (
         "FIRST STEP ONLY (budget: at most 79 B copied): broker 1 is NOT empty afterwards (1 replica, 50 B); "
-        "left: 1 partition to change, 1 replica, 50 B to copy; at least 1 more step."
+        "left: 1 partition to change, 50 B to copy (1 replica); at least 1 more step."
     ) == document["headline"]
     assert document["complete"] is False
     assert [0, 1] == [broker["after"]["replicas"] for broker in document["brokers"] if broker["id"] in (2, 1)][::-1]
