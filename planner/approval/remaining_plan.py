@@ -57,6 +57,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     left = waiting.partitions if waiting else 0
     row = _scores(problem, assignment)
     bound = _bound(approved, row)
+    made_of = build.outcome(spec, problem, assignment, rest.changes, costs)
     made = Plan(
         **build.asked(spec),
         resumes=ResumesSection(
@@ -67,7 +68,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         # What the approved plan leaves for later steps, this one leaves too.
         complete=waiting is None,
         unfinished=waiting,
-        **build.outcome(spec, problem, assignment, rest.changes, costs),
+        **made_of,
         # Windows were judged when the plan was approved; nothing here could keep them better.
         balance=approved.balance,
         terms=terms.terms(spec, problem, assignment, leaders_after(problem, assignment), left),
@@ -75,7 +76,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         **_compared(approved, spec, problem, row, Goal(left, row["excess"])),
         budget=None,
         scenarios=(),
-        limits=build.limits(spec, row, costs, bound),
+        limits=build.limits(spec, row, costs, bound, () if waiting else made_of["brokers"]),
         warnings=tuple(_warnings(approved, spec, problem, rest, costs)),
     )
     return build.within_limits(build.finished(made), spec, costs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -187,5 +188,5 @@ def restart(spec: Path, out: Path | None, at_most: int | None, form: Format, det
         show_view(shown, form)
     if out is not None:
         tasks = "-e kafka_reassign_restart_tasks=FILE_WITH_YOUR_TASKS"
-        echo_line(f"next: cd {out / 'ansible'} && ansible-playbook restart.yml {tasks}", err=True)
+        echo_line(f"next: cd {shlex.quote(str(out / 'ansible'))} && ansible-playbook restart.yml {tasks}", err=True)
     return 2 if detailed_exitcode and made.refusing else 0

@@ -32,7 +32,7 @@ _WHAT = {
 
 @dataclass(frozen=True)
 class Gate:
-    """A limit of the YAML under its key, and what the plan needs; `broker` is the fullest of `limits.disk_used`."""
+    """A limit of the YAML under its key, and what the plan needs; `broker` is that of a limit on one broker's disk."""
 
     key: str
     limit: int
@@ -78,7 +78,7 @@ def gates(
 
 def crossed(found: Sequence[Gate], spec: Spec, costs: Costs) -> list[str]:
     """A line for every gate crossed, with the key to change, and for a throttle that can't work."""
-    lines = [_crossed(gate) for gate in found if gate.crossed and gate.broker is None]
+    lines = [_crossed(gate) for gate in found if gate.crossed and gate.key != "limits.disk_used"]
     lines += [_overfull(spec, peak) for peak in costs.peaks if peak.batch and _allowed(spec, peak) < peak.size_bytes]
     stuck = endless(costs.batches, spec.execution.throttle_bytes_per_sec)
     if stuck:
@@ -183,7 +183,7 @@ def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | Non
     )
 
 
-GATES_ON_BYTES = ("limits.bytes_moved", "limits.cross_rack_bytes", "limits.disk_used")
+GATES_ON_BYTES = ("limits.bytes_moved", "limits.cross_rack_bytes", "limits.disk_used", "capacity.max_disk")
 
 _NOUNS = {
     **dict.fromkeys(GATES_ON_BYTES, "byte"),

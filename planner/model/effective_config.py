@@ -14,7 +14,7 @@ from planner.model.cluster import Config, Topic
 
 MIN_INSYNC = "min.insync.replicas"
 # A note of a cluster of which no source tells configurations.
-UNKNOWN = (
+CONFIGS_UNKNOWN = (
     "no source tells configurations: min.insync.replicas counts as 1, Kafka's default, unless cluster.config_defaults "
     "says otherwise"
 )

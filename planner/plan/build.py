@@ -22,7 +22,6 @@ from planner.model.balance import Balance
 from planner.model.build_problem import brokers_after, today
 from planner.model.cluster import PartitionChange
 from planner.model.errors import InfeasibleError, UnsafePlanError
-from planner.model.formats import size
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import (
@@ -132,12 +131,13 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     costs = costed(spec, problem, changed)
     bound = _bound(problem, winner, proposal, file)
     led = leaders_after(problem, proposal.assignment)
+    made_of = outcome(spec, problem, proposal.assignment, changed, costs)
     left = budget_spent.unfinished(problem, asked_for, proposal.assignment, of_budget)
     made = Plan(
         **asked(spec),
         complete=left is None,
         unfinished=left,
-        **outcome(spec, problem, proposal.assignment, changed, costs),
+        **made_of,
         balance=_balance(spec, problem, proposal, dirs),
         log_dirs=log_dirs_section.section(dirs),
         hours=hours_section.section(spec, problem, proposal.assignment, tried[chosen.at].result),
@@ -148,7 +148,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         **pareto_front.sections(tried, chosen, proposal),
         budget=of_budget,
         scenarios=_scenarios(problem, proposal.assignment),
-        limits=limits(spec, winner, costs, bound),
+        limits=limits(spec, winner, costs, bound, () if left else made_of["brokers"]),
         warnings=(
             *plan_warnings.warnings(spec, problem, changed),
             *gates.overfull_today(spec, costs),
@@ -164,27 +164,30 @@ def finished(plan: Plan) -> Plan:
     return codec.identified(structs.replace(plan, headline=headline.first_line(plan)))
 
 
-def limits(spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: BoundSection) -> tuple[LimitRow, ...]:
-    """The `limits` of plan.json, crossed ones included; UnsafePlanError where one can't be judged."""
+def limits(
+    spec: Spec, winner: Mapping[str, Any], costs: Costs, bound: BoundSection, brokers: Sequence[BrokerRow]
+) -> tuple[LimitRow, ...]:
+    """The `limits` of plan.json, crossed ones included; UnsafePlanError where one can't be judged.
+
+    Of the `brokers` that `capacity.max_disk` caps, those that hold more; else the one that comes nearest to its cap.
+    """
     found = gates.gates(spec, winner, costs, bound.least_bytes_moved, bound.least_replicas_moved)
-    return tuple(LimitRow(**asdict(gate)) for gate in found)
+    caps = [
+        LimitRow(key="capacity.max_disk", limit=row.max_disk_bytes, value=row.after.size_bytes, broker=row.id)
+        for row in brokers
+        if row.max_disk_bytes is not None and row.role != "removed"
+    ]
+    caps.sort(key=lambda row: (-row.value / row.limit, row.broker))
+    return (*(LimitRow(**asdict(gate)) for gate in found), *([row for row in caps if row.crossed] or caps[:1]))
 
 
 def within_limits(plan: Plan, spec: Spec, costs: Costs) -> Plan:
     """The plan, if it crosses no limit and the throttle can work; else an error, with the plan if a limit is why."""
     lines = gates.crossed([Gate(row.key, row.limit, row.value, row.broker) for row in plan.limits], spec, costs)
-    over = [
-        f"capacity.max_disk: broker {row.id} holds {size(row.after.size_bytes)} after the plan, allowed: at most "
-        f"{size(row.max_disk_bytes)}; what may move doesn't fit elsewhere, or not without crossing another rule"
-        for row in plan.brokers
-        if plan.complete and row.role != "removed" and row.max_disk_bytes is not None
-        if row.after.size_bytes is not None and row.after.size_bytes > row.max_disk_bytes
-    ]
-    lines += over
     if lines:
         heading = "nothing was written, because the plan crosses these limits:"
         # The plan doesn't say that its throttle can't work: shown alone, it would seem ready.
-        if over or any(row.crossed for row in plan.limits):
+        if any(row.crossed for row in plan.limits):
             raise RefusedPlanError(plan, heading, *lines)
         raise UnsafePlanError(heading, *lines)
     return plan

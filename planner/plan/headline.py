@@ -67,7 +67,7 @@ def balance_met(plan: Plan) -> str:
     """That the balance is as asked, as far as it is; empty where it isn't."""
     if plan.unfinished:
         return "" if plan.balance.missed else "balance targets met so far"
-    if looser(plan) or plan.balance.relaxed:
+    if looser(plan) or plan.balance.relaxed or plan.changes.rebalance == "none":
         return ""
     return "leaders balanced" if plan.changes.rebalance == "leaders" else "balance targets met"
 
@@ -250,7 +250,10 @@ def _compared(plan: Plan) -> str:
         return ""
     if above := more_than_needed(plan):
         return f", {size(above)} more than needed for the same balance"
-    return f", {gap_to_least(plan.bound, ' at this looser balance' if looser(plan) else '')}"
+    reached = " at this looser balance" if looser(plan) else ""
+    if plan.bound.excess and not plan.balance.relaxed:
+        reached = " with disks this far above their limits"
+    return f", {gap_to_least(plan.bound, reached)}"
 
 
 def _inside(plan: Plan) -> str:

@@ -42,6 +42,7 @@ _LIMITED = {
     "rack_refused": "no writes if a rack fails",
     "gap": "above the least, of copied",
     "eta": "duration",
+    "capacity.max_disk": "bytes on a capped broker",
 }
 _MEASURED = ("bytes_moved", "cross_rack_bytes", "replicas_moved", "leaders_changed")
 

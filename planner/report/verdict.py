@@ -99,16 +99,16 @@ def writes(plan: Plan) -> str:
     """Whether any batch makes partitions refuse writes, without a full stop."""
     found = plan.risks
     unknown = "" if found.isr_known else " (replicas whose state is unknown are assumed to be in sync)"
-    refused = {batch: count for batch, count in zip(plan.batches, found.under_min_isr, strict=False) if count}
+    refused = [(batch, count) for batch, count in zip(plan.batches, found.under_min_isr, strict=False) if count]
     # Partitions without a leader are in batches of their own, and refuse all writes before the plan too.
-    already = sum(count for batch, count in refused.items() if batch.leaderless)
+    already = sum(count for batch, count in refused if batch.leaderless)
     too = f"; {counted(already, 'partition')} without a leader {'refuses' if already == 1 else 'refuse'} them today too"
     unknown += too if already else ""
-    batches = [batch.number for batch in refused if not batch.leaderless]
+    batches = [batch.number for batch, _ in refused if not batch.leaderless]
     if not batches:
         return f"acks=all keeps working as long as no broker fails{unknown}"
     where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
-    total = counted(sum(refused.values()) - already, "partition")
+    total = counted(sum(count for _, count in refused) - already, "partition")
     return f"REFUSED with acks=all: {total} under min.insync.replicas in {where}{unknown}"
 
 
@@ -168,7 +168,7 @@ def proof(plan: Plan) -> str:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
     only = "for this step alone, " if plan.unfinished else ""
     if bound.excess:
-        close = "comes as close to the balance targets" if plan.balance.relaxed else "keeps disks closer to their limit"
+        close = "comes as close to the balance targets" if plan.balance.relaxed else "exceeds the disk limits by less"
         return f"{only}no plan that copies {less} {close}"
     if plan.unfinished or headline.looser(plan):
         return f"{only}no plan that ends as even as this one copies {less}"

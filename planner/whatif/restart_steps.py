@@ -16,7 +16,7 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from planner.model.cluster import down
-from planner.model.effective_config import MIN_INSYNC, UNKNOWN, in_force
+from planner.model.effective_config import CONFIGS_UNKNOWN, MIN_INSYNC, in_force
 from planner.model.formats import counted, number, ranges
 from planner.model.problem import BoolArray, LongArray, Problem
 from planner.model.spec import Spec
@@ -65,7 +65,7 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
 def _unstated(spec: Spec) -> tuple[str, ...]:
     """The topics whose min.insync.replicas nothing states; what tells configurations, but not that one, states 1."""
     cluster = spec.cluster
-    if UNKNOWN not in cluster.notes and (len(spec.inputs) > 1 or cluster.config_defaults):
+    if CONFIGS_UNKNOWN not in cluster.notes and (len(spec.inputs) > 1 or cluster.config_defaults):
         return ()
     topics = sorted(cluster.topics, key=lambda each: each.name)
     return tuple(each.name for each in topics if MIN_INSYNC not in in_force(each, cluster.config_defaults))

@@ -31,7 +31,7 @@ from planner.inputs.yaml_source import Document, decode, read_yaml
 from planner.inputs.yaml_source import Path as Keys
 from planner.model import file_reading
 from planner.model.cluster import LogDirs, merged
-from planner.model.effective_config import UNKNOWN
+from planner.model.effective_config import CONFIGS_UNKNOWN
 from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
 from planner.model.load_history import WeekOfLoad
 from planner.model.spec import DescribedGroup, InputFile, Rate, Spec
@@ -259,7 +259,7 @@ def _merged(document: Document, read: _Parts, bad_keys: tuple[str, ...]) -> _Top
 def _notes(document: Document, merged: Merged, bad_keys: tuple[str, ...]) -> tuple[str, ...]:
     """What the sources disagree about, with each other and with the YAML."""
     unknown = not merged.configs_known and not document.get("cluster", "config_defaults")
-    unsaid = (UNKNOWN,) if unknown else ()
+    unsaid = (CONFIGS_UNKNOWN,) if unknown else ()
     if any(key.startswith("cluster.broker") for key in bad_keys):  # brokers, or their classes
         return (*merged.notes, *unsaid)
     of_targets = target_notes(targets(merged.assignment.topics, merged.targets), merged.declared_by)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from planner.inputs.importers.state_parts import BrokerSeen
 from planner.inputs.state.merge import Merged, rack_named
 from planner.model.cluster import Broker, Config, Partition, down, partition_name, some, unions
-from planner.model.effective_config import UNKNOWN
+from planner.model.effective_config import CONFIGS_UNKNOWN
 from planner.model.formats import counted
 
 
@@ -30,7 +30,7 @@ def conditions(merged: Merged) -> Iterator[str]:
     elif without := [partition_name(topic, row) for topic, row in rows if (topic, row.id) not in merged.sizes]:
         yield f"{some(without, 'partition')} without a size, counted as empty"
     if not merged.configs_known:
-        yield UNKNOWN
+        yield CONFIGS_UNKNOWN
     yield from unknown_origin({topic.name: topic.effective_config for topic in topics})
 
 

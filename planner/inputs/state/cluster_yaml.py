@@ -236,12 +236,19 @@ def drained(text: str, broker: int, most_bytes: int, title: str) -> str:
     """The YAML of a valid spec that only asks that a broker holds at most so many bytes; `title` is its comment."""
     stated = deepcopy(read_yaml(text, "").value)
     classes = stated["cluster"].get("broker_classes") or {}
+    class_of = {item["id"]: item.get("class") for item in stated["cluster"]["brokers"]}
     for item in stated["cluster"]["brokers"]:
         if item["id"] == broker:
             item["capacity"] = (item.get("capacity") or classes.get(item.pop("class", "")) or {}) | {
                 "max_disk": most_bytes
             }
     kept = {key: value for key, value in stated.items() if key not in _NOT_OF_DRAIN}
+    for name, given in (stated.get("broker_sets") or {}).items():
+        # The broker's class is written out, and brokers that would join aren't there: a set is today's brokers.
+        if "rack" not in given:
+            kept["broker_sets"][name] = [
+                each for each, of in class_of.items() if (of == given["class"] if "class" in given else each in given)
+            ]
     kept |= {
         "changes": {"rebalance": "all"},
         "topics": {**(stated.get("topics") or {}), "on_brokers": [broker]},

@@ -171,12 +171,12 @@ class LimitRow(Section, frozen=True, kw_only=True):
     limit: Annotated[
         Count,
         doc(
-            "What is allowed: seconds for limits.eta, bytes on the broker for limits.disk_used, millionths of "
-            "what the plan copies for limits.gap."
+            "What is allowed: seconds for limits.eta, bytes on the broker for limits.disk_used and "
+            "capacity.max_disk, millionths of what the plan copies for limits.gap."
         ),
     ]
     value: Annotated[Count, doc("What the plan needs.")]
-    broker: Annotated[BrokerId | None, doc("For limits.disk_used, the broker that comes nearest to it.")] = None
+    broker: Annotated[BrokerId | None, doc("Of a limit on one broker: the broker that comes nearest to it.")] = None
 
     @property
     def crossed(self) -> bool:

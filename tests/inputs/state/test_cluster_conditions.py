@@ -9,7 +9,7 @@ from planner.inputs.spec.reading import load
 from planner.inputs.state.cluster_conditions import conditions, unknown_origin
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import read_part
-from planner.model.effective_config import UNKNOWN
+from planner.model.effective_config import CONFIGS_UNKNOWN
 
 
 def told(*texts: str) -> list[str]:
@@ -65,9 +65,9 @@ def test_sources_without_configurations_leave_the_least_unknown(tmp_path: Path) 
         (tmp_path / "s.yaml").write_text(f"{top}{rest}\n")
         notes.append(load(tmp_path / "s.yaml").cluster.notes)
 
-    assert [(UNKNOWN,), ()] == notes
-    assert UNKNOWN in told(moves)
-    assert UNKNOWN not in told(described(("1", "1,2", "1,2")))
+    assert [(CONFIGS_UNKNOWN,), ()] == notes
+    assert CONFIGS_UNKNOWN in told(moves)
+    assert CONFIGS_UNKNOWN not in told(described(("1", "1,2", "1,2")))
 
 
 def test_what_nobody_tells_is_said_once() -> None:

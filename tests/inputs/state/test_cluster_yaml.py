@@ -12,6 +12,7 @@ from planner.inputs.importers.terraform_show import Targets
 from planner.inputs.state.cluster_yaml import (
     Imported,
     describe,
+    drained,
     is_as_written,
     log_dirs,
     text,
@@ -130,3 +131,16 @@ def test_a_file_in_braces_is_not_rewritten() -> None:
     """Its keys have no lines of their own."""
     with pytest.raises(ValueError, match="in braces"):
         with_brokers("{version: 1}", [], [], "x", None)
+
+
+def test_a_drains_broker_sets_keep_todays_brokers() -> None:
+    """Also the broker whose class is written out; one that would join isn't there."""
+    given = (
+        "cluster:\n  broker_classes: {big: {disk: 1GB}}\n"
+        "  brokers: [{id: 1}, {id: 4, class: big}, {id: 5, class: big}]\n"
+        "changes: {add_brokers: [{id: 7}]}\n"
+        "broker_sets: {of_class: {class: big}, of_ids: [1, 7], of_rack: {rack: r2}}\n"
+    )
+    written = yaml.safe_load(drained(given, 4, 5, "relieved"))
+    assert {"of_class": [4, 5], "of_ids": [1], "of_rack": {"rack": "r2"}} == written["broker_sets"]
+    assert {"id": 4, "capacity": {"disk": "1GB", "max_disk": 5}} == written["cluster"]["brokers"][1]

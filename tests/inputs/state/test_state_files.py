@@ -12,7 +12,7 @@ from state_texts import read_topics
 
 from planner.inputs.spec.reading import load
 from planner.inputs.state.state_files import UnreadableError, files_in, read_file, read_part
-from planner.model.effective_config import UNKNOWN
+from planner.model.effective_config import CONFIGS_UNKNOWN
 from planner.model.errors import ImportStateError, SpecError
 from planner.model.spec import Spec
 
@@ -176,7 +176,7 @@ def test_a_spec_takes_a_folder_of_znodes(tmp_path: Path) -> None:
     assert (
         "broker 2 is in rack 'z' by zk/brokers/ids/2, in rack 'y' by cluster.brokers, which counts",
         "broker 3 is live by zk/brokers/ids/3, but isn't in cluster.brokers: it gets no replica",
-        UNKNOWN,
+        CONFIGS_UNKNOWN,
     ) == read.cluster.notes
 
 

@@ -8,6 +8,7 @@ from ansible.module_utils import kafka_reassign_changes as changes
 from ansible.module_utils import kafka_reassign_journal as journal
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.kafka_reassign_cluster import Cluster, ToolError
+from ansible.module_utils.kafka_reassign_options import argument_spec
 from ansible.module_utils.kafka_reassign_throttles import Throttles
 
 DOCUMENTATION = r"""
@@ -369,31 +370,6 @@ def look(cluster):
             result["said"] = Throttles(cluster).lift(described)
     result["throttle_bytes_per_sec"], result["throttle_problem"] = cluster.wanted_rate()
     return result
-
-
-def argument_spec():
-    """The options of DOCUMENTATION as AnsibleModule takes them; tests hold the two together."""
-    words = {"type": "list", "elements": "str", "default": []}
-    numbers = {"type": "list", "elements": "int", "default": []}
-    text = {"type": "str", "default": ""}
-    by_name = {"type": "dict", "default": {}}
-    no = {"type": "bool", "default": False}
-    asks = "check look start elect reached measure leaders new refusing begin throttle restore summary note"
-    names = "name target origin plan_dir stop_file throttle_file journal_dir journal plan_id command_config"
-    flags = "before verify measure although_moving allow_under_replicated keeps_replication_factor with_log_dirs"
-    return {
-        "ask": {"type": "str", "choices": asks.split(), "default": "look"},
-        "tools": {"type": "dict", "required": True},
-        **dict.fromkeys(names.split(), text),
-        **dict.fromkeys(flags.split(), no),
-        **dict.fromkeys(("racks", "planned_log_dirs", "disk_limits", "lag_limits"), by_name),
-        "look_at_cluster": {"type": "bool", "default": True},
-        **dict.fromkeys(("expected_brokers", "leaving_brokers", "down_brokers"), numbers),
-        **dict.fromkeys(("known", "command", "execute_options"), words),
-        "throttle_bytes_per_sec": {"type": "int", "default": 0},
-        "entries": {"type": "list", "elements": "dict", "default": []},
-        "direction": {"type": "str", "default": "apply"},
-    }
 
 
 def main():

@@ -61,10 +61,9 @@ def check_window(window):
     hours, _, zone = window.partition(" ")
     try:
         ZoneInfo(zone.strip() or "UTC")
-        known = True
     except (ValueError, KeyError, OSError):
-        known = False
-    if not known or not _HOURS.fullmatch(hours):
+        hours = ""
+    if not _HOURS.fullmatch(hours):
         return f"kafka_reassign_window: '{window}' is no window; allowed: such as 22:00-05:00 Europe/Berlin"
     return ""
 
@@ -350,11 +349,10 @@ class ActionModule(ActionBase):
         if self.moves and self.rate and wanted and wanted != self.rate:
             try:
                 self.module(ask="throttle", throttle_bytes_per_sec=wanted)
+                self.rate = wanted
             except AnsibleActionFail as error:
                 # Kafka's tools may fail for some seconds after a broker has died. The next look tries again.
                 say(f"The throttle couldn't be changed yet: {error}")
-                return
-            self.rate = wanted
 
     def clock(self):
         """Reasons to stop that the cluster isn't asked for: the window, the expiry, and the number of batches."""
