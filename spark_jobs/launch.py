@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from queue import SimpleQueue
@@ -130,12 +131,15 @@ def launched() -> Iterator[Launch]:
 
     After a signal the JVM isn't waited for: it is killed, and its workers with it.
     """
+    from py4j.protocol import Py4JError, Py4JJavaError
+
     launch = Launch()
     try:
         yield launch
     except BaseException as error:
-        # A connection that is refused is a JVM's that is just ending.
-        broken = not isinstance(error, PlannerError) or "[Errno" in str(error)
+        # A connection that is refused, or breaks, is a JVM's that is just ending; one that answers with an error runs.
+        lost = isinstance(error.__cause__, (OSError, Py4JError)) and not isinstance(error.__cause__, Py4JJavaError)
+        broken = lost or not isinstance(error, PlannerError)
         how = launch.died(patient=broken and not interrupts.pending())
         if how or interrupts.pending() or not isinstance(error, Exception):
             launch.end()
@@ -157,6 +161,8 @@ def own_session(launch: Launch) -> Iterator[None]:
     from pyspark import accumulators, java_gateway
     from pyspark.core import context
 
+    # A JVM that isn't needed any more is killed, perhaps while its session stops: that is no news to the user.
+    warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)
     # It is the JVM that ends these connections, when it is killed; Python would print where it was.
     for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
         setattr(server, "handle_error", lambda *_: None)  # noqa: B010  mypy: a method

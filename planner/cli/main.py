@@ -32,6 +32,7 @@ def run(load: Callable[[], click.Command], name: str, arguments: list[str] | Non
     """Import a command with `load`, run it under its name, and exit."""
     _open_closed_streams()
     _escape_what_streams_lack()
+    interrupts.ignore_at_exit()
     with interrupts.watched() as watch:
         try:
             interrupts.keep_freed()

@@ -10,6 +10,7 @@ Spark's JVM starts Python workers, which start others; when the JVM is killed, t
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import os
@@ -141,6 +142,11 @@ class Watch:
 
 _watches: list[Watch] = []
 _LEFT = "nothing is left half-written"
+
+
+def ignore_at_exit() -> None:
+    """Let signals come to nothing while Python takes its modules down: all is done then, and the exit code is known."""
+    atexit.register(lambda: [signal.signal(each, signal.SIG_IGN) for each in _SIGNALS])
 
 
 @contextlib.contextmanager

@@ -57,7 +57,7 @@ def test_somebody_elses_partition_holds_elections_until_it_is_in_sync(operator: 
         held = "HELD, Before the elections of batch 02: 1 partition under-replicated: others-0. "
         operator.await_true(lambda: held in running.text, "the hold")
         assert 1 == sum(leader != preferred[name] for name, leader in operator.leaders().items())
-        operator.cluster.start(6)
+        operator.start(6)
         run = running.wait()
     assert 0 == run.code, run.output
     assert 1 == run.text.count("HELD, ")
@@ -82,7 +82,7 @@ def test_a_dead_broker_stops_elections_and_the_next_run_resumes(operator: Operat
     assert "Stopped before the elections of batch 02: held for " in run.text
     assert "None of them was started. Run the playbook again to go on, or rollback.yml to go back." in run.text
     operator.await_equal({"led-0": 2, "led-3": 3}, lambda: led(operator))
-    operator.cluster.start(4)
+    operator.start(4)
     operator.await_true(operator.in_sync, "broker 4 to be back")
 
     assert 0 == (run := plan.playbooks.play("apply", *given)).code, run.output

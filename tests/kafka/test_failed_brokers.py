@@ -102,7 +102,7 @@ def test_a_broker_dies_while_a_batch_copies(operator: Operator) -> None:
     assert_foretold(operator, problem, batch.first, 1)
     assert 3 == operator.leaders()["orders-0"]
 
-    operator.cluster.start(1)
+    operator.start(1)
     operator.lift_throttle()
     operator.await_moved({"orders-0": problem.broker_ids[planned.first.replicas[0][:3]].tolist()})
     operator.lose(3)

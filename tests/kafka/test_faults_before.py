@@ -119,7 +119,7 @@ def test_higher_replication_factor_with_a_broker_down(operator: Operator) -> Non
     assert_refused(operator, plan.playbooks.play("apply"), before, "Not live: broker 6. Nothing was started.")
     operator.await_equal("", operator.throttles)
 
-    operator.cluster.start(6)
+    operator.start(6)
     operator.await_true(operator.in_sync, "broker 6 to catch up")
     run = plan.playbooks.play("apply", "-v")
     assert 0 == run.code, run.output
@@ -147,7 +147,7 @@ def test_partitions_without_a_leader_hold_nothing_up(operator: Operator) -> None
     assert before | plan.replicas | waiting == operator.replicas()
     assert "" == operator.throttles()
 
-    operator.cluster.start(3)
+    operator.start(3)
     operator.await_true(operator.in_sync, "broker 3 to be back")
     run = plan.playbooks.play("apply")
     assert 0 == run.code, run.output

@@ -27,7 +27,7 @@ def test_two_brokers_of_a_rack_die(operator: Operator) -> None:
         for broker in (1, 4):
             operator.cluster.kill(broker)
         operator.await_true(lambda: "not live: brokers 1, 4" in running.text, "the hold")
-        operator.cluster.start(1, 4)
+        operator.start(1, 4)
         operator.await_true(lambda: "GOES ON, Batch 01 of 1" in running.text, "the end of the hold")
         operator.lift_throttle()
         run = running.wait()
@@ -45,7 +45,7 @@ def test_a_hold_begins_within_a_minute(operator: Operator) -> None:
         died = time.monotonic()
         operator.await_true(lambda: "HELD, Batch 01 of 1: not live: broker 4" in running.text, "the hold")
         seconds = time.monotonic() - died
-        operator.cluster.start(4)
+        operator.start(4)
         operator.lift_throttle()
         run = running.wait()
     assert 0 == run.code, run.output
@@ -127,7 +127,7 @@ def test_somebody_else_reassigns_between_two_batches(operator: Operator) -> None
     assert "Stopped before batch 02: 1 partition reassigned by somebody else: others-0." in run.text
     assert ["others-0"] == operator.moving()
     operator.await_equal("", operator.throttles)
-    operator.cluster.start(6)
+    operator.start(6)
     operator.await_moved({"others-0": [5, 6]})
     assert 0 == (run := plan.playbooks.play("apply")).code, run.output
     assert_unharmed(operator, wanted)
@@ -144,7 +144,7 @@ def test_the_controller_restarts_at_any_step(operator: Operator, moment: int) ->
             lambda: running.text.count("TASK [") >= tasks or running.process.poll() is not None, f"{tasks} tasks"
         )
         operator.cluster.kill(CONTROLLER)
-        operator.cluster.start(CONTROLLER)
+        operator.start(CONTROLLER)
         run = running.wait()
     assert 0 == run.code, run.output
     assert_unharmed(operator, wanted)

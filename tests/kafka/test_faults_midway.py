@@ -43,12 +43,12 @@ def test_process_that_dies_and_comes_back(operator: Operator, struck: str) -> No
         source = operator.leaders()[await_move(operator)[0]]
         if struck == "controller":
             operator.cluster.kill(CONTROLLER)
-            operator.cluster.start(CONTROLLER)
+            operator.start(CONTROLLER)
         else:
             lost = source if struck == "source" else 4
             operator.lose(lost)
             assert operator.moving()
-            operator.cluster.start(lost)
+            operator.start(lost)
         operator.lift_throttle()
         run = running.wait()
     assert 0 == run.code, run.output
@@ -127,7 +127,7 @@ def test_destination_that_is_back_within_the_hold(operator: Operator) -> None:
         held = "HELD, Batch 01 of 1: not live: broker 4"
         operator.await_true(lambda: held in running.text, "the hold")
         assert time.monotonic() - lost < 60
-        operator.cluster.start(4)
+        operator.start(4)
         operator.await_true(lambda: "GOES ON, Batch 01 of 1" in running.text, "the end of the hold")
         operator.lift_throttle()
         run = running.wait()
@@ -337,7 +337,7 @@ def test_cancel_on_failure(operator: Operator) -> None:
     assert before != reordered
     assert {name: set(lists) for name, lists in before.items()} == {name: set(to) for name, to in reordered.items()}
 
-    operator.cluster.start(4)
+    operator.start(4)
     operator.await_true(lambda: "rate=1 " in operator.throttles(), "the throttle of broker 4")
     run = plan.playbooks.play("rollback")
     assert 0 == run.code, run.output

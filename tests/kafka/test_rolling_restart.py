@@ -126,7 +126,7 @@ class Restarts:
         for process in ending:
             process.wait(60)
         time.sleep(self.down_seconds)
-        self.operator.cluster.start(*brokers)
+        self.operator.start(*brokers)
         self.done.append((brokers, began, time.monotonic()))
 
 
