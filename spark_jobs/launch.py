@@ -1,7 +1,7 @@
 """Starts Spark's JVM so that it can be ended: in a session of its own, and without pyspark's signal handlers.
 
 pyspark doesn't say which process the JVM is, and answers Ctrl-C by itself: it asks the JVM to cancel its jobs and
-waits. Two names of its modules are replaced while a session is made; nothing else of pyspark is touched.
+waits. Three names of its modules are replaced while a session is made; nothing else of pyspark is touched.
 
 Opening a session takes seconds, most of them Java's. An `Opening` does it in another thread, while this one reads what
 is asked for and begins with the work. What to do in the session is submitted meanwhile; the thread does it as soon as
@@ -13,10 +13,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
@@ -156,8 +159,11 @@ def launched() -> Iterator[Launch]:
 
 
 @contextmanager
-def own_session(launch: Launch) -> Iterator[None]:
-    """A JVM that is started in the block leads a session of its own, which a terminal's Ctrl-C doesn't reach."""
+def own_session(launch: Launch, scratch: Path) -> Iterator[None]:
+    """A JVM that is started in the block leads a session of its own, which a terminal's Ctrl-C doesn't reach.
+
+    How it is reached is written to a file in `scratch`.
+    """
     from pyspark import accumulators, java_gateway
     from pyspark.core import context
 
@@ -180,11 +186,13 @@ def own_session(launch: Launch) -> Iterator[None]:
         return launch.process
 
     gateway["Popen"] = started
+    files = SimpleNamespace(mkdtemp=partial(tempfile.mkdtemp, dir=scratch), mkstemp=tempfile.mkstemp)
+    tempfiles, gateway["tempfile"] = gateway["tempfile"], files
     spark_context["signal"] = SimpleNamespace(signal=lambda *_: None, SIGINT=signal.SIGINT)
     try:
         yield
     finally:
-        gateway["Popen"], spark_context["signal"] = popen, signals
+        gateway["Popen"], spark_context["signal"], gateway["tempfile"] = popen, signals, tempfiles
 
 
 def _names(module: Any) -> dict[str, Any]:

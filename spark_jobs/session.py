@@ -12,7 +12,6 @@ import os
 import re
 import socket
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -125,10 +124,10 @@ def open_session(
     with (
         _environment_restored(),
         _no_logging_of_libraries(),
-        tempfile.TemporaryDirectory(prefix="planner-spark-") as scratch,
+        interrupts.temporary_folder("planner-spark-") as scratch,
     ):
         if remote:
-            with _connected(remote, Path(scratch)) as spark:
+            with _connected(remote, scratch) as spark:
                 yield spark
             return
         from pyspark import SparkContext
@@ -136,9 +135,9 @@ def open_session(
         # A process has one context: whoever has opened it stops it.
         shared = SparkContext._active_spark_context is not None
         with launch.launched() as jvm:
-            with launch.own_session(jvm):
-                options = _classic_options(master or LOCAL, Path(scratch), java_options, recording, note)
-                spark = _classic(master or LOCAL, options, Path(scratch), frames=frames)
+            with launch.own_session(jvm, scratch):
+                options = _classic_options(master or LOCAL, scratch, java_options, recording, note)
+                spark = _classic(master or LOCAL, options, scratch, frames=frames)
             jvm.stop = None if shared else spark.stop
             jvm.output.pass_on()
             yield spark
@@ -249,10 +248,12 @@ def _options(master: str, scratch: Path, java_options: str) -> dict[str, str]:
     debug = bool(os.environ.get(DEBUG))
     settings = LOGGING.replace("STACK", "full" if debug else "none") + ("" if debug else NO_STACKS)
     logging.write_text(settings if is_local(master) else settings + CLUSTER_LOGGING)
-    jvm = f'{LEAN_JVM} "-Dlog4j2.configurationFile={logging}" {java_options}'
+    # What Java and Spark put into the temporary folder stays there when they are killed, and some of it always.
+    jvm = f'{LEAN_JVM} "-Dlog4j2.configurationFile={logging}" "-Djava.io.tmpdir={scratch}" {java_options}'
     return {
         **OPTIONS,
         **(LOOPBACK_OPTIONS if is_on_loopback(master) else {}),
+        **({"spark.local.dir": str(scratch)} if is_local(master) else {}),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": jvm.strip(),
     }

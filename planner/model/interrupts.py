@@ -14,9 +14,11 @@ import atexit
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -30,12 +32,23 @@ MAPPED_BYTES, KEPT_BYTES = 32 << 20, 128 << 20
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 _sessions: set[int] = set()
+_folders: set[str] = set()
 _ROUNDS, _ROUND_SECONDS = 40, 0.05
 
 
 def own(session: int) -> None:
     """Remember a session (the id of the process that leads it), to be ended by `end_all`."""
     _sessions.add(session)
+
+
+@contextlib.contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A folder that goes at the end of the block, and at the end of the process where that comes before it."""
+    # Other processes may still remove what is their own.
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
+        _folders.add(folder)
+        yield Path(folder)
+    _folders.discard(folder)
 
 
 def kill_all() -> bool:
@@ -135,6 +148,8 @@ class Watch:
     def end(self) -> None:
         """End what was started and the process itself, without the way out of Python's modules, which may wait."""
         end_all()
+        for folder in tuple(_folders):
+            shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):
             os.write(2, f"planner: interrupted ({signal.Signals(self.signal).name}); {_LEFT}\n".encode())
         os._exit(self.exit_code)

@@ -70,13 +70,16 @@ def act_when(planner: subprocess.Popen[str], phase: Callable[[Tree], bool], act:
 
 
 SWEEP = "whatif examples/expand.yaml --out {}/plan"
+# As many as keep a worker busy for longer than this process takes by itself.
+LONG_SWEEP = f"{SWEEP} --candidates 1000000"
 
 
 def start(folder: Path, typed: str = SWEEP, **options: object) -> subprocess.Popen[str]:
-    """A sweep, or another command, on a local Spark, in a session of its own."""
+    """A sweep, or another command, on a local Spark, in a session of its own; its temporary files are in `folder`."""
     code = "import os, sys; os.chdir(sys.argv.pop(1)); from planner.cli.main import main; main()"
     command = [sys.executable, "-c", code, str(ROOT), *typed.format(folder).split()]
-    return subprocess.Popen(command, text=True, start_new_session=True, **options)  # type: ignore[call-overload,no-any-return]
+    environment = os.environ | {"TMPDIR": str(folder)}
+    return subprocess.Popen(command, text=True, start_new_session=True, env=environment, **options)  # type: ignore[call-overload,no-any-return]
 
 
 def assert_nothing_is_left(seen: Tree, folder: Path) -> None:
@@ -114,7 +117,7 @@ def test_ctrl_c_on_a_terminal_while_workers_work(tmp_path: Path) -> None:
     terminal, other = pty.openpty()
     log = (tmp_path / "said").open("w+", encoding="utf-8")
     (tmp_path / "run").mkdir()
-    planner = start(tmp_path / "run", stdin=other, stdout=other, stderr=log)
+    planner = start(tmp_path / "run", LONG_SWEEP, stdin=other, stdout=other, stderr=log)
     seen = act_when(planner, a_worker_works, lambda _: os.killpg(planner.pid, signal.SIGINT))
     os.close(other)
     os.close(terminal)
@@ -126,7 +129,7 @@ def test_ctrl_c_on_a_terminal_while_workers_work(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_a_jvm_that_is_killed_is_one_error(tmp_path: Path) -> None:
     """Python's and Java's tracebacks of broken connections aren't shown."""
-    planner = start(tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    planner = start(tmp_path, LONG_SWEEP, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def kill(tree: Tree) -> None:
         for pid in (pid for pid, name in tree.items() if name == "java"):

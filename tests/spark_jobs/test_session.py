@@ -65,6 +65,22 @@ def test_a_session_leaves_the_environment_as_it_was(tmp_path):
 
 
 @pytest.mark.spark
+def test_what_a_session_writes_goes_with_it(tmp_path):
+    """Java's temporary files and Spark's blocks are in one folder, which is gone at the end."""
+    code = (
+        "from spark_jobs import session\n"
+        "with session.open_session(master='local[1]') as context:\n"
+        "    java = context._jvm.java.lang.System\n"
+        "    print(java.getProperty('java.io.tmpdir'), context.getConf().get('spark.local.dir'))"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "SPARK_LOCAL_DIRS"}
+    ran = python(code, environment | {"TMPDIR": str(tmp_path)})
+
+    assert [tmp_path, tmp_path] == [Path(folder).parent for folder in ran.stdout.split()], ran.stderr
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.spark
 def test_a_session_within_another_shares_its_context_and_leaves_it_open(spark):
     """A process has one context; who has opened it stops it."""
     with session.open_session(master="local[1]") as inner:
