@@ -136,7 +136,12 @@ def document(changes: Sequence[Document], batches: Sequence[Sequence[Document]] 
         **_judged(),
         **_swept(),
         "limits": [{"key": "limits.bytes_moved", "limit": 1000, "value": 100}],
-        "risks": {"isr_known": True, "under_min_isr": [0] * len(batches)},
+        "risks": {
+            "isr_known": True,
+            "under_min_isr": [0] * len(batches),
+            "refused_by_failure_today": 0,
+            "refused_by_failure": [0] * len(batches),
+        },
         "warnings": [],
         "execution": _execution(len(batches)),
         "batches": [_batch(index, batches, changes) for index in range(len(batches))],

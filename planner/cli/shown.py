@@ -45,13 +45,13 @@ def detail_options(command: Callable[..., int]) -> Callable[..., int]:
 
 def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = None, files: int = 0) -> None:
     """Print a plan. `folder` is where it is, and `files` is how many files were just written there."""
+    at = None if folder is None else str(folder)
     match form:
         case "json":
             echo_json(codec.as_json(plan))
         case "markdown":
-            echo_page(workflow.markdown(plan, whole=detail == "everything"))
+            echo_page(workflow.markdown(plan, at, whole=detail == "everything"))
         case _:
-            at = None if folder is None else str(folder)
             terminal.show_plan(plan, screen(_UNWRAPPED), at, files, detail or "summary")
 
 

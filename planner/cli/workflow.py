@@ -218,9 +218,9 @@ def _beside(path: Path, name: str) -> Path:
     return (path if path.is_dir() else path.parent) / name
 
 
-def markdown(plan: Plan, *, whole: bool) -> str:
-    """The plan as the whole of report.md, or as the short comment that report.md begins with."""
-    return report_markdown.report(plan, in_plan.pages(plan)) if whole else report_markdown.comment(plan)
+def markdown(plan: Plan, folder: str | None, *, whole: bool) -> str:
+    """The plan as the whole of report.md, or as the short comment that report.md begins with, on a plan in `folder`."""
+    return report_markdown.report(plan, in_plan.pages(plan)) if whole else report_markdown.comment(plan, folder)
 
 
 def warm_spark(errors: Console) -> str:

@@ -167,27 +167,42 @@ def _peak(broker: int, size_bytes: int, batch: int, disk_bytes: Mapping[int, int
 
 @dataclass(frozen=True)
 class RefusedWrites:
-    """How many partitions of each batch have fewer replicas in sync than min.insync.replicas.
+    """How many partitions refuse writes with acks=all, by the replicas in sync and min.insync.replicas.
 
+    `under_min_isr` are those of each batch that do so by themselves. `by_failure` are the most that a batch's moment
+    and the failure of one broker add to those that refuse writes already; `by_failure_today` the same before the plan.
     `isr_known` is False where a source doesn't say which replicas are in sync: then all of that partition's count.
     """
 
     isr_known: bool
     under_min_isr: tuple[int, ...]
+    by_failure_today: int
+    by_failure: tuple[int, ...]
 
 
-def refused_writes(spec: Spec, batches: Iterable[Batch]) -> RefusedWrites:
-    """The partitions that refuse writes with acks=all, today or once their batch is complete."""
+def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RefusedWrites:
+    """The partitions that refuse writes with acks=all: today, once their batch is complete, or if a broker fails."""
     least = {topic.name: min_insync_of(spec, topic) for topic in spec.cluster.topics}
-    today = {(topic.name, part.id): part for topic in spec.cluster.topics for part in topic.partitions}
+    parts = [(topic.name, part) for topic in spec.cluster.topics for part in topic.partitions]
+    in_sync = {(topic, part.id): part.replicas if part.isr is None else part.isr for topic, part in parts}
 
     def under(step: Step) -> bool:
-        part = today[step.topic, step.partition]
-        in_sync = part.replicas if part.isr is None else part.isr
-        return min(len(in_sync), len(step.after)) < least[step.topic]
+        return min(len(in_sync[_key(step)]), len(step.after)) < least[step.topic]
 
-    known = all(part.isr is not None for part in today.values())
-    return RefusedWrites(known, tuple(sum(map(under, batch.steps)) for batch in batches))
+    def needed(topic: str, replicas: Sequence[int]) -> frozenset[int]:
+        """All of these replicas, where one fewer is too few."""
+        return frozenset(replicas if len(replicas) == least[topic] else ())
+
+    by_broker = Counter(broker for (topic, _), now in in_sync.items() for broker in needed(topic, now))
+    today, by_failure = max(by_broker.values(), default=0), list[int]()
+    for batch in batches:
+        # While it runs, each of its partitions is as before or as afterwards.
+        changes = [(needed(step.topic, in_sync[_key(step)]), needed(step.topic, step.after)) for step in batch.steps]
+        by_broker.update(broker for before, after in changes for broker in after - before)
+        by_failure.append(max(by_broker.values(), default=0))
+        by_broker.subtract(broker for before, after in changes for broker in before - after)
+    known = all(part.isr is not None for _, part in parts)
+    return RefusedWrites(known, tuple(sum(map(under, batch.steps)) for batch in batches), today, tuple(by_failure))
 
 
 def warnings(spec: Spec, batches: Iterable[Batch]) -> list[str]:

@@ -229,7 +229,12 @@ def outcome(
         "topics": brokers_topics_partitions.topics(spec, problem, assignment),
         "partitions": brokers_topics_partitions.partition_rows(changed),
         "new_partitions": new_partitions.section(spec, problem, assignment),
-        "risks": RisksSection(isr_known=refused.isr_known, under_min_isr=refused.under_min_isr),
+        "risks": RisksSection(
+            isr_known=refused.isr_known,
+            under_min_isr=refused.under_min_isr,
+            refused_by_failure_today=refused.by_failure_today,
+            refused_by_failure=refused.by_failure,
+        ),
         "execution": ExecutionSection(
             throttle_bytes_per_sec=spec.execution.throttle_bytes_per_sec,
             seconds_at_throttle=costs.total_seconds,

@@ -38,7 +38,8 @@ def first_step(plan: Plan) -> str:
     if not left:
         return ""
     within = f"budget: at most {budget(left.limits)}"
-    return f"{first_step_lead(plan)} ({within}): {'; '.join(_left(left))}; {_more_steps(left)}."
+    still, more = "; ".join(_left(left)), _more_steps(left)
+    return f"{first_step_lead(plan)} ({within}). {still[0].upper()}{still[1:]}; {more}."
 
 
 def whole(plan: Plan) -> str:

@@ -24,7 +24,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     grown = sum(1 for new in spec.changes.new_partitions if new.first)
     mixed = sum(1 for topic in spec.cluster.topics if len({len(part.replicas) for part in topic.partitions}) > 1)
     deleting = sum(topic.deleting for topic in spec.cluster.topics)
-    kept = sum(not topic.deleting and not may_move(spec.topics, topic.name) for topic in spec.cluster.topics)
+    kept = [topic.name for topic in spec.cluster.topics if not topic.deleting and not may_move(spec.topics, topic.name)]
     targets = set(problem.broker_ids[problem.targets].tolist())
     stay = [broker for broker in (*spec.cluster.brokers, *spec.changes.add_brokers) if broker.id in targets]
     disks, networks = {each.disk_bytes for each in stay}, {each.network_bytes_per_sec for each in stay}
@@ -38,7 +38,11 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         (lagging, f"{_number(lagging, 'partition')} under-replicated: batches wait until new replicas are in sync"),
         (grown, f"{_number(grown, 'topic')} with more partitions: keys will map to other partitions than before"),
         (mixed, f"{_number(mixed, 'topic')} with unlike replication factors within the topic"),
-        (kept, f"{_number(kept, 'topic')} excluded (key topics): not moved, but counted for the balance"),
+        (
+            kept,
+            f"{_number(len(kept), 'topic')} left out by key topics ({_some(kept)}): "
+            "not moved, but counted for the balance",
+        ),
         (deleting, f"{_number(deleting, 'topic')} marked for deletion: kept as they are, and counted"),
         (not problem.racks_matter and problem.rack_aware, "no broker has a rack: replicas are not spread over racks"),
         (
@@ -94,8 +98,11 @@ def at_min_isr(spec: Spec, problem: Problem) -> Iterator[str]:
 def _topics_told(problem: Problem, rows: BoolArray, what: str, harm: str) -> Iterator[str]:
     names = [problem.topic_names[topic] for topic in np.unique(problem.topic_of[rows]).tolist()]
     if names:
-        some = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
-        yield f"{counted(len(names), 'topic')} {what} ({some}): {harm}"
+        yield f"{counted(len(names), 'topic')} {what} ({_some(names)}): {harm}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
 
 
 # Kafka's switch of a topic whose older segments lie in remote storage (KIP-405).

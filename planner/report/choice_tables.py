@@ -46,6 +46,13 @@ def disk_used(plan: Plan, gate: LimitRow) -> tuple[str, str]:
     return formats.percent(100 * gate.value / disk_bytes), formats.percent(most)
 
 
+def limit_amounts(plan: Plan, gate: LimitRow) -> tuple[str, str]:
+    """What a limit's plan needs and what is allowed, as the limit is written."""
+    if gate.key == "limits.disk_used":
+        return disk_used(plan, gate)
+    return gate_cells(gate.key, gate.value, gate.limit, gate.broker)
+
+
 def limits(plan: Plan) -> Table[LimitRow]:
     """The limits, and whether they are kept."""
     column = Column[LimitRow]

@@ -187,9 +187,9 @@ def report(plan: Plan, pages: Sequence[View] = ()) -> str:
     return _page(plan, parts)
 
 
-def comment(plan: Plan) -> str:
-    """What report.md begins with, to be read by itself: a comment under a pull request."""
-    unfolded = [section for section in plan_view.sections(plan) if not section.folded]
+def comment(plan: Plan, folder: str | None = None) -> str:
+    """What report.md begins with, to be read by itself: a comment under a pull request, on the plan in `folder`."""
+    unfolded = [section for section in plan_view.sections(plan, folder=folder) if not section.folded]
     return _page(plan, list(body(unfolded, SOURCE, _COMMENT)))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import PurePath
+
 from planner.model import formats
 from planner.plan import headline
 from planner.plan.bound_file import LONGEST_PROOF
@@ -20,15 +23,16 @@ _NEW_PARTITIONS = (
 )
 
 
-def sections(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
+def sections(plan: Plan, moved: Movement | None = None, folder: str | None = None) -> tuple[Section, ...]:
     """Every section but topics and partitions, in reading order; none that has nothing to show.
 
-    With `moved`, the numbers of plots, also who sends what to whom when.
+    With `moved`, the numbers of plots, also who sends what to whom when. The page is in the plan's folder, or says
+    that the plan is in `folder`.
     """
-    return (summary.section(plan), *details(plan, moved))
+    return (summary.section(plan), *details(plan, moved, folder))
 
 
-def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
+def details(plan: Plan, moved: Movement | None = None, folder: str | None = None) -> tuple[Section, ...]:
     """The sections behind the summary. In Markdown those are folded that a decision doesn't need."""
     new = (Lines((Joined((_NEW_PARTITIONS[0], Name("rollback.json"), _NEW_PARTITIONS[1])),), bulleted=False),)
     scenarios = Lines(tuple(map(sentences.scenario, plan.scenarios)), "scenario")
@@ -38,7 +42,7 @@ def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
         Section("Warnings", told(Lines(plan.warnings, "warning")), "warnings"),
         Section("Limits and balance", told(choice_tables.limits(plan), *([] if kept else [relaxed])), "gates"),
         Section("Risks", told(Lines(tuple(verdict.risks(plan)), "risk")), "risks"),
-        Section("How to apply and roll back", told(_commands(plan)), "commands"),
+        Section("How to apply and roll back", told(_commands(plan, folder)), "commands"),
         Section("Racks", told(cluster_tables.racks(plan)), "racks", plot="racks", folded=True),
         Section("Brokers", told(cluster_tables.brokers(plan)), "brokers", plot="brokers", folded=True),
         *_movement(plan, moved),
@@ -76,13 +80,23 @@ def details(plan: Plan, moved: Movement | None = None) -> tuple[Section, ...]:
 NO_ADDRESSES = "none in the YAML: set cluster.bootstrap_servers, or give Ansible kafka_reassign_bootstrap_servers"
 
 
-def _commands(plan: Plan) -> Lines:
-    """What to type in the folder of the plan."""
+def files(plan: Plan) -> str:
+    """What a plan's folder has for whom."""
+    return "report.html to read, plan.json to review" + ", ansible/ to run" * headline.has_something_to_do(plan)
+
+
+def _commands(plan: Plan, folder: str | None) -> Lines:
+    """Where the files are, and what to type."""
     if any(row.crossed for row in plan.limits):
         told_next = verdict.refused_next(plan)
         return Lines((f"{told_next[0].upper()}{told_next[1:]}.",))
+    written: tuple[Value, ...] = (f"Files, in the folder of this report: {files(plan)}.",)
+    where, ansible = ", in the plan's folder", "ansible"
+    if folder is not None:
+        written = ("Files: ", Name(f"{PurePath(folder)}/"), f" has {files(plan)}.")
+        where, ansible = "", shlex.quote(str(PurePath(folder) / "ansible"))
     if not headline.has_something_to_do(plan):
-        return Lines(())
+        return Lines((Joined(written),))
     again = ("Then capture the state again and plan the next step: ", Name("planner whatif"), ".")
     throttle = plan.execution.throttle_bytes_per_sec
     limited = (
@@ -99,8 +113,9 @@ def _commands(plan: Plan) -> Lines:
     removes = any(set(row.replicas_before) - set(row.replicas) for row in plan.partitions)
     no_addresses = () if plan.cluster.bootstrap_servers else ((f"Addresses: {NO_ADDRESSES}.",),)
     lines: tuple[tuple[Value, ...], ...] = (
+        written,
         *no_addresses,
-        ("Dry run, in the plan's folder: ", Name("cd ansible && ansible-playbook apply.yml --check"), "."),
+        (f"Dry run{where}: ", Name(f"cd {ansible} && ansible-playbook apply.yml --check"), "."),
         ("Apply: ", Name("ansible-playbook apply.yml"), ", then ", Name("ansible-playbook verify.yml"), "."),
         *limited,
         *((again,) if plan.unfinished else ()),

@@ -236,10 +236,7 @@ def _next(plan: Plan, folder: str | None, files: int) -> Section:
     play = f"cd {shlex.quote(str(at / 'ansible'))} && ansible-playbook"
     written = f" ({counted(files, 'file')} written)" if files else ""
     changes = headline.has_something_to_do(plan)
-    play_files = ", ansible/ to run" if changes else ""
-    facts: list[tuple[str, Value]] = [
-        ("Files", f"{at}/: report.html to read, plan.json to review{play_files}{written}")
-    ]
+    facts: list[tuple[str, Value]] = [("Files", f"{at}/: {plan_view.files(plan)}{written}")]
     if changes:
         if not plan.cluster.bootstrap_servers:
             facts.append(("Addresses", plan_view.NO_ADDRESSES))

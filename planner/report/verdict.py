@@ -14,7 +14,7 @@ from planner.plan.document.cluster_types import BrokerRow, TopicRow
 from planner.plan.document.comparison_types import TermRow
 from planner.plan.document.partition_types import FullestBroker
 from planner.plan.document.plan_types import Plan
-from planner.report import sentences
+from planner.report import choice_tables, sentences
 
 _GROUPS_NAMED = 3
 _DOMAINS = ("broker", "rack")
@@ -44,10 +44,12 @@ def verdict(plan: Plan) -> str:
 def _limits(plan: Plan) -> Iterator[str]:
     """Whether the limits are kept; nothing where none are set."""
     gates = plan.limits
-    crossed = [gate.key for gate in gates if gate.crossed]
+    crossed = [gate for gate in gates if gate.crossed]
     if crossed:
         verb = "is" if len(crossed) == 1 else "are"
-        yield f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} crossed ({', '.join(crossed)})"
+        amounts = ((gate.key, *choice_tables.limit_amounts(plan, gate)) for gate in crossed)
+        said = "; ".join(f"{key}: {needed}, at most {allowed}" for key, needed, allowed in amounts)
+        yield f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} crossed ({said})"
     elif asked := [gate for gate in gates if gate.key != "limits.disk_used" or plan.spec.limits.disk_used_ppm]:
         kept = {1: "within the limit", 2: "within both limits"}
         yield kept.get(len(asked), f"within all {len(asked)} limits")
@@ -105,11 +107,16 @@ def writes(plan: Plan) -> str:
     too = f"; {counted(already, 'partition')} without a leader {'refuses' if already == 1 else 'refuse'} them today too"
     unknown += too if already else ""
     batches = [batch.number for batch, _ in refused if not batch.leaderless]
-    if not batches:
-        return f"acks=all keeps working as long as no broker fails{unknown}"
-    where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
-    total = counted(sum(count for _, count in refused) - already, "partition")
-    return f"REFUSED with acks=all: {total} under min.insync.replicas in {where}{unknown}"
+    if batches:
+        where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
+        total = counted(sum(count for _, count in refused) - already, "partition")
+        return f"REFUSED with acks=all: {total} under min.insync.replicas in {where}{unknown}"
+    worst, today = max(found.refused_by_failure, default=0), found.refused_by_failure_today
+    if not worst:
+        return f"acks=all keeps working, even if one broker fails meanwhile{unknown}"
+    compared = "as today" if worst == today else f"today {number(today)}"
+    failure = f"one failure would block it for at most {counted(worst, 'partition')} ({compared})"
+    return f"acks=all keeps working as long as no broker fails; {failure}{unknown}"
 
 
 def _failures(plan: Plan) -> Iterator[str]:
@@ -197,13 +204,18 @@ def kafkas_tool(plan: Plan) -> str:
     whole = " for the whole change" if plan.unfinished and not best.left_to_change else ""
     # It balances everything; beside a plan that moves only what it must, its balance says nothing.
     falls_short = whole + ("" if best.balance_kept or best.moves_unforced else " and be less even")
+    if plan.log_dirs and plan.log_dirs.moves:
+        falls_short = f" between brokers{whole} and balance no log dirs"
     if best.left_to_change:
         falls_short = f" and leave {counted(best.left_to_change, 'partition')} not as asked"
     elif best.moves_unforced:
         falls_short = f"{whole} and also move replicas that can stay"
     runs = best.label.rpartition(" ")[2].replace(",", "")
     simulated = f"best of {number(int(runs))} simulated runs" if runs.isdigit() else "simulated"
-    return f"--generate would copy {copies}{falls_short} ({simulated})"
+    does = "--generate would copy"
+    if plan.changes.set_replication_factor:
+        does = "--generate keeps replication factors; at the new ones its rule would copy"
+    return f"{does} {copies}{falls_short} ({simulated})"
 
 
 def refused_next(plan: Plan) -> str:

@@ -95,7 +95,7 @@ def _first_step(spec: Spec, planned: Row) -> str:
     budget = headline.budget(BudgetLimits(**limits))
     copied = f"{size(planned['bytes_moved'])}, " if spec.cluster.sizes_known else ""
     return (
-        f"FIRST STEP ONLY (budget: at most {budget}): a plan makes a part of this, at least {steps} steps "
+        f"FIRST STEP ONLY (budget: at most {budget}). A plan makes a part of this, at least {steps} steps "
         f"make all of it; planned below is all of it: {copied}{parts[0]} to copy, {parts[1]} to change."
     )
 

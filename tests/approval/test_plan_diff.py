@@ -213,7 +213,7 @@ def test_a_first_step_is_said_first() -> None:
         "steps_at_least": 2, "too_large": 0,
     }  # fmt: skip
     step = plan([A0], unfinished=left, complete=False)
-    said = "FIRST STEP ONLY (budget: at most 100 B copied): left: 2 partitions to change, 150 B to copy (2 replicas); "
+    said = "FIRST STEP ONLY (budget: at most 100 B copied). Left: 2 partitions to change, 150 B to copy (2 replicas); "
     whole = f"{said}at least 2 more steps. That is plan 000000000000, "
     assert [f"{whole}before."] == first_steps(valid(diff(step, plan([A0], number=1))))
     assert [f"{whole}after."] == first_steps(diff(step, step))

@@ -186,12 +186,12 @@ def test_where_it_runs_is_never_replaced(whatif, tmp_path, monkeypatch):
         (
             "limits: {eta: 2h}\nexecution: {throttle: 100MB/s}",
             "limits.eta: the plan needs 3 h 16 min (11765 s), allowed: at most 2 h",
-            "Refused: 1 of 2 limits is crossed (limits.eta); ",
+            "Refused: 1 of 2 limits is crossed (limits.eta: 3 h 16 min, at most 2 h); ",
         ),
         (
             "limits: {disk_used: 20%}",
             "limits.disk_used: broker 3 holds 1.00 TB (1000000000000 bytes) in batch 1, allowed: at most",
-            "Refused: 1 of 1 limit is crossed (limits.disk_used); ",
+            "Refused: 1 of 1 limit is crossed (limits.disk_used: ",
         ),
     ],
     ids=["throttle", "eta", "disk_used"],

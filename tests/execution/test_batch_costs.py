@@ -241,7 +241,7 @@ def found(in_sync: tuple[int, ...] | None, first: tuple[int, ...] = (3, 2)) -> R
 
 def test_replicas_in_sync_are_enough() -> None:
     """A batch takes none of them out of sync."""
-    assert RefusedWrites(True, (0, 0)) == found((1, 2))
+    assert RefusedWrites(True, (0, 0), 2, (2, 2)) == found((1, 2))
 
 
 def test_too_few_in_sync_are_counted_in_their_batch() -> None:
@@ -266,4 +266,16 @@ def test_too_few_wanted_are_counted_too() -> None:
 
 def test_where_nobody_says_who_is_in_sync_all_count() -> None:
     """And the plan says so."""
-    assert RefusedWrites(False, (0, 0)) == found(None)
+    assert RefusedWrites(False, (0, 0), 2, (2, 2)) == found(None)
+
+
+def test_one_failure_counts_both_states_of_what_a_batch_moves() -> None:
+    """A partition that comes to broker 1, which others need already; one that needs broker 3 from now on."""
+    config = (("min.insync.replicas", "2"),)
+    made = spec_of(no_racks(1, 2, 3, 4), {"x": [(1, 2), (3, 4)], "y": [(3, 4, 2)]}, config={"x": config, "y": config})
+    moves = [
+        PartitionChange("x", 1, (3, 4), (1, 4), 2, 1, Reason.BALANCE_REPLICAS),
+        PartitionChange("y", 0, (3, 4, 2), (3, 4), 1, 1, Reason.REPLICATION_FACTOR),
+    ]
+    each = [batch_costs.refused_writes(made, split([move], BatchRules(), {})) for move in moves]
+    assert [(1, (2,)), (1, (2,))] == [(refused.by_failure_today, refused.by_failure) for refused in each]

@@ -9,7 +9,7 @@ import pytest
 from command_line import Ran, run
 from folders import ROOT
 
-SAID = "FIRST STEP ONLY (budget: at most 40 MB copied): "
+SAID = "FIRST STEP ONLY (budget: at most 40 MB copied). "
 CHANGES = """\
 changes: {remove_brokers: [6], add_brokers: [{id: 7, rack: r0, class: small}]}
 budget: {bytes_moved: 40MB}

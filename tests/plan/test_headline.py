@@ -37,7 +37,7 @@ def test_a_first_step_says_so_first() -> None:
     """The budget, what is left and where, and how many more steps; never the least, nor the balance as asked."""
     plan = first_step()
     assert (
-        "FIRST STEP ONLY (budget: at most 40 MB copied, 3 leaders changed): broker 6 is NOT empty afterwards "
+        "FIRST STEP ONLY (budget: at most 40 MB copied, 3 leaders changed). Broker 6 is NOT empty afterwards "
         "(20 replicas, 26.6 MB); left: 20 partitions to change, 26.6 MB to copy (20 replicas); about 4 more steps."
     ) == headline.first_line(typed(plan))
     assert headline.whole(typed(plan)) == f"{headline.first_line(typed(plan))} {headline.headline(typed(plan))}"
@@ -52,9 +52,9 @@ def test_a_first_step_says_so_first() -> None:
 @pytest.mark.parametrize(
     ("left", "said"),
     [
-        ({"brokers": []}, "): left: 20 partitions to change"),
-        ({"brokers": [], "partitions": 0}, "left: 26.6 MB to copy (20 replicas), for balance (disk, leaders); "),
-        ({"brokers": [], "replicas_moved": 0}, "left: 20 partitions to change, 12 leaders to change"),
+        ({"brokers": []}, "). Left: 20 partitions to change"),
+        ({"brokers": [], "partitions": 0}, "Left: 26.6 MB to copy (20 replicas), for balance (disk, leaders); "),
+        ({"brokers": [], "replicas_moved": 0}, "Left: 20 partitions to change, 12 leaders to change"),
         ({"bytes_moved": None, "brokers": []}, "20 replicas to copy, sizes unknown"),
         ({"brokers": [{**LEFT["brokers"][0], "size_bytes": None}]}, "afterwards (20 replicas);"),
         ({"brokers": LEFT["brokers"] * 5}, "and 2 more brokers"),

@@ -185,7 +185,10 @@ def test_internal_topics(tmp_path: Path) -> None:
     assert "| `__consumer_offsets` |" in found.report
     kept = plan_of(tmp_path, SIX, topics, 'topics: {exclude: ["__*"]}\n')
     assert ([], found.held("before")) == (kept.plan["partitions"], kept.held())
-    assert kept.warns("2 topics excluded (key topics): not moved, but counted for the balance")
+    assert kept.warns(
+        "2 topics left out by key topics (__consumer_offsets, __transaction_state): "
+        "not moved, but counted for the balance"
+    )
 
 
 def test_tiered_and_compacted_topics(tmp_path: Path) -> None:

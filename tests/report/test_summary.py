@@ -163,7 +163,7 @@ def test_limits_without_a_measure_have_rows_of_their_own() -> None:
     rows = measures(with_disks())
 
     assert rows["duration"] == ("", "8 min", "at most 1 h")
-    assert rows["fullest disk"] == ("80 %", "80 %", "at most 90 %")
+    assert rows["fullest disk"] == ("80 %", "80 %", "at most 90 % (default)")
 
 
 def test_a_window_that_is_missed_says_so() -> None:

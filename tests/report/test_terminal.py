@@ -198,7 +198,7 @@ def test_what_is_not_met_and_warned_of_is_listed() -> None:
     plan["limits"] = [{"key": "limits.bytes_moved", "limit": 1, "value": 2}]
     text = shown(plan)
 
-    assert text.startswith("Refused: 1 of 1 limit is crossed (limits.bytes_moved); ")
+    assert text.startswith("Refused: 1 of 1 limit is crossed (limits.bytes_moved: 2 B, at most 1 B); ")
     assert re.search(r"\ncopied +24.0 GB  at most 1 B \(crossed\)\n", text)
     assert "\nnot met: topic replicas (racks" in text
     assert "warning: w2\nwarning: 6 more; planner show --verbose lists them" in text

@@ -22,8 +22,11 @@ def gate(key: str, value: int = 1) -> Document:
         ([gate("eta")], "Ready to apply: within the limit"),
         ([gate("eta"), gate("gap")], "Ready to apply: within both limits"),
         ([gate("eta")] * 4, "Ready to apply: within all 4 limits"),
-        ([gate("eta"), gate("gap", 2)], "Refused: 1 of 2 limits is crossed (limits.gap)"),
-        ([gate("a", 2), gate("b", 2)], "Refused: 2 of 2 limits are crossed (limits.a, limits.b)"),
+        ([gate("eta"), gate("gap", 2)], "Refused: 1 of 2 limits is crossed (limits.gap: 0.0002 %, at most 0.0001 %)"),
+        (
+            [gate("a", 2), gate("b", 2)],
+            "Refused: 2 of 2 limits are crossed (limits.a: 2, at most 1; limits.b: 2, at most 1)",
+        ),
     ],
 )
 def test_the_verdict_counts_the_limits(gates: list[Document], said: str) -> None:
@@ -52,15 +55,24 @@ def risks(**top: Any) -> list[str]:
 
 def test_writes_at_risk_are_told_with_their_batches() -> None:
     """None, some, and where nobody knows who is in sync."""
-    known = {"isr_known": True, "under_min_isr": [0, 0]}
+    known = {
+        "isr_known": True,
+        "under_min_isr": [0, 0],
+        "refused_by_failure_today": 0,
+        "refused_by_failure": [0, 0],
+    }
+    one, two = ({"refused_by_failure": [0, most], "refused_by_failure_today": 1} for most in (1, 2))
+    unless = "Writes: acks=all keeps working as long as no broker fails; one failure would block it for at most"
 
-    assert "Writes: acks=all keeps working as long as no broker fails." == risks(risks=known)[0]
+    assert "Writes: acks=all keeps working, even if one broker fails meanwhile." == risks(risks=known)[0]
+    assert f"{unless} 1 partition (as today)." == risks(risks=known | one)[0]
+    assert f"{unless} 2 partitions (today 1)." == risks(risks=known | two)[0]
     assert (
         "Writes: REFUSED with acks=all: 5 partitions under min.insync.replicas in batches 1–2."
         == (risks(risks=known | {"under_min_isr": [2, 3]})[0])
     )
     assert (
-        "Writes: acks=all keeps working as long as no broker fails "
+        "Writes: acks=all keeps working, even if one broker fails meanwhile "
         "(replicas whose state is unknown are assumed to be in sync)." == risks(risks=known | {"isr_known": False})[0]
     )
 

@@ -248,7 +248,7 @@ def test_the_plan_says_what_waits_and_what_it_costs() -> None:
     assert [] == [error.message for error in VALIDATOR.iter_errors(document)]
     assert 70 <= document["budget"]["spent"]["bytes_moved"] <= 79
     assert (
-        "FIRST STEP ONLY (budget: at most 79 B copied): broker 1 is NOT empty afterwards (1 replica, 50 B); "
+        "FIRST STEP ONLY (budget: at most 79 B copied). Broker 1 is NOT empty afterwards (1 replica, 50 B); "
         "left: 1 partition to change, 50 B to copy (1 replica); at least 1 more step."
     ) == document["headline"]
     assert document["complete"] is False

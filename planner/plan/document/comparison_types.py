@@ -198,6 +198,17 @@ class RisksSection(Section, frozen=True, kw_only=True):
             "today or once it is complete."
         ),
     ]
+    refused_by_failure_today: Annotated[
+        Count,
+        doc(
+            "How many partitions begin to refuse writes with acks=all if the worst single broker fails today, by the "
+            "replicas in sync."
+        ),
+    ]
+    refused_by_failure: Annotated[
+        tuple[Count, ...],
+        doc("The same for each batch, at its worst moment: each of its partitions may be as before or as afterwards."),
+    ]
 
 
 class ChoiceSection(Section, frozen=True, kw_only=True):
