@@ -127,7 +127,10 @@ def _imported(merged: Merged, options: ImportOptions) -> Imported:
     topics = merged.assignment.topics
     seen = {broker.id: Broker(broker.id, broker.rack) for broker in merged.brokers}
     held = {broker for topic in topics for partition in topic.partitions for broker in partition.replicas}
-    brokers = tuple(seen.get(number, Broker(number)) for number in sorted(held | seen.keys()))
+    brokers = tuple(
+        replace(seen.get(number, Broker(number)), cordoned_log_dirs=merged.cordoned.get(number, ()))
+        for number in sorted(held | seen.keys())
+    )
     servers = tuple(each for each in (options.bootstrap_servers or "").split(",") if _SERVER.fullmatch(each))
     return Imported(
         options.name,

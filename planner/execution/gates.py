@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.execution.batch_costs import CopyFlow, Costs, Peak, endless
+from planner.model.cluster import ANY
 from planner.model.errors import UnsafePlanError
 from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, percent, size, stated
 from planner.model.spec import OF_RACKS, OF_SIZES, Spec
@@ -80,10 +82,35 @@ def crossed(found: Sequence[Gate], spec: Spec, costs: Costs) -> list[str]:
     """A line for every gate crossed, with the key to change, and for a throttle that can't work."""
     lines = [_crossed(gate) for gate in found if gate.crossed and gate.key != "limits.disk_used"]
     lines += [_overfull(spec, peak) for peak in costs.peaks if peak.batch and _allowed(spec, peak) < peak.size_bytes]
+    lines += on_cordoned(spec, costs)
     stuck = endless(costs.batches, spec.execution.throttle_bytes_per_sec)
     if stuck:
         lines.append(_never_complete(stuck, spec.execution.throttle_bytes_per_sec))
     return lines
+
+
+def on_cordoned(spec: Spec, costs: Costs) -> Iterator[str]:
+    """Brokers and log dirs that get no new replica (KIP-1066) and that the plan copies to.
+
+    Kafka itself keeps only new partitions off them: a reassignment that names them is carried out.
+    """
+    brokers = {broker.id: broker for broker in spec.cluster.brokers if broker.cordoned_log_dirs}
+    arriving = Counter[tuple[int, str]]()
+    for step in (step for batch in costs.batches for step in batch.steps):
+        dirs = dict(zip(step.after, step.log_dirs, strict=False))
+        for to in brokers.keys() & {*step.adding, *step.dir_moves}:
+            path = dirs.get(to, ANY)
+            if brokers[to].cordoned:
+                arriving[to, ""] += 1
+            elif path in brokers[to].cordoned_log_dirs:
+                arriving[to, path] += 1
+    for (to, path), count in sorted(arriving.items()):
+        setting = f"cordoned.log.dirs={','.join(brokers[to].cordoned_log_dirs)}"
+        where = f"its log dir {path}" if path else "it"
+        yield (
+            f"cluster.brokers: broker {to} is cordoned ({setting}), and the plan copies {counted(count, 'replica')} "
+            f"to {where}; allowed: changes that copy nothing there, or the broker without that setting"
+        )
 
 
 def overfull_today(spec: Spec, costs: Costs) -> list[str]:

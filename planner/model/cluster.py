@@ -74,7 +74,7 @@ Config = tuple[tuple[str, str], ...]
 class Broker:
     """A broker, the rack in its `broker.rack`, the room for its log dirs and what its network carries each way; None
     where not stated. `log_dirs` are those that the YAML lists; it may hold and lead no more than `max_replicas`,
-    `max_leaders` and `max_disk_bytes`.
+    `max_leaders` and `max_disk_bytes`. `cordoned_log_dirs` get no new replica (`cordoned.log.dirs`), `*` is all.
     """
 
     id: int
@@ -85,6 +85,13 @@ class Broker:
     max_replicas: int | None = None
     max_leaders: int | None = None
     max_disk_bytes: int | None = None
+    cordoned_log_dirs: tuple[str, ...] = ()
+
+    @property
+    def cordoned(self) -> bool:
+        """True where all of its log dirs, as far as they are listed, get no new replica."""
+        dirs = {each.path for each in self.log_dirs}
+        return "*" in self.cordoned_log_dirs or bool(dirs and dirs.issubset(self.cordoned_log_dirs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,12 @@ from jsonschema import Draft202012Validator
 from report_documents import GB
 
 from planner.execution import gates
-from planner.execution.batch_costs import Costs
+from planner.execution.batch_costs import Costs, costs
+from planner.execution.batch_cutting import Batch
 from planner.execution.gates import Gate, gate_cells, gate_noun
+from planner.execution.partition_changes import Step
 from planner.model.build_problem import build
-from planner.model.cluster import Broker
+from planner.model.cluster import Broker, LogDir
 from planner.model.errors import UnsafePlanError
 from planner.model.spec import Changes, Execution, Limits, Spec
 from planner.sweep.candidates import candidates
@@ -228,6 +230,35 @@ def test_both_copies_count() -> None:
     assert ["100 B in batch 1, allowed: at most 99 B, its capacity.disk"] * 2 == [
         line.split(" holds ")[1] for line in refused(with_room(spec, 99))
     ]
+
+
+@pytest.mark.parametrize(
+    ("cordoned", "to", "expected"),
+    [
+        (("*",), "any", "(cordoned.log.dirs=*), and the plan copies 1 replica to it"),
+        (("/a", "/b"), "/a", "(cordoned.log.dirs=/a,/b), and the plan copies 1 replica to it"),
+        (("/b",), "/b", "(cordoned.log.dirs=/b), and the plan copies 1 replica to its log dir /b"),
+        (("/b",), "/a", ""),
+        # Kafka puts it into the other one.
+        (("/b",), "any", ""),
+        ((), "/b", ""),
+    ],
+)
+@pytest.mark.parametrize("before", [(1, 3), (1, 2)], ids=["from a broker", "from a log dir"])
+def test_nothing_is_copied_to_what_is_cordoned(
+    before: tuple[int, ...], cordoned: tuple[str, ...], to: str, expected: str
+) -> None:
+    """Neither from another broker nor from another log dir."""
+    broker = Broker(2, log_dirs=(LogDir("/a"), LogDir("/b")), cordoned_log_dirs=cordoned)
+    spec = spec_of(no_racks(1, 3), {"x": [before]} if 2 not in before else {"x": [(1, 3)]})
+    spec = replace(spec, cluster=replace(spec.cluster, brokers=(*spec.cluster.brokers, broker)))
+    moves = Step("x", 0, before, (1, 2), 7, 1, log_dirs_before=("any", "/c"), log_dirs=("any", to))
+    found = gates.on_cordoned(spec, costs([Batch(1, (moves,), (), 7, 1)], None, {1: 7, 2: 7, 3: 7}, {}))
+
+    where = f"cluster.brokers: broker 2 is cordoned {expected}; allowed: changes that copy nothing there, "
+    # Where nothing is said of its log dir, a replica that stays isn't copied.
+    copied = expected and (to != "any" or 2 not in before)
+    assert ([f"{where}or the broker without that setting"] if copied else []) == list(found)
 
 
 def test_all_crossed_gates_are_told_at_once() -> None:

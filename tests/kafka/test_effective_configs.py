@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 from operator_at_work import Operator
 
 from planner.cli.commands import commands
-from planner.model.errors import SpecError
+from planner.model.errors import SpecError, UnsafePlanError
 
 pytestmark = pytest.mark.kafka
 LEAST = "min.insync.replicas"
@@ -59,9 +60,7 @@ def imported(operator: Operator, name: str, *words: object) -> dict[str, Any]:
 def with_factor(operator: Operator, name: str, document: dict[str, Any], factor: int) -> Path:
     """A spec that gives topic orders another replication factor, and moves nothing else."""
     wish = {"set_replication_factor": [{"topics": "orders", "replication_factor": factor}], "rebalance": "none"}
-    path = operator.folder / f"{name}-{factor}.yaml"
-    path.write_text(yaml.safe_dump({**document, "rack_aware": "disabled", "changes": wish}))
-    return path
+    return changed(operator, f"{name}-{factor}", document, {}, wish)
 
 
 def configs(plan: Path) -> dict[str, Any]:
@@ -107,3 +106,43 @@ ORIGIN = {
     "described": "its own or inherited",
     "told": "inherited from the brokers",
 }
+
+
+def test_a_cordoned_broker_gets_nothing(operator: Operator) -> None:
+    """Kafka itself carries such a reassignment out; a plan is refused, however the state was read (KIP-1066)."""
+    operator.create_topic("orders", [[1, 2, 3], [4, 5, 6]])
+    cordon = ("kafka-configs", "--entity-type", "brokers", "--entity-name", 4, "--alter")
+    operator.cluster.tool(*cordon, "--add-config", "cordoned.log.dirs=*")
+    try:
+        operator.capture()
+        told = operator.folder / "brokers.txt"
+        told.write_text(operator.cluster.tool("kafka-configs", "--describe", "--entity-type", "brokers"))
+        servers = ",".join(operator.cluster.bootstrap_servers)
+        documents = {
+            "live": imported(operator, "live", "--bootstrap-servers", servers),
+            "told": imported(operator, "told", operator.folder / "state" / "topics-describe.txt", told),
+        }
+    finally:
+        operator.cluster.tool(*cordon, "--delete-config", "cordoned.log.dirs")
+
+    refused = re.escape("broker 4 is cordoned (cordoned.log.dirs=*), and the plan copies 1 replica to it")
+    for name, document in documents.items():
+        brokers = document["cluster"]["brokers"]
+        assert {4: ["*"]} == {each["id"]: each["cordoned_log_dirs"] for each in brokers if "cordoned_log_dirs" in each}
+        # Broker 4 is the only one that can take the replica of broker 3; what it leads it may leave to others.
+        (topic,) = (each for each in document["cluster"]["topics"] if each["name"] == "orders")
+        few = {"brokers": brokers[:4], "topics": [topic | {"partitions": topic["partitions"][:1]}]}
+        with pytest.raises(UnsafePlanError, match=refused):
+            operator.whatif(changed(operator, f"{name}-on", document, few, {"remove_brokers": [3]}))
+        off = {"demote_brokers": [4], "rebalance": "leaders"}
+        assert operator.whatif(changed(operator, f"{name}-off", document, {"topics": [topic]}, off)).replicas
+
+
+def changed(
+    operator: Operator, name: str, document: dict[str, Any], cluster: dict[str, Any], changes: dict[str, Any]
+) -> Path:
+    """The spec with another cluster and these changes."""
+    path = operator.folder / f"{name}.yaml"
+    wanted = {"cluster": document["cluster"] | cluster, "changes": {"rebalance": "none"} | changes}
+    path.write_text(yaml.safe_dump({**document, "rack_aware": "disabled", **wanted}))
+    return path

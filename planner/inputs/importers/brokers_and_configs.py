@@ -30,6 +30,9 @@ _BROKER = re.compile(
     r"^\S+:-?[0-9]{1,5} \(id: (\d{1,10}) rack: (.*?)(?: isFenced: (true|false))?\) -> ", re.ASCII | re.MULTILINE
 )
 
+# The log dirs that get no new replicas (KIP-1066), since Kafka 4.3.
+CORDONED = "cordoned.log.dirs"
+
 # Brokers' names for what topics inherit, where values are alike (ServerTopicConfigSynonyms).
 _BROKERS_NAMES = {
     "log.cleanup.policy": "cleanup.policy",
@@ -47,11 +50,15 @@ _BROKERS_NAMES = {
 
 @dataclass
 class _Read:
-    """What is collected while the lines go by; `brokers` is one mapping a broker, `cluster` that of all of them."""
+    """What is collected while the lines go by; `brokers` is one mapping a broker, `cluster` that of all of them.
+
+    `cordoned` are the log dirs of each broker that get nothing new.
+    """
 
     topics: dict[str, dict[str, str]] = field(default_factory=dict)
     inherited: dict[str, str] = field(default_factory=dict)
     brokers: list[dict[str, str]] = field(default_factory=list)
+    cordoned: dict[int, tuple[str, ...]] = field(default_factory=dict)
     cluster: dict[str, str] = field(default_factory=dict)
 
 
@@ -91,27 +98,43 @@ def read_configs(text: str, file: str) -> StatePart:
     defaults = {**found.cluster, **dict(alike), **found.inherited}
     least, notes = largest_min_insync(each.get(MIN_INSYNC) for each in (defaults, found.cluster, *found.brokers))
     config_defaults = tuple(sorted((defaults | least).items()))
-    return StatePart(TITLE, file, Rank.CLUSTER, configs=configs, config_defaults=config_defaults, notes=notes)
+    return StatePart(
+        TITLE,
+        file,
+        Rank.CLUSTER,
+        configs=configs,
+        config_defaults=config_defaults,
+        notes=notes,
+        cordoned=found.cordoned,
+    )
 
 
 def _add_entry(heading: re.Match[str], entry: re.Match[str], found: _Read) -> None:
     """Add one key of the topic, of the broker, or of all brokers that the heading is about."""
-    _, kind, topic, _ = heading.groups()
+    _, kind, name, _ = heading.groups()
     key, value, listed = entry.groups()
     _, *parts = _SYNONYM.split(listed)
     synonyms = list(zip(parts[0::3], parts[1::3], parts[2::3], strict=True))
     source = synonyms[0][0] if synonyms else ""
     if kind == "topic":
         if source == OF_TOPIC and value:
-            found.topics[topic][key] = value
+            found.topics[name][key] = value
         # A topic's own value hides what others inherit; the inherited one is listed behind it.
         inherited = next(((name, text) for where, name, text in synonyms if where in INHERITED), None)
         if source in INHERITED:
             found.inherited.setdefault(key, value)
         elif inherited is not None and inherited[0] == key:
             found.inherited.setdefault(key, inherited[1])
+    elif kind == "broker" and key == CORDONED and name.isdecimal():
+        found.cordoned |= cordoned(int(name), value)
     elif key in _BROKERS_NAMES and source in INHERITED:
         (found.brokers[-1] if kind == "broker" else found.cluster)[_BROKERS_NAMES[key]] = value
+
+
+def cordoned(broker: int, value: str) -> dict[int, tuple[str, ...]]:
+    """The broker with the log dirs of its `cordoned.log.dirs`; nothing where there are none."""
+    dirs = tuple(filter(None, (each.strip() for each in value.split(","))))
+    return {broker: dirs} if dirs else {}
 
 
 def as_topics_inherit(config: Mapping[str, str]) -> Config:

@@ -98,7 +98,8 @@ class StatePart:
 
     `configs` are topics' own. Where `effective_configs` has something for a topic, that is in force for it too, and the
     source doesn't say whether it is the topic's own; all else that it doesn't set has Kafka's default or an inherited
-    one. `config_defaults` is what brokers and the cluster set for all topics.
+    one. `config_defaults` is what brokers and the cluster set for all topics. `cordoned` are the log dirs of each
+    broker that get nothing new, `*` for all of them (`cordoned.log.dirs`, KIP-1066).
     """
 
     title: str
@@ -118,6 +119,7 @@ class StatePart:
     notes: tuple[str, ...] = ()
     effective_configs: Mapping[str, Config] = field(default_factory=dict)
     config_defaults: Config = ()
+    cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 def moving_finding(moving: RunningReassignment) -> Finding:

@@ -119,7 +119,7 @@ def joining_brokers(document: Document) -> tuple[Broker, ...]:
     today = {broker.id: broker for broker in brokers_today(document)}
     known = {*today, *(broker.id for broker in added)}
     pairs = [(today.get(old, Broker(old)), new) for old, new in replacements(document) if new not in known]
-    inherited = {new: replace(old, id=new) for old, new in pairs}
+    inherited = {new: replace(old, id=new, cordoned_log_dirs=()) for old, new in pairs}
     return (*added, *inherited.values())
 
 
@@ -257,8 +257,8 @@ def _with_rate(topic: Topic, totals: Rates, inline: Sequence[Mapping[str, Any]])
 def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
     """A broker with its own capacity, or that of its class; an unknown class is found by a rule."""
     capacity = item.get("capacity") or document.get("cluster", "broker_classes", item.get("class", "")) or {}
-    room, dirs = sections.capacity(capacity), sections.of_broker(item)
-    return Broker(item["id"], item.get("rack"), *room, dirs, *sections.caps(document, capacity))
+    room, dirs, caps = sections.capacity(capacity), sections.of_broker(item), sections.caps(document, capacity)
+    return Broker(item["id"], item.get("rack"), *room, dirs, *caps, sections.cordoned(item))
 
 
 def _inline_entry(document: Document, topic_at: int, topic: str, number: int) -> AssignmentEntry:

@@ -183,6 +183,11 @@ def of_broker(item: Mapping[str, Any]) -> tuple[LogDir, ...]:
     return tuple(LogDir(each["path"], parse_bytes(each["size"]) if "size" in each else None) for each in listed)
 
 
+def cordoned(item: Mapping[str, Any]) -> tuple[str, ...]:
+    """A broker's `cordoned_log_dirs`."""
+    return tuple(item.get("cordoned_log_dirs", ()))
+
+
 def inline(document: Document) -> LogDirs:
     """What `cluster.topics` says of log dirs; each broker's are those that it lists, or that its replicas lie in."""
     replicas = [

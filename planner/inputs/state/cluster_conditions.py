@@ -24,6 +24,8 @@ def conditions(merged: Merged) -> Iterator[str]:
         yield f"{some(deleting)} marked for deletion: kept as they are"
     yield from (sentence for _, sentence in down(row for _, row in rows))
     yield from unions(topics)
+    for broker, dirs in sorted(merged.cordoned.items()):
+        yield f"broker {broker} is cordoned (cordoned.log.dirs={','.join(dirs)}): no plan may copy to these log dirs"
     yield from _unknown_brokers(rows, merged.brokers)
     if merged.sizes is None:
         yield "sizes are unknown: add the output of kafka-log-dirs --describe"

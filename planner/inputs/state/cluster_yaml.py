@@ -66,7 +66,8 @@ def _lines(imported: Imported) -> Iterator[str]:
     yield "  brokers:"
     for broker in imported.brokers:
         rack = "" if broker.rack is None else f", rack: {_flow(broker.rack)}"
-        yield f"    - {{id: {broker.id}{rack}}}"
+        cordoned = f", cordoned_log_dirs: {_flow(list(dirs))}" if (dirs := broker.cordoned_log_dirs) else ""
+        yield f"    - {{id: {broker.id}{rack}{cordoned}}}"
     if imported.config_defaults:
         yield f"  config_defaults: {_flow(dict(imported.config_defaults))}"
     if imported.state is None:

@@ -19,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from planner.inputs.importers.brokers_and_configs import CORDONED, cordoned
 from planner.inputs.importers.state_parts import AssignmentEntry, BrokerSeen, Rank, RunningReassignment, StatePart
 from planner.inputs.state.merge import Configs
 from planner.inputs.yaml_source import decode
@@ -132,6 +133,7 @@ def read_cluster(client: Any, resource: Resource, too_old: type[Exception], wher
         sizes=sizes,
         notes=(*notes, *configs.notes),
         config_defaults=configs.defaults,
+        cordoned=configs.cordoned,
     )
 
 
@@ -179,11 +181,14 @@ def _configs(client: Any, resource: Resource, names: Sequence[str], brokers: Seq
         set_here = {key: entry["value"] for key, entry in found.items() if entry["config_source"] == OF_TOPIC}
         own[name] = tuple(sorted((key, value) for key, value in set_here.items() if value))
         inherited |= {key: entry["value"] for key, entry in found.items() if entry["config_source"] in INHERITED}
-    told = _described(client, "broker", [resource("broker", str(broker)) for broker in brokers])
+    told = dict(_described(client, "broker", [resource("broker", str(broker)) for broker in brokers]))
     least, notes = largest_min_insync(
-        [inherited.get(MIN_INSYNC), *(found[MIN_INSYNC]["value"] for _, found in told if MIN_INSYNC in found)]
+        [inherited.get(MIN_INSYNC), *(found[MIN_INSYNC]["value"] for found in told.values() if MIN_INSYNC in found)]
     )
-    return Configs(own, {}, tuple(sorted((inherited | least).items())), notes)
+    cordons: dict[int, tuple[str, ...]] = {}
+    for broker, found in told.items():
+        cordons |= cordoned(int(broker), found.get(CORDONED, {}).get("value") or "")
+    return Configs(own, {}, tuple(sorted((inherited | least).items())), notes, cordons)
 
 
 def _described(client: Any, kind: str, asked: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

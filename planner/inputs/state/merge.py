@@ -39,7 +39,8 @@ class Merged:
     """The state of a cluster. `sizes` is None where no source gave any; `notes` are disagreements, in sentences.
 
     `declared_by` is the file that the first of the targets is from. `config_defaults` is what all topics inherit;
-    `configs_known` is False where no source says anything of configurations.
+    `configs_known` is False where no source says anything of configurations. `cordoned` are the log dirs of each broker
+    that get nothing new, `*` for all.
     """
 
     assignment: Assignment
@@ -51,16 +52,21 @@ class Merged:
     notes: tuple[str, ...] = ()
     config_defaults: Config = ()
     configs_known: bool = True
+    cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Configs:
-    """Topics' own configurations, what is in force beside them without a known origin, and what all topics inherit."""
+    """Topics' own configurations, what is in force beside them without a known origin, and what all topics inherit.
+
+    `cordoned` are the log dirs of each broker that get nothing new.
+    """
 
     own: Mapping[str, Config] = field(default_factory=dict)
     effective: Mapping[str, Config] = field(default_factory=dict)
     defaults: Config = ()
     notes: tuple[str, ...] = ()
+    cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass
@@ -106,6 +112,7 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
         (*own_notes, *of_entries, *configs.notes, *of_brokers, *of_topics, *of_sizes),
         configs.defaults,
         bool(configs.own or configs.defaults),
+        configs.cordoned,
     )
 
 
@@ -201,7 +208,8 @@ def _merged_configs(parts: Sequence[StatePart]) -> Configs:
     seen = [*(each.get(MIN_INSYNC) for each in stated), *found.inherited.get(MIN_INSYNC, ())]
     least, notes = largest_min_insync(seen)
     all_notes = (*notes, disagree) if unlike else notes
-    return Configs(found.own, found.effective, tuple(sorted((defaults | least).items())), all_notes)
+    cordoned = {broker: dirs for part in reversed(ranked) for broker, dirs in part.cordoned.items()}
+    return Configs(found.own, found.effective, tuple(sorted((defaults | least).items())), all_notes, cordoned)
 
 
 def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Found) -> None:

@@ -53,6 +53,18 @@ def test_topics_own_configurations() -> None:
     assert () == part.config_defaults
 
 
+def test_cordoned_log_dirs_are_those_of_each_broker() -> None:
+    """All of them, some of them, and none: as Kafka 4.3.1 prints cordoned.log.dirs (KIP-1066)."""
+    lines = {3: "/d1,/d2", 4: "*", 5: ""}
+    text = "".join(
+        f"Dynamic configs for broker {broker} are:\n"
+        f"  cordoned.log.dirs={dirs} sensitive=false synonyms={{DYNAMIC_BROKER_CONFIG:cordoned.log.dirs={dirs}, "
+        "DEFAULT_CONFIG:cordoned.log.dirs=}\n"
+        for broker, dirs in lines.items()
+    )
+    assert {3: ("/d1", "/d2"), 4: ("*",)} == read(text).cordoned
+
+
 def test_what_is_inherited_is_told_by_its_synonyms() -> None:
     """A topic's own value hides what others inherit, which stands behind it; Kafka's own defaults are left out."""
     part = read(ALL)

@@ -41,6 +41,7 @@ class Client:
         self.old = old
         self.least = {"1": "2", "2": "2"}
         self.hidden = False
+        self.cordoned = ""
 
     def describe_topics(self) -> list[dict[str, Any]]:
         """Two topics, one of them with a partition without a leader."""
@@ -60,7 +61,9 @@ class Client:
     def describe_configs(self, resources: list[Any], config_filter: str) -> dict[str, Any]:
         """One setting of the topic's own, what it inherits, and a default of Kafka's; brokers that don't agree."""
         if resources[0].resource_type is ConfigResourceType.BROKER:
-            return {"broker": {each.name: {MIN_INSYNC: entry(self.least[each.name], STATIC)} for each in resources}}
+            least = {each.name: {MIN_INSYNC: entry(self.least[each.name], STATIC)} for each in resources}
+            least["1"]["cordoned.log.dirs"] = entry(self.cordoned, "DYNAMIC_BROKER_CONFIG")
+            return {"broker": least}
         own = {"cleanup.policy": entry("compact", "DYNAMIC_TOPIC_CONFIG"), "retention.ms": entry("5", "DEFAULT_CONFIG")}
         inherited = {MIN_INSYNC: entry(self.least["1"], STATIC), "segment.bytes": entry("9", CLUSTER_WIDE)}
         return {"topic": {each.name: {} if self.hidden else own | inherited for each in resources}}
@@ -110,6 +113,14 @@ def test_a_cluster_is_what_its_client_tells() -> None:
 def test_what_topics_inherit_is_no_configuration_of_theirs() -> None:
     """Of the cluster and of brokers' files; Kafka's own defaults are neither."""
     assert ((MIN_INSYNC, "2"), ("segment.bytes", "9")) == merged(Client()).config_defaults
+
+
+@pytest.mark.parametrize(("setting", "expected"), [("", {}), ("*", {1: ("*",)}), ("/d1,/d2", {1: ("/d1", "/d2")})])
+def test_cordoned_log_dirs_are_read(setting: str, expected: dict[int, tuple[str, ...]]) -> None:
+    """From each broker's cordoned.log.dirs."""
+    client = Client()
+    client.cordoned = setting
+    assert expected == merged(client).cordoned
 
 
 def test_brokers_that_disagree_are_told_of() -> None:
